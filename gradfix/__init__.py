@@ -1,0 +1,1 @@
+"""gradfix finds, rewrites and proves the places where PyTorch code breaks its own gradients."""

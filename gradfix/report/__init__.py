@@ -1,0 +1,1 @@
+"""The formats that an outcome is shown in: one file each."""

@@ -1,0 +1,107 @@
+"""What a codemod is written in: a rule says a defect to the user and turns it into edits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+if TYPE_CHECKING:
+    import libcst as cst
+
+    from gradfix.tape.defects import Certainty, Defect, Evidence, Impact, Span
+    from gradfix.tree import Tree
+
+
+class Safety(Enum):
+    """What `--apply` may do with a fix: a safe one keeps every forward value and brings the lost gradient."""
+
+    SAFE = "safe"
+    UNSAFE = "unsafe"
+
+
+Replacement: TypeAlias = "cst.CSTNode | cst.FlattenSentinel[cst.CSTNode] | cst.RemovalSentinel"
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """One node of the file's tree (found by identity) and what stands there instead."""
+
+    old: cst.CSTNode
+    new: Replacement
+
+
+@dataclass(frozen=True, slots=True)
+class Fix:
+    """The edits that mend one defect: all of them or none."""
+
+    edits: tuple[Edit, ...]
+    says: str
+    """The rewrite in one line of source text, as the listing shows it: `out = out + shortcut`."""
+    safety: Safety = Safety.SAFE
+
+
+@dataclass(frozen=True, slots=True)
+class Decline:
+    """Seen, not rewritten: `reason` tells the user what to do by hand."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What the configuration tells the rewrites."""
+
+    reduction: Literal["sum", "mean"] = "sum"
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A codemod: its code, the sentence that a finding shows, and the rewrite.
+
+    A rule module holds exactly one, named RULE. The rule's name is the module's, its documentation the module's
+    docstring; the defects it answers are those whose kind is that name. `message` is a format string over the
+    defect's facts and `culprit` (its source text on one line).
+    """
+
+    code: str
+    message: str
+    rewrite: Callable[[Defect, Tree, Options], Fix | Decline]
+    safety: Safety | None = Safety.SAFE
+    """The best that the rewrite can be; None: this rule never rewrites."""
+    on_by_default: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class TextEdit:
+    """A stretch of the file and its new text, as the machine-readable formats carry it (lines and characters from 1)."""
+
+    line: int
+    column: int
+    end_line: int
+    end_column: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A defect as a user reads it."""
+
+    code: str
+    rule: str
+    message: str
+    span: Span
+    """Lines from 1, columns in characters from 0."""
+    evidence: tuple[Evidence, ...]
+    """Columns in characters from 0."""
+    certainty: Certainty
+    impact: Impact
+    conventions: tuple[str, ...] = ()
+    condition: str = ""
+    torch_says: str = ""
+    safety: Safety | None = None
+    """None: no fix; then `decline` says what to do."""
+    says: str = ""
+    edits: tuple[TextEdit, ...] = ()
+    decline: str = ""

@@ -1,0 +1,1 @@
+"""The abstract tape: a static simulation of autograd."""
