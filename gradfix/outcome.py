@@ -1,0 +1,148 @@
+"""What happened to one file and to a whole run, as the reports read it.
+
+The reports live in `gradfix.report` and are reached through one function, imported only when there is something to
+show: `gradfix.report.show.show(run: Run, view: View, out: TextIO, err: TextIO) -> None`. It prints the findings (or
+the diff, when `run.mode` is "diff") on `out`, failures and summaries on `err`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from gradfix.rule import Finding, Safety
+from gradfix.tape.defects import Span
+
+Mode: TypeAlias = Literal["list", "diff", "apply", "add-ignore"]
+OutputFormat: TypeAlias = Literal["text", "concise", "json", "github", "sarif", "rdjson"]
+Stage: TypeAlias = Literal["read", "decode", "parse", "tape", "rewrite", "check", "write"]
+
+OUTPUT_FORMATS: tuple[OutputFormat, ...] = ("text", "concise", "json", "github", "sarif", "rdjson")
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why a file could not be worked on, and at which stage."""
+
+    stage: Stage
+    reason: str
+    line: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Silence:
+    """A place where the tape could not decide and therefore says nothing."""
+
+    span: Span
+    """Columns in characters from 0."""
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class UnusedSuppression:
+    """A `# gradfix: ignore` comment that silences nothing."""
+
+    line: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What happened to one file. A `failure` leaves `findings` empty and `after` None."""
+
+    path: str
+    """As the user will recognise it: relative to the working directory where the file lies below it."""
+    findings: tuple[Finding, ...] = ()
+    """What was found in `before`, suppressed ones left out, in order of place."""
+    before: bytes | None = None
+    """The file as it was read; kept only where there is a finding to show."""
+    after: bytes | None = None
+    """The complete new text, only where a rewrite exists."""
+    remaining: tuple[Finding, ...] = ()
+    """What is left in `after`; the same as `findings` where nothing is rewritten."""
+    applied: tuple[Finding, ...] = ()
+    """The findings that `after` mends, in the order in which they were rewritten."""
+    encoding: str = "utf-8"
+    """How `before` and `after` decode ("utf-8-sig" with a byte order mark)."""
+    failure: Failure | None = None
+    gated: bool = False
+    """True: nothing in it can concern autograd, so it was not parsed."""
+    skipped: str = ""
+    """Why the file was passed over on purpose (`# gradfix: skip-file`)."""
+    suppressed: int = 0
+    """How many findings `# gradfix: ignore` comments silence."""
+    unused_suppressions: tuple[UnusedSuppression, ...] = ()
+    silences: tuple[Silence, ...] = ()
+    too_complex: str = ""
+    """Where and why the tape gave up, "" when it did not."""
+    written: bool = False
+    """True: `after` is on disk."""
+
+    @property
+    def shown(self) -> tuple[Finding, ...]:
+        """The findings to list: those of the text that is on disk."""
+        return self.remaining if self.written else self.findings
+
+    @property
+    def shown_bytes(self) -> bytes:
+        """The text on disk, to which the places in `shown` refer."""
+        return (self.after if self.written else self.before) or b""
+
+    @property
+    def lines(self) -> list[str]:
+        """The lines of the text on disk, without their ends, split where Python splits them."""
+        text = self.shown_bytes.decode(self.encoding, "replace")
+        return text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+
+
+@dataclass(frozen=True, slots=True)
+class RuleCard:
+    """What a report may say about a rule."""
+
+    code: str
+    name: str
+    summary: str
+    """The first line of its documentation."""
+    docs: str
+    safety: Safety | None
+    on_by_default: bool
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """How the user wants to see a run."""
+
+    output_format: OutputFormat = "text"
+    colour: bool = False
+    verbose: bool = False
+    statistics: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """All outcomes of one invocation, in stable order."""
+
+    outcomes: tuple[Outcome, ...]
+    mode: Mode = "list"
+    rules: tuple[RuleCard, ...] = ()
+    """The rules that were selected."""
+
+    def findings(self) -> Iterator[tuple[Outcome, Finding]]:
+        """Every finding to list, with its file."""
+        return ((outcome, finding) for outcome in self.outcomes for finding in outcome.shown)
+
+    def failed(self) -> Iterator[tuple[Outcome, Failure]]:
+        """Every file that could not be worked on, with the reason."""
+        return ((outcome, outcome.failure) for outcome in self.outcomes if outcome.failure)
+
+    @property
+    def exit_code(self) -> int:
+        """0: nothing to report; 1: findings (with --diff: a diff); 2: a file failed."""
+        if any(True for _ in self.failed()):
+            return 2
+        if self.mode == "add-ignore":
+            return 0
+        if self.mode == "diff":
+            return int(any(outcome.after is not None for outcome in self.outcomes))
+        return int(any(True for _ in self.findings()))
