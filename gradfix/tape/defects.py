@@ -59,13 +59,17 @@ KINDS: Mapping[str, str] = {
         target is a Subscript (or attribute) of the written tensor, or a Call (`y.add_(1)`, `F.relu(y, inplace=True)`,
         `torch.add(a, b, out=y)`). facts: saver (name of the op, "relu"), form ("augassign" | "setitem" | "method" |
         "keyword" | "out"), aliased (True: another live name sees the write, so out of place would change what it
-        reads), promotes (True: dtypes are known to differ, out of place would change the dtype), target (source text
-        of what is written).""",
+        reads), promotes (True: dtypes are known to differ, out of place would change the dtype), target (source text of
+        the name, attribute or list element that holds the written tensor: `x` for `x += 1`, `x[0] = v`, `x[:, 0] += 1`
+        and `x.view(-1).add_(1)`; `xs[i]` for `xs[i] += y` and `xs[i][0] = v` where xs is a list; "" for a value that
+        nothing holds), save (Span of the expression whose operation saved it, or None), kept ("result": it saved its
+        own value | "input").""",
     "inplace_on_graph_tensor": "culprit and facts as inplace_overwrites_saved, without saver.",
     "inplace_on_leaf": """culprit: the writing node as above. facts: form, target, aliased, role ("update": the leaf is
         optimised, initialised or has its .grad read: wrap in no_grad | "value": out of place).""",
     "inplace_module": """culprit: the Call that builds the module (`nn.ReLU(inplace=True)`, `nn.Dropout(0.5, True)`) or
-        the assignment `m.inplace = True`. facts: module ("nn.ReLU"), saver.""",
+        the assignment `m.inplace = True`. facts: module ("nn.ReLU"), saver, aliased (True: what the module was called
+        with is read again afterwards and sees the write).""",
     "step_before_backward": """culprit: the `optimizer.step()` Call. facts: backward (Span of the later backward call
         that needs what the step changed), step_backward (Span of the backward that this step is for), zero (Span of
         the zero_grad that belongs to the later backward, or None), later_step (Span of the later backward's own step,
