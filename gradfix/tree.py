@@ -2,28 +2,202 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar
+import re
+from collections.abc import Iterator
+from functools import cached_property
+from typing import TypeAlias, TypeVar, overload
 
-if TYPE_CHECKING:
-    import libcst as cst
+import libcst as cst
+from libcst.metadata import ByteSpanPositionProvider, MetadataWrapper
 
-    from gradfix.tape.defects import Span
+from gradfix.places import Places, lines
+from gradfix.tape.defects import Span
 
-N = TypeVar("N", bound="cst.CSTNode")
+N = TypeVar("N", bound=cst.CSTNode)
+Statement: TypeAlias = "cst.SimpleStatementLine | cst.BaseCompoundStatement"
+Offsets: TypeAlias = "tuple[int, int]"
+
+LONE_RETURN = re.compile(r"\r(?!\n)")
+INDENT = re.compile(r"[ \t\f]*")
+FIELDS: dict[type[cst.CSTNode], tuple[str, ...]] = {}
+
+
+class UnfaithfulError(Exception):
+    """libcst does not give this file back as it was, so no rewrite of it can be trusted."""
+
+
+def children(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
+    """The nodes directly below a node; `CSTNode.children` rebuilds the node to list them, which is slow."""
+    names = FIELDS.setdefault(type(node), tuple(node.__dataclass_fields__))
+    for name in names:
+        value = getattr(node, name)
+        if isinstance(value, cst.CSTNode):
+            yield value
+        elif isinstance(value, (list, tuple)):
+            yield from (item for item in value if isinstance(item, cst.CSTNode))
 
 
 class Tree:
-    """Contract for the rules; made by the engine when a file has something to rewrite.
+    """What a rule sees of a file; made by the engine when there is something to rewrite.
 
     module                      the cst.Module
     at(span, *types)            the outermost node of these types that covers exactly the ast span, or None
     parent(node)                its parent node
     statement(node)             the SimpleStatementLine or compound statement that holds the node
-    small_statement(node)       the small statement (Assign, AugAssign, Expr ...) that holds the node, if one does
-    block(statement)            the body (IndentedBlock / Module / SimpleStatementSuite) that holds a statement, as a list
+    small_statement(node)       the small statement (Assign, AugAssign, Expr ...) that holds the node, or None
+    block(statement)            the statements of the body that holds a statement, in order, itself among them
     function(node)              the FunctionDef that holds the node, or None
     code(node)                  its source text
     span(node)                  its ast span (UTF-8 byte columns)
     text(span)                  the source text of a span
-    torch                       the name that torch is bound to in this file ("torch", "th"), or None when there is none
+    torch                       the name that torch is bound to in this file ("torch", "th"), or None
     """
+
+    def __init__(self, text: str) -> None:
+        self.source = text
+        self.module = cst.parse_module(LONE_RETURN.sub("\n", text))
+        self.rendered = self.module.code
+        self.places = Places(self.rendered, _missing(text, self.rendered))
+
+    @overload
+    def at(self, span: Span) -> cst.CSTNode | None: ...
+    @overload
+    def at(self, span: Span, *types: type[N]) -> N | None: ...
+    def at(self, span: Span, *types: type[cst.CSTNode]) -> cst.CSTNode | None:
+        nodes = self._by_offsets.get(self.places.offsets(span), ())
+        return next((node for node in reversed(nodes) if not types or isinstance(node, types)), None)
+
+    def parent(self, node: cst.CSTNode) -> cst.CSTNode:
+        return self._parents[node]
+
+    def ancestors(self, node: cst.CSTNode) -> Iterator[cst.CSTNode]:
+        """The nodes that hold a node, the nearest first."""
+        above = self._parents.get(node)
+        while above is not None:
+            yield above
+            above = self._parents.get(above)
+
+    def statement(self, node: cst.CSTNode) -> Statement:
+        found = self._nearest(node, cst.SimpleStatementLine, cst.BaseCompoundStatement)
+        assert isinstance(found, (cst.SimpleStatementLine, cst.BaseCompoundStatement))
+        return found
+
+    def small_statement(self, node: cst.CSTNode) -> cst.BaseSmallStatement | None:
+        for found in (node, *self.ancestors(node)):
+            if isinstance(found, cst.BaseSmallStatement):
+                return found
+            if isinstance(found, cst.BaseCompoundStatement):
+                return None
+        return None
+
+    def block(self, statement: cst.CSTNode) -> list[cst.CSTNode]:
+        holder = self.parent(statement)
+        assert isinstance(
+            holder, (cst.Module, cst.IndentedBlock, cst.SimpleStatementSuite, cst.SimpleStatementLine)
+        )
+        return list(holder.body)
+
+    def function(self, node: cst.CSTNode) -> cst.FunctionDef | None:
+        return next((above for above in self.ancestors(node) if isinstance(above, cst.FunctionDef)), None)
+
+    def code(self, node: cst.CSTNode) -> str:
+        return self.module.code_for_node(node)
+
+    def span(self, node: cst.CSTNode) -> Span:
+        return self.places.span(*self._offsets[node])
+
+    def text(self, span: Span) -> str:
+        return self.places.text(span)
+
+    @cached_property
+    def torch(self) -> str | None:
+        imports = (name for line in _lines(self.module.body) for small in line.body for name in _torch(small))
+        return next(imports, None)
+
+    def _nearest(self, node: cst.CSTNode, *types: type[cst.CSTNode]) -> cst.CSTNode:
+        return next(above for above in (node, *self.ancestors(node)) if isinstance(above, types))
+
+    @cached_property
+    def _parents(self) -> dict[cst.CSTNode, cst.CSTNode]:
+        parents: dict[cst.CSTNode, cst.CSTNode] = {}
+        waiting: list[cst.CSTNode] = [self.module]
+        while waiting:
+            node = waiting.pop()
+            for child in children(node):
+                parents[child] = node
+                waiting.append(child)
+        return parents
+
+    @cached_property
+    def _offsets(self) -> dict[cst.CSTNode, Offsets]:
+        """Every node's byte offsets, inner nodes before the nodes that hold them."""
+        wrapper = MetadataWrapper(self.module, unsafe_skip_copy=True)
+        found = wrapper.resolve(ByteSpanPositionProvider)
+        offsets = {node: (at.start, at.start + at.length) for node, at in found.items()}
+        for node in [node for node in offsets if isinstance(node, (cst.Tuple, cst.GeneratorExp))]:
+            offsets[node] = self._with_brackets(node, offsets)
+        return offsets
+
+    def _with_brackets(
+        self, node: cst.Tuple | cst.GeneratorExp, offsets: dict[cst.CSTNode, Offsets]
+    ) -> Offsets:
+        """`ast` counts a tuple's brackets in, and those that a lone generator borrows from its call."""
+        if node.lpar:
+            return offsets[node.lpar[-1]][0], offsets[node.rpar[0]][1]
+        start, end = offsets[node]
+        if isinstance(node, cst.Tuple):
+            return start, end
+        return self.places.raw.rindex(b"(", 0, start), self.places.raw.index(b")", end) + 1
+
+    @cached_property
+    def _by_offsets(self) -> dict[Offsets, list[cst.CSTNode]]:
+        index: dict[Offsets, list[cst.CSTNode]] = {}
+        for node, offsets in self._offsets.items():
+            index.setdefault(offsets, []).append(node)
+        return index
+
+
+def _missing(text: str, rendered: str) -> dict[int, int]:
+    """How many bytes libcst drops at the start of each line: form feeds before an indentation."""
+    if text == rendered:
+        return {}
+    before, after = lines(text), lines(rendered)
+    if len(before) != len(after):
+        raise UnfaithfulError("libcst does not reproduce this file's lines")
+    missing = {}
+    for number, (had, has) in enumerate(zip(before, after, strict=True), 1):
+        had = LONE_RETURN.sub("\n", had)
+        if had != has:
+            cut = len(had) - len(has)
+            if cut < 0 or had[cut:] != has or INDENT.fullmatch(had[:cut]) is None:
+                raise UnfaithfulError(f"libcst does not reproduce line {number}")
+            missing[number] = cut
+    return missing
+
+
+def _lines(body: object) -> Iterator[cst.SimpleStatementLine]:
+    """The simple statements that run at import, inside `if` and `try` too, but in no function or class."""
+    waiting = list(body) if isinstance(body, (list, tuple)) else []
+    for statement in waiting:
+        if isinstance(statement, cst.SimpleStatementLine):
+            yield statement
+        elif isinstance(statement, (cst.If, cst.Try, cst.With)):
+            yield from _lines(statement.body.body)
+            for name in ("orelse", "finalbody"):
+                branch = getattr(statement, name, None)
+                if isinstance(branch, cst.If):
+                    yield from _lines((branch,))
+                elif branch is not None:
+                    yield from _lines(branch.body.body)
+            for handler in getattr(statement, "handlers", ()):
+                yield from _lines(handler.body.body)
+
+
+def _torch(small: cst.BaseSmallStatement) -> Iterator[str]:
+    """The names to which an import statement binds torch itself."""
+    if isinstance(small, cst.Import):
+        for alias in small.names:
+            if alias.evaluated_name == "torch":
+                yield alias.evaluated_alias or "torch"
+            elif alias.asname is None and alias.evaluated_name.startswith("torch."):
+                yield "torch"
