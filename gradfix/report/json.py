@@ -1,0 +1,72 @@
+"""The findings as JSON, with the field names of ruff's own and what a broken gradient adds to them."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, TextIO
+
+if TYPE_CHECKING:
+    from gradfix.outcome import Outcome, Run, View
+    from gradfix.rule import Finding, TextEdit
+    from gradfix.tape.defects import Evidence
+
+Fields = dict[str, Any]
+
+
+def _point(row: int, column: int) -> Fields:
+    return {"row": row, "column": column}
+
+
+def _edit(edit: TextEdit) -> Fields:
+    return {
+        "content": edit.text,
+        "location": _point(edit.line, edit.column),
+        "end_location": _point(edit.end_line, edit.end_column),
+    }
+
+
+def _fix(finding: Finding) -> Fields | None:
+    if finding.safety is None:
+        return None
+    return {
+        "applicability": finding.safety.value,
+        "message": finding.says,
+        "edits": [_edit(edit) for edit in finding.edits],
+    }
+
+
+def _related(outcome: Outcome, step: Evidence) -> Fields:
+    return {
+        "message": step.role,
+        "filename": step.path or outcome.path,
+        "location": _point(step.span.line, step.span.column + 1),
+        "end_location": _point(step.span.end_line, step.span.end_column + 1),
+    }
+
+
+def _finding(outcome: Outcome, finding: Finding) -> Fields:
+    span = finding.span
+    return {
+        "code": finding.code,
+        "name": finding.rule,
+        "filename": outcome.path,
+        "location": _point(span.line, span.column + 1),
+        "end_location": _point(span.end_line, span.end_column + 1),
+        "message": finding.message,
+        "impact": finding.impact,
+        "certainty": finding.certainty,
+        "conventions": list(finding.conventions),
+        "condition": finding.condition or None,
+        "torch_says": finding.torch_says or None,
+        "related": [_related(outcome, step) for step in finding.evidence],
+        "fix": _fix(finding),
+        "by_hand": finding.decline or None,
+        "noqa_row": span.line,
+        "url": None,
+    }
+
+
+def render(run: Run, stream: TextIO, view: View) -> None:
+    """Write one array: a run without findings is an empty one."""
+    json.dump([_finding(*found) for found in run.findings()], stream, indent=2)
+    stream.write("\n")

@@ -1,0 +1,117 @@
+"""The closing words of a run, for a person: what failed and why, what was found, what can be done."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, TextIO
+
+from gradfix.report.diff import counted
+from gradfix.report.screen import Line, Piece, harmless, write
+from gradfix.report.wording import impacts, plural
+from gradfix.rule import Safety
+
+if TYPE_CHECKING:
+    from gradfix.outcome import Failure, Outcome, Run, View
+
+
+def _failed(outcome: Outcome, failure: Failure) -> Line:
+    line = f":{failure.line}" if failure.line else ""
+    place = f"{harmless(outcome.path)}{line}: "
+    return [
+        Piece(place, "bold"),
+        Piece("failed", "bold red"),
+        Piece(f" ({failure.stage}): {harmless(failure.reason)}"),
+    ]
+
+
+def _note(outcome: Outcome, line: int, text: str) -> Line:
+    place = f"{harmless(outcome.path)}:{line}: " if line else f"{harmless(outcome.path)}: "
+    return [Piece(place + harmless(text), "dim")]
+
+
+def _notes(outcome: Outcome) -> Iterator[Line]:
+    """What only `--verbose` tells: where gradfix kept silent, and why."""
+    if outcome.skipped:
+        yield _note(outcome, 0, f"skipped: {outcome.skipped}")
+    if outcome.too_complex:
+        yield _note(outcome, 0, f"too complex: {outcome.too_complex}")
+    for silence in outcome.silences:
+        yield _note(outcome, silence.span.line, f"silent: {silence.reason}")
+    for unused in outcome.unused_suppressions:
+        yield _note(outcome, unused.line, f"silences nothing: {unused.text}")
+
+
+def _files(run: Run) -> str:
+    gated = sum(outcome.gated for outcome in run.outcomes)
+    failed = sum(1 for _ in run.failed())
+    said = [f"{gated:,} without autograd" if gated else "", f"{failed:,} failed" if failed else ""]
+    aside = f" ({', '.join(filter(None, said))})" if any(said) else ""
+    return plural(len(run.outcomes), "file") + aside
+
+
+def _offer(safe: int, unsafe: int, found: int) -> str:
+    """Say which commands show and write the fixes."""
+    if safe:
+        some = "1 fix" if safe == 1 else f"{safe:,} fixes"
+        fixes = {1: "the fix", 2: "both fixes"}.get(safe, "all fixes") if safe == found else some
+        more = f"; {unsafe:,} more with --unsafe-fixes" if unsafe else ""
+        return f" --diff shows {fixes}, --apply writes {'it' if safe == 1 else 'them'}{more}."
+    return f" --unsafe-fixes --diff shows {plural(unsafe, 'rewrite')}." if unsafe else ""
+
+
+def _listed(run: Run, view: View) -> str:
+    found = [finding for _, finding in run.findings()]
+    if not found and not view.verbose:
+        return ""
+    safe = sum(finding.safety is Safety.SAFE for finding in found)
+    unsafe = sum(finding.safety is Safety.UNSAFE for finding in found)
+    what = f": {impacts(found)}." if found else "."
+    return f"{plural(len(found), 'finding')} in {_files(run)}{what}{_offer(safe, unsafe, len(found))}"
+
+
+def _mended(run: Run, view: View) -> str:
+    fixed = [finding for outcome in run.outcomes if outcome.written for finding in outcome.applied]
+    files = sum(outcome.written for outcome in run.outcomes)
+    left = [finding for _, finding in run.findings()]
+    if not fixed and not left and not view.verbose:
+        return ""
+    done = f"{plural(len(fixed), 'finding')} fixed in {plural(files, 'file')}"
+    if not left:
+        return f"{done}."
+    unsafe = sum(finding.safety is Safety.UNSAFE for finding in left)
+    offer = f" --unsafe-fixes rewrites {unsafe:,}." if unsafe else ""
+    return f"{done}, {len(left):,} left: {impacts(left)}.{offer}"
+
+
+def _silenced(run: Run, view: View) -> str:
+    written = [outcome for outcome in run.outcomes if outcome.written]
+    count = sum(len(outcome.findings) for outcome in written)
+    return f"{plural(count, 'finding')} silenced in {plural(len(written), 'file')}."
+
+
+def _proposed(run: Run, view: View) -> str:
+    counts = counted(run)
+    left = sum(len(outcome.remaining) for outcome in run.outcomes)
+    rest = (
+        f"{plural(left, 'finding')} without a rewrite here: gradfix without --diff lists what to do."
+        if left
+        else ""
+    )
+    if not counts.files:
+        return f"Nothing to rewrite. {rest}" if rest or view.verbose else ""
+    hunks = f"{plural(counts.files, 'file')}, {plural(counts.hunks, 'hunk')}"
+    lines = f"{plural(counts.added, 'line')} added, {counts.removed:,} removed"
+    return f"{hunks}, {lines}. --apply writes {'it' if counts.hunks == 1 else 'them'}. {rest}".rstrip()
+
+
+SAYINGS = {"list": _listed, "apply": _mended, "add-ignore": _silenced, "diff": _proposed}
+
+
+def render(run: Run, stream: TextIO, view: View) -> None:
+    """Name the files that failed, then count; a run with nothing to say prints nothing."""
+    lines = [_failed(*failed) for failed in run.failed()]
+    if view.verbose:
+        lines += [note for outcome in run.outcomes for note in _notes(outcome)]
+    if said := SAYINGS[run.mode](run, view):
+        lines.append([Piece(said)])
+    write(stream, lines, view.colour and stream.isatty())

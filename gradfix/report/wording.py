@@ -1,0 +1,72 @@
+"""The phrases that several formats share."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+
+from gradfix.rule import Finding, Safety
+from gradfix.tape.defects import Impact
+
+CONVENTIONS: Mapping[str, str] = {
+    "A": "batches from a loader carry no gradient",
+    "B": "a module made elsewhere passes gradients to its parameters and its arguments",
+    "C": "a loss function has no parameters and reduces to a scalar",
+    "D": "what goes into `forward` requires grad, what comes out is backpropagated",
+    "E": "loops run at least once",
+    "F": "the module is in training mode, flags are on, default callables hold",
+    "G": "grad mode is on when a function is entered",
+}
+"""What a likely finding takes for granted, by the letter that names it."""
+
+IMPACTS: Mapping[Impact, tuple[str, str]] = {
+    "crashes": ("crashes", "crash"),
+    "trains wrong": ("trains wrong", "train wrong"),
+    "style": ("is a matter of style", "are a matter of style"),
+}
+"""How an impact is said of one finding and of several."""
+
+
+def plural(count: int, noun: str) -> str:
+    """Say a number of things."""
+    return f"{count:,} {noun if count == 1 else noun + 's'}"
+
+
+def remedy(finding: Finding) -> str:
+    """Say in two words what gradfix can do about a finding."""
+    if finding.safety is None:
+        return "by hand"
+    return "safe fix" if finding.safety is Safety.SAFE else "unsafe fix"
+
+
+def certainty(finding: Finding) -> str:
+    """Say how sure the finding is, with the conventions that it leans on."""
+    leaning = f": {', '.join(finding.conventions)}" if finding.conventions else ""
+    return f"{finding.certainty}{leaning}"
+
+
+def severity(finding: Finding) -> str:
+    """Rank a finding in three steps: what is certain breaks the build, what is style only informs."""
+    if finding.impact == "style":
+        return "note"
+    return "error" if finding.certainty == "certain" else "warning"
+
+
+def told(finding: Finding) -> str:
+    """Say a finding in one sentence."""
+    return f"{finding.message} (when {finding.condition})" if finding.condition else finding.message
+
+
+def way_out(finding: Finding) -> str:
+    """Say the rewrite, or what to do by hand."""
+    return finding.says if finding.safety else finding.decline
+
+
+def impacts(findings: Iterable[Finding]) -> str:
+    """Count findings by what they do to the user: `1 crashes, 2 train wrong`."""
+    counts = Counter(finding.impact for finding in findings)
+    return ", ".join(
+        f"{counts[impact]:,} {words[counts[impact] > 1]}"
+        for impact, words in IMPACTS.items()
+        if counts[impact]
+    )

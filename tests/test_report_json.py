@@ -1,0 +1,90 @@
+"""JSON keeps the field names that editors and scripts know from ruff."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+from report_runs import BLOCK, by_hand, outcome, overwritten, rendered, span
+
+from gradfix.outcome import View
+from gradfix.tape.defects import Evidence
+
+RUFF = {"code", "filename", "location", "end_location", "message", "fix", "noqa_row", "url"}
+
+
+def test_a_finding_has_the_fields_of_ruff_and_its_own() -> None:
+    (found,) = json.loads(rendered("json", outcome([overwritten()])))
+    assert set(found) >= RUFF
+    assert found == {
+        "code": "GF101",
+        "name": "inplace_overwrites_saved",
+        "filename": "models/resnet.py",
+        "location": {"row": 7, "column": 9},
+        "end_location": {"row": 7, "column": 24},
+        "message": "`out += shortcut` overwrites what relu saved",
+        "impact": "crashes",
+        "certainty": "certain",
+        "conventions": [],
+        "condition": None,
+        "torch_says": "modified by an inplace operation",
+        "related": [
+            {
+                "message": "saved here",
+                "filename": "models/resnet.py",
+                "location": {"row": 6, "column": 15},
+                "end_location": {"row": 6, "column": 33},
+            },
+            {
+                "message": "overwritten here",
+                "filename": "models/resnet.py",
+                "location": {"row": 7, "column": 9},
+                "end_location": {"row": 7, "column": 24},
+            },
+        ],
+        "fix": {
+            "applicability": "safe",
+            "message": "out = out + shortcut",
+            "edits": [
+                {
+                    "content": "out = out + shortcut",
+                    "location": {"row": 7, "column": 9},
+                    "end_location": {"row": 7, "column": 24},
+                }
+            ],
+        },
+        "by_hand": None,
+        "noqa_row": 7,
+        "url": None,
+    }
+
+
+def test_nothing_found_is_an_empty_array() -> None:
+    assert json.loads(rendered("json", outcome([]))) == []
+
+
+def test_a_finding_without_a_fix_has_null_and_the_advice() -> None:
+    (found,) = json.loads(rendered("json", outcome([by_hand(overwritten(), "clone it")])))
+    assert found["fix"] is None
+    assert found["by_hand"] == "clone it"
+
+
+def test_evidence_names_the_file_it_lies_in() -> None:
+    finding = replace(overwritten(), evidence=(Evidence(span(BLOCK, "out"), "saved here", "layers.py"),))
+    (found,) = json.loads(rendered("json", outcome([finding])))
+    assert found["related"][0]["filename"] == "layers.py"
+
+
+def test_statistics_are_json_where_json_is_asked_for() -> None:
+    view = View(output_format="json", statistics=True)
+    shown = rendered("statistics", outcome([overwritten(), by_hand(overwritten(), "clone")]), view=view)
+    assert json.loads(shown) == [
+        {
+            "code": "GF101",
+            "name": "inplace_overwrites_saved",
+            "count": 2,
+            "fixable": True,
+            "safe": 1,
+            "unsafe": 0,
+        }
+    ]
