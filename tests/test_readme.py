@@ -1,0 +1,48 @@
+"""README tells what is: its tables and sessions are made by the code, its configuration is accepted.
+
+`UPDATE_README=1 pytest tests/test_readme.py` writes the tables and the sessions anew.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+import pytest
+from readme_text import README, SESSION, convention_rows, current, files, rule_rows
+
+TEXT = README.read_text("utf-8")
+
+
+def test_tables_and_sessions_are_what_the_code_says_and_does(tmp_path: Path) -> None:
+    wanted = current(TEXT, tmp_path)
+    if os.environ.get("UPDATE_README"):
+        README.write_text(wanted, "utf-8")
+        return
+    assert wanted == TEXT, "stale: UPDATE_README=1 pytest tests/test_readme.py"
+
+
+def test_a_stale_table_and_a_stale_session_are_noticed(tmp_path: Path) -> None:
+    stale = TEXT.replace("| GF101 |", "| GF999 |").replace("$ gradfix --diff", "$ gradfix --version", 1)
+    fresh = current(stale, tmp_path)
+    assert "| GF101 |" in fresh
+    assert fresh != stale
+
+
+def test_the_rule_table_has_a_row_for_each_rule_module() -> None:
+    modules = {path.stem for path in README.with_name("codemods").glob("*.py")} - {"__init__"}
+    rows = "".join(rule_rows())
+    assert {name for name in modules if f"codemods/{name}.py" in rows} == modules
+    assert len(list(convention_rows())) == 8
+
+
+def test_there_are_files_and_sessions_to_play() -> None:
+    assert files(TEXT)
+    assert all(session.startswith("$ ") for session in SESSION.findall(TEXT))
+    assert any("+" in session for session in SESSION.findall(TEXT))
+
+
+@pytest.mark.parametrize("link", sorted(set(re.findall(r"\]\((?!http|#)([^)]+)\)", TEXT))))
+def test_a_link_into_the_project_leads_somewhere(link: str) -> None:
+    assert (README.parent / link).exists()
