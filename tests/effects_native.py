@@ -25,6 +25,7 @@ from torchgen.model import SchemaKind
 
 FLAGS = ("train", "training", "use_input_stats")
 MANY_TRIES = 60
+_ONE: tuple[tuple[tuple[int, ...], ...], ...] = (((2, 5),), ((2, 1, 5),), ((6, 2, 3),))
 
 Rows = dict[str, dict[str, list[Row]]]
 HAND: Mapping[str, dict[str, Any]] = {
@@ -195,11 +196,18 @@ def _rows_of(overload: Overload, report: Report, shapes: dict[str, str]) -> list
     _compare(overload, values, recording.saves, report)
     shape = shape_of(overload, subject)
     shapes.setdefault(overload.base, shape)
-    more = _more_views(overload) if overload.view or any(recording.typical.shares) else []
+    drops = "dropout" in overload.base
+    more = _more_views(overload) if overload.view or drops or any(recording.typical.shares) else []
     flag = next((f for f in FLAGS if f in values and overload.base not in {"lstm", "gru"}), "")
     if not flag:
         return [_finished(overload, subject, values, more, shape)]
-    return flagged([(s, _finished(overload, subject, values | {flag: s}, more, shape)) for s in (True, False)], flag)
+    return flagged(
+        [
+            (state, _finished(overload, subject, values | {flag: state}, [m | {flag: state} for m in more], shape))
+            for state in (True, False)
+        ],
+        flag,
+    )
 
 
 def _finished(
@@ -216,8 +224,10 @@ def _more_views(overload: Overload) -> list[dict[str, Any]]:
         if len(more) == MANY_TRIES:
             break
         more.append(values)
-    if overload.base.rstrip("_") in {"dropout", "alpha_dropout", "feature_dropout", "feature_alpha_dropout"}:
+    if "dropout" in overload.base:
         more += [values | {"p": 0.0} for values in more[:2]]
+    if any(a.name == "dtype" for a in overload.arguments):
+        more += [values | {"dtype": torch.float64} for values in more[:2]]
     return more
 
 
@@ -267,7 +277,7 @@ def _plain_recipes() -> Iterator[Recipe]:
 
 def _broadcast_samples(overload: Overload, tensors: list[str]) -> Iterator[dict[str, Any]]:
     several = ((2, 4, 3), (4, 1), (3,)) if overload.kind is SchemaKind.inplace else ((2, 1, 3), (4, 1), (3,))
-    for one in (((2, 5),), ((2, 3, 5),)) if len(tensors) == 1 else (several,):
+    for one in _ONE if len(tensors) == 1 else (several, ((3, 2), (2,), ())):
         for numbers in LISTS:
             for integers in (False, True):
                 values: dict[str, Any] = {}

@@ -35,7 +35,8 @@ def _permuted(tensor: Tensor) -> Tensor:
 
 def other_dtype(values: Mapping[str, Any], first: str) -> dict[str, Any]:
     """The first tensor in double, so that conversions have something to convert."""
-    return {n: v.double() if n == first and v.is_floating_point() else v for n, v in values.items()}
+    value = values.get(first)
+    return {**values, first: value.double()} if isinstance(value, Tensor) and value.is_floating_point() else {**values}
 
 
 def first_tensor(values: Mapping[str, Any]) -> str:
@@ -81,7 +82,8 @@ def results_of(run: Run) -> int:
 def _alias_runs(
     subject: Subject, values: Mapping[str, Any], more: Iterable[Mapping[str, Any]], typical: Run
 ) -> list[Run]:
-    if typical.written or not any(typical.shares):
+    more = list(more)
+    if typical.written or not (more or any(typical.shares)):
         return []
     first = first_tensor(values)
     runs = []

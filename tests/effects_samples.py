@@ -15,7 +15,9 @@ from torch import Tensor
 
 SHAPES = ((3, 3), (2, 3, 3), (4,), (2, 3, 4, 4), (2, 1, 3), ())
 NUMBERS = {"dim0": 0, "dim1": 1, "axis0": 0, "axis1": 1, "source": 0, "destination": 1, "diagonal": 0, "offset": 0}
-LISTS: tuple[list[int], ...] = ([0], [1, 0], [3, 3], [1], [2, 2], [1, 2], [-1], [2, 0, 1])
+NUMBERS |= {"interpolation_mode": 0, "padding_mode": 0}
+BOUNDS = {"min": 0.3, "max": 0.7}
+LISTS: tuple[list[int], ...] = ([0], [1, 0], [3, 3], [1], [2], [2, 2], [1, 2], [-1], [2, 0, 1])
 INDICES = {"index", "indices", "bins", "repeats", "sorted_sequence", "tensor_indices_or_sections"}
 
 
@@ -36,7 +38,7 @@ def tensor(recipe: Recipe, argument: Argument) -> Tensor:
     if argument.name in {"mask", "condition"}:
         return torch.rand(recipe.shape) > 0.5
     if argument.name in INDICES:
-        return torch.arange(torch.Size(recipe.index_shape).numel()).reshape(recipe.index_shape) % 3
+        return torch.arange(torch.Size(recipe.index_shape).numel()).reshape(recipe.index_shape) % 2
     if recipe.integers:
         return torch.randint(1, 5, recipe.shape)
     return torch.rand(recipe.shape) * (recipe.high - recipe.low) + recipe.low
@@ -50,8 +52,10 @@ def _value(argument: Argument, recipe: Recipe) -> Any:
         return [tensor(recipe, argument), tensor(recipe, argument)]
     if kind == "t":
         return tensor(recipe, argument)
+    if plain == "Device":
+        return torch.device("cpu")
     if kind == "n":
-        return {"float": 0.5, "Scalar": 2}.get(plain, NUMBERS.get(argument.name, 0 if "dim" in argument.name else 2))
+        return BOUNDS[argument.name] if argument.name in BOUNDS else {"float": 0.5, "Scalar": 2}.get(plain, NUMBERS.get(argument.name, 0 if "dim" in argument.name else 2))
     if "[" in plain:
         return recipe.numbers
     if plain == "bool":
@@ -73,7 +77,7 @@ def values_by_type(overload: Overload, recipe: Recipe) -> dict[str, Any]:
             continue
         if required(argument) and argument.type.endswith("?") and argument.kind != "t":
             values[argument.name] = None
-        elif required(argument) or (recipe.optional and argument.kind == "t"):
+        elif required(argument) or argument.name in BOUNDS or (recipe.optional and argument.kind == "t"):
             values[argument.name] = _value(argument, recipe)
     return values
 

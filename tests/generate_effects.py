@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from effects_native import Report, native_rows
+from effects_native import Report, Rows, native_rows
+from effects_python import module_rows, python_rows
 from effects_rows import Row
 
 TABLE = Path(__file__).resolve().parent.parent / "gradfix" / "tape" / "effects.json"
@@ -23,7 +24,11 @@ def generate(report: Report) -> dict[str, Any]:
     """The whole table, with equal rows shared."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        surfaces = native_rows(report)
+        surfaces: Rows = {"method": {}, "function": {}, "functional": {}, "functional_inplace": {}}
+        for made in (native_rows(report), python_rows(report)):
+            for surface, rows in made.items():
+                surfaces[surface] |= rows
+        modules = module_rows(report)
     numbers: dict[str, int] = {}
 
     def number(row: Row) -> int:
@@ -31,7 +36,10 @@ def generate(report: Report) -> dict[str, Any]:
         return numbers.setdefault(json.dumps([row["args"], row["kinds"], extras], sort_keys=True), len(numbers))
 
     named = {s: {n: [number(r) for r in rows[n]] for n in sorted(rows)} for s, rows in surfaces.items()}
-    return {"torch": torch.__version__.split("+")[0], **named, "effects": [json.loads(text) for text in numbers]}
+    for module in modules.values():
+        module.update({mode: number(module[mode]) for mode in ("train", "eval", "inplace") if mode in module})
+    effects = [json.loads(text) for text in numbers]
+    return {"torch": torch.__version__.split("+")[0], **named, "module": modules, "effects": effects}
 
 
 def rendered(table: dict[str, Any]) -> str:
