@@ -32,7 +32,8 @@ def rule_rows() -> Iterator[str]:
     for name, codemod in codemods().items():
         off = "" if codemod.rule.on_by_default else "; off unless selected"
         summary = codemod.card.summary.replace("``", "`").replace("|", "\\|")
-        yield f"| {codemod.rule.code} | [{name}](codemods/{name}.py) | {summary} | {_remedy(codemod)}{off} |\n"
+        link = f"[{name}](codemods/{name}.py)"
+        yield f"| {codemod.rule.code} | {link} | {summary} | {_remedy(codemod)}{off} |\n"
 
 
 def convention_rows() -> Iterator[str]:

@@ -10,7 +10,11 @@ import re
 from pathlib import Path
 
 import pytest
+import yaml
 from readme_text import README, SESSION, convention_rows, current, files, rule_rows
+
+from gradfix.config import read_file
+from gradfix.registry import codemods, unknown
 
 TEXT = README.read_text("utf-8")
 
@@ -46,3 +50,25 @@ def test_there_are_files_and_sessions_to_play() -> None:
 @pytest.mark.parametrize("link", sorted(set(re.findall(r"\]\((?!http|#)([^)]+)\)", TEXT))))
 def test_a_link_into_the_project_leads_somewhere(link: str) -> None:
     assert (README.parent / link).exists()
+
+
+def block(language: str) -> str:
+    """README's one block in a language."""
+    (found,) = re.findall(rf"```{language}\n(.*?)```", TEXT, re.DOTALL)
+    return str(found)
+
+
+def test_the_configuration_is_accepted_and_names_rules_that_exist(tmp_path: Path) -> None:
+    file = tmp_path / "pyproject.toml"
+    file.write_text(block("toml"), "utf-8")
+    selectors = [code for codes in read_file(file).selectors().values() for code in codes]
+    assert selectors
+    assert list(unknown(codemods(), selectors)) == []
+
+
+def test_the_hooks_of_the_readme_are_the_hooks_of_the_project() -> None:
+    offered = {
+        hook["id"] for hook in yaml.safe_load((README.parent / ".pre-commit-hooks.yaml").read_text("utf-8"))
+    }
+    told = set(re.findall(r"- id: (\S+)", block("yaml")))
+    assert told == offered == {"gradfix", "gradfix-check"}
