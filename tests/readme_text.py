@@ -1,4 +1,4 @@
-"""README's generated parts: the tables made from the code, and the sessions made by running their commands."""
+"""README's generated parts: tables made from the code, sessions made by running their commands."""
 
 from __future__ import annotations
 
