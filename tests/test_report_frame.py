@@ -13,7 +13,8 @@ from gradfix.report.quotes import quotes
 from gradfix.report.screen import cells
 from gradfix.tape.defects import Evidence, Span
 
-TEXT = st.text(st.sampled_from("ab =\t名e\u0301\u202e🔥"), max_size=150)
+CHARACTERS = st.text(st.sampled_from("ab =\t名e\u0301\u202e🔥"), max_size=12)
+TEXT = st.builds(lambda text, times: text * times, CHARACTERS, st.integers(0, 20))
 NUMBER = st.integers(0, 160)
 SPANS = st.builds(
     lambda line, column, more, end: Span(line, column, line + more, end if more else column + end),
@@ -22,12 +23,12 @@ SPANS = st.builds(
     st.integers(0, 2),
     NUMBER,
 )
-ROLES = st.text("role ", max_size=90)
+ROLES = st.builds(lambda words: "role " * words, st.integers(0, 20))
 
 
 @settings(max_examples=300, deadline=None)
 @given(
-    lines=st.lists(TEXT, max_size=5),
+    lines=st.lists(TEXT, min_size=5, max_size=6),
     culprit=SPANS,
     evidence=st.lists(st.builds(Evidence, SPANS, ROLES), max_size=4),
     width=st.integers(40, 130),
@@ -46,4 +47,5 @@ def test_any_frame_keeps_to_its_width(
 def test_the_culprit_is_always_in_sight(width: int, padding: int) -> None:
     source = BLOCK.replace("out += shortcut", f"{'a; ' * padding}out += shortcut{' # b' * padding}")
     frame = drawn(quotes(overwritten(source), source.splitlines(), None), width)
+    assert all(cells("".join(piece.text for piece in line)) <= width for line in frame)
     assert any("out += shortcut" in "".join(piece.text for piece in line) for line in frame)

@@ -62,7 +62,7 @@ def _quote(number: int, text: str, roles: dict[Span, str], culprit: Span | None)
     if any(span.end_line > number for span in here):
         shown.append(f" {CLIPPED}")
     marks = (_mark(span, role, length, span == culprit) for span, role in here.items())
-    return Quote(number, tuple(shown), tuple(mark for mark in marks if mark.role or mark.culprit))
+    return Quote(number, tuple(shown), tuple(marks))
 
 
 def _mark(span: Span, role: str, length: int, culprit: bool) -> Mark:
