@@ -1,8 +1,9 @@
 """What happened to one file and to a whole run, as the reports read it.
 
-The reports live in `gradfix.report` and are reached through one function, imported only when there is something to
-show: `gradfix.report.show.show(run: Run, view: View, out: TextIO, err: TextIO) -> None`. It prints the findings (or
-the diff, when `run.mode` is "diff") on `out`, failures and summaries on `err`.
+The reports live in `gradfix.report`, behind one function that is imported only when there is something to
+show: `gradfix.report.show.show(run: Run, view: View, out: TextIO, err: TextIO) -> None`. It prints findings
+(or the diff, when `run.mode` is "diff") on `out`, failures and summaries on `err`. `gradfix.patch` makes
+diffs (`unified(path, before, after) -> bytes`) and counts them (`count(diff) -> Counts`).
 """
 
 from __future__ import annotations
@@ -12,22 +13,13 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from gradfix.rule import Finding, Safety
+from gradfix.source import Failure as Failure
 from gradfix.tape.defects import Span
 
 Mode: TypeAlias = Literal["list", "diff", "apply", "add-ignore"]
 OutputFormat: TypeAlias = Literal["text", "concise", "json", "github", "sarif", "rdjson"]
-Stage: TypeAlias = Literal["read", "decode", "parse", "tape", "rewrite", "check", "write"]
 
 OUTPUT_FORMATS: tuple[OutputFormat, ...] = ("text", "concise", "json", "github", "sarif", "rdjson")
-
-
-@dataclass(frozen=True, slots=True)
-class Failure:
-    """Why a file could not be worked on, and at which stage."""
-
-    stage: Stage
-    reason: str
-    line: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +41,7 @@ class UnusedSuppression:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What happened to one file. A `failure` leaves `findings` empty and `after` None."""
+    """What happened to one file. With a `failure` there is no `after`."""
 
     path: str
     """As the user will recognise it: relative to the working directory where the file lies below it."""

@@ -1,0 +1,185 @@
+"""From the command line to options, and from a run to an exit code."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+
+import click
+
+if TYPE_CHECKING:
+    from gradfix.config import Config
+    from gradfix.outcome import Mode, Run
+    from gradfix.session import Request
+
+FORMATS = ("text", "concise", "json", "github", "sarif", "rdjson")
+CERTAINTY = click.Choice(("certain", "likely"))
+INTERRUPTED = 130
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def _split(
+    context: click.Context, option: click.Parameter, values: tuple[str, ...]
+) -> tuple[str, ...] | None:
+    """Comma-separated lists, given once or several times."""
+    return tuple(item.strip() for value in values for item in value.split(",") if item.strip()) or None
+
+
+def _listed(name: str, text: str) -> Callable[[F], F]:
+    return click.option(name, multiple=True, callback=_split, metavar="LIST", help=text)
+
+
+def _print_version(context: click.Context, option: click.Parameter, wanted: bool) -> None:
+    if wanted:
+        click.echo(f"gradfix {version()}")
+        context.exit()
+
+
+def version() -> str:
+    """The installed version; in a checkout that was never installed, the one in its pyproject.toml."""
+    from importlib.metadata import PackageNotFoundError
+    from importlib.metadata import version as installed
+
+    try:
+        return installed("gradfix")
+    except PackageNotFoundError:
+        project = Path(__file__).resolve().parent.parent / "pyproject.toml"
+        found = re.search(r'^version = "(.+)"$', project.read_text("utf-8"), re.MULTILINE)
+        return found[1] if found else "unknown"
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.argument("paths", nargs=-1, metavar="[PATHS]")
+@click.option("--diff", "mode", flag_value="diff", help="Show what --apply would write, change nothing.")
+@click.option("--apply", "mode", flag_value="apply", help="Rewrite the files.")
+@click.option(
+    "--add-ignore", "mode", flag_value="add-ignore", help="Silence all of today's findings by comments."
+)
+@click.option("--since", metavar="REV", help="Only what is new since a git revision.")
+@_listed("--select", "Rules to look for: codes, their beginnings, names, ALL.")
+@_listed("--ignore", "Rules not to look for.")
+@_listed("--extend-select", "Rules to look for besides.")
+@_listed("--exclude", "Patterns of files to leave out, instead of the default ones.")
+@_listed("--extend-exclude", "Patterns of files to leave out besides.")
+@click.option("--force-exclude", is_flag=True, default=None, help="Leave out excluded files even if named.")
+@click.option("--unsafe-fixes/--no-unsafe-fixes", default=None, help="Rewrite also what may change values.")
+@click.option("--min-certainty", type=CERTAINTY, help="The least certainty of what is listed.  [likely]")
+@click.option("--fix-certainty", type=CERTAINTY, help="The least certainty of what is rewritten.  [likely]")
+@click.option("--output-format", type=click.Choice(FORMATS), default="text", show_default=True)
+@click.option("--statistics", is_flag=True, help="Count the findings by rule.")
+@click.option("--color", type=click.Choice(("auto", "always", "never")), default="auto", show_default=True)
+@click.option("-j", "--jobs", type=click.IntRange(min=1), help="Processes to use.  [the CPUs it may use]")
+@click.option("--stdin-filename", metavar="NAME", help="The name of what - reads from standard input.")
+@click.option(
+    "--config",
+    "config_file",
+    type=click.Path(exists=True, dir_okay=False),
+    help="Instead of the nearest pyproject.toml.",
+)
+@click.option("-v", "--verbose", is_flag=True, help="Also say where gradfix keeps silent, and why.")
+@click.option("--list-rules", is_flag=True, help="List all rules.")
+@click.option("--explain", metavar="RULE", help="Say what a rule is about.")
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_print_version,
+    help="Show the version.",
+)
+def main(**given: Any) -> None:
+    """Find the places where PyTorch code breaks its own gradients, and rewrite them.
+
+    PATHS are files and directories, by default the working directory; - reads standard input. Exits with 0 if
+    there is nothing to report, 1 if there are findings (with --diff: a diff), 2 if a file or the call fails.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+    try:
+        sys.exit(_explained(**given) if given["list_rules"] or given["explain"] else _checked(given))
+    except KeyboardInterrupt:
+        _interrupted()
+
+
+def _explained(list_rules: bool, explain: str | None, **_: Any) -> int:
+    from gradfix.explain import listing, page
+    from gradfix.registry import codemods, find
+
+    if explain is None:
+        click.echo(listing(codemod.card for codemod in codemods().values()), nl=False)
+        return 0
+    codemod = find(codemods(), explain)
+    if codemod is None:
+        raise click.UsageError(f"there is no rule {explain!r}; see --list-rules")
+    click.echo(page(codemod.card), nl=False)
+    return 0
+
+
+def _checked(given: dict[str, Any]) -> int:
+    from gradfix.config import ConfigError
+    from gradfix.progress import Bar
+    from gradfix.registry import RegistryError
+    from gradfix.session import run
+    from gradfix.since import RevisionError
+
+    try:
+        request = _request(given)
+        with Bar(visible=sys.stderr.isatty()) as bar:
+            done = run(request, bar.start)
+    except (ConfigError, RegistryError, RevisionError) as error:
+        raise click.UsageError(str(error)) from error
+    _show(done, request, given)
+    return done.exit_code
+
+
+def _request(given: dict[str, Any]) -> Request:
+    from gradfix.pool import usable_cpus
+    from gradfix.session import STDIN, Request
+
+    paths: tuple[str, ...] = given["paths"] or (".",)
+    if STDIN in paths and len(paths) > 1:
+        raise click.UsageError("- stands alone")
+    if STDIN in paths and (given["mode"] == "add-ignore" or given["since"]):
+        raise click.UsageError("standard input has no history and can't be silenced")
+    mode: Mode = given["mode"] or "list"
+    jobs: int = given["jobs"] or usable_cpus()
+    return Request(paths, mode, _config(given), jobs, given["since"], given["stdin_filename"] or "<stdin>")
+
+
+def _config(given: dict[str, Any]) -> Config:
+    from gradfix.config import Config, read, read_file
+
+    options = {key: given[key] for key in given.keys() & Config.__dataclass_fields__.keys()}
+    if given["config_file"]:
+        return read_file(Path(given["config_file"])).with_options(**options)
+    paths = [Path(path).absolute() for path in given["paths"] if path != "-"] or [Path.cwd()]
+    shared = Path(os.path.commonpath(paths))
+    return read(shared if shared.is_dir() else shared.parent).with_options(**options)
+
+
+def _show(done: Run, request: Request, given: dict[str, Any]) -> None:
+    from gradfix.outcome import View
+    from gradfix.report.screen import colours
+    from gradfix.report.show import show
+
+    out = sys.stdout
+    if request.reads_stdin and request.mode == "apply":
+        sys.stdout.buffer.write(done.outcomes[0].after or done.outcomes[0].before or b"")
+        sys.stdout.flush()
+        out = sys.stderr
+    colour = colours(out, given["color"], os.environ)
+    show(done, View(given["output_format"], colour, given["verbose"], given["statistics"]), out, sys.stderr)
+
+
+def _interrupted() -> NoReturn:
+    from gradfix.pool import stop
+
+    stop()
+    click.echo("interrupted", err=True)
+    sys.exit(INTERRUPTED)

@@ -1,0 +1,164 @@
+"""The pipeline for one file, from source to edits, until nothing is left to apply. Pure; never raises."""
+
+from __future__ import annotations
+
+import traceback
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from pathlib import PurePath
+from typing import TypeAlias
+
+from gradfix import suppressions as comments
+from gradfix.findings import Plan, Seen, look
+from gradfix.outcome import Outcome
+from gradfix.patch import LineMap, unified
+from gradfix.rule import Finding
+from gradfix.source import Failure, Stage, parse
+
+ROUNDS = 12
+"""More rounds than any chain of rewrites takes; a file that needs more is not settling."""
+
+Known: TypeAlias = "Counter[tuple[str, int]]"
+"""Findings that are not to be shown or mended, as code and line."""
+
+
+@dataclass(slots=True)
+class Progress:
+    """How far the work on a file has come, for the report of what stopped it."""
+
+    stage: Stage = "parse"
+
+
+class UnsettledError(Exception):
+    """The rewrites of a file did not come to rest, or broke it."""
+
+
+def fix(path: str, content: bytes, plan: Plan, known: Known | None = None) -> Outcome:
+    """Find what breaks gradients in a file, and the complete text with everything mended that may be."""
+    progress = Progress()
+    try:
+        return _fix(path, content, plan, known or Counter(), progress)
+    except Exception as error:  # the one place where a file's troubles end: the run goes on
+        return Outcome(path, failure=Failure(progress.stage, _reason(error)))
+
+
+def ignore(path: str, content: bytes, plan: Plan, known: Known | None = None) -> Outcome:
+    """The outcome whose new text silences everything found today."""
+    found = fix(path, content, plan, known)
+    source = parse(path, content)
+    if not found.findings or isinstance(source, Failure):
+        return found
+    lines: dict[int, set[str]] = {}
+    for finding in found.findings:
+        lines.setdefault(finding.span.line, set()).add(finding.code)
+    after = source.encode(comments.added(source, lines))
+    left = fix(path, after, plan)
+    silenced = tuple(finding for finding in found.findings if finding not in left.findings)
+    return replace(found, after=after, remaining=left.findings, applied=silenced, failure=left.failure)
+
+
+def known(findings: Iterable[Finding], lines: LineMap) -> Known:
+    """Findings of an earlier text, by the lines that they stand on in a later one."""
+    return _moved(Counter((finding.code, finding.span.line) for finding in findings), lines)
+
+
+def _fix(path: str, content: bytes, plan: Plan, known: Known, progress: Progress) -> Outcome:
+    source = parse(path, content)
+    if isinstance(source, Failure):
+        return Outcome(path, failure=source)
+    silencing = comments.read(source)
+    if silencing.skip_file:
+        return Outcome(path, skipped="# gradfix: skip-file")
+    progress.stage = "tape"
+    first = _without(known, look(source, silencing, plan))
+    outcome = _listed(path, first)
+    if not first.candidates:
+        return outcome
+    progress.stage = "rewrite"
+    try:
+        last, applied = _settled(first, plan, known)
+    except UnsettledError as error:
+        return replace(outcome, failure=Failure("check", str(error)))
+    after = last.source.content if applied else None
+    return replace(outcome, after=after, remaining=last.findings, applied=applied)
+
+
+def _listed(path: str, seen: Seen) -> Outcome:
+    """An outcome in which nothing is rewritten."""
+    return Outcome(
+        path,
+        findings=seen.findings,
+        before=seen.source.content if seen.findings else None,
+        remaining=seen.findings,
+        encoding=seen.source.encoding,
+        suppressed=seen.suppressed,
+        unused_suppressions=seen.unused,
+        silences=seen.silences,
+        too_complex=seen.too_complex,
+    )
+
+
+def _settled(first: Seen, plan: Plan, known: Known) -> tuple[Seen, tuple[Finding, ...]]:
+    """Rewrite and look again until nothing is left to apply."""
+    seen = first
+    applied: list[Finding] = []
+    for _ in range(ROUNDS):
+        text, mended = _rewritten(seen, plan)
+        if not mended:
+            return seen, tuple(applied)
+        applied += mended
+        seen = _again(first, seen.source.encode(text), plan, known)
+    raise UnsettledError(f"{applied[-1].code} in line {applied[-1].span.line} is not settled by its rewrite")
+
+
+def _rewritten(seen: Seen, plan: Plan) -> tuple[str, list[Finding]]:
+    """The text with one set of fixes that don't touch each other, and what they mend."""
+    from gradfix.edits import apply, compatible
+
+    wanted = [(c.finding, c.fix) for c in seen.candidates if c.fix and plan.applies(c.finding)]
+    if not wanted or seen.tree is None:
+        return seen.source.text, []
+    chosen = [wanted[i] for i in compatible(seen.tree, [fix.edits for _, fix in wanted])]
+    text = apply(seen.tree, [edit for _, fix in chosen for edit in fix.edits])
+    return text, [finding for finding, _ in chosen]
+
+
+def _again(first: Seen, content: bytes, plan: Plan, known: Known) -> Seen:
+    source = parse(first.source.path, content)
+    if isinstance(source, Failure):
+        raise UnsettledError(f"the rewritten text does not parse: {source.reason} (line {source.line})")
+    seen = look(source, comments.read(source), plan)
+    if not known:
+        return seen
+    return _without(_moved(known, LineMap(unified("file", first.source.content, content))), seen)
+
+
+def _moved(known: Known, lines: LineMap) -> Known:
+    """Known findings, by the lines that they stand on in a later text."""
+    moved: Known = Counter()
+    for (code, line), count in known.items():
+        after = lines.after(line)
+        if after is not None:
+            moved[code, after] += count
+    return moved
+
+
+def _without(known: Known, seen: Seen) -> Seen:
+    """Leave out as many findings of a code on a line as were there before."""
+    left = known.copy()
+    fresh = []
+    for candidate in seen.candidates:
+        key = (candidate.finding.code, candidate.finding.span.line)
+        if left[key] > 0:
+            left[key] -= 1
+        else:
+            fresh.append(candidate)
+    return replace(seen, candidates=tuple(fresh))
+
+
+def _reason(error: Exception) -> str:
+    """What went wrong and where in gradfix, on one line."""
+    frame = traceback.extract_tb(error.__traceback__)[-1]
+    said = " ".join(str(error).split())
+    return f"{type(error).__name__}: {said} ({PurePath(frame.filename).name}:{frame.lineno})"

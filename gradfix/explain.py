@@ -1,0 +1,26 @@
+"""What `--list-rules` and `--explain` say: the rules in the words of their own modules."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from gradfix.outcome import RuleCard
+from gradfix.rule import Safety
+
+FIXES = {Safety.SAFE: "safe fix", Safety.UNSAFE: "unsafe fix", None: "no fix"}
+
+
+def listing(cards: Iterable[RuleCard]) -> str:
+    """One line for each rule."""
+    rows = [(card.code, card.name, _fix(card), card.summary) for card in cards]
+    widths = [max((len(row[i]) for row in rows), default=0) for i in range(3)]
+    return "".join("  ".join([*map(str.ljust, row[:3], widths), row[3]]) + "\n" for row in rows)
+
+
+def page(card: RuleCard) -> str:
+    """All there is to say about a rule."""
+    return f"{card.code} {card.name} ({_fix(card)})\n\n{card.docs}\n"
+
+
+def _fix(card: RuleCard) -> str:
+    return FIXES[card.safety] + ("" if card.on_by_default else ", off by default")

@@ -1,0 +1,203 @@
+"""From the tape's defects to findings: who is selected, what the user reads, how it would be rewritten."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Protocol, TypeAlias
+
+from gradfix.outcome import Silence, UnusedSuppression
+from gradfix.registry import Codemod
+from gradfix.rule import Decline, Finding, Fix, Options, Safety
+from gradfix.source import Source
+from gradfix.suppressions import Suppression, Suppressions
+from gradfix.tape.defects import Certainty, Defect, Evidence, Span
+
+if TYPE_CHECKING:
+    from gradfix.tree import Tree
+
+LONGEST_CULPRIT = 72
+
+
+class TapeSilence(Protocol):
+    """A place where the tape says nothing, and why."""
+
+    @property
+    def span(self) -> Span: ...
+    @property
+    def reason(self) -> str: ...
+
+
+class Analysis(Protocol):
+    """What the tape says of a file."""
+
+    @property
+    def defects(self) -> Sequence[Defect]: ...
+    @property
+    def silences(self) -> Sequence[TapeSilence]: ...
+    @property
+    def too_complex(self) -> str: ...
+
+
+Resolve: TypeAlias = Callable[[str, str, int], "Source | None"]
+Analyse: TypeAlias = Callable[[Source, "Resolve | None"], Analysis]
+
+
+def tape(source: Source, resolve: Resolve | None) -> Analysis:
+    """Play a file on the abstract tape, imported only when there is a file to play."""
+    from gradfix.tape.interpreter import analyse
+
+    return analyse(source, resolve)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What to look for and what to do about it."""
+
+    rules: Mapping[str, Codemod]
+    options: Options = field(default_factory=Options)
+    unsafe_fixes: bool = False
+    min_certainty: Certainty = "likely"
+    """The least certainty of a finding."""
+    fix_certainty: Certainty = "likely"
+    """The least certainty of what is rewritten."""
+    analyse: Analyse = tape
+    resolve: Resolve | None = None
+
+    def lists(self, defect: Defect) -> bool:
+        """Say whether a defect is a finding."""
+        return defect.kind in self.rules and _enough(defect.certainty, self.min_certainty)
+
+    def applies(self, finding: Finding) -> bool:
+        """Say whether a finding is to be rewritten."""
+        allowed = finding.safety is Safety.SAFE or (finding.safety is Safety.UNSAFE and self.unsafe_fixes)
+        return allowed and _enough(finding.certainty, self.fix_certainty)
+
+
+def _enough(certainty: Certainty, least: Certainty) -> bool:
+    return certainty == "certain" or least == "likely"
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A finding with the edits that would mend it."""
+
+    finding: Finding
+    fix: Fix | None
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What one look at a text has found."""
+
+    source: Source
+    tree: Tree | None
+    candidates: tuple[Candidate, ...]
+    suppressed: int
+    unused: tuple[UnusedSuppression, ...]
+    silences: tuple[Silence, ...]
+    too_complex: str
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        return tuple(candidate.finding for candidate in self.candidates)
+
+
+def look(source: Source, suppressions: Suppressions, plan: Plan) -> Seen:
+    """Play a text on the tape and turn what it says into findings."""
+    analysis = plan.analyse(source, plan.resolve)
+    defects = sorted((d for d in analysis.defects if plan.lists(d)), key=lambda d: (d.culprit, d.kind))
+    silenced = [_silencing(defect, suppressions, plan) for defect in defects]
+    heard = [defect for defect, by in zip(defects, silenced, strict=True) if by is None]
+    tree, obstacle = _tree(source) if heard else (None, "")
+    return Seen(
+        source,
+        tree,
+        tuple(_candidate(defect, source, tree or obstacle, plan) for defect in heard),
+        len(defects) - len(heard),
+        tuple(_unused(suppressions, {by for by in silenced if by}, plan)),
+        tuple(Silence(source.places.in_characters(s.span), s.reason) for s in analysis.silences),
+        analysis.too_complex,
+    )
+
+
+def _silencing(defect: Defect, suppressions: Suppressions, plan: Plan) -> Suppression | None:
+    return suppressions.silencing(defect.culprit.line, plan.rules[defect.kind].rule.code, defect.kind)
+
+
+def _unused(suppressions: Suppressions, used: set[Suppression], plan: Plan) -> Iterator[UnusedSuppression]:
+    """The comments that silence nothing, as far as the selected rules can tell."""
+    looked_for = {name for each in plan.rules.values() for name in (each.name, each.rule.code)}
+    for ignore in suppressions.ignores:
+        if ignore not in used and ignore.codes <= looked_for:
+            yield UnusedSuppression(ignore.line, ignore.text)
+
+
+def _tree(source: Source) -> tuple[Tree | None, str]:
+    """The tree that rewrites are made on, or why there is none."""
+    from libcst import ParserSyntaxError
+
+    from gradfix.tree import Tree, UnfaithfulError
+
+    try:
+        if source.content != source.encode(source.text):
+            return None, f"the encoding {source.encoding} does not give this file back as it was"
+        return Tree(source.text), ""
+    except ParserSyntaxError:
+        return None, "libcst cannot parse this file"
+    except RecursionError:
+        return None, "this file is nested too deeply for libcst"
+    except (UnfaithfulError, UnicodeEncodeError) as error:
+        return None, str(error)
+
+
+def _candidate(defect: Defect, source: Source, tree: Tree | str, plan: Plan) -> Candidate:
+    codemod = plan.rules[defect.kind]
+    finding = _finding(defect, codemod, source)
+    answer = Decline(tree) if isinstance(tree, str) else codemod.rule.rewrite(defect, tree, plan.options)
+    if isinstance(answer, Decline) or isinstance(tree, str):
+        reason = answer.reason if isinstance(answer, Decline) else ""
+        return Candidate(replace(finding, decline=reason), None)
+    return _mended(finding, answer, codemod, tree)
+
+
+def _mended(finding: Finding, fix: Fix, codemod: Codemod, tree: Tree) -> Candidate:
+    """A finding with its fix, unless applying the fix would leave the text as it is or unreadable."""
+    from gradfix.edits import apply, text_edits
+
+    text = apply(tree, fix.edits)
+    if text == tree.source:
+        return Candidate(replace(finding, decline="the rewrite changes nothing"), None)
+    safe = fix.safety is Safety.SAFE and codemod.rule.safety is Safety.SAFE
+    safety = Safety.SAFE if safe else Safety.UNSAFE
+    edits = text_edits(tree.source, text)
+    return Candidate(replace(finding, safety=safety, says=fix.says, edits=edits), fix)
+
+
+def _finding(defect: Defect, codemod: Codemod, source: Source) -> Finding:
+    culprit = _on_one_line(source.places.text(defect.culprit))
+    return Finding(
+        code=codemod.rule.code,
+        rule=codemod.name,
+        message=codemod.rule.message.format(**{**defect.facts, "culprit": culprit}),
+        span=source.places.in_characters(defect.culprit),
+        evidence=tuple(_in_characters(step, source) for step in defect.evidence),
+        certainty=defect.certainty,
+        impact=defect.impact,
+        conventions=defect.conventions,
+        condition=defect.condition,
+        torch_says=defect.torch_says,
+    )
+
+
+def _in_characters(step: Evidence, source: Source) -> Evidence:
+    """Evidence in this file with its columns in characters; another file's text is not at hand."""
+    return step if step.path else replace(step, span=source.places.in_characters(step.span))
+
+
+def _on_one_line(text: str) -> str:
+    """A culprit's text as a sentence can quote it: a long one by its first line."""
+    whole = " ".join(text.split())
+    if len(whole) <= LONGEST_CULPRIT:
+        return whole
+    return " ".join(text.partition("\n")[0].split())[:LONGEST_CULPRIT] + " ..."

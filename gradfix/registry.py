@@ -1,0 +1,129 @@
+"""Collects the codemods, refuses duplicate codes, resolves which rules are selected."""
+
+from __future__ import annotations
+
+import importlib.util
+import pkgutil
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+
+from gradfix.outcome import RuleCard
+from gradfix.rule import Rule
+
+PACKAGE = "gradfix.codemods"
+SIBLING = Path(__file__).resolve().parent.parent / "codemods"
+
+
+class RegistryError(Exception):
+    """A rule module that is not one, or a selector that names no rule."""
+
+
+@dataclass(frozen=True, slots=True)
+class Codemod:
+    """A rule with the name and the documentation of the module that holds it."""
+
+    name: str
+    rule: Rule
+    docs: str
+
+    @property
+    def card(self) -> RuleCard:
+        rule = self.rule
+        summary = self.docs.partition("\n")[0]
+        return RuleCard(rule.code, self.name, summary, self.docs, rule.safety, rule.on_by_default)
+
+
+@cache
+def codemods() -> Mapping[str, Codemod]:
+    """All codemods by name, in the order of their codes."""
+    package = _package()
+    names = sorted(module.name for module in pkgutil.iter_modules(package.__path__))
+    return collect(import_module(f"{PACKAGE}.{name}") for name in names)
+
+
+def collect(modules: Iterable[ModuleType]) -> Mapping[str, Codemod]:
+    """The codemods of these modules by name, in the order of their codes."""
+    by_code: dict[str, Codemod] = {}
+    for module in modules:
+        codemod = _codemod(module)
+        other = by_code.setdefault(codemod.rule.code, codemod)
+        if other is not codemod:
+            raise RegistryError(f"{other.name} and {codemod.name} both have the code {codemod.rule.code}")
+    return {codemod.name: codemod for _, codemod in sorted(by_code.items())}
+
+
+def resolve(
+    rules: Mapping[str, Codemod],
+    select: Iterable[str] | None,
+    ignore: Iterable[str],
+    extend: Iterable[str] = (),
+) -> frozenset[str]:
+    """The names of the selected rules: the longer selector wins, `ignore` where they are equally long."""
+    wanted, unwanted = list(select or ()), list(ignore)
+    extended = list(extend)
+    return frozenset(
+        name
+        for name, codemod in rules.items()
+        if max(
+            _weight(wanted, codemod),
+            _weight(extended, codemod),
+            0 if select is None and codemod.rule.on_by_default else -1,
+        )
+        > _weight(unwanted, codemod)
+    )
+
+
+def unknown(rules: Mapping[str, Codemod], selectors: Iterable[str]) -> Iterator[str]:
+    """The selectors that name no rule."""
+    for selector in selectors:
+        if not any(_weight((selector,), codemod) >= 0 for codemod in rules.values()):
+            yield selector
+
+
+def find(rules: Mapping[str, Codemod], name: str) -> Codemod | None:
+    """The rule of a code or a name."""
+    return next((each for each in rules.values() if name in (each.name, each.rule.code)), None)
+
+
+def _weight(selectors: Iterable[str], codemod: Codemod) -> int:
+    """How closely the closest selector names a rule; -1: none does."""
+    return max((_closeness(selector, codemod) for selector in selectors), default=-1)
+
+
+def _closeness(selector: str, codemod: Codemod) -> int:
+    if selector == "ALL":
+        return 1
+    if selector == codemod.name:
+        return len(codemod.rule.code) + 1
+    return len(selector) + 1 if selector and codemod.rule.code.startswith(selector) else -1
+
+
+def _codemod(module: ModuleType) -> Codemod:
+    rules = [value for value in vars(module).values() if isinstance(value, Rule)]
+    if len(rules) != 1 or getattr(module, "RULE", None) is not rules[0]:
+        raise RegistryError(f"{module.__name__} must hold exactly one rule, named RULE")
+    if not module.__doc__:
+        raise RegistryError(f"{module.__name__} has no documentation")
+    return Codemod(module.__name__.rpartition(".")[2], rules[0], module.__doc__.strip())
+
+
+def _package() -> ModuleType:
+    """The package of the rules; in a checkout that was never installed, the sibling folder."""
+    try:
+        return import_module(PACKAGE)
+    except ModuleNotFoundError as error:
+        if error.name != PACKAGE or not (SIBLING / "__init__.py").exists():
+            raise
+    spec = importlib.util.spec_from_file_location(
+        PACKAGE, SIBLING / "__init__.py", submodule_search_locations=[str(SIBLING)]
+    )
+    assert spec is not None and spec.loader is not None
+    package = importlib.util.module_from_spec(spec)
+    sys.modules[PACKAGE] = package
+    spec.loader.exec_module(package)
+    return package

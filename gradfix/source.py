@@ -1,0 +1,111 @@
+"""From a file's bytes to its text and `ast`, or to a named failure; the only place that parses with `ast`."""
+
+from __future__ import annotations
+
+import ast
+import codecs
+import io
+import re
+import tokenize
+import warnings
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal, TypeAlias
+
+from gradfix.places import LINE_END, Places
+
+Stage: TypeAlias = Literal["read", "decode", "parse", "tape", "rewrite", "check", "write"]
+
+PYTHON_2 = re.compile(
+    r"Missing parentheses in call to '(?:print|exec)'|multiple exception types must be parenthesized"
+    r"|leading zeros in decimal integer literals"
+)
+PYTHON_2_LINE = re.compile(
+    r"\s*(?:print\s+[^\s=(]|print\s*>>|exec\s+[^\s=(]|raise\s+\w+\s*,|except\s+[^:()]+,[^:()]+:)"
+    r"|.*(?:<>|`[^`]*`|\b0[xX]?[0-9a-fA-F]+L\b|\b[1-9]\d*L\b)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why a file could not be worked on, and at which stage."""
+
+    stage: Stage
+    reason: str
+    line: int | None = None
+
+
+@dataclass(frozen=True)
+class Source:
+    """A file as the tape reads it."""
+
+    path: str
+    content: bytes
+    text: str
+    """Without the byte order mark, line ends as they are."""
+    tree: ast.Module
+    encoding: str
+    """As Python's codecs name it; "utf-8-sig" with a byte order mark."""
+    newline: str
+    """The first line end in the file, a plain newline if there is none."""
+
+    @property
+    def bom(self) -> bool:
+        return self.encoding == "utf-8-sig"
+
+    @cached_property
+    def places(self) -> Places:
+        return Places(self.text)
+
+    def encode(self, text: str) -> bytes:
+        """The bytes of a text in this file's encoding."""
+        return text.encode(self.encoding)
+
+
+def parse(path: str, content: bytes) -> Source | Failure:
+    """Read a file's bytes as Python would."""
+    decoded = _decode(content)
+    if isinstance(decoded, Failure):
+        return decoded
+    encoding, text = decoded
+    tree = _tree(text)
+    if isinstance(tree, Failure):
+        return tree
+    end = LINE_END.search(text)
+    return Source(path, content, text, tree, encoding, end.group() if end else "\n")
+
+
+def _decode(content: bytes) -> tuple[str, str] | Failure:
+    if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return Failure("decode", "UTF-16, which Python does not read as source", 1)
+    if b"\0" in content:
+        return Failure("decode", "contains a NUL byte", content.count(b"\n", 0, content.index(b"\0")) + 1)
+    try:
+        encoding, _ = tokenize.detect_encoding(io.BytesIO(content).readline)
+        return encoding, content.decode(encoding)
+    except SyntaxError as error:
+        return Failure("decode", str(error.msg), 1)
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        return Failure("decode", f"not {error.encoding}: byte 0x{content[error.start]:02x}", line)
+    except (LookupError, UnicodeError) as error:
+        return Failure("decode", str(error), 1)
+
+
+def _tree(text: str) -> ast.Module | Failure:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return ast.parse(text)
+    except SyntaxError as error:
+        return Failure("parse", _reason(error), error.lineno)
+    except (RecursionError, MemoryError):
+        return Failure("parse", "nested too deeply for Python's parser")
+    except ValueError as error:
+        return Failure("parse", str(error))
+
+
+def _reason(error: SyntaxError) -> str:
+    if PYTHON_2.search(error.msg) or PYTHON_2_LINE.match(error.text or ""):
+        return f"Python 2 ({error.msg})"
+    return error.msg
