@@ -58,15 +58,18 @@ FUNCTIONALS: dict[str, Sample] = {
     "gumbel_softmax": {"logits": x(2, 4, 6)},
     "threshold": ONE | {"threshold": 0.5, "value": 0.1},
     **dict.fromkeys(
-        """binary_cross_entropy binary_cross_entropy_with_logits mse_loss l1_loss smooth_l1_loss huber_loss kl_div
-        poisson_nll_loss""".split(),
+        "mse_loss l1_loss smooth_l1_loss huber_loss kl_div poisson_nll_loss".split(),
         PAIR,
     ),
     **dict.fromkeys(("hinge_embedding_loss", "soft_margin_loss"), {"input": x(4, 6), "target": signs(4, 6)}),
-    **dict.fromkeys(("cross_entropy", "nll_loss", "multi_margin_loss"), {"input": x(4, 6), "target": c(4)}),
+    **dict.fromkeys(
+        ("cross_entropy", "nll_loss", "multi_margin_loss"), {"input": x(4, 6), "target": c(4), "weight": x(6)}
+    ),
+    "binary_cross_entropy": PAIR | {"weight": x(4, 6)},
+    "binary_cross_entropy_with_logits": PAIR | {"weight": x(4, 6), "pos_weight": x(6)},
     "multilabel_soft_margin_loss": {"input": x(4, 6), "target": c(4, 6, classes=2).float()},
     "multilabel_margin_loss": {"input": x(4, 6), "target": c(4, 6)},
-    "margin_ranking_loss": {"input1": x(4), "input2": x(4), "target": signs(4)},
+    "margin_ranking_loss": {"input1": x(4), "input2": x(4), "target": signs(4), "margin": 1.0},
     "cosine_embedding_loss": {"input1": x(4, 6), "input2": x(4, 6), "target": signs(4)},
     "gaussian_nll_loss": {"input": x(4, 6), "target": x(4, 6), "var": x(4, 6)},
     "triplet_margin_loss": TRIPLET,
@@ -150,7 +153,7 @@ MODULES: dict[str, Built] = {
     **{name: ({}, {"input": x(4, 6), "target": c(4)}) for name in ("CrossEntropyLoss", "NLLLoss", "MultiMarginLoss")},
     "MultiLabelSoftMarginLoss": ({}, {"input": x(4, 6), "target": c(4, 6, classes=2).float()}),
     "MultiLabelMarginLoss": ({}, FUNCTIONALS["multilabel_margin_loss"]),
-    "MarginRankingLoss": ({}, FUNCTIONALS["margin_ranking_loss"]),
+    "MarginRankingLoss": ({"margin": 1.0}, {"input1": x(4), "input2": x(4), "target": signs(4)}),
     "CosineEmbeddingLoss": ({}, FUNCTIONALS["cosine_embedding_loss"]),
     "GaussianNLLLoss": ({}, FUNCTIONALS["gaussian_nll_loss"]),
     "TripletMarginLoss": ({}, TRIPLET),
@@ -226,45 +229,36 @@ MODULES: dict[str, Built] = {
     ),
 }
 
-MATRIX = x(3, 3)
-CELL = {"w_ih": x(15, 6), "w_hh": x(15, 5), "b_ih": x(15), "b_hh": x(15)}
+REPEATED = torch.tensor([0.5, 0.5, 0.7])
 FUNCTIONS: dict[str, Sample] = {
-    "einsum": {"equation": "ij,jk->ik", "operands": [x(3, 4), x(4, 5)]},
     "norm": {"input": x(3, 4)},
     "split": {"tensor": x(4, 3), "split_size_or_sections": 2},
     "meshgrid": {"tensors": [x(3), x(4)]},
     "broadcast_tensors": {"tensors": [x(3, 1), x(4)]},
-    "atleast_1d": {"tensors": [x(3), x(4)]},
-    "atleast_2d": {"tensors": [x(3), x(4)]},
-    "atleast_3d": {"tensors": [x(3), x(4)]},
+    "atleast_1d": {"tensors": [x(3)]},
+    "atleast_2d": {"tensors": [x(3)]},
+    "atleast_3d": {"tensors": [x(3)]},
     "block_diag": {"tensors": [x(3, 2), x(2, 4)]},
     "cartesian_prod": {"tensors": [x(3), x(4)]},
-    "chain_matmul": {"matrices": [x(3, 4), x(4, 5)]},
     "cdist": {"x1": x(3, 4), "x2": x(5, 4)},
     "tensordot": {"a": x(3, 4), "b": x(4, 5), "dims": 1},
-    "unique": {"input": x(5), "sorted": True, "return_inverse": False, "return_counts": False, "dim": None},
-    "unique_consecutive": {"input": x(5), "return_inverse": False, "return_counts": False, "dim": None},
+    "unique": {"input": REPEATED, "sorted": True, "return_inverse": False, "return_counts": False, "dim": None},
+    "unique_consecutive": {"input": REPEATED, "return_inverse": False, "return_counts": False, "dim": None},
     "stft": {"input": x(64), "n_fft": 16, "window": x(16), "return_complex": True},
     "unravel_index": {"indices": c(4), "shape": [3, 4]},
 }
 METHODS: dict[str, Sample] = {
     "norm": {"self": x(3, 4)},
     "split": {"self": x(4, 3), "split_size": 2},
-    "unique": {"self": x(5)},
-    "unique_consecutive": {"self": x(5)},
+    "unique": {"self": REPEATED},
+    "unique_consecutive": {"self": REPEATED},
     "unflatten": {"self": x(2, 6), "dim": 1, "sizes": (2, 3)},
     "stft": {"self": x(64), "n_fft": 16, "window": x(16), "return_complex": True},
 }
-NATIVE: dict[str, Sample] = {
-    "grid_sampler": {
-        "input": x(*spatial(2)),
-        "grid": x(2, 5, 5, 2),
-        "interpolation_mode": 0,
-        "padding_mode": 0,
-        "align_corners": False,
-    },
-    "gru_cell": {"input": x(2, 6), "hx": x(2, 5)} | CELL,
-    "rnn_tanh_cell": {"input": x(2, 6), "hx": x(2, 15)} | CELL | {"w_hh": x(15, 15)},
-}
+VARIADIC = {"meshgrid", "broadcast_tensors", "split"}
+"""Functions whose tuple is as long as their input."""
+PRODUCTS = {1: "ii->i", 2: "ij,jk->ik", 3: "ij,jk,kl->il"}
+"""Equations for einsum by number of operands: each operand has a row of its own name."""
+PROPERTIES = ("T", "mT", "H", "mH", "real")
 DIFFERENTIABLE_CASTS = ("float", "double", "half", "bfloat16", "cpu", "cuda", "xpu", "mtia", "ipu")
 CUTTING_CASTS = ("int", "long", "short", "bool", "byte", "char")

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import islice
 from typing import Any
 
 import torch
-from effects_recorder import Call, differentiable_names, observe, record, tensors_of
-from effects_rows import REFUSED, Row, Subject, build, flagged, renamed, with_unseen
+from effects_recorder import Call, Recording, differentiable_names, observe, record, tensors_of
+from effects_rows import REFUSED, Row, Subject, as_method, build, common, flagged, renamed, with_unseen
 from effects_samples import (
     LISTS,
     SHAPES,
@@ -25,15 +26,30 @@ from torchgen.model import SchemaKind
 
 FLAGS = ("train", "training", "use_input_stats")
 MANY_TRIES = 60
-_ONE: tuple[tuple[tuple[int, ...], ...], ...] = (((2, 5),), ((2, 1, 5),), ((6, 2, 3),))
+_ONE: tuple[tuple[tuple[int, ...], ...], ...] = (((2, 5),), ((2, 1, 5),), ((1, 5),))
 
 Rows = dict[str, dict[str, list[Row]]]
 HAND: Mapping[str, dict[str, Any]] = {
-    "clamp.default": {"self": torch.rand(3, 3), "min": 0.2, "max": 0.7},
-    "clamp_.default": {"self": torch.rand(3, 3), "min": 0.2, "max": 0.7},
-    "clip.default": {"self": torch.rand(3, 3), "min": 0.2, "max": 0.7},
-    "clip_.default": {"self": torch.rand(3, 3), "min": 0.2, "max": 0.7},
-    "einsum.default": {"equation": "ij,jk->ik", "tensors": [torch.rand(3, 3), torch.rand(3, 3)]},
+    **{
+        f"conv{transposed}{d}d.{'input' if transposed else 'default'}": {
+            "input": torch.rand(2, 4, *[6] * d),
+            "weight": torch.rand(4, 4, *[3] * d),
+            "bias": torch.rand(4),
+        }
+        for transposed in ("", "_transpose")
+        for d in (1, 2, 3)
+    },
+    **{
+        f"conv{d}d.padding": {
+            "input": torch.rand(2, 4, *[6] * d),
+            "weight": torch.rand(4, 4, *[3] * d),
+            "bias": torch.rand(4),
+            "padding": "same",
+        }
+        for d in (1, 2, 3)
+    },
+    "scaled_dot_product_attention.default": {n: torch.rand(2, 2, 5, 4) for n in ("query", "key", "value")},
+    "linalg_norm.ord_str": {"self": torch.rand(3, 3), "ord": "fro"},
     "batch_norm.default": {
         "input": torch.rand(4, 3, 5),
         "weight": torch.rand(3),
@@ -84,12 +100,15 @@ HAND: Mapping[str, dict[str, Any]] = {
         "self": torch.rand(3, 3, dtype=torch.float64),
         "exponent": torch.rand(3, 3, dtype=torch.float64),
     },
-    "scatter.value_reduce": {
-        "self": torch.rand(3, 3),
-        "dim": 0,
-        "index": torch.zeros(3, 3, dtype=torch.int64),
-        "value": 2,
-        "reduce": "add",
+    **{
+        f"{name}.value_reduce": {
+            "self": torch.rand(3, 3),
+            "dim": 0,
+            "index": torch.zeros(3, 3, dtype=torch.int64),
+            "value": 2,
+            "reduce": "add",
+        }
+        for name in ("scatter", "scatter_")
     },
     "kl_div.default": {"self": torch.rand(3, 3), "target": torch.rand(3, 3)},
     "view_as_real.default": {"self": torch.rand(3, 3, dtype=torch.complex64)},
@@ -98,6 +117,12 @@ HAND: Mapping[str, dict[str, Any]] = {
     "rrelu_.default": {"self": torch.randn(3, 3), "training": True},
 }
 """Where types alone find no sample, or one that isn't typical."""
+ALSO: Mapping[str, list[dict[str, Any]]] = {
+    "scaled_dot_product_attention.default": [{n: torch.rand(2, 5, 4) for n in ("query", "key", "value")}],
+    "linear.default": [{"input": torch.rand(2, 5, 3), "weight": torch.rand(4, 3), "bias": torch.rand(4)}],
+    "matmul.default": [{"self": torch.rand(2, 5, 3), "other": torch.rand(3, 4)}],
+}
+"""Further samples, of which only what they have in common counts."""
 
 
 @dataclass
@@ -166,7 +191,7 @@ def native_rows(report: Report) -> Rows:
 def _add(rows: Rows, surfaces: Iterable[tuple[str, str]], made: list[Row]) -> None:
     for surface, name in surfaces:
         for row in made:
-            spelled = row if surface == "method" else renamed(row, "self", "input")
+            spelled = as_method(row) if surface == "method" else renamed(row, "self", "input")
             if spelled not in rows[surface].setdefault(name, []):
                 rows[surface][name].append(spelled)
     for surface, name in surfaces:
@@ -174,18 +199,42 @@ def _add(rows: Rows, surfaces: Iterable[tuple[str, str]], made: list[Row]) -> No
             del rows[surface][name]
 
 
-def _subject(overload: Overload) -> Subject:
-    op = operator(overload)
+def _python_call(overload: Overload) -> Callable[[dict[str, Any]], Any]:
+    """As users call it: `x * 2` is another overload to the dispatcher than `x.mul` with a Scalar."""
+    surface, name = on_surface(overload)[0]
+    place: Any = {"method": torch.Tensor, "function": torch, "functional": torch.nn.functional}[surface]
+    for part in name.split("."):
+        place = getattr(place, part)
+
+    def invoke(values: dict[str, Any]) -> Any:
+        rest = dict(values)
+        first = [rest.pop("self")] if surface == "method" else []
+        for argument in overload.arguments:
+            if argument.name in rest and not argument.keyword:
+                first.append(rest.pop(argument.name))
+            elif argument.name != "self":
+                break
+        return place(*first, **rest)
+
+    return invoke
+
+
+def _subject(overload: Overload, call: Callable[[dict[str, Any]], Any]) -> Subject:
     names = [a.name for a in overload.arguments]
     kinds = "".join(a.kind for a in overload.arguments)
     if set(names) >= FACTORY:
         names, kinds = [*names, "requires_grad"], kinds + "o"
-    return Subject(tuple(names), kinds, lambda values: op(**values), overload.results)
+    return Subject(tuple(names), kinds, call, overload.results)
 
 
 def _rows_of(overload: Overload, report: Report, shapes: dict[str, str]) -> list[Row]:
-    subject = _subject(overload)
-    found = first_that_runs(candidates(overload), lambda v: (v, observe(Call(v, subject.invoke))))
+    op = operator(overload)
+    found = None
+    for call in (_python_call(overload), lambda values: op(**values)):
+        subject = _subject(overload, call)
+        found = found or first_that_runs(candidates(overload), partial(_observed, subject))
+        if found is not None:
+            break
     if found is None:
         report.unrecorded.append(overload.spelled)
         return []
@@ -210,10 +259,17 @@ def _rows_of(overload: Overload, report: Report, shapes: dict[str, str]) -> list
     )
 
 
+def _observed(subject: Subject, values: dict[str, Any]) -> tuple[dict[str, Any], Recording]:
+    return values, observe(Call(values, subject.invoke))
+
+
 def _finished(
     overload: Overload, subject: Subject, values: dict[str, Any], more: list[dict[str, Any]], shape: str
 ) -> Row:
-    row = with_unseen(build(subject, values, more), overload.saves if not overload.composite else None, values)
+    row = build(subject, values, more)
+    if overload.spelled in ALSO:
+        row = common(row, [build(subject, v) for v in ALSO[overload.spelled]])
+    row = with_unseen(row, overload.saves if not overload.composite else None, values)
     return row | ({"shape": shape} if shape else {})
 
 

@@ -6,19 +6,32 @@ import inspect
 import math
 import re
 from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 import torch
-from effects_layers import CUTTING_CASTS, DIFFERENTIABLE_CASTS, FUNCTIONALS, FUNCTIONS, METHODS, MODULES, c, x
+from effects_layers import (
+    CUTTING_CASTS,
+    DIFFERENTIABLE_CASTS,
+    FUNCTIONALS,
+    FUNCTIONS,
+    METHODS,
+    MODULES,
+    PRODUCTS,
+    PROPERTIES,
+    VARIADIC,
+    c,
+    x,
+)
 from effects_native import Report, Rows
 from effects_recorder import Call, observe, record, tensors_of
-from effects_rows import REFUSED, Row, Subject, build, first_tensor, flagged, row_of
+from effects_rows import REFUSED, Row, Subject, build, first_tensor, flagged, row_of, transposed
 from effects_samples import database_samples
 from torch import Tensor
 
 functional = torch.nn.functional
 CONVERTERS = {"handle_torch_function", "boolean_dispatch", "assert_int_or_pair"}
-_STAR = {torch.einsum: inspect.Parameter.VAR_POSITIONAL}
 FLAG = {"training": (True, False), "use_input_stats": (True, False)}
 
 
@@ -32,6 +45,7 @@ def python_rows(report: Report) -> Rows:
                 rows["functional_inplace"][name] = inplace
     for name, sample in FUNCTIONS.items():
         rows["function"][name] = _checked(report, [_plain(getattr(torch, name), sample)])
+    rows["function"]["einsum"] = _checked(report, [_product(count) for count in PRODUCTS])
     for name, sample in METHODS.items():
         rows["method"][name] = _checked(report, [_plain(getattr(Tensor, name), sample)])
     for name, made_rows in (*_casts().items(), *_operators().items()):
@@ -71,7 +85,6 @@ def subject_of(function: Callable[..., Any], sample: Mapping[str, Any]) -> Subje
     parameters = signature_of(function)
     if [p.name for p in parameters][:1] == ["args"]:
         parameters = [inspect.Parameter(n, inspect.Parameter.POSITIONAL_OR_KEYWORD) for n in sample]
-        parameters[-1] = parameters[-1].replace(kind=_STAR.get(function, parameters[-1].kind))
     star = next((p.name for p in parameters if p.kind is inspect.Parameter.VAR_POSITIONAL), "")
     parameters = [p for p in parameters if p.kind is not inspect.Parameter.VAR_KEYWORD]
     kinds = "".join(
@@ -89,7 +102,16 @@ def subject_of(function: Callable[..., Any], sample: Mapping[str, Any]) -> Subje
 
 def _plain(function: Callable[..., Any], sample: Mapping[str, Any]) -> Row:
     subject = subject_of(function, sample)
-    return build(subject, sample) | shape_row(subject, sample)
+    if function.__name__ in VARIADIC:
+        subject = replace(subject, results=0)
+    scalar = {n: [x()] if isinstance(v, list) else v for n, v in sample.items()}
+    return build(subject, sample, [scalar]) | shape_row(subject, sample)
+
+
+def _product(count: int) -> Row:
+    names = [f"operand{i}" for i in range(count)]
+    sample = {"equation": PRODUCTS[count]} | {n: x(3, 3) for n in names}
+    return build(Subject(tuple(sample), "o" + "t" * count, lambda v: torch.einsum(*v.values())), sample)
 
 
 def shape_row(subject: Subject, sample: Mapping[str, Any]) -> Row:
@@ -184,7 +206,10 @@ def _operators() -> dict[str, list[Row]]:
         put = Subject(("self", "index", "value"), f"tt{kind}", _set)
         rows["__setitem__"] += _by_index(put, {"value": value}, long, mask)
     for name in ("__rsub__", "__rtruediv__", "__rdiv__", "__rpow__", "__rfloordiv__", "__rmod__", "__rmatmul__"):
-        rows[name] = [r for kind in "tn" if (r := _reflected(name, kind)) is not None]
+        rows[name] = [r for kind in ("t" if name == "__rmatmul__" else "tn") if (r := _reflected(name, kind)) is not None]
+    for name in PROPERTIES:
+        subject = Subject(("self",), "t", lambda v, name=name: getattr(v["self"], name))
+        rows[name] = [build(subject, {"self": x(3, 4)})]
     return rows
 
 
@@ -260,8 +285,7 @@ def _forward(module: torch.nn.Module, sample: Mapping[str, Any], training: bool)
     module.train(training)
     parameters = list(inspect.signature(type(module).forward).parameters.values())[1:]
     sample = dict(zip([p.name for p in parameters], sample.values(), strict=False))
-    with torch.no_grad():
-        module(**sample)
+    record(Call(sample, lambda values: module(**values)), ())
     kinds = "".join(kind_of(p, sample.get(p.name, None if p.default is p.empty else p.default)) for p in parameters)
     subject = Subject(tuple(p.name for p in parameters), kinds, lambda values: module(**values))
     state = dict(module.named_parameters()) | dict(module.named_buffers())
@@ -281,6 +305,8 @@ def _same_shape(sample: Mapping[str, Any], outputs: list[Tensor]) -> Row:
 def _layouts(subject: Subject, sample: Mapping[str, Any], state: dict[str, Tensor], recording: Any) -> list[Any]:
     if not any(recording.typical.shares):
         return []
-    from effects_rows import transposed
-
-    return [record(Call(transposed(sample), subject.invoke, state), recording.names)]
+    runs = []
+    for variant in (transposed(sample), {n: x(4, 6) for n in sample}):
+        with suppress(*REFUSED):
+            runs.append(record(Call(variant, subject.invoke, state), recording.names))
+    return runs

@@ -31,6 +31,8 @@ class Run:
     saved: set[str] = field(default_factory=set)
     written: set[str] = field(default_factory=set)
     outputs: list[Tensor] = field(default_factory=list)
+    places: list[int] = field(default_factory=list)
+    """For each output its place in the result: an LSTM's states share the second."""
     single: bool = True
     is_list: bool = False
     shares: list[str | None] = field(default_factory=list)
@@ -84,10 +86,9 @@ def _fresh(value: Any, requires_grad: bool, sources: list[Tensor]) -> Any:
     return value
 
 
-def _outputs(result: Any) -> list[Tensor]:
-    if isinstance(result, dict):
-        return [t for v in result.values() for t in tensors_of(v)]
-    return tensors_of(result)
+def _outputs(result: Any) -> list[tuple[int, Tensor]]:
+    items = result if isinstance(result, (list, tuple)) else [result]
+    return [(i, t) for i, item in enumerate(items) for t in tensors_of(item)]
 
 
 def record(call: Call, pattern: Sequence[str]) -> Run:
@@ -112,7 +113,8 @@ def record(call: Call, pattern: Sequence[str]) -> Run:
         warnings.simplefilter("ignore")
         torch.manual_seed(0)
         result = call.invoke(values)
-    run.outputs = _outputs(result)
+    placed = _outputs(result)
+    run.outputs, run.places = [t for _, t in placed], [i for i, _ in placed]
     run.single = isinstance(result, Tensor)
     run.is_list = isinstance(result, list)
     run.written = {n for n, ts in owners.items() if [t._version for t in ts] != before[n]}
@@ -122,7 +124,7 @@ def record(call: Call, pattern: Sequence[str]) -> Run:
 
 def _name_everything(run: Run, owners: Mapping[str, list[Tensor]], kept: Sequence[tuple[Tensor, int]]) -> None:
     of_storage: dict[int, str] = {}
-    for i, output in enumerate(run.outputs):
+    for i, output in zip(run.places, run.outputs, strict=True):
         many = not run.single and not run.is_list
         of_storage.setdefault(_storage(output), f"result{i}" if many else "result")
     for name, tensors in reversed(owners.items()):
@@ -145,6 +147,8 @@ class Recording:
     typical: Run
     constant: list[int]
     vanishes: bool
+    once: bool
+    """A second backward fails: the first one freed something that the node kept."""
     joint: set[str]
     """Saved only when two inputs require grad at once: can't be said with needed_by."""
     names: list[str]
@@ -160,13 +164,15 @@ def observe(call: Call) -> Recording:
         for what in run.saved:
             saves.setdefault(what, []).append(name)
     order = list(call.values) + list(call.state)
+    vanishes, once = _backward(typical)
     rank = {n: i for i, n in enumerate(order)}
     return Recording(
         saves={w: saves[w] for w in sorted(saves, key=lambda w: (rank.get(w, len(rank)), w))},
         written=typical.written,
         typical=typical,
         constant=_constant(typical),
-        vanishes=_vanishes(typical),
+        vanishes=vanishes,
+        once=once,
         joint=typical.saved - set(saves),
         names=names,
     )
@@ -185,21 +191,30 @@ def _constant(run: Run) -> list[int]:
     flags = run.differentiable()
     if not any(flags):
         return [-1]
-    return [i for i, flag in enumerate(flags) if not flag]
+    alive = {place for place, flag in zip(run.places, flags, strict=True) if flag}
+    return sorted(set(run.places) - alive)
 
 
-def _vanishes(run: Run) -> bool:
+def _backward(run: Run) -> tuple[bool, bool]:
+    """Whether every gradient is zero, and whether there is only one backward."""
     roots = [o for o in run.outputs if o.requires_grad and o.grad_fn is not None]
     sources = [s for ts in run.sources.values() for s in ts if s.requires_grad]
-    if not roots or not sources:
-        return False
+    if not roots or not sources or not any(r.numel() for r in roots):
+        return False, False
+    torch.manual_seed(1)
+    ones = [torch.randn_like(r) for r in roots]
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            torch.manual_seed(1)
-            ones = [torch.randn_like(r) for r in roots]
-            grads = torch.autograd.grad(roots, sources, ones, allow_unused=True)
+        grads = torch.autograd.grad(roots, sources, ones, allow_unused=True)
     except (RuntimeError, NotImplementedError):
-        return False
+        return False, False
     found = [g for g in grads if g is not None]
-    return bool(found) and all(not bool(g.to_dense().count_nonzero()) for g in found)
+    vanishes = bool(found) and all(not bool(g.to_dense().count_nonzero()) for g in found)
+    return vanishes, _is_freed(roots, sources, ones)
+
+
+def _is_freed(roots: list[Tensor], sources: list[Tensor], ones: list[Tensor]) -> bool:
+    try:
+        torch.autograd.grad(roots, sources, ones, allow_unused=True)
+    except RuntimeError as error:
+        return "second time" in str(error)
+    return False

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -35,8 +36,11 @@ def _permuted(tensor: Tensor) -> Tensor:
 
 def other_dtype(values: Mapping[str, Any], first: str) -> dict[str, Any]:
     """The first tensor in double, so that conversions have something to convert."""
-    value = values.get(first)
-    return {**values, first: value.double()} if isinstance(value, Tensor) and value.is_floating_point() else {**values}
+    return {n: v.double() if n == first and _is_float(v) else v for n, v in values.items()}
+
+
+def _is_float(value: Any) -> bool:
+    return isinstance(value, Tensor) and value.is_floating_point()
 
 
 def first_tensor(values: Mapping[str, Any]) -> str:
@@ -70,13 +74,15 @@ def row_of(subject: Subject, recording: Recording, runs: Sequence[Run], first: s
         row["results"] = results
     if vanishes:
         row["vanishes"] = True
+    if recording.once:
+        row["once"] = True
     return row
 
 
 def results_of(run: Run) -> int:
     if run.single:
         return 1
-    return 0 if run.is_list else max(1, len(run.outputs))
+    return 0 if run.is_list else max(1, len(set(run.places)))
 
 
 def _alias_runs(
@@ -123,14 +129,15 @@ def _refuses_writes(run: Run) -> bool:
 
 
 def _still_vanishes(subject: Subject, values: Mapping[str, Any], recording: Recording) -> bool:
-    """A gradient that is zero between 0 and 1 may be a clamp: look at a wider range as well."""
+    """A gradient that is zero between 0 and 1 may be a clamp's: look at a wider range as well."""
     if not recording.vanishes:
         return False
-    wide = {n: v * 8 - 4 if isinstance(v, Tensor) and v.is_floating_point() else v for n, v in values.items()}
-    try:
-        return observe(Call(wide, subject.invoke)).vanishes
-    except REFUSED:
-        return True
+    for spread in (0.5, 2, 3, 5, 8):
+        wide = {n: torch.randn_like(v) * spread if _is_float(v) else v for n, v in values.items()}
+        with suppress(*REFUSED):
+            if not observe(Call(wide, subject.invoke)).vanishes:
+                return False
+    return True
 
 
 def renamed(row: Row, old: str, new: str) -> Row:
@@ -150,6 +157,14 @@ def renamed(row: Row, old: str, new: str) -> Row:
     return other
 
 
+def as_method(row: Row) -> Row:
+    """Python takes `self` from wherever the schema has it."""
+    names = row["args"].split()
+    at = names.index("self")
+    kinds = row["kinds"][at] + row["kinds"][:at] + row["kinds"][at + 1 :]
+    return row | {"args": " ".join(["self", *names[:at], *names[at + 1 :]]), "kinds": kinds}
+
+
 def with_unseen(row: Row, known: Mapping[str, Sequence[str]] | None, seen: Iterable[str]) -> Row:
     """Adds what derivatives.yaml says of the optional tensors that the sample left out."""
     unseen = set(row["args"].split()) - set(seen)
@@ -163,15 +178,17 @@ def with_unseen(row: Row, known: Mapping[str, Sequence[str]] | None, seen: Itera
     return row | ({"saves": saved} if saved else {})
 
 
+def common(row: Row, others: Sequence[Row]) -> Row:
+    """Only what every sample saves: torch picks among kernels by shape."""
+    saves = {
+        what: " ".join(n for n in needed_by.split() if all(n in o.get("saves", {}).get(what, "").split() for o in others))
+        for what, needed_by in row.get("saves", {}).items()
+    }
+    return row | {"saves": {what: needed_by for what, needed_by in saves.items() if needed_by}}
+
+
 def flagged(rows: Sequence[tuple[bool, Row]], flag: str) -> list[Row]:
     """One row for each state of a flag, unless the flag changes nothing."""
     if all(row == rows[0][1] for _, row in rows):
         return [rows[0][1]]
     return [row | {"when": {flag: state}} for state, row in rows]
-
-
-def with_shape(subject: Subject, row: Row, shape: str) -> Row:
-    return row | {"shape": shape} if shape else row
-
-
-__all__ = ["REFUSED", "Row", "Subject", "build", "flagged", "renamed", "replace", "row_of", "torch", "with_shape"]

@@ -57,7 +57,7 @@ def _value(argument: Argument, recipe: Recipe) -> Any:
     if kind == "n":
         return BOUNDS[argument.name] if argument.name in BOUNDS else {"float": 0.5, "Scalar": 2}.get(plain, NUMBERS.get(argument.name, 0 if "dim" in argument.name else 2))
     if "[" in plain:
-        return recipe.numbers
+        return [n + 1 for n in recipe.numbers or ()] if argument.name == "destination" else recipe.numbers
     if plain == "bool":
         return argument.name in {"train", "training"}
     if plain == "ScalarType":

@@ -28,6 +28,7 @@ class Argument:
     name: str
     type: str
     default: str | None
+    keyword: bool
 
     @property
     def kind(self) -> str:
@@ -99,7 +100,10 @@ def _overload(
     f: NativeFunction, base: str, surfaces: tuple[tuple[str, str], ...], saves: Mapping[str, list[str]] | None
 ) -> Overload:
     schema = f.func
-    flat = [Argument(a.name, str(a.type), a.default) for a in schema.arguments.flat_all]
+    positional = {a.name for a in schema.arguments.flat_positional}
+    flat = [
+        Argument(a.name, str(a.type), a.default, a.name not in positional) for a in schema.arguments.flat_all
+    ]
     outs = tuple(a.name for a in schema.arguments.out)
     returns = schema.returns
     return Overload(

@@ -83,6 +83,8 @@ class Effect:
     """How many tensors come back; 0 is a list of unknown length."""
     vanishes: bool = False
     """The derivative is zero everywhere."""
+    once: bool = False
+    """Backward through it a second time fails: the first one frees what it kept, if only a number."""
     shape: str = ""
     """"elementwise": the tensors' broadcast shape; "reduction": one element unless an argument asks for more."""
     when: tuple[tuple[str, bool], ...] = ()
@@ -126,6 +128,7 @@ def _effect(row: int) -> Effect:
         constant=tuple(extras.get("constant", ())),
         results=extras.get("results", 1),
         vanishes=extras.get("vanishes", False),
+        once=extras.get("once", False),
         shape=extras.get("shape", ""),
         when=tuple(extras.get("when", {}).items()),
     )
