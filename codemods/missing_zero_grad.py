@@ -1,0 +1,78 @@
+"""A step uses gradients to which an earlier step's gradients were added.
+
+`backward()` adds to `.grad`. When nothing clears it between two steps, the second step moves the parameters
+along both gradients, the third along three, and the training drifts without a word. `zero_grad()` is rarely
+just absent: it stands before the loop, in the other branch, or belongs to the other optimizer.
+
+The rewrite puts `optimizer.zero_grad()` before the first backward of the iteration; where a step waits for
+several backwards (`if (i + 1) % n == 0: optimizer.step()`), after the step. For updates written by hand it
+sets `w.grad = None` after the update. Left alone: gradients cleared anywhere between the steps (at the end
+of the iteration, by the model, in a helper, in a closure), accumulation over several batches before one
+step, and gradients that no step uses.
+"""
+
+from __future__ import annotations
+
+import libcst as cst
+
+from gradfix.rule import Decline, Fix, Options, Rule
+from gradfix.statements import Anchor, Draft, anchor, between, node_of, text_of, zeroing_place
+from gradfix.tape.defects import Defect
+from gradfix.tree import Tree
+
+
+def rewrite(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:
+    facts = defect.facts
+    backward = tree.at(defect.culprit, cst.Call)
+    step = node_of(tree, facts.get("step"))
+    if backward is None or step is None:
+        return Decline("clear the gradients before the iteration's first backward")
+    optimizer = str(facts.get("optimizer") or "")
+    if not optimizer:
+        return _by_hand(tree, anchor(tree, step), facts.get("parameters"))
+    draft = Draft(tree)
+    side, place = zeroing_place(tree, backward, step, optimizer)
+    clear = f"{optimizer}.zero_grad()"
+    if side == "before":
+        draft.before(place, clear)
+    else:
+        draft.after(_after_update(tree, place), clear)
+    return Fix(draft.edits(), clear)
+
+
+def _after_update(tree: Tree, step: Anchor) -> Anchor:
+    """A gradient scaler's update belongs to its step."""
+    following = between(tree, step, None)
+    updates = following and text_of(tree, following[0]).endswith(".update()")
+    return (
+        following[0]
+        if updates and text_of(tree, step).split(".step(")[0] in text_of(tree, following[0])
+        else step
+    )
+
+
+def _by_hand(tree: Tree, update: Anchor, parameters: object) -> Fix | Decline:
+    """Clear each parameter's gradient behind the last of the updates that stand together."""
+    if not isinstance(parameters, tuple) or not parameters:
+        return Decline("set the .grad of what is updated to None after the update")
+    last = update
+    for following in between(tree, update, None):
+        if not _is_update(tree, following):
+            break
+        last = following
+    clears = [f"{name}.grad = None" for name in parameters]
+    draft = Draft(tree)
+    draft.after(last, *clears)
+    return Fix(draft.edits(), "; ".join(clears))
+
+
+def _is_update(tree: Tree, place: Anchor) -> bool:
+    small = place.body[0] if isinstance(place, cst.SimpleStatementLine) else place
+    return isinstance(small, (cst.AugAssign, cst.Assign, cst.Expr)) and ".grad" in tree.code(small)
+
+
+RULE = Rule(
+    code="GF401",
+    message="`{culprit}` adds to gradients that a step has already used",
+    rewrite=rewrite,
+)

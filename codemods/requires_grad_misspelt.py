@@ -1,0 +1,49 @@
+"""An assignment that was to freeze or unfreeze something sets an attribute that nobody reads.
+
+`param.require_grad = False` is legal Python: it gives the tensor an attribute of that name and freezes
+nothing. `module.requires_grad = False` likewise: a module has no such switch, its parameters have.
+
+The rewrite spells it `requires_grad`, and calls `requires_grad_(...)` on a module. Where this freezes
+something the fix is unsafe, because it changes what trains. Left alone: objects that have an attribute of
+that name of their own.
+"""
+
+from __future__ import annotations
+
+import libcst as cst
+
+from gradfix.rule import Decline, Edit, Fix, Options, Rule, Safety
+from gradfix.tape.defects import Defect
+from gradfix.tree import Tree
+
+BY_HAND = "set requires_grad on the parameters"
+
+
+def rewrite(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:
+    assign = tree.at(defect.culprit, cst.Assign)
+    if assign is None or len(assign.targets) != 1:
+        return Decline(BY_HAND)
+    target = assign.targets[0].target
+    if not isinstance(target, cst.Attribute):
+        return Decline(BY_HAND)
+    new = _on_module(target, assign) if defect.facts.get("on") == "module" else _respelt(target, assign)
+    thaws = isinstance(assign.value, cst.Name) and assign.value.value == "True"
+    safety = Safety.SAFE if thaws else Safety.UNSAFE
+    return Fix((Edit(assign, new),), tree.code(new.with_changes(semicolon=cst.MaybeSentinel.DEFAULT)), safety)
+
+
+def _respelt(target: cst.Attribute, assign: cst.Assign) -> cst.Assign:
+    right = target.with_changes(attr=cst.Name("requires_grad"))
+    return assign.with_changes(targets=[assign.targets[0].with_changes(target=right)])
+
+
+def _on_module(target: cst.Attribute, assign: cst.Assign) -> cst.Expr:
+    switch = target.with_changes(attr=cst.Name("requires_grad_"))
+    return cst.Expr(cst.Call(switch, [cst.Arg(assign.value)]), semicolon=assign.semicolon)
+
+
+RULE = Rule(
+    code="GF212",
+    message="`{attribute}` on a {on} has no effect",
+    rewrite=rewrite,
+)

@@ -1,0 +1,70 @@
+"""Gradients are erased after backward has computed them and before the step that was to use them.
+
+`loss.backward(); optimizer.zero_grad(); optimizer.step()` steps with nothing: the parameters stay as they
+are (or follow momentum and weight decay alone). The same happens when `zero_grad()` runs for every micro-
+batch while the step comes after several of them: only the last one counts.
+
+The rewrite moves the call before the iteration's first backward, or behind the step where the step waits
+for several backwards; where gradients are cleared there already, the call just goes. Left alone: clearing
+after the step, clearing what one network's loss has left in another one, and gradients that were only to be
+measured.
+"""
+
+from __future__ import annotations
+
+import libcst as cst
+
+from gradfix.rule import Decline, Fix, Options, Rule
+from gradfix.statements import Anchor, Draft, anchor, node_of, path, siblings, text_of, zeroing_place
+from gradfix.tape.defects import Defect
+from gradfix.tree import Tree
+
+BY_HAND = "move the zero_grad before the iteration's first backward, or behind the step"
+
+
+def rewrite(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:
+    facts = defect.facts
+    call = tree.at(defect.culprit, cst.Call)
+    backward = node_of(tree, facts.get("backward"))
+    step = node_of(tree, facts.get("step"))
+    if call is None or backward is None or step is None:
+        return Decline(BY_HAND)
+    zero = anchor(tree, call)
+    side, place = zeroing_place(tree, backward, step, str(facts.get("optimizer") or ""))
+    if text_of(tree, zero) != tree.code(call) or not _always_runs(tree, zero, place):
+        return Decline(BY_HAND)
+    return _moved(tree, zero, side, place)
+
+
+def _moved(tree: Tree, zero: Anchor, side: str, place: Anchor) -> Fix:
+    draft, clear = Draft(tree), text_of(tree, zero)
+    if side == "before" and _cleared_before(tree, zero, place):
+        draft.remove(zero)
+    elif side == "before":
+        draft.move_before(zero, place)
+    else:
+        draft.move_after(zero, place)
+    return Fix(draft.edits(), f"{clear} {side} {text_of(tree, place).splitlines()[0]}")
+
+
+def _always_runs(tree: Tree, zero: Anchor, place: Anchor) -> bool:
+    """Whether nothing but loops stands between the call and the body that it is to move to or from."""
+    shared = set(path(tree, place))
+    return all(
+        isinstance(above, (cst.For, cst.While, cst.With)) or above in shared
+        for above in path(tree, zero)[:-1]
+    )
+
+
+def _cleared_before(tree: Tree, zero: Anchor, place: Anchor) -> bool:
+    """Whether the same call stands before the backward already."""
+    row = siblings(tree, place)
+    earlier = row[: row.index(place)]
+    return any(text_of(tree, other) == text_of(tree, zero) for other in earlier if other is not zero)
+
+
+RULE = Rule(
+    code="GF402",
+    message="`{culprit}` erases gradients before the step has used them",
+    rewrite=rewrite,
+)

@@ -1,0 +1,314 @@
+"""The rules of training loops, each fed with defects written by hand, on the fixtures and on odd layouts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias
+
+import pytest
+
+from gradfix import edits
+from gradfix.places import Places
+from gradfix.registry import codemods
+from gradfix.rule import Decline, Fix, Options
+from gradfix.tape.defects import Defect, Fact, Span
+from gradfix.tree import Tree
+
+FIXTURES = Path(__file__).parent.parent / "fixtures"
+
+
+@dataclass(frozen=True)
+class At:
+    """A place in a text: where this stretch of it stands for the nth time, or last within another stretch."""
+
+    text: str
+    nth: int = 1
+    within: str = ""
+
+    def span(self, source: str) -> Span:
+        start = source.index(self.within) + self.within.rindex(self.text) - 1 if self.within else -1
+        for _ in range(self.nth):
+            start = source.index(self.text, start + 1)
+        first = len(source[:start].encode())
+        return Places(source).span(first, first + len(self.text.encode()))
+
+
+Given: TypeAlias = "Fact | At | tuple[At, ...]"
+
+
+@dataclass(frozen=True)
+class Found:
+    """A defect as the tape would describe it, its places named by their text."""
+
+    kind: str
+    culprit: At
+    facts: dict[str, Given]
+
+    def defect(self, source: str) -> Defect:
+        def plain(fact: Given) -> Fact:
+            return fact.span(source) if isinstance(fact, At) else fact  # type: ignore[return-value]
+
+        facts = {name: plain(fact) for name, fact in self.facts.items()}
+        return Defect(self.kind, self.culprit.span(source), (), "certain", "crashes", facts=facts)
+
+
+def found(kind: str, culprit: str | At, **facts: Given) -> Found:
+    return Found(kind, At(culprit) if isinstance(culprit, str) else culprit, facts)
+
+
+def rewrite(source: str, one: Found, options: Options | None = None) -> tuple[Fix | Decline, Tree]:
+    tree = Tree(source)
+    return codemods()[one.kind].rule.rewrite(one.defect(source), tree, options or Options()), tree
+
+
+def fixed(source: str, *several: Found) -> str:
+    """The text after each of these defects was mended, one after the other."""
+    for one in several:
+        fix, tree = rewrite(source, one)
+        assert isinstance(fix, Fix), fix
+        source = edits.apply(tree, fix.edits)
+    return source
+
+
+def nonscalar(culprit: str, root: str, reduction: str = "") -> Found:
+    return found("non_scalar_backward", culprit, root=root, reduction=reduction)
+
+
+def twice(culprit: str, again: At, carried: At | None = None, state: str = "") -> Found:
+    return found("backward_twice", culprit, again=again, carried=carried, state=state)
+
+
+def unzeroed(culprit: str, optimizer: str, step: str, *parameters: str) -> Found:
+    return found("missing_zero_grad", culprit, optimizer=optimizer, step=At(step), parameters=parameters)
+
+
+def erased(culprit: str | At, backward: str, step: str, optimizer: str) -> Found:
+    return found("zero_grad_before_step", culprit, backward=At(backward), step=At(step), optimizer=optimizer)
+
+
+def leaked(culprit: str, value: str, number: bool = False) -> Found:
+    return found("graph_leak", culprit, value=At(value, within=culprit), number=number)
+
+
+def scaled(culprit: str, scaler: str, optimizer: str, form: str = "clip") -> Found:
+    return found("clip_before_unscale", culprit, scaler=scaler, optimizer=optimizer, form=form)
+
+
+def plain(culprit: str, attribute: str, container: str = "list", holds: str = "modules") -> Found:
+    return found("unregistered_parameters", culprit, attribute=attribute, container=container, holds=holds)
+
+
+def early(culprit: str, replacement: str, optimizer: str) -> Found:
+    return found("optimizer_before_replacement", culprit, replacement=At(replacement), optimizer=optimizer)
+
+
+def misspelt(culprit: str, attribute: str, on: str) -> Found:
+    return found("requires_grad_misspelt", culprit, attribute=attribute, on=on)
+
+
+def checkpointed(culprit: str) -> Found:
+    return found("reentrant_checkpoint_cut", culprit, function="f")
+
+
+def stepped(step: str, optimizer: str, backward: str, later_step: str, **facts: Given) -> Found:
+    facts = {"pollutes": True, "others": "", "zero": None, **facts}
+    places = {"backward": At(backward), "later_step": At(later_step)}
+    return found("step_before_backward", step, optimizer=optimizer, **places, **facts)
+
+
+LOSS, STEP = "loss.backward()", "optimizer.step()"
+DEFECTS: dict[str, list[Found]] = {
+    "non_scalar_backward/elementwise_product": [nonscalar("z.backward()", "z")],
+    "non_scalar_backward/error_caught_and_printed": [nonscalar("z.backward()", "z")],
+    "non_scalar_backward/second_backward_without_gradient": [nonscalar("z2.backward()", "z2")],
+    "non_scalar_backward/squared_error_expression": [
+        nonscalar("((prediction - targets) ** 2).backward()", "(prediction - targets) ** 2")
+    ],
+    "non_scalar_backward/criterion_without_reduction": [nonscalar(LOSS, "loss", "mean")],
+    "non_scalar_backward/functional_loss_without_reduction": [
+        nonscalar("losses.backward()", "losses", "mean")
+    ],
+    "non_scalar_backward/autograd_backward_function": [nonscalar("torch.autograd.backward(w * x)", "w * x")],
+    "non_scalar_backward/scaled_per_sample_loss": [
+        nonscalar("scaler.scale(loss).backward()", "scaler.scale(loss)", "mean")
+    ],
+    "non_scalar_backward/one_line_loop_body": [nonscalar("(-w * x).backward()", "-w * x")],
+    "non_scalar_backward/expression_over_several_lines": [
+        nonscalar("(\n    model(x)\n    - 1.0  # the wanted output\n).backward()", "model(x) - 1.0")
+    ],
+    "non_scalar_backward/retain_graph_is_kept": [nonscalar("values.backward(retain_graph=True)", "values")],
+    "backward_twice/same_loss_twice": [twice(LOSS, At(LOSS, 2))],
+    "backward_twice/two_losses_on_one_trunk": [twice("policy_loss.backward()", At("value_loss.backward()"))],
+    "backward_twice/three_losses": [
+        twice("a.backward()", At("b.backward()")),
+        twice("b.backward()", At("c.backward()")),
+    ],
+    "backward_twice/retain_graph_said_false": [
+        twice("l1.backward(\n        retain_graph=False,\n    )", At("l2.backward()"))
+    ],
+    "backward_twice/gradient_over_several_lines": [
+        twice("y.backward(\n    gradient=th.tensor([1.0, 0.0, 0.0]),\n)", At("y.backward(\n", 2))
+    ],
+    "backward_twice/autograd_backward_function": [
+        twice("torch.autograd.backward(energy)", At("torch.autograd.backward(energy)", 2))
+    ],
+    "backward_twice/gru_state_carried": [
+        twice(LOSS, At(LOSS), At("output, hidden = rnn(chunk, hidden)"), "hidden")
+    ],
+    "backward_twice/lstm_state_carried": [
+        twice(LOSS, At(LOSS), At("scores, hidden = model(x, hidden)"), "hidden")
+    ],
+    "backward_twice/lstm_cell_two_names": [twice(LOSS, At(LOSS), At("h, c = cell(x, (h, c))"), "h")],
+    "backward_twice/state_kept_on_the_module": [
+        twice(LOSS, At(LOSS), At("self.state = self.cell(x, self.state)"), "self.state")
+    ],
+    "missing_zero_grad/training_loop": [unzeroed(LOSS, "optimizer", STEP)],
+    "missing_zero_grad/train_function": [unzeroed(LOSS, "opt", "opt.step()")],
+    "missing_zero_grad/trainer_class": [unzeroed(LOSS, "self.optimizer", "self.optimizer.step()")],
+    "missing_zero_grad/zeroed_only_before_the_loop": [unzeroed(LOSS, "optimizer", STEP)],
+    "missing_zero_grad/update_by_hand": [unzeroed(LOSS, "", "w -= lr * w.grad", "w", "b")],
+    "missing_zero_grad/update_of_each_parameter": [
+        unzeroed(LOSS, "", "param -= learning_rate * param.grad", "param")
+    ],
+    "missing_zero_grad/update_through_data": [
+        unzeroed("score.backward()", "", "weights.data -= 0.5 * weights.grad", "weights")
+    ],
+    "missing_zero_grad/lbfgs_closure": [unzeroed(LOSS, "optimizer", "optimizer.step(closure)")],
+    "missing_zero_grad/accumulation_never_cleared": [unzeroed(LOSS, "optimizer", STEP)],
+    "missing_zero_grad/micro_batches": [unzeroed(LOSS, "opt", "opt.step()")],
+    "missing_zero_grad/grad_scaler": [
+        unzeroed("scaler.scale(loss).backward()", "optimizer", "scaler.step(optimizer)")
+    ],
+    "missing_zero_grad/only_the_other_optimizer_zeroed": [
+        unzeroed(LOSS, "opt_encoder", "opt_encoder.step()")
+    ],
+    "missing_zero_grad/zeroed_in_the_other_branch": [unzeroed(LOSS, "optimizer", STEP)],
+    "missing_zero_grad/semicolons": [unzeroed(LOSS, "opt", "opt.step()")],
+    "missing_zero_grad/reinforce": [unzeroed("policy_loss.backward()", "optimizer", STEP)],
+    "missing_zero_grad/argparse_main": [unzeroed(LOSS, "optimizer", STEP)],
+    "zero_grad_before_step/between_backward_and_step": [
+        erased("optimizer.zero_grad()", LOSS, STEP, "optimizer")
+    ],
+    "zero_grad_before_step/trainer_method": [
+        erased("self.model.zero_grad()", LOSS, "self.opt.step()", "self.opt")
+    ],
+    "zero_grad_before_step/every_micro_batch": [erased("optimizer.zero_grad()", LOSS, STEP, "optimizer")],
+    "zero_grad_before_step/inner_loop_of_micro_batches": [
+        erased("opt.zero_grad()", "model(micro).sum().backward()", "opt.step()", "opt")
+    ],
+    "zero_grad_before_step/gan_wrong_place": [
+        erased("netD.zero_grad()", "errD.backward()", "optimizerD.step()", "optimizerD")
+    ],
+    "zero_grad_before_step/twice_zeroed": [erased(At("opt.zero_grad()", 2), LOSS, "opt.step()", "opt")],
+    "graph_leak/epoch_total": [leaked("total_loss += loss", "loss")],
+    "graph_leak/history_list": [leaked("losses.append(loss)", "loss")],
+    "graph_leak/weighted_by_batch_size": [leaked("running += loss * x.size(0)", "loss * x.size(0)")],
+    "graph_leak/running_mean_on_self": [leaked("self.total = self.total + loss", "loss")],
+    "graph_leak/two_losses_logged": [leaked('logs["task"].append(task)', "task")],
+    "clip_before_unscale/no_unscale": [
+        scaled("torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)", "scaler", "optimizer")
+    ],
+    "clip_before_unscale/unscale_after_clip": [
+        scaled("clip_grad_value_(self.net.parameters(), 2.0)", "self.scaler", "self.optim")
+    ],
+    "clip_before_unscale/clip_inside_a_condition": [
+        scaled("th.nn.utils.clip_grad_norm_(model.parameters(), max_norm)", "scaler", "opt")
+    ],
+    "unregistered_parameters/list_comprehension": [
+        plain("[nn.Linear(width, width) for _ in range(depth)]", "layers")
+    ],
+    "unregistered_parameters/appended_in_a_loop": [plain("[]", "blocks")],
+    "unregistered_parameters/dict_of_heads": [
+        plain(
+            '{\n            "depth": th.nn.Linear(2, 1),  # metres\n'
+            '            "class": th.nn.Linear(2, 5),\n        }',
+            "heads",
+            "dict",
+        )
+    ],
+    "unregistered_parameters/list_of_parameters": [
+        plain(
+            "[nn.Parameter(torch.zeros(1)) for _ in range(degree + 1)]",
+            "coefficients",
+            holds="parameters",
+        )
+    ],
+    "unregistered_parameters/names_imported_one_by_one": [plain("[Linear(2, 2), Linear(2, 2)]", "branches")],
+    "optimizer_before_replacement/head_replaced": [
+        early(
+            "optimizer = torch.optim.SGD(model.parameters(), lr=0.1)",
+            "model[2] = nn.Linear(4, 2)",
+            "optimizer",
+        )
+    ],
+    "optimizer_before_replacement/with_its_scheduler": [
+        early("opt = torch.optim.SGD(net.parameters(), lr=0.1)", "net.fc = nn.Linear(3, 1)", "opt")
+    ],
+    "optimizer_before_replacement/model_rebuilt": [
+        early("opt = torch.optim.SGD(model.parameters(), lr=0.5)", "model = nn.Linear(2, 3)", "opt")
+    ],
+    "requires_grad_misspelt/parameters_meant_frozen": [
+        misspelt("param.require_grad = False", "require_grad", "tensor")
+    ],
+    "requires_grad_misspelt/module_meant_frozen": [
+        misspelt("self.encoder.requires_grad = False", "requires_grad", "module")
+    ],
+    "requires_grad_misspelt/tensor_meant_to_require_grad": [
+        misspelt("x.require_grad = True", "require_grad", "tensor")
+    ],
+    "requires_grad_misspelt/head_unfrozen_again": [
+        misspelt("model[1].requires_grad = trainable", "requires_grad", "module")
+    ],
+    "reentrant_checkpoint_cut/first_layer_of_a_batch": [
+        checkpointed("checkpoint(stem, x, use_reentrant=True)")
+    ],
+    "reentrant_checkpoint_cut/silent_cut": [
+        checkpointed(
+            "cp.checkpoint(\n            self.stem,\n            x,\n"
+            "            use_reentrant=True,\n        )"
+        )
+    ],
+    "step_before_backward/gan_losses_first": [
+        stepped("opt_d.step()", "opt_d", "g_loss.backward()", "opt_g.step()")
+    ],
+    "step_before_backward/gan_training_loop": [
+        stepped("optimizerD.step()", "optimizerD", "loss_g.backward()", "optimizerG.step()")
+    ],
+    "step_before_backward/critic_steps_before_actor": [
+        stepped(
+            "self.critic_optim.step()",
+            "self.critic_optim",
+            "actor_loss.backward()",
+            "self.actor_optim.step()",
+            others="self.actor.parameters()",
+        )
+    ],
+    "step_before_backward/step_cleared_at_once": [
+        stepped("opt_dec.step()", "opt_dec", "reg.backward()", "opt_enc.step()")
+    ],
+    "step_before_backward/two_heads_one_trunk": [
+        stepped("opt_a.step()", "opt_a", "loss_b.backward()", "opt_b.step()")
+    ],
+    "step_before_backward/convolutional_critic": [
+        stepped("d_optim.step()", "d_optim", "g_loss.backward()", "g_optim.step()")
+    ],
+}
+
+
+def read(case: str, name: str) -> str:
+    return (FIXTURES / case / name).read_bytes().decode()
+
+
+@pytest.mark.parametrize("case", DEFECTS)
+def test_a_described_defect_turns_before_into_after(case: str) -> None:
+    assert fixed(read(case, "before.py"), *DEFECTS[case]) == read(case, "after.py")
+
+
+@pytest.mark.parametrize("newline", ["\r\n", "\n"])
+@pytest.mark.parametrize(
+    "case", [case for case in DEFECTS if not any("\n" in one.culprit.text for one in DEFECTS[case])]
+)
+def test_line_ends_are_kept(case: str, newline: str) -> None:
+    before = read(case, "before.py").replace("\n", newline)
+    assert fixed(before, *DEFECTS[case]) == read(case, "after.py").replace("\n", newline)
