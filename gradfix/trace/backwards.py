@@ -1,0 +1,282 @@
+"""Watches every backward: what it started from, what it reached, and which rule it broke when it fails."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from gradfix.trace.calls import storage
+from gradfix.trace.ledger import finite, norms
+from gradfix.trace.places import Spot, resolve
+from gradfix.trace.report import BackwardEvent, Root
+from gradfix.trace.severed import Severed
+from gradfix.trace.sources import nodes
+from gradfix.trace.state import State
+from gradfix.trace.writes import Write, Writes
+
+KEY = "gradfix"
+FREED = "gradfix_freed"
+SAVED = "_raw_saved_"
+AT_VERSION = re.compile(r"is at version (\d+); expected version (\d+)")
+SAVER = re.compile(r"output \d+ of (\w+)")
+_autograd: Any = torch.autograd
+
+
+class Backwards:
+    """Stands in front of `torch.autograd.backward` and `torch.autograd.grad`."""
+
+    def __init__(self, state: State, writes: Writes) -> None:
+        self.state = state
+        self.writes = writes
+        self.severed = Severed(state)
+        self.done = 0
+        self.succeeded = 0
+        self.roots: list[tuple[Any, Spot | None]] = []
+        self.after: Callable[[], None] = lambda: None
+
+    def wrap(self, real: Any) -> Any:
+        """The same function, watched."""
+        fills = real.__name__ == "backward"
+
+        @functools.wraps(real)
+        def watched(*args: Any, **kwargs: Any) -> Any:
+            self.state.step_left_open()
+            if not self.state.active:
+                return real(*args, **kwargs)
+            return self._run(real, fills, args, kwargs)
+
+        return watched
+
+    def _run(self, real: Any, fills: bool, args: Any, kwargs: Any) -> Any:
+        state = self.state
+        spot = state.places.here(3)
+        first = args[0] if args else kwargs.get("tensors", kwargs.get("outputs"))
+        roots = [first] if isinstance(first, torch.Tensor) else list(first or ())
+        roots = [root for root in roots if isinstance(root, torch.Tensor)]
+        with state.quiet():
+            leaves, oldest = self._leaves(roots)
+            if fills:
+                state.ledger.before_backward(leaves)
+            self._silent(roots, oldest, spot)
+        try:
+            result = real(*args, **kwargs)
+        except BaseException as error:
+            with state.quiet():
+                self._failed(roots, leaves, spot, error)
+            raise
+        with state.quiet():
+            keeps = bool(kwargs.get("retain_graph") or kwargs.get("create_graph"))
+            keeps = keeps or any(value is True for value in args[2:4])
+            self._succeeded(roots, leaves if fills else [], spot, keeps)
+        self.after()
+        return result
+
+    def _leaves(self, roots: list[Any]) -> tuple[list[Any], int]:
+        """The leaves behind the roots, and when the oldest node was made."""
+        found: list[Any] = []
+        oldest = self.state.count
+        for node, _ in nodes(root.grad_fn for root in roots):
+            leaf = getattr(node, "variable", None)
+            if leaf is not None:
+                found.append(leaf)
+                continue
+            made = node.metadata.get(KEY)
+            if made is not None and made[0] < oldest:
+                oldest = made[0]
+        found.extend(root for root in roots if root.is_leaf and root.requires_grad)
+        return found, oldest
+
+    def _event(self, roots: list[Any], spot: Spot | None, error: str, reached: dict[str, float | None]) -> None:
+        root = roots[0] if roots else None
+        node = root.grad_fn.name() if root is not None and root.grad_fn is not None else ""
+        self.state.emit(
+            BackwardEvent(
+                event="backward",
+                place=resolve(spot) if spot is not None else None,
+                root=Root(
+                    shape=list(root.shape) if root is not None else [],
+                    grad_fn=node,
+                    requires_grad=bool(root is not None and root.requires_grad),
+                ),
+                grad_enabled=torch.is_grad_enabled(),
+                error=error,
+                reached=reached,
+            )
+        )
+
+    def _succeeded(self, roots: list[Any], leaves: list[Any], spot: Spot | None, keeps: bool) -> None:
+        state = self.state
+        self.done += 1
+        self.succeeded += 1
+        state.ledger.after_backward(leaves, spot)
+        given = [leaf for leaf in leaves if leaf.grad is not None]
+        reached = {
+            state.names.of(leaf): finite(norm)
+            for leaf, norm in zip(given, norms([leaf.grad for leaf in given]), strict=True)
+        }
+        self._event(roots, spot, "", reached)
+        self.severed.after(roots, leaves, spot)
+        if not torch.is_grad_enabled():
+            state.defect("backward_in_no_grad", spot, [], "", {})
+        if not keeps:
+            for node, _ in nodes(root.grad_fn for root in roots):
+                if getattr(node, "variable", None) is None:
+                    node.metadata.setdefault(FREED, spot)
+        for root in roots:
+            if root.grad_fn is not None:
+                self.roots.append((state.weak(root), spot))
+        del self.roots[:-64]
+        state.origins.recent.clear()
+
+    def _failed(self, roots: list[Any], leaves: list[Any], spot: Spot | None, error: BaseException) -> None:
+        text = str(error)
+        self.done += 1
+        self._event(roots, spot, f"{type(error).__name__}: {text}", {})
+        if "modified by an inplace operation" in text:
+            self._spoiled(roots, spot, text)
+        elif "backward through the graph a second time" in text or "already been freed" in text:
+            self._freed(roots, spot, text)
+        elif "does not require grad and does not have a grad_fn" in text:
+            self.severed.root(roots, spot, text)
+        elif "implicitly created only for scalar outputs" in text:
+            facts = {"shape": list(roots[0].shape) if roots else []}
+            self.state.defect("non_scalar_backward", spot, self._made(roots), text, facts)
+
+    def _made(self, roots: list[Any]) -> list[tuple[str, Spot | None]]:
+        made = [r.grad_fn.metadata.get(KEY) for r in roots if r.grad_fn is not None]
+        return [("made here", one[1]) for one in made if one is not None]
+
+    def _spoiled(self, roots: list[Any], spot: Spot | None, text: str) -> None:
+        """Touch what each node saved: the one that refuses names the operation and the storage."""
+        for node, where, at in placed(roots):
+            for name in saved_names(node):
+                refusal = refuses(node, name)
+                if refusal:
+                    key = storage_of(node, name)
+                    write = self._culprit(key, at, refusal)
+                    if write is not None:
+                        self._say_spoiled(node, name, where, write, spot, text)
+                        return
+                    self.state.notes.append(f"no recorded write explains what {node.name()} lost")
+
+    def _culprit(self, key: int, at: int, refusal: str) -> Write | None:
+        """The first write to that storage after it was saved."""
+        found = AT_VERSION.search(refusal)
+        expected = int(found.group(2)) if found else 0
+        ours = [w for w in self.writes.log if key and w.storage == key and w.after > expected]
+        later = [w for w in ours if w.at >= at] or ours
+        return later[0] if later else None
+
+    def _say_spoiled(
+        self, node: Any, saved: str, where: Spot | None, write: Write, spot: Spot | None, text: str
+    ) -> None:
+        saver = op_of(node)
+        evidence = [(f"{saver} saved it here", where), ("overwritten here", write.spot)]
+        evidence.append(("backward needs it here", spot))
+        facts: dict[str, Any] = {"saver": saver, "saved": saved, "operation": write.name}
+        kind, place = "inplace_overwrites_saved", write.spot
+        if write.step:
+            kind = "step_before_backward"
+            evidence.insert(0, ("this step's backward", write.backward))
+            facts["optimizer"] = write.step
+        elif write.module and write.built is not None:
+            kind, place = "inplace_module", write.built
+            facts["module"] = write.module
+        elif write.silent:
+            kind = "write_through_data"
+            facts["parameter"] = write.leaf
+        self.state.defect(kind, place, evidence, text, facts)
+
+    def _silent(self, roots: list[Any], oldest: int, spot: Spot | None) -> None:
+        """Writes that no version counts: compare storages, but only when one came after this graph began."""
+        writes = [write for write in self.writes.silent if write.at >= oldest]
+        if not writes:
+            return
+        by_storage = {write.storage: write for write in reversed(writes)}
+        for node, where, at in placed(roots):
+            for name in saved_names(node):
+                write = by_storage.get(storage_of(node, name))
+                if write is not None and write.at >= at:
+                    self._say_spoiled(node, name, where, write, spot, "")
+
+    def _freed(self, roots: list[Any], spot: Spot | None, text: str) -> None:
+        """Which earlier backward freed the graph, and what carried it into this one."""
+        for node, via in nodes(root.grad_fn for root in roots):
+            if getattr(node, "variable", None) is not None or FREED not in node.metadata:
+                continue
+            earlier = node.metadata[FREED]
+            made = node.metadata.get(KEY)
+            facts: dict[str, Any] = {"carried": via is not None and FREED not in via.metadata}
+            evidence = [("again here", spot)]
+            if facts["carried"] and made is not None:
+                evidence.append(("carried from here", made[1]))
+            self.state.defect("backward_twice", earlier, evidence, text, facts)
+            return
+
+
+def placed(roots: list[Any]) -> list[tuple[Any, Spot | None, int]]:
+    """Every node with its line and its time; inner nodes have those of the call they belong to."""
+    found: list[tuple[Any, Spot | None, int]] = []
+    at: dict[Any, tuple[int, Spot | None]] = {}
+    for node, via in nodes(root.grad_fn for root in roots):
+        if getattr(node, "variable", None) is not None:
+            continue
+        made = node.metadata.get(KEY) or at.get(via) or (0, None)
+        at[node] = made
+        found.append((node, made[1], made[0]))
+    return found
+
+
+def saved_names(node: Any) -> list[str]:
+    """The values that a node saved, by name."""
+    return [name[len(SAVED) :] for name in dir(type(node)) if name.startswith(SAVED)]
+
+
+def refuses(node: Any, name: str) -> str:
+    """What torch says when the saved value is asked for, if it was overwritten."""
+    try:
+        getattr(node, f"_saved_{name}")
+    except RuntimeError as error:
+        return str(error) if "modified by an inplace operation" in str(error) else ""
+    return ""
+
+
+def storage_of(node: Any, name: str) -> int:
+    """The storage of a saved value, whether or not torch still hands it out; 0 when it is gone."""
+    try:
+        raw = getattr(node, SAVED + name)
+    except RuntimeError:
+        return 0
+    for one in raw if isinstance(raw, (tuple, list)) else (raw,):
+        value = getattr(one, "data", None)
+        if isinstance(value, torch.Tensor):
+            return storage(value)
+        found = unpacked(one)
+        if found is not None:
+            return storage(found)
+    return 0
+
+
+def unpacked(raw: Any) -> Any:
+    """A saved value by way of a pack hook, for versions of torch that show it no other way."""
+    seen: list[Any] = []
+
+    def pack(value: Any) -> Any:
+        seen.append(value)
+        return value
+
+    try:
+        raw.register_hooks(pack, lambda value: value)
+    except (RuntimeError, AttributeError):
+        return None
+    return seen[0] if seen else None
+
+
+def op_of(node: Any) -> str:
+    """The operation's name as users write it: ReluBackward0 -> relu."""
+    name = re.sub(r"Backward\d*$", "", str(node.name()))
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()

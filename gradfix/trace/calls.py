@@ -1,0 +1,110 @@
+"""What the recorder must know about torch's functions: which cut, which only add, which are mere questions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+_t: Any = torch
+_T: Any = torch.Tensor
+
+
+def _methods(*names: str) -> set[Any]:
+    return {getattr(_T, name) for name in names if hasattr(_T, name)}
+
+
+QUESTIONS: set[Any] = _methods(
+    "size", "dim", "numel", "nelement", "stride", "is_contiguous", "is_floating_point", "is_complex", "type",
+    "storage_offset", "data_ptr", "element_size", "ndimension", "get_device", "__len__", "__repr__", "__format__",
+    "__bool__", "__hash__", "register_hook", "untyped_storage", "is_pinned", "retain_grad", "is_shared",
+    "has_names", "is_inference", "dense_dim", "sparse_dim", "_is_view",
+)  # fmt: skip
+"""Calls that neither write nor make a value."""
+
+NUMBERS: dict[Any, str] = {
+    **{_T.item: "item", _T.tolist: "tolist", _T.numpy: "numpy", _T.__array__: "numpy"},
+    **{getattr(_T, name): "float" for name in ("__float__", "__int__", "__index__", "__complex__")},
+}
+"""Conversions that leave torch, by the form that the rule knows."""
+
+GETTERS = {name: getattr(_T, name).__get__ for name in ("grad", "data", "requires_grad", "is_leaf", "grad_fn")}
+SETTERS = {name: getattr(_T, name).__set__ for name in ("grad", "data", "requires_grad")}
+ADDITIVE = {
+    "add", "sub", "rsub", "sum", "mean", "stack", "cat", "__add__", "__radd__", "__sub__", "__rsub__", "__iadd__",
+    "add_", "sub_", "__isub__", "view", "reshape", "squeeze", "unsqueeze", "neg", "__neg__", "nansum", "clone",
+    "__getitem__", "tensor", "as_tensor", "detach", "to", "float", "requires_grad_", "hstack", "vstack", "concat",
+    "double",
+}  # fmt: skip
+"""Calls whose result is a sum of their arguments (or a part of it)."""
+SCALING = {"mul", "div", "__mul__", "__rmul__", "__truediv__", "true_divide", "mul_", "div_"}
+"""Additive as long as the other factor is a plain number."""
+NO_GRADIENT = {
+    "argmax", "argmin", "eq", "ne", "lt", "le", "gt", "ge", "__eq__", "__ne__", "__lt__", "__le__", "__gt__",
+    "__ge__", "long", "int", "bool", "byte", "short", "char", "argsort", "isnan", "logical_and", "logical_or",
+    "logical_not", "one_hot", "bincount", "histc", "searchsorted", "bucketize", "to", "type", "sign", "heaviside",
+    "multinomial", "bernoulli", "nonzero", "unique", "count_nonzero", "floor_divide", "__floordiv__", "any", "all",
+    "equal", "topk", "max", "min", "sort", "signbit", "isclose", "allclose", "nextafter",
+}  # fmt: skip
+"""Calls that torch cannot differentiate (or not in each of their results)."""
+FLAT = {"round", "floor", "ceil", "trunc", "sign", "sgn", "heaviside", "fix"}
+"""Calls whose gradient is zero everywhere."""
+MANY_VIEWS = {"UnbindBackward0", "SplitBackward0", "SplitWithSizesBackward0", "ChunkBackward0"}
+
+
+def name_of(func: Any) -> str:
+    """The name that a user would know a torch function by."""
+    return str(getattr(func, "__name__", "") or func)
+
+
+def _of(value: Any, found: list[Any]) -> None:
+    if isinstance(value, torch.Tensor):
+        found.append(value)
+    elif isinstance(value, (list, tuple)):
+        for item in value[:64]:
+            _of(item, found)
+
+
+def tensors(args: Any, kwargs: dict[str, Any] | None) -> list[Any]:
+    """The tensors among the arguments of a call, in lists too."""
+    found: list[Any] = []
+    for value in args:
+        if isinstance(value, torch.Tensor):
+            found.append(value)
+        elif isinstance(value, (list, tuple)):
+            _of(value, found)
+    if kwargs:
+        for value in kwargs.values():
+            _of(value, found)
+    return found
+
+
+def additive(func: Any, args: Any) -> bool:
+    """Whether a result is the sum of the arguments, up to a number."""
+    name = name_of(func)
+    return name in ADDITIVE or (name in SCALING and any(not isinstance(a, torch.Tensor) for a in args))
+
+
+def version(value: Any) -> int:
+    """A tensor's version; inference tensors keep none."""
+    try:
+        return int(value._version)
+    except RuntimeError:
+        return -1
+
+
+def storage(value: Any) -> int:
+    """What tells storages apart while they live; 0 for tensors without one."""
+    try:
+        return int(value.untyped_storage()._cdata)
+    except (RuntimeError, NotImplementedError, AttributeError):
+        return 0
+
+
+def floats(value: Any) -> bool:
+    """Whether a tensor could require a gradient."""
+    return bool(value.dtype.is_floating_point or value.dtype.is_complex)
+
+
+set_grad_enabled: Callable[..., Any] = _t._C._set_grad_enabled

@@ -1,0 +1,224 @@
+"""Keeps the books on gradients: which backward gave to which leaf, which step used it, what was erased before."""
+
+from __future__ import annotations
+
+import math
+import weakref
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from gradfix.trace.places import Spot, resolve
+from gradfix.trace.report import ParameterAtStep, StepEvent
+from gradfix.trace.state import State
+
+BY_HAND = 0
+
+
+@dataclass(eq=False)
+class Contribution:
+    """What one backward added to one leaf, and the steps that have used it."""
+
+    spot: Spot | None
+    at: int
+    used: dict[int, Spot | None] = field(default_factory=dict)
+
+
+@dataclass(eq=False)
+class Slot:
+    """The gradient slot of one leaf."""
+
+    leaf: Any
+    given: list[Contribution] = field(default_factory=list)
+    erased: list[tuple[Contribution, Spot | None]] = field(default_factory=list)
+    ever: bool = False
+    read: int = -1
+    rebound: Spot | None = None
+
+
+class Ledger:
+    """The gradient slots of every leaf that a backward has reached."""
+
+    def __init__(self, state: State) -> None:
+        self.state = state
+        self.slots: dict[int, Slot] = {}
+        self.steps: dict[int, int] = {}
+        self.hand: dict[int, int] = {}
+
+    def slot(self, leaf: Any) -> Slot:
+        """A leaf's slot, made when first asked for."""
+        found = self.slots.get(id(leaf))
+        if found is None or found.leaf() is not leaf:
+            found = self.slots[id(leaf)] = Slot(weakref.ref(leaf))
+        return found
+
+    def before_backward(self, leaves: list[Any]) -> None:
+        """Notice gradients that were cleared without a call we saw."""
+        held = []
+        for leaf in leaves:
+            slot = self.slot(leaf)
+            if not slot.given:
+                continue
+            if leaf.grad is None:
+                slot.given.clear()
+            else:
+                held.append(slot)
+        for slot, norm in zip(held, norms([slot.leaf().grad for slot in held]), strict=True):
+            if norm == 0.0:
+                slot.given.clear()
+
+    def after_backward(self, leaves: list[Any], spot: Spot | None) -> None:
+        """Each leaf that was reached got something."""
+        for leaf in leaves:
+            if leaf.grad is not None:
+                slot = self.slot(leaf)
+                slot.given.append(Contribution(spot, self.state.count))
+                slot.ever = True
+                del slot.given[:-64]
+
+    def erased(self, leaves: list[Any], spot: Spot | None, optimizer: str) -> None:
+        """A call clears these gradients: fresh ones are lost."""
+        for leaf in leaves:
+            slot = self.slots.get(id(leaf))
+            if slot is None or not slot.given:
+                continue
+            slot.erased.extend((one, spot) for one in slot.given if not one.used)
+            slot.given.clear()
+
+    def read(self, leaf: Any) -> None:
+        """The program looks at a leaf's gradient."""
+        slot = self.slots.get(id(leaf))
+        if slot is not None:
+            slot.read = self.state.count
+
+    def read_of_non_leaf(self, value: Any, spot: Spot | None) -> None:
+        """The program looks for a gradient where torch keeps none."""
+        made = value.grad_fn.metadata.get("gradfix") if value.grad_fn is not None else None
+        rebound = [s for s, _ in self.state.origins.get(value) if s.kind == "leaf_rebound"]
+        if rebound:
+            self.state.defect("leaf_rebound", rebound[0].spot, [("gradient read here", spot)])
+        elif made is not None:
+            evidence = [("gradient read here", spot)]
+            self.state.defect("grad_of_non_leaf", made[1], evidence, "The .grad attribute of a non-leaf")
+
+    def updated_by_hand(self, leaf: int, spot: Spot | None) -> None:
+        """A leaf was written after its gradient was read: an update without an optimizer."""
+        slot = self.slots.get(leaf)
+        if slot is None or not slot.given or slot.read < slot.given[-1].at:
+            return
+        owner = slot.leaf()
+        if owner is None:
+            return
+        self._stale({id(owner): slot}, BY_HAND, "", spot)
+        state = "stale" if any(BY_HAND in one.used for one in slot.given) else "fresh"
+        norm = norms([owner.grad])[0]
+        self._use([slot], BY_HAND, spot)
+        self.hand[leaf] = self.hand.get(leaf, 0) + 1
+        self.state.turns += 1
+        at = ParameterAtStep(grad=kind_of(norm), norm=finite(norm), state=state)  # type: ignore[typeddict-item]
+        self._emit(spot, "", {self.state.names.of(owner): at})
+
+    def before_step(self, key: int, name: str, parameters: list[Any], spot: Spot | None) -> None:
+        """Say what a step is about to use, and whether it may."""
+        slots = {id(p): self.slots[id(p)] for p in parameters if id(p) in self.slots}
+        given = [p for p in parameters if p.grad is not None]
+        found = dict(zip(map(id, given), norms([p.grad for p in given]), strict=True))
+        report: dict[str, ParameterAtStep] = {}
+        for parameter in parameters:
+            slot = slots.get(id(parameter))
+            norm = found.get(id(parameter))
+            stale = slot is not None and any(key in one.used for one in slot.given) and norm
+            state = "stale" if stale else ("fresh" if norm else "")
+            report[self.state.names.of(parameter)] = ParameterAtStep(
+                grad=kind_of(norm), norm=finite(norm), state=state  # type: ignore[typeddict-item]
+            )
+        live = {k: slot for k, slot in slots.items() if found.get(k)}
+        self._stale(live, key, name, spot)
+        self._lost(slots, live, name, spot)
+        self._use(list(slots.values()), key, spot)
+        self.steps[key] = self.steps.get(key, 0) + 1
+        self.state.turns += 1
+        self._emit(spot, name, report)
+
+    def last_used(self, parameter: Any) -> Spot | None:
+        """The backward that gave what the latest step has used."""
+        slot = self.slots.get(id(parameter))
+        return slot.given[-1].spot if slot is not None and slot.given else None
+
+    def _use(self, slots: list[Slot], key: int, spot: Spot | None) -> None:
+        for slot in slots:
+            for one in slot.given:
+                one.used.setdefault(key, spot)
+            slot.erased.clear()
+
+    def _stale(self, slots: dict[int, Slot], key: int, name: str, spot: Spot | None) -> None:
+        """A step uses a gradient that an earlier step of the same optimizer has used."""
+        for slot in slots.values():
+            used = [one for one in slot.given if key in one.used]
+            fresh = next((one for one in slot.given if key not in one.used), None)
+            if not used or fresh is None:
+                continue
+            evidence = [("used here", used[-1].used[key]), ("used again here", spot)]
+            facts = {"optimizer": name, "parameter": self.state.names.of(slot.leaf())}
+            self.state.defect("missing_zero_grad", fresh.spot, evidence, "", facts)
+            return
+
+    def _lost(self, slots: dict[int, Slot], live: dict[int, Slot], name: str, spot: Spot | None) -> None:
+        """A step finds nothing, because what backward gave was erased in between."""
+        if live:
+            return
+        for slot in slots.values():
+            if slot.erased:
+                given, where = slot.erased[-1]
+                evidence = [("gradients from here", given.spot), ("step finds none", spot)]
+                self.state.defect("zero_grad_before_step", where, evidence, "", {"optimizer": name})
+                return
+
+    def _emit(self, spot: Spot | None, name: str, report: dict[str, ParameterAtStep]) -> None:
+        self.state.emit(
+            StepEvent(
+                event="step",
+                place=resolve(spot) if spot is not None else None,
+                optimizer=name,
+                parameters=report,
+            )
+        )
+
+
+def kind_of(norm: float | None) -> str:
+    """A gradient in one word."""
+    if norm is None:
+        return "none"
+    if not math.isfinite(norm):
+        return "not finite"
+    return "finite" if norm else "zero"
+
+
+def finite(norm: float | None) -> float | None:
+    """A norm as JSON can hold it."""
+    return norm if norm is not None and math.isfinite(norm) else None
+
+
+def norms(gradients: list[Any]) -> list[float]:
+    """The norm of each gradient, in one call where torch can."""
+    if not gradients:
+        return []
+    if len(gradients) == 1:
+        return [one_norm(gradients[0])]
+    with torch.no_grad():
+        try:
+            found = torch.stack(list(torch._foreach_norm(gradients)))
+            return [float(value) for value in found.tolist()]
+        except (RuntimeError, NotImplementedError, TypeError, IndexError):
+            return [one_norm(gradient) for gradient in gradients]
+
+
+def one_norm(gradient: Any) -> float:
+    """The norm of one gradient, sparse and half precision included."""
+    with torch.no_grad():
+        value = gradient.detach()
+        value = value.coalesce().values() if value.is_sparse else value
+        if value.is_complex():
+            value = torch.view_as_real(value)
+        return float(torch.linalg.vector_norm(value.float() if value.dtype != torch.float64 else value))

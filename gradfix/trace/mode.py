@@ -1,0 +1,272 @@
+"""The torch function mode that sees every call of the program, and leaves its result alone."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch.overrides import TorchFunctionMode
+
+from gradfix.trace import calls
+from gradfix.trace.calls import GETTERS, NUMBERS, QUESTIONS, SETTERS, additive, floats, name_of, tensors
+from gradfix.trace.places import Spot
+from gradfix.trace.regions import Regions
+from gradfix.trace.sources import Source, Sources, joined, leaves
+from gradfix.trace.state import State
+from gradfix.trace.sums import ADDS, Sums
+from gradfix.trace.writes import Writes
+
+KEY = "gradfix"
+_T: Any = torch.Tensor
+
+
+class Calls(TorchFunctionMode):
+    """Notes the place of every graph node, every write, every cut."""
+
+    def __init__(self, state: State, writes: Writes, regions: Regions) -> None:
+        super().__init__()
+        self.state = state
+        self.writes = writes
+        self.regions = regions
+        self.sums = Sums(state)
+        self.special: dict[Any, Callable[..., Any] | None] = dict.fromkeys(QUESTIONS)
+        self.special.update(dict.fromkeys(NUMBERS, self._number))
+        self.special.update(
+            {
+                _T.backward: None,
+                GETTERS["is_leaf"]: None,
+                GETTERS["requires_grad"]: None,
+                GETTERS["grad_fn"]: None,
+                GETTERS["grad"]: self._grad_read,
+                GETTERS["data"]: self._data_read,
+                SETTERS["grad"]: self._grad_set,
+                SETTERS["data"]: self._data_set,
+                SETTERS["requires_grad"]: self._requires,
+                _T.requires_grad_: self._requires,
+                _T.detach: self._detach,
+                _T.detach_: self._detach_in_place,
+                calls.set_grad_enabled: self._grad_mode,
+            }
+        )
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        if not self.state.active:
+            return func(*args, **kwargs)
+        special = self.special.get(func, self)
+        if special is self:
+            return self._call(func, args, kwargs)
+        return func(*args, **kwargs) if special is None else special(func, args, kwargs)
+
+    def _call(self, func: Any, args: Any, kwargs: Any) -> Any:
+        found = tensors(args, kwargs)
+        try:
+            before = [value._version for value in found]
+        except RuntimeError:
+            before = [calls.version(value) for value in found]
+        try:
+            result = func(*args, **kwargs)
+        except RuntimeError as error:
+            self.writes.refused(func, found, error, self.state.places.here(2))
+            raise
+        self.state.count += 1
+        spot = self.state.places.here(2)
+        for value, version in zip(found, before, strict=True):
+            if version >= 0 and value._version != version:
+                self.writes.wrote(func, value, version, spot)
+        self._results(func, args, found, result, spot)
+        return result
+
+    def _results(self, func: Any, args: Any, found: list[Any], result: Any, spot: Spot | None) -> None:
+        if isinstance(result, torch.Tensor):
+            self._made(func, args, found, result, spot)
+        elif isinstance(result, (tuple, list)):
+            for item in result:
+                if isinstance(item, torch.Tensor):
+                    self._made(func, args, found, item, spot)
+
+    def _made(self, func: Any, args: Any, found: list[Any], result: Any, spot: Spot | None) -> None:
+        state = self.state
+        node = result.grad_fn
+        if node is None:
+            self._without_gradient(func, args, found, result, spot)
+            return
+        node.metadata.setdefault(KEY, (state.count, spot))
+        for value in found:
+            if type(value) is torch.nn.Parameter:
+                state.used.add(id(value))
+        if name_of(func) in ADDS:
+            self.sums.added(result, found, spot)
+        if state.origins.of_tensor and found:
+            self._terms(func, args, found, result)
+
+    def _terms(self, func: Any, args: Any, found: list[Any], result: Any) -> None:
+        """A result in the graph remembers only terms that were cut off it."""
+        sources = self._rebound(self._sources(func, args, found), found)
+        terms = tuple((source, term) for source, term in sources if term and source.cut)
+        if terms:
+            self.state.origins.put(result, terms)
+
+    def _rebound(self, sources: Sources, found: list[Any]) -> Sources:
+        """`w - lr * w.grad`: what comes out takes the place of the leaf, without being one."""
+        ours = [s for s, _ in sources if s.kind == "leaf_rebound" and s.form == "grad"]
+        leaf = {id(value) for value in found if value.is_leaf}
+        if not any(source.leaves & leaf for source in ours):
+            return sources
+        rest = tuple(item for item in sources if item[0] not in ours)
+        behind: set[int] = set().union(*(source.leaves for source in ours))
+        spot = self.state.places.here(4)
+        return ((Source("leaf_rebound", spot, "", False, self.state.count, behind), True), *rest)
+
+    def _sources(self, func: Any, args: Any, found: list[Any]) -> Sources:
+        get = self.state.origins.get
+        many = [get(value) for value in found]
+        if self.state.origins.of_number:
+            many.extend(self._numbers(args))
+        many = [sources for sources in many if sources]
+        return joined(many, term=additive(func, args)) if many else ()
+
+    def _numbers(self, args: Any) -> list[Sources]:
+        found: list[Sources] = []
+        for value in args:
+            items = value if type(value) is list else (value,)
+            for item in items[:16]:
+                source = self.state.origins.number(item) if isinstance(item, (float, int, list)) else None
+                if source is not None:
+                    found.append(((source, source.scalar),))
+        return found
+
+    def _without_gradient(
+        self, func: Any, args: Any, found: list[Any], result: Any, spot: Spot | None
+    ) -> None:
+        sources = self._rebound(self._sources(func, args, found), found)
+        lost = [value for value in found if value.requires_grad and value is not result]
+        if lost:
+            source = self._cut_by(func, lost, result, spot)
+            if source is not None:
+                term = source.scalar and additive(func, args)
+                sources = ((source, term), *(item for item in sources if item[0] is not source))
+        elif not found and not sources:
+            sources = ((Source("made", spot, name_of(func), at=self.state.count), False),)
+        if sources:
+            self.state.origins.put(result, sources)
+
+    def _cut_by(self, func: Any, lost: list[Any], result: Any, spot: Spot | None) -> Source | None:
+        name = name_of(func)
+        if name in ("tensor", "as_tensor", "asarray", "scalar_tensor"):
+            scalar = all(value.numel() == 1 for value in lost)
+            form = "tensor" if len(lost) == 1 and result.dim() == 0 else "tensor_of_list"
+            return self._cut("converted_loss_path", form, lost, spot, scalar)
+        if not torch.is_grad_enabled():
+            return self.regions.keeps_out(lost, spot)
+        if floats(result) and name not in calls.NO_GRADIENT:
+            return None
+        return self._cut("non_differentiable_loss", name, lost, spot, False)
+
+    def _cut(self, kind: str, form: str, lost: list[Any], spot: Spot | None, scalar: bool) -> Source:
+        found: set[int] = set()
+        for value in lost:
+            found |= leaves(value)
+        return self.state.origins.cut(Source(kind, spot, form, scalar, self.state.count, found))
+
+    def _behind(self, value: Any) -> set[int]:
+        """Leaves behind a value, through earlier cuts as well."""
+        if value.requires_grad:
+            return leaves(value)
+        found: set[int] = set()
+        for source, _ in self.state.origins.get(value):
+            found |= source.leaves
+        return found
+
+    def _leaves_graph(self, kind: str, form: str, value: Any) -> Source | None:
+        behind = self._behind(value)
+        if not behind:
+            return None
+        spot = self.state.places.here(3)
+        source = Source(kind, spot, form, value.numel() == 1, self.state.count, behind)
+        return self.state.origins.cut(source)
+
+    def _number(self, func: Any, args: Any, kwargs: Any) -> Any:
+        value = args[0]
+        source = self._leaves_graph("converted_loss_path", NUMBERS[func], value)
+        result = func(*args, **kwargs)
+        self.state.count += 1
+        if source is not None:
+            if NUMBERS[func] == "numpy":
+                self.state.origins.put(result, ((source, source.scalar),))
+            else:
+                self.state.origins.put_number(result, source)
+        return result
+
+    def _detach(self, func: Any, args: Any, kwargs: Any) -> Any:
+        return self._off_graph("detach", func, args, kwargs)
+
+    def _data_read(self, func: Any, args: Any, kwargs: Any) -> Any:
+        return self._off_graph("data", func, args, kwargs)
+
+    def _off_graph(self, form: str, func: Any, args: Any, kwargs: Any) -> Any:
+        value = args[0]
+        earlier = self.state.origins.get(value)
+        source = self._leaves_graph("detached_loss_path", form, value) if value.requires_grad else None
+        result = func(*args, **kwargs)
+        self.state.count += 1
+        if source is not None:
+            self.state.origins.put(result, ((source, source.scalar),))
+        elif earlier:
+            self.state.origins.put(result, earlier)
+        return result
+
+    def _detach_in_place(self, func: Any, args: Any, kwargs: Any) -> Any:
+        source = self._leaves_graph("detached_loss_path", "detach_", args[0])
+        result = func(*args, **kwargs)
+        if source is not None:
+            self.state.origins.put(args[0], ((source, source.scalar),))
+        return result
+
+    def _grad_read(self, func: Any, args: Any, kwargs: Any) -> Any:
+        result = func(*args, **kwargs)
+        value = args[0]
+        if value.is_leaf:
+            self.state.ledger.read(value)
+            if result is not None:
+                spot = self.state.places.here(2)
+                source = Source("leaf_rebound", spot, "grad", False, self.state.count, {id(value)})
+                self.state.origins.put(result, ((source, True),))
+        elif not value.retains_grad and self.state.places.is_user(sys._getframe(2).f_code.co_filename):
+            self.state.ledger.read_of_non_leaf(value, self.state.places.here(2))
+        return result
+
+    def _grad_set(self, func: Any, args: Any, kwargs: Any) -> Any:
+        if len(args) > 1 and args[1] is None:
+            self.state.ledger.erased([args[0]], self.state.places.here(2), "")
+        return func(*args, **kwargs)
+
+    def _data_set(self, func: Any, args: Any, kwargs: Any) -> Any:
+        result = func(*args, **kwargs)
+        self.state.count += 1
+        self.writes.replaced(args[0], self.state.places.here(2))
+        return result
+
+    def _requires(self, func: Any, args: Any, kwargs: Any) -> Any:
+        result = func(*args, **kwargs)
+        value, wanted = args[0], (args[1] if len(args) > 1 else kwargs.get("requires_grad", True))
+        cuts = [(s, term) for s, term in self.state.origins.get(value) if s.cut and s.form != "grad"]
+        if wanted and cuts and value.is_leaf:
+            behind = set().union(*(source.leaves for source, _ in cuts))
+            here = self.state.places.here(2)
+            source = Source("requires_grad_on_result", here, "", False, self.state.count, behind)
+            self.state.origins.put(value, ((source, False), *cuts))
+        return result
+
+    def wrapped(self, form: str, given: Any, result: Any, spot: Spot | None) -> None:
+        """A leaf made of a tensor: what was behind the tensor is cut off."""
+        behind = self._behind(given)
+        if behind and given is not result and id(result) not in behind:
+            source = Source("converted_loss_path", spot, form, given.numel() == 1, self.state.count, behind)
+            self.state.origins.put(result, ((self.state.origins.cut(source), True),))
+
+    def _grad_mode(self, func: Any, args: Any, kwargs: Any) -> Any:
+        self.regions.switched(bool(args[0]), sys._getframe(2))
+        return func(*args, **kwargs)

@@ -1,0 +1,112 @@
+"""What a recording is made of: plain JSON values, shared by the recorder and the judge. Needs no torch."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, TypeAlias, TypedDict
+
+
+class Place(TypedDict):
+    """Where in a file: lines from 1, columns in UTF-8 bytes from 0 (None before Python 3.11)."""
+
+    file: str
+    line: int
+    end_line: int
+    column: int | None
+    end_column: int | None
+
+
+class Chained(TypedDict):
+    """One step of the evidence of a recorded defect."""
+
+    role: str
+    place: Place
+
+
+class RecordedDefect(TypedDict):
+    """A broken rule as the run met it: `kind` is the rule's name."""
+
+    event: Literal["defect"]
+    kind: str
+    place: Place
+    evidence: list[Chained]
+    torch_says: str
+    facts: dict[str, Any]
+
+
+class Root(TypedDict):
+    """What backward started from."""
+
+    shape: list[int]
+    grad_fn: str
+    requires_grad: bool
+
+
+class BackwardEvent(TypedDict):
+    """One call of backward (or autograd.grad)."""
+
+    event: Literal["backward"]
+    place: Place | None
+    root: Root
+    grad_enabled: bool
+    error: str
+    reached: dict[str, float | None]
+    """Leaf -> norm of its gradient afterwards; None: not finite or not readable."""
+
+
+class ParameterAtStep(TypedDict):
+    """What a step found in one parameter's gradient."""
+
+    grad: Literal["none", "zero", "finite", "not finite"]
+    norm: float | None
+    state: Literal["", "fresh", "stale"]
+
+
+class StepEvent(TypedDict):
+    """One step of an optimizer, or one update by hand (optimizer "")."""
+
+    event: Literal["step"]
+    place: Place | None
+    optimizer: str
+    parameters: dict[str, ParameterAtStep]
+
+
+class Failure(TypedDict):
+    """The exception that ended the program."""
+
+    type: str
+    message: str
+    place: Place | None
+
+
+class Ending(TypedDict):
+    """How the run ended, and what can only be said then."""
+
+    event: Literal["end"]
+    how: Literal["finished", "stopped", "error", "exit", "killed"]
+    error: Failure | None
+    reasons: dict[str, str]
+    """Parameter without a gradient -> why."""
+    lines: dict[str, list[int]]
+    """File -> lines on which torch was called."""
+    held_back: list[str]
+    notes: list[str]
+
+
+Event: TypeAlias = "RecordedDefect | BackwardEvent | StepEvent | Ending"
+
+
+class Recording(TypedDict):
+    """Everything that one run said."""
+
+    events: list[Any]
+    how: str
+    """As Ending.how, or "time", "memory", "signal", "no torch", "broken"."""
+    error: Failure | None
+    reasons: dict[str, str]
+    lines: dict[str, list[int]]
+    held_back: list[str]
+    notes: list[str]
+    stdout: str
+    stderr: str
+    exit_code: int | None
+    seconds: float

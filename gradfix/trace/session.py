@@ -1,0 +1,154 @@
+"""Puts the recorder into a program and takes it out again without a trace."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import os
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from gradfix.trace.backwards import Backwards
+from gradfix.trace.endings import Endings
+from gradfix.trace.ledger import Ledger
+from gradfix.trace.mode import Calls
+from gradfix.trace.naming import Names
+from gradfix.trace.regions import Regions
+from gradfix.trace.report import Ending, Failure
+from gradfix.trace.state import State
+from gradfix.trace.steps import Steps
+from gradfix.trace.writes import Writes
+
+_torch: Any = torch
+_optimizers: Any = importlib.import_module("torch.optim.optimizer")
+SCALER = ("scale", "unscale_", "step", "update")
+
+
+class Session:
+    """One recording: `start`, run the program, `stop`."""
+
+    def __init__(self, emit: Callable[[Any], None]) -> None:
+        self.state = State(emit)
+        self.state.ledger = Ledger(self.state)
+        self.state.names = Names(self.state)
+        self.writes = Writes(self.state)
+        self.regions = Regions(self.state)
+        self.calls = Calls(self.state, self.writes, self.regions)
+        self.backwards = Backwards(self.state, self.writes)
+        self.steps = Steps(self.state, self.writes)
+        self.replaced: list[tuple[Any, str, Any]] = []
+        self.handles: list[Any] = []
+        self.process = os.getpid()
+
+    def start(self) -> None:
+        """Begin to record in this thread."""
+        self._patch(_torch.autograd, "backward", self.backwards.wrap)
+        self._patch(_torch.autograd, "grad", self.backwards.wrap)
+        self._patch(torch.nn.Module, "__init__", self._built)
+        self._patch(torch.nn.Module, "zero_grad", self.steps.wrap_zero_grad)
+        self._patch(torch.optim.Optimizer, "zero_grad", self.steps.wrap_zero_grad)
+        self._patch(torch.optim.Optimizer, "__init__", self.steps.wrap_init)
+        self._patch(torch.inference_mode, "__enter__", self._inference(True))
+        self._patch(torch.inference_mode, "__exit__", self._inference(False))
+        self._patch(type(torch.nn.Parameter), "__call__", self._parameter("Parameter"))
+        self._patch(type(_torch.autograd.Variable), "__call__", self._parameter("Variable"))
+        self._patch_tools()
+        self.handles = [
+            _optimizers.register_optimizer_step_pre_hook(self.steps.before),
+            _optimizers.register_optimizer_step_post_hook(self.steps.finished),
+        ]
+        os.register_at_fork(after_in_child=self._forked)
+        self.calls.__enter__()
+
+    def _patch_tools(self) -> None:
+        amp = getattr(_torch, "amp", None)
+        scaler = getattr(amp, "GradScaler", None) or _torch.cuda.amp.GradScaler
+        for name in SCALER:
+            self._patch(scaler, name, self.steps.wrap_scaler)
+        for owner in (torch.nn.utils, _torch.nn.utils.clip_grad):
+            for name in ("clip_grad_norm_", "clip_grad_value_"):
+                self._patch(owner, name, self.steps.wrap_clip)
+
+    def _patch(self, owner: Any, name: str, wrap: Callable[[Any], Any]) -> None:
+        own = vars(owner).get(name)
+        self.replaced.append((owner, name, own))
+        setattr(owner, name, wrap(getattr(owner, name)))
+
+    def stop(self) -> None:
+        """Put everything back."""
+        self.calls.__exit__(None, None, None)
+        for handle in self.handles:
+            handle.remove()
+        for owner, name, own in reversed(self.replaced):
+            if own is None:
+                delattr(owner, name)
+            else:
+                setattr(owner, name, own)
+        self.replaced.clear()
+        self.state.active = False
+
+    def ending(self, how: Any, error: Failure | None) -> Ending:
+        """What can be said when the program is over."""
+        with self.state.quiet():
+            self.calls.sums.close()
+            reasons = Endings(self.state, self.backwards, self.steps).close()
+        return Ending(
+            event="end", how=how, error=error, reasons=reasons,
+            lines=self.state.places.lines(), held_back=[], notes=self.state.notes,
+        )  # fmt: skip
+
+    def _forked(self) -> None:
+        """Children (DataLoader workers) are not recorded."""
+        self.state.active = False
+        self.state.stepping = False
+
+    def _built(self, real: Any) -> Any:
+        state = self.state
+
+        @functools.wraps(real)
+        def watched(module: Any, *args: Any, **kwargs: Any) -> None:
+            if state.active:
+                state.modules.add(module, state.count, state.places.here(2))
+            real(module, *args, **kwargs)
+
+        return watched
+
+    def _inference(self, enter: bool) -> Callable[[Any], Any]:
+        def wrap(real: Any) -> Any:
+            @functools.wraps(real)
+            def watched(mode: Any, *args: Any) -> Any:
+                if self.state.active and getattr(mode, "mode", True):
+                    self.regions.inference(enter, sys._getframe(0))
+                return real(mode, *args)
+
+            return watched
+
+        return wrap
+
+    def _parameter(self, form: str) -> Callable[[Any], Any]:
+        """`Parameter(t)` and `Variable(t)` make a leaf of whatever they are given."""
+
+        def wrap(real: Any) -> Any:
+            def watched(cls: Any, *args: Any, **kwargs: Any) -> Any:
+                result = type.__call__(cls, *args, **kwargs)
+                given = args[0] if args else kwargs.get("data")
+                if self.state.active and isinstance(given, torch.Tensor) and isinstance(result, torch.Tensor):
+                    with self.state.quiet():
+                        self.calls.wrapped(form, given, result, self.state.places.here(2))
+                return result
+
+            return watched
+
+        return wrap
+
+
+def warm() -> None:
+    """Import what programs are about to import: the optimizers pull in the compiler."""
+    try:
+        import torch._dynamo
+        import torch.utils.data  # noqa: F401
+    except ImportError:
+        return

@@ -1,0 +1,127 @@
+"""Remembers where tensors without a gradient come from: cuts, grad modes, conversions to numbers, factories."""
+
+from __future__ import annotations
+
+import weakref
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from gradfix.trace.places import Spot
+
+MOST_SOURCES = 8
+MOST_NUMBERS = 512
+MOST_NODES = 4000
+
+
+@dataclass(eq=False)
+class Source:
+    """One place where a value left the graph, or was made outside of it."""
+
+    kind: str
+    """The rule that it may come to, or "made" for a factory."""
+    spot: Spot | None
+    form: str = ""
+    scalar: bool = False
+    at: int = 0
+    """The count of torch calls when it happened."""
+    leaves: set[int] = field(default_factory=set)
+    """Leaves whose gradient would have come through here."""
+    inner: list[Spot] = field(default_factory=list)
+    """Calls that a grad mode kept out of the graph."""
+
+    @property
+    def cut(self) -> bool:
+        """Whether a gradient was lost here."""
+        return self.kind != "made" and bool(self.leaves)
+
+
+Sources: TypeAlias = "tuple[tuple[Source, bool], ...]"
+"""Each with whether it entered as a term of a sum."""
+
+
+class Origins:
+    """The sources of live values, found again by identity and dropped with the value."""
+
+    def __init__(self) -> None:
+        self.of_tensor: dict[int, tuple[Any, Sources]] = {}
+        self.of_number: OrderedDict[int, tuple[Any, Source]] = OrderedDict()
+        self.recent: list[Source] = []
+        self.all: list[Source] = []
+
+    def get(self, value: Any) -> Sources:
+        """What is known of a tensor or an array."""
+        found = self.of_tensor.get(id(value))
+        return found[1] if found is not None and found[0]() is value else ()
+
+    def put(self, value: Any, sources: Sources) -> None:
+        """Remember a tensor's sources for as long as it lives."""
+        key = id(value)
+        table = self.of_tensor
+
+        def forget(reference: Any, key: int = key) -> None:
+            found = table.get(key)
+            if found is not None and found[0] is reference:
+                del table[key]
+
+        try:
+            table[key] = (weakref.ref(value, forget), sources[:MOST_SOURCES])
+        except TypeError:
+            return
+
+    def put_number(self, value: Any, source: Source) -> None:
+        """Remember which conversion a plain number came from."""
+        if isinstance(value, list):
+            for item in value[:16]:
+                self.put_number(item, source)
+        if isinstance(value, (float, int, list)) and not isinstance(value, bool):
+            self.of_number[id(value)] = (value, source)
+            if len(self.of_number) > MOST_NUMBERS:
+                self.of_number.popitem(last=False)
+
+    def number(self, value: Any) -> Source | None:
+        """The conversion that made this very number."""
+        found = self.of_number.get(id(value))
+        return found[1] if found is not None and found[0] is value else None
+
+    def cut(self, source: Source) -> Source:
+        """Note a cut, so that the end of the run can name it."""
+        self.recent.append(source)
+        self.all.append(source)
+        del self.recent[:-64]
+        del self.all[:-2000]
+        return source
+
+
+def joined(many: Iterable[Sources], *, term: bool) -> Sources:
+    """The sources of a result, from those of its arguments; `term`: the result is a sum of them."""
+    found: dict[Source, bool] = {}
+    for sources in many:
+        for source, was_term in sources:
+            found[source] = found.get(source, False) or (was_term and term)
+    return tuple(sorted(found.items(), key=lambda item: not item[0].cut)[:MOST_SOURCES])
+
+
+def nodes(roots: Iterable[Any], most: int = 1_000_000) -> Iterator[tuple[Any, Any]]:
+    """Each graph node behind the roots with the node that led to it, roots first."""
+    queue = [(root, None) for root in roots if root is not None]
+    seen = {root for root, _ in queue}
+    for node, via in queue:
+        yield node, via
+        if len(seen) > most:
+            continue
+        for following, _ in node.next_functions:
+            if following is not None and following not in seen:
+                seen.add(following)
+                queue.append((following, node))
+
+
+def leaves(value: Any) -> set[int]:
+    """The identities of the leaves that a tensor's gradient would reach."""
+    if not value.requires_grad:
+        return set()
+    if value.grad_fn is None:
+        return {id(value)}
+    found = (getattr(node, "variable", None) for node, _ in nodes([value.grad_fn], MOST_NODES))
+    return {id(leaf) for leaf in found if leaf is not None}

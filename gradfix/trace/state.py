@@ -1,0 +1,110 @@
+"""What the parts of the recorder share: the clock, the sources, the ledger, the way out for events."""
+
+from __future__ import annotations
+
+import contextlib
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from gradfix.trace.places import Places, Spot, resolve
+from gradfix.trace.report import Chained, RecordedDefect
+from gradfix.trace.sources import Origins
+
+if TYPE_CHECKING:
+    from gradfix.trace.ledger import Ledger
+    from gradfix.trace.naming import Names
+
+Step = tuple[str, "Spot | None"]
+
+
+class ByIdentity:
+    """Objects with where and when they were built; whatever they think of equality."""
+
+    def __init__(self) -> None:
+        self.held: dict[int, tuple[Any, int, Spot | None]] = {}
+
+    def add(self, value: Any, at: int, spot: Spot | None) -> None:
+        """Remember an object for as long as it lives."""
+        key, held = id(value), self.held
+        held[key] = (weakref.ref(value, lambda _: held.pop(key, None)), at, spot)
+
+    def get(self, value: Any) -> tuple[int, Spot | None] | None:
+        """When and where it was built."""
+        found = self.held.get(id(value))
+        return found[1:] if found is not None else None
+
+    def items(self) -> list[tuple[Any, int, Spot | None]]:
+        """Those that live, oldest first."""
+        return [(one(), at, spot) for one, at, spot in list(self.held.values()) if one() is not None]
+
+
+class State:
+    """One recording under way."""
+
+    ledger: Ledger
+    names: Names
+
+    def __init__(self, emit: Callable[[Any], None]) -> None:
+        self.emit = emit
+        self.active = True
+        self.count = 0
+        self.stepping = False
+        """A step without a closure is running: its calls are torch's own."""
+        self.places = Places()
+        self.origins = Origins()
+        self.modules = ByIdentity()
+        self.optimizers = ByIdentity()
+        self.turns = 0
+        """Steps so far, of optimizers and by hand."""
+        self.used: set[int] = set()
+        """Parameters that took part in a call with a gradient."""
+        self.said: set[tuple[Any, ...]] = set()
+        self.notes: list[str] = []
+
+    def defect(
+        self,
+        kind: str,
+        spot: Spot | None,
+        evidence: Sequence[Step] = (),
+        torch_says: str = "",
+        facts: dict[str, Any] | None = None,
+    ) -> None:
+        """Say a broken rule, once per kind and place."""
+        if spot is None:
+            return
+        key = (kind, id(spot[0]), spot[1])
+        if key in self.said:
+            return
+        self.said.add(key)
+        chain = [Chained(role=role, place=resolve(where)) for role, where in evidence if where is not None]
+        self.emit(
+            RecordedDefect(
+                event="defect", kind=kind, place=resolve(spot), evidence=chain,
+                torch_says=torch_says, facts=dict(facts or {}),
+            )  # fmt: skip
+        )
+
+    def step_left_open(self) -> None:
+        """A step that raised never told us that it was over."""
+        if self.stepping:
+            self.stepping = False
+            self.active = True
+
+    def built_at(self, module: Any) -> Spot | None:
+        """Where a module was built."""
+        found = self.modules.get(module)
+        return found[1] if found is not None else None
+
+    @contextlib.contextmanager
+    def quiet(self) -> Iterator[None]:
+        """The recorder's own calls are none of its business."""
+        before, self.active = self.active, False
+        try:
+            yield
+        finally:
+            self.active = before
+
+    def weak(self, value: Any) -> Any:
+        """A reference that keeps nothing alive."""
+        return weakref.ref(value)

@@ -1,0 +1,178 @@
+"""Watches optimizers: their steps, what they write, when gradients are cleared, and gradient scalers."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from gradfix.trace.calls import storage, version
+from gradfix.trace.places import Spot
+from gradfix.trace.state import State
+from gradfix.trace.writes import Write, Writes
+
+
+class Steps:
+    """Every optimizer of the program, from the hooks that torch offers."""
+
+    def __init__(self, state: State, writes: Writes) -> None:
+        self.state = state
+        self.writes = writes
+        self.names: dict[int, str] = {}
+        self.versions: dict[int, list[int]] = {}
+        self.after: Callable[[], None] = lambda: None
+        self.scaled: Spot | None = None
+        self.unscaled: set[int] = set()
+        self.scaler_steps = 0
+
+    def name(self, optimizer: Any) -> str:
+        """The variable that holds an optimizer, or its class."""
+        known = self.names.get(id(optimizer))
+        if known is None:
+            known = self.names[id(optimizer)] = self._named(optimizer) or type(optimizer).__name__
+        return known
+
+    def _named(self, optimizer: Any) -> str:
+        frame = self.state.places.frame(2)
+        while frame is not None:
+            if self.state.places.is_user(frame.f_code.co_filename):
+                for name, value in list(frame.f_locals.items()):
+                    if value is optimizer:
+                        return name
+                    if name == "self":
+                        held = vars(value).items() if hasattr(value, "__dict__") else ()
+                        found = next((key for key, item in held if item is optimizer), None)
+                        if found is not None:
+                            return f"self.{found}"
+            frame = frame.f_back
+        return ""
+
+    def before(self, optimizer: Any, args: Any, kwargs: Any) -> None:
+        """torch's hook in front of every step."""
+        self.state.step_left_open()
+        if not self.state.active:
+            return
+        closure = any(callable(value) for value in (*args, *kwargs.values()))
+        parameters = parameters_of(optimizer)
+        self.versions[id(optimizer)] = [version(p) for p in parameters]
+        if not closure:
+            spot = self.state.places.here(2)
+            with self.state.quiet():
+                self._report(optimizer, parameters, spot)
+            self.state.stepping, self.state.active = True, False
+
+    def _report(self, optimizer: Any, parameters: list[Any], spot: Spot | None) -> None:
+        if self.scaled is not None and not self.scaler_steps and id(optimizer) not in self.unscaled:
+            facts = {"form": "step", "optimizer": self.name(optimizer)}
+            self.state.defect("clip_before_unscale", spot, [("scaled here", self.scaled)], "", facts)
+        self.state.ledger.before_step(id(optimizer), self.name(optimizer), parameters, spot)
+
+    def finished(self, optimizer: Any, args: Any, kwargs: Any) -> None:
+        """torch's hook behind every step."""
+        had_closure = not self.state.stepping
+        self.state.step_left_open()
+        if not self.state.active or id(optimizer) not in self.versions:
+            return
+        spot = self.state.places.here(2)
+        with self.state.quiet():
+            if had_closure:
+                self._report(optimizer, parameters_of(optimizer), spot)
+            self._log(optimizer, spot)
+        self.after()
+
+    def _log(self, optimizer: Any, spot: Spot | None) -> None:
+        """What the step has written, where the version shows it and where it doesn't."""
+        fused = any(group.get("fused") for group in optimizer.param_groups)
+        before = self.versions.pop(id(optimizer))
+        name = self.name(optimizer)
+        for parameter, old in zip(parameters_of(optimizer), before, strict=False):
+            now = version(parameter)
+            silent = fused and now == old and parameter.grad is not None
+            if now != old or silent:
+                given = self.state.ledger.last_used(parameter)
+                self.writes.add(
+                    Write(
+                        spot, self.state.count, storage(parameter), old, now, tuple(parameter.shape), "step",
+                        silent=silent, leaf=True, step=name, backward=given,
+                    )  # fmt: skip
+                )
+
+    def wrap_zero_grad(self, real: Any) -> Any:
+        """zero_grad of optimizers and modules."""
+
+        @functools.wraps(real)
+        def watched(owner: Any, *args: Any, **kwargs: Any) -> Any:
+            if self.state.active:
+                module = isinstance(owner, torch.nn.Module)
+                leaves = list(owner.parameters()) if module else parameters_of(owner)
+                name = "" if module else self.name(owner)
+                self.state.ledger.erased(leaves, self.state.places.here(2), name)
+                with self.state.quiet():
+                    return real(owner, *args, **kwargs)
+            return real(owner, *args, **kwargs)
+
+        return watched
+
+    def wrap_init(self, real: Any) -> Any:
+        """Where each optimizer was built."""
+
+        @functools.wraps(real)
+        def watched(owner: Any, *args: Any, **kwargs: Any) -> Any:
+            if self.state.active:
+                self.state.optimizers.add(owner, self.state.count, self.state.places.here(2))
+            return real(owner, *args, **kwargs)
+
+        return watched
+
+    def wrap_scaler(self, real: Any) -> Any:
+        """scale, unscale_, step and update of a gradient scaler."""
+        role = real.__name__
+
+        @functools.wraps(real)
+        def watched(scaler: Any, *args: Any, **kwargs: Any) -> Any:
+            if not self.state.active or not scaler.is_enabled():
+                return real(scaler, *args, **kwargs)
+            if role == "scale":
+                self.scaled = self.state.places.here(2)
+            elif role == "unscale_" and args:
+                self.unscaled.add(id(args[0]))
+            elif role == "update":
+                self.scaled = None
+                self.unscaled.clear()
+            self.scaler_steps += role == "step"
+            try:
+                return real(scaler, *args, **kwargs)
+            finally:
+                self.scaler_steps -= role == "step"
+
+        return watched
+
+    def wrap_clip(self, real: Any) -> Any:
+        """Clipping gradients that a scaler has multiplied."""
+
+        @functools.wraps(real)
+        def watched(parameters: Any, *args: Any, **kwargs: Any) -> Any:
+            if not self.state.active:
+                return real(parameters, *args, **kwargs)
+            if not isinstance(parameters, (list, tuple, torch.Tensor)):
+                parameters = list(parameters)
+            spot = self.state.places.here(2)
+            if self.scaled is not None and not self._unscaled(parameters):
+                evidence = [("scaled here", self.scaled)]
+                self.state.defect("clip_before_unscale", spot, evidence, "", {"form": "clip"})
+            with self.state.quiet():
+                return real(parameters, *args, **kwargs)
+
+        return watched
+
+    def _unscaled(self, parameters: Any) -> bool:
+        wanted = {id(parameters)} if isinstance(parameters, torch.Tensor) else {id(p) for p in parameters}
+        owners = [o for o, *_ in self.state.optimizers.items() if wanted & {id(p) for p in parameters_of(o)}]
+        return any(id(owner) in self.unscaled for owner in owners)
+
+
+def parameters_of(optimizer: Any) -> list[Any]:
+    """Everything that an optimizer holds."""
+    return [parameter for group in optimizer.param_groups for parameter in group["params"]]

@@ -1,0 +1,131 @@
+"""The log of in-place writes, and the calls that torch refuses because of one."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections import deque
+from dataclasses import dataclass
+from types import FrameType
+from typing import Any
+
+from gradfix.trace.calls import name_of, storage
+from gradfix.trace.places import Spot
+from gradfix.trace.state import State
+
+MOST_WRITES = 4000
+MAKER = re.compile(r"[Oo]utput \d+ of (\w+?)(?:Backward\d*)? ")
+
+
+@dataclass(eq=False)
+class Write:
+    """One in-place write: where, on which storage, from which version to which."""
+
+    spot: Spot | None
+    at: int
+    storage: int
+    before: int
+    after: int
+    shape: tuple[int, ...]
+    name: str
+    silent: bool = False
+    """It does not count in the version that autograd checks."""
+    leaf: bool = False
+    step: str = ""
+    """The optimizer whose step it was."""
+    backward: Spot | None = None
+    """The backward whose gradients that step used."""
+    module: str = ""
+    built: Spot | None = None
+    """Where the in-place module was built."""
+
+
+class Writes:
+    """Every in-place write of the run, the newest kept."""
+
+    def __init__(self, state: State) -> None:
+        self.state = state
+        self.log: deque[Write] = deque(maxlen=MOST_WRITES)
+        self.silent: deque[Write] = deque(maxlen=MOST_WRITES)
+
+    def add(self, write: Write) -> None:
+        """Keep a write."""
+        self.log.append(write)
+        if write.silent:
+            self.silent.append(write)
+
+    def wrote(self, func: Any, value: Any, before: int, spot: Spot | None) -> None:
+        """Log what a call has done to one of its arguments."""
+        data = next((s for s, _ in self.state.origins.get(value) if s.form == "data"), None)
+        write = Write(
+            spot, self.state.count, storage(value), before, value._version, tuple(value.shape), name_of(func),
+            silent=data is not None, leaf=data is not None and len(data.leaves) == 1,
+        )  # fmt: skip
+        module = inplace_module(sys._getframe(2))
+        if module is not None:
+            write.module = f"nn.{type(module).__name__}"
+            write.built = self.state.built_at(module)
+        self.add(write)
+        self.by_hand(value, data.leaves if data is not None else set(), spot)
+
+    def by_hand(self, value: Any, owners: set[int], spot: Spot | None) -> None:
+        """Tell the ledger when the write looks like an update of a leaf."""
+        ledger = self.state.ledger
+        if value.requires_grad and value.is_leaf:
+            ledger.updated_by_hand(id(value), spot)
+        elif len(owners) == 1:
+            ledger.updated_by_hand(next(iter(owners)), spot)
+
+    def replaced(self, owner: Any, spot: Spot | None) -> None:
+        """`owner.data = ...`: another storage behind the same version."""
+        version = owner._version
+        self.add(
+            Write(
+                spot, self.state.count, storage(owner), version, version, tuple(owner.shape), "data",
+                silent=True, leaf=owner.is_leaf,
+            )  # fmt: skip
+        )
+        if owner.requires_grad and owner.is_leaf:
+            self.state.ledger.updated_by_hand(id(owner), spot)
+
+    def refused(self, func: Any, values: list[Any], error: BaseException, spot: Spot | None) -> None:
+        """A call that torch did not allow: name the rule that it broke."""
+        text = str(error)
+        if "leaf Variable that requires grad" in text:
+            self._refused("inplace_on_leaf", func, text, spot, {})
+        elif "multiple views" in text and "modified inplace" in text:
+            found = MAKER.search(text)
+            maker = found.group(1).lower() if found else ""
+            self._refused("inplace_on_view_of_many", func, text, spot, {"maker": maker})
+        elif text.startswith("Inference tensors cannot be saved"):
+            self._in_inference(values, text, spot)
+
+    def _refused(
+        self, kind: str, func: Any, text: str, spot: Spot | None, facts: dict[str, Any]
+    ) -> None:
+        built = None
+        module = inplace_module(sys._getframe(3))
+        if module is not None:
+            built = self.state.built_at(module)
+        evidence = [("built here", built)] if built else []
+        self.state.defect(kind, spot, evidence, text, {"operation": name_of(func), **facts})
+
+    def _in_inference(self, values: list[Any], text: str, spot: Spot | None) -> None:
+        sources = [s for value in values for s, _ in self.state.origins.get(value)]
+        region = next((s for s in sources if s.kind == "forward_in_no_grad"), None)
+        if region is None:
+            region = next((s for s in sources if s.kind == "made"), None)
+        place = region.spot if region is not None else spot
+        form = region.form if region is not None else ""
+        self.state.defect("forward_in_no_grad", place, [("used here", spot)], text, {"form": form})
+
+
+def inplace_module(frame: FrameType | None) -> Any:
+    """The torch module (`nn.ReLU(inplace=True)`) whose forward is running between torch and the user."""
+    for _ in range(8):
+        if frame is None:
+            return None
+        if frame.f_code.co_name == "forward" and getattr(frame.f_locals.get("self"), "inplace", False) is True:
+            return frame.f_locals["self"]
+        frame = frame.f_back
+    return None

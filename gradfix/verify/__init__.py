@@ -1,0 +1,1 @@
+"""The judge: says from two recordings whether the gradient now flows."""

@@ -1,0 +1,214 @@
+"""Starts the user's interpreter once, and sends it one program after another to run under the recorder."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import shlex
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from gradfix.trace.report import Recording
+
+START_LIMIT = 120.0
+GRACE = 20.0
+BOOT = Path(__file__).parent.parent / "trace" / "boot.py"
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """What to run: a script, a module or a pytest selection, with its arguments."""
+
+    kind: Literal["script", "module", "pytest"]
+    target: str
+    args: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How far a run may go."""
+
+    max_steps: int = 3
+    seconds: float = 60.0
+    memory: float = 8e9
+    allow_writes: bool = False
+    allow_network: bool = False
+    namespaces: bool = True
+    """False: behave as where the kernel gives none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One run."""
+
+    command: Command
+    cwd: str
+    texts: Mapping[str, bytes] = field(default_factory=dict)
+    limits: Limits = field(default_factory=Limits)
+    echo: bool = False
+
+    def message(self, scratch: str) -> dict[str, Any]:
+        """As the server reads it."""
+        limits = self.limits
+        return {
+            "kind": self.command.kind,
+            "target": self.command.target,
+            "args": list(self.command.args),
+            "cwd": self.cwd,
+            "roots": roots(self.cwd, self.command, self.texts),
+            "texts": {name: data.decode("latin-1") for name, data in self.texts.items()},
+            "max_steps": limits.max_steps,
+            "time_limit": limits.seconds,
+            "memory_limit": limits.memory,
+            "allow_writes": limits.allow_writes,
+            "allow_network": limits.allow_network or limits.allow_writes,
+            "no_namespace": not limits.namespaces,
+            "scratch": scratch,
+            "echo": {"stdout": 2, "stderr": 2} if self.echo else None,
+        }
+
+
+def roots(cwd: str, command: Command, texts: Mapping[str, bytes]) -> list[str]:
+    """The folders that the program may want to write to."""
+    found = {cwd, *(os.path.dirname(os.path.abspath(name)) for name in texts)}
+    if command.kind == "script":
+        found.add(os.path.dirname(os.path.abspath(os.path.join(cwd, command.target))))
+    return sorted(found)
+
+
+def parse_command(words: Sequence[str]) -> Command:
+    """`script.py args`, `-m module args`, `pytest selection`; a leading `python` is taken for granted."""
+    words = list(words)
+    if words and os.path.basename(words[0]).startswith("python"):
+        words = words[1:]
+    if not words:
+        raise ValueError("nothing to run")
+    if words[0] == "-m" and len(words) > 1:
+        if words[1] == "pytest":
+            return Command("pytest", "", tuple(words[2:]))
+        return Command("module", words[1], tuple(words[2:]))
+    if words[0] == "pytest":
+        return Command("pytest", "", tuple(words[1:]))
+    if words[0].startswith("-"):
+        raise ValueError(f"cannot run {words[0]!r}: give a script, -m module or a pytest selection")
+    return Command("script", words[0], tuple(words[1:]))
+
+
+def parse_line(line: str) -> Command:
+    """The same from one string (`--verify-cmd`)."""
+    return parse_command(shlex.split(line))
+
+
+class Launcher:
+    """A warm interpreter; start it by `with`, and it is gone afterwards."""
+
+    def __init__(self, python: str | None = None) -> None:
+        self.python = python or sys.executable
+        self.process: subprocess.Popen[bytes] | None = None
+        self.torch = ""
+        self.broken = ""
+        self.scratch = tempfile.TemporaryDirectory(prefix="gradfix-")
+        self.rest = b""
+
+    def __enter__(self) -> Launcher:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the server, and whatever it was running with it."""
+        self._end()
+        self.scratch.cleanup()
+
+    def _end(self) -> None:
+        process, self.process = self.process, None
+        if process is None:
+            return
+        assert process.stdin is not None and process.stdout is not None
+        process.stdin.close()
+        try:
+            process.wait(5)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+        process.stdout.close()
+
+    def _start(self) -> None:
+        environment = {**os.environ, "PYTHONHASHSEED": "0", "TORCHDYNAMO_DISABLE": "1"}
+        try:
+            self.process = subprocess.Popen(
+                [self.python, str(BOOT)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment
+            )
+        except OSError as error:
+            self.broken = f"cannot start {self.python}: {error.strerror}"
+            return
+        said = self._line(START_LIMIT)
+        if said is None:
+            self.broken = f"{self.python} did not start torch within {START_LIMIT:.0f} s"
+        elif "broken" in said:
+            missing = said.get("missing") == "torch"
+            self.broken = f"no torch in {self.python}" if missing else str(said["broken"])
+        else:
+            self.torch = str(said["ready"])
+
+    def _line(self, seconds: float) -> dict[str, Any] | None:
+        """The server's next answer; None when it keeps silent or has died."""
+        assert self.process is not None and self.process.stdout is not None
+        fd = self.process.stdout.fileno()
+        while b"\n" not in self.rest:
+            if not select.select([fd], [], [], seconds)[0]:
+                return None
+            data = os.read(fd, 1 << 16)
+            if not data:
+                return None
+            self.rest += data
+        line, _, self.rest = self.rest.partition(b"\n")
+        answer: dict[str, Any] = json.loads(line)
+        return answer
+
+    def run(self, job: Job) -> Recording:
+        """One program under the recorder; always an answer."""
+        if self.process is None and not self.broken:
+            self._start()
+        if self.broken or self.process is None:
+            return recording({"events": [], "how": "no torch", "stderr": self.broken})
+        assert self.process.stdin is not None
+        message = json.dumps(job.message(self.scratch.name)) + "\n"
+        try:
+            self.process.stdin.write(message.encode())
+            self.process.stdin.flush()
+            answer = self._line(job.limits.seconds + GRACE)
+        except BrokenPipeError:
+            answer = None
+        if answer is None:
+            self.process.kill()
+            self._end()
+            return recording({"events": [], "how": "broken", "stderr": "the run took its runner down"})
+        return recording(answer)
+
+
+def recording(answer: Mapping[str, Any]) -> Recording:
+    """The server's answer in the shape that the judge reads."""
+    events = list(answer["events"])
+    end = next((event for event in events if event["event"] == "end"), None)
+    ended = end["how"] if end is not None else "killed"
+    return Recording(
+        events=[event for event in events if event["event"] != "end"],
+        how=answer.get("how") or ended,
+        error=end["error"] if end is not None else None,
+        reasons=end["reasons"] if end is not None else {},
+        lines=end["lines"] if end is not None else {},
+        held_back=end["held_back"] if end is not None else [],
+        notes=end["notes"] if end is not None else [],
+        stdout=str(answer.get("stdout", "")),
+        stderr=str(answer.get("stderr", "")),
+        exit_code=answer.get("exit_code"),
+        seconds=float(answer.get("seconds", 0.0)),
+    )
