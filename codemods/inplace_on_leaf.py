@@ -1,0 +1,41 @@
+"""An in-place operation writes to a leaf that requires grad, or to a view of one.
+
+torch raises "a leaf Variable that requires grad is being used in an in-place operation": the leaf's history
+would begin after the write, and its `.grad` would belong to a tensor that no longer exists.
+
+Updates by hand and initialisation go under `with torch.no_grad():`, neighbours in one block; a loop that
+does nothing else goes in as a whole. Written out of place they would leave the name on a tensor that is no
+leaf, and whose `.grad` stays None. A leaf that only serves as a start value (`total = torch.zeros(3,
+requires_grad=True)`, then `total += x`) is written out of place.
+
+Left alone: writes under `no_grad`, through `.data` and to `.grad`, `nn.init` (it turns gradients off
+itself), and writes before `requires_grad_()`.
+"""
+
+from __future__ import annotations
+
+import libcst as cst
+
+from gradfix.nograd import under_no_grad
+from gradfix.outofplace import NOT_FOUND, out_of_place, writing
+from gradfix.rule import Decline, Fix, Options, Rule
+from gradfix.tape.defects import Defect
+from gradfix.tree import Tree
+from gradfix.updates import updates_by_hand
+
+
+def rewrite(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:
+    if defect.facts.get("role") == "value":
+        return out_of_place(defect, tree, options)
+    node = writing(defect, tree)
+    small = tree.small_statement(node) if node is not None else None
+    if small is None:
+        return NOT_FOUND
+    if isinstance(node, cst.Call) and not isinstance(small, cst.Expr):
+        return Decline("update the leaf on a line of its own, under `with torch.no_grad():`")
+    return under_no_grad(
+        tree, small, lambda other: [other] if other is small or updates_by_hand(other) else None
+    )
+
+
+RULE = Rule(code="GF103", message="`{culprit}` writes in place to a leaf that requires grad", rewrite=rewrite)

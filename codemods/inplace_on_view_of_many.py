@@ -1,0 +1,21 @@
+"""An in-place operation writes to one of several views that one call returned.
+
+The outputs of chunk, split and unbind, and the rows in `for row in tensor`, are views of one tensor, and
+autograd cannot say what a write through one of them does to the others. It raises "This view is the output
+of a function that returns multiple views. Such functions do not allow the output views to be modified
+inplace".
+
+The write becomes an assignment that makes a new tensor under the same name: `gate = gate * scale`.
+
+Left alone: slices (`x[:, :2]`, `narrow`), which autograd can follow, and tensors that carry no gradient.
+Where only the whole tensor is read afterwards there is no fix: write to `x[i]` instead.
+"""
+
+from gradfix.outofplace import out_of_place
+from gradfix.rule import Rule
+
+RULE = Rule(
+    code="GF108",
+    message="`{culprit}` writes to one of the views that {maker} returned",
+    rewrite=out_of_place,
+)

@@ -1,0 +1,55 @@
+"""An update by hand leaves the name on a tensor that is no longer the leaf.
+
+`w = w - lr * w.grad` makes a new tensor. It is not a leaf (or, under `no_grad`, needs no gradient at all),
+so the next backward fills no `.grad` for it: the second turn of the loop fails on None, or nothing is
+trained any more.
+
+The update becomes `with torch.no_grad(): w -= lr * w.grad`, which changes the leaf itself; neighbours share
+a block. An expression that is not of the form `w <op> ...` goes through `w.copy_(...)`.
+
+Left alone: other names (`fast = w - lr * g`, as meta-learning does), and results that are made leaves again
+with `.detach().requires_grad_()`.
+"""
+
+from __future__ import annotations
+
+import libcst as cst
+
+from gradfix.nograd import in_no_grad, under_no_grad
+from gradfix.outofplace import says
+from gradfix.rule import Decline, Edit, Fix, Options, Rule, Safety
+from gradfix.tape.defects import Defect
+from gradfix.tree import Tree
+from gradfix.updates import in_place_updates, mentions_grad
+
+
+def rewrite(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:
+    node = tree.at(defect.culprit, cst.Assign)
+    new = in_place_updates(tree, node) if node is not None else None
+    if node is None or new is None:
+        return Decline("update the leaf in place, under `with torch.no_grad():`")
+    fix = (
+        _already_off(tree, node, new)
+        if in_no_grad(tree, node)
+        else under_no_grad(tree, node, _update(tree, node))
+    )
+    if isinstance(fix, Fix) and defect.facts.get("aliased"):
+        return Fix(fix.edits, fix.says, Safety.UNSAFE)
+    return fix
+
+
+def _already_off(tree: Tree, node: cst.Assign, new: list[cst.BaseSmallStatement]) -> Fix | Decline:
+    if len(new) > 1:
+        return Decline("update each leaf in place, on a line of its own")
+    return Fix((Edit(node, new[0]),), says(tree, new[0]))
+
+
+def _update(tree: Tree, first: cst.Assign):  # type: ignore[no-untyped-def]
+    def update(small: cst.BaseSmallStatement) -> list[cst.BaseSmallStatement] | None:
+        rebinds = isinstance(small, cst.Assign) and (small is first or mentions_grad(small))
+        return in_place_updates(tree, small) if rebinds and isinstance(small, cst.Assign) else None
+
+    return update
+
+
+RULE = Rule(code="GF106", message="`{culprit}` leaves {target} on a tensor that is no leaf", rewrite=rewrite)

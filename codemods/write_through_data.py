@@ -1,0 +1,122 @@
+"""A write through `.data` changes what backward needs, and nothing notices.
+
+`.data` is the same memory without its version counter: after `y = x.exp()`, `y.data.add_(1)` raises no
+error, and backward computes with the changed values. The gradient is wrong.
+
+The write goes to the tensor itself, out of place: `y = y.add(1)`. A parameter that is changed between the
+forward and the backward pass is changed behind the backward pass instead.
+
+Left alone: `.data` before the forward pass (initialisation) and after backward (updates, clipping, moving
+averages).
+"""
+
+from __future__ import annotations
+
+import libcst as cst
+
+from gradfix.calls import Write, keyword, written
+from gradfix.holders import can_hold, holder_of, repeatable, same
+from gradfix.names import walk
+from gradfix.outofplace import NO_NAME, NOT_FOUND, assigned, heeding_aliases, says, writing
+from gradfix.rule import Decline, Edit, Fix, Options, Rule
+from gradfix.statements import Draft, anchor, method_call, together
+from gradfix.tape.defects import Defect, Span
+from gradfix.tree import Tree
+
+BY_HAND = Decline("write to the tensor itself, or after backward")
+
+
+def rewrite(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:
+    node = writing(defect, tree)
+    if node is None:
+        return NOT_FOUND
+    if defect.facts.get("parameter"):
+        return _behind_backward(defect, tree, node)
+    return heeding_aliases(_on_the_tensor(defect, tree, node), defect, tree, node)
+
+
+def _behind_backward(defect: Defect, tree: Tree, node: cst.CSTNode) -> Fix | Decline:
+    span = defect.facts.get("backward")
+    backward = tree.at(span, cst.Call) if isinstance(span, Span) else None
+    pair = together(tree, node, backward) if backward is not None else None
+    if backward is None or pair is None or pair[0] is not anchor(tree, node):
+        return Decline("change the parameter after backward")
+    if isinstance(pair[0], cst.BaseCompoundStatement):
+        return Decline("change the parameter after backward")
+    draft = Draft(tree)
+    draft.move_after(pair[0], pair[1])
+    return Fix(draft.edits(), f"{says(tree, node)}, after backward")
+
+
+def _on_the_tensor(defect: Defect, tree: Tree, node: cst.AugAssign | cst.Assign | cst.Call) -> Fix | Decline:
+    data = _data(tree, node)
+    if data is None or not can_hold(tree, node, data.value):
+        return NO_NAME
+    if isinstance(node, cst.Call):
+        return _called(tree, node, data)
+    place = node.target if isinstance(node, cst.AugAssign) else node.targets[0].target
+    if place is not data:
+        return _into_clone(tree, node, data)
+    if isinstance(node, cst.AugAssign):
+        new = assigned(defect, node, data.value)  # type: ignore[arg-type]
+    else:
+        target = node.targets[0].with_changes(target=data.value)
+        new = node.with_changes(targets=[target], value=_without_data(tree, node.value, data))
+    return Fix((Edit(node, new),), says(tree, new))
+
+
+def _data(tree: Tree, node: cst.AugAssign | cst.Assign | cst.Call) -> cst.Attribute | None:
+    """The `y.data` that is written."""
+    if isinstance(node, cst.Call):
+        out = keyword(node, "out")
+        place: cst.BaseExpression = out.value if out is not None else node.func
+    else:
+        place = node.target if isinstance(node, cst.AugAssign) else node.targets[0].target
+    found = [part for part in walk(place) if isinstance(part, cst.Attribute) and part.attr.value == "data"]
+    return found[0] if found and holder_of(tree, place, tree.code(found[0])) is not None else None
+
+
+def _called(tree: Tree, node: cst.Call, data: cst.Attribute) -> Fix | Decline:
+    write = written(tree, node, tree.code(data))
+    if isinstance(write, Decline):
+        return write
+    statement = tree.parent(write.call)
+    if write.tensor is not data or write.twin is None or not isinstance(statement, cst.Expr):
+        return _into_clone(tree, node, data) if isinstance(tree.small_statement(node), cst.Expr) else BY_HAND
+    return _assigned_twin(tree, write, statement, data)
+
+
+def _assigned_twin(tree: Tree, write: Write, statement: cst.Expr, data: cst.Attribute) -> Fix:
+    assert write.twin is not None
+    value = _without_data(tree, write.twin, data)
+    new = cst.Assign([cst.AssignTarget(data.value.deep_clone())], value)  # type: ignore[arg-type]
+    return Fix((Edit(statement, new),), says(tree, new))
+
+
+def _without_data(tree: Tree, node: cst.BaseExpression, data: cst.Attribute) -> cst.BaseExpression:
+    """The expression, reading the tensor where it read the tensor's data."""
+    text = tree.code(data)
+    for part in list(walk(node)):
+        if isinstance(part, cst.Attribute) and same(tree.code(part), text):
+            changed = node.deep_replace(part, data.value.deep_clone())
+            assert isinstance(changed, cst.BaseExpression)
+            node = changed
+    return node
+
+
+def _into_clone(tree: Tree, node: cst.CSTNode, data: cst.Attribute) -> Fix | Decline:
+    """`y.data[i] = v` is `y = y.clone()`, then `y[i] = v`."""
+    if not repeatable(data.value):
+        return NO_NAME
+    clone = f"{tree.code(data.value)} = {tree.code(method_call(data.value, 'clone'))}"
+    draft = Draft(tree)
+    draft.before(anchor(tree, node), clone)
+    draft.swap(data, data.value)
+    return Fix(draft.edits(), clone)
+
+
+RULE = Rule(
+    code="GF107",
+    message="`{culprit}` changes what {saver} saved, and autograd does not notice",
+    rewrite=rewrite,
+)
