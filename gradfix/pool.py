@@ -13,12 +13,11 @@ from functools import cache, partial
 from itertools import chain
 from typing import Any, Literal, TypeAlias, TypeVar
 
-from gradfix import engine
+from gradfix import engine, registry
 from gradfix.findings import Plan
 from gradfix.neighbours import Neighbours
 from gradfix.outcome import Outcome
 from gradfix.patch import LineMap
-from gradfix.registry import codemods
 from gradfix.rule import Options
 from gradfix.since import Earlier
 from gradfix.source import Failure
@@ -49,7 +48,7 @@ class Settings:
     def plan(self) -> Plan:
         """The plan of the engine."""
         return Plan(
-            {name: codemod for name, codemod in codemods().items() if name in self.rules},
+            {name: codemod for name, codemod in registry.codemods().items() if name in self.rules},
             self.options,
             self.unsafe_fixes,
             self.min_certainty,

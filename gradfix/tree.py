@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 from typing import TypeAlias, TypeVar, overload
 
@@ -111,8 +111,7 @@ class Tree:
 
     @cached_property
     def torch(self) -> str | None:
-        imports = (name for line in _lines(self.module.body) for small in line.body for name in _torch(small))
-        return next(imports, None)
+        return next((name for small in _at_import(self.module.body) for name in _torch(small)), None)
 
     def _nearest(self, node: cst.CSTNode, *types: type[cst.CSTNode]) -> cst.CSTNode:
         return next(above for above in (node, *self.ancestors(node)) if isinstance(above, types))
@@ -175,22 +174,16 @@ def _missing(text: str, rendered: str) -> dict[int, int]:
     return missing
 
 
-def _lines(body: object) -> Iterator[cst.SimpleStatementLine]:
-    """The simple statements that run at import, inside `if` and `try` too, but in no function or class."""
-    waiting = list(body) if isinstance(body, (list, tuple)) else []
-    for statement in waiting:
-        if isinstance(statement, cst.SimpleStatementLine):
+def _at_import(body: Iterable[cst.CSTNode]) -> Iterator[cst.BaseSmallStatement]:
+    """The small statements that run at import, inside `if` and `try` too, but in no function or class."""
+    for statement in body:
+        if isinstance(statement, cst.BaseSmallStatement):
             yield statement
-        elif isinstance(statement, (cst.If, cst.Try, cst.With)):
-            yield from _lines(statement.body.body)
-            for name in ("orelse", "finalbody"):
-                branch = getattr(statement, name, None)
-                if isinstance(branch, cst.If):
-                    yield from _lines((branch,))
-                elif branch is not None:
-                    yield from _lines(branch.body.body)
-            for handler in getattr(statement, "handlers", ()):
-                yield from _lines(handler.body.body)
+        elif isinstance(statement, cst.SimpleStatementLine):
+            yield from statement.body
+        elif isinstance(statement, (cst.If, cst.Else, cst.Try, cst.ExceptHandler, cst.Finally, cst.With)):
+            yield from _at_import(statement.body.body)
+            yield from _at_import(each for each in children(statement) if each is not statement.body)
 
 
 def _torch(small: cst.BaseSmallStatement) -> Iterator[str]:

@@ -1,0 +1,132 @@
+"""A tape and rules small enough to foresee: augmented assignments are the only defects."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import libcst as cst
+import pytest
+
+from gradfix import registry
+from gradfix.findings import Plan, Resolve
+from gradfix.registry import Codemod
+from gradfix.rule import Decline, Edit, Fix, Options, Rule, Safety
+from gradfix.source import Source
+from gradfix.tape.defects import Certainty, Defect, Evidence, Span
+from gradfix.tree import Tree
+
+KINDS: Mapping[type[ast.operator], str] = {
+    ast.Add: "safe_toy",
+    ast.Sub: "unsafe_toy",
+    ast.Mult: "declined_toy",
+    ast.Div: "endless_toy",
+    ast.Mod: "broken_toy",
+    ast.BitOr: "crashing_toy",
+    ast.Pow: "quiet_toy",
+}
+PLAIN: Mapping[type[cst.BaseAugOp], type[cst.BaseBinaryOp]] = {
+    cst.AddAssign: cst.Add,
+    cst.SubtractAssign: cst.Subtract,
+    cst.PowerAssign: cst.Power,
+}
+
+
+@dataclass(frozen=True)
+class Silence:
+    span: Span
+    reason: str
+
+
+@dataclass(frozen=True)
+class Analysis:
+    defects: tuple[Defect, ...]
+    silences: tuple[Silence, ...]
+    too_complex: str = ""
+
+
+def span_of(node: ast.stmt | ast.expr) -> Span:
+    """The span that `ast` gives a node."""
+    assert node.end_lineno is not None and node.end_col_offset is not None
+    return Span(node.lineno, node.col_offset, node.end_lineno, node.end_col_offset)
+
+
+def analyse(source: Source, resolve: Resolve | None = None) -> Analysis:
+    """Every augmented assignment is a defect, certain unless its value is a number; `pass` is a silence."""
+    if "# tape: crash" in source.text:
+        raise KeyError("the tape tore")
+    nodes = [node for node in ast.walk(source.tree) if isinstance(node, ast.AugAssign)]
+    passes = [node for node in ast.walk(source.tree) if isinstance(node, ast.Pass)]
+    return Analysis(
+        tuple(_defect(node) for node in nodes if type(node.op) in KINDS),
+        tuple(Silence(span_of(node), "nothing happens here") for node in passes),
+    )
+
+
+def _defect(node: ast.AugAssign) -> Defect:
+    certainty: Certainty = "likely" if isinstance(node.value, ast.Constant) else "certain"
+    evidence = (Evidence(span_of(node.value), "added here"),)
+    target = ast.unparse(node.target)
+    return Defect(
+        KINDS[type(node.op)], span_of(node), evidence, certainty, "crashes", facts={"target": target}
+    )
+
+
+def out_of_place(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:
+    """`x += y` as `x = x + y`."""
+    node = tree.at(defect.culprit, cst.AugAssign)
+    assert node is not None
+    value = cst.BinaryOperation(
+        cst.ensure_type(node.target, cst.Name), PLAIN[type(node.operator)](), node.value
+    )
+    new = cst.Assign([cst.AssignTarget(node.target)], value)
+    return Fix((Edit(node, new),), says=tree.code(new))
+
+
+def by_hand(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:
+    return Decline("do it by hand")
+
+
+def doubled(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:
+    """A rewrite that leaves the defect where it is."""
+    node = tree.at(defect.culprit, cst.AugAssign)
+    assert node is not None
+    return Fix((Edit(node.value, cst.BinaryOperation(node.value, cst.Add(), cst.Integer("1"))),), says="")
+
+
+def broken(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:
+    """A rewrite that is not Python."""
+    node = tree.at(defect.culprit, cst.AugAssign)
+    assert node is not None
+    return Fix((Edit(node.target, cst.Name("class")),), says="")
+
+
+def crash(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:
+    raise ZeroDivisionError("a rewrite\nthat fails")
+
+
+def _codemod(name: str, rule: Rule) -> Codemod:
+    return Codemod(name, rule, f"What {name} is about.\n\nIn detail.")
+
+
+SAFE = Rule("TOY1", "`{culprit}` writes `{target}`", out_of_place)
+ALL = (
+    _codemod("safe_toy", SAFE),
+    _codemod("unsafe_toy", replace(SAFE, code="TOY2", safety=Safety.UNSAFE)),
+    _codemod("declined_toy", replace(SAFE, code="TOY3", rewrite=by_hand, safety=None)),
+    _codemod("quiet_toy", replace(SAFE, code="TOY4", on_by_default=False)),
+    _codemod("endless_toy", replace(SAFE, code="TOY11", rewrite=doubled)),
+    _codemod("broken_toy", replace(SAFE, code="TOY12", rewrite=broken)),
+    _codemod("crashing_toy", replace(SAFE, code="TOY13", rewrite=crash)),
+)
+RULES: Mapping[str, Codemod] = {codemod.name: codemod for codemod in ALL}
+PLAN = Plan(RULES, analyse=analyse)
+
+
+def install(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Put the toy in the place of the tape and of the rules; processes that are forked inherit it."""
+    import gradfix.tape.interpreter
+
+    monkeypatch.setattr(gradfix.tape.interpreter, "analyse", analyse)
+    monkeypatch.setattr(registry, "codemods", lambda: RULES)
