@@ -176,6 +176,8 @@ class Beside:
     gone: bool = False
     comments: bool = True
     """Whether the comments of a statement that goes stay behind."""
+    ends: bool = False
+    """Whether the statements behind it on its line all go."""
 
 
 class Draft:
@@ -205,7 +207,18 @@ class Draft:
         self._at(target).after.append(self._taken(place))
 
     def edits(self) -> tuple[Edit, ...]:
+        self._end_lines()
         return tuple(self._edits(self._outermost([*self._beside, *self._swaps])))
+
+    def _end_lines(self) -> None:
+        """Find the statements that are to be the last on their line, so that no semicolon dangles."""
+        for line in {
+            self.tree.parent(place) for place in self._beside if isinstance(place, cst.BaseSmallStatement)
+        }:
+            row = list(getattr(line, "body", ()))
+            stay = [place for place in row if place not in self._beside or not self._beside[place].gone]
+            if stay and stay[-1] is not row[-1]:
+                self._at(stay[-1]).ends = True
 
     def _at(self, place: Anchor) -> Beside:
         return self._beside.setdefault(place, Beside())
@@ -288,7 +301,8 @@ def _on_one_line(node: cst.BaseSmallStatement, beside: Beside, kept: list[cst.CS
     row = [*(line.body[0] for line in beside.before), *kept, *(line.body[0] for line in beside.after)]
     semicolon = cst.Semicolon(whitespace_after=cst.SimpleWhitespace(" "))
     row = [item.with_changes(semicolon=semicolon) for item in row]
-    return [*row[:-1], row[-1].with_changes(semicolon=node.semicolon)]
+    end = cst.MaybeSentinel.DEFAULT if beside.ends else node.semicolon
+    return [*row[:-1], row[-1].with_changes(semicolon=end)]
 
 
 def _on_own_lines(beside: Beside, kept: list[cst.CSTNode]) -> list[cst.CSTNode]:

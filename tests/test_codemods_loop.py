@@ -11,7 +11,7 @@ import pytest
 from gradfix import edits
 from gradfix.places import Places
 from gradfix.registry import codemods
-from gradfix.rule import Decline, Fix, Options
+from gradfix.rule import Decline, Fix, Options, Safety
 from gradfix.tape.defects import Defect, Fact, Span
 from gradfix.tree import Tree
 
@@ -312,3 +312,321 @@ def test_a_described_defect_turns_before_into_after(case: str) -> None:
 def test_line_ends_are_kept(case: str, newline: str) -> None:
     before = read(case, "before.py").replace("\n", newline)
     assert fixed(before, *DEFECTS[case]) == read(case, "after.py").replace("\n", newline)
+
+
+def declined(source: str, one: Found) -> str:
+    answer, _ = rewrite(source, one)
+    assert isinstance(answer, Decline), answer
+    return answer.reason
+
+
+ZERO_LAST = unzeroed(LOSS, "opt", "opt.step()")
+LAYOUTS: dict[str, tuple[str, Found, str]] = {
+    "a body on the line of its loop": (
+        "for x in data: loss = f(x); loss.backward(); opt.step()\n",
+        ZERO_LAST,
+        "for x in data: loss = f(x); opt.zero_grad(); loss.backward(); opt.step()\n",
+    ),
+    "a backward alone on the line of its condition": (
+        "for x in data:\n    if x.ok: loss.backward()\n    opt.step()\n",
+        ZERO_LAST,
+        "for x in data:\n    opt.zero_grad()\n    if x.ok: loss.backward()\n    opt.step()\n",
+    ),
+    "text that is not ASCII before the call": (
+        'for x in data:\n\tprint("Größe", "梯度"); loss.backward(); opt.step()\n',
+        ZERO_LAST,
+        'for x in data:\n\tprint("Größe", "梯度"); opt.zero_grad(); loss.backward(); opt.step()\n',
+    ),
+    "a backward under with": (
+        "for x in data:\n    with scale(loss) as scaled:\n        loss.backward()\n    opt.step()\n",
+        ZERO_LAST,
+        "for x in data:\n    opt.zero_grad()\n    with scale(loss) as scaled:\n"
+        "        loss.backward()\n    opt.step()\n",
+    ),
+    "two ways to run backward": (
+        "for x in data:\n    if amp:\n        loss.backward()\n    else:\n"
+        "        other(loss)\n    opt.step()\n",
+        ZERO_LAST,
+        "for x in data:\n    opt.zero_grad()\n    if amp:\n        loss.backward()\n"
+        "    else:\n        other(loss)\n    opt.step()\n",
+    ),
+    "a decorated function in a function": (
+        "def outer(opt):\n    @timed\n    def inner(loss):\n        loss.backward()\n"
+        "        opt.step()\n    return inner\n",
+        ZERO_LAST,
+        "def outer(opt):\n    @timed\n    def inner(loss):\n        opt.zero_grad()\n"
+        "        loss.backward()\n        opt.step()\n    return inner\n",
+    ),
+    "a step in another method": (
+        "class T:\n    def back(self, loss):\n        loss.backward()\n\n"
+        "    def update(self):\n        self.opt.step()\n",
+        unzeroed(LOSS, "self.opt", "self.opt.step()"),
+        "class T:\n    def back(self, loss):\n        loss.backward()\n\n"
+        "    def update(self):\n        self.opt.step()\n        self.opt.zero_grad()\n",
+    ),
+    "optimizers that only a loop names": (
+        "for x in data:\n    loss.backward()\n    for opt in opts:\n        opt.step()\n",
+        ZERO_LAST,
+        "for x in data:\n    loss.backward()\n    for opt in opts:\n        opt.step()\n"
+        "        opt.zero_grad()\n",
+    ),
+    "a scaler that waits for several batches": (
+        "for i, x in data:\n    scaler.scale(loss).backward()\n    if i % 4 == 3:\n"
+        "        scaler.step(opt)\n        scaler.update()\n",
+        unzeroed("scaler.scale(loss).backward()", "opt", "scaler.step(opt)"),
+        "for i, x in data:\n    scaler.scale(loss).backward()\n    if i % 4 == 3:\n"
+        "        scaler.step(opt)\n        scaler.update()\n        opt.zero_grad()\n",
+    ),
+    "an elif": (
+        "if a:\n    pass\nelif b:\n    loss.backward()\n    opt.step()\n",
+        ZERO_LAST,
+        "if a:\n    pass\nelif b:\n    opt.zero_grad()\n    loss.backward()\n    opt.step()\n",
+    ),
+    "a zero_grad between semicolons": (
+        "loss.backward(); opt.zero_grad(); opt.step()\n",
+        erased("opt.zero_grad()", LOSS, "opt.step()", "opt"),
+        "opt.zero_grad(); loss.backward(); opt.step()\n",
+    ),
+    "a zero_grad at the end of the line before": (
+        "loss.backward(); opt.zero_grad()\nopt.step()\n",
+        erased("opt.zero_grad()", LOSS, "opt.step()", "opt"),
+        "opt.zero_grad(); loss.backward()\nopt.step()\n",
+    ),
+    "a blank line and a comment above what moves": (
+        "loss = f()\n# back\nloss.backward()\n\n# clear\nopt.zero_grad()  # all\nopt.step()\n",
+        erased("opt.zero_grad()", LOSS, "opt.step()", "opt"),
+        "loss = f()\n# clear\nopt.zero_grad()  # all\n# back\nloss.backward()\n\nopt.step()\n",
+    ),
+    "steps between semicolons": (
+        "d.backward(); od.step()\ng.backward(); og.step()\n",
+        stepped("od.step()", "od", "g.backward()", "og.step()", pollutes=False),
+        "d.backward()\ng.backward(); od.step(); og.step()\n",
+    ),
+    "a scheduler behind the step": (
+        "od = SGD(D.parameters())\nog = SGD(G.parameters())\nd.backward()\nod.step()\n"
+        "sched.step()\nprint(1)\ng.backward()\nog.step()\n",
+        stepped("od.step()", "od", "g.backward()", "og.step()"),
+        "od = SGD(D.parameters())\nog = SGD(G.parameters())\nd.backward()\nprint(1)\n"
+        "g.backward(inputs=list(G.parameters()))\nod.step()\nsched.step()\nog.step()\n",
+    ),
+    "an optimizer built out of sight": (
+        "d.backward()\nself.od.step()\ng.backward()\nself.og.step()\n",
+        stepped("self.od.step()", "self.od", "g.backward()", "self.og.step()"),
+        "d.backward()\n"
+        'g.backward(inputs=[p for group in self.og.param_groups for p in group["params"]])\n'
+        "self.od.step()\nself.og.step()\n",
+    ),
+    "a list of tensors as parameters": (
+        "od, og = SGD([a, b]), SGD([c])\nd.backward()\nod.step()\ng.backward()\nog.step()\n",
+        stepped("od.step()", "od", "g.backward()", "og.step()"),
+        "od, og = SGD([a, b]), SGD([c])\nd.backward()\ng.backward(inputs=[c])\nod.step()\nog.step()\n",
+    ),
+    "two backwards on one line": (
+        "a.backward(); b.backward()\n",
+        twice("a.backward()", At("b.backward()")),
+        "a.backward(retain_graph=True); b.backward()\n",
+    ),
+    "retain_graph given by position": (
+        "a.backward(None, False)\nb.backward()\n",
+        twice("a.backward(None, False)", At("b.backward()")),
+        "a.backward(None, True)\nb.backward()\n",
+    ),
+    "a state that starts as None beside an LSTM": (
+        "lstm = nn.LSTM(2, 2)\nh = None\nfor x in xs:\n    y, h = lstm(x, h)\n    loss.backward()\n",
+        twice(LOSS, At(LOSS), At("y, h = lstm(x, h)"), "h"),
+        "lstm = nn.LSTM(2, 2)\nh = None\nfor x in xs:\n    y, h = lstm(x, h)\n"
+        "    loss.backward()\n    h = tuple(part.detach() for part in h)\n",
+    ),
+    "a state that a function of the file makes": (
+        "import torch\ndef init(n):\n    return torch.zeros(n), torch.zeros(n)\ns = init(2)\n"
+        "for x in xs:\n    y, s = net(x, s)\n    loss.backward()\n",
+        twice(LOSS, At(LOSS), At("y, s = net(x, s)"), "s"),
+        "import torch\ndef init(n):\n    return torch.zeros(n), torch.zeros(n)\ns = init(2)\n"
+        "for x in xs:\n    y, s = net(x, s)\n    loss.backward()\n"
+        "    s = tuple(h.detach() for h in s)\n",
+    ),
+    "a loss given to an accelerator": (
+        "accelerator.backward(a - b)\n",
+        nonscalar("accelerator.backward(a - b)", "a - b"),
+        "accelerator.backward((a - b).sum())\n",
+    ),
+    "a number in a total": (
+        "total += loss / n\nprint(round(total))\n",
+        leaked("total += loss / n", "loss / n", number=True),
+        "total += (loss / n).item()\nprint(round(total))\n",
+    ),
+    "a step on scaled gradients": (
+        "scaler.scale(loss).backward()\nopt.step()\n",
+        scaled("opt.step()", "scaler", "opt", "step"),
+        "scaler.scale(loss).backward()\nscaler.step(opt)\nscaler.update()\n",
+    ),
+    "a checkpoint with its arguments below each other": (
+        "y = checkpoint(f,\n               x)\n",
+        checkpointed("checkpoint(f,\n               x)"),
+        "y = checkpoint(f,\n               x, use_reentrant=False)\n",
+    ),
+    "a checkpoint with a trailing comma": (
+        "y = checkpoint(\n    f,\n    x,\n)\n",
+        checkpointed("checkpoint(\n    f,\n    x,\n)"),
+        "y = checkpoint(\n    f,\n    x,\n    use_reentrant=False,\n)\n",
+    ),
+    "a list under a name that is imported": (
+        "from torch.nn import ModuleList as ML\nself.a = [f()]\n",
+        plain("[f()]", "a"),
+        "from torch.nn import ModuleList as ML\nself.a = ML([f()])\n",
+    ),
+    "a list under a star import": (
+        "from torch.nn import *\nself.a = {}\n",
+        plain("{}", "a", "dict"),
+        "from torch.nn import *\nself.a = ModuleDict()\n",
+    ),
+    "a misspelt switch between semicolons": (
+        "a = 1; net.requires_grad = False; b = 2\n",
+        misspelt("net.requires_grad = False", "requires_grad", "module"),
+        "a = 1; net.requires_grad_(False); b = 2\n",
+    ),
+}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_layout_is_kept(layout: str) -> None:
+    before, one, after = LAYOUTS[layout]
+    assert fixed(before, one) == after
+
+
+DECLINED: dict[str, tuple[str, Found, str]] = {
+    "several roots": (
+        "torch.autograd.backward([a, b])\n",
+        nonscalar("torch.autograd.backward([a, b])", "[a, b]"),
+        "reduce what backward runs on",
+    ),
+    "a stale loss stepped along in a loop": (
+        "loss = f()\nfor _ in range(3):\n    loss.backward()\n    opt.step()\n",
+        twice(LOSS, At(LOSS)),
+        "compute the loss inside the loop",
+    ),
+    "arguments that a star hides": (
+        "a.backward(**how)\nb.backward()\n",
+        twice("a.backward(**how)", At("b.backward()")),
+        "pass retain_graph=True",
+    ),
+    "a state of unknown make": (
+        "s = start()\nfor x in xs:\n    y, s = net(x, s)\n    loss.backward()\n",
+        twice(LOSS, At(LOSS), At("y, s = net(x, s)"), "s"),
+        "detach s after this backward",
+    ),
+    "keys that no ModuleDict takes": (
+        "import torch\nself.a = {1: f()}\n",
+        plain("{1: f()}", "a", "dict"),
+        "strings without dots",
+    ),
+    "a key that is an attribute of modules": (
+        'import torch\nself.a = {"type": f()}\n',
+        plain('{"type": f()}', "a", "dict"),
+        "strings without dots",
+    ),
+    "a file that does not import torch": ("self.a = [f()]\n", plain("[f()]", "a"), "import torch.nn"),
+    "an optimizer used before the replacement": (
+        "opt = SGD(net.parameters())\nopt.step()\nnet.fc = f()\n",
+        early("opt = SGD(net.parameters())", "net.fc = f()", "opt"),
+        "build the optimizer after",
+    ),
+    "a replacement in another function": (
+        "opt = SGD(net.parameters())\ndef swap():\n    net.fc = f()\n",
+        early("opt = SGD(net.parameters())", "net.fc = f()", "opt"),
+        "build the optimizer after",
+    ),
+    "one optimizer with two steps": (
+        "a.backward()\nopt.step()\nopt.zero_grad()\nb.backward()\nopt.step()\n",
+        found(
+            "step_before_backward",
+            "opt.step()",
+            optimizer="opt",
+            backward=At("b.backward()"),
+            later_step=At("opt.step()", 2),
+            pollutes=True,
+            others="",
+        ),
+        "build the later loss after this step",
+    ),
+    "optimizers that share a network": (
+        "oa, ob = SGD(net.parameters()), SGD(net.head.parameters())\na.backward()\noa.step()\n"
+        "b.backward()\nob.step()\n",
+        stepped("oa.step()", "oa", "b.backward()", "ob.step()"),
+        "build the later loss after this step",
+    ),
+    "weights clipped behind the step": (
+        "od, og = SGD(D.parameters()), SGD(G.parameters())\nd.backward()\nod.step()\n"
+        "for p in D.parameters():\n    clamp(p)\ng.backward()\nog.step()\n",
+        stepped("od.step()", "od", "g.backward()", "og.step()"),
+        "build the later loss after this step",
+    ),
+    "everything cleared between the two": (
+        "od, og = SGD(D.parameters()), SGD(G.parameters())\nd.backward()\nod.step()\n"
+        "both.zero_grad()\ng.backward()\nog.step()\n",
+        stepped("od.step()", "od", "g.backward()", "og.step()"),
+        "build the later loss after this step",
+    ),
+    "a later backward under a condition": (
+        "d.backward()\nod.step()\nif i % 5 == 0:\n    g.backward()\n    og.step()\n",
+        stepped("od.step()", "od", "g.backward()", "og.step()"),
+        "build the later loss after this step",
+    ),
+    "a graph carried into the next iteration": (
+        "for x in xs:\n    loss.backward(retain_graph=True)\n    opt.step()\n",
+        found(
+            "step_before_backward",
+            "opt.step()",
+            optimizer="opt",
+            backward=At("loss.backward(retain_graph=True)"),
+            step_backward=At("loss.backward(retain_graph=True)"),
+        ),
+        "detach what one iteration carries",
+    ),
+    "a zero_grad under a condition": (
+        "loss.backward()\nif log:\n    opt.zero_grad()\nopt.step()\n",
+        erased("opt.zero_grad()", LOSS, "opt.step()", "opt"),
+        "move the zero_grad",
+    ),
+    "an update of unknown parameters": (
+        "loss.backward()\nw -= g\n",
+        unzeroed(LOSS, "", "w -= g"),
+        "set the .grad of what is updated to None",
+    ),
+    "unscaled in another place": (
+        "if clip:\n    clip_(ps)\nscaler.unscale_(opt)\nscaler.step(opt)\n",
+        scaled("clip_(ps)", "scaler", "opt"),
+        "move scaler.unscale_(opt) before the clip",
+    ),
+    "a checkpoint whose keywords are hidden": (
+        "y = checkpoint(f, x, **how)\n",
+        checkpointed("checkpoint(f, x, **how)"),
+        "pass use_reentrant=False",
+    ),
+    "two targets in one assignment": (
+        "a.require_grad = b.require_grad = False\n",
+        misspelt("a.require_grad = b.require_grad = False", "require_grad", "tensor"),
+        "set requires_grad on the parameters",
+    ),
+}
+
+
+@pytest.mark.parametrize("reason", DECLINED)
+def test_what_is_not_certain_is_declined(reason: str) -> None:
+    source, one, says = DECLINED[reason]
+    assert says in declined(source, one)
+
+
+def test_the_configured_reduction_is_used_where_the_code_suggests_none() -> None:
+    fix, tree = rewrite("z.backward()\n", nonscalar("z.backward()", "z"), Options(reduction="mean"))
+    assert isinstance(fix, Fix)
+    assert fix.says == "z.mean().backward()"
+    assert edits.apply(tree, fix.edits) == "z.mean().backward()\n"
+
+
+@pytest.mark.parametrize(("value", "safety"), [("True", Safety.SAFE), ("False", Safety.UNSAFE)])
+def test_freezing_is_unsafe_and_thawing_is_not(value: str, safety: Safety) -> None:
+    text = f"p.require_grad = {value}"
+    fix, _ = rewrite(f"{text}\n", misspelt(text, "require_grad", "tensor"))
+    assert isinstance(fix, Fix)
+    assert fix.safety is safety
