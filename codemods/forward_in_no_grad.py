@@ -1,0 +1,40 @@
+"""The loss was built where autograd records nothing: under `no_grad`, `inference_mode` or
+`set_grad_enabled(False)`.
+
+What breaks: results of operations under these modes have no graph, so `backward()` raises "element 0 of
+tensors does not require grad". Tensors made under `inference_mode` cannot even be saved for a later backward.
+
+Rewrite: the block dissolves and its statements move out, comments with them; of several contexts only the one
+that stops the recording goes; a decorator or a `torch.set_grad_enabled(False)` statement is removed. What
+stands before or behind the loss and needs no graph (targets of another network, metrics, in-place updates)
+stays in the block.
+
+Left alone: validation, targets, teachers and frozen features under `no_grad` next to a loss with a graph of
+its own, and modes that are decided while the program runs.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gradfix.dissolve import recorded
+from gradfix.rule import Decline, Fix, Options, Rule
+from gradfix.tape.defects import Span
+
+if TYPE_CHECKING:
+    from gradfix.tape.defects import Defect
+    from gradfix.tree import Tree
+
+
+def rewrite(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:
+    """Let autograd record what the loss is made of."""
+    forward = defect.facts.get("forward")
+    spans = [each for each in forward if isinstance(each, Span)] if isinstance(forward, tuple) else []
+    return recorded(tree, defect.culprit, spans)
+
+
+RULE = Rule(
+    code="GF203",
+    message="the loss is built under `{mode}`, so there is no graph for backward() to walk",
+    rewrite=rewrite,
+)

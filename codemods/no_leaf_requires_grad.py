@@ -1,0 +1,148 @@
+"""Nothing that backward reaches requires grad.
+
+What breaks: a tensor that is made without `requires_grad=True` is a constant. When the loss is made of
+constants alone, `backward()` raises "element 0 of tensors does not require grad", and the `.grad` that the
+code reads stays None.
+
+Rewrite: `requires_grad=True` for the tensor whose `.grad` is read, that is updated by hand or is given to an
+optimizer. Where the call takes no such keyword, or the tensor is computed further in the same expression,
+`.requires_grad_()` is put behind it, so that the name holds the leaf. Integer literals get a float dtype,
+since integers carry no gradient. A misspelt attribute (`w.require_grad = True`) is spelled right.
+
+Left alone: constants beside something that does require grad: batches, masks, noise, frozen factors.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from gradfix.arguments import keyword, with_keyword
+from gradfix.names import walk
+from gradfix.rule import Decline, Edit, Fix, Options, Rule
+from gradfix.seats import dotted, put, shown
+from gradfix.uncut import all_numbers, on
+
+if TYPE_CHECKING:
+    from gradfix.tape.defects import Defect
+    from gradfix.tree import Tree
+
+TAKES_KEYWORD = {
+    "tensor", "randn", "rand", "zeros", "ones", "full", "empty", "eye", "arange", "linspace", "logspace", "Variable",
+    "randn_like", "rand_like", "zeros_like", "ones_like", "full_like", "empty_like",
+}  # fmt: skip
+FROM_LITERALS = {"tensor": 0, "full": 1, "arange": 0}
+INTEGERS = {"long", "int", "int8", "int16", "int32", "int64", "uint8", "short", "bool"}
+MAKES_INTEGERS = {
+    "randint",
+    "randperm",
+    "LongTensor",
+    "IntTensor",
+    "ByteTensor",
+    "BoolTensor",
+    "randint_like",
+}
+
+
+def rewrite(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:
+    """Make the tensor a leaf that requires grad."""
+    call = tree.at(defect.culprit, cst.Call)
+    if call is None:
+        return Decline("give the tensor that should learn requires_grad=True")
+    misspelt = str(defect.facts.get("misspelt") or "")
+    edits = _spelled(tree, call, misspelt, str(defect.facts.get("target") or "")) if misspelt else ()
+    if not edits:
+        leaf = _leaf(tree, call)
+        if isinstance(leaf, Decline):
+            return leaf
+        edits = put(tree, leaf)
+    return Fix(edits, shown(tree, edits))
+
+
+def _spelled(tree: Tree, call: cst.Call, misspelt: str, target: str) -> tuple[Edit, ...]:
+    """The edit that spells a keyword or an attribute right."""
+    wrong = keyword(call, misspelt)
+    if wrong is not None:
+        return (Edit(wrong, wrong.with_changes(keyword=cst.Name("requires_grad"))),)
+    for node in walk(tree.module):
+        if isinstance(node, cst.AssignTarget) and dotted(node.target) == f"{target}.{misspelt}":
+            assert isinstance(node.target, cst.Attribute)
+            return (Edit(node.target.attr, cst.Name("requires_grad")),)
+    return ()
+
+
+def _leaf(tree: Tree, call: cst.Call) -> dict[cst.BaseExpression, cst.BaseExpression] | Decline:
+    name = dotted(call.func).rpartition(".")[2]
+    if name in MAKES_INTEGERS or _integer_dtype(call):
+        return Decline(
+            "integers carry no gradient: make this tensor of a float dtype, with requires_grad=True"
+        )
+    outer = _wrapped(tree, call)
+    top = _computed(tree, outer)
+    floats = _with_floats(tree, call, name)
+    if top is not outer:
+        changed = top.deep_replace(call, floats) if floats is not call else top
+        assert isinstance(changed, cst.BaseExpression)
+        return {top: _switched_on(changed)}
+    if outer is not call:
+        return {outer: _asked(outer)}
+    return {call: _asked(floats) if name in TAKES_KEYWORD else _switched_on(floats)}
+
+
+def _wrapped(tree: Tree, call: cst.Call) -> cst.Call:
+    """The `Variable(...)` around the call, where there is one."""
+    arg = tree.parent(call)
+    outer = tree.parent(arg) if isinstance(arg, cst.Arg) else None
+    wraps = isinstance(outer, cst.Call) and dotted(outer.func).rpartition(".")[2] == "Variable"
+    return outer if wraps and isinstance(outer, cst.Call) else call
+
+
+def _computed(tree: Tree, node: cst.BaseExpression) -> cst.BaseExpression:
+    """The whole expression that is computed from the call: `torch.randn(3, 2) * 0.01`, `torch.ones(3).to(device)`."""
+    top = node
+    for above in tree.ancestors(node):
+        if isinstance(above, cst.Call) and isinstance(above.func, cst.Attribute) and above.func.value is top:
+            top = above
+        elif isinstance(above, (cst.BinaryOperation, cst.UnaryOperation)):
+            top = above
+        elif not isinstance(above, cst.Attribute):
+            break
+    return top
+
+
+def _asked(call: cst.Call) -> cst.Call:
+    """The call with `requires_grad=True`."""
+    said = keyword(call, "requires_grad")
+    if said is None:
+        return with_keyword(call, "requires_grad", "True")
+    args = [arg.with_changes(value=cst.Name("True")) if arg is said else arg for arg in call.args]
+    return call.with_changes(args=args)
+
+
+def _switched_on(value: cst.BaseExpression) -> cst.Call:
+    return on(cst.Attribute(value, cst.Name("requires_grad_")), value)
+
+
+def _integer_dtype(call: cst.Call) -> bool:
+    dtype = keyword(call, "dtype")
+    return dtype is not None and dotted(dtype.value).rpartition(".")[2] in INTEGERS
+
+
+def _with_floats(tree: Tree, call: cst.Call, name: str) -> cst.Call:
+    """The call with a float dtype where its literals are integers."""
+    first = FROM_LITERALS.get(name)
+    if first is None or keyword(call, "dtype") is not None:
+        return call
+    values = [arg.value for arg in call.args[first:] if arg.keyword is None]
+    integral = bool(values) and all(all_numbers(value) for value in values)
+    if not integral or any(isinstance(node, cst.Float) for value in values for node in walk(value)):
+        return call
+    return with_keyword(call, "dtype", f"{tree.torch or 'torch'}.float32")
+
+
+RULE = Rule(
+    code="GF204",
+    message="nothing that backward() reaches requires grad: `{culprit}` makes a constant",
+    rewrite=rewrite,
+)

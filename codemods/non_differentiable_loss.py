@@ -1,0 +1,54 @@
+"""Between the loss and the leaves stands an operation that has no gradient: argmax, a comparison, an integer
+cast.
+
+What breaks: argmax, comparisons and integer casts return tensors without a graph, so `backward()` raises;
+`round()`, `sign()` and `floor()` keep the graph and their gradient is zero everywhere, so nothing raises and
+nothing is trained.
+
+Rewrite: none. What stands in for the operation is a choice of the model: cross entropy on the logits for an
+argmax or an accuracy, a sigmoid for a threshold, a straight-through estimator `x + (x.round() - x).detach()`
+for a rounding, Gumbel softmax for a sampled index.
+
+Left alone: metrics beside the loss, masks and indices that only select, and straight-through estimators.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gradfix.rule import Decline, Fix, Options, Rule
+
+if TYPE_CHECKING:
+    from gradfix.tape.defects import Defect
+    from gradfix.tree import Tree
+
+SURROGATES = {
+    "argmax": "take the loss from the scores themselves (cross entropy on the logits), or use "
+    "torch.nn.functional.gumbel_softmax(logits, hard=True) where an index has to be chosen",
+    "round": "round with a straight-through estimator: x + (x.round() - x).detach()",
+    "comparison": "replace the comparison by a smooth one, such as torch.sigmoid((x - threshold) / temperature)",
+    "cast": "compute the loss before the cast to integers",
+    "sample": "use rsample() of the distribution, or the log probability of the sample times its reward",
+}
+FAMILIES = {
+    **dict.fromkeys(
+        ("argmax", "argmin", "argsort", "nonzero", "bincount", "unique", "searchsorted"), "argmax"
+    ),
+    **dict.fromkeys(("round", "floor", "ceil", "trunc", "sign", "heaviside", "fix", "frac"), "round"),
+    **dict.fromkeys(("long", "int", "bool", "short", "byte", "char", "to", "type"), "cast"),
+    **dict.fromkeys(("multinomial", "bernoulli", "sample", "poisson"), "sample"),
+}
+
+
+def rewrite(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:
+    """Name what could stand in for the operation."""
+    family = FAMILIES.get(str(defect.facts.get("op", "")), "comparison")
+    return Decline(SURROGATES[family])
+
+
+RULE = Rule(
+    code="GF205",
+    message="`{op}` has no gradient to pass on, so nothing before it learns: use a differentiable surrogate",
+    rewrite=rewrite,
+    safety=None,
+)

@@ -1,0 +1,34 @@
+"""One term of the loss has lost its graph while the total still has one.
+
+What breaks: `ce + 0.1 * penalty.item()` has the right value, and its gradient knows nothing of the penalty.
+Nothing raises; the parameters behind that term are trained without it, or not at all.
+
+Rewrite: as for a whole loss that was cut: `penalty.item()` becomes `penalty`, `torch.tensor([a, b]).sum()`
+becomes `torch.stack([a, b]).sum()`, `kl.detach()` becomes `kl`.
+
+Left alone: factors and weights that are constants on purpose (`a.detach() / b.detach()` in front of a term,
+focal weights, baselines), straight-through estimators, and terms whose graph reaches nothing that is trained.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gradfix.rejoin import cut_of, rejoined
+from gradfix.rule import Decline, Fix, Options, Rule
+
+if TYPE_CHECKING:
+    from gradfix.tape.defects import Defect
+    from gradfix.tree import Tree
+
+
+def rewrite(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:
+    """Give the term its graph back."""
+    return rejoined(cut_of(defect), tree)
+
+
+RULE = Rule(
+    code="GF207",
+    message="`{culprit}` takes this term out of the gradient, although the loss around it still has one",
+    rewrite=rewrite,
+)

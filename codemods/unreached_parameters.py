@@ -1,0 +1,39 @@
+"""An optimizer holds parameters that no backward ever reaches.
+
+What breaks: `step()` skips parameters whose gradient is None, so the network behind them keeps its initial
+weights while the loss of the others goes down. Typical: a generator's loss computed from `D(fake.detach())`,
+an actor's from `critic(state, action.detach())`, a code passed to the decoder as `encoder(x).data`.
+
+Rewrite: where a cut keeps the gradient from them, the cut goes. Where nothing was cut there is no fix: use
+the parameters in the loss, or take them out of the optimizer.
+
+Left alone: frozen parameters, parameters that another loss or another branch reaches, and parameters whose
+use gradfix cannot follow.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gradfix.rejoin import any_cut
+from gradfix.rule import Decline, Fix, Options, Rule
+from gradfix.tape.defects import Span
+
+if TYPE_CHECKING:
+    from gradfix.tape.defects import Defect
+    from gradfix.tree import Tree
+
+
+def rewrite(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:
+    """Take out the cut before the parameters, where there is one."""
+    cut = defect.facts.get("cut")
+    if not isinstance(cut, Span):
+        return Decline("use these parameters in the loss, or take them out of the optimizer")
+    return any_cut(tree, cut)
+
+
+RULE = Rule(
+    code="GF208",
+    message="`{optimizer}` steps `{parameters}`, which no backward() reaches: they are never trained",
+    rewrite=rewrite,
+)
