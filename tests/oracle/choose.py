@@ -1,0 +1,44 @@
+"""Where the grammar's choices come from: a plain seeded generator, or Hypothesis drawing them."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+from hypothesis import strategies as st
+
+T = TypeVar("T")
+
+
+class Chooser:
+    """Every choice of the grammar is one number below a bound."""
+
+    def __init__(self, below: Callable[[int], int]) -> None:
+        self.below = below
+
+    def pick(self, options: Sequence[T]) -> T:
+        return options[self.below(len(options))]
+
+    def chance(self, percent: int) -> bool:
+        """True in `percent` of a hundred; a shrinking Hypothesis goes to the common side."""
+        return self.below(100) >= 100 - percent
+
+    def weighted(self, options: Sequence[tuple[int, T]]) -> T:
+        point = self.below(sum(weight for weight, _ in options))
+        for weight, option in options:
+            point -= weight
+            if point < 0:
+                return option
+        raise AssertionError("weights are positive")
+
+
+def seeded(seed: int) -> Chooser:
+    rng = random.Random(seed)
+    return Chooser(lambda bound: int(rng.random() * bound))
+
+
+@st.composite
+def choosers(draw: st.DrawFn) -> Chooser:
+    """The same choices as a Hypothesis strategy, for tests that want its shrinking."""
+    return Chooser(lambda bound: draw(st.integers(0, bound - 1)))

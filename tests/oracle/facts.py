@@ -1,0 +1,70 @@
+"""What torch did with a program, as far as the tape could have foretold it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+PROGRAM = "<program>"
+"""The file name that programs are compiled under, by which their frames are known."""
+
+
+@dataclass(frozen=True)
+class Failure:
+    """An autograd error: its class in the table of claims, its words, the program lines it passed through."""
+
+    key: str
+    message: str
+    lines: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Step:
+    """A step that used gradients which it should not have, or found none: its line, and the backwards'."""
+
+    line: int
+    backwards: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Backward:
+    """A backward that succeeded: how many leaves got a gradient, and a number that changes when they do."""
+
+    line: int
+    reached: int
+    mark: float
+    grad_mode: bool
+
+
+@dataclass(frozen=True)
+class Held:
+    """What an optimizer held: its line, its parameters, and how many of them no backward reached."""
+
+    line: int
+    parameters: int
+    unreached: int
+    steps: int
+
+
+@dataclass
+class Run:
+    """One execution. `invalid` says why it doesn't count: an error that has nothing to do with autograd."""
+
+    assignment: tuple[bool, ...] = ()
+    variant: str = ""
+    invalid: str = ""
+    failures: list[Failure] = field(default_factory=list)
+    executed: set[int] = field(default_factory=set)
+    stale: list[Step] = field(default_factory=list)
+    repeated: list[Step] = field(default_factory=list)
+    erased: list[Step] = field(default_factory=list)
+    partly_erased: list[Step] = field(default_factory=list)
+    backwards: list[Backward] = field(default_factory=list)
+    leaf_roots: list[int] = field(default_factory=list)
+    non_leaf_reads: list[int] = field(default_factory=list)
+    rebound: list[int] = field(default_factory=list)
+    optimizers: list[Held] = field(default_factory=list)
+    names: dict[str, bool] = field(default_factory=dict)
+    """The truth of the flags, by name."""
+
+    def failed(self, key: str, lines: set[int]) -> bool:
+        return any(f.key == key and lines.intersection(f.lines) for f in self.failures)

@@ -1,0 +1,108 @@
+"""Runs a program under torch, once for every truth of its flags and every body of its unknown callee."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import sys
+import types
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+
+from .facts import PROGRAM, Run
+from .instrument import instrumented
+from .programs import Program
+from .recorder import recording, traceback_lines
+
+Trace = Callable[[types.FrameType, str, object], Any]
+Body = Callable[[torch.Tensor], torch.Tensor]
+BODIES: dict[str, Body] = {
+    "computes": lambda t: t * 1.5,
+    "returns its argument": lambda t: t,
+    "cuts": lambda t: t.detach().clone(),
+    "saves": lambda t: t.exp(),
+    "copies": lambda t: t.clone(),
+}
+"""What an unknown callee may be."""
+
+
+def run_all(program: Program) -> list[Run]:
+    """Every execution that the file's reader has to reckon with."""
+    code = compile(instrumented(program.source), PROGRAM, "exec")
+    bodies = BODIES if program.opaque else {"": BODIES["computes"]}
+    runs = []
+    for assignment in itertools.product((False, True), repeat=program.flags):
+        for variant, body in bodies.items():
+            run = Run(assignment, variant)
+            execute(code, run, body)
+            runs.append(run)
+    return runs
+
+
+def execute(code: types.CodeType, run: Run, body: Body) -> None:
+    torch.manual_seed(0)
+    namespace: dict[str, object] = {"__name__": "__main__"}
+    with surroundings(run.assignment, body), recording(run) as recorder:
+        namespace |= {"failed__": recorder.failed, "update__": recorder.update}
+        sys.settrace(tracer(run.executed))
+        try:
+            exec(code, namespace)
+        except RuntimeError as error:
+            note_last(run, error, recorder.failed)
+        except Exception as error:
+            run.invalid = describe(error)
+        finally:
+            sys.settrace(None)
+            torch.set_grad_enabled(True)
+        recorder.close()
+    run.names = {f"flag{i}": bool(v) for i, v in enumerate(run.assignment)}
+
+
+def note_last(run: Run, error: RuntimeError, failed: Callable[[RuntimeError], None]) -> None:
+    """The error that ended the program."""
+    try:
+        failed(error)
+    except RuntimeError:
+        run.invalid = describe(error)
+
+
+def describe(error: Exception) -> str:
+    return f"{type(error).__name__} at {traceback_lines(error)}: {error}"
+
+
+def tracer(executed: set[int]) -> Trace:
+    """Notes the program's lines and nobody else's."""
+
+    def local(frame: types.FrameType, event: str, arg: object) -> Trace:
+        if event == "line":
+            executed.add(frame.f_lineno)
+        return local
+
+    def enter(frame: types.FrameType, event: str, arg: object) -> Trace | None:
+        return local if frame.f_code.co_filename == PROGRAM else None
+
+    return enter
+
+
+@contextmanager
+def surroundings(assignment: tuple[bool, ...], body: Body) -> Iterator[None]:
+    """The command line, the environment and the module that make the flags and the unknown callee so."""
+    first, second, third = (*assignment, False, False, False)[:3]
+    argv, known = sys.argv, os.environ.pop("GRADFIX_ORACLE", None)
+    sys.argv = ["program"] + ["-"] * (5 * first) + ["--fast"] * third
+    if second:
+        os.environ["GRADFIX_ORACLE"] = "1"
+    mystery = types.ModuleType("mystery")
+    mystery.__dict__["blur"] = body
+    sys.modules["mystery"] = mystery
+    try:
+        yield
+    finally:
+        sys.argv = argv
+        os.environ.pop("GRADFIX_ORACLE", None)
+        if known is not None:
+            os.environ["GRADFIX_ORACLE"] = known
+        del sys.modules["mystery"]

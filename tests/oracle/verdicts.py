@@ -1,0 +1,152 @@
+"""What the tape says must be so: every defect is held against what torch did."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from gradfix.tape.defects import Defect
+
+from .claims import FLOW, WRITES
+from .comparison import Comparison, Disagreement, culprit_lines, lines_of
+from .facts import Run, Step
+from .shadow import with_loud_write, without_cut
+from .torchrun import run_all
+
+
+def judge_defects(result: Comparison) -> None:
+    for defect in result.defects:
+        verdict = judge(result, defect)
+        result.count(f"{verdict} {defect.kind}")
+        if verdict in ("false", "sometimes"):
+            sort = verdict if defect.certainty == "certain" else f"{verdict} (likely)"
+            result.disagreements.append(Disagreement(sort, defect.kind, defect.culprit.line))
+
+
+def judge(result: Comparison, defect: Defect) -> str:
+    """confirmed, sometimes, false, undecided (something failed earlier), unseen (never ran), unchecked."""
+    check = CHECKS.get(defect.kind)
+    if check is None:
+        return "unchecked"
+    runs = [run for run in result.runs if concerned(defect, run)]
+    if not runs:
+        return "unseen"
+    confirmed = [run for run in runs if check(result, defect, run)]
+    clean = [
+        run for run in runs if not run.failures and run not in confirmed and lines_of(defect) <= run.executed
+    ]
+    if clean:
+        return "sometimes" if confirmed else "false"
+    return "confirmed" if confirmed else "undecided"
+
+
+def concerned(defect: Defect, run: Run) -> bool:
+    return bool(culprit_lines(defect) & run.executed) and holds(defect.condition, run)
+
+
+def holds(condition: str, run: Run) -> bool:
+    """Whether the defect's path condition is true in that run, as far as flags can tell."""
+    if not condition:
+        return True
+    try:
+        return bool(eval(condition, {}, dict(run.names)))
+    except Exception:
+        return True
+
+
+Check = Callable[[Comparison, Defect, Run], bool]
+
+
+def overwritten(result: Comparison, defect: Defect, run: Run) -> bool:
+    lines = lines_of(defect)
+    backwards = {b.line for b in run.backwards} | {n for f in run.failures for n in f.lines}
+    if not lines & backwards - culprit_lines(defect):
+        return any(f.key == "overwritten" for f in run.failures)
+    return run.failed("overwritten", lines)
+
+
+def severed(result: Comparison, defect: Defect, run: Run) -> bool:
+    lines = lines_of(defect)
+    if run.failed("severed", lines) or run.failed("inference saved", lines):
+        return True
+    return bool(lines.intersection(run.leaf_roots))
+
+
+def flag_on_result(result: Comparison, defect: Defect, run: Run) -> bool:
+    return bool(run.leaf_roots) or any(f.key == "flag of a result" for f in run.failures)
+
+
+def at_culprit(*keys: str) -> Check:
+    return lambda result, defect, run: any(run.failed(key, culprit_lines(defect)) for key in keys)
+
+
+def twice(result: Comparison, defect: Defect, run: Run) -> bool:
+    return run.failed("backward twice", lines_of(defect))
+
+
+def names_step(steps: Iterable[Step], defect: Defect) -> bool:
+    lines = lines_of(defect)
+    return any(step.line in lines or lines.intersection(step.backwards) for step in steps)
+
+
+def stale(result: Comparison, defect: Defect, run: Run) -> bool:
+    return names_step(run.stale + run.repeated, defect)
+
+
+def erased(result: Comparison, defect: Defect, run: Run) -> bool:
+    return names_step(run.erased + run.partly_erased, defect)
+
+
+def non_leaf(result: Comparison, defect: Defect, run: Run) -> bool:
+    return bool(lines_of(defect).intersection(run.non_leaf_reads))
+
+
+def rebound(result: Comparison, defect: Defect, run: Run) -> bool:
+    return bool(culprit_lines(defect).intersection(run.rebound))
+
+
+def unreached(result: Comparison, defect: Defect, run: Run) -> bool:
+    return any(o.line in culprit_lines(defect) and o.unreached for o in run.optimizers)
+
+
+def backward_without_grad(result: Comparison, defect: Defect, run: Run) -> bool:
+    lines = lines_of(defect)
+    return any(b.line in lines and not b.grad_mode for b in run.backwards)
+
+
+def written_through_data(result: Comparison, defect: Defect, run: Run) -> bool:
+    return any(
+        other.assignment == run.assignment and any(f.key == "overwritten" for f in other.failures)
+        for other in run_all(with_loud_write(result.program, defect.culprit.line))
+    )
+
+
+def term_severed(result: Comparison, defect: Defect, run: Run) -> bool:
+    """Without the cut, some backward reaches more, or with another gradient."""
+    span = defect.culprit
+    whole = without_cut(result.program, (span.line, span.column, span.end_line, span.end_column))
+    if whole is None:
+        return True
+    for other in run_all(whole):
+        if (other.assignment, other.variant) == (run.assignment, run.variant):
+            return bool(other.invalid or other.failures) or other.backwards != run.backwards
+    return True
+
+
+CHECKS: dict[str, Check] = {
+    **dict.fromkeys(WRITES, overwritten),
+    **dict.fromkeys(FLOW, severed),
+    "requires_grad_on_result": flag_on_result,
+    "leaf_rebound": rebound,
+    "inplace_on_leaf": at_culprit("leaf written"),
+    "inplace_on_view_of_many": at_culprit("view of many", "view without grad", "expanded written"),
+    "non_scalar_backward": at_culprit("not a scalar"),
+    "backward_twice": twice,
+    "missing_zero_grad": stale,
+    "zero_grad_before_step": erased,
+    "grad_of_non_leaf": non_leaf,
+    "unreached_parameters": unreached,
+    "backward_in_no_grad": backward_without_grad,
+    "write_through_data": written_through_data,
+    "severed_term": term_severed,
+}
+del CHECKS["requires_grad_misspelt"], CHECKS["reentrant_checkpoint_cut"]
