@@ -6,8 +6,9 @@ import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from pathspec import GitIgnoreSpec
+from pathspec import GitIgnoreSpec, PathSpec
 
 from gradfix.config import Config
 from gradfix.source import Failure
@@ -40,17 +41,28 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Patterns:
-    """Patterns in the manner of gitignore, with the folder that they are relative to."""
+    """Patterns in the manner of gitignore, with the folder that they are relative to.
+
+    For a file pathspec asks its folders too, as it must; for a folder, which is met before what is in it, the
+    last pattern that matches decides.
+    """
 
     folder: str
     spec: GitIgnoreSpec
+    folder_spec: PathSpec[Any]
+
+    @classmethod
+    def read(cls, folder: str, lines: Iterable[str]) -> Patterns:
+        spec = GitIgnoreSpec.from_lines(lines)
+        return cls(folder, spec, PathSpec(spec.patterns))
 
     def verdict(self, path: str, folder: bool) -> bool | None:
         """True: ignored; False: taken back by a `!` pattern; None: not spoken of."""
         relative = os.path.relpath(path, self.folder)
         if relative.startswith(os.pardir):
             return None
-        return self.spec.check_file(relative.replace(os.sep, "/") + "/" * folder).include
+        spec = self.folder_spec if folder else self.spec
+        return spec.check_file(relative.replace(os.sep, "/") + "/" * folder).include
 
 
 def find(paths: Iterable[str], config: Config) -> Iterator[Found]:
@@ -68,12 +80,12 @@ def find(paths: Iterable[str], config: Config) -> Iterator[Found]:
 def excludes(config: Config) -> Patterns:
     """The excludes of the configuration."""
     patterns = DEFAULT_EXCLUDES if config.exclude is None else config.exclude
-    return Patterns(str(config.root), GitIgnoreSpec.from_lines([*patterns, *config.extend_exclude]))
+    return Patterns.read(str(config.root), [*patterns, *config.extend_exclude])
 
 
 def matches(path: str, pattern: str, config: Config) -> bool:
     """Say whether a pattern of the configuration speaks of a file."""
-    patterns = Patterns(str(config.root), GitIgnoreSpec.from_lines([pattern]))
+    patterns = Patterns.read(str(config.root), [pattern])
     return bool(patterns.verdict(os.path.abspath(path), False))
 
 
@@ -140,7 +152,7 @@ def _patterns(file: Path, folder: str) -> list[Patterns]:
         lines = file.read_text("utf-8", "replace").splitlines()
     except OSError:
         return []
-    return [Patterns(os.path.abspath(folder), GitIgnoreSpec.from_lines(lines))]
+    return [Patterns.read(os.path.abspath(folder), lines)]
 
 
 def _above(folder: str) -> list[Patterns]:
