@@ -18,8 +18,10 @@ import re
 import libcst as cst
 from libcst import matchers as m
 
+from gradfix.arguments import with_argument, without_argument
 from gradfix.rule import Decline, Fix, Options, Rule
-from gradfix.statements import Anchor, Draft, anchor, between, expression, text_of, together, with_argument
+from gradfix.statements import Anchor, Draft, anchor, between, expression, node_of, path, text_of, together
+from gradfix.states import LOOPS, carrier, detached
 from gradfix.tape.defects import Defect, Span
 from gradfix.tree import Tree
 
@@ -28,13 +30,11 @@ OWNER = re.compile(r"([\w.]+(?:\[\w+\])?)\.parameters\(")
 
 
 def rewrite(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:
-    step = tree.at(defect.culprit, cst.Call)
-    place = defect.facts.get("backward")
-    later = tree.at(place, cst.Call) if isinstance(place, Span) else None
+    step, later = (_call(tree, place) for place in (defect.culprit, defect.facts.get("backward")))
     if step is None or later is None:
         return Decline(BY_HAND)
-    if place == defect.facts.get("step_backward"):
-        return Decline("detach what one iteration carries into the next: its graph needs the old parameters")
+    if defect.facts["backward"] == defect.facts.get("step_backward"):
+        return _carried(tree, later, defect)
     optimizer = str(defect.facts.get("optimizer") or "")
     later_optimizer = _stepped(tree, defect.facts.get("later_step"))
     moving = _moving(tree, step, later, optimizer)
@@ -50,6 +50,17 @@ def rewrite(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:
     return _reordered(tree, moving, later, inputs)
 
 
+def _carried(tree: Tree, backward: cst.Call, defect: Defect) -> Fix | Decline:
+    """The graph of one iteration is carried into the next: detach the state, and keep the graph no longer."""
+    assign = node_of(tree, defect.facts.get("carried")) or carrier(tree, backward)
+    if not isinstance(assign, cst.Assign):
+        return Decline("detach what one iteration carries into the next: its graph needs the old parameters")
+    loop = next(place for place in reversed(path(tree, backward)) if isinstance(place, LOOPS))
+    alone = tree.code(loop).count("backward(") == 1
+    new = without_argument(backward, "retain_graph") if alone else backward
+    return detached(tree, backward, new, assign, str(defect.facts.get("state") or ""))
+
+
 def _reordered(tree: Tree, moving: list[Anchor], later: cst.Call, inputs: str) -> Fix:
     draft, target, new = Draft(tree), anchor(tree, later), later
     if inputs and not any(arg.keyword is not None and arg.keyword.value == "inputs" for arg in later.args):
@@ -62,9 +73,13 @@ def _reordered(tree: Tree, moving: list[Anchor], later: cst.Call, inputs: str) -
     )
 
 
+def _call(tree: Tree, place: object) -> cst.Call | None:
+    return tree.at(place, cst.Call) if isinstance(place, Span) else None
+
+
 def _stepped(tree: Tree, place: object) -> str:
     """The optimizer of a step: `opt` of `opt.step()` and of `scaler.step(opt)`."""
-    call = tree.at(place, cst.Call) if isinstance(place, Span) else None
+    call = _call(tree, place)
     if call is None or not isinstance(call.func, cst.Attribute):
         return ""
     return tree.code(call.args[0].value if call.args else call.func.value)

@@ -17,7 +17,6 @@ Anchor: TypeAlias = "cst.SimpleStatementLine | cst.BaseCompoundStatement | cst.B
 """What other statements can stand beside: a line, a block, or one of several statements on a line."""
 
 NODES = (cst.BaseCompoundStatement, cst.BaseSmallStatement, cst.BaseExpression)
-BARE = (cst.Name, cst.Attribute, cst.Call, cst.Subscript)
 
 
 def node_of(tree: Tree, fact: object) -> cst.CSTNode | None:
@@ -33,37 +32,6 @@ def small(tree: Tree, text: str) -> cst.BaseSmallStatement:
     line = cst.parse_statement(text, config=tree.module.config_for_parsing)
     assert isinstance(line, cst.SimpleStatementLine)
     return line.body[0]
-
-
-def method_call(value: cst.BaseExpression, name: str) -> cst.Call:
-    """`value.name()`, with brackets around the value where its first dot would bind tighter."""
-    if not isinstance(value, BARE) and not getattr(value, "lpar", ()):
-        value = value.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
-    return cst.Call(cst.Attribute(value, cst.Name(name)))
-
-
-def with_argument(call: cst.Call, keyword: str, value: cst.BaseExpression) -> cst.Call:
-    """The call with this keyword argument, in the layout that its arguments have."""
-    args = list(call.args)
-    for number, arg in enumerate(args):
-        if arg.keyword is not None and arg.keyword.value == keyword:
-            args[number] = arg.with_changes(value=value)
-            return call.with_changes(args=args)
-    equal = cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace(""))
-    new = cst.Arg(value, keyword=cst.Name(keyword), equal=equal)
-    if not args:
-        return call.with_changes(args=[new])
-    last = args[-1]
-    between = call.whitespace_before_args if _own_lines(call) else cst.SimpleWhitespace(" ")
-    args[-1] = last.with_changes(
-        comma=cst.Comma(whitespace_after=between), whitespace_after_arg=cst.SimpleWhitespace("")
-    )
-    args.append(new.with_changes(comma=last.comma, whitespace_after_arg=last.whitespace_after_arg))
-    return call.with_changes(args=args)
-
-
-def _own_lines(call: cst.Call) -> bool:
-    return isinstance(call.whitespace_before_args, cst.ParenthesizedWhitespace)
 
 
 def anchor(tree: Tree, node: cst.CSTNode) -> Anchor:
@@ -157,14 +125,7 @@ def _closure(tree: Tree, backward: cst.CSTNode, step: cst.CSTNode) -> bool:
 
 def names_in(node: cst.CSTNode) -> set[str]:
     """Every plain name below a node."""
-    found: set[str] = set()
-
-    class Names(cst.CSTVisitor):
-        def visit_Name(self, node: cst.Name) -> None:  # noqa: N802  # the name that libcst calls
-            found.add(node.value)
-
-    node.visit(Names())
-    return found
+    return {name.value for name in m.findall(node, m.Name()) if isinstance(name, cst.Name)}
 
 
 @dataclass

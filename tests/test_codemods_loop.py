@@ -290,6 +290,15 @@ DEFECTS: dict[str, list[Found]] = {
     "step_before_backward/two_heads_one_trunk": [
         stepped("opt_a.step()", "opt_a", "loss_b.backward()", "opt_b.step()")
     ],
+    "step_before_backward/graph_carried_by_a_state": [
+        found(
+            "step_before_backward",
+            STEP,
+            optimizer="optimizer",
+            backward=At("loss.backward(retain_graph=True)"),
+            step_backward=At("loss.backward(retain_graph=True)"),
+        )
+    ],
     "step_before_backward/convolutional_critic": [
         stepped("d_optim.step()", "d_optim", "g_loss.backward()", "g_optim.step()")
     ],
@@ -503,7 +512,7 @@ DECLINED: dict[str, tuple[str, Found, str]] = {
     "a stale loss stepped along in a loop": (
         "loss = f()\nfor _ in range(3):\n    loss.backward()\n    opt.step()\n",
         twice(LOSS, At(LOSS)),
-        "compute the loss inside the loop",
+        "build the whole graph inside the loop",
     ),
     "arguments that a star hides": (
         "a.backward(**how)\nb.backward()\n",
