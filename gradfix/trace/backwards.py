@@ -33,6 +33,7 @@ class Backwards:
         self.state = state
         self.writes = writes
         self.severed = Severed(state)
+        self.running: list[Spot | None] = []
         self.done = 0
         self.succeeded = 0
         self.roots: list[tuple[Any, Spot | None]] = []
@@ -53,6 +54,8 @@ class Backwards:
 
     def _run(self, real: Any, fills: bool, args: Any, kwargs: Any) -> Any:
         state = self.state
+        if self.running:
+            return self._nested(real, fills, args, kwargs)
         spot = state.places.here(3)
         first = args[0] if args else kwargs.get("tensors", kwargs.get("outputs"))
         roots = [first] if isinstance(first, torch.Tensor) else list(first or ())
@@ -62,17 +65,32 @@ class Backwards:
             if fills:
                 state.ledger.before_backward(leaves)
             self._silent(roots, oldest, spot)
+        self.running = [spot]
         try:
             result = real(*args, **kwargs)
         except BaseException as error:
+            self.running = []
             with state.quiet():
                 self._failed(roots, leaves, spot, error)
             raise
+        self.running = []
         with state.quiet():
             keeps = bool(kwargs.get("retain_graph") or kwargs.get("create_graph"))
             keeps = keeps or any(value is True for value in args[2:4])
             self._succeeded(roots, leaves if fills else [], spot, keeps)
         self.after()
+        return result
+
+    def _nested(self, real: Any, fills: bool, args: Any, kwargs: Any) -> Any:
+        """A backward inside a backward (a reentrant checkpoint): part of the outer one."""
+        spot = self.running[0]
+        roots = [args[0]] if isinstance(args[0], torch.Tensor) else list(args[0])
+        with self.state.quiet():
+            leaves, _ = self._leaves([root for root in roots if isinstance(root, torch.Tensor)])
+        result = real(*args, **kwargs)
+        if fills:
+            with self.state.quiet():
+                self.state.ledger.after_backward(leaves, spot)
         return result
 
     def _leaves(self, roots: list[Any]) -> tuple[list[Any], int]:
@@ -125,7 +143,7 @@ class Backwards:
         if not keeps:
             for node, _ in nodes(root.grad_fn for root in roots):
                 if getattr(node, "variable", None) is None:
-                    node.metadata.setdefault(FREED, spot)
+                    node.metadata.setdefault(FREED, (spot, self.done))
         for root in roots:
             if root.grad_fn is not None:
                 self.roots.append((state.weak(root), spot))
@@ -208,7 +226,7 @@ class Backwards:
         for node, via in nodes(root.grad_fn for root in roots):
             if getattr(node, "variable", None) is not None or FREED not in node.metadata:
                 continue
-            earlier = node.metadata[FREED]
+            earlier = node.metadata[FREED][0]
             made = node.metadata.get(KEY)
             facts: dict[str, Any] = {"carried": via is not None and FREED not in via.metadata}
             evidence = [("again here", spot)]

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import gc
+from types import ModuleType
 from typing import Any
 
 import torch
 
 from gradfix.trace.backwards import Backwards
 from gradfix.trace.places import Spot
+from gradfix.trace.severed import TERMS, misspelt
 from gradfix.trace.sources import Source
 from gradfix.trace.state import State, Step
 from gradfix.trace.steps import Steps, parameters_of
 
-MISSPELT = ("require_grad", "required_grad", "requires_grads", "requiresgrad", "requires_gradient")
-KEPT = 2
 
 
 class Endings:
@@ -29,6 +28,7 @@ class Endings:
         """Say what is left to say; the reasons for each parameter without a gradient."""
         self._misspelt()
         self._kept_alive()
+        self._checkpoints()
         return self._unreached() if self.backwards.succeeded or self.state.ledger.steps else {}
 
     def _unreached(self) -> dict[str, str]:
@@ -72,10 +72,11 @@ class Endings:
             self.state.defect("optimizer_before_replacement", built, [("replaced here", replaced)], "", facts)
             return
         cut = self._cut_for(missed)
-        if cut is not None:
+        if cut is not None and cut.scalar and cut.kind in TERMS and not whole:
             evidence: list[Step] = [("optimizer built here", built)]
-            self.state.defect(cut.kind, cut.spot, evidence, "", {"form": cut.form, **facts})
-        if whole:
+            facts.update(form=cut.form, cut_kind=cut.kind)
+            self.state.defect("severed_term", cut.spot, evidence, "", facts)
+        elif whole or cut is not None:
             steps: list[Step] = [("cut here", cut.spot)] if cut is not None else []
             self.state.defect("unreached_parameters", built, steps, "", facts)
 
@@ -90,34 +91,35 @@ class Endings:
 
     def _in_no_optimizer(self, reasons: dict[str, str]) -> None:
         """Parameters that backward reaches but nobody trains: unregistered ones among them."""
-        if not self.state.ledger.steps:
-            return
         held = {id(p) for o, *_ in self.state.optimizers.items() for p in parameters_of(o)}
-        registered = {id(p) for m, *_ in self.state.modules.items() if children_of(m) for p in m.parameters()}
         for slot in list(self.state.ledger.slots.values()):
             leaf = slot.leaf()
             if leaf is None or id(leaf) in held or not slot.ever or not isinstance(leaf, torch.nn.Parameter):
                 continue
-            reasons[self.state.names.of(leaf)] = "in no optimizer"
-            if id(leaf) not in registered:
-                self._unregistered(leaf)
+            if self.state.ledger.steps:
+                reasons[self.state.names.of(leaf)] = "in no optimizer"
+        for module, _, built in self.state.modules.items():
+            if children_of(module):
+                self._unregistered(module, built, held)
 
-    def _unregistered(self, leaf: Any) -> None:
+    def _unregistered(self, module: Any, built: Spot | None, held: set[int]) -> None:
         """A plain list or dict of a module that holds what it should have registered."""
-        for module, *_ in self.state.modules.items():
-            for name, value in list(vars(module).items()):
-                if name.startswith("_") or not isinstance(value, (list, tuple, dict)):
-                    continue
-                items = value.values() if isinstance(value, dict) else value
-                if any(item is leaf or leaf_in(item, leaf) for item in items):
-                    holder = "dict" if isinstance(value, dict) else "list"
-                    owner = self.state.built_at(module)
-                    inner = next((self.state.built_at(i) for i in items if leaf_in(i, leaf)), None)
-                    facts = {"attribute": name, "container": holder, "class": type(module).__name__}
-                    self.state.defect(
-                        "unregistered_parameters", inner or owner, [("built here", owner)], "", facts
-                    )
-                    return
+        for name, value in list(vars(module).items()):
+            if name.startswith("_") or not isinstance(value, (list, tuple, dict)):
+                continue
+            items = list(value.values() if isinstance(value, dict) else value)
+            inside = [leaf for item in items for leaf in leaves_in(item)]
+            own = {id(p) for p in module.parameters()} if inside else set()
+            if any(self._ever(leaf) and id(leaf) not in own | held for leaf in inside):
+                spots = (self.state.built_at(item) for item in items)
+                inner = next((spot for spot in spots if spot is not None), None)
+                facts = {
+                    "attribute": name,
+                    "container": "dict" if isinstance(value, dict) else "list",
+                    "class": type(module).__name__,
+                }
+                chain: list[Step] = [("the module is built here", built)]
+                self.state.defect("unregistered_parameters", inner or built, chain, "", facts)
 
     def _misspelt(self) -> None:
         for module, *_ in self.state.modules.items():
@@ -132,34 +134,46 @@ class Endings:
                     self._misspelt_tensor(parameter, self.state.built_at(module))
 
     def _misspelt_tensor(self, value: Any, near: Spot | None) -> None:
-        for name in vars(value):
-            if name in MISSPELT:
-                self._misspelt_on("tensor", name, near)
+        wrong = misspelt(value)
+        if wrong:
+            self._misspelt_on("tensor", wrong, near)
 
     def _misspelt_on(self, on: str, attribute: str, near: Spot | None) -> None:
         facts = {"on": on, "attribute": attribute}
         self.state.defect("requires_grad_misspelt", near, [], "", facts)
 
-    def _kept_alive(self) -> None:
-        """Roots of earlier backwards that somebody still holds, and sums that grow from turn to turn."""
-        alive = [(root(), spot) for root, spot in self.backwards.roots if root() is not None]
-        by_place: dict[int, list[Any]] = {}
-        for value, spot in alive:
-            if spot is not None and value.grad_fn is not None:
-                by_place.setdefault(spot[1] + id(spot[0]), []).append((value, spot))
-        for held in by_place.values():
-            if len(held) > KEPT:
-                self._held(held)
+    def _checkpoints(self) -> None:
+        """Reentrant checkpoints whose function never got a gradient."""
+        for source in self.state.origins.all:
+            slots = [self.state.ledger.slots.get(leaf) for leaf in source.leaves]
+            if source.kind == "reentrant_checkpoint_cut" and not any(s is not None and s.ever for s in slots):
+                self.state.defect(source.kind, source.spot, [], "", {"form": source.form})
 
-    def _held(self, held: list[Any]) -> None:
-        value, spot = held[0]
-        made = value.grad_fn.metadata.get("gradfix")
-        holders = [r for r in gc.get_referrers(value) if isinstance(r, list) and r is not held and len(r) > KEPT]
-        names = [self.state.names.holder(one) for one in holders]
-        named = next((name for name in names if name), "")
-        if named:
-            facts = {"held_by": named, "form": "append"}
-            self.state.defect("graph_leak", made[1] if made else spot, [("backward here", spot)], "", facts)
+    def _kept_alive(self) -> None:
+        """Lists that hold on to graphs which backward has gone through."""
+        for name, value in self.state.names.variables():
+            for key, held in lists_of(name, value):
+                freed = [v for v in held[-64:] if isinstance(v, torch.Tensor) and backpropagated(v)]
+                if len({v.grad_fn.metadata["gradfix_freed"][1] for v in freed}) > 1:
+                    made = freed[0].grad_fn.metadata.get("gradfix")
+                    facts = {"held_by": key, "form": "append"}
+                    self.state.defect("graph_leak", made[1] if made else None, [], "", facts)
+
+
+def lists_of(name: str, value: Any) -> list[tuple[str, list[Any]]]:
+    """The lists in a variable: itself, in a dict, in an object."""
+    if isinstance(value, list):
+        return [(name, value)]
+    if isinstance(value, dict):
+        return [(f"{name}[{k!r}]", v) for k, v in list(value.items())[:64] if isinstance(v, list)]
+    if hasattr(value, "__dict__") and not isinstance(value, (type, torch.nn.Module, ModuleType)):
+        return [(f"{name}.{k}", v) for k, v in list(vars(value).items())[:64] if isinstance(v, list)]
+    return []
+
+
+def backpropagated(value: Any) -> bool:
+    """Whether a tensor still drags a graph along that has served."""
+    return value.grad_fn is not None and "gradfix_freed" in value.grad_fn.metadata
 
 
 def children_of(module: Any) -> bool:
@@ -167,6 +181,8 @@ def children_of(module: Any) -> bool:
     return "_modules" in vars(module)
 
 
-def leaf_in(item: Any, leaf: Any) -> bool:
-    """Whether a module holds a leaf."""
-    return isinstance(item, torch.nn.Module) and any(leaf is p for p in item.parameters())
+def leaves_in(item: Any) -> list[Any]:
+    """The parameters of one item of a list."""
+    if isinstance(item, torch.nn.Module):
+        return list(item.parameters())
+    return [item] if isinstance(item, torch.nn.Parameter) else []

@@ -22,6 +22,8 @@ class Contribution:
 
     spot: Spot | None
     at: int
+    serial: int = 0
+    """Which backward; the same for every leaf that it reached."""
     used: dict[int, Spot | None] = field(default_factory=dict)
 
 
@@ -45,6 +47,9 @@ class Ledger:
         self.slots: dict[int, Slot] = {}
         self.steps: dict[int, int] = {}
         self.hand: dict[int, int] = {}
+        self.serial = 0
+        self.served: set[int] = set()
+        """Backwards that some step has used."""
 
     def slot(self, leaf: Any) -> Slot:
         """A leaf's slot, made when first asked for."""
@@ -70,10 +75,11 @@ class Ledger:
 
     def after_backward(self, leaves: list[Any], spot: Spot | None) -> None:
         """Each leaf that was reached got something."""
+        self.serial += 1
         for leaf in leaves:
             if leaf.grad is not None:
                 slot = self.slot(leaf)
-                slot.given.append(Contribution(spot, self.state.count))
+                slot.given.append(Contribution(spot, self.state.count, self.serial))
                 slot.ever = True
                 del slot.given[:-64]
 
@@ -135,8 +141,10 @@ class Ledger:
             )
         live = {k: slot for k, slot in slots.items() if found.get(k)}
         self._stale(live, key, name, spot)
-        self._lost(slots, live, name, spot)
         self._use(list(slots.values()), key, spot)
+        self._lost(slots, live, name, spot)
+        for slot in slots.values():
+            slot.erased.clear()
         self.steps[key] = self.steps.get(key, 0) + 1
         self.state.turns += 1
         self._emit(spot, name, report)
@@ -150,7 +158,7 @@ class Ledger:
         for slot in slots:
             for one in slot.given:
                 one.used.setdefault(key, spot)
-            slot.erased.clear()
+                self.served.add(one.serial)
 
     def _stale(self, slots: dict[int, Slot], key: int, name: str, spot: Spot | None) -> None:
         """A step uses a gradient that an earlier step of the same optimizer has used."""
@@ -165,12 +173,14 @@ class Ledger:
             return
 
     def _lost(self, slots: dict[int, Slot], live: dict[int, Slot], name: str, spot: Spot | None) -> None:
-        """A step finds nothing, because what backward gave was erased in between."""
-        if live:
-            return
+        """A step misses what backward gave, because it was erased in between."""
         for slot in slots.values():
-            if slot.erased:
-                given, where = slot.erased[-1]
+            lost = [item for item in slot.erased if item[0].serial not in self.served]
+            if live:
+                places = {one.spot for one in slot.given}
+                lost = [item for item in lost if item[0].spot in places]
+            if lost:
+                given, where = lost[-1]
                 evidence = [("gradients from here", given.spot), ("step finds none", spot)]
                 self.state.defect("zero_grad_before_step", where, evidence, "", {"optimizer": name})
                 return

@@ -240,6 +240,10 @@ class Calls(TorchFunctionMode):
 
     def _grad_set(self, func: Any, args: Any, kwargs: Any) -> Any:
         if len(args) > 1 and args[1] is None:
+            rebound = [s for s, _ in self.state.origins.get(args[0]) if s.kind == "leaf_rebound"]
+            if rebound and not args[0].is_leaf:
+                cleared = [("gradient cleared here", self.state.places.here(2))]
+                self.state.defect("leaf_rebound", rebound[0].spot, cleared)
             self.state.ledger.erased([args[0]], self.state.places.here(2), "")
         return func(*args, **kwargs)
 
@@ -252,7 +256,8 @@ class Calls(TorchFunctionMode):
     def _requires(self, func: Any, args: Any, kwargs: Any) -> Any:
         result = func(*args, **kwargs)
         value, wanted = args[0], (args[1] if len(args) > 1 else kwargs.get("requires_grad", True))
-        cuts = [(s, term) for s, term in self.state.origins.get(value) if s.cut and s.form != "grad"]
+        known = self.state.origins.behind(value)
+        cuts = [(s, term) for s, term in known if s.cut and s.form != "grad"]
         if wanted and cuts and value.is_leaf:
             behind = set().union(*(source.leaves for source, _ in cuts))
             here = self.state.places.here(2)

@@ -37,13 +37,21 @@ class Names:
         found = self.known.get(key)
         return found[1] if found is not None and found[0]() is not None else ""
 
-    def holder(self, value: Any) -> str:
-        """The variable that holds a list."""
-        return holder_name(self.state.places, value, sys._getframe(1))
-
     def _learn(self, value: Any, name: str) -> None:
         if not self.by_id(id(value)):
             self.known[id(value)] = (weakref.ref(value), name)
+
+    def variables(self) -> list[tuple[str, Any]]:
+        """Every variable of the user's frames and of `__main__`."""
+        found: list[tuple[str, Any]] = []
+        frame: FrameType | None = sys._getframe(1)
+        while frame is not None:
+            if self.state.places.is_user(frame.f_code.co_filename):
+                found.extend(frame.f_locals.items())
+            frame = frame.f_back
+        main = sys.modules.get("__main__")
+        found.extend(vars(main).items() if main is not None else ())
+        return [(name, value) for name, value in found if not name.startswith("__")]
 
     def scan(self, frame: FrameType | None) -> None:
         """Read the variables of every user frame, innermost last, and of `__main__`."""
@@ -109,14 +117,3 @@ def named(space: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     items = [(name, value) for name, value in space.items() if not name.startswith("__")]
     yield from sorted(items, key=lambda item: item[0] == "self")
 
-
-def holder_name(places: Any, holder: Any, frame: FrameType | None) -> str:
-    """The variable of a user frame that holds a list."""
-    while frame is not None:
-        if places.is_user(frame.f_code.co_filename):
-            for name, value in list(frame.f_locals.items()):
-                if value is holder:
-                    return name
-        frame = frame.f_back
-    found = (name for name, value in vars(sys.modules["__main__"]).items() if value is holder)
-    return next(found, "")

@@ -33,6 +33,14 @@ class RecordedDefect(TypedDict):
     facts: dict[str, Any]
 
 
+class WriteEvent(TypedDict):
+    """An in-place write on a tensor of the graph, told once per place."""
+
+    event: Literal["write"]
+    place: Place
+    operation: str
+
+
 class Root(TypedDict):
     """What backward started from."""
 
@@ -92,7 +100,7 @@ class Ending(TypedDict):
     notes: list[str]
 
 
-Event: TypeAlias = "RecordedDefect | BackwardEvent | StepEvent | Ending"
+Event: TypeAlias = "RecordedDefect | WriteEvent | BackwardEvent | StepEvent | Ending"
 
 
 class Recording(TypedDict):

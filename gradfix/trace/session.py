@@ -94,6 +94,8 @@ class Session:
         """What can be said when the program is over."""
         with self.state.quiet():
             self.calls.sums.close()
+            if error is not None and "has no attribute 'backward'" in error["message"]:
+                self.backwards.severed.number(error["message"], None)
             reasons = Endings(self.state, self.backwards, self.steps).close()
         return Ending(
             event="end", how=how, error=error, reasons=reasons,

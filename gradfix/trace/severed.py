@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import torch
+
 from gradfix.trace.places import Spot
 from gradfix.trace.sources import Source, Sources
 from gradfix.trace.state import State, Step
@@ -12,6 +14,7 @@ ORDER = (
     "leaf_rebound", "requires_grad_on_result", "reentrant_checkpoint_cut", "converted_loss_path",
     "detached_loss_path", "forward_in_no_grad", "non_differentiable_loss",
 )  # fmt: skip
+MISSPELT = ("require_grad", "required_grad", "requires_grads", "requiresgrad", "requires_gradient")
 TERMS = ("converted_loss_path", "detached_loss_path")
 
 
@@ -28,6 +31,8 @@ class Severed:
         if cuts:
             self._say(first(cuts), cuts, spot, text)
             return
+        if self._misspelt(text, spot):
+            return
         made = [source for source, _ in sources if source.kind == "made"]
         place = made[-1].spot if made else spot
         evidence: list[Step] = [("made here", source.spot) for source in made]
@@ -35,17 +40,21 @@ class Severed:
         facts = {"names": [self.state.names.of(root) for root in roots]}
         self.state.defect("no_leaf_requires_grad", place, evidence, text, facts)
 
+    def _misspelt(self, text: str, spot: Spot | None) -> bool:
+        """A tensor of the program carries an attribute that is almost the right one."""
+        for name, value in self.state.names.variables():
+            wrong = misspelt(value) if isinstance(value, torch.Tensor) else ""
+            if wrong:
+                facts = {"on": "tensor", "attribute": wrong, "target": name}
+                self.state.defect("requires_grad_misspelt", spot, [("backward here", spot)], text, facts)
+                return True
+        return False
+
     def _known(self, roots: list[Any]) -> Sources:
-        """The root's sources; where a number broke the chain, the conversions since the last backward."""
         sources: Sources = ()
         for root in roots:
-            sources += self.state.origins.get(root)
-        if any(source.cut for source, _ in sources):
-            return sources
-        numbers = [s for s in self.state.origins.recent if s.kind == "converted_loss_path"]
-        detached = [s for s in self.state.origins.recent if s.form == "numpy"]
-        found = numbers or detached
-        return tuple((source, True) for source in found[-4:]) + sources
+            sources += self.state.origins.behind(root)
+        return sources
 
     def _say(self, main: Source, cuts: list[Source], spot: Spot | None, text: str) -> None:
         evidence: list[Step] = [("cut here as well", one.spot) for one in cuts if one is not main][:4]
@@ -59,21 +68,38 @@ class Severed:
 
     def after(self, roots: list[Any], leaves: list[Any], spot: Spot | None) -> None:
         """backward went through: was it into the void, or past a term?"""
+        cuts = {id(leaf): self._cuts(leaf) for leaf in leaves}
+        trained = any(isinstance(leaf, torch.nn.Parameter) and not cuts[id(leaf)] for leaf in leaves)
+        for leaf in leaves:
+            found = cuts[id(leaf)]
+            main = first(found) if found else None
+            if main is None or trained or id(leaf) in main.leaves:
+                continue
+            if main.kind == "converted_loss_path" or leaf.numel() == 1 or any(leaf is root for root in roots):
+                self._say(main, found, spot, "")
+                return
         for root in roots:
-            cuts = [(source, term) for source, term in self.state.origins.get(root) if source.cut]
-            if not cuts:
-                continue
-            if root.is_leaf:
-                found = [source for source, _ in cuts]
-                self._say(first(found), found, spot, "")
-                continue
-            self._terms([s for s, term in cuts if term], spot)
+            self._terms([s for s, term in self.state.origins.get(root) if s.cut and term], spot)
+
+    def _cuts(self, leaf: Any) -> list[Source]:
+        return [s for s, _ in self.state.origins.behind(leaf) if s.cut and s.form != "grad"]
+
+    def number(self, text: str, spot: Spot | None) -> None:
+        """`'float' object has no attribute 'backward'`: the loss itself became a number."""
+        cuts = [s for s in self.state.origins.recent if s.kind == "converted_loss_path"]
+        if cuts:
+            self._say(cuts[-1], cuts, spot, text)
 
     def _terms(self, cuts: list[Source], spot: Spot | None) -> None:
         for source in cuts:
             if source.kind in TERMS and source.scalar:
                 facts = {"form": source.form, "cut_kind": source.kind, **self._lost(source)}
                 self.state.defect("severed_term", source.spot, [("backward here", spot)], "", facts)
+
+
+def misspelt(value: Any) -> str:
+    """An attribute of a tensor that was meant to be requires_grad."""
+    return next((name for name in vars(value) if name in MISSPELT), "")
 
 
 def first(cuts: list[Source]) -> Source:

@@ -85,6 +85,17 @@ class Origins:
         found = self.of_number.get(id(value))
         return found[1] if found is not None and found[0] is value else None
 
+    def behind(self, value: Any) -> Sources:
+        """A value's sources; where plain numbers broke the chain, the conversions since the last backward."""
+        sources = self.get(value)
+        if any(source.cut for source, _ in sources):
+            return sources
+        made = [source.at for source, _ in sources if source.kind == "made"]
+        numbers = [s for s in self.recent if s.kind == "converted_loss_path"]
+        if made:
+            numbers = [s for s in numbers if s.at <= max(made)]
+        return tuple((source, True) for source in numbers[-4:]) + sources
+
     def cut(self, source: Source) -> Source:
         """Note a cut, so that the end of the run can name it."""
         self.recent.append(source)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from gradfix.trace.places import Places, Spot, resolve
-from gradfix.trace.report import Chained, RecordedDefect
+from gradfix.trace.report import Chained, RecordedDefect, WriteEvent
 from gradfix.trace.sources import Origins
 
 if TYPE_CHECKING:
@@ -84,6 +84,13 @@ class State:
                 torch_says=torch_says, facts=dict(facts or {}),
             )  # fmt: skip
         )
+
+    def write(self, spot: Spot | None, operation: str) -> None:
+        """Say a write on a tensor of the graph, once per place: legal, and of interest to those who forbid it."""
+        if spot is None or ("write", id(spot[0]), spot[1]) in self.said:
+            return
+        self.said.add(("write", id(spot[0]), spot[1]))
+        self.emit(WriteEvent(event="write", place=resolve(spot), operation=operation))
 
     def step_left_open(self) -> None:
         """A step that raised never told us that it was over."""

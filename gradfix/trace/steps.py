@@ -21,6 +21,8 @@ class Steps:
         self.state = state
         self.writes = writes
         self.names: dict[int, str] = {}
+        self.stepped: list[Any] = []
+        """Kept to the end: what they hold is asked for then."""
         self.versions: dict[int, list[int]] = {}
         self.after: Callable[[], None] = lambda: None
         self.scaled: Spot | None = None
@@ -67,6 +69,8 @@ class Steps:
         if self.scaled is not None and not self.scaler_steps and id(optimizer) not in self.unscaled:
             facts = {"form": "step", "optimizer": self.name(optimizer)}
             self.state.defect("clip_before_unscale", spot, [("scaled here", self.scaled)], "", facts)
+        if all(one is not optimizer for one in self.stepped):
+            self.stepped.append(optimizer)
         self.state.ledger.before_step(id(optimizer), self.name(optimizer), parameters, spot)
 
     def finished(self, optimizer: Any, args: Any, kwargs: Any) -> None:

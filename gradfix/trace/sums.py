@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gradfix.trace.places import Spot
+from gradfix.trace.sources import nodes
 from gradfix.trace.state import State
 
 ADDS = {"add", "add_", "__add__", "__radd__", "__iadd__", "sum", "stack", "cat"}
@@ -50,6 +51,5 @@ class Sums:
             node = value.grad_fn if value is not None and one.grown else None
             if node is None or "gradfix_freed" in node.metadata:
                 continue
-            inner = (n for n, _ in node.next_functions if n is not None)
-            if any("gradfix_freed" in getattr(n, "metadata", {}) for n in inner):
+            if any("gradfix_freed" in getattr(n, "metadata", {}) for n, _ in nodes([node], 200)):
                 self.state.defect("graph_leak", one.spot, [], "", {"form": "sum"})

@@ -66,6 +66,8 @@ class Writes:
             write.module = f"nn.{type(module).__name__}"
             write.built = self.state.built_at(module)
         self.add(write)
+        if value.grad_fn is not None and data is None:
+            self.state.write(spot, name_of(func))
         self.by_hand(value, data.leaves if data is not None else set(), spot)
 
     def by_hand(self, value: Any, owners: set[int], spot: Spot | None) -> None:
