@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from gradfix.arguments import keyword, without_argument
+from gradfix.calls import keyword, without
 from gradfix.rule import Decline, Edit, Fix, Options, Rule
 from gradfix.seats import dotted, put, shown, targets
 from gradfix.tape.defects import Span
@@ -57,7 +57,7 @@ def _constant(factory: cst.Call) -> cst.BaseExpression:
     if isinstance(factory.func, cst.Attribute) and factory.func.attr.value == "requires_grad_":
         return factory.func.value
     asked = keyword(factory, "requires_grad")
-    return without_argument(factory, asked) if asked is not None else factory
+    return without(factory, asked) if asked is not None else factory
 
 
 def _retained(tree: Tree, made: cst.BaseExpression, target: str) -> Fix | Decline:

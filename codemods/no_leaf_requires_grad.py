@@ -18,19 +18,20 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from gradfix.arguments import keyword, with_keyword
+from gradfix.calls import keyword
+from gradfix.keywords import with_keyword
 from gradfix.names import walk
 from gradfix.rule import Decline, Edit, Fix, Options, Rule
 from gradfix.seats import dotted, put, shown
-from gradfix.uncut import all_numbers, on
+from gradfix.uncut import all_numbers, method_of, on
 
 if TYPE_CHECKING:
     from gradfix.tape.defects import Defect
     from gradfix.tree import Tree
 
 TAKES_KEYWORD = {
-    "tensor", "randn", "rand", "zeros", "ones", "full", "empty", "eye", "arange", "linspace", "logspace", "Variable",
-    "randn_like", "rand_like", "zeros_like", "ones_like", "full_like", "empty_like",
+    "tensor", "randn", "rand", "zeros", "ones", "full", "empty", "eye", "arange", "linspace", "logspace",
+    "Variable", "randn_like", "rand_like", "zeros_like", "ones_like", "full_like", "empty_like",
 }  # fmt: skip
 FROM_LITERALS = {"tensor": 0, "full": 1, "arange": 0}
 INTEGERS = {"long", "int", "int8", "int16", "int32", "int64", "uint8", "short", "bool"}
@@ -99,12 +100,11 @@ def _wrapped(tree: Tree, call: cst.Call) -> cst.Call:
 
 
 def _computed(tree: Tree, node: cst.BaseExpression) -> cst.BaseExpression:
-    """The whole expression that is computed from the call: `torch.randn(3, 2) * 0.01`, `torch.ones(3).to(device)`."""
+    """The whole expression computed from the call: `torch.randn(3, 2) * 0.01`, `torch.ones(3).to(device)`."""
     top = node
     for above in tree.ancestors(node):
-        if isinstance(above, cst.Call) and isinstance(above.func, cst.Attribute) and above.func.value is top:
-            top = above
-        elif isinstance(above, (cst.BinaryOperation, cst.UnaryOperation)):
+        if isinstance(above, (cst.BinaryOperation, cst.UnaryOperation)) or method_of(above, top):
+            assert isinstance(above, cst.BaseExpression)
             top = above
         elif not isinstance(above, cst.Attribute):
             break

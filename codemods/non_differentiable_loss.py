@@ -26,7 +26,7 @@ SURROGATES = {
     "argmax": "take the loss from the scores themselves (cross entropy on the logits), or use "
     "torch.nn.functional.gumbel_softmax(logits, hard=True) where an index has to be chosen",
     "round": "round with a straight-through estimator: x + (x.round() - x).detach()",
-    "comparison": "replace the comparison by a smooth one, such as torch.sigmoid((x - threshold) / temperature)",
+    "comparison": "replace the comparison by a smooth one: torch.sigmoid((x - threshold) / temperature)",
     "cast": "compute the loss before the cast to integers",
     "sample": "use rsample() of the distribution, or the log probability of the sample times its reward",
 }

@@ -49,7 +49,7 @@ def _without_switch(defect: Defect, tree: Tree, joined: Fix) -> tuple[Edit, ...]
         small = tree.at(defect.culprit, cst.BaseSmallStatement)
     if small is None or any(_same_place(tree, node or small, edit.old) for edit in joined.edits):
         return ()
-    if node is None or tree.parent(node) is small and isinstance(small, cst.Expr):
+    if node is None or (tree.parent(node) is small and isinstance(small, cst.Expr)):
         return vanished(tree, small)
     return put(tree, {node: bare(node)})
 
@@ -61,6 +61,6 @@ def _same_place(tree: Tree, switch: cst.CSTNode, edited: cst.CSTNode) -> bool:
 
 RULE = Rule(
     code="GF206",
-    message="`{culprit}` only silences the error: `{target}` has lost its graph, and nothing behind it is trained",
+    message="`{culprit}` only silences the error: `{target}` has lost its graph, nothing behind it learns",
     rewrite=rewrite,
 )

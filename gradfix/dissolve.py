@@ -1,4 +1,4 @@
-"""Takes statements out of `no_grad`: the block or the decorator dissolves, what needs it stays in a smaller one."""
+"""Takes statements out of `no_grad`: the block or decorator goes, what needs it stays in a smaller one."""
 
 from __future__ import annotations
 
@@ -30,6 +30,7 @@ BUILTINS = {
     "next",
     "print",
 }
+DECIDED_LATER = "the grad mode is decided while the program runs: let it be on where the loss is built"
 Line = cst.SimpleStatementLine | cst.BaseCompoundStatement
 Segment = tuple[bool, list[Line]]
 
@@ -48,9 +49,7 @@ def recorded(tree: Tree, culprit: Span, forward: Iterable[Span]) -> Fix | Declin
         return Fix((Edit(decorator, cst.RemoveFromParent()),), says)
     small = tree.small_statement(expression)
     if not isinstance(small, cst.Expr) or small.value is not expression or not _off(expression):
-        return Decline(
-            "the grad mode is decided while the program runs: let it be on where the loss is built"
-        )
+        return Decline(DECIDED_LATER)
     return Fix(vanished(tree, small), f"remove `{one_line(tree.code(expression))}`")
 
 
@@ -75,9 +74,7 @@ def _without_block(tree: Tree, node: cst.With, forward: set[int]) -> Fix | Decli
     if item is None:
         return Decline("build the loss outside of this block")
     if not _off(item.item):
-        return Decline(
-            "the grad mode is decided while the program runs: let it be on where the loss is built"
-        )
+        return Decline(DECIDED_LATER)
     body = _lines(node)
     inside = _staying(body, forward)
     if inside is None:
@@ -189,7 +186,7 @@ def _off(item: cst.BaseExpression) -> bool:
 
 
 def _keeps_before(line: Line) -> bool:
-    """Whether a statement before the loss is meant to run without grad: a write, or the call of another module."""
+    """Whether a statement before the loss is meant to run without grad: a write, another module's call."""
     if _writes(line):
         return True
     assigns = any(isinstance(node, cst.Assign) for node in walk(line))

@@ -1,4 +1,4 @@
-"""From the span of a cut to the edits that join the graph again, with plain numbers kept where they are logged."""
+"""From the span of a cut to the edits that join the graph again; plain numbers stay where they are logged."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ from dataclasses import dataclass
 
 import libcst as cst
 
+from gradfix.calls import last_name
 from gradfix.dissolve import recorded
 from gradfix.names import binds, walk
 from gradfix.rule import Decline, Edit, Fix
 from gradfix.seats import dotted, put, shown, targets, vanished
 from gradfix.tape.defects import Defect, Span
 from gradfix.tree import Tree
-from gradfix.uncut import NoTwinError, Uncut, array_function, freed, imported, unwrapped
+from gradfix.uncut import NoTwinError, Uncut, array_function, freed, imported, method_of, unwrapped
 
 CUT_FORMS = {"detach", "data", "detach_"}
 ARRAY_FORMS = {"numpy", "math", "tolist"}
@@ -43,15 +44,10 @@ def cut_of(defect: Defect) -> Cut:
 def any_cut(tree: Tree, span: Span) -> Fix | Decline:
     """The fix for a cut of any kind, told apart by what stands there."""
     node = tree.at(span, cst.BaseExpression)
-    if node is None or isinstance(tree.parent(node), cst.Decorator) or _last_name(node) == "set_grad_enabled":
+    name = last_name(node.func if isinstance(node, cst.Call) else node) if node is not None else ""
+    if node is None or isinstance(tree.parent(node), cst.Decorator) or name == "set_grad_enabled":
         return recorded(tree, span, ())
-    name = _last_name(node)
     return rejoined(Cut(span, name if name in CUT_FORMS | ARRAY_FORMS else "item"), tree)
-
-
-def _last_name(node: cst.BaseExpression) -> str:
-    func = node.func if isinstance(node, cst.Call) else node
-    return func.attr.value if isinstance(func, cst.Attribute) else dotted(func)
 
 
 def rejoined(cut: Cut, tree: Tree) -> Fix | Decline:
@@ -107,7 +103,7 @@ def _top(tree: Tree, node: cst.BaseExpression, form: str) -> cst.BaseExpression:
                 break
         elif _converts(tree, above, below, form):
             top = below = above
-        elif isinstance(above, PASSES) or _method_of(above, below):
+        elif isinstance(above, PASSES) or method_of(above, below):
             below = above
         elif not isinstance(above, cst.Attribute):
             break
@@ -120,11 +116,7 @@ def _converts(tree: Tree, above: cst.BaseExpression, below: cst.BaseExpression, 
         return True
     if isinstance(above, cst.Call) and array_function(tree, above.func)[0]:
         return True
-    return form in ARRAY_FORMS and _method_of(above, below)
-
-
-def _method_of(above: cst.BaseExpression, below: cst.BaseExpression) -> bool:
-    return isinstance(above, cst.Call) and isinstance(above.func, cst.Attribute) and above.func.value is below
+    return form in ARRAY_FORMS and method_of(above, below)
 
 
 def _lists(tree: Tree, node: cst.BaseExpression, form: str) -> set[str]:
@@ -166,10 +158,11 @@ def _trail(tree: Tree, first: Uncut, top: cst.BaseExpression, rewrap: cst.BaseEx
     for small in _between(tree, top, rewrap):
         uncut = Uncut(tree, first.cut, names, lists)
         value = getattr(small, "value", None)
-        if isinstance(small, (cst.Assign, cst.AugAssign)) and isinstance(value, cst.BaseExpression):
-            if uncut.hot(value) and not _holds(tree, small, rewrap):
-                swaps[value] = uncut(value)
-                names |= set(targets(small))
+        if not isinstance(small, (cst.Assign, cst.AugAssign)) or not isinstance(value, cst.BaseExpression):
+            continue
+        if uncut.hot(value) and not _holds(tree, small, rewrap):
+            swaps[value] = uncut(value)
+            names |= set(targets(small))
     uncut = Uncut(tree, first.cut, names, lists)
     if not uncut.hot(rewrap):
         raise NoTwinError("the way from the conversion to the loss")

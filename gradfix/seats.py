@@ -159,7 +159,7 @@ def _idle(
     """Whether an assignment would only give a name its own value."""
     if not isinstance(small, cst.Assign) or len(small.targets) != 1:
         return False
-    value = small.value.visit(Swapped({**swaps}))
+    value = small.value.visit(Swapped(dict(swaps.items())))
     assert isinstance(value, cst.BaseExpression)
     own, other = list(_parts(small.targets[0].target)), list(_parts(value))
     return all(_place(part) for part in own) and [tree.code(part) for part in own] == [

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import libcst as cst
 
+from gradfix.calls import last_name
 from gradfix.names import walk
 from gradfix.seats import dotted
 from gradfix.tree import Tree, children
@@ -30,8 +31,8 @@ TWINS = {
 }  # fmt: skip
 ONE_ARGUMENT_IN_TORCH = {"log", "sqrt", "exp"}
 SAME_FOR_TENSORS = {
-    "sum", "mean", "prod", "reshape", "squeeze", "flatten", "ravel", "dot", "clip", "cpu", "cuda", "to", "clone",
-    "double", "float", "half", "view", "contiguous", "unsqueeze", "max", "min",
+    "sum", "mean", "prod", "reshape", "squeeze", "flatten", "ravel", "dot", "clip", "cpu", "cuda", "to",
+    "clone", "double", "float", "half", "view", "contiguous", "unsqueeze", "max", "min",
 }  # fmt: skip
 
 
@@ -43,8 +44,8 @@ class NoTwinError(Exception):
 class Uncut:
     """Rewrites an expression so that the tensors in it keep their graph.
 
-    `cut` is the node that lost the graph; `carried` are the names that hold its result on the way to the loss, and
-    `lists` those of them that are lists of it.
+    `cut` is the node that lost the graph; `carried` are the names that hold its result on the way to the
+    loss, and `lists` those of them that are lists of it.
     """
 
     tree: Tree
@@ -82,7 +83,7 @@ class Uncut:
 
     def _stacked(self, node: cst.BaseExpression) -> cst.BaseExpression | None:
         """`torch.stack` of a list, for a tensor built from one."""
-        if not isinstance(node, cst.Call) or _last(node.func) not in OF_A_LIST or not node.args:
+        if not isinstance(node, cst.Call) or last_name(node.func) not in OF_A_LIST or not node.args:
             return None
         entries = node.args[0].value
         if isinstance(entries, (cst.List, cst.Tuple)):
@@ -195,7 +196,7 @@ def unwrapped(node: cst.BaseExpression) -> cst.BaseExpression | None:
         return node.value if node.attr.value == "data" else None
     if not isinstance(node, cst.Call):
         return None
-    name = _last(node.func)
+    name = last_name(node.func)
     if isinstance(node.func, cst.Attribute) and name in CUTS | NUMBERS and not _torch_function(node.func):
         return node.func.value
     first = node.args[0].value if node.args and node.args[0].keyword is None else None
@@ -212,9 +213,13 @@ def freed(node: cst.BaseExpression) -> cst.BaseExpression:
     if isinstance(node, cst.UnaryOperation):
         inner = freed(node.expression)
         return node if inner is node.expression else node.with_changes(expression=inner)
-    read = isinstance(node, cst.Call) and _last(node.func) in {"item", "float"}
+    read = isinstance(node, cst.Call) and last_name(node.func) in {"item", "float"}
     under = unwrapped(node) if read else None
     return node if under is None or all_numbers(under) else _keeping_brackets(node, bare(under))
+
+
+def method_of(above: cst.CSTNode, below: cst.BaseExpression) -> bool:
+    return isinstance(above, cst.Call) and isinstance(above.func, cst.Attribute) and above.func.value is below
 
 
 def all_numbers(node: cst.BaseExpression) -> bool:
@@ -250,12 +255,6 @@ def imported(tree: Tree) -> dict[str, str]:
     return bound
 
 
-def _last(func: cst.BaseExpression) -> str:
-    if isinstance(func, cst.Attribute):
-        return func.attr.value
-    return func.value if isinstance(func, cst.Name) else ""
-
-
 def _torch_function(func: cst.Attribute) -> bool:
     """`torch.detach(x)` takes its tensor as an argument."""
     return dotted(func.value) in {"torch", "th"}
@@ -283,11 +282,11 @@ def _cast(old: cst.BaseExpression, new: cst.BaseExpression) -> cst.BaseExpressio
     """Keep the dtype and the device that a constructor was given."""
     if not isinstance(old, cst.Call):
         return new
-    cast = CASTS.get(_last(old.func))
+    cast = CASTS.get(last_name(old.func))
     if cast is not None:
         return _call_on(new, cast, ())
     kept = [arg for arg in old.args if arg.keyword is not None and arg.keyword.value in {"dtype", "device"}]
-    if not kept or _last(old.func) not in WRAPPERS:
+    if not kept or last_name(old.func) not in WRAPPERS:
         return new
     alone = [kept[0].with_changes(keyword=None, equal=cst.MaybeSentinel.DEFAULT)] if len(kept) == 1 else kept
     return _call_on(new, "to", [_on_one_line(arg) for arg in alone])
