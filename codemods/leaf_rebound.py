@@ -15,12 +15,12 @@ from __future__ import annotations
 
 import libcst as cst
 
-from gradfix.nograd import in_no_grad, under_no_grad
+from gradfix.nograd import Update, in_no_grad, under_no_grad
 from gradfix.outofplace import says
 from gradfix.rule import Decline, Edit, Fix, Options, Rule, Safety
 from gradfix.tape.defects import Defect
 from gradfix.tree import Tree
-from gradfix.updates import in_place_updates, mentions_grad
+from gradfix.updates import in_place_updates, rebinds_by_hand
 
 
 def rewrite(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:
@@ -44,10 +44,11 @@ def _already_off(tree: Tree, node: cst.Assign, new: list[cst.BaseSmallStatement]
     return Fix((Edit(node, new[0]),), says(tree, new[0]))
 
 
-def _update(tree: Tree, first: cst.Assign):  # type: ignore[no-untyped-def]
+def _update(tree: Tree, first: cst.Assign) -> Update:
     def update(small: cst.BaseSmallStatement) -> list[cst.BaseSmallStatement] | None:
-        rebinds = isinstance(small, cst.Assign) and (small is first or mentions_grad(small))
-        return in_place_updates(tree, small) if rebinds and isinstance(small, cst.Assign) else None
+        if isinstance(small, cst.Assign) and (small is first or rebinds_by_hand(small)):
+            return in_place_updates(tree, small)
+        return None
 
     return update
 

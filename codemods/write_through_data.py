@@ -15,11 +15,11 @@ from __future__ import annotations
 import libcst as cst
 
 from gradfix.calls import Write, keyword, written
-from gradfix.holders import can_hold, holder_of, repeatable, same
+from gradfix.holders import can_hold, cloned, holder_of, repeatable, same
 from gradfix.names import walk
 from gradfix.outofplace import NO_NAME, NOT_FOUND, assigned, heeding_aliases, says, writing
 from gradfix.rule import Decline, Edit, Fix, Options, Rule
-from gradfix.statements import Draft, anchor, method_call, together
+from gradfix.statements import Draft, anchor, together
 from gradfix.tape.defects import Defect, Span
 from gradfix.tree import Tree
 
@@ -108,7 +108,7 @@ def _into_clone(tree: Tree, node: cst.CSTNode, data: cst.Attribute) -> Fix | Dec
     """`y.data[i] = v` is `y = y.clone()`, then `y[i] = v`."""
     if not repeatable(data.value):
         return NO_NAME
-    clone = f"{tree.code(data.value)} = {tree.code(method_call(data.value, 'clone'))}"
+    clone = f"{tree.code(data.value)} = {tree.code(cloned(data.value))}"
     draft = Draft(tree)
     draft.before(anchor(tree, node), clone)
     draft.swap(data, data.value)

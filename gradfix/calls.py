@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import libcst as cst
 
 from gradfix.holders import same
+from gradfix.names import walk
 from gradfix.rule import Decline
 from gradfix.tree import Tree
 from gradfix.twins import FLAG_OF_FUNCTION, FUNCTIONS, METHODS
@@ -66,10 +67,19 @@ def without(call: cst.Call, gone: cst.Arg) -> cst.Call:
     if gone.keyword is None and any(arg.keyword is None for arg in rest[at:]):
         kept = gone.with_changes(value=cst.Name("False"))
         return call.with_changes(args=[kept if arg is gone else arg for arg in call.args])
-    if rest and at == len(rest):
+    if not rest:
+        return _empty(call)
+    if at == len(rest):
         end = {"comma": gone.comma, "whitespace_after_arg": gone.whitespace_after_arg}
         rest[-1] = rest[-1].with_changes(**end)
     return call.with_changes(args=rest)
+
+
+def _empty(call: cst.Call) -> cst.Call:
+    """The call without arguments, on one line unless a comment stands between its brackets."""
+    if any(isinstance(part, cst.Comment) for part in walk(call.whitespace_before_args)):
+        return call.with_changes(args=())
+    return call.with_changes(args=(), whitespace_before_args=cst.SimpleWhitespace(""))
 
 
 def is_true(node: cst.BaseExpression) -> bool:

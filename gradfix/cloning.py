@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import libcst as cst
 
-from gradfix.holders import can_hold, free_name, holder_of, same
+from gradfix.holders import can_hold, cloned, free_name, holder_of, same
 from gradfix.names import binds
 from gradfix.rule import Decline, Edit, Fix
-from gradfix.statements import Anchor, Draft, anchor, method_call, siblings
+from gradfix.statements import Anchor, Draft, anchor, siblings
 from gradfix.tape.defects import Defect, Span
 from gradfix.tree import Tree
 
@@ -22,7 +22,7 @@ def clone_saved(defect: Defect, tree: Tree) -> Fix | None:
     node = tree.at(save, cst.Call, cst.Attribute, cst.BinaryOperation, cst.UnaryOperation)
     if not isinstance(node, cst.BaseExpression):
         return None
-    new = method_call(node, "clone")
+    new = cloned(node)
     return Fix((Edit(node, new),), " ".join(tree.code(new).split()))
 
 
@@ -31,8 +31,10 @@ def clone_written(defect: Defect, tree: Tree, node: Writing, place: cst.BaseExpr
     holder = _holder(defect, tree, place)
     if holder is None or not can_hold(tree, node, holder):
         return Decline("what is written has no name here that could hold a clone of it")
+    if tree.small_statement(node) is None:
+        return Decline("write on a line of its own, and clone the tensor before it")
     save = _save(defect)
-    clone = method_call(holder, "clone")
+    clone = cloned(holder)
     says = f"{tree.code(holder)} = {tree.code(clone)}"
     if save is not None and _within(save, tree.span(tree.small_statement(node) or node)):
         return _with_value_first(tree, node, says)
@@ -42,7 +44,7 @@ def clone_written(defect: Defect, tree: Tree, node: Writing, place: cst.BaseExpr
     if alias is None:
         draft.before(spot, says)
         return Fix(draft.edits(), says)
-    new = method_call(alias.value, "clone")
+    new = cloned(alias.value)
     return Fix((Edit(alias.value, new),), f"{tree.code(holder)} = {tree.code(new)}")
 
 

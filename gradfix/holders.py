@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import libcst as cst
 
+from gradfix.binary import bracketed
 from gradfix.names import assignable, walk
 from gradfix.tree import Tree
 
-OPERATORS = (cst.BinaryOperation, cst.UnaryOperation, cst.Tuple, cst.Slice)
+OPERATIONS = (cst.BinaryOperation, cst.UnaryOperation)
 
 
 def same(one: str, other: str) -> bool:
@@ -51,9 +52,20 @@ def _viewed(node: cst.BaseExpression) -> cst.BaseExpression | None:
 
 def can_hold(tree: Tree, node: cst.CSTNode, holder: cst.BaseExpression) -> bool:
     """Whether an assignment to the holder, beside `node`, is seen by all that reads the holder there."""
+    for above in tree.ancestors(node):
+        if isinstance(above, (cst.Lambda, cst.BaseComp)):
+            return False
+        if isinstance(above, (cst.BaseSmallStatement, cst.BaseCompoundStatement)):
+            break
     if isinstance(holder, cst.Name):
         return assignable(tree, node, holder.value)
     return repeatable(holder)
+
+
+def cloned(node: cst.BaseExpression) -> cst.Call:
+    """`node.clone()`."""
+    owner = bracketed(node) if isinstance(node, OPERATIONS) and not node.lpar else node
+    return cst.Call(cst.Attribute(owner, cst.Name("clone")))
 
 
 def free_name(tree: Tree, *names: str) -> str:

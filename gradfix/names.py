@@ -77,8 +77,6 @@ def _parts(target: cst.CSTNode) -> Iterator[cst.CSTNode]:
 def assignable(tree: Tree, node: cst.CSTNode, name: str) -> bool:
     """Whether an assignment to this name beside `node` leaves the name in the scope that it has there."""
     function = tree.function(node)
-    if any(isinstance(above, cst.Lambda) for above in tree.ancestors(node)):
-        return False
     if function is None:
         return True
     parameters = (param.name.value for param in walk(function.params) if isinstance(param, cst.Param))

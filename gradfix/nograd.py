@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TypeAlias
 
 import libcst as cst
@@ -165,13 +165,27 @@ def _with(
     name: str, body: Sequence[cst.BaseStatement], leading_lines: Sequence[cst.EmptyLine] = ()
 ) -> cst.With:
     item = cst.WithItem(cst.parse_expression(f"{name}()"))
+    body = [line.with_changes(leading_lines=[_blank(each) for each in _leading(line)]) for line in body]
     return cst.With([item], cst.IndentedBlock(body), leading_lines=leading_lines)
+
+
+def _leading(line: cst.BaseStatement) -> Sequence[cst.EmptyLine]:
+    assert isinstance(line, (cst.SimpleStatementLine, cst.BaseCompoundStatement))
+    return line.leading_lines
+
+
+def _blank(line: cst.EmptyLine) -> cst.EmptyLine:
+    """A blank line that stays blank when its block is indented."""
+    return line if line.comment else line.with_changes(indent=False)
 
 
 def _context(tree: Tree) -> tuple[str, list[Edit]] | None:
     """How this file says `torch.no_grad`, and the import that it needs for that."""
     if tree.torch is not None:
         return f"{tree.torch}.no_grad", []
+    imported = next(_no_grad_itself(tree), None)
+    if imported is not None:
+        return imported, []
     if "torch" in binds(tree.module):
         return None
     for line in tree.module.body:
@@ -183,6 +197,17 @@ def _context(tree: Tree) -> tuple[str, list[Edit]] | None:
                 Edit(line, cst.FlattenSentinel([new, line.with_changes(leading_lines=())]))
             ]
     return None
+
+
+def _no_grad_itself(tree: Tree) -> Iterator[str]:
+    """The name under which `from torch import no_grad` is known."""
+    for line in tree.module.body:
+        for small in line.body if isinstance(line, cst.SimpleStatementLine) else ():
+            if isinstance(small, cst.ImportFrom) and not isinstance(small.names, cst.ImportStar):
+                root = tree.code(small.module) if small.module is not None else ""
+                for alias in small.names if root == "torch" else ():
+                    if alias.evaluated_name == "no_grad":
+                        yield alias.evaluated_alias or "no_grad"
 
 
 def _from_torch(line: cst.SimpleStatementLine) -> bool:

@@ -14,7 +14,7 @@ from gradfix import binary
 from gradfix.calls import Write, written
 from gradfix.cloning import Writing, clone_saved, clone_written
 from gradfix.holders import can_hold, free_name, holder_of, repeatable, same
-from gradfix.names import read_later, reads
+from gradfix.names import read_later, reads, walk
 from gradfix.rule import Decline, Edit, Fix, Options, Safety
 from gradfix.statements import Draft, anchor
 from gradfix.tape.defects import Defect
@@ -202,19 +202,28 @@ def _read_again(
     tree: Tree, small: cst.BaseSmallStatement, call: cst.Call, holder: cst.BaseExpression
 ) -> bool:
     """Whether the holder is read after the call, before it gets another value."""
-    if isinstance(small, cst.Assign) and [tree.code(each.target) for each in small.targets] == [
-        tree.code(holder)
-    ]:
-        return _also_read(small, call, holder)
+    if [tree.code(target) for target in _targets(small)] == [tree.code(holder)]:
+        return _also_read(tree, small, call, holder)
     if not isinstance(holder, cst.Name):
         return True
-    return _also_read(small, call, holder) or read_later(tree, call, holder.value)
+    return _also_read(tree, small, call, holder) or read_later(tree, call, holder.value)
 
 
-def _also_read(small: cst.BaseSmallStatement, call: cst.Call, holder: cst.BaseExpression) -> bool:
+def _targets(small: cst.BaseSmallStatement) -> list[cst.BaseExpression]:
+    if isinstance(small, cst.Assign):
+        return [each.target for each in small.targets]
+    return [small.target] if isinstance(small, cst.AnnAssign) else []
+
+
+def _also_read(tree: Tree, small: cst.BaseSmallStatement, call: cst.Call, holder: cst.BaseExpression) -> bool:
+    """Whether the statement reads the holder outside the call."""
     rest = small.deep_replace(call, cst.Integer("0"))
-    assert isinstance(rest, cst.CSTNode)
-    return bool(set(reads(holder)) & set(reads(rest))) and isinstance(holder, cst.Name)
+    assert isinstance(rest, cst.BaseSmallStatement)
+    if isinstance(holder, cst.Name):
+        return holder.value in reads(rest)
+    text = tree.code(holder)
+    found = [part for part in walk(rest) if isinstance(part, type(holder)) and tree.code(part) == text]
+    return len(found) > [tree.code(target) for target in _targets(rest)].count(text)
 
 
 def _comes_first(tree: Tree, call: cst.Call, holder: cst.BaseExpression) -> bool:

@@ -26,6 +26,13 @@ def updates_by_hand(small: cst.CSTNode) -> bool:
     return in_place and any(mentions_grad(arg) for arg in call.args)
 
 
+def rebinds_by_hand(small: cst.Assign) -> bool:
+    """`w = w - lr * w.grad`: from itself and a gradient."""
+    targets = [each.target for each in small.targets]
+    from_itself = all(set(reads(target)) <= set(reads(small.value)) for target in targets)
+    return from_itself and mentions_grad(small.value) and not any(map(mentions_grad, targets))
+
+
 def in_place_updates(tree: Tree, node: cst.Assign) -> list[cst.BaseSmallStatement] | None:
     """`w -= step` from `w = w - step`, one for each target."""
     if len(node.targets) != 1:
