@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from gradfix.calls import keyword
-from gradfix.keywords import with_keyword
+from gradfix.arguments import keyword, with_keyword
 from gradfix.names import walk
 from gradfix.rule import Decline, Edit, Fix, Options, Rule
 from gradfix.seats import dotted, put, shown
