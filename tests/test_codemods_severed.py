@@ -108,7 +108,7 @@ CASES: dict[tuple[str, str], list[Found]] = {
     (CONVERTED, "losses_appended_to_a_list"): [found("torch.tensor(losses)", form="tensor_of_list")],
     (CONVERTED, "total_of_items"): [found("loss.item()", form="item")],
     (CONVERTED, "item_also_printed"): [
-        found("nn.functional.l1_loss(self.model(x), y).item()", form="item", at_logged=[("loss", 4)])
+        found("nn.functional.l1_loss(self.model(x), y).item()", form="item", at_logged=[("loss", 2)])
     ],
     (CONVERTED, "log_from_the_math_module"): [
         found("math.log(p)", form="math", at_rewrap="torch.tensor(-math.log(p), requires_grad=True)")
