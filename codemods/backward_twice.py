@@ -15,9 +15,8 @@ from __future__ import annotations
 import libcst as cst
 from libcst import matchers as m
 
-from gradfix.arguments import with_argument
 from gradfix.rule import Decline, Edit, Fix, Options, Rule
-from gradfix.statements import node_of, path
+from gradfix.statements import node_of, path, with_argument
 from gradfix.states import LOOPS, carrier, detached
 from gradfix.tape.defects import Defect
 from gradfix.tree import Tree
@@ -43,12 +42,13 @@ def _retain(call: cst.Call, tree: Tree) -> Fix | Decline:
         return Decline("pass retain_graph=True to this backward")
     given = [number for number, arg in enumerate(call.args) if arg.keyword is None]
     place = 2 if m.matches(call.func, m.Attribute(m.Attribute(attr=m.Name("autograd")))) else 1
-    true = cst.Name("True")
     if len(given) > place:
-        args = [arg.with_changes(value=true) if n == place else arg for n, arg in enumerate(call.args)]
+        args = [
+            arg.with_changes(value=cst.Name("True")) if n == place else arg for n, arg in enumerate(call.args)
+        ]
         new = call.with_changes(args=args)
     else:
-        new = with_argument(call, "retain_graph", true)
+        new = with_argument(call, "retain_graph", "True")
     return Fix((Edit(call, new),), " ".join(tree.code(new).split()))
 
 

@@ -13,8 +13,8 @@ from __future__ import annotations
 
 import libcst as cst
 
-from gradfix.arguments import method_call
 from gradfix.rule import Decline, Edit, Fix, Options, Rule
+from gradfix.statements import method_call
 from gradfix.tape.defects import Defect
 from gradfix.tree import Tree
 

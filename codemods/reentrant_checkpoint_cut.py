@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import libcst as cst
 
-from gradfix.arguments import with_argument
 from gradfix.rule import Decline, Edit, Fix, Options, Rule
+from gradfix.statements import with_argument
 from gradfix.tape.defects import Defect
 from gradfix.tree import Tree
 
@@ -22,7 +22,7 @@ def rewrite(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:
     call = tree.at(defect.culprit, cst.Call)
     if call is None or any(arg.star == "**" for arg in call.args):
         return Decline("pass use_reentrant=False to the checkpoint")
-    return Fix((Edit(call, with_argument(call, "use_reentrant", cst.Name("False"))),), "use_reentrant=False")
+    return Fix((Edit(call, with_argument(call, "use_reentrant", "False")),), "use_reentrant=False")
 
 
 RULE = Rule(

@@ -18,9 +18,9 @@ import re
 import libcst as cst
 from libcst import matchers as m
 
-from gradfix.arguments import with_argument, without_argument
+from gradfix.arguments import keyword, without_argument
 from gradfix.rule import Decline, Fix, Options, Rule
-from gradfix.statements import Anchor, Draft, anchor, between, expression, node_of, path, text_of, together
+from gradfix.statements import Anchor, Draft, anchor, between, node_of, path, text_of, together, with_argument
 from gradfix.states import LOOPS, carrier, detached
 from gradfix.tape.defects import Defect, Span
 from gradfix.tree import Tree
@@ -57,14 +57,15 @@ def _carried(tree: Tree, backward: cst.Call, defect: Defect) -> Fix | Decline:
         return Decline("detach what one iteration carries into the next: its graph needs the old parameters")
     loop = next(place for place in reversed(path(tree, backward)) if isinstance(place, LOOPS))
     alone = tree.code(loop).count("backward(") == 1
-    new = without_argument(backward, "retain_graph") if alone else backward
+    kept = keyword(backward, "retain_graph")
+    new = without_argument(backward, kept) if alone and kept is not None else backward
     return detached(tree, backward, new, assign, str(defect.facts.get("state") or ""))
 
 
 def _reordered(tree: Tree, moving: list[Anchor], later: cst.Call, inputs: str) -> Fix:
     draft, target, new = Draft(tree), anchor(tree, later), later
-    if inputs and not any(arg.keyword is not None and arg.keyword.value == "inputs" for arg in later.args):
-        new = with_argument(later, "inputs", expression(tree, inputs))
+    if inputs and keyword(later, "inputs") is None:
+        new = with_argument(later, "inputs", inputs)
         draft.swap(later, new)
     for statement in moving:
         draft.move_after(statement, target)

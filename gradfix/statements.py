@@ -9,6 +9,7 @@ from typing import TypeAlias
 import libcst as cst
 from libcst import matchers as m
 
+from gradfix.arguments import keyword, with_keyword
 from gradfix.rule import Edit, Replacement
 from gradfix.tape.defects import Span
 from gradfix.tree import Tree
@@ -16,6 +17,7 @@ from gradfix.tree import Tree
 Anchor: TypeAlias = "cst.SimpleStatementLine | cst.BaseCompoundStatement | cst.BaseSmallStatement"
 """What other statements can stand beside: a line, a block, or one of several statements on a line."""
 
+BARE = (cst.Name, cst.Attribute, cst.Call, cst.Subscript)
 NODES = (cst.BaseCompoundStatement, cst.BaseSmallStatement, cst.BaseExpression)
 
 
@@ -32,6 +34,22 @@ def small(tree: Tree, text: str) -> cst.BaseSmallStatement:
     line = cst.parse_statement(text, config=tree.module.config_for_parsing)
     assert isinstance(line, cst.SimpleStatementLine)
     return line.body[0]
+
+
+def method_call(value: cst.BaseExpression, name: str) -> cst.Call:
+    """`value.name()`, with brackets around the value where its first dot would bind tighter."""
+    if not isinstance(value, BARE) and not getattr(value, "lpar", ()):
+        value = value.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
+    return cst.Call(cst.Attribute(value, cst.Name(name)))
+
+
+def with_argument(call: cst.Call, name: str, value: str) -> cst.Call:
+    """The call with this keyword argument, whether or not it had one of that name."""
+    given = keyword(call, name)
+    if given is None:
+        return with_keyword(call, name, value)
+    args = [arg.with_changes(value=cst.parse_expression(value)) if arg is given else arg for arg in call.args]
+    return call.with_changes(args=args)
 
 
 def anchor(tree: Tree, node: cst.CSTNode) -> Anchor:

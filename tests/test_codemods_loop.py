@@ -472,7 +472,7 @@ LAYOUTS: dict[str, tuple[str, Found, str]] = {
     "a checkpoint with its arguments below each other": (
         "y = checkpoint(f,\n               x)\n",
         checkpointed("checkpoint(f,\n               x)"),
-        "y = checkpoint(f,\n               x, use_reentrant=False)\n",
+        "y = checkpoint(f,\n               x,\n               use_reentrant=False)\n",
     ),
     "a checkpoint with a trailing comma": (
         "y = checkpoint(\n    f,\n    x,\n)\n",
