@@ -58,8 +58,8 @@ class Tally:
         self.cases += other.cases
 
 
-class HungError(Exception):
-    """A program took longer than the patience for it."""
+class HungError(BaseException):
+    """A program took longer than the patience for it. No handler inside takes it for its own."""
 
 
 def warm() -> None:
@@ -77,7 +77,7 @@ def one(seed: int, analyse: Analyser, tally: Tally) -> None:
     try:
         with patience():
             result = compare(written, analyse)
-    except Exception as error:
+    except (Exception, HungError) as error:
         name = f"{type(error).__name__} in {origin(error)}"
         note(tally, Case(seed, written, Disagreement("crash", name, 0, str(error))))
         return

@@ -1,0 +1,41 @@
+"""`python -m tests.benchmarks FOLDER...`: what gradfix costs there, compared with parsing alone."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from . import cost, robust, scaling
+
+
+def main(arguments: list[str]) -> int:
+    options = parsed(arguments)
+    well = True
+    if options.scaling:
+        wanted = [s for s in scaling.SCENES if options.scene in s.name]
+        print(scaling.table(options.patience, wanted))
+    elif options.robust:
+        text, well = robust.table(options.folders, options.patience)
+        print(text)
+    else:
+        costs = [cost.cost(f, options.repeat, options.patience, options.torchfix) for f in options.folders]
+        print(cost.table(costs, options.slowest))
+    return 0 if well else 1
+
+
+def parsed(arguments: list[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tests.benchmarks", description=__doc__)
+    parser.add_argument("folders", nargs="*", type=Path)
+    parser.add_argument("--scaling", action="store_true", help="synthetic files of growing size instead")
+    parser.add_argument("--scene", default="", help="only scaling scenes with this in their name")
+    parser.add_argument("--robust", action="store_true", help="count how every file ends")
+    parser.add_argument("--repeat", type=int, default=1, help="measure so often, take the best")
+    parser.add_argument("--patience", type=float, default=10.0, help="seconds that one file may take")
+    parser.add_argument("--slowest", type=int, default=10)
+    parser.add_argument("--torchfix", action="store_true", help="time TorchFix beside it, where installed")
+    return parser.parse_args(arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
