@@ -26,14 +26,20 @@ def _remedy(codemod: Codemod) -> str:
     return {Safety.SAFE: "safe", Safety.UNSAFE: "unsafe", None: "by hand"}[codemod.rule.safety]
 
 
+def _summary(codemod: Codemod) -> str:
+    """The first sentence of a rule's documentation, as a cell of a table."""
+    opening = " ".join(codemod.docs.partition("\n\n")[0].split())
+    sentence = re.match(r".*?[.:](?=\s|$)", opening)
+    return (sentence[0] if sentence else opening).rstrip(":.").replace("``", "`").replace("|", "\\|")
+
+
 def rule_rows() -> Iterator[str]:
     """The table of the rules, from their modules."""
     yield "| code | name | what it is about | fix |\n|---|---|---|---|\n"
     for name, codemod in codemods().items():
         off = "" if codemod.rule.on_by_default else "; off unless selected"
-        summary = codemod.card.summary.replace("``", "`").replace("|", "\\|")
         link = f"[{name}](codemods/{name}.py)"
-        yield f"| {codemod.rule.code} | {link} | {summary} | {_remedy(codemod)}{off} |\n"
+        yield f"| {codemod.rule.code} | {link} | {_summary(codemod)} | {_remedy(codemod)}{off} |\n"
 
 
 def convention_rows() -> Iterator[str]:
