@@ -93,6 +93,11 @@ def test_what_was_not_written_is_not_counted_as_fixed() -> None:
     assert said(planned, mode="apply").startswith("0 findings fixed in 0 files, 1 left: 1 crashes.")
 
 
+def test_add_ignore_counts_what_it_silenced() -> None:
+    silenced = replace(outcome([overwritten(), LEFT]), after=b"", applied=(LEFT,), written=True)
+    assert said(silenced, mode="add-ignore") == "1 finding silenced in 1 file.\n"
+
+
 def test_verbose_tells_where_gradfix_kept_silent_and_why() -> None:
     quiet = replace(
         outcome([]),

@@ -49,13 +49,13 @@ def _files(run: Run) -> str:
     return plural(len(run.outcomes), "file") + aside
 
 
-def _offer(safe: int, unsafe: int, found: int) -> str:
-    """Say which commands show and write the fixes."""
-    if safe:
-        some = "1 fix" if safe == 1 else f"{safe:,} fixes"
-        fixes = {1: "the fix", 2: "both fixes"}.get(safe, "all fixes") if safe == found else some
+def _offer(mended: int, unsafe: int, found: int) -> str:
+    """Say which commands show and write the fixes: as many findings as the rewritten texts lack."""
+    if mended:
+        some = "1 fix" if mended == 1 else f"{mended:,} fixes"
+        fixes = {1: "the fix", 2: "both fixes"}.get(mended, "all fixes") if mended == found else some
         more = f"; {unsafe:,} more with --unsafe-fixes" if unsafe else ""
-        return f" --diff shows {fixes}, --apply writes {'it' if safe == 1 else 'them'}{more}."
+        return f" --diff shows {fixes}, --apply writes {'it' if mended == 1 else 'them'}{more}."
     return f" --unsafe-fixes --diff shows {plural(unsafe, 'rewrite')}." if unsafe else ""
 
 
@@ -63,10 +63,11 @@ def _listed(run: Run, view: View) -> str:
     found = [finding for _, finding in run.findings()]
     if not found and not view.verbose:
         return ""
-    safe = sum(finding.safety is Safety.SAFE for finding in found)
-    unsafe = sum(finding.safety is Safety.UNSAFE for finding in found)
+    left = [finding for outcome in run.outcomes for finding in outcome.remaining]
+    unsafe = sum(finding.safety is Safety.UNSAFE for finding in left)
     what = f": {impacts(found)}." if found else "."
-    return f"{plural(len(found), 'finding')} in {_files(run)}{what}{_offer(safe, unsafe, len(found))}"
+    offer = _offer(max(len(found) - len(left), 0), unsafe, len(found))
+    return f"{plural(len(found), 'finding')} in {_files(run)}{what}{offer}"
 
 
 def _mended(run: Run, view: View) -> str:
@@ -85,7 +86,7 @@ def _mended(run: Run, view: View) -> str:
 
 def _silenced(run: Run, view: View) -> str:
     written = [outcome for outcome in run.outcomes if outcome.written]
-    count = sum(len(outcome.findings) for outcome in written)
+    count = sum(len(outcome.applied) for outcome in written)
     return f"{plural(count, 'finding')} silenced in {plural(len(written), 'file')}."
 
 
