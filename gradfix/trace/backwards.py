@@ -178,7 +178,7 @@ class Backwards:
                     write = self._culprit(key, at, refusal)
                     if write is not None:
                         self._say_spoiled(node, name, where, write, spot, text)
-                        return
+                        continue
                     self.state.notes.append(f"no recorded write explains what {node.name()} lost")
 
     def _culprit(self, key: int, at: int, refusal: str) -> Write | None:

@@ -82,6 +82,8 @@ class Severed:
             self._terms([s for s, term in self.state.origins.get(root) if s.cut and term], spot)
 
     def _cuts(self, leaf: Any) -> list[Source]:
+        if not self.state.origins.get(leaf):
+            return []
         return [s for s, _ in self.state.origins.behind(leaf) if s.cut and s.form != "grad"]
 
     def number(self, text: str, spot: Spot | None) -> None:

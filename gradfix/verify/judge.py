@@ -1,0 +1,239 @@
+"""Runs a program before and after a rewrite, and says whether the gradient that was lost now arrives."""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from gradfix.verify.launch import Command, Job, Launcher, Limits
+from gradfix.verify.verdicts import STYLE, Claim, Facts, Verdict, Word, cannot, facts, same_family
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeOptions:
+    """How to run, and which findings to judge."""
+
+    claims: Sequence[Claim] = ()
+    cwd: str = ""
+    python: str | None = None
+    limits: Limits = field(default_factory=Limits)
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One rewrite before the judge."""
+
+    before: Facts
+    after: Facts
+    lines: Mapping[str, Mapping[int, int]]
+    """File -> line before -> the same line after, for lines that the rewrite left alone."""
+    options: JudgeOptions
+
+
+def judge(
+    before: Mapping[str, bytes],
+    after: Mapping[str, bytes],
+    command: Command,
+    options: JudgeOptions | None = None,
+    launcher: Launcher | None = None,
+) -> list[Verdict]:
+    """One verdict for each changed file, then one for each claim. Nothing on disk changes."""
+    options = options or JudgeOptions()
+    with contextlib.ExitStack() as stack:
+        runner = launcher or stack.enter_context(Launcher(options.python))
+        cwd = os.path.abspath(options.cwd or os.getcwd())
+        first = facts(runner.run(Job(command, cwd, before, options.limits)))
+        second = facts(runner.run(Job(command, cwd, after, options.limits)))
+    paths = [path for path in after if before.get(path) != after[path]]
+    lines = {path: kept_lines(before.get(path, b""), after[path]) for path in paths}
+    case = Case(first, second, lines, options)
+    claims = list(options.claims)
+    said = [on_claim(case, claim) for claim in claims]
+    return [on_file(case, path, [v for v in said if v.path == path]) for path in paths] + said
+
+
+def kept_lines(before: bytes, after: bytes) -> dict[int, int]:
+    """Which line is which, through a rewrite; a line that was only indented is the same line."""
+    one = [line.strip() for line in before.splitlines()]
+    other = [line.strip() for line in after.splitlines()]
+    found: dict[int, int] = {}
+    for a, b, size in difflib.SequenceMatcher(None, one, other, autojunk=False).get_matching_blocks():
+        found.update((a + i + 1, b + i + 1) for i in range(size))
+    return found
+
+
+def on_claim(case: Case, claim: Claim) -> Verdict:
+    """The verdict on one finding."""
+    word, reason = _unrunnable(case) or _weigh(case, claim)
+    return _verdict(case, claim.path, word, reason, claim)
+
+
+def _verdict(case: Case, path: str, word: Word, reason: str, claim: Claim | None = None) -> Verdict:
+    held = dict.fromkeys([*case.before.recording["held_back"], *case.after.recording["held_back"]])
+    return Verdict(
+        path, word, reason, claim.kind if claim else "", claim.line if claim else 0,
+        case.before.norms, case.after.norms, tuple(held),
+    )  # fmt: skip
+
+
+def _unrunnable(case: Case) -> tuple[Word, str] | None:
+    """Neither run can be judged, or only the first one can."""
+    limits = case.options.limits
+    first = cannot(case.before.recording, limits.seconds, limits.memory)
+    if first and not case.before.defects:
+        return "could not run", first
+    second = cannot(case.after.recording, limits.seconds, limits.memory)
+    if second and not first and case.after.recording["how"] not in ("time", "memory", "no torch", "broken"):
+        return "worse", f"the program ran before, and does not after: {second}"
+    if second and not case.after.fine:
+        return "could not run", second
+    return None
+
+
+def _weigh(case: Case, claim: Claim | None) -> tuple[Word, str]:
+    """From what was seen before, what is left after, and what arrives."""
+    worse = _worse(case)
+    if worse:
+        return "worse", worse
+    seen = _seen(case, claim)
+    if not seen:
+        return _unseen(case, claim)
+    gained = sorted(case.after.fine - case.before.fine)
+    left = _left(case, claim)
+    if left:
+        return ("flows partly" if gained else "no change"), f"still there after: {left}"
+    if case.after.failed:
+        failure = case.after.failure
+        return ("flows partly" if gained else "no change"), f"the program still fails: {failure}"
+    if not case.after.fine:
+        return "no change", "the defect is gone, but no gradient arrives"
+    lost = _new_defects(case)
+    if lost:
+        return "flows partly", f"another defect shows up behind it: {lost}"
+    return "flows", _arrives(seen, gained, case)
+
+
+def _arrives(seen: str, gained: list[str], case: Case) -> str:
+    if gained:
+        names = ", ".join(gained[:3]) + (f" and {len(gained) - 3} more" if len(gained) > 3 else "")
+        return f"{seen}; gone after, and a gradient arrives at {names}"
+    return f"{seen}; gone after, and the gradient still arrives at {len(case.after.fine)} of its leaves"
+
+
+def _worse(case: Case) -> str:
+    if case.after.failed and not case.before.failed:
+        return f"the program fails after: {case.after.failure}"
+    if not case.before.failed and not case.after.failed:
+        lost = sorted(name for name in case.before.fine - case.after.fine if name in case.after.norms)
+        if lost:
+            return f"no gradient any more at {', '.join(lost[:3])}"
+        before = {defect["kind"] for defect in case.before.defects}
+        added = [d for d in case.after.defects if d["kind"] not in before | STYLE]
+        if added and not _old(case, added[0]):
+            return f"a defect that was not there before: {told(added[0])}"
+    return ""
+
+
+def _seen(case: Case, claim: Claim | None) -> str:
+    """How the defect showed in the run before; empty: it did not."""
+    for defect in case.before.defects:
+        if _matches(defect, claim):
+            return f"seen before: {told(defect)}"
+    if claim is not None and claim.kind == "inplace_on_graph_tensor":
+        lines = [line for line in case.before.writes(claim.path) if claim.covers(line)]
+        return f"seen before: a write on a tensor of the graph, line {lines[0]}" if lines else ""
+    if case.before.failed and not case.after.failed and not case.before.defects:
+        changed = case.before.norms != case.after.norms
+        return f"seen before: the program failed ({case.before.failure})" if changed else ""
+    return ""
+
+
+def _matches(defect: Mapping[str, Any], claim: Claim | None) -> bool:
+    """The same rule in the same file, or its family on the same lines."""
+    if claim is None:
+        return defect["kind"] not in STYLE
+    places = [defect["place"], *(step["place"] for step in defect["evidence"])]
+    here = [place for place in places if place["file"] == claim.path]
+    touches = any(claim.covers(place["line"]) or claim.covers(place["end_line"]) for place in here)
+    if defect["kind"] == claim.kind:
+        return touches or (bool(here) and claim.kind not in ("inplace_overwrites_saved", "missing_zero_grad"))
+    return bool(here) and same_family(defect["kind"], claim.kind)
+
+
+def _left(case: Case, claim: Claim | None) -> str:
+    """The claim's defect in the run after, if it is still there."""
+    for defect in case.after.defects:
+        if claim is None:
+            if defect["kind"] not in STYLE and not _new(case, defect):
+                return told(defect)
+        elif defect["kind"] == claim.kind and _same_place(case, claim, defect):
+            return told(defect)
+    if claim is not None and claim.kind == "inplace_on_graph_tensor":
+        lines = case.lines.get(claim.path, {})
+        if lines.get(claim.line) in case.after.writes(claim.path):
+            return "the write"
+    return ""
+
+
+def _same_place(case: Case, claim: Claim, defect: Mapping[str, Any]) -> bool:
+    place = defect["place"]
+    if place["file"] != claim.path:
+        return False
+    lines = case.lines.get(claim.path, {})
+    back = {after: before for before, after in lines.items()}
+    return back.get(place["line"]) is None or claim.covers(back[place["line"]])
+
+
+def _unseen(case: Case, claim: Claim | None) -> tuple[Word, str]:
+    if claim is not None:
+        lines = case.before.lines(claim.path)
+        if not any(claim.line <= line <= max(claim.line, claim.end_line) for line in lines):
+            near = min((abs(line - claim.line) for line in lines), default=None)
+            if near is None or near > 3:
+                return "not reached", "the run did not come to these lines"
+    if case.before.failed and case.after.failed:
+        return "no change", f"the program fails as before: {case.after.failure}"
+    return "not reproduced", "the gradients were fine on the lines that ran"
+
+
+def _new(case: Case, defect: Mapping[str, Any]) -> bool:
+    return not any(d["kind"] == defect["kind"] for d in case.before.defects)
+
+
+def _old(case: Case, defect: Mapping[str, Any]) -> bool:
+    """A defect on a line that the rewrite has not touched was there all the time, behind the first one."""
+    back = {after: before for before, after in case.lines.get(defect["place"]["file"], {}).items()}
+    return defect["place"]["file"] not in case.lines or defect["place"]["line"] in back
+
+
+def _new_defects(case: Case) -> str:
+    for defect in case.after.defects:
+        if defect["kind"] not in STYLE and _new(case, defect) and not _old(case, defect):
+            return told(defect)
+    return ""
+
+
+def on_file(case: Case, path: str, said: Sequence[Verdict]) -> Verdict:
+    """The verdict on a changed file: that of its findings together, or of the whole run."""
+    words = {verdict.verdict for verdict in said}
+    if not words:
+        word, reason = _unrunnable(case) or _weigh(case, None)
+        return _verdict(case, path, word, reason)
+    for word in ("worse", "could not run", "no change", "flows partly", "flows"):
+        if word in words:
+            if word in ("no change", "flows partly") and "flows" in words:
+                word = "flows partly"
+            reason = next(verdict.reason for verdict in said if verdict.verdict in (word, "no change"))
+            return _verdict(case, path, word, reason)  # type: ignore[arg-type]
+    weakest = min(said, key=lambda verdict: verdict.verdict != "not reproduced")
+    return _verdict(case, path, weakest.verdict, weakest.reason)
+
+
+def told(defect: Mapping[str, Any]) -> str:
+    """A recorded defect in one line."""
+    place = defect["place"]
+    return f"{defect['kind']}, {os.path.basename(place['file'])} line {place['line']}"

@@ -1,0 +1,166 @@
+"""What the judge says, and the facts of one recording that it says it from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+
+from gradfix.trace.report import Recording
+
+Word: TypeAlias = Literal[
+    "flows", "flows partly", "no change", "worse", "not reproduced", "not reached", "could not run"
+]
+Norms: TypeAlias = "Mapping[str, float | None]"
+
+SEVERED = {
+    "detached_loss_path", "converted_loss_path", "forward_in_no_grad", "no_leaf_requires_grad",
+    "non_differentiable_loss", "requires_grad_on_result", "severed_term", "unreached_parameters",
+    "requires_grad_misspelt", "reentrant_checkpoint_cut", "optimizer_before_replacement",
+    "unregistered_parameters", "leaf_rebound", "grad_of_non_leaf",
+}  # fmt: skip
+OVERWRITTEN = {
+    "inplace_overwrites_saved", "inplace_module", "inplace_on_view_of_many", "write_through_data",
+    "inplace_on_leaf", "step_before_backward",
+}  # fmt: skip
+STYLE = {"inplace_on_graph_tensor", "backward_in_no_grad"}
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A finding that is to be judged: its rule and its lines in the text before."""
+
+    path: str
+    kind: str
+    line: int
+    end_line: int = 0
+
+    def covers(self, line: int) -> bool:
+        """Whether a line belongs to the finding."""
+        return self.line <= line <= max(self.line, self.end_line)
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The judge's word on one finding, or on a whole file (kind "")."""
+
+    path: str
+    verdict: Word
+    reason: str
+    kind: str = ""
+    line: int = 0
+    before: Norms = field(default_factory=dict)
+    """Parameter -> norm of its first gradient; None: no gradient, or not a finite one."""
+    after: Norms = field(default_factory=dict)
+    held_back: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """As the machine-readable formats carry it."""
+        return {
+            "filename": self.path,
+            "rule": self.kind or None,
+            "line": self.line or None,
+            "verdict": self.verdict,
+            "reason": self.reason,
+            "gradients": {"before": dict(self.before), "after": dict(self.after)},
+            "held_back": list(self.held_back),
+        }
+
+
+def same_family(one: str, other: str) -> bool:
+    """Rules that describe the same loss from two sides."""
+    return one == other or any({one, other} <= family for family in (SEVERED, OVERWRITTEN))
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What one recording comes to."""
+
+    recording: Recording
+    defects: tuple[dict[str, Any], ...]
+    norms: Norms
+    fine: frozenset[str]
+    """Parameters and leaves whose gradient arrived, finite and not all zero."""
+
+    @property
+    def failed(self) -> bool:
+        """Whether the program ended with an exception or an exit code."""
+        return self.recording["error"] is not None or self.recording["how"] == "exit"
+
+    @property
+    def failure(self) -> str:
+        """The exception in one line."""
+        error = self.recording["error"]
+        if error is None:
+            return self.recording["how"]
+        place = error["place"]
+        where = f", line {place['line']}" if place else ""
+        first = error["message"].splitlines()[0] if error["message"] else ""
+        return f"{error['type']}{where}" + (f": {first[:160]}" if first else "")
+
+    def lines(self, path: str) -> set[int]:
+        """Lines of a file on which torch was called."""
+        return set(self.recording["lines"].get(path, ()))
+
+    def writes(self, path: str) -> set[int]:
+        """Lines of a file that write in place on a tensor of the graph."""
+        found = [event for event in self.recording["events"] if event["event"] == "write"]
+        return {event["place"]["line"] for event in found if event["place"]["file"] == path}
+
+
+def facts(recording: Recording) -> Facts:
+    """Read a recording."""
+    norms: dict[str, float | None] = {}
+    fine: set[str] = set()
+    for event in recording["events"]:
+        for name, norm in _norms(event).items():
+            if norms.get(name) is None:
+                norms[name] = norm
+            if norm:
+                fine.add(name)
+    for name in recording["reasons"]:
+        norms.setdefault(name, None)
+    defects = tuple(event for event in recording["events"] if event["event"] == "defect")
+    return Facts(recording, defects, norms, frozenset(fine))
+
+
+def _norms(event: Mapping[str, Any]) -> dict[str, float | None]:
+    if event["event"] == "backward":
+        return dict(event["reached"])
+    if event["event"] == "step":
+        return {name: at["norm"] for name, at in event["parameters"].items()}
+    return {}
+
+
+def cannot(recording: Recording, seconds: float, memory: float) -> str:
+    """Why a run cannot be judged; empty when it can."""
+    how, error = recording["how"], recording["error"]
+    if how in ("no torch", "broken"):
+        return recording["stderr"].strip() or how
+    if how == "time":
+        return f"still running after {seconds:g} s"
+    if how == "memory":
+        return f"held more than {memory / 1e9:g} GB"
+    if how == "signal":
+        return "killed by a signal (a crash in native code, or the system)"
+    if error is None:
+        return "" if how != "killed" else "ended without a word"
+    return outside(error["type"], error["message"])
+
+
+def outside(kind: str, message: str) -> str:
+    """A failure that has nothing to do with gradients, in the words of the exception."""
+    text = f"{kind}: {message.splitlines()[0][:200] if message else ''}".rstrip(": ")
+    if kind in ("ImportError", "ModuleNotFoundError"):
+        return f"an import failed ({text})"
+    if kind == "SyntaxError":
+        return f"it does not compile ({text})"
+    if kind in ("FileNotFoundError", "NotADirectoryError", "IsADirectoryError"):
+        return f"missing data ({text})"
+    if kind == "EOFError":
+        return f"it reads standard input, which is closed ({text})"
+    if kind in ("MemoryError",) or "not enough memory" in message:
+        return f"not enough memory ({text})"
+    if kind in ("ConnectionError", "URLError", "gaierror", "HTTPError", "OSError", "PermissionError"):
+        return f"held back or out of reach ({text})"
+    return ""
