@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from gradfix.registry import codemods
 from gradfix.rule import Decline, Edit, Fix, Options, Safety
 from gradfix.tape.defects import Defect, Fact, Span
 from gradfix.tree import Tree
+from gradfix.twins import FLAG_OF_FUNCTION, FLAG_OF_MODULE, FUNCTIONS, METHODS
 
 FIXTURES = Path(__file__).parent.parent / "fixtures"
 
@@ -597,3 +599,28 @@ def test_a_parameter_in_another_block_than_backward_is_left_to_the_author() -> N
     source = "if a:\n    w.data.zero_()\nloss.backward()\n"
     one = found("w.data.zero_()", parameter=True, at_backward="loss.backward()")
     assert isinstance(answer(DATA, source, one), Decline)
+
+
+@pytest.mark.torch
+def test_every_method_has_its_twin_in_torch() -> None:
+    torch = pytest.importorskip("torch")
+    assert [name for name in METHODS if not hasattr(torch.Tensor, name)] == []
+    assert [name for name in METHODS if not hasattr(torch.Tensor, name + "_")] == []
+
+
+@pytest.mark.torch
+def test_every_function_has_its_twin_in_torch() -> None:
+    torch = pytest.importorskip("torch")
+    homes = (torch, torch.nn.functional)
+    assert [name for name in FUNCTIONS if not any(hasattr(home, name) for home in homes)] == []
+    assert [name for name in FUNCTIONS if not any(hasattr(home, name + "_") for home in homes)] == []
+
+
+@pytest.mark.torch
+def test_the_flags_stand_where_torch_has_them() -> None:
+    torch = pytest.importorskip("torch")
+    for name, at in FLAG_OF_FUNCTION.items():
+        assert list(inspect.signature(getattr(torch.nn.functional, name)).parameters)[at] == "inplace"
+    for name, at in FLAG_OF_MODULE.items():
+        flag = list(inspect.signature(getattr(torch.nn, name)).parameters.values())[at]
+        assert (flag.name, flag.default) == ("inplace", False)
