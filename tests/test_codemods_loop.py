@@ -299,6 +299,27 @@ DEFECTS: dict[str, list[Found]] = {
             step_backward=At("loss.backward(retain_graph=True)"),
         )
     ],
+    "missing_zero_grad/notebook_export": [unzeroed("err.backward()", "opt", "opt.step()")],
+    "missing_zero_grad/seq2seq_two_optimizers": [
+        unzeroed(LOSS, "decoder_optimizer", "decoder_optimizer.step()")
+    ],
+    "missing_zero_grad/dqn_update": [unzeroed(LOSS, "self.optimizer", "self.optimizer.step()")],
+    "non_scalar_backward/actor_loss_of_a_batch": [nonscalar("actor_loss.backward()", "actor_loss")],
+    "backward_twice/loss_parts_one_by_one": [twice("classes.backward()", At("boxes.backward()"))],
+    "graph_leak/plotted_history": [leaked("epoch_loss = epoch_loss + loss", "loss")],
+    "unregistered_parameters/attention_heads": [
+        plain(
+            "[\n            nn.Linear(width, width // heads)  # one for each head\n"
+            "            for _ in range(heads)\n        ]",
+            "heads",
+        )
+    ],
+    "zero_grad_before_step/after_the_clip_of_a_function": [
+        erased("optimizer.zero_grad(set_to_none=True)", LOSS, STEP, "optimizer")
+    ],
+    "step_before_backward/step_and_scheduler": [
+        stepped("value_opt.step()", "value_opt", "policy_loss.backward()", "policy_opt.step()")
+    ],
     "step_before_backward/convolutional_critic": [
         stepped("d_optim.step()", "d_optim", "g_loss.backward()", "g_optim.step()")
     ],
@@ -307,6 +328,12 @@ DEFECTS: dict[str, list[Found]] = {
 
 def read(case: str, name: str) -> str:
     return (FIXTURES / case / name).read_bytes().decode()
+
+
+def test_every_pair_is_described() -> None:
+    kinds = {one.kind for several in DEFECTS.values() for one in several}
+    pairs = {f"{path.parent.parent.name}/{path.parent.name}" for path in FIXTURES.glob("*/*/before.py")}
+    assert {pair for pair in pairs if pair.split("/")[0] in kinds} == set(DEFECTS)
 
 
 @pytest.mark.parametrize("case", DEFECTS)
