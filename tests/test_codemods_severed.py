@@ -320,3 +320,320 @@ def test_every_fixture_with_a_change_is_rewritten_here() -> None:
     """No change of these rules goes without a rewrite of its own."""
     changes = {(kind, path.parent.name) for kind in MINE for path in (FIXTURES / kind).glob("*/before.py")}
     assert changes == set(CASES)
+
+
+LAYOUTS = [
+    pytest.param(
+        DETACHED, "z = y.detach(); w = z + 1\r\n", "z = y; w = z + 1\r\n", "y.detach()", id="two on a line"
+    ),
+    pytest.param(DETACHED, "x = 1; y.detach_()  # c\n", "x = 1  # c\n", "y.detach_()", id="last on a line"),
+    pytest.param(DETACHED, "if a: y.detach_()\n", "if a: pass\n", "y.detach_()", id="a body on one line"),
+    pytest.param(
+        DETACHED,
+        "if a:\n\t# why\n\ty.detach_()  # cut\nb\n",
+        "if a:\n\t# why\n\tpass\nb\n",
+        "y.detach_()",
+        id="the only statement of a block, under a comment",
+    ),
+    pytest.param(
+        DETACHED, "ü = 'é'; z = ñ.detach() * 2\n", "ü = 'é'; z = ñ * 2\n", "ñ.detach()", id="wide letters"
+    ),
+    pytest.param(DETACHED, "z = -(a + b).data\n", "z = -(a + b)\n", "(a + b).data", id="after a minus"),
+    pytest.param(DETACHED, "z = (a @ b).data + c\n", "z = a @ b + c\n", "(a @ b).data", id="in a sum"),
+    pytest.param(DETACHED, "f((a + b).detach(), 1)\n", "f(a + b, 1)\n", "(a + b).detach()", id="an argument"),
+    pytest.param(
+        DETACHED,
+        "loss = f(\n    y.detach(),  # prediction\n    t,\n)\n",
+        "loss = f(\n    y,  # prediction\n    t,\n)\n",
+        "y.detach()",
+        id="a line of a call",
+    ),
+    pytest.param(DETACHED, "a, b = a, b.detach()\nc\n", "c\n", "b.detach()", id="a pair that becomes itself"),
+    pytest.param(
+        DETACHED, "self.h = self.h.detach()\nc\n", "c\n", "self.h.detach()", id="an attribute that does"
+    ),
+    pytest.param(DETACHED, "z = torch.detach(y)\n", "z = y\n", "torch.detach(y)", id="the function"),
+    pytest.param(
+        DETACHED,
+        "import matplotlib.pyplot as plt\ny = f(x).detach()\nplt.plot(y)\ny = 1\nplt.plot(y)\n",
+        "import matplotlib.pyplot as plt\ny = f(x)\nplt.plot(y.detach())\ny = 1\nplt.plot(y)\n",
+        "f(x).detach()",
+        id="a plot, until the name is bound again",
+    ),
+    pytest.param(
+        DETACHED,
+        "loss = g(f(x.detach()).detach())\n",
+        "loss = g(f(x.detach()))\n",
+        "f(x.detach()).detach()",
+        id="a cut of the input stays",
+    ),
+]
+
+
+@pytest.mark.parametrize(("kind", "before", "after", "culprit"), LAYOUTS)
+def test_the_layout_is_kept(kind: str, before: str, after: str, culprit: str) -> None:
+    """Only the cut goes; brackets, comments, semicolons and line ends are as they were."""
+    assert mended(kind, before, found(culprit)) == after
+
+
+CONVERSIONS = [
+    pytest.param("loss = Variable(loss)\n", "\n", "Variable(loss)", "Variable", id="a bare Variable"),
+    pytest.param("t = float(a + b) * 2\n", "t = (a + b) * 2\n", "float(a + b)", "float", id="brackets added"),
+    pytest.param(
+        "t = torch.tensor(a, dtype=torch.float64)\n",
+        "t = a.to(torch.float64)\n",
+        "torch.tensor(a, dtype=torch.float64)",
+        "tensor",
+        id="a dtype",
+    ),
+    pytest.param(
+        "t = torch.tensor(\n    [a.item(), b],\n    dtype=d,\n    device=g,\n)\n",
+        "t = torch.stack([a, b]).to(dtype=d, device=g)\n",
+        "torch.tensor(\n    [a.item(), b],\n    dtype=d,\n    device=g,\n)",
+        "tensor_of_list",
+        id="a dtype and a device",
+    ),
+    pytest.param(
+        "t = torch.DoubleTensor((a, 0.5))\n",
+        "t = torch.stack((a, torch.tensor(0.5))).double()\n",
+        "torch.DoubleTensor((a, 0.5))",
+        "tensor_of_list",
+        id="a number in a pair of doubles",
+    ),
+    pytest.param(
+        "t = torch.tensor([f(x) for x in xs])\n",
+        "t = torch.stack([f(x) for x in xs])\n",
+        "torch.tensor([f(x) for x in xs])",
+        "tensor_of_list",
+        id="a comprehension",
+    ),
+    pytest.param(
+        "from math import log as ln\nt = x * ln(y.item() + 1)\n",
+        "from math import log as ln\nt = x * torch.log(y + 1)\n",
+        "y.item()",
+        "item",
+        id="a function of math under its own name",
+    ),
+    pytest.param(
+        "import numpy as np\nt = np.sum(x.data.numpy() ** 2, axis=1).mean()\n",
+        "import numpy as np\nt = torch.sum(x ** 2, axis=1).mean()\n",
+        "x.data.numpy()",
+        "numpy",
+        id="numpy with an axis",
+    ),
+    pytest.param("t = (x.tolist())[0]\n", "t = x[0]\n", "x.tolist()", "tolist", id="one entry of a list"),
+]
+
+
+@pytest.mark.parametrize(("before", "after", "culprit", "form"), CONVERSIONS)
+def test_a_conversion_becomes_its_tensor(before: str, after: str, culprit: str, form: str) -> None:
+    """What stood around the conversion computes with the tensor."""
+    text = mended(CONVERTED, "import torch\n" + before, found(culprit, form=form))
+    assert text == "import torch\n" + after.lstrip("\n")
+
+
+def test_numbers_are_collected_as_tensors() -> None:
+    """A loss averaged by numpy over a list of items is averaged by torch over the losses."""
+    before = (
+        "import numpy as np\nimport torch\nlosses = []\nfor x in xs:\n    losses.append(f(x).item())\n"
+        "loss = torch.tensor(np.mean(losses) / len(losses), requires_grad=True)\n"
+    )
+    after = (
+        "import numpy as np\nimport torch\nlosses = []\nfor x in xs:\n    losses.append(f(x))\n"
+        "loss = torch.mean(torch.stack(losses)) / len(losses)\n"
+    )
+    rewrap = "torch.tensor(np.mean(losses) / len(losses), requires_grad=True)"
+    assert mended(CONVERTED, before, found("f(x).item()", form="item", at_rewrap=rewrap)) == after
+
+
+def test_a_logged_number_is_converted_at_the_log() -> None:
+    before = "import torch\nloss = f(x).item()\nlog(loss, 'loss')\nloss.backward()\n"
+    after = "import torch\nloss = f(x)\nlog(loss.item(), 'loss')\nloss.backward()\n"
+    one = found("f(x).item()", form="item", at_logged=[("loss", 1)])
+    assert mended(CONVERTED, before, one) == after
+
+
+DECLINES = [
+    pytest.param(
+        CONVERTED,
+        "import torch, numpy as np\nt = torch.tensor(np.std(x.detach().numpy()))\n",
+        found("x.detach().numpy()", form="numpy"),
+        "`np.std`",
+        id="numpy's standard deviation divides by n",
+    ),
+    pytest.param(
+        CONVERTED,
+        "import torch\nimport math\nt = math.log(x, 2)\n",
+        found("math.log(x, 2)", form="math"),
+        "`math.log`",
+        id="a logarithm with a base",
+    ),
+    pytest.param(
+        CONVERTED,
+        "import torch\nt = torch.tensor([*losses])\n",
+        found("torch.tensor([*losses])", form="tensor_of_list"),
+        "starred",
+        id="a starred entry",
+    ),
+    pytest.param(
+        CONVERTED,
+        "from torch import tensor\nt = tensor([a, b])\n",
+        found("tensor([a, b])", form="tensor_of_list"),
+        "torch is not imported",
+        id="no name for torch",
+    ),
+    pytest.param(
+        UNRECORDED,
+        "with torch.set_grad_enabled(train):\n    loss = f(x)\n",
+        found("with torch.set_grad_enabled(train):\n    loss = f(x)"),
+        "decided while the program runs",
+        id="a mode that depends on a flag",
+    ),
+    pytest.param(
+        UNRECORDED,
+        "with torch.no_grad():\n    a = f(x)\n    w -= a\n    b = g(a)\n",
+        found("with torch.no_grad():\n    a = f(x)\n    w -= a\n    b = g(a)", at_forward=["f(x)", "g(a)"]),
+        "split this block by hand",
+        id="a write between two statements of the forward",
+    ),
+    pytest.param(
+        UNRECORDED,
+        "with torch.no_grad(), open(p) as f:\n    a = g(x)\n    w -= a\n",
+        found("with torch.no_grad(), open(p) as f:\n    a = g(x)\n    w -= a", at_forward=["g(x)"]),
+        "split this block by hand",
+        id="a write beside another context",
+    ),
+    pytest.param(
+        LEAFLESS,
+        "import torch\nx = torch.randint(0, 5, (3,))\n",
+        found("torch.randint(0, 5, (3,))"),
+        "integers carry no gradient",
+        id="random integers",
+    ),
+    pytest.param(
+        LEAFLESS,
+        "import torch\nx = torch.tensor([1], dtype=torch.long)\n",
+        found("torch.tensor([1], dtype=torch.long)"),
+        "integers carry no gradient",
+        id="an integer dtype on purpose",
+    ),
+    pytest.param(
+        SWITCHED, "loss.requires_grad = True\n", found("loss.requires_grad = True"), "remove it", id="no cut"
+    ),
+    pytest.param(
+        SWITCHED,
+        "import torch, math\nx = math.log(y, 2)\nx.requires_grad_()\n",
+        found("x.requires_grad_()", at_cut="math.log(y, 2)"),
+        "`math.log`",
+        id="a cut without a twin",
+    ),
+    pytest.param(UNREACHED, "o = SGD(p)\n", found("SGD(p)"), "take them out of the optimizer", id="unused"),
+    pytest.param(
+        NON_LEAF,
+        "f(x * 2).backward()\n",
+        found("x * 2", target=""),
+        "retain_grad()",
+        id="a value without name",
+    ),
+    pytest.param(FLAT, "x.argmax(1)\n", found("x.argmax(1)", op="argmax"), "cross entropy", id="argmax"),
+    pytest.param(FLAT, "x.round()\n", found("x.round()", op="round"), "straight-through", id="round"),
+    pytest.param(FLAT, "x > 0\n", found("x > 0", op=">"), "smooth", id="a comparison"),
+    pytest.param(FLAT, "x.long()\n", found("x.long()", op="long"), "before the cast", id="an integer cast"),
+    pytest.param(FLAT, "d.sample()\n", found("d.sample()", op="sample"), "rsample()", id="a sample"),
+]
+
+
+@pytest.mark.parametrize(("kind", "source", "one", "words"), DECLINES)
+def test_what_is_not_certain_is_declined_with_advice(kind: str, source: str, one: Found, words: str) -> None:
+    assert words in reason(kind, source, one)
+
+
+BLOCKS = [
+    pytest.param(
+        "# a\nwith torch.no_grad():\n\n    # b\n    x = f(y)\n\n    # c\n\nz = 1\n",
+        "# a\n# b\nx = f(y)\n\n# c\n\nz = 1\n",
+        "with torch.no_grad():\n\n    # b\n    x = f(y)",
+        [],
+        id="comments above, inside and at the end",
+    ),
+    pytest.param(
+        "with torch.no_grad():\n    t = teacher(x)\n    n = 3\n    y = f(x)\n    loss = g(y, t)\n",
+        "with torch.no_grad():\n    t = teacher(x)\nn = 3\ny = f(x)\nloss = g(y, t)\n",
+        "with torch.no_grad():\n    t = teacher(x)\n    n = 3\n    y = f(x)\n    loss = g(y, t)",
+        ["f(x)", "g(y, t)"],
+        id="a teacher before the forward stays inside",
+    ),
+    pytest.param(
+        "with torch.no_grad():\n    y = f(x)\n\n    # acc\n    acc = y.argmax(1)\n    n += 1\n    log(acc)\n",
+        "y = f(x)\n\nwith torch.no_grad():\n    # acc\n    acc = y.argmax(1)\nn += 1\nlog(acc)\n",
+        "with torch.no_grad():\n    y = f(x)\n\n    # acc\n    acc = y.argmax(1)\n    n += 1\n    log(acc)",
+        ["f(x)"],
+        id="a metric behind it stays, counting and logging leave",
+    ),
+    pytest.param(
+        "with a, torch.no_grad(), b: y = f(x); z = y\n",
+        "with a, b: y = f(x); z = y\n",
+        "with a, torch.no_grad(), b: y = f(x); z = y",
+        ["f(x)"],
+        id="one of three contexts over a body on one line",
+    ),
+]
+
+
+@pytest.mark.parametrize(("before", "after", "culprit", "forward"), BLOCKS)
+def test_a_block_dissolves(before: str, after: str, culprit: str, forward: list[Text]) -> None:
+    """What needs no graph stays without one; comments keep their places."""
+    assert mended(UNRECORDED, before, found(culprit, at_forward=forward)) == after
+
+
+LEAVES = [
+    pytest.param(
+        "torch.tensor(2)", "torch.tensor(2, dtype=torch.float32, requires_grad=True)", id="an integer"
+    ),
+    pytest.param("torch.tensor([1, 2.5])", "torch.tensor([1, 2.5], requires_grad=True)", id="mixed numbers"),
+    pytest.param("torch.eye(2, requires_grad=False)", "torch.eye(2, requires_grad=True)", id="said False"),
+    pytest.param("torch.rand(2, require_grad=True)", "torch.rand(2, requires_grad=True)", id="misspelt"),
+    pytest.param("torch.Tensor([1, 2])", "torch.Tensor([1, 2]).requires_grad_()", id="no such keyword"),
+    pytest.param(
+        "torch.rand(\n    2,  # rows\n    3  # columns\n)",
+        "torch.rand(\n    2,  # rows\n    3,\n    requires_grad=True  # columns\n)",
+        id="a comment before the closing bracket",
+    ),
+]
+
+
+@pytest.mark.parametrize(("before", "after"), LEAVES)
+def test_a_leaf_asks_for_its_gradient(before: str, after: str) -> None:
+    """In the way that the call is written, with floats where there were integers."""
+    one = found(before, misspelt="require_grad" if "require_grad=" in before else "")
+    assert mended(LEAFLESS, f"import torch\nx = {before}\n", one) == f"import torch\nx = {after}\n"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "facts"),
+    [
+        pytest.param(
+            "x = a * 2; x.sum()\n", "x = a * 2; x.retain_grad(); x.sum()\n", found("a * 2"), id="on one line"
+        ),
+        pytest.param(
+            "x, y = a * 2, b\n",
+            "x, y = a * 2, b\nx.retain_grad()\n",
+            found("a * 2", target="x"),
+            id="one of a pair",
+        ),
+        pytest.param(
+            "x = torch.ones(2).requires_grad_() * 3\n",
+            "x = (torch.ones(2) * 3).requires_grad_()\n",
+            found("torch.ones(2).requires_grad_() * 3", at_factory="torch.ones(2).requires_grad_()"),
+            id="asked for by a method",
+        ),
+        pytest.param(
+            "x = (torch.ones(2, requires_grad=True) * 3)\n",
+            "x = (torch.ones(2) * 3).requires_grad_()\n",
+            found("torch.ones(2, requires_grad=True) * 3", at_factory="torch.ones(2, requires_grad=True)"),
+            id="in brackets",
+        ),
+    ],
+)
+def test_a_result_keeps_its_gradient(before: str, after: str, facts: Found) -> None:
+    assert mended(NON_LEAF, before, facts) == after
