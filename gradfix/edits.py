@@ -4,16 +4,27 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Iterator, Sequence, Set
-from typing import TypeAlias
+from dataclasses import dataclass
+from typing import TypeAlias, TypeVar
 
 import libcst as cst
 
 from gradfix.places import lines
 from gradfix.rule import Edit, Replacement, TextEdit
-from gradfix.tree import INDENT, LONE_RETURN, Tree
+from gradfix.tree import LONE_RETURN, Tree
 
 Block: TypeAlias = "cst.Module | cst.IndentedBlock"
 Stretch: TypeAlias = "tuple[int, int, int, int]"
+N = TypeVar("N", bound=cst.CSTNode)
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """Lines of the file (from 0, the end left out) and what stands there instead."""
+
+    start: int
+    end: int
+    lines: list[str]
 
 
 def compatible(tree: Tree, fixes: Iterable[Sequence[Edit]]) -> list[int]:
@@ -33,17 +44,48 @@ def compatible(tree: Tree, fixes: Iterable[Sequence[Edit]]) -> list[int]:
 
 def apply(tree: Tree, edits: Iterable[Edit]) -> str:
     """The file's new text. Lines that no edit touches are the old ones, character for character."""
+    source = tree.source_lines
+    parts: list[str] = []
+    done = 0
+    for change in changes(tree, edits):
+        parts += [*source[done : change.start], *change.lines]
+        done = change.end
+    return "".join([*parts, *source[done:]])
+
+
+def changes(tree: Tree, edits: Iterable[Edit]) -> list[Change]:
+    """What differs between libcst's renderings before and after, carried over to the file's own lines."""
+    first, old, new = _renderings(tree, tuple(edits))
+    return [
+        Change(
+            first + start, first + end, _in_style(tree, first + start, first + end, new[new_start:new_end])
+        )
+        for start, end, new_start, new_end in _changed(old, new)
+    ]
+
+
+def text_edits(tree: Tree, changed: Iterable[Change]) -> tuple[TextEdit, ...]:
+    """The shortest stretches of the file that differ, for formats that place them by line and column."""
+    return tuple(_text_edit(tree.source_lines, change) for change in changed)
+
+
+def _renderings(tree: Tree, edits: Sequence[Edit]) -> tuple[int, list[str], list[str]]:
+    """Where the lines start, and they before and after: of the statement that holds all edits, else of all."""
+    top = _top(tree, edits)
+    if top in tree.tops:
+        first, old = tree.tops[top]
+        swap = _Swap(tree, edits)
+        new = top.visit(swap)
+        if isinstance(new, cst.CSTNode) and new not in swap.emptied:
+            return first, old, lines(tree.code(swap.finished(new)))
     swap = _Swap(tree, edits)
-    module = tree.module.visit(swap)
-    if swap.waiting:
-        raise ValueError(f"{len(swap.waiting)} edited nodes are not in this tree, or lie inside one another")
-    return _splice(tree, module.code)
+    return 0, tree.rendered_lines, lines(swap.finished(tree.module.visit(swap)).code)
 
 
-def text_edits(before: str, after: str) -> tuple[TextEdit, ...]:
-    """The shortest stretches of `before` that differ from `after`, line by line."""
-    old, new = lines(before), lines(after)
-    return tuple(_text_edit(old, new, stretch) for stretch in _changed(old, new))
+def _top(tree: Tree, edits: Sequence[Edit]) -> cst.CSTNode:
+    """The statement of the module's own level that holds all edits, else the module."""
+    tops = {(edit.old, *tree.ancestors(edit.old))[-2:][0] for edit in edits}
+    return tops.pop() if len(tops) == 1 else tree.module
 
 
 class _Swap(cst.CSTTransformer):
@@ -54,6 +96,14 @@ class _Swap(cst.CSTTransformer):
         self.waiting = {edit.old: edit.new for edit in edits}
         self.above = {holder for node in self.waiting for holder in tree.ancestors(node)}
         self.emptied: set[cst.CSTNode] = set()
+
+    def finished(self, node: N) -> N:
+        """The node that came out, once every edit has found its place."""
+        if self.waiting:
+            raise ValueError(
+                f"{len(self.waiting)} edited nodes are not in this tree, or lie inside one another"
+            )
+        return node
 
     def on_visit(self, node: cst.CSTNode) -> bool:
         return node in self.above
@@ -120,24 +170,12 @@ def _under(orphans: Sequence[cst.EmptyLine], statement: cst.BaseStatement) -> cs
     return statement.with_changes(leading_lines=[*orphans, *own])
 
 
-def _splice(tree: Tree, code: str) -> str:
-    """Carry what differs between libcst's two renderings over to the file's own text."""
-    source, old, new = lines(tree.source), lines(tree.rendered), lines(code)
-    parts: list[str] = []
-    done = 0
-    for start, end, new_start, new_end in _changed(old, new):
-        parts += source[done:start]
-        parts += _in_style(source[start:end], old[start:end], new[new_start:new_end], tree.source)
-        done = end
-    return "".join([*parts, *source[done:]])
-
-
-def _in_style(source: list[str], old: list[str], new: list[str], text: str) -> list[str]:
+def _in_style(tree: Tree, start: int, end: int, new: list[str]) -> list[str]:
     """Give new lines what libcst has dropped: a form feed at the start, a lone return at the end."""
-    if source and new:
-        feed = source[0][: max(0, len(source[0]) - len(old[0]))]
-        new = [feed + new[0], *new[1:]] if INDENT.fullmatch(feed) else new
-    if "\n" not in text and LONE_RETURN.search(text):
+    if start < end and new:
+        had, rendered = tree.source_lines[start], tree.rendered_lines[start]
+        new = [had[: max(0, len(had) - len(rendered))] + new[0], *new[1:]]
+    if "\n" not in tree.source and LONE_RETURN.search(tree.source):
         return [line.replace("\n", "\r") for line in new]
     return new
 
@@ -155,14 +193,13 @@ def _changed(old: list[str], new: list[str]) -> Iterator[Stretch]:
             yield head + start, head + end, head + new_start, head + new_end
 
 
-def _text_edit(old: list[str], new: list[str], stretch: Stretch) -> TextEdit:
-    start, end, new_start, new_end = stretch
-    had, has = "".join(old[start:end]), "".join(new[new_start:new_end])
+def _text_edit(source: list[str], change: Change) -> TextEdit:
+    had, has = "".join(source[change.start : change.end]), "".join(change.lines)
     rest = min(len(had), len(has))
     head = next((i for i in range(rest) if had[i] != has[i]), rest)
     tail = next((i for i in range(rest - head) if had[-1 - i] != has[-1 - i]), rest - head)
-    first = _place(start, had[:head])
-    last = _place(start, had[: len(had) - tail])
+    first = _place(change.start, had[:head])
+    last = _place(change.start, had[: len(had) - tail])
     return TextEdit(*first, *last, has[head : len(has) - tail])
 
 

@@ -163,14 +163,14 @@ def _candidate(defect: Defect, source: Source, tree: Tree | str, plan: Plan) -> 
 
 def _mended(finding: Finding, fix: Fix, codemod: Codemod, tree: Tree) -> Candidate:
     """A finding with its fix, unless applying the fix would leave the text as it is or unreadable."""
-    from gradfix.edits import apply, text_edits
+    from gradfix.edits import changes, text_edits
 
-    text = apply(tree, fix.edits)
-    if text == tree.source:
+    changed = changes(tree, fix.edits)
+    if not changed:
         return Candidate(replace(finding, decline="the rewrite changes nothing"), None)
     safe = fix.safety is Safety.SAFE and codemod.rule.safety is Safety.SAFE
     safety = Safety.SAFE if safe else Safety.UNSAFE
-    edits = text_edits(tree.source, text)
+    edits = text_edits(tree, changed)
     return Candidate(replace(finding, safety=safety, says=fix.says, edits=edits), fix)
 
 

@@ -113,6 +113,27 @@ class Tree:
     def torch(self) -> str | None:
         return next((name for small in _at_import(self.module.body) for name in _torch(small)), None)
 
+    @cached_property
+    def source_lines(self) -> list[str]:
+        return lines(self.source)
+
+    @cached_property
+    def rendered_lines(self) -> list[str]:
+        return lines(self.rendered)
+
+    @cached_property
+    def tops(self) -> dict[cst.CSTNode, tuple[int, list[str]]]:
+        """The statements of the module's own level: where each starts (from 0), and its lines as rendered."""
+        tops: dict[cst.CSTNode, tuple[int, list[str]]] = {}
+        start = len(self.module.header)
+        for statement in self.module.body:
+            rendered = lines(self.code(statement))
+            end = start + len(rendered)
+            if self.rendered_lines[start:end] == rendered:  # not so for a last line without its newline
+                tops[statement] = (start, rendered)
+            start = end
+        return tops
+
     def _nearest(self, node: cst.CSTNode, *types: type[cst.CSTNode]) -> cst.CSTNode:
         return next(above for above in (node, *self.ancestors(node)) if isinstance(above, types))
 

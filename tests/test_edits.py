@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ast
+import time
 
 import libcst as cst
 import pytest
 
-from gradfix.edits import apply, compatible, text_edits
+from gradfix.edits import apply, changes, compatible, text_edits
 from gradfix.rule import Edit, TextEdit
 from gradfix.tape.defects import Span
 from gradfix.tree import Tree
@@ -114,5 +115,30 @@ def test_an_edit_of_a_foreign_node_is_refused() -> None:
 
 
 def test_text_edits_are_the_shortest_stretches() -> None:
-    before, after = "é = 1\nx += y\nz\n", "é = 1\nx = x + y\nz\nw\n"
-    assert text_edits(before, after) == (TextEdit(2, 3, 2, 5, "= x +"), TextEdit(4, 1, 4, 1, "w\n"))
+    tree = Tree("é = 1\nif x:\n    ñ; x += y\nz\n")
+    (node,) = augmented(tree, tree.source)
+    assert text_edits(tree, changes(tree, [out_of_place(node)])) == (TextEdit(3, 10, 3, 12, "= x +"),)
+
+
+def test_text_edits_of_a_removed_line_take_its_end_along() -> None:
+    tree = Tree("a\nx += y\nz")
+    (node,) = augmented(tree, tree.source)
+    assert text_edits(tree, changes(tree, [Edit(node, cst.RemoveFromParent())])) == (
+        TextEdit(2, 1, 3, 1, ""),
+    )
+
+
+def test_two_statements_are_changed_at_once() -> None:
+    tree = Tree("x += y\n\n\nif a:\n    x += z\n")
+    edits = [out_of_place(node) for node in augmented(tree, tree.source)]
+    assert [(change.start, change.end) for change in changes(tree, edits)] == [(0, 1), (4, 5)]
+    assert apply(tree, edits) == "x = x + y\n\n\nif a:\n    x = x + z\n"
+
+
+def test_many_findings_in_one_file_cost_no_more_than_each() -> None:
+    text = "import torch\n" + "x += y\n" * 1000
+    tree = Tree(text)
+    start = time.process_time()
+    for node in augmented(tree, text):
+        changes(tree, [out_of_place(node)])
+    assert time.process_time() - start < 3

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
@@ -56,6 +57,8 @@ def analyse(source: Source, resolve: Resolve | None = None) -> Analysis:
     """Every augmented assignment is a defect, certain unless its value is a number; `pass` is a silence."""
     if "# tape: crash" in source.text:
         raise KeyError("the tape tore")
+    if "# tape: slow" in source.text:
+        time.sleep(0.4)
     nodes = [node for node in ast.walk(source.tree) if isinstance(node, ast.AugAssign)]
     passes = [node for node in ast.walk(source.tree) if isinstance(node, ast.Pass)]
     return Analysis(

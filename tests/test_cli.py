@@ -1,0 +1,358 @@
+"""The command line: what it prints, writes and returns, on a tape small enough to foresee."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import toy
+from click.testing import CliRunner, Result
+
+from gradfix.cli import main
+
+ON_TOY = """
+import pytest, toy
+from gradfix.cli import main
+toy.install(pytest.MonkeyPatch())
+main(prog_name="gradfix")
+"""
+GATED = "import torch\n"
+
+
+@pytest.fixture(autouse=True)
+def _there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    toy.install(monkeypatch)
+
+
+def gradfix(*arguments: str, stdin: bytes | None = None) -> Result:
+    result = CliRunner().invoke(main, [*arguments], input=stdin, prog_name="gradfix")
+    assert result.exception is None or isinstance(result.exception, SystemExit)
+    return result
+
+
+def command(*arguments: str) -> list[str]:
+    return [sys.executable, "-c", ON_TOY, *arguments]
+
+
+def environment() -> dict[str, str]:
+    return os.environ | {"PYTHONPATH": str(Path(toy.__file__).parent), "COLUMNS": "80"}
+
+
+def make(name: str, text: str = "x += y\n") -> Path:
+    """A file that concerns autograd."""
+    file = Path(name)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_bytes((GATED + text).encode())
+    return file
+
+
+def codes(result: Result) -> list[str]:
+    """What a run with --output-format json has found."""
+    return [each["code"] for each in json.loads(result.stdout)]
+
+
+def found(*arguments: str) -> list[str]:
+    return codes(gradfix("--output-format", "json", *arguments))
+
+
+def test_listing_names_what_it_finds_and_changes_nothing() -> None:
+    file = make("a.py")
+    result = gradfix()
+    assert (result.exit_code, file.read_text()) == (1, GATED + "x += y\n")
+    assert "a.py:2:1" in result.stdout and "TOY1" in result.stdout and "x = x + y" in result.stdout
+
+
+def test_nothing_to_report_is_quiet() -> None:
+    make("a.py", "x = 1\n")
+    Path("b.py").write_text("x += y\n")
+    result = gradfix()
+    assert (result.exit_code, result.stdout) == (0, "")
+
+
+def test_diff_shows_what_apply_writes(tmp_path: Path) -> None:
+    make("a.py")
+    make("b/ü ñ.py", "x += y\r\nz -= y")
+    make("c.py", "x = 1\n")
+    diff = gradfix("--diff")
+    assert diff.exit_code == 1
+    subprocess.run(["git", "init", "-q", "other"], check=True)
+    for file in ("a.py", "b/ü ñ.py"):
+        make(f"other/{file}").write_bytes(Path(file).read_bytes())
+    subprocess.run(["git", "apply"], input=diff.stdout_bytes, cwd="other", check=True)
+    applied = gradfix("--apply", "a.py", "b", "c.py")
+    assert applied.exit_code == 1
+    for file in ("a.py", "b/ü ñ.py"):
+        assert Path(file).read_bytes() == Path("other", file).read_bytes()
+    assert Path("b/ü ñ.py").read_bytes() == GATED.encode() + b"x = x + y\r\nz -= y"
+
+
+def test_an_empty_diff_is_no_error_even_where_something_is_found() -> None:
+    make("a.py", "x *= y\n")
+    result = gradfix("--diff")
+    assert (result.exit_code, result.stdout) == (0, "")
+
+
+def test_apply_returns_whether_findings_remain_and_is_idempotent() -> None:
+    file = make("a.py", "x += y\n")
+    assert gradfix("--apply").exit_code == 0
+    text = file.read_text()
+    assert text == GATED + "x = x + y\n"
+    second = gradfix("--apply")
+    assert (second.exit_code, second.stdout, file.read_text()) == (0, "", text)
+    make("b.py", "x += y\nx *= y\n")
+    assert gradfix("--apply").exit_code == 1
+
+
+def test_apply_lists_what_remains_where_the_new_text_has_it() -> None:
+    make("a.py", "x += y; z *= y\n")
+    result = gradfix("--apply", "--output-format", "concise")
+    assert "a.py:2:12" in result.stdout and "TOY1" not in result.stdout
+
+
+def test_certain_fixes_are_applied_and_the_rest_is_listed() -> None:
+    file = make("a.py", "x += 1\nz += y\n")
+    result = gradfix("--apply", "--fix-certainty", "certain", "--output-format", "json")
+    assert (result.exit_code, codes(result)) == (1, ["TOY1"])
+    assert file.read_text() == GATED + "x += 1\nz = z + y\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        pytest.param([], ["TOY1", "TOY2", "TOY3"], id="the default rules"),
+        pytest.param(["--select", "TOY1,TOY4"], ["TOY1", "TOY4"], id="select"),
+        pytest.param(
+            ["--select", "TOY1", "--select", "quiet_toy"], ["TOY1", "TOY4"], id="select, twice, by name"
+        ),
+        pytest.param(["--ignore", "TOY1"], ["TOY2", "TOY3"], id="ignore"),
+        pytest.param(["--extend-select", "TOY4"], ["TOY1", "TOY2", "TOY3", "TOY4"], id="extend-select"),
+    ],
+)
+def test_rules_are_selected(arguments: list[str], expected: list[str]) -> None:
+    make("a.py", "x += y\nx -= y\nx *= y\nx **= y\n")
+    assert found(*arguments) == expected
+
+
+def test_the_configuration_holds_and_the_command_line_comes_on_top() -> None:
+    make("a.py", "x += y\nx -= y\n")
+    make("tests/b.py", "x += y\nx -= y\n")
+    make("old/c.py")
+    Path("pyproject.toml").write_text(
+        "[tool.gradfix]\nunsafe-fixes = true\nextend-exclude = ['old']\n"
+        "[tool.gradfix.per-file-ignores]\n'tests/' = ['TOY1']\n"
+    )
+    assert found() == ["TOY1", "TOY2", "TOY2"]
+    assert found("--ignore", "TOY2") == ["TOY1"]
+    assert gradfix("--apply", "--no-unsafe-fixes").exit_code == 1
+    assert Path("a.py").read_text() == GATED + "x = x + y\nx -= y\n"
+    assert gradfix("--apply").exit_code == 0
+    assert Path("tests/b.py").read_text() == GATED + "x += y\nx = x - y\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        pytest.param(["--select", "TOX"], ["select: 'TOX' names no rule"], id="an unknown rule"),
+        pytest.param(["--explain", "TOX"], ["no rule 'TOX'"], id="an unknown rule to explain"),
+        pytest.param(["--since", "nonsense"], ["Error"], id="an unknown revision"),
+        pytest.param(["--nonsense"], ["--nonsense"], id="an unknown option"),
+        pytest.param(["--jobs", "0"], ["--jobs"], id="no job"),
+        pytest.param(["-", "a.py"], ["stands alone"], id="standard input with files"),
+        pytest.param(["-", "--add-ignore"], ["standard input"], id="standard input to silence"),
+        pytest.param(["--config", "bad.toml"], ["bad.toml", "'x'"], id="a bad configuration"),
+    ],
+)
+def test_a_wrong_call_is_named(arguments: list[str], words: list[str]) -> None:
+    Path("bad.toml").write_text("[tool.gradfix]\nx = 1\n")
+    result = gradfix(*arguments)
+    assert result.exit_code == 2
+    assert all(word in result.stderr for word in words)
+    assert "Traceback" not in result.output
+
+
+def test_one_bad_file_never_stops_a_run() -> None:
+    good = make("z.py")
+    bad = {
+        "syntax.py": b"torch = (",
+        "python2.py": b"import torch\nprint 'x'\n",
+        "cookie.py": b"# coding: nonsense\nimport torch\n",
+        "latin.py": b"import torch  # \xe9\n",
+        "nul.py": b"import torch\0\n",
+        "utf16.py": "import torch\n".encode("utf-16"),
+        "nested.py": b"import torch\n" + b"(" * 5000 + b")" * 5000,
+        "terms.py": b"import torch\nx = " + b"+".join([b"y"] * 50_000),
+        "crash.py": b"import torch  # tape: crash\n",
+    }
+    for name, content in bad.items():
+        Path(name).write_bytes(content)
+    Path("large.py").write_bytes(b"import torch\n" + b"x = 1  # " + b"y" * 10_000_000 + b"\n")
+    Path("folder.py").mkdir()
+    result = gradfix("--apply", ".", "vanished.py")
+    assert result.exit_code == 2
+    for name, content in bad.items():
+        assert name in result.stderr
+        assert Path(name).read_bytes() == content
+    assert "vanished.py" in result.stderr and "large.py" not in result.stderr
+    assert "Python 2" in result.stderr and "UTF-16" in result.stderr
+    assert good.read_text() == GATED + "x = x + y\n"
+
+
+def test_what_is_new_since_a_revision() -> None:
+    def git(*arguments: str) -> None:
+        identity = ("-c", "user.name=a", "-c", "user.email=a@b", "-c", "commit.gpgsign=false")
+        subprocess.run(["git", *identity, *arguments], check=True, capture_output=True)
+
+    git("init", "-q")
+    file, same = make("a.py", "x += y\n"), make("same.py")
+    git("add", "-A")
+    git("commit", "-q", "-m", "first")
+    file.write_text(GATED + "new = 1\nx += y\nz += y\n")
+    make("b.py")
+    result = gradfix("--since", "HEAD", "--output-format", "concise")
+    assert result.exit_code == 1
+    assert "a.py:4:1" in result.stdout and "b.py:2:1" in result.stdout
+    assert "a.py:3:1" not in result.stdout and "same.py" not in result.stdout
+    gradfix("--since", "HEAD", "--apply")
+    assert file.read_text() == GATED + "new = 1\nx += y\nz = z + y\n"
+    assert same.read_text() == GATED + "x += y\n"
+
+
+def test_an_old_code_base_can_start_clean() -> None:
+    file = make("a.py", "x += y\nx *= z  # why\n")
+    assert gradfix("--add-ignore").exit_code == 0
+    assert (
+        file.read_text()
+        == GATED + "x += y  # gradfix: ignore[TOY1]\nx *= z  # why  # gradfix: ignore[TOY3]\n"
+    )
+    assert found() == []
+
+
+def test_a_suppression_that_silences_nothing_is_reported_when_verbose() -> None:
+    make("a.py", "x = y  # gradfix: ignore\npass\n")
+    assert gradfix().output == ""
+    assert "silences nothing" in gradfix("--verbose").stderr
+    assert "nothing happens here" in gradfix("--verbose").stderr
+
+
+def test_standard_input_is_listed_under_the_name_that_is_given() -> None:
+    result = gradfix("-", "--stdin-filename", "here/a.py", stdin=b"import torch\nx += y\n")
+    assert result.exit_code == 1
+    assert "here/a.py:2:1" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        pytest.param(b"import torch\r\nx += y", b"import torch\r\nx = x + y", id="rewritten"),
+        pytest.param(b"import torch\nx = 1\n", b"import torch\nx = 1\n", id="nothing to rewrite"),
+        pytest.param(b"x = 1\n", b"x = 1\n", id="nothing to do with autograd"),
+        pytest.param(b"torch = (\n", b"torch = (\n", id="not Python"),
+    ],
+)
+def test_standard_input_comes_out_whole_with_apply(text: bytes, expected: bytes) -> None:
+    assert gradfix("-", "--apply", stdin=text).stdout_bytes == expected
+
+
+def test_standard_input_as_a_diff() -> None:
+    result = gradfix("-", "--diff", stdin=b"import torch\nx += y\n")
+    assert result.exit_code == 1
+    assert "-x += y\n+x = x + y\n" in result.stdout
+
+
+def test_rules_are_listed_and_explained() -> None:
+    listed = gradfix("--list-rules")
+    assert listed.exit_code == 0
+    assert [line.split()[0] for line in listed.stdout.splitlines()] == [each.rule.code for each in toy.ALL]
+    assert "unsafe fix" in listed.stdout and "no fix" in listed.stdout and "off by default" in listed.stdout
+    assert gradfix("--explain", "TOY2").stdout == gradfix("--explain", "unsafe_toy").stdout
+    assert gradfix("--explain", "TOY2").stdout.endswith("What unsafe_toy is about.\n\nIn detail.\n")
+
+
+@pytest.mark.parametrize("option", ["--version", "--help"])
+def test_the_first_answers_come_at_once(option: str) -> None:
+    code = (
+        "import sys; from gradfix.cli import main\ntry: main()\nfinally: print(*sys.modules, file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code, option], capture_output=True, text=True, check=True)
+    loaded = set(done.stderr.split())
+    assert "gradfix" in done.stdout
+    assert not loaded & {"libcst", "rich", "torch", "pathspec", "unidiff", "multiprocessing"}
+
+
+def test_nothing_that_is_read_is_imported_and_torch_is_not_needed() -> None:
+    make("a.py", "raise SystemExit('was run')\nx += y\n")
+    code = "import sys; sys.modules['torch'] = None\n" + ON_TOY
+    done = subprocess.run([sys.executable, "-c", code], env=environment(), capture_output=True, text=True)
+    assert (done.returncode, done.stderr.count("Traceback")) == (1, 0)
+    assert "TOY1" in done.stdout
+
+
+def test_a_reader_that_leaves_early_is_no_trouble() -> None:
+    make("a.py", "x += y\n" * 3000)
+    with subprocess.Popen(
+        command("--color", "never"), env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        assert process.stdout is not None and process.stderr is not None
+        assert b"a.py" in process.stdout.readline()
+        process.stdout.close()
+        said = process.stderr.read()
+    assert b"Traceback" not in said and b"Exception" not in said
+
+
+def test_ctrl_c_stops_at_once_and_leaves_every_file_whole(tmp_path: Path) -> None:
+    for number in range(300):
+        make(f"{number:03}.py", "x += y\n" * 400)
+    with subprocess.Popen(
+        command("--apply", "--jobs", "2"), env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        time.sleep(1.5)
+        process.send_signal(signal.SIGINT)
+        start = time.monotonic()
+        _, said = process.communicate(timeout=20)
+        assert time.monotonic() - start < 5
+    assert process.returncode == 130
+    assert b"Traceback" not in said
+    old, new = GATED + "x += y\n" * 400, GATED + "x = x + y\n" * 400
+    assert {file.read_text() for file in tmp_path.glob("*.py")} <= {old, new}
+    assert not list(tmp_path.glob("*.gradfix"))
+
+
+@pytest.mark.parametrize(
+    ("text", "drawn"),
+    [pytest.param("# tape: slow\n", True, id="slow work"), pytest.param("x += y\n", False, id="quick work")],
+)
+def test_a_progress_bar_on_a_terminal_after_a_second(text: str, drawn: bool) -> None:
+    for number in range(4):
+        make(f"{number}.py", text)
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        command("--jobs", "1"), env=environment(), stdout=subprocess.DEVNULL, stderr=theirs
+    )
+    os.close(theirs)
+    said = "".join(iter(lambda: _read(ours), ""))
+    os.close(ours)
+    process.wait()
+    assert ("━" in said, "4/4" in said) == (drawn, drawn)
+
+
+def _read(terminal: int) -> str:
+    """What a terminal has received; nothing once the other side is closed."""
+    try:
+        return os.read(terminal, 65536).decode()
+    except OSError:
+        return ""
+
+
+def test_no_progress_bar_for_a_pipe() -> None:
+    for number in range(4):
+        make(f"{number}.py", "# tape: slow\n")
+    done = subprocess.run(command("--jobs", "1"), env=environment(), capture_output=True, check=True)
+    assert done.stderr == b""
