@@ -16,9 +16,10 @@ from __future__ import annotations
 import libcst as cst
 
 from gradfix.rule import Decline, Fix, Options, Rule
-from gradfix.statements import Anchor, Draft, anchor, between, node_of, text_of, zeroing_place
+from gradfix.statements import Anchor, Draft, anchor, between, node_of, text_of
 from gradfix.tape.defects import Defect
 from gradfix.tree import Tree
+from gradfix.zeroing import zeroing_place
 
 
 def rewrite(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:

@@ -15,9 +15,10 @@ from __future__ import annotations
 import libcst as cst
 
 from gradfix.rule import Decline, Fix, Options, Rule
-from gradfix.statements import Anchor, Draft, anchor, node_of, path, siblings, text_of, zeroing_place
+from gradfix.statements import Anchor, Draft, anchor, node_of, path, siblings, text_of
 from gradfix.tape.defects import Defect
 from gradfix.tree import Tree
+from gradfix.zeroing import zeroing_place
 
 BY_HAND = "move the zero_grad before the iteration's first backward, or behind the step"
 
@@ -49,6 +50,8 @@ def _moved(tree: Tree, zero: Anchor, side: str, place: Anchor) -> Fix:
 
 def _always_runs(tree: Tree, zero: Anchor, place: Anchor) -> bool:
     """Whether nothing but loops stands between the call and the body that it is to move to or from."""
+    if tree.function(zero) is not tree.function(place):
+        return False
     shared = set(path(tree, place))
     return all(
         isinstance(above, (cst.For, cst.While, cst.With)) or above in shared

@@ -112,35 +112,6 @@ def text_of(tree: Tree, place: cst.CSTNode) -> str:
     return tree.code(place).strip()
 
 
-def zeroing_place(tree: Tree, backward: cst.CSTNode, step: cst.CSTNode, optimizer: str) -> tuple[str, Anchor]:
-    """Where gradients are to be cleared, and on which side: before the iteration's first backward.
-
-    Where the step waits for several backwards, or its place alone sees the optimizer: after the step.
-    """
-    here, there = anchor(tree, backward), anchor(tree, step)
-    if tree.function(backward) is not tree.function(step):
-        return ("before", here) if _closure(tree, backward, step) else ("after", there)
-    pair = together(tree, backward, step)
-    if pair is None:
-        return "after", there
-    first, last = pair
-    waits = isinstance(last, cst.If) and last is not there and last in between(tree, first, None)
-    inner = path(tree, step)[path(tree, step).index(last) :]
-    bound = any(
-        isinstance(place, cst.For) and optimizer.split(".")[0] in names_in(place.target) for place in inner
-    )
-    return ("after", there) if waits or bound else ("before", first)
-
-
-def _closure(tree: Tree, backward: cst.CSTNode, step: cst.CSTNode) -> bool:
-    """Whether the step calls the function that runs backward, as LBFGS does."""
-    function = tree.function(backward)
-    calls = (call for call in m.findall(step, m.Call()) if isinstance(call, cst.Call))
-    return function is not None and any(
-        function.name.value in names_in(arg.value) for call in calls for arg in call.args
-    )
-
-
 def names_in(node: cst.CSTNode) -> set[str]:
     """Every plain name below a node."""
     return {name.value for name in m.findall(node, m.Name()) if isinstance(name, cst.Name)}

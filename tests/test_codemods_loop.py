@@ -413,6 +413,19 @@ LAYOUTS: dict[str, tuple[str, Found, str]] = {
         "for i, x in data:\n    scaler.scale(loss).backward()\n    if i % 4 == 3:\n"
         "        scaler.step(opt)\n        scaler.update()\n        opt.zero_grad()\n",
     ),
+    "a step in both branches": (
+        "for x in xs:\n    loss.backward()\n    if amp:\n        scaler.step(opt)\n    else:\n"
+        "        opt.step()\n",
+        ZERO_LAST,
+        "for x in xs:\n    opt.zero_grad()\n    loss.backward()\n    if amp:\n        scaler.step(opt)\n"
+        "    else:\n        opt.step()\n",
+    ),
+    "a step unless the loss is sick": (
+        "for x in xs:\n    loss.backward()\n    if torch.isfinite(loss):\n        opt.step()\n",
+        ZERO_LAST,
+        "for x in xs:\n    opt.zero_grad()\n    loss.backward()\n"
+        "    if torch.isfinite(loss):\n        opt.step()\n",
+    ),
     "an elif": (
         "if a:\n    pass\nelif b:\n    loss.backward()\n    opt.step()\n",
         ZERO_LAST,
@@ -621,6 +634,11 @@ DECLINED: dict[str, tuple[str, Found, str]] = {
     ),
     "a zero_grad under a condition": (
         "loss.backward()\nif log:\n    opt.zero_grad()\nopt.step()\n",
+        erased("opt.zero_grad()", LOSS, "opt.step()", "opt"),
+        "move the zero_grad",
+    ),
+    "a zero_grad in another function": (
+        "def fresh():\n    opt.zero_grad()\nloss.backward()\nfresh()\nopt.step()\n",
         erased("opt.zero_grad()", LOSS, "opt.step()", "opt"),
         "move the zero_grad",
     ),
