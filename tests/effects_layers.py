@@ -24,6 +24,10 @@ def signs(*shape: int) -> Tensor:
     return c(*shape, classes=2) * 2.0 - 1
 
 
+def words(text: str) -> list[str]:
+    return text.split()
+
+
 def spatial(dims: int, size: int = 8) -> tuple[int, ...]:
     return (2, 4, *[size] * dims)
 
@@ -37,6 +41,8 @@ def pooled(dims: int) -> tuple[Tensor, Tensor]:
 Sample = dict[str, Any]
 ONE = {"input": x(2, 4, 6)}
 PAIR = {"input": x(4, 6), "target": x(4, 6)}
+SIGNED = {"input": x(4, 6), "target": signs(4, 6)}
+CLASSES = {"input": x(4, 6), "target": c(4)}
 TRIPLET = {"anchor": x(4, 6), "positive": x(4, 6), "negative": x(4, 6)}
 NORM = {
     "input": x(4, 6, 5),
@@ -48,9 +54,11 @@ NORM = {
 
 FUNCTIONALS: dict[str, Sample] = {
     **dict.fromkeys(
-        """celu elu hardsigmoid hardswish hardtanh leaky_relu logsigmoid mish relu relu6 rrelu selu sigmoid silu
-        softsign tanh tanhshrink dropout alpha_dropout feature_alpha_dropout dropout1d normalize
-        glu""".split(),
+        words(
+            "celu elu hardsigmoid hardswish hardtanh leaky_relu logsigmoid mish relu relu6 rrelu selu"
+            " sigmoid silu softsign tanh tanhshrink dropout alpha_dropout feature_alpha_dropout"
+            " dropout1d normalize glu"
+        ),
         ONE,
     ),
     **{f"dropout{d}d": {"input": x(*spatial(d))} for d in (2, 3)},
@@ -58,13 +66,11 @@ FUNCTIONALS: dict[str, Sample] = {
     "gumbel_softmax": {"logits": x(2, 4, 6)},
     "threshold": ONE | {"threshold": 0.5, "value": 0.1},
     **dict.fromkeys(
-        "mse_loss l1_loss smooth_l1_loss huber_loss kl_div poisson_nll_loss".split(),
+        words("mse_loss l1_loss smooth_l1_loss huber_loss kl_div poisson_nll_loss"),
         PAIR,
     ),
-    **dict.fromkeys(("hinge_embedding_loss", "soft_margin_loss"), {"input": x(4, 6), "target": signs(4, 6)}),
-    **dict.fromkeys(
-        ("cross_entropy", "nll_loss", "multi_margin_loss"), {"input": x(4, 6), "target": c(4), "weight": x(6)}
-    ),
+    **dict.fromkeys(words("hinge_embedding_loss soft_margin_loss"), SIGNED),
+    **dict.fromkeys(words("cross_entropy nll_loss multi_margin_loss"), CLASSES | {"weight": x(6)}),
     "binary_cross_entropy": PAIR | {"weight": x(4, 6)},
     "binary_cross_entropy_with_logits": PAIR | {"weight": x(4, 6), "pos_weight": x(6)},
     "multilabel_soft_margin_loss": {"input": x(4, 6), "target": c(4, 6, classes=2).float()},
@@ -119,7 +125,7 @@ Built = tuple[dict[str, Any], Sample]
 """(constructor arguments, forward arguments)."""
 SOURCE = {"src": x(5, 2, 4)}
 SOURCE_AND_TARGET = {"tgt": x(5, 2, 4), "memory": x(5, 2, 4)}
-SMALL = {"d_model": 4, "nhead": 2, "dim_feedforward": 6}
+SMALL: dict[str, Any] = {"d_model": 4, "nhead": 2, "dim_feedforward": 6}
 
 
 def _dims(name: str, built: Any, *dims: int) -> dict[str, Built]:
@@ -137,9 +143,11 @@ def _pool(**made: Any) -> Any:
 MODULES: dict[str, Built] = {
     **{
         name: ({}, ONE)
-        for name in """CELU ELU GELU GLU Hardshrink Hardsigmoid Hardswish Hardtanh LeakyReLU LogSigmoid Mish PReLU RReLU
-        ReLU ReLU6 SELU SiLU Sigmoid Softplus Softshrink Softsign Tanh Tanhshrink Dropout AlphaDropout
-        FeatureAlphaDropout Dropout1d Flatten Identity""".split()
+        for name in words(
+            "CELU ELU GELU GLU Hardshrink Hardsigmoid Hardswish Hardtanh LeakyReLU LogSigmoid Mish"
+            " PReLU RReLU ReLU ReLU6 SELU SiLU Sigmoid Softplus Softshrink Softsign Tanh Tanhshrink"
+            " Dropout AlphaDropout FeatureAlphaDropout Dropout1d Flatten Identity"
+        )
     },
     **{name: ({"dim": 1}, ONE) for name in ("Softmax", "Softmin", "LogSoftmax")},
     "Softmax2d": ({}, {"input": x(*spatial(2))}),
@@ -147,10 +155,18 @@ MODULES: dict[str, Built] = {
     **_dims("Dropout{}d", _pool(), 2, 3),
     **{
         name: ({}, PAIR)
-        for name in """BCELoss BCEWithLogitsLoss MSELoss L1Loss SmoothL1Loss HuberLoss KLDivLoss PoissonNLLLoss""".split()
+        for name in words(
+            "BCELoss BCEWithLogitsLoss MSELoss L1Loss SmoothL1Loss HuberLoss KLDivLoss PoissonNLLLoss"
+        )
     },
-    **{name: ({}, {"input": x(4, 6), "target": signs(4, 6)}) for name in ("HingeEmbeddingLoss", "SoftMarginLoss")},
-    **{name: ({}, {"input": x(4, 6), "target": c(4)}) for name in ("CrossEntropyLoss", "NLLLoss", "MultiMarginLoss")},
+    **{
+        name: ({}, {"input": x(4, 6), "target": signs(4, 6)})
+        for name in ("HingeEmbeddingLoss", "SoftMarginLoss")
+    },
+    **{
+        name: ({}, {"input": x(4, 6), "target": c(4)})
+        for name in ("CrossEntropyLoss", "NLLLoss", "MultiMarginLoss")
+    },
     "MultiLabelSoftMarginLoss": ({}, {"input": x(4, 6), "target": c(4, 6, classes=2).float()}),
     "MultiLabelMarginLoss": ({}, FUNCTIONALS["multilabel_margin_loss"]),
     "MarginRankingLoss": ({"margin": 1.0}, {"input1": x(4), "input2": x(4), "target": signs(4)}),
@@ -160,7 +176,7 @@ MODULES: dict[str, Built] = {
     "TripletMarginWithDistanceLoss": ({}, TRIPLET),
     "CTCLoss": ({}, FUNCTIONALS["ctc_loss"]),
     "AdaptiveLogSoftmaxWithLoss": (
-        {"in_features": 6, "n_classes": 8, "cutoffs": [2, 4]},
+        {"in_features": 6, "n_classes": 8, "cutoffs": [2, 4], "div_value": 1.5},
         {"input_": x(4, 6), "target": c(4, classes=8)},
     ),
     "Linear": ({"in_features": 6, "out_features": 5}, {"input": x(4, 6)}),
@@ -190,9 +206,15 @@ MODULES: dict[str, Built] = {
     **_dims("AdaptiveMaxPool{}d", _pool(output_size=3)),
     **_dims("AdaptiveAvgPool{}d", _pool(output_size=3)),
     **_dims("FractionalMaxPool{}d", _pool(kernel_size=2, output_size=3), 2, 3),
-    **_dims("MaxUnpool{}d", lambda d: ({"kernel_size": 2}, dict(zip(("input", "indices"), pooled(d), strict=True)))),
+    **_dims(
+        "MaxUnpool{}d",
+        lambda d: ({"kernel_size": 2}, dict(zip(("input", "indices"), pooled(d), strict=True))),
+    ),
     **{
-        f"{kind}Pad{d}d": ({"padding": 1} | ({"value": 0.5} if kind == "Constant" else {}), {"input": x(*spatial(d))})
+        f"{kind}Pad{d}d": (
+            {"padding": 1} | ({"value": 0.5} if kind == "Constant" else {}),
+            {"input": x(*spatial(d))},
+        )
         for kind in ("Reflection", "Replication", "Zero", "Circular", "Constant")
         for d in (1, 2, 3)
     },
@@ -208,7 +230,10 @@ MODULES: dict[str, Built] = {
     "CosineSimilarity": ({}, {"x1": x(4, 6), "x2": x(4, 6)}),
     "PairwiseDistance": ({}, {"x1": x(4, 6), "x2": x(4, 6)}),
     **{name: ({"input_size": 6, "hidden_size": 5}, {"input": x(3, 2, 6)}) for name in ("RNN", "LSTM", "GRU")},
-    **{name: ({"input_size": 6, "hidden_size": 5}, {"input": x(2, 6)}) for name in ("RNNCell", "LSTMCell", "GRUCell")},
+    **{
+        name: ({"input_size": 6, "hidden_size": 5}, {"input": x(2, 6)})
+        for name in ("RNNCell", "LSTMCell", "GRUCell")
+    },
     "MultiheadAttention": (
         {"embed_dim": 4, "num_heads": 2},
         {"query": x(5, 2, 4), "key": x(5, 2, 4), "value": x(5, 2, 4)},
@@ -242,7 +267,13 @@ FUNCTIONS: dict[str, Sample] = {
     "cartesian_prod": {"tensors": [x(3), x(4)]},
     "cdist": {"x1": x(3, 4), "x2": x(5, 4)},
     "tensordot": {"a": x(3, 4), "b": x(4, 5), "dims": 1},
-    "unique": {"input": REPEATED, "sorted": True, "return_inverse": False, "return_counts": False, "dim": None},
+    "unique": {
+        "input": REPEATED,
+        "sorted": True,
+        "return_inverse": False,
+        "return_counts": False,
+        "dim": None,
+    },
     "unique_consecutive": {"input": REPEATED, "return_inverse": False, "return_counts": False, "dim": None},
     "stft": {"input": x(64), "n_fft": 16, "window": x(16), "return_complex": True},
     "unravel_index": {"indices": c(4), "shape": [3, 4]},

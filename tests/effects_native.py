@@ -1,4 +1,4 @@
-"""Rows for torch's native functions: every overload, recorded, with derivatives.yaml as the second witness."""
+"""Rows for torch's native functions: every overload recorded, derivatives.yaml as the second witness."""
 
 from __future__ import annotations
 
@@ -9,9 +9,19 @@ from itertools import islice
 from typing import Any
 
 import torch
-from effects_recorder import Call, Recording, differentiable_names, observe, record, tensors_of
+from effects_recorder import (
+    Call,
+    Recording,
+    contradictions,
+    differentiable_names,
+    observe,
+    record,
+    tensors_of,
+)
 from effects_rows import REFUSED, Row, Subject, as_method, build, common, flagged, renamed, with_unseen
 from effects_samples import (
+    ALSO,
+    HAND,
     LISTS,
     SHAPES,
     Recipe,
@@ -29,100 +39,6 @@ MANY_TRIES = 60
 _ONE: tuple[tuple[tuple[int, ...], ...], ...] = (((2, 5),), ((2, 1, 5),), ((1, 5),))
 
 Rows = dict[str, dict[str, list[Row]]]
-HAND: Mapping[str, dict[str, Any]] = {
-    **{
-        f"conv{transposed}{d}d.{'input' if transposed else 'default'}": {
-            "input": torch.rand(2, 4, *[6] * d),
-            "weight": torch.rand(4, 4, *[3] * d),
-            "bias": torch.rand(4),
-        }
-        for transposed in ("", "_transpose")
-        for d in (1, 2, 3)
-    },
-    **{
-        f"conv{d}d.padding": {
-            "input": torch.rand(2, 4, *[6] * d),
-            "weight": torch.rand(4, 4, *[3] * d),
-            "bias": torch.rand(4),
-            "padding": "same",
-        }
-        for d in (1, 2, 3)
-    },
-    "scaled_dot_product_attention.default": {n: torch.rand(2, 2, 5, 4) for n in ("query", "key", "value")},
-    "linalg_norm.ord_str": {"self": torch.rand(3, 3), "ord": "fro"},
-    "batch_norm.default": {
-        "input": torch.rand(4, 3, 5),
-        "weight": torch.rand(3),
-        "bias": torch.rand(3),
-        "running_mean": torch.rand(3),
-        "running_var": torch.rand(3),
-        "training": True,
-        "momentum": 0.1,
-        "eps": 1e-5,
-        "cudnn_enabled": False,
-    },
-    "instance_norm.default": {
-        "input": torch.rand(4, 3, 5),
-        "weight": torch.rand(3),
-        "bias": torch.rand(3),
-        "running_mean": torch.rand(3),
-        "running_var": torch.rand(3),
-        "use_input_stats": True,
-        "momentum": 0.1,
-        "eps": 1e-5,
-        "cudnn_enabled": False,
-    },
-    "layer_norm.default": {
-        "input": torch.rand(4, 3),
-        "normalized_shape": [3],
-        "weight": torch.rand(3),
-        "bias": torch.rand(3),
-    },
-    "group_norm.default": {
-        "input": torch.rand(4, 4, 3),
-        "num_groups": 2,
-        "weight": torch.rand(4),
-        "bias": torch.rand(4),
-    },
-    "convolution.default": {
-        "input": torch.rand(2, 3, 8),
-        "weight": torch.rand(4, 3, 3),
-        "bias": torch.rand(4),
-        "stride": [1],
-        "padding": [0],
-        "dilation": [1],
-        "transposed": False,
-        "output_padding": [0],
-        "groups": 1,
-    },
-    "float_power_.Scalar": {"self": torch.rand(3, 3, dtype=torch.float64), "exponent": 2},
-    "float_power_.Tensor": {
-        "self": torch.rand(3, 3, dtype=torch.float64),
-        "exponent": torch.rand(3, 3, dtype=torch.float64),
-    },
-    **{
-        f"{name}.value_reduce": {
-            "self": torch.rand(3, 3),
-            "dim": 0,
-            "index": torch.zeros(3, 3, dtype=torch.int64),
-            "value": 2,
-            "reduce": "add",
-        }
-        for name in ("scatter", "scatter_")
-    },
-    "kl_div.default": {"self": torch.rand(3, 3), "target": torch.rand(3, 3)},
-    "view_as_real.default": {"self": torch.rand(3, 3, dtype=torch.complex64)},
-    "imag.default": {"self": torch.rand(3, 3, dtype=torch.complex64)},
-    "rrelu.default": {"self": torch.randn(3, 3), "training": True},
-    "rrelu_.default": {"self": torch.randn(3, 3), "training": True},
-}
-"""Where types alone find no sample, or one that isn't typical."""
-ALSO: Mapping[str, list[dict[str, Any]]] = {
-    "scaled_dot_product_attention.default": [{n: torch.rand(2, 5, 4) for n in ("query", "key", "value")}],
-    "linear.default": [{"input": torch.rand(2, 5, 3), "weight": torch.rand(4, 3), "bias": torch.rand(4)}],
-    "matmul.default": [{"self": torch.rand(2, 5, 3), "other": torch.rand(3, 4)}],
-}
-"""Further samples, of which only what they have in common counts."""
 
 
 @dataclass
@@ -133,6 +49,9 @@ class Report:
     agreed: int = 0
     disagreements: list[str] = field(default_factory=list)
     joint: list[str] = field(default_factory=list)
+    contradicted: list[str] = field(default_factory=list)
+    provoke: bool = False
+    """Also overwrite every tensor before backward, to see whether torch fails where the recording says so."""
     unrecorded: list[str] = field(default_factory=list)
 
 
@@ -242,6 +161,7 @@ def _rows_of(overload: Overload, report: Report, shapes: dict[str, str]) -> list
     report.recorded += 1
     if recording.joint:
         report.joint.append(f"{overload.spelled}: {sorted(recording.joint)}")
+    provoked(report, overload.spelled, Call(values, subject.invoke))
     _compare(overload, values, recording.saves, report)
     shape = shape_of(overload, subject)
     shapes.setdefault(overload.base, shape)
@@ -252,15 +172,28 @@ def _rows_of(overload: Overload, report: Report, shapes: dict[str, str]) -> list
         return [_finished(overload, subject, values, more, shape)]
     return flagged(
         [
-            (state, _finished(overload, subject, values | {flag: state}, [m | {flag: state} for m in more], shape))
+            (
+                state,
+                _finished(
+                    overload, subject, values | {flag: state}, [m | {flag: state} for m in more], shape
+                ),
+            )
             for state in (True, False)
         ],
         flag,
     )
 
 
+def provoked(report: Report, name: str, call: Call) -> None:
+    if report.provoke:
+        report.contradicted += [f"{name}: {text}" for text in contradictions(call, observe(call))]
+
+
 def _observed(subject: Subject, values: dict[str, Any]) -> tuple[dict[str, Any], Recording]:
-    return values, observe(Call(values, subject.invoke))
+    recording = observe(Call(values, subject.invoke))
+    if recording.typical.outputs and not any(o.numel() for o in recording.typical.outputs):
+        raise LookupError("an empty result says nothing")
+    return values, recording
 
 
 def _finished(
@@ -287,7 +220,9 @@ def _more_views(overload: Overload) -> list[dict[str, Any]]:
     return more
 
 
-def _compare(overload: Overload, values: Mapping[str, Any], saves: dict[str, list[str]], report: Report) -> None:
+def _compare(
+    overload: Overload, values: Mapping[str, Any], saves: dict[str, list[str]], report: Report
+) -> None:
     if overload.saves is None or overload.composite:
         return
     told = {w: {n for n in ns if n in values} for w, ns in overload.saves.items()}
@@ -365,9 +300,10 @@ def _all_agree(subject: Subject, samples: Iterator[dict[str, Any]], agrees: Any)
 def _is_broadcast(values: Mapping[str, Any], outputs: list[torch.Tensor]) -> bool:
     shapes = [t.shape for v in values.values() for t in tensors_of(v)]
     try:
-        return all(o.shape == torch.broadcast_shapes(*shapes) for o in outputs)
+        expected = torch.broadcast_shapes(*shapes)  # type: ignore[no-untyped-call]
     except RuntimeError:
         return False
+    return all(o.shape == expected for o in outputs)
 
 
 def _is_one(values: Mapping[str, Any], outputs: list[torch.Tensor]) -> bool:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import inspect
-import math
 import re
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import replace
+from operator import attrgetter
 from typing import Any
 
 import torch
@@ -17,16 +16,15 @@ from effects_layers import (
     FUNCTIONALS,
     FUNCTIONS,
     METHODS,
-    MODULES,
     PRODUCTS,
     PROPERTIES,
     VARIADIC,
     c,
     x,
 )
-from effects_native import Report, Rows
+from effects_native import Report, Rows, provoked
 from effects_recorder import Call, observe, record, tensors_of
-from effects_rows import REFUSED, Row, Subject, build, first_tensor, flagged, row_of, transposed
+from effects_rows import REFUSED, Row, Subject, build, first_tensor, flagged
 from effects_samples import database_samples
 from torch import Tensor
 
@@ -78,7 +76,9 @@ def kind_of(parameter: inspect.Parameter, value: Any) -> str:
     note = str(parameter.annotation)
     if "Tensor" in note and not re.search(r"Callable|[Ll]ist|[Tt]uple", note):
         return "t"
-    return "n" if re.search(r"\b(float|int)\b", note) and not re.search(r"[Ll]ist|[Tt]uple|bool", note) else "o"
+    return (
+        "n" if re.search(r"\b(float|int)\b", note) and not re.search(r"[Ll]ist|[Tt]uple|bool", note) else "o"
+    )
 
 
 def subject_of(function: Callable[..., Any], sample: Mapping[str, Any]) -> Subject:
@@ -120,7 +120,11 @@ def shape_row(subject: Subject, sample: Mapping[str, Any]) -> Row:
     inputs = tensors_of(sample.get(first_tensor(sample)))
     if not outputs or not inputs:
         return {}
-    if len(outputs) == 1 and outputs[0].numel() == 1 and {"reduction", "dim", "size_average"} & set(subject.names):
+    if (
+        len(outputs) == 1
+        and outputs[0].numel() == 1
+        and {"reduction", "dim", "size_average"} & set(subject.names)
+    ):
         return {"shape": "reduction"}
     return {"shape": "elementwise"} if all(o.shape == inputs[0].shape for o in outputs) else {}
 
@@ -139,8 +143,10 @@ def _functional(name: str, report: Report) -> tuple[list[Row], list[Row]] | None
     if sample is None:
         report.unrecorded.append(f"nn.functional.{name}")
         return None
-    rows = _checked(report, _states(function, sample, names, {}))
-    return rows, _checked(report, _states(function, sample, names, {"inplace": True})) if "inplace" in names else []
+    rows = _checked(report, _states(function, sample, names, report))
+    if "inplace" not in names:
+        return rows, []
+    return rows, _checked(report, _states(function, sample | {"inplace": True}, names, report))
 
 
 def _from_database(name: str, function: Callable[..., Any], names: list[str]) -> dict[str, Any] | None:
@@ -154,15 +160,18 @@ def _from_database(name: str, function: Callable[..., Any], names: list[str]) ->
     return None
 
 
-def _states(function: Callable[..., Any], sample: Mapping[str, Any], names: list[str], set_: Row) -> list[Row]:
+def _states(
+    function: Callable[..., Any], sample: Mapping[str, Any], names: list[str], report: Report
+) -> list[Row]:
     """One row, or one for each state of a flag that changes the effect; the default state comes first."""
     flag = next((n for n in FLAG if n in names), "")
-    sample = dict(sample) | set_
+    sample = dict(sample)
     more = [sample | {"p": 0.0}] if "p" in names and "dropout" in function.__name__ else []
 
     def made(state: dict[str, Any]) -> Row:
         asked = sample | state
         subject = subject_of(function, asked)
+        provoked(report, f"nn.functional.{function.__name__} {state}", Call(asked, subject.invoke))
         return build(subject, asked, [m | state for m in more]) | shape_row(subject, asked)
 
     if not flag:
@@ -177,14 +186,22 @@ def _casts() -> dict[str, list[Row]]:
     for name in DIFFERENTIABLE_CASTS:
         if hasattr(Tensor, name):
             cast = getattr(Tensor, "float" if name in {"cuda", "xpu", "mtia", "ipu"} else name)
-            subject = Subject(("self",), "t", lambda v, cast=cast: cast(v["self"]))
+            subject = _unary(cast)
             row = build(subject, {"self": x(3, 4)}, [{"self": x(3, 4).double()}])
             rows[name] = [row | {"view": "maybe", "returns_self": "maybe", "shape": "elementwise"}]
     for name in CUTTING_CASTS:
         cast = getattr(Tensor, name)
-        subject = Subject(("self",), "t", lambda v, cast=cast: cast(v["self"]))
+        subject = _unary(cast)
         rows[name] = [build(subject, {"self": x(3, 4)}) | {"shape": "elementwise"}]
     return rows
+
+
+def _unary(operation: Callable[[Tensor], Any]) -> Subject:
+    return Subject(("self",), "t", lambda values: operation(values["self"]))
+
+
+def _get(values: dict[str, Any]) -> Any:
+    return values["self"][values["index"]]
 
 
 def _set(values: dict[str, Any]) -> Any:
@@ -194,27 +211,40 @@ def _set(values: dict[str, Any]) -> Any:
 
 def _operators() -> dict[str, list[Row]]:
     """Indexing, and the operators that aren't just a method under another name."""
-    get = lambda v: v["self"][v["index"]]  # noqa: E731
     basic = [{"self": x(3, 4), "index": i} for i in (0, slice(1, 2), slice(None), None, ..., (0, slice(1)))]
     long, mask = c(2), x(3) > 0.5
-    rows = {"__getitem__": [build(Subject(("self", "index"), "to", get), basic[0], basic[1:])]}
-    rows["__getitem__"] += _by_index(Subject(("self", "index"), "tt", get), {}, long, mask)
+    rows = {"__getitem__": [build(Subject(("self", "index"), "to", _get), basic[0], basic[1:])]}
+    rows["__getitem__"] += _by_index(Subject(("self", "index"), "tt", _get), {}, long, mask)
     rows["__setitem__"] = []
     for kind, value in (("t", x(4)), ("n", 1.0)):
         put = Subject(("self", "index", "value"), f"to{kind}", _set)
         rows["__setitem__"].append(build(put, {"self": x(3, 4), "index": 0, "value": value}))
         put = Subject(("self", "index", "value"), f"tt{kind}", _set)
         rows["__setitem__"] += _by_index(put, {"value": value}, long, mask)
-    for name in ("__rsub__", "__rtruediv__", "__rdiv__", "__rpow__", "__rfloordiv__", "__rmod__", "__rmatmul__"):
-        rows[name] = [r for kind in ("t" if name == "__rmatmul__" else "tn") if (r := _reflected(name, kind)) is not None]
+    for name in (
+        "__rsub__",
+        "__rtruediv__",
+        "__rdiv__",
+        "__rpow__",
+        "__rfloordiv__",
+        "__rmod__",
+        "__rmatmul__",
+    ):
+        rows[name] = [
+            r
+            for kind in ("t" if name == "__rmatmul__" else "tn")
+            if (r := _reflected(name, kind)) is not None
+        ]
     for name in PROPERTIES:
-        subject = Subject(("self",), "t", lambda v, name=name: getattr(v["self"], name))
+        subject = _unary(attrgetter(name))
         rows[name] = [build(subject, {"self": x(3, 4)})]
     return rows
 
 
 def _by_index(subject: Subject, more: Row, long: Tensor, mask: Tensor) -> list[Row]:
-    asked = [(flag, {"self": x(3, 4), "index": index} | more) for flag, index in ((False, long), (True, mask))]
+    asked = [
+        (flag, {"self": x(3, 4), "index": index} | more) for flag, index in ((False, long), (True, mask))
+    ]
     return flagged([(flag, build(subject, values)) for flag, values in asked], "index_is_mask")
 
 
@@ -227,86 +257,3 @@ def _reflected(name: str, kind: str) -> Row | None:
     except REFUSED:
         return None
     return row if name == "__rmatmul__" else row | {"shape": "elementwise"}
-
-
-def module_rows(report: Report) -> dict[str, dict[str, Any]]:
-    """For each layer how it is built and what its forward does in training and in evaluation."""
-    rows = {}
-    for name in dir(torch.nn):
-        kind = getattr(torch.nn, name)
-        if name in MODULES:
-            rows[name] = _module(kind, *MODULES[name])
-            report.recorded += 3 if "inplace" in rows[name] else 2
-        elif isinstance(kind, type) and issubclass(kind, torch.nn.Module):
-            report.unrecorded.append(f"nn.{name}")
-    return rows
-
-
-def _module(kind: Any, made: dict[str, Any], sample: Mapping[str, Any]) -> dict[str, Any]:
-    init = _init_of(kind)
-    module = kind(**made)
-    row: dict[str, Any] = {
-        "init": " ".join(n for n, _ in init),
-        "defaults": {n: d for n, d in init if _is_plain(d)},
-        "train": _forward(module, sample, True),
-        "eval": _forward(module, sample, False),
-        "parameters": " ".join(n for n, _ in module.named_parameters()),
-        "buffers": " ".join(n for n, _ in module.named_buffers()),
-    }
-    names = {n for n, _ in init}
-    if "p" in names and "Dropout" in kind.__name__:
-        never = _forward(kind(**made, p=0.0), sample, True)
-        row["train"] |= {k: "maybe" for k in ("view", "returns_self") if k in never and k not in row["train"]}
-    if "inplace" in names:
-        row["inplace"] = _forward(kind(**made, inplace=True), sample, True)
-    return row
-
-
-def _is_plain(default: Any) -> bool:
-    if isinstance(default, float):
-        return math.isfinite(default)
-    return default is None or isinstance(default, (bool, int, str))
-
-
-def _init_of(kind: Any) -> list[tuple[str, Any]]:
-    """Constructor parameters with their defaults; the recurrent layers hide theirs behind `*args`."""
-    own = list(inspect.signature(kind.__init__).parameters.values())[1:]
-    if any(p.kind is inspect.Parameter.VAR_POSITIONAL for p in own) and issubclass(kind, torch.nn.RNNBase):
-        base = list(inspect.signature(torch.nn.RNNBase.__init__).parameters.values())[2:]
-        own = [p for p in base if p.name != "proj_size" or kind is torch.nn.LSTM]
-        if kind is torch.nn.RNN:
-            nonlinearity = inspect.Parameter("nonlinearity", inspect.Parameter.KEYWORD_ONLY, default="tanh")
-            own.insert([p.name for p in own].index("num_layers") + 1, nonlinearity)
-    named = [p for p in own if p.kind not in {p.VAR_POSITIONAL, p.VAR_KEYWORD}]
-    return [(p.name, p.default) for p in named]
-
-
-def _forward(module: torch.nn.Module, sample: Mapping[str, Any], training: bool) -> Row:
-    module.train(training)
-    parameters = list(inspect.signature(type(module).forward).parameters.values())[1:]
-    sample = dict(zip([p.name for p in parameters], sample.values(), strict=False))
-    record(Call(sample, lambda values: module(**values)), ())
-    kinds = "".join(kind_of(p, sample.get(p.name, None if p.default is p.empty else p.default)) for p in parameters)
-    subject = Subject(tuple(p.name for p in parameters), kinds, lambda values: module(**values))
-    state = dict(module.named_parameters()) | dict(module.named_buffers())
-    call = Call(sample, subject.invoke, state)
-    recording = observe(call)
-    runs = [recording.typical, *_layouts(subject, sample, state, recording)]
-    row = row_of(subject, recording, runs, first_tensor(sample), recording.vanishes)
-    reduces = len(recording.typical.outputs) == 1 and recording.typical.outputs[0].numel() == 1
-    return row | ({"shape": "reduction"} if reduces else _same_shape(sample, recording.typical.outputs))
-
-
-def _same_shape(sample: Mapping[str, Any], outputs: list[Tensor]) -> Row:
-    inputs = tensors_of(sample[first_tensor(sample)])
-    return {"shape": "elementwise"} if all(o.shape == inputs[0].shape for o in outputs) else {}
-
-
-def _layouts(subject: Subject, sample: Mapping[str, Any], state: dict[str, Tensor], recording: Any) -> list[Any]:
-    if not any(recording.typical.shares):
-        return []
-    runs = []
-    for variant in (transposed(sample), {n: x(4, 6) for n in sample}):
-        with suppress(*REFUSED):
-            runs.append(record(Call(variant, subject.invoke, state), recording.names))
-    return runs

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -41,6 +42,15 @@ class Run:
     """For each output the name of the input that it is."""
     sources: dict[str, list[Tensor]] = field(default_factory=dict)
     """The tensors whose gradients say which inputs count."""
+    owners: dict[str, list[Tensor]] = field(default_factory=dict)
+    """All tensors that went in."""
+
+    def named(self, what: str) -> list[Tensor]:
+        """The tensors that go by this name: an argument's or a result's."""
+        if what in self.owners:
+            return self.owners[what]
+        place = what.removeprefix("result")
+        return [o for i, o in zip(self.places, self.outputs, strict=True) if not place or place == str(i)]
 
     def differentiable(self) -> list[bool]:
         return [o.requires_grad for o in self.outputs]
@@ -61,8 +71,7 @@ def differentiable_names(call: Call) -> list[str]:
     return [
         n
         for n, ts in named.items()
-        if any(t.is_floating_point() or t.is_complex() for t in ts)
-        and (n in call.values or n in parameters)
+        if any(t.is_floating_point() or t.is_complex() for t in ts) and (n in call.values or n in parameters)
     ]
 
 
@@ -74,7 +83,7 @@ def _storage(tensor: Tensor) -> int:
 
 
 def _fresh(value: Any, requires_grad: bool, sources: list[Tensor]) -> Any:
-    """A copy with its own storage and the same layout; not a leaf where it requires grad, as in a real network."""
+    """A copy in a storage of its own, same layout; not a leaf where it requires grad, as in a network."""
     if isinstance(value, Tensor):
         copy = value.detach().clone()
         if not (requires_grad and (copy.is_floating_point() or copy.is_complex())):
@@ -91,8 +100,8 @@ def _outputs(result: Any) -> list[tuple[int, Tensor]]:
     return [(i, t) for i, item in enumerate(items) for t in tensors_of(item)]
 
 
-def record(call: Call, pattern: Sequence[str]) -> Run:
-    """Run it once; `pattern` names what requires grad."""
+def record(call: Call, pattern: Sequence[str], hooked: bool = True) -> Run:
+    """Run it once; `pattern` names what requires grad. Under hooks torch checks no versions."""
     run = Run()
     values: dict[str, Any] = {}
     for name, value in call.values.items():
@@ -101,17 +110,20 @@ def record(call: Call, pattern: Sequence[str]) -> Run:
         if isinstance(tensor, torch.nn.Parameter):
             tensor.requires_grad_(name in pattern)
             run.sources[name] = [tensor]
-    owners = {n: tensors_of(v) for n, v in values.items()} | {n: [t] for n, t in call.state.items()}
+    run.owners = owners = {n: tensors_of(v) for n, v in values.items()} | {
+        n: [t] for n, t in call.state.items()
+    }
     before = {n: [t._version for t in ts] for n, ts in owners.items()}
-    kept: list[tuple[Tensor, int]] = []
+    kept: list[Tensor] = []
 
     def pack(tensor: Tensor) -> Tensor:
-        kept.append((tensor, tensor._version))
+        kept.append(tensor)
         return tensor
 
-    with warnings.catch_warnings(), torch.autograd.graph.saved_tensors_hooks(pack, lambda t: t):
+    hooks = torch.autograd.graph.saved_tensors_hooks(pack, lambda t: t) if hooked else nullcontext()
+    with warnings.catch_warnings(), hooks:
         warnings.simplefilter("ignore")
-        torch.manual_seed(0)
+        torch.default_generator.manual_seed(0)
         result = call.invoke(values)
     placed = _outputs(result)
     run.outputs, run.places = [t for _, t in placed], [i for i, _ in placed]
@@ -122,20 +134,31 @@ def record(call: Call, pattern: Sequence[str]) -> Run:
     return run
 
 
-def _name_everything(run: Run, owners: Mapping[str, list[Tensor]], kept: Sequence[tuple[Tensor, int]]) -> None:
+def _name_everything(run: Run, owners: Mapping[str, list[Tensor]], kept: Sequence[Tensor]) -> None:
     of_storage: dict[int, str] = {}
     for i, output in zip(run.places, run.outputs, strict=True):
         many = not run.single and not run.is_list
         of_storage.setdefault(_storage(output), f"result{i}" if many else "result")
-    for name, tensors in reversed(owners.items()):
+    for name, tensors in reversed(list(owners.items())):
         for tensor in tensors:
             if not (name in run.written and _storage(tensor) in of_storage):
                 of_storage[_storage(tensor)] = name
-    run.saved = {of_storage[_storage(t)] for t, _ in kept if _storage(t) in of_storage}
-    storages = {_storage(t): n for n, ts in reversed(owners.items()) for t in ts}
-    objects = {id(t): n for n, ts in reversed(owners.items()) for t in ts}
+    for name in {of_storage[_storage(t)] for t in kept if _storage(t) in of_storage}:
+        if _share_version(run.named(name), [t for t in kept if of_storage.get(_storage(t)) == name]):
+            run.saved.add(name)
+    storages = {_storage(t): n for n, ts in reversed(list(owners.items())) for t in ts}
+    objects = {id(t): n for n, ts in reversed(list(owners.items())) for t in ts}
     run.shares = [storages.get(_storage(o)) for o in run.outputs]
     run.same = [objects.get(id(o)) for o in run.outputs]
+
+
+def _share_version(named: Sequence[Tensor], kept: Sequence[Tensor]) -> bool:
+    """Does a write to one count as a write to the other? Not where torch made an unsafe view."""
+    before = [t._version for t in kept]
+    with torch.no_grad(), suppress(RuntimeError):
+        for tensor in named:
+            tensor.copy_(tensor.clone())
+    return [t._version for t in kept] != before
 
 
 @dataclass
@@ -159,8 +182,9 @@ def observe(call: Call) -> Recording:
     singles = {n: run for n in differentiable_names(call) if (run := _tolerated(call, n)) is not None}
     names = list(singles)
     typical = record(call, names)
+    constant = _constant(typical)
     saves: dict[str, list[str]] = {}
-    for name, run in singles.items():
+    for name, run in singles.items() if constant != [-1] else ():
         for what in run.saved:
             saves.setdefault(what, []).append(name)
     order = list(call.values) + list(call.state)
@@ -170,10 +194,10 @@ def observe(call: Call) -> Recording:
         saves={w: saves[w] for w in sorted(saves, key=lambda w: (rank.get(w, len(rank)), w))},
         written=typical.written,
         typical=typical,
-        constant=_constant(typical),
+        constant=constant,
         vanishes=vanishes,
         once=once,
-        joint=typical.saved - set(saves),
+        joint=typical.saved - set(saves) if constant != [-1] else set(),
         names=names,
     )
 
@@ -201,14 +225,15 @@ def _backward(run: Run) -> tuple[bool, bool]:
     sources = [s for ts in run.sources.values() for s in ts if s.requires_grad]
     if not roots or not sources or not any(r.numel() for r in roots):
         return False, False
-    torch.manual_seed(1)
+    torch.default_generator.manual_seed(1)
     ones = [torch.randn_like(r) for r in roots]
     try:
-        grads = torch.autograd.grad(roots, sources, ones, allow_unused=True)
+        grads: Sequence[Tensor | None] = torch.autograd.grad(roots, sources, ones, allow_unused=True)
     except (RuntimeError, NotImplementedError):
         return False, False
     found = [g for g in grads if g is not None]
-    vanishes = bool(found) and all(not bool(g.to_dense().count_nonzero()) for g in found)
+    finite = all(bool(r.isfinite().all()) for r in roots)
+    vanishes = finite and bool(found) and not any(bool(g.to_dense().count_nonzero()) for g in found)
     return vanishes, _is_freed(roots, sources, ones)
 
 
@@ -217,4 +242,39 @@ def _is_freed(roots: list[Tensor], sources: list[Tensor], ones: list[Tensor]) ->
         torch.autograd.grad(roots, sources, ones, allow_unused=True)
     except RuntimeError as error:
         return "second time" in str(error)
+    return False
+
+
+def contradictions(call: Call, recording: Recording) -> list[str]:
+    """Where torch doesn't do what the recording predicts when a tensor is overwritten before backward."""
+    found = []
+    for name in recording.names:
+        for what in _writable(record(call, [name])):
+            fails = _fails_after_write(record(call, [name], hooked=False), what)
+            expected = name in recording.saves.get(what, ())
+            if fails is not None and fails != expected:
+                found.append(f"{what} written, {name} requires grad: {'fails' if fails else 'works'}")
+    return found
+
+
+def _writable(run: Run) -> list[str]:
+    """What has a storage of its own: writing a view of an input would be writing the input."""
+    shared = {n for n in run.shares if n} | run.written
+    many = not run.single and not run.is_list
+    placed = zip(run.places, run.shares, strict=True)
+    results = {f"result{place}" if many else "result" for place, shared_with in placed if not shared_with}
+    written = {"result"} if run.written and run.single else set()
+    return [n for n, ts in run.owners.items() if ts and n not in shared] + sorted(results | written)
+
+
+def _fails_after_write(run: Run, what: str) -> bool | None:
+    roots = [o for o in run.outputs if o.requires_grad]
+    sources = [s for ts in run.sources.values() for s in ts if s.requires_grad]
+    try:
+        with torch.no_grad():
+            for tensor in run.named(what):
+                tensor.copy_(tensor.clone())
+        torch.autograd.grad(roots, sources, [torch.ones_like(r) for r in roots], allow_unused=True)
+    except (RuntimeError, NotImplementedError) as error:
+        return True if "modified by an inplace operation" in str(error) else None
     return False

@@ -48,7 +48,7 @@ def first_tensor(values: Mapping[str, Any]) -> str:
 
 
 def build(subject: Subject, values: Mapping[str, Any], more: Iterable[Mapping[str, Any]] = ()) -> Row:
-    """The row of one overload; `more` are further inputs that say whether it always or only sometimes aliases."""
+    """The row of one overload; `more` are further inputs, to tell always from sometimes aliasing."""
     call = Call(values, subject.invoke)
     recording = observe(call)
     runs = [recording.typical, *_alias_runs(subject, values, more, recording.typical)]
@@ -181,7 +181,9 @@ def with_unseen(row: Row, known: Mapping[str, Sequence[str]] | None, seen: Itera
 def common(row: Row, others: Sequence[Row]) -> Row:
     """Only what every sample saves: torch picks among kernels by shape."""
     saves = {
-        what: " ".join(n for n in needed_by.split() if all(n in o.get("saves", {}).get(what, "").split() for o in others))
+        what: " ".join(
+            n for n in needed_by.split() if all(n in o.get("saves", {}).get(what, "").split() for o in others)
+        )
         for what, needed_by in row.get("saves", {}).items()
     }
     return row | {"saves": {what: needed_by for what, needed_by in saves.items() if needed_by}}

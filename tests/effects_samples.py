@@ -1,10 +1,10 @@
-"""Small inputs for torch's overloads: by argument type where that is enough, else from torch's own operator database."""
+"""Small inputs for torch's overloads: by argument type, by hand, or from torch's own operator database."""
 
 from __future__ import annotations
 
 import itertools
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -14,11 +14,116 @@ from effects_schema import Argument, Overload
 from torch import Tensor
 
 SHAPES = ((3, 3), (2, 3, 3), (4,), (2, 3, 4, 4), (2, 1, 3), ())
-NUMBERS = {"dim0": 0, "dim1": 1, "axis0": 0, "axis1": 1, "source": 0, "destination": 1, "diagonal": 0, "offset": 0}
+NUMBERS = {
+    "dim0": 0,
+    "dim1": 1,
+    "axis0": 0,
+    "axis1": 1,
+    "source": 0,
+    "destination": 1,
+    "diagonal": 0,
+    "offset": 0,
+}
 NUMBERS |= {"interpolation_mode": 0, "padding_mode": 0}
 BOUNDS = {"min": 0.3, "max": 0.7}
 LISTS: tuple[list[int], ...] = ([0], [1, 0], [3, 3], [1], [2], [2, 2], [1, 2], [-1], [2, 0, 1])
 INDICES = {"index", "indices", "bins", "repeats", "sorted_sequence", "tensor_indices_or_sections"}
+
+
+HAND: Mapping[str, dict[str, Any]] = {
+    **{
+        f"conv{transposed}{d}d.{'input' if transposed else 'default'}": {
+            "input": torch.rand(2, 4, *[6] * d),
+            "weight": torch.rand(4, 4, *[3] * d),
+            "bias": torch.rand(4),
+        }
+        for transposed in ("", "_transpose")
+        for d in (1, 2, 3)
+    },
+    **{
+        f"conv{d}d.padding": {
+            "input": torch.rand(2, 4, *[6] * d),
+            "weight": torch.rand(4, 4, *[3] * d),
+            "bias": torch.rand(4),
+            "padding": "same",
+        }
+        for d in (1, 2, 3)
+    },
+    "scaled_dot_product_attention.default": {n: torch.rand(2, 2, 5, 4) for n in ("query", "key", "value")},
+    "linalg_norm.ord_str": {"self": torch.rand(3, 3), "ord": "fro"},
+    "batch_norm.default": {
+        "input": torch.rand(4, 3, 5),
+        "weight": torch.rand(3),
+        "bias": torch.rand(3),
+        "running_mean": torch.rand(3),
+        "running_var": torch.rand(3),
+        "training": True,
+        "momentum": 0.1,
+        "eps": 1e-5,
+        "cudnn_enabled": False,
+    },
+    "instance_norm.default": {
+        "input": torch.rand(4, 3, 5),
+        "weight": torch.rand(3),
+        "bias": torch.rand(3),
+        "running_mean": torch.rand(3),
+        "running_var": torch.rand(3),
+        "use_input_stats": True,
+        "momentum": 0.1,
+        "eps": 1e-5,
+        "cudnn_enabled": False,
+    },
+    "layer_norm.default": {
+        "input": torch.rand(4, 3),
+        "normalized_shape": [3],
+        "weight": torch.rand(3),
+        "bias": torch.rand(3),
+    },
+    "group_norm.default": {
+        "input": torch.rand(4, 4, 3),
+        "num_groups": 2,
+        "weight": torch.rand(4),
+        "bias": torch.rand(4),
+    },
+    "convolution.default": {
+        "input": torch.rand(2, 3, 8),
+        "weight": torch.rand(4, 3, 3),
+        "bias": torch.rand(4),
+        "stride": [1],
+        "padding": [0],
+        "dilation": [1],
+        "transposed": False,
+        "output_padding": [0],
+        "groups": 1,
+    },
+    "float_power_.Scalar": {"self": torch.rand(3, 3, dtype=torch.float64), "exponent": 2},
+    "float_power_.Tensor": {
+        "self": torch.rand(3, 3, dtype=torch.float64),
+        "exponent": torch.rand(3, 3, dtype=torch.float64),
+    },
+    **{
+        f"{name}.value_reduce": {
+            "self": torch.rand(3, 3),
+            "dim": 0,
+            "index": torch.zeros(3, 3, dtype=torch.int64),
+            "value": 2,
+            "reduce": "add",
+        }
+        for name in ("scatter", "scatter_")
+    },
+    "kl_div.default": {"self": torch.rand(3, 3), "target": torch.rand(3, 3)},
+    "view_as_real.default": {"self": torch.rand(3, 3, dtype=torch.complex64)},
+    "imag.default": {"self": torch.rand(3, 3, dtype=torch.complex64)},
+    "rrelu.default": {"self": torch.randn(3, 3), "training": True},
+    "rrelu_.default": {"self": torch.randn(3, 3), "training": True},
+}
+"""Where types alone find no sample, or one that isn't typical."""
+ALSO: Mapping[str, list[dict[str, Any]]] = {
+    "scaled_dot_product_attention.default": [{n: torch.rand(2, 5, 4) for n in ("query", "key", "value")}],
+    "linear.default": [{"input": torch.rand(2, 5, 3), "weight": torch.rand(4, 3), "bias": torch.rand(4)}],
+    "matmul.default": [{"self": torch.rand(2, 5, 3), "other": torch.rand(3, 4)}],
+}
+"""Further samples, of which only what they have in common counts."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +160,13 @@ def _value(argument: Argument, recipe: Recipe) -> Any:
     if plain == "Device":
         return torch.device("cpu")
     if kind == "n":
-        return BOUNDS[argument.name] if argument.name in BOUNDS else {"float": 0.5, "Scalar": 2}.get(plain, NUMBERS.get(argument.name, 0 if "dim" in argument.name else 2))
+        return (
+            BOUNDS[argument.name]
+            if argument.name in BOUNDS
+            else {"float": 0.5, "Scalar": 2}.get(
+                plain, NUMBERS.get(argument.name, 0 if "dim" in argument.name else 2)
+            )
+        )
     if "[" in plain:
         return [n + 1 for n in recipe.numbers or ()] if argument.name == "destination" else recipe.numbers
     if plain == "bool":
@@ -71,7 +182,7 @@ def required(argument: Argument) -> bool:
 
 def values_by_type(overload: Overload, recipe: Recipe) -> dict[str, Any]:
     """Required arguments, and optional tensors where the recipe says so; `dim=None` stays None."""
-    values = {}
+    values: dict[str, Any] = {}
     for argument in overload.arguments:
         if argument.name in overload.outs or argument.name == "generator":
             continue
@@ -86,8 +197,10 @@ def recipes(overload: Overload) -> Iterator[Recipe]:
     lists = any("[" in a.type and a.kind == "o" and required(a) for a in overload.arguments)
     indexed = any(a.name in INDICES for a in overload.arguments)
     optional = any(a.kind == "t" and not required(a) for a in overload.arguments)
-    for integers, given, shape in itertools.product((False, True), (True, False) if optional else (False,), SHAPES):
-        for index_shape in ((shape, (3,), (2, 2), ()) if indexed else (shape,)):
+    for integers, given, shape in itertools.product(
+        (False, True), (True, False) if optional else (False,), SHAPES
+    ):
+        for index_shape in (shape, (3,), (2, 2), ()) if indexed else (shape,):
             for numbers in LISTS if lists else (None,):
                 yield Recipe(shape, index_shape, integers, given, numbers)
 

@@ -1,4 +1,4 @@
-"""The native functions of the installed torch: their overloads as Python sees them, and what derivatives.yaml saves."""
+"""The native functions of the installed torch as Python sees them, and what derivatives.yaml saves."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NAMESPACES = {"linalg": "linalg_", "special": "special_", "fft": "fft_"}
 FACTORY = {"dtype", "layout", "device", "pin_memory"}
 UNCALLABLE = re.compile(
     r"quantize|^q_|mkldnn|cudnn|miopen|fbgemm|sparse|record_stream|^set_$|^data$|(?<!index)_copy$|backward|^qscheme|rename"
-    r"|^int_repr|nested|^sym_|^from_file$|^choose_q|values$|indices$|^hspmm|^sspaddmm|_crow|^ccol|^crow|^row_ind|^col_ind"
+    r"|^int_repr|nested|^sym_|^from_file$|^choose_q|values$|indices$|^histogramdd|^hspmm|^sspaddmm|_crow|^ccol|^crow|^row_ind|^col_ind"
 )
 
 
@@ -66,7 +66,10 @@ def _packaged(*parts: str) -> str:
 
 def overloads() -> Iterator[Overload]:
     """Everything public that takes part in Python's surface."""
-    native, tags = _packaged("ATen", "native", "native_functions.yaml"), _packaged("ATen", "native", "tags.yaml")
+    native, tags = (
+        _packaged("ATen", "native", "native_functions.yaml"),
+        _packaged("ATen", "native", "tags.yaml"),
+    )
     functions = parse_native_yaml(native, tags).native_functions
     infos, _ = load_derivatives(_packaged("autograd", "derivatives.yaml"), native, tags)
     for matched in match_differentiability_info(functions, infos):
@@ -122,7 +125,7 @@ def _overload(
 
 
 def _saves(f: NativeFunction, info: Any) -> dict[str, list[str]]:
-    """What the generated autograd code keeps, by the conditions of `guard_for` in torchgen's gen_variable_type."""
+    """What the generated autograd code keeps, on the conditions of torchgen's `guard_for`."""
     differentiable = [n for d in info.derivatives for n in d.var_names]
     order = [a.name for a in f.func.arguments.flat_all if a.name in differentiable]
     inplace = f.func.kind() is SchemaKind.inplace

@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from effects_modules import module_rows
 from effects_native import Report, Rows, native_rows
-from effects_python import module_rows, python_rows
+from effects_python import python_rows
 from effects_rows import Row
 
 TABLE = Path(__file__).resolve().parent.parent / "gradfix" / "tape" / "effects.json"
@@ -33,7 +34,9 @@ def generate(report: Report) -> dict[str, Any]:
 
     def number(row: Row) -> int:
         extras = {k: v for k, v in row.items() if k not in {"args", "kinds"}}
-        return numbers.setdefault(json.dumps([row["args"], row["kinds"], extras], sort_keys=True), len(numbers))
+        return numbers.setdefault(
+            json.dumps([row["args"], row["kinds"], extras], sort_keys=True), len(numbers)
+        )
 
     named = {s: {n: [number(r) for r in rows[n]] for n in sorted(rows)} for s, rows in surfaces.items()}
     for module in modules.values():
@@ -65,11 +68,14 @@ def main() -> int:
     action = parser.add_mutually_exclusive_group(required=True)
     action.add_argument("--check", action="store_true")
     action.add_argument("--write", action="store_true")
+    parser.add_argument(
+        "--provoke", action="store_true", help="overwrite each tensor before backward as well"
+    )
     asked = parser.parse_args()
-    report = Report()
+    report = Report(provoke=asked.provoke)
     text = rendered(generate(report))
     print(f"recorded {report.recorded} overloads, {report.agreed} as derivatives.yaml has them")
-    for title in ("disagreements", "joint", "unrecorded"):
+    for title in ("disagreements", "joint", "contradicted", "unrecorded"):
         print(f"{title}: {len(getattr(report, title))}", *getattr(report, title), sep="\n  ")
     if asked.write:
         TABLE.write_text(text)

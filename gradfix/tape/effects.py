@@ -1,8 +1,8 @@
-"""What torch names do to autograd: which tensors they save, write and view, read from a table made from torch.
+"""What torch names do to autograd: which tensors they save, write and view, from a table made from torch.
 
-`effects.json` holds one row per distinct effect and, for every name of the Python surface, the rows of its overloads.
-`tests/generate_effects.py` writes it by recording the installed torch; a test compares. A name that isn't in it is
-unknown, and the tape says nothing about what it doesn't know.
+`effects.json` holds one row per distinct effect and, for every name of the Python surface, the rows of its
+overloads. `tests/generate_effects.py` writes it by recording the installed torch; a test compares. A name
+that isn't in it is unknown, and the tape says nothing about what it doesn't know.
 
 >>> [dict(e.saves) for e in method("relu")]
 [{'result': ('self',)}]
@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache
 from importlib.resources import files
 from typing import Any
 
@@ -58,7 +58,7 @@ DUNDERS: Mapping[str, str] = {
     "__truediv__": "div",
     "__xor__": "bitwise_xor",
 }
-"""Operators that are exactly a method. The others (`__getitem__`, `__rsub__`, `__imatmul__`) have rows of their own."""
+"""Operators that are exactly a method. The others (`__getitem__`, `__rsub__`) have rows of their own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,14 +86,14 @@ class Effect:
     once: bool = False
     """Backward through it a second time fails: the first one frees what it kept, if only a number."""
     shape: str = ""
-    """"elementwise": the tensors' broadcast shape; "reduction": one element unless an argument asks for more."""
+    """"elementwise": the tensors' broadcast shape; "reduction": one element unless an argument says else."""
     when: tuple[tuple[str, bool], ...] = ()
     """Flags under which this row holds, where one flag changes the effect: (("training", True),)."""
 
 
 @dataclass(frozen=True, slots=True)
 class ModuleEffect:
-    """How an nn module is built and what its forward does; in `saves` and `writes`, "weight" is its own parameter."""
+    """How an nn module is built and what its forward does; "weight" in its effects is its own parameter."""
 
     init: tuple[str, ...]
     defaults: Mapping[str, object]
@@ -104,7 +104,7 @@ class ModuleEffect:
     inplace: Effect | None
 
 
-@lru_cache(maxsize=1)
+@cache
 def _table() -> dict[str, Any]:
     table: dict[str, Any] = json.loads(files(__package__).joinpath("effects.json").read_bytes())
     return table
@@ -115,7 +115,7 @@ def recorded_with() -> str:
     return str(_table()["torch"])
 
 
-@lru_cache(maxsize=None)
+@cache
 def _effect(row: int) -> Effect:
     args, kinds, extras = _table()["effects"][row]
     return Effect(
@@ -134,7 +134,7 @@ def _effect(row: int) -> Effect:
     )
 
 
-@lru_cache(maxsize=None)
+@cache
 def _overloads(surface: str, name: str) -> tuple[Effect, ...]:
     return tuple(_effect(row) for row in _table()[surface].get(name, ()))
 
@@ -159,7 +159,7 @@ def functional_inplace(name: str) -> tuple[Effect, ...]:
     return _overloads("functional_inplace", name)
 
 
-@lru_cache(maxsize=None)
+@cache
 def module(name: str) -> ModuleEffect | None:
     """`torch.nn.<name>`: layers, activations and losses; containers are unknown."""
     row = _table()["module"].get(name)
