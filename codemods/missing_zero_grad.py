@@ -5,10 +5,10 @@ along both gradients, the third along three, and the training drifts without a w
 just absent: it stands before the loop, in the other branch, or belongs to the other optimizer.
 
 The rewrite puts `optimizer.zero_grad()` before the first backward of the iteration; where a step waits for
-several backwards (`if (i + 1) % n == 0: optimizer.step()`), after the step. For updates written by hand it
-sets `w.grad = None` after the update. Left alone: gradients cleared anywhere between the steps (at the end
-of the iteration, by the model, in a helper, in a closure), accumulation over several batches before one
-step, and gradients that no step uses.
+several backwards (`if (i + 1) % n == 0: optimizer.step()`), after the step. A call that stands right before
+the loop moves in. For updates written by hand it sets `w.grad = None` after the update. Left alone:
+gradients cleared anywhere between the steps (at the end of the iteration, by the model, in a helper, in a
+closure), accumulation over several batches before one step, and gradients that no step uses.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from __future__ import annotations
 import libcst as cst
 
 from gradfix.rule import Decline, Fix, Options, Rule
-from gradfix.statements import Anchor, Draft, anchor, between, node_of, text_of
+from gradfix.statements import Anchor, Draft, anchor, between, node_of, path, siblings, text_of
 from gradfix.tape.defects import Defect
 from gradfix.tree import Tree
 from gradfix.zeroing import zeroing_place
@@ -34,11 +34,22 @@ def rewrite(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:
     draft = Draft(tree)
     side, place = zeroing_place(tree, backward, step, optimizer)
     clear = f"{optimizer}.zero_grad()"
-    if side == "before":
+    outside = _before_the_loop(tree, place, clear) if side == "before" else None
+    if outside is not None:
+        draft.move_before(outside, place)
+    elif side == "before":
         draft.before(place, clear)
     else:
         draft.after(_after_update(tree, place), clear)
     return Fix(draft.edits(), clear)
+
+
+def _before_the_loop(tree: Tree, place: Anchor, clear: str) -> Anchor | None:
+    """The same call directly before the loop, where it clears for the first iteration only."""
+    loops = [above for above in path(tree, place)[:-1] if isinstance(above, (cst.For, cst.While))]
+    row = siblings(tree, loops[-1]) if loops else []
+    before = row[row.index(loops[-1]) - 1] if loops and row[0] is not loops[-1] else None
+    return before if before is not None and text_of(tree, before) == clear else None
 
 
 def _after_update(tree: Tree, step: Anchor) -> Anchor:
