@@ -63,7 +63,7 @@ def _constant(factory: cst.Call) -> cst.BaseExpression:
 def _retained(tree: Tree, made: cst.BaseExpression, target: str) -> Fix | Decline:
     small = tree.small_statement(made)
     name = target or next(iter(targets(small)), "")
-    if small is None or not isinstance(small, cst.Assign) or name not in _assigned(small):
+    if not name or not isinstance(small, cst.Assign) or name not in _assigned(small):
         return Decline(f"call retain_grad() on {name or 'this tensor'} before backward()")
     call = cst.Expr(cst.parse_expression(f"{name}.retain_grad()"))
     line = tree.parent(small)

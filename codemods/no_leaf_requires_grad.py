@@ -57,6 +57,8 @@ def rewrite(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:
         if isinstance(leaf, Decline):
             return leaf
         edits = put(tree, leaf)
+        if not edits:
+            return Decline("give the tensor that should learn requires_grad=True: this one has it")
     return Fix(edits, shown(tree, edits))
 
 

@@ -75,12 +75,14 @@ def vanished(tree: Tree, small: cst.BaseSmallStatement) -> tuple[Edit, ...]:
 
 def shown(tree: Tree, edits: Sequence[Edit]) -> str:
     """What the edited statements become, each on one line."""
-    smalls: dict[cst.BaseSmallStatement, None] = {}
+    said: dict[str, None] = {}
     for edit in edits:
         small = tree.small_statement(edit.old)
         if small is not None and not isinstance(edit.old, (cst.TrailingWhitespace, cst.Semicolon)):
-            smalls[small] = None
-    return "; ".join(_shown(tree, small, edits) for small in smalls)
+            said[_shown(tree, small, edits)] = None
+        elif isinstance(edit.new, cst.BaseExpression):
+            said[one_line(tree.code(edit.new))] = None
+    return "; ".join(said)
 
 
 def _shown(tree: Tree, small: cst.BaseSmallStatement, edits: Iterable[Edit]) -> str:
