@@ -70,7 +70,7 @@ def text_edits(tree: Tree, changed: Iterable[Change]) -> tuple[TextEdit, ...]:
 
 
 def _renderings(tree: Tree, edits: Sequence[Edit]) -> tuple[int, list[str], list[str]]:
-    """Where the lines start, and they before and after: of the statement that holds all edits, else of all."""
+    """Where the lines start, then they before and after: of the statement with all edits, else of all."""
     top = _top(tree, edits)
     if top in tree.tops:
         first, old = tree.tops[top]

@@ -1,0 +1,213 @@
+"""The rooms of the house: imports go down, nothing goes in circles, each thing is done in one place."""
+
+from __future__ import annotations
+
+import ast
+import statistics
+from collections.abc import Iterator
+from functools import cache
+from graphlib import TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+ROOMS = (
+    ("trace",),
+    ("tape.defects",),
+    ("places", "gate"),
+    ("source",),
+    ("tape",),
+    ("rule",),
+    ("tree",),
+    ("rewriting",),
+    ("codemods",),
+    ("edits", "patch"),
+    ("outcome",),
+    ("suppressions", "registry", "verify"),
+    ("findings",),
+    ("engine",),
+    ("config", "files", "neighbours", "since"),
+    ("finder",),
+    ("pool",),
+    ("session", "progress", "explain"),
+    ("report",),
+    ("cli",),
+    ("__main__",),
+)
+"""From the cellar up. A room may import those below it; `rewriting` is what codemods share."""
+HEIGHTS = {room: height for height, rooms in enumerate(ROOMS) for room in rooms}
+
+
+@cache
+def modules() -> dict[str, Path]:
+    """Every module of the package by its name below `gradfix`."""
+    own = {_name(path, ROOT / "gradfix"): path for path in (ROOT / "gradfix").rglob("*.py")}
+    rules = {f"codemods.{path.stem}": path for path in (ROOT / "codemods").glob("*.py")}
+    return own | rules
+
+
+def _name(path: Path, folder: Path) -> str:
+    parts = path.relative_to(folder).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+@cache
+def parsed(name: str) -> ast.Module:
+    return ast.parse(modules()[name].read_text("utf-8"))
+
+
+def room(name: str) -> str:
+    """The room that a module is in."""
+    if name in HEIGHTS:
+        return name
+    first = name.partition(".")[0]
+    return first if first in HEIGHTS else "rewriting"
+
+
+def imports(name: str, lazily: bool = True) -> Iterator[str]:
+    """All that a module imports when it runs, by full names."""
+    for node in _running(parsed(name), lazily):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def _running(tree: ast.AST, lazily: bool) -> Iterator[ast.AST]:
+    """The nodes that are not for type checkers only; those in functions run later."""
+    for child in ast.iter_child_nodes(tree):
+        typing = isinstance(child, ast.If) and ast.unparse(child.test) == "TYPE_CHECKING"
+        if not typing and (lazily or not isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef)):
+            yield child
+            yield from _running(child, lazily)
+
+
+def own_imports(name: str, lazily: bool = True) -> set[str]:
+    """The modules of gradfix that a module imports."""
+    found = {each.removeprefix("gradfix.") for each in imports(name, lazily) if each.startswith("gradfix.")}
+    return (found & modules().keys()) - {name, ""}
+
+
+def functions() -> Iterator[tuple[str, ast.FunctionDef | ast.AsyncFunctionDef]]:
+    for name in modules():
+        for node in ast.walk(parsed(name)):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                yield f"{name}.{node.name}", node
+
+
+def test_imports_go_down() -> None:
+    upward = [
+        f"{name} imports {other}"
+        for name in modules()
+        for other in own_imports(name)
+        if room(name) != room(other) and HEIGHTS[room(name)] <= HEIGHTS[room(other)]
+    ]
+    assert upward == []
+
+
+def test_imports_never_go_in_circles() -> None:
+    """Between rooms not even lazily; within a room, functions that need each other may meet when they run."""
+    graph = {name: {other for other in own_imports(name) if _at_once(name, other)} for name in modules()}
+    TopologicalSorter(graph).prepare()
+
+
+def _at_once(name: str, other: str) -> bool:
+    return room(name) != room(other) or other in own_imports(name, lazily=False)
+
+
+def test_the_package_itself_imports_nothing() -> None:
+    assert list(imports("")) == []
+
+
+def test_nobody_imports_a_rule_by_name() -> None:
+    assert [
+        name
+        for name in modules()
+        if any(each.startswith(("codemods.", "gradfix.codemods.")) for each in imports(name))
+    ] == []
+
+
+@pytest.mark.parametrize(
+    ("library", "rooms"),
+    [
+        pytest.param("torch", {"trace", "verify"}, id="torch"),
+        pytest.param("libcst", {"tree", "edits", "findings", "rewriting", "codemods"}, id="libcst"),
+        pytest.param("unidiff", {"patch"}, id="unidiff"),
+        pytest.param("pathspec", {"finder"}, id="pathspec"),
+        pytest.param("click", {"cli"}, id="click"),
+        pytest.param("rich", {"progress", "report"}, id="rich"),
+    ],
+)
+def test_a_library_stays_in_its_rooms(library: str, rooms: set[str]) -> None:
+    users = {
+        room(name) for name in modules() if any(each.partition(".")[0] == library for each in imports(name))
+    }
+    assert users <= rooms
+
+
+def calls(name: str) -> Iterator[str]:
+    return (ast.unparse(node.func) for node in ast.walk(parsed(name)) if isinstance(node, ast.Call))
+
+
+@pytest.mark.parametrize(
+    ("call", "room_"),
+    [
+        pytest.param("ast.parse", "source", id="parsing with ast"),
+        pytest.param("cst.parse_module", "tree", id="parsing with libcst"),
+        pytest.param("os.replace", "files", id="writing to users' files"),
+    ],
+)
+def test_a_thing_is_done_in_one_place(call: str, room_: str) -> None:
+    assert {room(name) for name in modules() if call in calls(name)} == {room_}
+
+
+def test_only_the_engine_catches_everything() -> None:
+    """And the recorder, which runs other people's programs."""
+    broad = {
+        name
+        for name in modules()
+        for node in ast.walk(parsed(name))
+        if isinstance(node, ast.ExceptHandler)
+        and (node.type is None or "Exception" in ast.unparse(node.type).split("."))
+    }
+    assert broad - {name for name in broad if room(name) == "trace"} == {"engine"}
+
+
+def test_only_reports_print() -> None:
+    """And the recorder, which speaks from inside another program."""
+    assert {room(name) for name in modules() if "print" in calls(name)} <= {"report", "trace"}
+
+
+def test_every_module_says_what_it_is_for() -> None:
+    assert [name for name in modules() if not ast.get_docstring(parsed(name))] == []
+
+
+def test_no_room_is_a_drawer_for_odds_and_ends() -> None:
+    drawers = {"utils", "util", "helpers", "helper", "common", "manager", "base", "misc"}
+    assert [name for name in modules() if drawers & set(name.split("."))] == []
+
+
+def test_functions_are_small() -> None:
+    sizes = sorted((node.end_lineno or 0) - node.lineno + 1 for _, node in functions())
+    assert statistics.median(sizes) <= 12
+    assert sizes[len(sizes) * 95 // 100] <= 40
+
+
+def test_functions_take_few_parameters() -> None:
+    counts = sorted(
+        len([*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]) - _bound(node)
+        for _, node in functions()
+    )
+    assert counts[len(counts) * 95 // 100] <= 5
+
+
+def _bound(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    first = node.args.args[0].arg if node.args.args else ""
+    return int(first in ("self", "cls"))
+
+
+def test_files_are_small() -> None:
+    lengths = sorted(len(path.read_text("utf-8").splitlines()) for path in modules().values())
+    assert lengths[len(lengths) * 9 // 10] <= 300
