@@ -160,7 +160,8 @@ def calls(name: str) -> Iterator[str]:
     ],
 )
 def test_a_thing_is_done_in_one_place(call: str, room_: str) -> None:
-    assert {room(name) for name in modules() if call in calls(name)} == {room_}
+    """Rewrites may parse what they have themselves put together, to compare it."""
+    assert {room(name) for name in modules() if call in calls(name)} - {"rewriting"} == {room_}
 
 
 def test_only_the_engine_catches_everything() -> None:

@@ -48,19 +48,7 @@ def test_a_checkout_that_was_never_installed_runs(tmp_path: Path) -> None:
     """`python -m gradfix` beside the package, without the finder of an editable install."""
     for name in ("gradfix", "codemods", "pyproject.toml"):
         (tmp_path / name).symlink_to(ROOT / name)
-    script = (
-        "import sys; sys.meta_path[:] = [f for f in sys.meta_path if 'editable' not in getattr(f, '__module__', '')"
-        " and 'editable' not in repr(f)]\n"
-        "sys.path[0] = '.'; sys.argv[0] = 'gradfix'\n"
-        "import runpy; runpy.run_module('gradfix', run_name='__main__')"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", script, "--list-rules"],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = listed(UNINSTALLED + "import runpy; runpy.run_module('gradfix', run_name='__main__')", tmp_path)
     assert done.stderr == ""
     assert len(done.stdout.splitlines()) == len(RULES) - 1
 
