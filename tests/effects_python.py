@@ -15,11 +15,11 @@ from effects_layers import (
     DIFFERENTIABLE_CASTS,
     FUNCTIONALS,
     FUNCTIONS,
+    GENERATOR,
     METHODS,
     PRODUCTS,
     PROPERTIES,
     VARIADIC,
-    c,
     x,
 )
 from effects_native import Report, Rows, provoked
@@ -34,6 +34,7 @@ FLAG = {"training": (True, False), "use_input_stats": (True, False)}
 
 
 def python_rows(report: Report) -> Rows:
+    GENERATOR.manual_seed(1)
     rows: Rows = {"functional": {}, "functional_inplace": {}, "function": {}, "method": {}}
     for name in dir(functional):
         made = _functional(name, report)
@@ -212,7 +213,7 @@ def _set(values: dict[str, Any]) -> Any:
 def _operators() -> dict[str, list[Row]]:
     """Indexing, and the operators that aren't just a method under another name."""
     basic = [{"self": x(3, 4), "index": i} for i in (0, slice(1, 2), slice(None), None, ..., (0, slice(1)))]
-    long, mask = c(2), x(3) > 0.5
+    long, mask = torch.tensor([0, 2]), torch.tensor([True, False, True])
     rows = {"__getitem__": [build(Subject(("self", "index"), "to", _get), basic[0], basic[1:])]}
     rows["__getitem__"] += _by_index(Subject(("self", "index"), "tt", _get), {}, long, mask)
     rows["__setitem__"] = []

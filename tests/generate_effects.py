@@ -9,6 +9,8 @@ import argparse
 import json
 import sys
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +23,20 @@ from effects_rows import Row
 TABLE = Path(__file__).resolve().parent.parent / "gradfix" / "tape" / "effects.json"
 
 
-def generate(report: Report) -> dict[str, Any]:
-    """The whole table, with equal rows shared."""
+@contextmanager
+def quietly() -> Iterator[None]:
+    """Torch warns about half of what it is asked here, and waking its threads costs more than the work."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
+        yield
+    torch.set_num_threads(threads)
+
+
+def generate(report: Report) -> dict[str, Any]:
+    """The whole table, with equal rows shared."""
+    with quietly():
         surfaces: Rows = {"method": {}, "function": {}, "functional": {}, "functional_inplace": {}}
         for made in (native_rows(report), python_rows(report)):
             for surface, rows in made.items():
