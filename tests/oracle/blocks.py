@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from .pyforms import python_form
 from .scope import Var, Writer
 from .tensors import alias, compute, cut, dead_end, make_constant, make_leaf, take_apart, take_view, value
 from .traps import trap
@@ -200,6 +201,7 @@ SIMPLE: list[tuple[int, Statement]] = [
     (1, freeze),
     (1, thaw),
     (3, unknown_call),
+    (5, python_form),
 ]
 BLOCKS: list[tuple[int, Statement]] = [
     (7, branch),

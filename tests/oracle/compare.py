@@ -73,8 +73,10 @@ def heals(program: Program, statement: ast.stmt, found: Disagreement, truths: li
 
 
 def reported(result: Comparison, kinds: Iterable[str], lines: set[int]) -> bool:
+    """Whether a defect of such a kind names one of the lines; what fails out of sight may have any."""
     wanted = set(kinds)
-    return any(d.kind in wanted and lines & lines_of(d) for d in result.defects)
+    unseen = not lines & set(range(result.program.lines + 1))
+    return any(d.kind in wanted and (unseen or lines & lines_of(d)) for d in result.defects)
 
 
 STEPS: dict[str, Callable[[Run], list[Step]]] = {

@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 import ast
-from typing import TypeVar
 
-S = TypeVar("S", bound=ast.stmt)
-GUARD = ast.parse("try:\n    pass\nexcept RuntimeError as failure__:\n    failed__(failure__)").body[0]
+PLACE = ("lineno", "col_offset", "end_lineno", "end_col_offset")
+BLOCKS = ("body", "orelse", "finalbody")
 
 
 def instrumented(source: str) -> ast.Module:
     tree = ast.parse(source)
-    for node in list(ast.walk(tree)):
-        for name in ("body", "orelse", "finalbody"):
-            block = getattr(node, name, None)
-            if isinstance(block, list):
-                setattr(node, name, [new for old in block for new in watched(old)])
-    return ast.fix_missing_locations(tree)
+    watch(tree, "grad" in source)
+    return tree
 
 
-def watched(statement: ast.stmt) -> list[ast.stmt]:
-    announced = announcements(statement)
+def watch(node: ast.AST, updates: bool) -> None:
+    """Replace every statement below a node with its watched form."""
+    for name in BLOCKS:
+        block = getattr(node, name, None)
+        if isinstance(block, list):
+            for statement in block:
+                watch(statement, updates)
+            setattr(node, name, [new for old in block for new in watched(old, updates)])
+
+
+def watched(statement: ast.stmt, updates: bool) -> list[ast.stmt]:
+    announced = announcements(statement) if updates else []
     if binds_nothing(statement):
         return [*announced, guarded(statement)]
     return [*announced, statement]
@@ -34,23 +39,13 @@ def binds_nothing(statement: ast.stmt) -> bool:
 
 
 def guarded(statement: ast.stmt) -> ast.stmt:
-    assert isinstance(GUARD, ast.Try)
-    handler = ast.ExceptHandler(
-        type=GUARD.handlers[0].type, name="failure__", body=list(GUARD.handlers[0].body)
+    where = {name: getattr(statement, name) for name in PLACE}
+    told = ast.Call(
+        ast.Name("failed__", ast.Load(), **where), [ast.Name("failure__", ast.Load(), **where)], [], **where
     )
-    located = ast.copy_location(
-        ast.Try(body=[statement], handlers=[handler], orelse=[], finalbody=[]), statement
-    )
-    call = ast.parse("failed__(failure__)").body[0]
-    for node in ast.walk(call):
-        relocate(node, statement)
-    handler.body = [call]
-    relocate(handler, statement)
-    return located
-
-
-def relocate(node: ast.AST, at: ast.stmt) -> None:
-    ast.copy_location(node, at)
+    sort = ast.Name("RuntimeError", ast.Load(), **where)
+    handler = ast.ExceptHandler(type=sort, name="failure__", body=[ast.Expr(told, **where)], **where)
+    return ast.Try(body=[statement], handlers=[handler], orelse=[], finalbody=[], **where)
 
 
 def announcements(statement: ast.stmt) -> list[ast.stmt]:
@@ -61,7 +56,7 @@ def announcements(statement: ast.stmt) -> list[ast.stmt]:
     rebinds = isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name)
     call = ast.parse(f"update__({name}, {rebinds})").body[0]
     for node in ast.walk(call):
-        relocate(node, statement)
+        ast.copy_location(node, statement)
     return [call]
 
 

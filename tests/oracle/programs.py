@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 from .blocks import function, statements
 from .choose import Chooser
+from .files import model_file, training_file
+from .loops import off_track
 from .nets import module, module_class
 from .scope import Writer
 from .tensors import make_constant, make_leaf
@@ -31,6 +33,12 @@ class Program:
     source: str
     flags: int = 0
     opaque: bool = False
+    driver: str = ""
+    """What runs behind the text, in another file so to speak: the tape doesn't see it."""
+
+    @property
+    def lines(self) -> int:
+        return self.source.count("\n")
 
 
 def program(c: Chooser) -> Program:
@@ -46,7 +54,7 @@ def program(c: Chooser) -> Program:
     for _ in range(c.weighted([(6, 0), (3, 1), (1, 2)])):
         function(w)
     c.weighted(SCENES)(w)
-    return Program(w.text(), flags, bool(w.opaque))
+    return Program(w.text(), flags, bool(w.opaque), w.driver)
 
 
 def graph(w: Writer) -> None:
@@ -181,4 +189,7 @@ SCENES: list[tuple[int, Callable[[Writer], None]]] = [
     (10, inference_of_module),
     (4, adversaries),
     (6, many_losses),
+    (10, model_file),
+    (8, training_file),
+    (10, off_track),
 ]

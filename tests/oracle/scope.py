@@ -38,6 +38,8 @@ class Writer:
     """How many in a hundred statements may do something that torch could refuse."""
     grad: bool = True
     opaque: list[str] = field(default_factory=list)
+    driver: str = ""
+    """What runs behind the program and is not shown to the tape."""
 
     def line(self, text: str) -> None:
         self.lines.append("    " * self.depth + text)

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TypeGuard
 
 from .programs import Program
 
 
 def variant(program: Program, source: str) -> Program:
-    return Program(source, program.flags, program.opaque)
+    return replace(program, source=source)
 
 
 def hidden_writes(source: str) -> list[int]:
     """Lines of the statements that write through `.data`."""
+    if ".data" not in source:
+        return []
     return sorted({node.lineno for node in ast.walk(ast.parse(source)) if is_statement(node) and loud(node)})
 
 

@@ -31,7 +31,7 @@ BODIES: dict[str, Body] = {
 
 def run_all(program: Program) -> list[Run]:
     """Every execution that the file's reader has to reckon with."""
-    code = compile(instrumented(program.source), PROGRAM, "exec")
+    code = compile(instrumented(program.source + program.driver), PROGRAM, "exec")
     bodies = BODIES if program.opaque else {"": BODIES["computes"]}
     runs = []
     for assignment in itertools.product((False, True), repeat=program.flags):
@@ -43,7 +43,7 @@ def run_all(program: Program) -> list[Run]:
 
 
 def execute(code: types.CodeType, run: Run, body: Body) -> None:
-    torch.manual_seed(0)
+    torch.default_generator.manual_seed(0)
     namespace: dict[str, object] = {"__name__": "__main__"}
     with surroundings(run.assignment, body), recording(run) as recorder:
         namespace |= {"failed__": recorder.failed, "update__": recorder.update}

@@ -6,13 +6,26 @@ import ast
 
 
 def removed(lines: list[str], node: ast.stmt) -> list[str] | None:
-    start = first_line(node)
-    indent = lines[start - 1][: node.col_offset]
-    rest = lines[: start - 1] + lines[node.end_lineno :]
+    """The lines without a statement; a pass stands in where the block would be empty."""
+    rest = lines[: first_line(node) - 1] + lines[node.end_lineno :]
     if parses(rest):
         return rest
-    padded = [*lines[: start - 1], f"{indent}pass", *lines[node.end_lineno :]]
-    return padded if not isinstance(node, ast.Pass) and parses(padded) else None
+    with_pass = padded(lines, node, blank=False)
+    return with_pass if not isinstance(node, ast.Pass) and parses(with_pass) else None
+
+
+def padded(lines: list[str], node: ast.stmt, blank: bool = True) -> list[str]:
+    """The lines with a pass for a statement; `blank` keeps the numbers of those that follow."""
+    start = first_line(node)
+    indent = lines[start - 1][: node.col_offset]
+    filler = [""] * ((node.end_lineno or start) - start) if blank else []
+    return [*lines[: start - 1], f"{indent}pass", *filler, *lines[node.end_lineno :]]
+
+
+def statement_at(source: str, line: int) -> ast.stmt | None:
+    """The simple statement that starts on a line."""
+    found = (n for n in ast.walk(ast.parse(source)) if isinstance(n, ast.stmt) and n.lineno == line)
+    return next((n for n in found if not hasattr(n, "body")), None)
 
 
 def first_line(node: ast.stmt) -> int:

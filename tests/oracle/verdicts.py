@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 
 from gradfix.tape.defects import Defect
 
@@ -11,13 +12,14 @@ from .comparison import Comparison, Disagreement, culprit_lines, lines_of
 from .facts import Run, Step
 from .shadow import with_loud_write, without_cut
 from .torchrun import run_all
+from .trim import padded, statement_at
 
 
 def judge_defects(result: Comparison) -> None:
     for defect in result.defects:
         verdict = judge(result, defect)
         result.count(f"{verdict} {defect.kind}")
-        if verdict in ("false", "sometimes"):
+        if verdict in ("false", "sometimes", "not guilty"):
             sort = verdict if defect.certainty == "certain" else f"{verdict} (likely)"
             result.disagreements.append(Disagreement(sort, defect.kind, defect.culprit.line))
 
@@ -36,6 +38,8 @@ def judge(result: Comparison, defect: Defect) -> str:
     ]
     if clean:
         return "sometimes" if confirmed else "false"
+    if confirmed and defect.kind in WRITES and not guilty(result, defect):
+        return "not guilty"
     return "confirmed" if confirmed else "undecided"
 
 
@@ -62,6 +66,17 @@ def overwritten(result: Comparison, defect: Defect, run: Run) -> bool:
     if not lines & backwards - culprit_lines(defect):
         return any(f.key == "overwritten" for f in run.failures)
     return run.failed("overwritten", lines)
+
+
+def guilty(result: Comparison, defect: Defect) -> bool:
+    """Whether the failure stays when every other culprit of it is taken away."""
+    lines = result.program.source.split("\n")
+    others = [d for d in result.defects if d.kind in WRITES and d.culprit.line != defect.culprit.line]
+    for other in sorted(others, key=lambda d: -d.culprit.line):
+        statement = statement_at(result.program.source, other.culprit.line)
+        lines = padded(lines, statement) if statement is not None else lines
+    without = [run for run in run_all(replace(result.program, source="\n".join(lines))) if not run.invalid]
+    return not without or any(f.key == "overwritten" for run in without for f in run.failures)
 
 
 def severed(result: Comparison, defect: Defect, run: Run) -> bool:
