@@ -10,10 +10,12 @@ from .traps import source, write_to
 from .words import MATRIX
 
 OPERATIONS = (
-    "{x} * 2", "{x}.exp()", "{x}.sigmoid()", "{x} + 1", "{x}.pow(2)", "F.relu({x})", "{x} * {y}", "{x} @ {y}.t() @ {y}",
+    "{x} * 2", "{x}.exp()", "{x}.sigmoid()", "{x} + 1", "{x}.pow(2)", "F.relu({x})", "{x} * {y}",
+    "{x} @ {y}.t() @ {y}",
 )  # fmt: skip
 JOINS = (
-    "sum({i})", "torch.stack({i}).mean(0)", "{i}[0] * {i}[1]", "{i}[-1].exp()", "{i}.pop() * 2", "torch.cat({i}[:2])[:3]",
+    "sum({i})", "torch.stack({i}).mean(0)", "{i}[0] * {i}[1]", "{i}[-1].exp()", "{i}.pop() * 2",
+    "torch.cat({i}[:2])[:3]",
 )  # fmt: skip
 LOOKUPS = (
     '{t}["a"] * {t}["b"]', "sum({t}.values())", '{t}["c"] * 2', 'sum(v.mean() for k, v in {t}.items()) * {x}',
