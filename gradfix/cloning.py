@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import libcst as cst
 
-from gradfix.holders import can_hold, cloned, free_name, holder_of, same
+from gradfix.calls import keyword, last_name
+from gradfix.holders import can_hold, cloned, free_name, same
 from gradfix.names import binds
 from gradfix.rule import Decline, Edit, Fix
 from gradfix.statements import Anchor, Draft, anchor, siblings
+from gradfix.tape import effects
 from gradfix.tape.defects import Defect, Span
 from gradfix.tree import Tree
 
@@ -17,18 +19,32 @@ Writing = cst.AugAssign | cst.Assign | cst.Call
 def clone_saved(defect: Defect, tree: Tree) -> Fix | None:
     """`h = relu(z).clone()`: what relu kept is then its own, and all names of `h` see the write as before."""
     save = defect.facts.get("save")
-    if defect.facts.get("kept") != "result" or not isinstance(save, Span):
+    node = tree.at(save, cst.Call, cst.BinaryOperation) if isinstance(save, Span) else None
+    if not isinstance(node, cst.BaseExpression) or not _keeps_only_its_result(defect):
         return None
-    node = tree.at(save, cst.Call, cst.Attribute, cst.BinaryOperation, cst.UnaryOperation)
-    if not isinstance(node, cst.BaseExpression):
+    if isinstance(tree.parent(node), cst.Expr) or (isinstance(node, cst.Call) and _in_place(node)):
         return None
     new = cloned(node)
     return Fix((Edit(node, new),), " ".join(tree.code(new).split()))
 
 
-def clone_written(defect: Defect, tree: Tree, node: Writing, place: cst.BaseExpression) -> Fix | Decline:
+def _keeps_only_its_result(defect: Defect) -> bool:
+    saver = str(defect.facts.get("saver") or "")
+    module = effects.module(saver)
+    overloads = (*effects.method(saver), *effects.function(saver), *effects.functional(saver))
+    kept = {what for each in (*overloads, *([module.train] if module else [])) for what, _ in each.saves}
+    return bool(kept) and all(what.startswith("result") for what in kept)
+
+
+def _in_place(call: cst.Call) -> bool:
+    """Whether the operation itself writes: what it keeps is then not its own."""
+    return last_name(call.func).endswith("_") or any(keyword(call, name) for name in ("inplace", "out"))
+
+
+def clone_written(
+    defect: Defect, tree: Tree, node: Writing, holder: cst.BaseExpression | None
+) -> Fix | Decline:
     """`x = x.clone()` before `x[i] = y`, as early as the save allows."""
-    holder = _holder(defect, tree, place)
     if holder is None or not can_hold(tree, node, holder):
         return Decline("what is written has no name here that could hold a clone of it")
     if tree.small_statement(node) is None:
@@ -46,13 +62,6 @@ def clone_written(defect: Defect, tree: Tree, node: Writing, place: cst.BaseExpr
         return Fix(draft.edits(), says)
     new = cloned(alias.value)
     return Fix((Edit(alias.value, new),), f"{tree.code(holder)} = {tree.code(new)}")
-
-
-def _holder(defect: Defect, tree: Tree, place: cst.BaseExpression) -> cst.BaseExpression | None:
-    target = str(defect.facts.get("target") or "")
-    if target:
-        return holder_of(tree, place, target)
-    return place.value if isinstance(place, cst.Subscript) else None
 
 
 def _save(defect: Defect) -> Span | None:

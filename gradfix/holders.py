@@ -6,6 +6,7 @@ import libcst as cst
 
 from gradfix.binary import bracketed
 from gradfix.names import assignable, walk
+from gradfix.tape.effects import method
 from gradfix.tree import Tree
 
 OPERATIONS = (cst.BinaryOperation, cst.UnaryOperation)
@@ -40,6 +41,30 @@ def holder_of(tree: Tree, node: cst.BaseExpression, text: str) -> cst.BaseExpres
     while inner is not None and not same(tree.code(inner), text):
         inner = _viewed(inner)
     return inner
+
+
+def held(node: cst.BaseExpression | None) -> cst.BaseExpression | None:
+    """What holds the memory of an expression: `x` for `x[:, 0]` and `x.t()`; nothing for `f(x)`."""
+    while node is not None and _views(node):
+        node = _viewed(node)
+    return node if node is not None and repeatable(node) else None
+
+
+def _views(node: cst.BaseExpression) -> bool:
+    if isinstance(node, cst.Subscript):
+        return len(node.slice) > 1 or _cuts(node.slice[0].slice)
+    if isinstance(node, cst.Attribute):
+        return node.attr.value in ("T", "mT", "H", "mH", "real", "imag")
+    named = isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute)
+    return named and any(effect.view for effect in method(node.func.attr.value))  # type: ignore[attr-defined]
+
+
+def _cuts(index: cst.BaseSlice) -> bool:
+    """Whether only a tensor takes such an index; `xs[i]` is more often an element of a list."""
+    if isinstance(index, cst.Slice):
+        return True
+    value = index.value if isinstance(index, cst.Index) else None
+    return isinstance(value, (cst.Ellipsis, cst.Tuple, cst.Comparison))
 
 
 def _viewed(node: cst.BaseExpression) -> cst.BaseExpression | None:

@@ -13,7 +13,7 @@ import libcst as cst
 from gradfix import binary
 from gradfix.calls import Write, written
 from gradfix.cloning import Writing, clone_saved, clone_written
-from gradfix.holders import can_hold, free_name, holder_of, repeatable, same
+from gradfix.holders import can_hold, free_name, held, holder_of, repeatable, same
 from gradfix.names import read_later, reads, walk
 from gradfix.rule import Decline, Edit, Fix, Options, Safety
 from gradfix.statements import Draft, anchor
@@ -73,15 +73,26 @@ def says(tree: Tree, node: cst.CSTNode) -> str:
 
 
 def _augmented(defect: Defect, tree: Tree, node: cst.AugAssign) -> Fix | Decline:
-    target = target_of(defect)
-    if target and not same(tree.code(node.target), target):
-        return clone_written(defect, tree, node, node.target)
+    holder = _holder(defect, tree, node.target)
+    if holder is not node.target and not _through_call(node.target):
+        return clone_written(defect, tree, node, holder)
     if isinstance(node.target, cst.Subscript) and not repeatable(node.target):
         return _with_index_first(defect, tree, node, node.target)
     if not can_hold(tree, node, node.target):
         return NO_NAME
     new = assigned(defect, node, node.target)
     return Fix((Edit(node, new),), says(tree, new))
+
+
+def _holder(defect: Defect, tree: Tree, place: cst.BaseExpression) -> cst.BaseExpression | None:
+    """What holds the tensor that is written at a place."""
+    target = target_of(defect)
+    return held(holder_of(tree, place, target) if target else place)
+
+
+def _through_call(place: cst.BaseExpression) -> bool:
+    """`rows[next(i)]`: an element whose place is worked out by a call."""
+    return not repeatable(place) and held(place) is None
 
 
 def assigned(defect: Defect, node: cst.AugAssign, target: cst.BaseAssignTargetExpression) -> cst.Assign:
@@ -127,7 +138,7 @@ def _index_write(defect: Defect, tree: Tree, node: cst.Assign) -> Fix | Decline:
     if not targets:
         return NOT_FOUND
     filled = _masked_fill(tree, node) if len(targets) == 1 else None
-    return filled or clone_written(defect, tree, node, targets[0])
+    return filled or clone_written(defect, tree, node, _holder(defect, tree, targets[0].value))
 
 
 def _places(target: cst.BaseExpression) -> list[cst.Subscript]:
@@ -166,11 +177,11 @@ def _call(defect: Defect, tree: Tree, node: cst.Call) -> Fix | Decline:
     write = written(tree, node, target)
     if isinstance(write, Decline):
         return write
-    holder = holder_of(tree, write.tensor, target) if target else None
+    holder = _holder(defect, tree, write.tensor) if target else None
     if holder is None:
         return _unheld(tree, write)
     if holder is not write.tensor or write.twin is None:
-        return clone_written(defect, tree, node, write.tensor)
+        return clone_written(defect, tree, node, holder)
     if not can_hold(tree, node, holder):
         return NO_NAME
     return _bound(tree, write, holder, _in_dtype(defect, holder, write.twin))

@@ -95,7 +95,7 @@ BY_FIXTURE: dict[str, tuple[Found, ...]] = {
     f"{SAVED}/out_argument": (found("torch.add(batch, noise, out=batch)", "batch"),),
     f"{SAVED}/batch_scaled_after_the_layer": (found("x.mul_(2)", "x"),),
     f"{SAVED}/argument_edited_and_used_by_the_caller": (
-        found("p += eps", "p", aliased=True, kept="result", at_save="torch.softmax(logits, dim=-1)"),
+        found("p += eps", "p", aliased=True, saver="softmax", at_save="torch.softmax(logits, dim=-1)"),
     ),
     f"{SAVED}/rnn_hidden_times_mask": (found("h *= alive", "h"),),
     f"{SAVED}/seq2seq_attention_weights": (found("weights *= mask", "weights"),),
@@ -416,6 +416,38 @@ def test_the_result_is_bound_where_later_reads_see_it(
     source: str, culprit: str, target: str, after: str
 ) -> None:
     assert after_saved(source, culprit, target) == after
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "after"),
+    [
+        ("x[:, 0] *= 2\n", "x[:, 0]", "x = x.clone()\nx[:, 0] *= 2\n"),
+        ("x[x > y] *= 2\n", "x[x > y]", "x = x.clone()\nx[x > y] *= 2\n"),
+        ("x[0] *= 2\n", "x", "x = x.clone()\nx[0] *= 2\n"),
+        ("x.T[0] = 1\n", "x.T", "x = x.clone()\nx.T[0] = 1\n"),
+        ("xs[0] *= 2\n", "xs[0]", "xs[0] = xs[0] * 2\n"),
+    ],
+)
+def test_what_holds_a_view_is_what_gets_the_clone(source: str, target: str, after: str) -> None:
+    assert after_saved(source, source.strip(), target) == after
+
+
+def test_a_call_holds_nothing_so_its_flag_goes() -> None:
+    source = "h = F.relu(self.fc(x), inplace=True)\n"
+    assert after_saved(source, "F.relu(self.fc(x), inplace=True)", "self.fc(x)") == "h = F.relu(self.fc(x))\n"
+
+
+@pytest.mark.parametrize(
+    ("save", "saver"),
+    [
+        pytest.param("z.pow(2)", "pow", id="the save kept its input"),
+        pytest.param("F.relu(z, inplace=True)", "relu", id="the save wrote in place itself"),
+    ],
+)
+def test_a_clone_behind_the_save_needs_a_result_of_its_own(save: str, saver: str) -> None:
+    source = f"x = {save}\ny = x\nx += 1\nz = x + y\n"
+    fix = answer(SAVED, source, found("x += 1", "x", aliased=True, at_save=save, saver=saver))
+    assert isinstance(fix, Fix) and (fix.says, fix.safety) == ("x = x + 1", Safety.UNSAFE)
 
 
 def test_a_dtype_that_would_change_is_brought_back() -> None:
