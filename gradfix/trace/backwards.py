@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from gradfix.trace.calls import storage
+from gradfix.trace.calls import FLAT, storage
 from gradfix.trace.ledger import finite, norms
 from gradfix.trace.places import Spot, resolve
 from gradfix.trace.report import BackwardEvent, Root
@@ -108,7 +108,9 @@ class Backwards:
         found.extend(root for root in roots if root.is_leaf and root.requires_grad)
         return found, oldest
 
-    def _event(self, roots: list[Any], spot: Spot | None, error: str, reached: dict[str, float | None]) -> None:
+    def _event(
+        self, roots: list[Any], spot: Spot | None, error: str, reached: dict[str, float | None]
+    ) -> None:
         root = roots[0] if roots else None
         node = root.grad_fn.name() if root is not None and root.grad_fn is not None else ""
         self.state.emit(
@@ -137,6 +139,9 @@ class Backwards:
             for leaf, norm in zip(given, norms([leaf.grad for leaf in given]), strict=True)
         }
         self._event(roots, spot, "", reached)
+        state.kept = [module for module, *_ in state.modules.items()]
+        if reached and not any(norm != 0.0 for norm in reached.values()):
+            self._flat(roots, spot)
         self.severed.after(roots, leaves, spot)
         if not torch.is_grad_enabled():
             state.defect("backward_in_no_grad", spot, [], "", {})
@@ -149,6 +154,13 @@ class Backwards:
                 self.roots.append((state.weak(root), spot))
         del self.roots[:-64]
         state.origins.recent.clear()
+
+    def _flat(self, roots: list[Any], spot: Spot | None) -> None:
+        """Nothing but zeros arrived: is there a call whose gradient is zero everywhere?"""
+        for node, where, _ in placed(roots):
+            if op_of(node) in FLAT:
+                facts = {"form": op_of(node)}
+                self.state.defect("non_differentiable_loss", where, [("backward here", spot)], "", facts)
 
     def _failed(self, roots: list[Any], leaves: list[Any], spot: Spot | None, error: BaseException) -> None:
         text = str(error)

@@ -1,4 +1,4 @@
-"""Started by path in the user's interpreter: makes gradfix.trace importable there, and nothing else of gradfix."""
+"""Started by path in the user's interpreter: makes gradfix.trace importable there, and no other package."""
 
 from __future__ import annotations
 

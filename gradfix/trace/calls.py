@@ -1,4 +1,4 @@
-"""What the recorder must know about torch's functions: which cut, which only add, which are mere questions."""
+"""What the recorder must know about torch's functions: which cut, which only add, which merely ask."""
 
 from __future__ import annotations
 
@@ -16,41 +16,46 @@ def _methods(*names: str) -> set[Any]:
 
 
 QUESTIONS: set[Any] = _methods(
-    "size", "dim", "numel", "nelement", "stride", "is_contiguous", "is_floating_point", "is_complex", "type",
-    "storage_offset", "data_ptr", "element_size", "ndimension", "get_device", "__len__", "__repr__", "__format__",
-    "__bool__", "__hash__", "register_hook", "untyped_storage", "is_pinned", "retain_grad", "is_shared",
-    "has_names", "is_inference", "dense_dim", "sparse_dim", "_is_view",
+    "size", "dim", "numel", "nelement", "stride", "is_contiguous", "is_floating_point", "is_complex",
+    "type", "storage_offset", "data_ptr", "element_size", "ndimension", "get_device", "__len__",
+    "__repr__", "__format__", "__bool__", "__hash__", "register_hook", "untyped_storage", "is_pinned",
+    "retain_grad", "is_shared", "has_names", "is_inference", "dense_dim", "sparse_dim", "_is_view",
 )  # fmt: skip
 """Calls that neither write nor make a value."""
 
 NUMBERS: dict[Any, str] = {
-    **{_T.item: "item", _T.tolist: "tolist", _T.numpy: "numpy", _T.__array__: "numpy"},
+    _T.item: "item",
+    _T.tolist: "tolist",
+    _T.numpy: "numpy",
+    _T.__array__: "numpy",
     **{getattr(_T, name): "float" for name in ("__float__", "__int__", "__index__", "__complex__")},
 }
 """Conversions that leave torch, by the form that the rule knows."""
 
-GETTERS = {name: getattr(_T, name).__get__ for name in ("grad", "data", "requires_grad", "is_leaf", "grad_fn")}
+GETTERS = {
+    name: getattr(_T, name).__get__ for name in ("grad", "data", "requires_grad", "is_leaf", "grad_fn")
+}
 SETTERS = {name: getattr(_T, name).__set__ for name in ("grad", "data", "requires_grad")}
 ADDITIVE = {
-    "add", "sub", "rsub", "sum", "mean", "stack", "cat", "__add__", "__radd__", "__sub__", "__rsub__", "__iadd__",
-    "add_", "sub_", "__isub__", "view", "reshape", "squeeze", "unsqueeze", "neg", "__neg__", "nansum", "clone",
-    "__getitem__", "tensor", "as_tensor", "detach", "to", "float", "requires_grad_", "hstack", "vstack", "concat",
-    "double",
+    "add", "sub", "rsub", "sum", "mean", "stack", "cat", "__add__", "__radd__", "__sub__", "__rsub__",
+    "__iadd__", "add_", "sub_", "__isub__", "view", "reshape", "squeeze", "unsqueeze", "neg", "__neg__",
+    "nansum", "clone", "__getitem__", "tensor", "as_tensor", "detach", "to", "float", "requires_grad_",
+    "hstack", "vstack", "concat", "double",
 }  # fmt: skip
 """Calls whose result is a sum of their arguments (or a part of it)."""
 SCALING = {"mul", "div", "__mul__", "__rmul__", "__truediv__", "true_divide", "mul_", "div_"}
 """Additive as long as the other factor is a plain number."""
 NO_GRADIENT = {
-    "argmax", "argmin", "eq", "ne", "lt", "le", "gt", "ge", "__eq__", "__ne__", "__lt__", "__le__", "__gt__",
-    "__ge__", "long", "int", "bool", "byte", "short", "char", "argsort", "isnan", "logical_and", "logical_or",
-    "logical_not", "one_hot", "bincount", "histc", "searchsorted", "bucketize", "to", "type", "sign", "heaviside",
-    "multinomial", "bernoulli", "nonzero", "unique", "count_nonzero", "floor_divide", "__floordiv__", "any", "all",
-    "equal", "topk", "max", "min", "sort", "signbit", "isclose", "allclose", "nextafter",
+    "argmax", "argmin", "eq", "ne", "lt", "le", "gt", "ge", "__eq__", "__ne__", "__lt__", "__le__",
+    "__gt__", "__ge__", "long", "int", "bool", "byte", "short", "char", "argsort", "isnan",
+    "logical_and", "logical_or", "logical_not", "one_hot", "bincount", "histc", "searchsorted",
+    "bucketize", "to", "type", "sign", "heaviside", "multinomial", "bernoulli", "nonzero", "unique",
+    "count_nonzero", "floor_divide", "__floordiv__", "any", "all", "equal", "topk", "max", "min",
+    "sort", "signbit", "isclose", "allclose", "nextafter",
 }  # fmt: skip
 """Calls that torch cannot differentiate (or not in each of their results)."""
 FLAT = {"round", "floor", "ceil", "trunc", "sign", "sgn", "heaviside", "fix"}
 """Calls whose gradient is zero everywhere."""
-MANY_VIEWS = {"UnbindBackward0", "SplitBackward0", "SplitWithSizesBackward0", "ChunkBackward0"}
 
 
 def name_of(func: Any) -> str:

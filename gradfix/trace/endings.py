@@ -15,7 +15,6 @@ from gradfix.trace.state import State, Step
 from gradfix.trace.steps import Steps, parameters_of
 
 
-
 class Endings:
     """Reads the books at the end."""
 
@@ -66,7 +65,10 @@ class Endings:
         self, optimizer: Any, missed: list[Any], whole: bool, built_at: int, built: Spot | None
     ) -> None:
         name = self.steps.name(optimizer)
-        facts: dict[str, Any] = {"optimizer": name, "parameters": [self.state.names.of(p) for p in missed][:20]}
+        facts: dict[str, Any] = {
+            "optimizer": name,
+            "parameters": [self.state.names.of(p) for p in missed][:20],
+        }
         replaced = self._replacement(built_at)
         if replaced is not None and any(id(p) not in self.state.used for p in missed):
             self.state.defect("optimizer_before_replacement", built, [("replaced here", replaced)], "", facts)
@@ -153,9 +155,10 @@ class Endings:
         """Lists that hold on to graphs which backward has gone through."""
         for name, value in self.state.names.variables():
             for key, held in lists_of(name, value):
-                freed = [v for v in held[-64:] if isinstance(v, torch.Tensor) and backpropagated(v)]
-                if len({v.grad_fn.metadata["gradfix_freed"][1] for v in freed}) > 1:
-                    made = freed[0].grad_fn.metadata.get("gradfix")
+                freed = [v for v in held[-64:] if isinstance(v, torch.Tensor) and freed_by(v)]
+                if len({freed_by(v) for v in freed}) > 1:
+                    node: Any = freed[0].grad_fn
+                    made = node.metadata.get("gradfix")
                     facts = {"held_by": key, "form": "append"}
                     self.state.defect("graph_leak", made[1] if made else None, [], "", facts)
 
@@ -171,9 +174,12 @@ def lists_of(name: str, value: Any) -> list[tuple[str, list[Any]]]:
     return []
 
 
-def backpropagated(value: Any) -> bool:
-    """Whether a tensor still drags a graph along that has served."""
-    return value.grad_fn is not None and "gradfix_freed" in value.grad_fn.metadata
+def freed_by(value: Any) -> int:
+    """Which backward has gone through a tensor's graph; 0: none."""
+    node: Any = value.grad_fn
+    return (
+        int(node.metadata["gradfix_freed"][1]) if node is not None and "gradfix_freed" in node.metadata else 0
+    )
 
 
 def children_of(module: Any) -> bool:

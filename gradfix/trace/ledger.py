@@ -1,11 +1,11 @@
-"""Keeps the books on gradients: which backward gave to which leaf, which step used it, what was erased before."""
+"""Keeps the books on gradients: which backward gave to which leaf, which step used it, what was erased."""
 
 from __future__ import annotations
 
 import math
 import weakref
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import torch
 
@@ -14,6 +14,7 @@ from gradfix.trace.report import ParameterAtStep, StepEvent
 from gradfix.trace.state import State
 
 BY_HAND = 0
+FreshOrStale: TypeAlias = Literal["", "fresh", "stale"]
 
 
 @dataclass(eq=False)
@@ -117,12 +118,12 @@ class Ledger:
         if owner is None:
             return
         self._stale({id(owner): slot}, BY_HAND, "", spot)
-        state = "stale" if any(BY_HAND in one.used for one in slot.given) else "fresh"
+        state: FreshOrStale = "stale" if any(BY_HAND in one.used for one in slot.given) else "fresh"
         norm = norms([owner.grad])[0]
         self._use([slot], BY_HAND, spot)
         self.hand[leaf] = self.hand.get(leaf, 0) + 1
         self.state.turns += 1
-        at = ParameterAtStep(grad=kind_of(norm), norm=finite(norm), state=state)  # type: ignore[typeddict-item]
+        at = ParameterAtStep(grad=kind_of(norm), norm=finite(norm), state=state)
         self._emit(spot, "", {self.state.names.of(owner): at})
 
     def before_step(self, key: int, name: str, parameters: list[Any], spot: Spot | None) -> None:
@@ -135,9 +136,11 @@ class Ledger:
             slot = slots.get(id(parameter))
             norm = found.get(id(parameter))
             stale = slot is not None and any(key in one.used for one in slot.given) and norm
-            state = "stale" if stale else ("fresh" if norm else "")
+            state: FreshOrStale = "stale" if stale else ("fresh" if norm else "")
             report[self.state.names.of(parameter)] = ParameterAtStep(
-                grad=kind_of(norm), norm=finite(norm), state=state  # type: ignore[typeddict-item]
+                grad=kind_of(norm),
+                norm=finite(norm),
+                state=state,
             )
         live = {k: slot for k, slot in slots.items() if found.get(k)}
         self._stale(live, key, name, spot)
@@ -196,7 +199,7 @@ class Ledger:
         )
 
 
-def kind_of(norm: float | None) -> str:
+def kind_of(norm: float | None) -> Literal["none", "zero", "finite", "not finite"]:
     """A gradient in one word."""
     if norm is None:
         return "none"

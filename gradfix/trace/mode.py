@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -31,7 +30,7 @@ class Calls(TorchFunctionMode):
         self.writes = writes
         self.regions = regions
         self.sums = Sums(state)
-        self.special: dict[Any, Callable[..., Any] | None] = dict.fromkeys(QUESTIONS)
+        self.special: dict[Any, Any] = dict.fromkeys(QUESTIONS)
         self.special.update(dict.fromkeys(NUMBERS, self._number))
         self.special.update(
             {

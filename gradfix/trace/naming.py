@@ -116,4 +116,3 @@ def named(space: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     """The variables of a frame that may hold tensors; `self` last, since its name says least."""
     items = [(name, value) for name, value in space.items() if not name.startswith("__")]
     yield from sorted(items, key=lambda item: item[0] == "self")
-

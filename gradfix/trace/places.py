@@ -1,4 +1,4 @@
-"""Finds the user's line: the innermost frame that is neither torch's, nor the library's, nor the recorder's."""
+"""Finds the user's line: the innermost frame that is neither torch's, nor a library's, nor the recorder's."""
 
 from __future__ import annotations
 

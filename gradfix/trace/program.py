@@ -1,4 +1,4 @@
-"""Runs the user's script, module or pytest selection under the recorder, in the process that was forked for it."""
+"""Runs the user's script, module or pytest selection under the recorder, in the process forked for it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A user and mount namespace in which every write lands in memory, and a network namespace without a network."""
+"""A user and mount namespace in which every write lands in memory, and that has no network."""
 
 from __future__ import annotations
 

@@ -61,7 +61,11 @@ class Run:
     def __init__(self, job: dict[str, Any], jobs: int, out: int) -> None:
         self.job = job
         self.jobs = jobs
-        self.kept: dict[str, bytearray] = {"stdout": bytearray(), "stderr": bytearray(), "events": bytearray()}
+        self.kept: dict[str, bytearray] = {
+            "stdout": bytearray(),
+            "stderr": bytearray(),
+            "events": bytearray(),
+        }
         self.pipes: dict[int, str] = {}
         self.how = ""
         self.status: int | None = None

@@ -37,6 +37,7 @@ class Session:
         self.writes = Writes(self.state)
         self.regions = Regions(self.state)
         self.calls = Calls(self.state, self.writes, self.regions)
+        self.mode: Any = self.calls
         self.backwards = Backwards(self.state, self.writes)
         self.steps = Steps(self.state, self.writes)
         self.replaced: list[tuple[Any, str, Any]] = []
@@ -61,7 +62,7 @@ class Session:
             _optimizers.register_optimizer_step_post_hook(self.steps.finished),
         ]
         os.register_at_fork(after_in_child=self._forked)
-        self.calls.__enter__()
+        self.mode.__enter__()
 
     def _patch_tools(self) -> None:
         amp = getattr(_torch, "amp", None)
@@ -79,7 +80,7 @@ class Session:
 
     def stop(self) -> None:
         """Put everything back."""
-        self.calls.__exit__(None, None, None)
+        self.mode.__exit__(None, None, None)
         for handle in self.handles:
             handle.remove()
         for owner, name, own in reversed(self.replaced):

@@ -10,15 +10,17 @@ import os
 import shutil
 import socket
 import sys
+import tempfile
 from collections.abc import Callable
 from typing import Any
 
 import torch
 
 HELD: list[str] = []
-"""What was held back, in words."""
+"""What was held back."""
 STOPPED = {
-    "os.remove": "remove", "os.rename": "rename", "os.rmdir": "remove", "os.link": "link", "os.symlink": "link",
+    "os.remove": "remove", "os.rename": "rename", "os.rmdir": "remove", "os.link": "link",
+    "os.symlink": "link",
     "os.truncate": "truncate", "os.chmod": "chmod", "os.chown": "chown", "os.utime": "utime",
     "shutil.rmtree": "remove", "shutil.move": "move", "sqlite3.connect": "sqlite", "os.system": "start",
     "subprocess.Popen": "start", "os.exec": "start", "os.posix_spawn": "start",
@@ -70,15 +72,15 @@ def install(job: dict[str, Any]) -> None:
     """Wrap what writes, then arm the tripwire."""
     shadow = Shadow(os.path.join(job["scratch"], f"shadow{os.getpid()}"))
     os.mkdir(shadow.room)
+    tempfile.tempdir = shadow.room
     for owner, name in ((builtins, "open"), (io, "open")):
         setattr(owner, name, opener(getattr(owner, name), shadow))
     os.open = low_opener(os.open, shadow)
     os.mkdir = maker(os.mkdir, shadow)
     os.path.isdir = asker(os.path.isdir, shadow)
     os.path.exists = asker(os.path.exists, shadow)
-    for owner, name in ((torch, "save"), (torch.jit, "save"), (getattr(torch, "onnx", None), "export")):
-        if owner is not None and hasattr(owner, name):
-            setattr(owner, name, saver(getattr(owner, name), shadow))
+    for owner, name in ((_torch, "save"), (_torch.jit, "save"), (_torch.onnx, "export")):
+        setattr(owner, name, saver(getattr(owner, name), shadow))
     _torch.load = loader(_torch.load, shadow)
     _torch.from_file = private(_torch.from_file)
     sys.addaudithook(tripwire(shadow))
@@ -114,13 +116,13 @@ def maker(real: Any, shadow: Shadow) -> Any:
     @functools.wraps(real)
     def watched(path: Any, *args: Any, **kwargs: Any) -> None:
         if shadow.free(path):
-            return real(path, *args, **kwargs)
+            real(path, *args, **kwargs)
+            return
         full = os.path.realpath(os.fsdecode(path))
         if full in shadow.folders or os.path.lexists(full):
             raise FileExistsError(17, "File exists", path)
         shadow.folders.add(full)
         HELD.append(f"folder {os.path.basename(full)} (allowed by {ALLOW})")
-        return None
 
     return watched
 
@@ -185,11 +187,15 @@ def tripwire(shadow: Shadow) -> Callable[[str, tuple[Any, ...]], None]:
                 if args and event.startswith("os.") and shadow.free(args[0]):
                     return
             stop(f"{STOPPED[event]} {args[0] if args else ''}")
-        elif event == "socket.connect" and args[0].family != socket.AF_UNIX:
-            if not str(args[1][0]).startswith(("127.", "::1", "localhost")):
-                stop(f"connection to {args[1][0]}")
+        elif event == "socket.connect" and far(*args[:2]):
+            stop(f"connection to {args[1][0]}")
 
     return hook
+
+
+def far(one: Any, address: Any) -> bool:
+    """Whether a socket would leave this machine."""
+    return one.family != socket.AF_UNIX and not str(address[0]).startswith(("127.", "::1", "localhost"))
 
 
 def stop(what: str) -> None:

@@ -1,4 +1,4 @@
-"""Remembers where tensors without a gradient come from: cuts, grad modes, conversions to numbers, factories."""
+"""Remembers where tensors without a gradient come from: cuts, grad modes, conversions, factories."""
 
 from __future__ import annotations
 

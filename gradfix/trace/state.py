@@ -54,6 +54,8 @@ class State:
         self.places = Places()
         self.origins = Origins()
         self.modules = ByIdentity()
+        self.kept: list[Any] = []
+        """The modules alive at the last backward: they are asked about when their function is over."""
         self.optimizers = ByIdentity()
         self.turns = 0
         """Steps so far, of optimizers and by hand."""
@@ -80,13 +82,17 @@ class State:
         chain = [Chained(role=role, place=resolve(where)) for role, where in evidence if where is not None]
         self.emit(
             RecordedDefect(
-                event="defect", kind=kind, place=resolve(spot), evidence=chain,
-                torch_says=torch_says, facts=dict(facts or {}),
-            )  # fmt: skip
+                event="defect",
+                kind=kind,
+                place=resolve(spot),
+                evidence=chain,
+                torch_says=torch_says,
+                facts=dict(facts or {}),
+            )
         )
 
     def write(self, spot: Spot | None, operation: str) -> None:
-        """Say a write on a tensor of the graph, once per place: legal, and of interest to those who forbid it."""
+        """Say a write on a tensor of the graph, once per place: legal, but some forbid it."""
         if spot is None or ("write", id(spot[0]), spot[1]) in self.said:
             return
         self.said.add(("write", id(spot[0]), spot[1]))

@@ -98,9 +98,18 @@ class Steps:
                 given = self.state.ledger.last_used(parameter)
                 self.writes.add(
                     Write(
-                        spot, self.state.count, storage(parameter), old, now, tuple(parameter.shape), "step",
-                        silent=silent, leaf=True, step=name, backward=given,
-                    )  # fmt: skip
+                        spot,
+                        self.state.count,
+                        storage(parameter),
+                        old,
+                        now,
+                        tuple(parameter.shape),
+                        "step",
+                        silent=silent,
+                        leaf=True,
+                        step=name,
+                        backward=given,
+                    )
                 )
 
     def wrap_zero_grad(self, real: Any) -> Any:

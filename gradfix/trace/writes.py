@@ -66,7 +66,7 @@ class Writes:
             write.module = f"nn.{type(module).__name__}"
             write.built = self.state.built_at(module)
         self.add(write)
-        if value.grad_fn is not None and data is None:
+        if value.grad_fn is not None and data is None and not on_a_clone(value):
             self.state.write(spot, name_of(func))
         self.by_hand(value, data.leaves if data is not None else set(), spot)
 
@@ -83,9 +83,16 @@ class Writes:
         version = owner._version
         self.add(
             Write(
-                spot, self.state.count, storage(owner), version, version, tuple(owner.shape), "data",
-                silent=True, leaf=owner.is_leaf,
-            )  # fmt: skip
+                spot,
+                self.state.count,
+                storage(owner),
+                version,
+                version,
+                tuple(owner.shape),
+                "data",
+                silent=True,
+                leaf=owner.is_leaf,
+            )
         )
         if owner.requires_grad and owner.is_leaf:
             self.state.ledger.updated_by_hand(id(owner), spot)
@@ -102,9 +109,7 @@ class Writes:
         elif text.startswith("Inference tensors cannot be saved"):
             self._in_inference(values, text, spot)
 
-    def _refused(
-        self, kind: str, func: Any, text: str, spot: Spot | None, facts: dict[str, Any]
-    ) -> None:
+    def _refused(self, kind: str, func: Any, text: str, spot: Spot | None, facts: dict[str, Any]) -> None:
         built = None
         module = inplace_module(sys._getframe(3))
         if module is not None:
@@ -122,12 +127,21 @@ class Writes:
         self.state.defect("forward_in_no_grad", place, [("used here", spot)], text, {"form": form})
 
 
+def on_a_clone(value: Any) -> bool:
+    """Whether the write went to a copy made for it."""
+    before = [node for node, _ in value.grad_fn.next_functions if node is not None]
+    return any(node.name() == "CloneBackward0" for node in before)
+
+
 def inplace_module(frame: FrameType | None) -> Any:
     """The torch module (`nn.ReLU(inplace=True)`) whose forward is running between torch and the user."""
     for _ in range(8):
         if frame is None:
             return None
-        if frame.f_code.co_name == "forward" and getattr(frame.f_locals.get("self"), "inplace", False) is True:
+        if (
+            frame.f_code.co_name == "forward"
+            and getattr(frame.f_locals.get("self"), "inplace", False) is True
+        ):
             return frame.f_locals["self"]
         frame = frame.f_back
     return None

@@ -129,6 +129,9 @@ def _worse(case: Case) -> str:
         return f"the program fails after: {case.after.failure}"
     if not case.before.failed and not case.after.failed:
         lost = sorted(name for name in case.before.fine - case.after.fine if name in case.after.norms)
+        lost += [
+            n for n in case.before.fine & case.after.fine if case.before.norms[n] and not case.after.norms[n]
+        ]
         if lost:
             return f"no gradient any more at {', '.join(lost[:3])}"
         before = {defect["kind"] for defect in case.before.defects}
@@ -141,7 +144,7 @@ def _worse(case: Case) -> str:
 def _seen(case: Case, claim: Claim | None) -> str:
     """How the defect showed in the run before; empty: it did not."""
     for defect in case.before.defects:
-        if _matches(defect, claim):
+        if _matches(defect, claim, case.options.claims):
             return f"seen before: {told(defect)}"
     if claim is not None and claim.kind == "inplace_on_graph_tensor":
         lines = [line for line in case.before.writes(claim.path) if claim.covers(line)]
@@ -152,16 +155,21 @@ def _seen(case: Case, claim: Claim | None) -> str:
     return ""
 
 
-def _matches(defect: Mapping[str, Any], claim: Claim | None) -> bool:
+def _matches(defect: Mapping[str, Any], claim: Claim | None, claims: Sequence[Claim]) -> bool:
     """The same rule in the same file, or its family on the same lines."""
     if claim is None:
         return defect["kind"] not in STYLE
     places = [defect["place"], *(step["place"] for step in defect["evidence"])]
     here = [place for place in places if place["file"] == claim.path]
-    touches = any(claim.covers(place["line"]) or claim.covers(place["end_line"]) for place in here)
-    if defect["kind"] == claim.kind:
-        return touches or (bool(here) and claim.kind not in ("inplace_overwrites_saved", "missing_zero_grad"))
-    return bool(here) and same_family(defect["kind"], claim.kind)
+    if not here or not same_family(defect["kind"], claim.kind):
+        return False
+    if _touches(claim, here):
+        return True
+    return not any(one.kind == defect["kind"] and _touches(one, here) for one in claims)
+
+
+def _touches(claim: Claim, places: Sequence[Mapping[str, Any]]) -> bool:
+    return any(claim.covers(place["line"]) or claim.covers(place["end_line"]) for place in places)
 
 
 def _left(case: Case, claim: Claim | None) -> str:
@@ -223,12 +231,13 @@ def on_file(case: Case, path: str, said: Sequence[Verdict]) -> Verdict:
     if not words:
         word, reason = _unrunnable(case) or _weigh(case, None)
         return _verdict(case, path, word, reason)
-    for word in ("worse", "could not run", "no change", "flows partly", "flows"):
+    order: tuple[Word, ...] = ("worse", "could not run", "no change", "flows partly", "flows")
+    for word in order:
         if word in words:
             if word in ("no change", "flows partly") and "flows" in words:
                 word = "flows partly"
             reason = next(verdict.reason for verdict in said if verdict.verdict in (word, "no change"))
-            return _verdict(case, path, word, reason)  # type: ignore[arg-type]
+            return _verdict(case, path, word, reason)
     weakest = min(said, key=lambda verdict: verdict.verdict != "not reproduced")
     return _verdict(case, path, weakest.verdict, weakest.reason)
 

@@ -80,7 +80,7 @@ class Facts:
     defects: tuple[dict[str, Any], ...]
     norms: Norms
     fine: frozenset[str]
-    """Parameters and leaves whose gradient arrived, finite and not all zero."""
+    """Parameters and leaves at which a finite gradient arrived."""
 
     @property
     def failed(self) -> bool:
@@ -116,7 +116,7 @@ def facts(recording: Recording) -> Facts:
         for name, norm in _norms(event).items():
             if norms.get(name) is None:
                 norms[name] = norm
-            if norm:
+            if norm is not None:
                 fine.add(name)
     for name in recording["reasons"]:
         norms.setdefault(name, None)

@@ -1,0 +1,484 @@
+"""The recorder names the broken rule and its line, and stays silent on programs that are right."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gradfix.trace.report import Recording
+from gradfix.verify.launch import Command, Job, Launcher, Limits
+
+pytestmark = pytest.mark.torch
+
+HEAD = """
+import torch, torch.nn as nn, torch.nn.functional as F
+torch.manual_seed(0)
+model = nn.Sequential(nn.Linear(4, 4), nn.ReLU(), nn.Linear(4, 1))
+opt = torch.optim.SGD(model.parameters(), lr=0.1)
+x, y = torch.randn(8, 4), torch.randn(8, 1)
+"""
+
+BROKEN = {
+    "an addition onto what relu saved": (
+        "inplace_overwrites_saved",
+        """
+        h = model[1](model[0](x))
+        h += 1  # culprit
+        model[2](h).sum().backward()
+        """,
+    ),
+    "an index written after exp": (
+        "inplace_overwrites_saved",
+        """
+        h = model[0](x).exp()
+        h[0] = 0  # culprit
+        h.sum().backward()
+        """,
+    ),
+    "the batch overwritten after the layer": (
+        "inplace_overwrites_saved",
+        """
+        out = model(x)
+        x.mul_(2)  # culprit
+        out.sum().backward()
+        """,
+    ),
+    "an in-place module over what exp saved": (
+        "inplace_module",
+        """
+        act = nn.ReLU(inplace=True)  # culprit
+        act(model[0](x).exp()).sum().backward()
+        """,
+    ),
+    "a write on a leaf": (
+        "inplace_on_leaf",
+        """
+        w = torch.ones(3, requires_grad=True)
+        w += 1  # culprit
+        """,
+    ),
+    "a write on a chunk": (
+        "inplace_on_view_of_many",
+        """
+        a, b = model[0](x).chunk(2, 1)
+        a += 1  # culprit
+        """,
+    ),
+    "data written between save and backward": (
+        "write_through_data",
+        """
+        h = model[0](x).exp()
+        h.data.mul_(0)  # culprit
+        h.sum().backward()
+        """,
+    ),
+    "a step before the other backward": (
+        "step_before_backward",
+        """
+        h = model(x)
+        first, second = h.pow(2).mean(), h.abs().mean()
+        first.backward(retain_graph=True)
+        opt.step()  # culprit
+        second.backward()
+        """,
+    ),
+    "a fused step before the other backward, which torch does not notice": (
+        "step_before_backward",
+        """
+        opt = torch.optim.Adam(model.parameters(), fused=True)
+        h = model(x)
+        first, second = h.pow(2).mean(), h.abs().mean()
+        first.backward(retain_graph=True)
+        opt.step()  # culprit
+        second.backward()
+        """,
+    ),
+    "a leaf rebound": (
+        "leaf_rebound",
+        """
+        w = torch.ones(4, requires_grad=True)
+        (x @ w).sum().backward()
+        w = w - 0.1 * w.grad  # culprit
+        (x @ w).sum().backward()
+        print(w.grad)
+        """,
+    ),
+    "a detached prediction": (
+        "detached_loss_path",
+        """
+        out = model(x).detach()  # culprit
+        F.mse_loss(out, y).backward()
+        """,
+    ),
+    "a loss made of numbers": (
+        "converted_loss_path",
+        """
+        parts = [model(x).mean(), model(x).std()]
+        loss = torch.tensor(parts)  # culprit
+        loss.sum().backward()
+        """,
+    ),
+    "a loss made a leaf again, which silences the error": (
+        "converted_loss_path",
+        """
+        loss = F.mse_loss(model(x), y)
+        loss = torch.tensor(loss.item(), requires_grad=True)  # culprit
+        loss.backward()
+        """,
+    ),
+    "a loss told to require a gradient": (
+        "requires_grad_on_result",
+        """
+        loss = F.mse_loss(model(x).detach(), y)
+        loss.requires_grad_()  # culprit
+        loss.backward()
+        """,
+    ),
+    "a forward under no_grad": (
+        "forward_in_no_grad",
+        """
+        with torch.no_grad():  # culprit
+            loss = F.mse_loss(model(x), y)
+        loss.backward()
+        """,
+    ),
+    "a forward in a decorated function": (
+        "forward_in_no_grad",
+        """
+        @torch.no_grad()  # culprit
+        def forward():
+            return model(x)
+        forward().sum().backward()
+        """,
+    ),
+    "a forward in inference mode": (
+        "forward_in_no_grad",
+        """
+        with torch.inference_mode():  # culprit
+            out = model(x)
+        out.sum().backward()
+        """,
+    ),
+    "no leaf that requires a gradient": (
+        "no_leaf_requires_grad",
+        """
+        w = torch.ones(3)  # culprit
+        (w * 2).sum().backward()
+        """,
+    ),
+    "an argmax in the loss": (
+        "non_differentiable_loss",
+        """
+        hard = model[0](x).argmax(1)  # culprit
+        hard.float().mean().backward()
+        """,
+    ),
+    "a rounded prediction, whose gradient is zero everywhere": (
+        "non_differentiable_loss",
+        """
+        out = torch.round(model(x))  # culprit
+        F.mse_loss(out, y).backward()
+        """,
+    ),
+    "one term without its graph": (
+        "severed_term",
+        """
+        penalty = model[0].weight.pow(2).sum()
+        loss = F.mse_loss(model[2](x), y) + penalty.detach()  # culprit
+        loss.backward()
+        """,
+    ),
+    "a vector backpropagated": (
+        "non_scalar_backward",
+        """
+        model(x).backward()  # culprit
+        """,
+    ),
+    "a graph backpropagated twice": (
+        "backward_twice",
+        """
+        loss = F.mse_loss(model(x), y)
+        loss.backward()  # culprit
+        loss.backward()
+        """,
+    ),
+    "gradients never cleared": (
+        "missing_zero_grad",
+        """
+        for _ in range(3):
+            loss = F.mse_loss(model(x), y)
+            loss.backward()  # culprit
+            opt.step()
+        """,
+    ),
+    "gradients erased before the step": (
+        "zero_grad_before_step",
+        """
+        F.mse_loss(model(x), y).backward()
+        opt.zero_grad()  # culprit
+        opt.step()
+        """,
+    ),
+    "a sum that keeps every graph": (
+        "graph_leak",
+        """
+        total = 0
+        for _ in range(3):
+            loss = F.mse_loss(model(x), y)
+            opt.zero_grad()
+            loss.backward()
+            opt.step()
+            total += loss  # culprit
+        """,
+    ),
+    "the gradient of something that is no leaf": (
+        "grad_of_non_leaf",
+        """
+        w = torch.randn(3, requires_grad=True) * 0.1  # culprit
+        w.sum().backward()
+        print(w.grad)
+        """,
+    ),
+    "layers in a plain list": (
+        "unregistered_parameters",
+        """
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.layers = [nn.Linear(4, 4) for _ in range(2)]  # culprit
+            def forward(self, x):
+                for layer in self.layers:
+                    x = layer(x)
+                return x
+        Net()(x).sum().backward()
+        """,
+    ),
+    "a layer replaced after the optimizer was built": (
+        "optimizer_before_replacement",
+        """
+        opt = torch.optim.SGD(model.parameters(), lr=0.1)  # culprit
+        model[2] = nn.Linear(4, 1)
+        for _ in range(2):
+            opt.zero_grad()
+            F.mse_loss(model(x), y).backward()
+            opt.step()
+        """,
+    ),
+    "gradients clipped before they are unscaled": (
+        "clip_before_unscale",
+        """
+        scaler = torch.amp.GradScaler("cpu")
+        scaler.scale(F.mse_loss(model(x), y)).backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)  # culprit
+        scaler.step(opt)
+        """,
+    ),
+}
+
+HEALTHY = {
+    "a training loop": """
+        for _ in range(3):
+            opt.zero_grad()
+            F.mse_loss(model(x), y).backward()
+            opt.step()
+    """,
+    "a gan": """
+        D = nn.Linear(1, 1)
+        opt_d = torch.optim.Adam(D.parameters())
+        for _ in range(2):
+            fake = model(x)
+            opt_d.zero_grad()
+            (D(fake.detach()).mean() - D(y).mean()).backward()
+            opt_d.step()
+            opt.zero_grad()
+            (-D(fake).mean()).backward()
+            opt.step()
+    """,
+    "gradient accumulation": """
+        for turn in range(4):
+            (F.mse_loss(model(x), y) / 2).backward()
+            if turn % 2:
+                opt.step()
+                opt.zero_grad()
+    """,
+    "a td target": """
+        for _ in range(2):
+            with torch.no_grad():
+                target = 1 + 0.9 * model(x)
+            opt.zero_grad()
+            F.smooth_l1_loss(model(x), target).backward()
+            opt.step()
+    """,
+    "straight through": """
+        h = model(x)
+        q = h + (h.round() - h).detach()
+        q.pow(2).mean().backward()
+    """,
+    "a logged loss": """
+        total, losses = 0.0, []
+        for _ in range(3):
+            loss = F.mse_loss(model(x), y)
+            opt.zero_grad()
+            loss.backward()
+            opt.step()
+            total += loss.item()
+            losses.append(loss.detach())
+    """,
+    "a hand-written update": """
+        w = torch.zeros(4, 1, requires_grad=True)
+        for _ in range(3):
+            F.mse_loss(x @ w, y).backward()
+            with torch.no_grad():
+                w -= 0.1 * w.grad
+                w.grad = None
+    """,
+    "an adversarial example": """
+        x = x.clone().requires_grad_()
+        F.mse_loss(model(x), y).backward()
+        x = (x + 0.1 * x.grad.sign()).detach().requires_grad_()
+        F.mse_loss(model(x), y).backward()
+    """,
+    "a moving average of the weights": """
+        import copy
+        shadow = copy.deepcopy(model)
+        for _ in range(3):
+            opt.zero_grad()
+            F.mse_loss(model(x), y).backward()
+            opt.step()
+            for a, b in zip(shadow.parameters(), model.parameters()):
+                a.data.mul_(0.9).add_(b.data, alpha=0.1)
+    """,
+    "lbfgs": """
+        opt = torch.optim.LBFGS(model.parameters(), max_iter=3)
+        def closure():
+            opt.zero_grad()
+            loss = F.mse_loss(model(x), y)
+            loss.backward()
+            return loss
+        for _ in range(2):
+            opt.step(closure)
+    """,
+}
+
+
+@pytest.fixture(scope="module")
+def launcher() -> Iterator[Launcher]:
+    with Launcher() as one:
+        yield one
+
+
+def record(launcher: Launcher, folder: Path, body: str, **limits: Any) -> Recording:
+    path = folder / "program.py"
+    path.write_text(HEAD + textwrap.dedent(body))
+    return launcher.run(Job(Command("script", str(path)), str(folder), limits=Limits(**limits)))
+
+
+def defects(recording: Recording) -> list[tuple[str, int]]:
+    return [(e["kind"], e["place"]["line"]) for e in recording["events"] if e["event"] == "defect"]
+
+
+def culprit(folder: Path) -> int:
+    lines = (folder / "program.py").read_text().splitlines()
+    return next(number for number, line in enumerate(lines, 1) if "# culprit" in line)
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_names_the_rule_and_the_line_of(name: str, launcher: Launcher, tmp_path: Path) -> None:
+    kind, body = BROKEN[name]
+    recording = record(launcher, tmp_path, body)
+    assert (kind, culprit(tmp_path)) in defects(recording), recording["stderr"]
+
+
+@pytest.mark.parametrize("name", HEALTHY)
+def test_is_silent_on(name: str, launcher: Launcher, tmp_path: Path) -> None:
+    recording = record(launcher, tmp_path, HEALTHY[name])
+    assert recording["how"] in ("finished", "stopped"), recording["stderr"]
+    assert defects(recording) == []
+
+
+def test_names_parameters_as_the_user_knows_them(launcher: Launcher, tmp_path: Path) -> None:
+    recording = record(launcher, tmp_path, "F.mse_loss(model(x), y).backward()\nopt.step()")
+    step = next(event for event in recording["events"] if event["event"] == "step")
+    assert list(step["parameters"]) == ["model.0.weight", "model.0.bias", "model.2.weight", "model.2.bias"]
+    assert step["optimizer"] == "opt"
+    assert {at["grad"] for at in step["parameters"].values()} == {"finite"}
+
+
+def test_stops_after_three_steps_of_an_optimizer(launcher: Launcher, tmp_path: Path) -> None:
+    body = """
+    for turn in range(1000):
+        print("turn", turn)
+        opt.zero_grad()
+        model(x).mean().backward()
+        opt.step()
+    """
+    assert record(launcher, tmp_path, body)["stdout"].splitlines()[-1] == "turn 2"
+    assert record(launcher, tmp_path, body, max_steps=5)["stdout"].splitlines()[-1] == "turn 4"
+
+
+def test_stops_after_five_backwards_without_a_step(launcher: Launcher, tmp_path: Path) -> None:
+    recording = record(launcher, tmp_path, "while True:\n    model(x).mean().backward()")
+    assert recording["how"] == "stopped"
+    assert len([event for event in recording["events"] if event["event"] == "backward"]) == 5
+
+
+def test_gives_a_reason_for_every_parameter_without_a_gradient(launcher: Launcher, tmp_path: Path) -> None:
+    body = """
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.used, self.idle, self.wasted, self.frozen = (nn.Linear(4, 1, bias=False) for _ in range(4))
+            self.frozen.requires_grad_(False)
+        def forward(self, x):
+            self.wasted(x)
+            return self.used(x) + self.frozen(x)
+    net = Net()
+    opt = torch.optim.SGD(net.parameters(), lr=0.1)
+    net(x).mean().backward()
+    opt.step()
+    """
+    assert record(launcher, tmp_path, body)["reasons"] == {
+        "net.idle.weight": "never called",
+        "net.wasted.weight": "its result is not used by the loss",
+        "net.frozen.weight": "frozen",
+    }
+
+
+def test_records_an_error_that_the_program_swallows(launcher: Launcher, tmp_path: Path) -> None:
+    body = """
+    try:
+        model(x).backward()  # culprit
+    except:
+        pass
+    """
+    recording = record(launcher, tmp_path, body)
+    assert recording["how"] == "finished"
+    assert defects(recording) == [("non_scalar_backward", culprit(tmp_path))]
+
+
+SAME = """
+for _ in range(2):
+    opt.zero_grad()
+    h = model[1](model[0](x))
+    (model[2](h) + torch.randn(8, 1)).pow(2).mean().backward()
+    opt.step()
+print([p.grad.tolist() for p in model.parameters()], [p.tolist() for p in model.parameters()])
+try:
+    h = model[0](x).exp(); h += 1; h.sum().backward()
+except RuntimeError as error:
+    print(type(error), error)
+"""
+
+
+def test_numbers_and_errors_are_those_of_a_plain_run(launcher: Launcher, tmp_path: Path) -> None:
+    recorded = record(launcher, tmp_path, SAME)
+    command = [sys.executable, str(tmp_path / "program.py")]
+    plain = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert plain.stdout.count("modified by an inplace operation") == 1
+    assert recorded["stdout"] == plain.stdout
