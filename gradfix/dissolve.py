@@ -7,9 +7,9 @@ from itertools import groupby
 
 import libcst as cst
 
-from gradfix.names import walk
+from gradfix.names import binds, reads, walk
 from gradfix.rule import Decline, Edit, Fix
-from gradfix.seats import dotted, one_line, vanished
+from gradfix.seats import dotted, one_line, parts, vanished
 from gradfix.tape.defects import Span
 from gradfix.tree import Tree
 
@@ -76,7 +76,7 @@ def _without_block(tree: Tree, node: cst.With, forward: set[int]) -> Fix | Decli
     if not _off(item.item):
         return Decline(DECIDED_LATER)
     body = _lines(node)
-    inside = _staying(body, forward)
+    inside = _staying(tree, body, forward)
     if inside is None:
         return Decline("split this block by hand: it builds the loss and writes in place between")
     if len(node.items) > 1:
@@ -87,16 +87,63 @@ def _without_block(tree: Tree, node: cst.With, forward: set[int]) -> Fix | Decli
     return Fix((_split(node, lambda index: index in inside),), says)
 
 
-def _staying(body: Sequence[Line], forward: set[int]) -> set[int] | None:
-    """Which lines of the block stay without grad; None if they stand between those that must be recorded."""
+def _staying(tree: Tree, body: Sequence[Line], forward: set[int]) -> set[int] | None:
+    """Which lines of the block stay without grad; None if a write stands between those to be recorded."""
     if not forward:
         return set()
-    first, last = min(forward), max(forward)
-    if any(_writes(body[index]) for index in range(first, last) if index not in forward):
+    recorded, constant = _feeding(tree, body, forward)
+    first, last = min(recorded), max(recorded)
+    if any(_writes(body[index]) for index in range(first, last) if index not in recorded):
         return None
-    before = [index for index in range(first) if _keeps_before(body[index])]
+    before = [index for index in range(first) if index in constant or _keeps_before(body[index])]
     behind = [index for index in range(last + 1, len(body)) if _keeps_behind(body[index])]
-    return {*_stretch(before), *_stretch(behind)}
+    return {*constant, *_stretch(before), *_stretch(behind)}
+
+
+def _feeding(tree: Tree, body: Sequence[Line], forward: set[int]) -> tuple[set[int], set[int]]:
+    """The lines that the forward is made of, and those that give it constants: other networks' results."""
+    constants = _constants(tree, body) - forward
+    wanted: set[str] = set()
+    recorded, constant = set(forward), set()
+    for index in range(max(forward), -1, -1):
+        line = body[index]
+        if index not in forward and not wanted & {*binds(line), *_extends(line)}:
+            continue
+        if index in constants:
+            constant.add(index)
+            continue
+        recorded.add(index)
+        wanted |= set(reads(line))
+    return recorded, constant
+
+
+def _constants(tree: Tree, body: Sequence[Line]) -> set[int]:
+    """The lines that run only networks whose parameters nobody asks for, next to others that are trained."""
+    trained = _trained(tree)
+    assigned = (node.target for node in walk(tree.module) if isinstance(node, cst.AssignTarget))
+    objects = {dotted(part) for target in assigned for part in parts(target)}
+    learning: set[str] = set()
+    constants: set[int] = set()
+    for index, line in enumerate(body):
+        called = {dotted(node.func) for node in walk(line) if isinstance(node, cst.Call) and _opaque(node)}
+        if called & trained or learning & set(reads(line)):
+            learning |= {*binds(line), *_extends(line)}
+        elif called and called <= objects:
+            constants.add(index)
+    return constants if learning else set()
+
+
+def _trained(tree: Tree) -> set[str]:
+    """What has its parameters asked for in this file, to be optimised or stepped by hand."""
+    calls = (node for node in walk(tree.module) if isinstance(node, cst.Call))
+    names = (dotted(call.func).rpartition(".") for call in calls)
+    return {owner for owner, _, method in names if method == "parameters"}
+
+
+def _extends(line: Line) -> set[str]:
+    """The lists that a line appends to."""
+    calls = (dotted(node.func) for node in walk(line) if isinstance(node, cst.Call))
+    return {name.partition(".")[0] for name in calls if name.endswith((".append", ".extend"))}
 
 
 def _stretch(indices: Sequence[int]) -> Sequence[int]:

@@ -163,7 +163,7 @@ def _idle(
         return False
     value = small.value.visit(Swapped(dict(swaps.items())))
     assert isinstance(value, cst.BaseExpression)
-    own, other = list(_parts(small.targets[0].target)), list(_parts(value))
+    own, other = list(parts(small.targets[0].target)), list(parts(value))
     return all(_place(part) for part in own) and [tree.code(part) for part in own] == [
         tree.code(part) for part in other
     ]
@@ -173,9 +173,10 @@ def _place(node: cst.BaseExpression) -> bool:
     return bool(dotted(node))
 
 
-def _parts(node: cst.BaseExpression) -> Iterator[cst.BaseExpression]:
+def parts(node: cst.BaseExpression) -> Iterator[cst.BaseExpression]:
+    """The entries of a tuple, and what is none itself."""
     if isinstance(node, cst.Tuple):
         for element in node.elements:
-            yield from _parts(element.value)
+            yield from parts(element.value)
     else:
         yield node.with_changes(lpar=(), rpar=())
