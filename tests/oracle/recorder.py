@@ -31,15 +31,23 @@ class Slot:
     used: dict[int, set[int]] = field(default_factory=dict)
     seen: tuple[int, int] = (0, 0)
     ever: bool = False
+    flows: bool = False
+    """Whether the gradient was not all zeros after the last backward."""
 
     def state(self) -> tuple[int, int]:
         grad = self.leaf.grad
         return (0, 0) if grad is None else (id(grad), grad._version)
 
+    def cleared(self) -> bool:
+        """Whether the gradient is gone or all zeros; `grad.data.zero_()` shows in no version."""
+        grad = self.leaf.grad
+        if grad is None:
+            return True
+        return (self.flows or self.state() != self.seen) and not bool(grad.any())
+
     def refresh(self) -> None:
         """Notice that somebody has cleared the gradient."""
-        grad = self.leaf.grad
-        if self.holds and (grad is None or (self.state() != self.seen and not bool(grad.any()))):
+        if self.holds and self.cleared():
             spent = set().union(*self.used.values())
             self.erased += [each for each in self.holds if each[0] not in spent]
             self.holds = []
@@ -49,6 +57,7 @@ class Slot:
         if self.state() != self.seen and self.leaf.grad is not None:
             self.holds.append((number, line))
             self.ever = True
+            self.flows = bool(self.leaf.grad.any())
         self.seen = self.state()
 
 
