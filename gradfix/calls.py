@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import libcst as cst
 
 from gradfix.holders import same
-from gradfix.names import walk
+from gradfix.names import reads, walk
 from gradfix.rule import Decline
 from gradfix.tree import Tree
 from gradfix.twins import FLAG_OF_FUNCTION, FUNCTIONS, METHODS
@@ -124,7 +125,23 @@ def _chain(tree: Tree, call: cst.Call) -> Write | Decline:
         tensor = tensor.func.value
     if tensor is top:
         return Decline("this call does not say how it writes in place")
-    return Write(top, tensor, _renamed(top, tensor))
+    plain = not set(reads(tensor)) & set(_read_between(top, tensor))
+    return Write(top, tensor, _renamed(top, tensor) if plain else None)
+
+
+def later_link(call: cst.CSTNode) -> bool:
+    """Whether a call goes on with what one before it has written: `.mul_(2)` in `x.add_(1).mul_(2)`."""
+    before = call.func.value if isinstance(call, cst.Call) and isinstance(call.func, cst.Attribute) else None
+    return isinstance(before, cst.Call) and _in_place_name(before) is not None
+
+
+def _read_between(top: cst.BaseExpression, tensor: cst.BaseExpression) -> Iterator[str]:
+    """What the arguments of the later links read, after the first has written."""
+    link = top
+    while later_link(link):
+        assert isinstance(link, cst.Call) and isinstance(link.func, cst.Attribute)
+        yield from (name for arg in link.args for name in reads(arg))
+        link = link.func.value
 
 
 def _next_link(tree: Tree, call: cst.Call) -> cst.Call | None:

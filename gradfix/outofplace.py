@@ -11,7 +11,7 @@ from __future__ import annotations
 import libcst as cst
 
 from gradfix import binary
-from gradfix.calls import Write, written
+from gradfix.calls import Write, later_link, written
 from gradfix.cloning import Writing, clone_saved, clone_written
 from gradfix.holders import can_hold, free_name, held, holder_of, repeatable, same
 from gradfix.names import read_later, reads, walk
@@ -34,7 +34,7 @@ def out_of_place(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:
     node = writing(defect, tree)
     if node is None:
         return NOT_FOUND
-    saved = clone_saved(defect, tree) if defect.facts.get("aliased") else None
+    saved = clone_saved(defect, tree) if defect.facts.get("aliased") and not later_link(node) else None
     return saved or heeding_aliases(rewritten(defect, tree, node), defect, tree, node)
 
 

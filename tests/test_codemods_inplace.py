@@ -328,6 +328,13 @@ def test_an_augmented_assignment_keeps_its_layout_and_gets_the_brackets_it_needs
             "x = x.mul(2)\nx.copy_(y)\nx.sum()\n",
             id="a chain that goes on in place",
         ),
+        pytest.param(
+            "x.add_(1).mul_(x)\n",
+            "x.add_(1)",
+            "x",
+            "x = x.clone()\nx.add_(1).mul_(x)\n",
+            id="a chain that reads what it has written",
+        ),
         pytest.param("x.copy_(y)\n", "x.copy_(y)", "x", "x = x.clone()\nx.copy_(y)\n", id="no twin"),
         pytest.param(
             "x.view(-1).add_(1)\n",
