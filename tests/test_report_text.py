@@ -119,6 +119,12 @@ def test_a_place_that_plays_two_roles_says_both() -> None:
     assert "<- saved here; overwritten here" in rendered("text", outcome([finding], source))
 
 
+def test_a_culprit_that_the_evidence_does_not_name_is_pointed_at() -> None:
+    finding = overwritten()
+    shown = rendered("text", outcome([replace(finding, evidence=finding.evidence[:1])]))
+    assert "    7 | out += shortcut            <- here\n" in shown
+
+
 def test_a_culprit_of_several_lines_shows_that_it_goes_on() -> None:
     source = "out = F.relu(x)\nout.add_(\n    shortcut,\n)\n"
     finding = overwritten(source, "out.add_(\n    shortcut,\n)", "F.relu(x)")

@@ -10,6 +10,7 @@ from gradfix.rule import Finding
 from gradfix.tape.defects import Span
 
 CLIPPED = "..."
+UNSAID = "here"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,11 +39,14 @@ class Quote:
 
 
 def _roles(finding: Finding, path: str | None) -> dict[Span, str]:
-    """Join the roles of each span of a file; the culprit has a span even where it has no role."""
+    """Join the roles of each span of a file; a culprit that the evidence leaves out of sight is pointed at."""
     roles: dict[Span, list[str]] = {finding.span: []} if path is None else {}
     for step in finding.evidence:
         if step.path == path and step.role not in roles.setdefault(step.span, []):
             roles[step.span].append(harmless(step.role))
+    lines = {span.line for span, said in roles.items() if said}
+    if path is None and lines and finding.span.line not in lines:
+        roles[finding.span].append(UNSAID)
     return {span: "; ".join(said) for span, said in roles.items()}
 
 
