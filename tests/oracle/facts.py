@@ -56,6 +56,7 @@ class Run:
     executed: set[int] = field(default_factory=set)
     stale: list[Step] = field(default_factory=list)
     repeated: list[Step] = field(default_factory=list)
+    """Steps that used a gradient again with nothing, or only zeros, added to it."""
     erased: list[Step] = field(default_factory=list)
     partly_erased: list[Step] = field(default_factory=list)
     backwards: list[Backward] = field(default_factory=list)

@@ -116,7 +116,7 @@ class Recorder:
         new = [each for each in slot.holds if each[0] not in spent]
         if old:
             lines = tuple(sorted({at for _, at in old + new}))
-            (self.run.stale if new else self.run.repeated).append(Step(line, lines))
+            (self.run.stale if new and slot.flows else self.run.repeated).append(Step(line, lines))
 
     def after_step(self, key: int, parameters: list[Tensor]) -> None:
         self.steps[key] = self.steps.get(key, 0) + 1
