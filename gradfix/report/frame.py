@@ -55,7 +55,7 @@ def _underneath(quoted: Sequence[Quote], gutter: int, width: int) -> Iterator[Li
 def _marked(quote: Quote, mark: Mark, room: int) -> Iterator[Line]:
     if not mark.role:
         return
-    start = cells("".join(quote.shown[: mark.start]))
+    start = min(cells("".join(quote.shown[: mark.start])), room - 1)
     carets = "^" * max(cells("".join(quote.shown[mark.start : mark.end])), 1)
     style = STYLES[mark.culprit]
     if start + len(carets) + 1 + cells(mark.role) <= room:

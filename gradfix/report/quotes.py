@@ -39,7 +39,7 @@ class Quote:
 
 
 def _roles(finding: Finding, path: str | None) -> dict[Span, str]:
-    """Join the roles of each span of a file; a culprit that the evidence leaves out of sight is pointed at."""
+    """Join the roles of each span of a file; a culprit that the evidence leaves out is pointed at."""
     roles: dict[Span, list[str]] = {finding.span: []} if path is None else {}
     for step in finding.evidence:
         if step.path == path and step.role not in roles.setdefault(step.span, []):
