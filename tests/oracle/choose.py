@@ -1,12 +1,10 @@
-"""Where the grammar's choices come from: a plain seeded generator, or Hypothesis drawing them."""
+"""Where the grammar's choices come from."""
 
 from __future__ import annotations
 
 import random
 from collections.abc import Callable, Sequence
 from typing import TypeVar
-
-from hypothesis import strategies as st
 
 T = TypeVar("T")
 
@@ -36,9 +34,3 @@ class Chooser:
 def seeded(seed: int) -> Chooser:
     rng = random.Random(seed)
     return Chooser(lambda bound: int(rng.random() * bound))
-
-
-@st.composite
-def choosers(draw: st.DrawFn) -> Chooser:
-    """The same choices as a Hypothesis strategy, for tests that want its shrinking."""
-    return Chooser(lambda bound: draw(st.integers(0, bound - 1)))
