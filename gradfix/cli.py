@@ -178,8 +178,10 @@ def _show(done: Run, request: Request, given: dict[str, Any]) -> None:
 
 
 def _interrupted() -> NoReturn:
+    """Leave at once: an orderly shutdown would wait for processes that are gone, and complain of them."""
     from gradfix.pool import stop
 
     stop()
     click.echo("interrupted", err=True)
-    sys.exit(INTERRUPTED)
+    sys.stdout.flush()
+    os._exit(INTERRUPTED)
