@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from effects_layers import MODULES, Built, x
 from effects_native import Report, provoked
-from effects_python import kind_of
+from effects_python import kind_of, subject_from
 from effects_recorder import Call, Recording, Run, observe, record, tensors_of
 from effects_rows import REFUSED, Row, Subject, first_tensor, row_of, transposed
 from torch import Tensor
@@ -78,7 +78,7 @@ def _forward(module: torch.nn.Module, sample: Mapping[str, Any], training: bool,
     kinds = "".join(
         kind_of(p, sample.get(p.name, None if p.default is p.empty else p.default)) for p in parameters
     )
-    subject = Subject(tuple(p.name for p in parameters), kinds, lambda values: module(**values))
+    subject = subject_from(parameters, kinds, lambda values: module(**values))
     state = dict(module.named_parameters()) | dict(module.named_buffers())
     call = Call(sample, subject.invoke, state)
     recording = observe(call)

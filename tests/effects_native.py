@@ -140,10 +140,10 @@ def _python_call(overload: Overload) -> Callable[[dict[str, Any]], Any]:
 
 def _subject(overload: Overload, call: Callable[[dict[str, Any]], Any]) -> Subject:
     names = [a.name for a in overload.arguments]
-    kinds = "".join(a.kind for a in overload.arguments)
+    kinds, keyword = "".join(a.kind for a in overload.arguments), overload.keyword
     if set(names) >= FACTORY:
-        names, kinds = [*names, "requires_grad"], kinds + "o"
-    return Subject(tuple(names), kinds, call, overload.results)
+        names, kinds, keyword = [*names, "requires_grad"], kinds + "o", keyword + 1
+    return Subject(tuple(names), kinds, call, overload.results, overload.needs, keyword)
 
 
 def _rows_of(overload: Overload, report: Report, shapes: dict[str, str]) -> list[Row]:
@@ -237,12 +237,8 @@ def _compare(
 
 
 def _out_row(overload: Overload, shape: str) -> Row:
-    row: Row = {
-        "args": " ".join(a.name for a in overload.arguments),
-        "kinds": "".join(a.kind for a in overload.arguments),
-        "writes": " ".join(overload.outs),
-        "returns_self": "always",
-    }
+    row = _subject(overload, operator(overload)).opening()
+    row |= {"writes": " ".join(overload.outs), "returns_self": "always"}
     if overload.results != 1:
         row["results"] = overload.results
     return row | ({"shape": shape} if shape else {})

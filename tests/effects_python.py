@@ -6,6 +6,7 @@ import inspect
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from itertools import takewhile
 from operator import attrgetter
 from typing import Any
 
@@ -85,7 +86,12 @@ def kind_of(parameter: inspect.Parameter, value: Any) -> str:
 def subject_of(function: Callable[..., Any], sample: Mapping[str, Any]) -> Subject:
     parameters = signature_of(function)
     if [p.name for p in parameters][:1] == ["args"]:
-        parameters = [inspect.Parameter(n, inspect.Parameter.POSITIONAL_OR_KEYWORD) for n in sample]
+        parameters = [
+            inspect.Parameter(
+                n, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=None if i else inspect._empty
+            )
+            for i, n in enumerate(sample)
+        ]
     star = next((p.name for p in parameters if p.kind is inspect.Parameter.VAR_POSITIONAL), "")
     parameters = [p for p in parameters if p.kind is not inspect.Parameter.VAR_KEYWORD]
     kinds = "".join(
@@ -98,7 +104,17 @@ def subject_of(function: Callable[..., Any], sample: Mapping[str, Any]) -> Subje
         before = [v for n, v in values.items() if n != star]
         return function(*before, *values[star])
 
-    return Subject(tuple(p.name for p in parameters), kinds, invoke)
+    return subject_from(parameters, kinds, invoke)
+
+
+def subject_from(
+    parameters: list[inspect.Parameter], kinds: str, invoke: Callable[[dict[str, Any]], Any]
+) -> Subject:
+    """A star takes what is left, but may take nothing."""
+    required = takewhile(lambda p: p.default is p.empty and p.kind is p.POSITIONAL_OR_KEYWORD, parameters)
+    keyword = sum(p.kind is p.KEYWORD_ONLY for p in parameters)
+    names = tuple(p.name for p in parameters)
+    return Subject(names, kinds, invoke, needs=len(list(required)), keyword=keyword)
 
 
 def _plain(function: Callable[..., Any], sample: Mapping[str, Any]) -> Row:

@@ -23,6 +23,19 @@ class Subject:
     kinds: str
     invoke: Callable[[dict[str, Any]], Any]
     results: int | None = None
+    needs: int | None = None
+    """How many of the first arguments are required; None is all."""
+    keyword: int = 0
+    """How many of the last are keyword-only."""
+
+    def opening(self) -> Row:
+        needs = len(self.names) if self.needs is None else self.needs
+        row: Row = {"args": " ".join(self.names), "kinds": self.kinds}
+        return (
+            row
+            | ({"needs": needs} if needs != 1 else {})
+            | ({"keyword": self.keyword} if self.keyword else {})
+        )
 
 
 def transposed(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -59,7 +72,7 @@ def row_of(subject: Subject, recording: Recording, runs: Sequence[Run], first: s
     typical = recording.typical
     written = [n for n in recording.saves | dict.fromkeys(subject.names) if n in recording.written]
     written += sorted(recording.written - set(written))
-    row: Row = {"args": " ".join(subject.names), "kinds": subject.kinds}
+    row = subject.opening()
     if recording.saves:
         row["saves"] = {what: " ".join(needed_by) for what, needed_by in recording.saves.items()}
     if written:

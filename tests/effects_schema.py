@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import takewhile
 from typing import Any
 
 import torchgen
@@ -54,6 +55,15 @@ class Overload:
     composite: bool
     saves: Mapping[str, list[str]] | None = None
     outs: tuple[str, ...] = field(default=())
+
+    @property
+    def needs(self) -> int:
+        """How many arguments in front have no default."""
+        return len(list(takewhile(lambda a: a.default is None and not a.keyword, self.arguments)))
+
+    @property
+    def keyword(self) -> int:
+        return sum(a.keyword for a in self.arguments)
 
     @property
     def spelled(self) -> str:

@@ -34,15 +34,15 @@ def with_args(effects: tuple[Effect, ...], *args: str) -> Effect:
 
 SURFACES = {"method": method, "function": function, "functional": functional, "in place": functional_inplace}
 SAVE_THEIR_RESULT = {
-    "method": "exp sigmoid tanh relu sqrt rsqrt reciprocal std prod cumprod logsumexp norm relu_ sigmoid_ exp_",
+    "method": "exp sigmoid tanh relu sqrt rsqrt reciprocal std prod cumprod logsumexp norm relu_ exp_",
     "function": "exp softmax norm linalg.norm",
     "functional": "relu softmax sigmoid tanh log_softmax leaky_relu_ elu_ celu_ selu_",
     "in place": "relu leaky_relu elu celu selu",
 }
 DO_NOT_NEED_THEIR_RESULT = {
     "method": "add sub mul div matmul log abs clamp where masked_fill clone",
-    "functional": """linear conv2d batch_norm layer_norm group_norm dropout leaky_relu elu gelu silu softplus hardtanh
-        mish max_pool2d interpolate pad mse_loss""",
+    "functional": """linear conv2d batch_norm layer_norm group_norm dropout leaky_relu elu gelu silu softplus
+        hardtanh mish max_pool2d interpolate pad mse_loss""",
     "in place": "silu hardtanh mish dropout hardswish relu6",
 }
 
@@ -235,6 +235,13 @@ def test_layers_know_their_constructor() -> None:
 def test_methods_have_self_first() -> None:
     assert {e.args[0] for n in ("where", "polygamma", "add", "index_put_") for e in method(n)} == {"self"}
     assert function("where")[0].args == ("condition", "input", "other")
+
+
+def test_overloads_say_what_they_need_and_what_is_keyword_only() -> None:
+    whole, along = method("sum")
+    assert (whole.args, whole.needs, whole.keyword) == (("self", "dtype"), 1, 1)
+    assert (along.args[:3], along.needs, along.keyword) == (("self", "dim", "keepdim"), 2, 1)
+    assert functional("cross_entropy")[0].needs == 2
 
 
 def test_unknown_names_have_no_effects() -> None:

@@ -14,7 +14,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 KIND_OF_LETTER = {"t": "tensor", "l": "tensors", "n": "number", "o": "other"}
@@ -87,6 +87,10 @@ class Effect:
     """Backward through it a second time fails: the first one frees what it kept, if only a number."""
     shape: str = ""
     """"elementwise": the tensors' broadcast shape; "reduction": one element unless an argument says else."""
+    needs: int = 1
+    """How many of the first arguments must be given for this overload to be meant."""
+    keyword: int = 0
+    """How many of the last arguments can be given by keyword only."""
     when: tuple[tuple[str, bool], ...] = ()
     """Flags under which this row holds, where one flag changes the effect: (("training", True),)."""
 
@@ -106,7 +110,7 @@ class ModuleEffect:
 
 @cache
 def _table() -> dict[str, Any]:
-    table: dict[str, Any] = json.loads(files(__package__).joinpath("effects.json").read_bytes())
+    table: dict[str, Any] = json.loads(Path(__file__).with_name("effects.json").read_bytes())
     return table
 
 
@@ -130,6 +134,8 @@ def _effect(row: int) -> Effect:
         vanishes=extras.get("vanishes", False),
         once=extras.get("once", False),
         shape=extras.get("shape", ""),
+        needs=extras.get("needs", 1),
+        keyword=extras.get("keyword", 0),
         when=tuple(extras.get("when", {}).items()),
     )
 
