@@ -9,6 +9,7 @@ from pathlib import Path
 
 from .campaign import Case, Tally, campaign, smallest
 from .comparison import Analyser, speechless
+from .kept import FOUND, write
 
 
 def main(arguments: list[str]) -> int:
@@ -17,11 +18,20 @@ def main(arguments: list[str]) -> int:
     tally, seconds = campaign(options.programs, options.seed, options.jobs, analyse)
     report = summary(tally, seconds)
     if tally.cases and not options.no_shrink:
-        report += "".join(map(shown, smallest(tally.cases, analyse, options.each, options.jobs)))
+        small = smallest(tally.cases, analyse, options.each, options.jobs)
+        report += "".join(map(shown, small))
+        if options.keep:
+            keep(small)
     print(report)
     if options.report:
         Path(options.report).write_text(report)
     return 1 if tally.disagreeing or tally.groups else 0
+
+
+def keep(cases: list[Case]) -> None:
+    for case in cases:
+        if case.disagreement.sort != "crash":
+            write(FOUND, case.disagreement.group, case.program)
 
 
 def parsed(arguments: list[str]) -> argparse.Namespace:
@@ -34,6 +44,7 @@ def parsed(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument(
         "--torch-only", action="store_true", help="what torch does with the programs, without the tape"
     )
+    parser.add_argument("--keep", action="store_true", help="store the shrunk programs in tests/oracle/found")
     parser.add_argument("--report", help="also write the report to this file")
     return parser.parse_args(arguments)
 
@@ -73,7 +84,8 @@ def shown(case: Case) -> str:
     words = [f"torch: {disagreement.words}"] if disagreement.words else []
     said = [f"tape: {text}" for text in case.defects] or ["tape: nothing"]
     head = f"\n=== {disagreement.group} (line {disagreement.line}, seed {case.seed})"
-    return "\n".join([head, *numbered, *words, *said, ""])
+    behind = [f"    # behind: {line}" for line in case.program.driver.splitlines()]
+    return "\n".join([head, *numbered, *behind, *words, *said, ""])
 
 
 if __name__ == "__main__":
