@@ -256,7 +256,8 @@ BROKEN = {
                 for layer in self.layers:
                     x = layer(x)
                 return x
-        Net()(x).sum().backward()
+        net = Net()
+        net(x).sum().backward()
         """,
     ),
     "a layer replaced after the optimizer was built": (

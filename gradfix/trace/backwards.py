@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from gradfix.trace.calls import FLAT, storage
-from gradfix.trace.ledger import finite, norms
+from gradfix.trace.ledger import finite
 from gradfix.trace.places import Spot, resolve
 from gradfix.trace.report import BackwardEvent, Root
 from gradfix.trace.severed import Severed
@@ -61,7 +61,8 @@ class Backwards:
         roots = [first] if isinstance(first, torch.Tensor) else list(first or ())
         roots = [root for root in roots if isinstance(root, torch.Tensor)]
         with state.quiet():
-            leaves, oldest = self._leaves(roots)
+            leaves, inner, oldest = walked(roots, state.count)
+            leaves = only(leaves, kwargs.get("inputs"))
             if fills:
                 state.ledger.before_backward(leaves)
             self._silent(roots, oldest, spot)
@@ -77,7 +78,7 @@ class Backwards:
         with state.quiet():
             keeps = bool(kwargs.get("retain_graph") or kwargs.get("create_graph"))
             keeps = keeps or any(value is True for value in args[2:4])
-            self._succeeded(roots, leaves if fills else [], spot, keeps)
+            self._succeeded(roots, leaves if fills else [], spot, [] if keeps else inner)
         self.after()
         return result
 
@@ -86,27 +87,12 @@ class Backwards:
         spot = self.running[0]
         roots = [args[0]] if isinstance(args[0], torch.Tensor) else list(args[0])
         with self.state.quiet():
-            leaves, _ = self._leaves([root for root in roots if isinstance(root, torch.Tensor)])
+            leaves, _, _ = walked([root for root in roots if isinstance(root, torch.Tensor)], 0)
         result = real(*args, **kwargs)
         if fills:
             with self.state.quiet():
                 self.state.ledger.after_backward(leaves, spot)
         return result
-
-    def _leaves(self, roots: list[Any]) -> tuple[list[Any], int]:
-        """The leaves behind the roots, and when the oldest node was made."""
-        found: list[Any] = []
-        oldest = self.state.count
-        for node, _ in nodes(root.grad_fn for root in roots):
-            leaf = getattr(node, "variable", None)
-            if leaf is not None:
-                found.append(leaf)
-                continue
-            made = node.metadata.get(KEY)
-            if made is not None and made[0] < oldest:
-                oldest = made[0]
-        found.extend(root for root in roots if root.is_leaf and root.requires_grad)
-        return found, oldest
 
     def _event(
         self, roots: list[Any], spot: Spot | None, error: str, reached: dict[str, float | None]
@@ -128,7 +114,7 @@ class Backwards:
             )
         )
 
-    def _succeeded(self, roots: list[Any], leaves: list[Any], spot: Spot | None, keeps: bool) -> None:
+    def _succeeded(self, roots: list[Any], leaves: list[Any], spot: Spot | None, freed: list[Any]) -> None:
         state = self.state
         self.done += 1
         self.succeeded += 1
@@ -136,7 +122,7 @@ class Backwards:
         given = [leaf for leaf in leaves if leaf.grad is not None]
         reached = {
             state.names.of(leaf): finite(norm)
-            for leaf, norm in zip(given, norms([leaf.grad for leaf in given]), strict=True)
+            for leaf, norm in zip(given, state.ledger.norms_of(given), strict=True)
         }
         self._event(roots, spot, "", reached)
         state.kept = [module for module, *_ in state.modules.items()]
@@ -145,10 +131,8 @@ class Backwards:
         self.severed.after(roots, leaves, spot)
         if not torch.is_grad_enabled():
             state.defect("backward_in_no_grad", spot, [], "", {})
-        if not keeps:
-            for node, _ in nodes(root.grad_fn for root in roots):
-                if getattr(node, "variable", None) is None:
-                    node.metadata.setdefault(FREED, (spot, self.done))
+        for node in freed:
+            node.metadata.setdefault(FREED, (spot, self.done))
         for root in roots:
             if root.grad_fn is not None:
                 self.roots.append((state.weak(root), spot))
@@ -246,6 +230,31 @@ class Backwards:
                 evidence.append(("carried from here", made[1]))
             self.state.defect("backward_twice", earlier, evidence, text, facts)
             return
+
+
+def walked(roots: list[Any], count: int) -> tuple[list[Any], list[Any], int]:
+    """The leaves behind the roots, the other nodes, and when the oldest of them was made."""
+    leaves: list[Any] = []
+    inner: list[Any] = []
+    for node, _ in nodes(root.grad_fn for root in roots):
+        leaf = getattr(node, "variable", None)
+        if leaf is None:
+            inner.append(node)
+            made = node.metadata.get(KEY)
+            if made is not None and made[0] < count:
+                count = made[0]
+        else:
+            leaves.append(leaf)
+    leaves.extend(root for root in roots if root.is_leaf and root.requires_grad)
+    return leaves, inner, count
+
+
+def only(leaves: list[Any], inputs: Any) -> list[Any]:
+    """`backward(inputs=...)` gives to no other leaf."""
+    if inputs is None:
+        return leaves
+    wanted = {id(inputs)} if isinstance(inputs, torch.Tensor) else {id(value) for value in inputs}
+    return [leaf for leaf in leaves if id(leaf) in wanted]
 
 
 def placed(roots: list[Any]) -> list[tuple[Any, Spot | None, int]]:

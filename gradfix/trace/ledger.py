@@ -9,6 +9,7 @@ from typing import Any, Literal, TypeAlias
 
 import torch
 
+from gradfix.trace.calls import version
 from gradfix.trace.places import Spot, resolve
 from gradfix.trace.report import ParameterAtStep, StepEvent
 from gradfix.trace.state import State
@@ -48,6 +49,7 @@ class Ledger:
         self.slots: dict[int, Slot] = {}
         self.steps: dict[int, int] = {}
         self.hand: dict[int, int] = {}
+        self.measured: dict[int, tuple[Any, int, float]] = {}
         self.serial = 0
         self.served: set[int] = set()
         """Backwards that some step has used."""
@@ -70,7 +72,7 @@ class Ledger:
                 slot.given.clear()
             else:
                 held.append(slot)
-        for slot, norm in zip(held, norms([slot.leaf().grad for slot in held]), strict=True):
+        for slot, norm in zip(held, self.norms_of([slot.leaf() for slot in held]), strict=True):
             if norm == 0.0:
                 slot.given.clear()
 
@@ -130,7 +132,7 @@ class Ledger:
         """Say what a step is about to use, and whether it may."""
         slots = {id(p): self.slots[id(p)] for p in parameters if id(p) in self.slots}
         given = [p for p in parameters if p.grad is not None]
-        found = dict(zip(map(id, given), norms([p.grad for p in given]), strict=True))
+        found = dict(zip(map(id, given), self.norms_of(given), strict=True))
         report: dict[str, ParameterAtStep] = {}
         for parameter in parameters:
             slot = slots.get(id(parameter))
@@ -156,6 +158,14 @@ class Ledger:
         """The backward that gave what the latest step has used."""
         slot = self.slots.get(id(parameter))
         return slot.given[-1].spot if slot is not None and slot.given else None
+
+    def norms_of(self, leaves: list[Any]) -> list[float]:
+        """The norm of each leaf's gradient; measured again only when it has changed."""
+        known = [self.measured.get(id(leaf)) for leaf in leaves]
+        fresh = [leaf for leaf, one in zip(leaves, known, strict=True) if not same(one, leaf.grad)]
+        for leaf, norm in zip(fresh, norms([leaf.grad for leaf in fresh]), strict=True):
+            self.measured[id(leaf)] = (weakref.ref(leaf.grad), version(leaf.grad), norm)
+        return [self.measured[id(leaf)][2] for leaf in leaves]
 
     def _use(self, slots: list[Slot], key: int, spot: Spot | None) -> None:
         for slot in slots:
@@ -211,6 +221,11 @@ def kind_of(norm: float | None) -> Literal["none", "zero", "finite", "not finite
 def finite(norm: float | None) -> float | None:
     """A norm as JSON can hold it."""
     return norm if norm is not None and math.isfinite(norm) else None
+
+
+def same(known: tuple[Any, int, float] | None, gradient: Any) -> bool:
+    """Whether a gradient is the one that was measured, untouched since."""
+    return known is not None and known[0]() is gradient and known[1] == version(gradient) >= 0
 
 
 def norms(gradients: list[Any]) -> list[float]:

@@ -42,7 +42,7 @@ class Session:
         self.steps = Steps(self.state, self.writes)
         self.replaced: list[tuple[Any, str, Any]] = []
         self.handles: list[Any] = []
-        self.process = os.getpid()
+        self.suspended = False
 
     def start(self) -> None:
         """Begin to record in this thread."""
@@ -63,6 +63,7 @@ class Session:
         ]
         os.register_at_fork(after_in_child=self._forked)
         self.mode.__enter__()
+        self.state.suspend, self.state.resume = self._suspend, self._resume
 
     def _patch_tools(self) -> None:
         amp = getattr(_torch, "amp", None)
@@ -78,9 +79,20 @@ class Session:
         self.replaced.append((owner, name, own))
         setattr(owner, name, wrap(getattr(owner, name)))
 
+    def _suspend(self) -> None:
+        if _torch.overrides._get_current_function_mode() is self.mode:
+            self.mode.__exit__(None, None, None)
+            self.suspended = True
+
+    def _resume(self) -> None:
+        if self.suspended:
+            self.suspended = False
+            self.mode.__enter__()
+
     def stop(self) -> None:
         """Put everything back."""
-        self.mode.__exit__(None, None, None)
+        if not self.suspended:
+            self.mode.__exit__(None, None, None)
         for handle in self.handles:
             handle.remove()
         for owner, name, own in reversed(self.replaced):

@@ -63,6 +63,9 @@ class State:
         """Parameters that took part in a call with a gradient."""
         self.said: set[tuple[Any, ...]] = set()
         self.notes: list[str] = []
+        self.suspend: Callable[[], None] = lambda: None
+        """Takes the mode away while torch is among itself: cheaper than asking it to look away."""
+        self.resume: Callable[[], None] = lambda: None
 
     def defect(
         self,
@@ -103,6 +106,7 @@ class State:
         if self.stepping:
             self.stepping = False
             self.active = True
+            self.resume()
 
     def built_at(self, module: Any) -> Spot | None:
         """Where a module was built."""

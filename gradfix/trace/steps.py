@@ -64,6 +64,7 @@ class Steps:
             with self.state.quiet():
                 self._report(optimizer, parameters, spot)
             self.state.stepping, self.state.active = True, False
+            self.state.suspend()
 
     def _report(self, optimizer: Any, parameters: list[Any], spot: Spot | None) -> None:
         if self.scaled is not None and not self.scaler_steps and id(optimizer) not in self.unscaled:
