@@ -11,10 +11,11 @@ from gradfix.calls import last_name
 from gradfix.dissolve import recorded
 from gradfix.names import binds, walk
 from gradfix.rule import Decline, Edit, Fix
-from gradfix.seats import dotted, put, shown, targets, vanished
+from gradfix.seats import appended, dotted, put, shown, targets, vanished
+from gradfix.sources import Sources
 from gradfix.tape.defects import Defect, Span
 from gradfix.tree import Tree
-from gradfix.uncut import NoTwinError, Uncut, array_function, freed, imported, method_of, unwrapped
+from gradfix.uncut import WRAPPERS, NoTwinError, Uncut, array_function, freed, imported, method_of, unwrapped
 
 CUT_FORMS = {"detach", "data", "detach_"}
 ARRAY_FORMS = {"numpy", "math", "tolist"}
@@ -67,7 +68,7 @@ def rejoining(cut: Cut, tree: Tree) -> tuple[Edit, ...] | Decline:
     try:
         swaps = _swaps(cut, tree, node)
     except NoTwinError as obstacle:
-        return Decline(f"{obstacle} has no exact torch twin here: compute the loss from tensors alone")
+        return Decline(f"{obstacle}: compute the loss from tensors alone")
     edits = put(tree, swaps)
     return edits or Decline("compute the loss from the tensor itself, not from a converted copy")
 
@@ -78,8 +79,11 @@ def _swaps(cut: Cut, tree: Tree, node: cst.BaseExpression) -> Swaps:
         top, rewrap = rewrap, None
     else:
         top = _top(tree, node, cut.form)
+    sources = Sources(tree, node)
+    if any(sources.collect(value) for value in _built_from(node)):
+        return _rebuilt(tree, top, sources)
     lists = _lists(tree, node, cut.form)
-    uncut = Uncut(tree, node, lists=lists)
+    uncut = Uncut(tree, {node}, lists=lists)
     swaps: Swaps = {top: uncut(top)}
     if rewrap is not None:
         lists |= _receiving(tree, top)[1]
@@ -88,6 +92,50 @@ def _swaps(cut: Cut, tree: Tree, node: cst.BaseExpression) -> Swaps:
         if not any(above in swaps for above in (use, *tree.ancestors(use))):
             swaps[use] = kept
     return swaps
+
+
+def _built_from(node: cst.BaseExpression) -> Iterator[cst.BaseExpression]:
+    """What a constructor makes its tensor from."""
+    if isinstance(node, cst.Call) and node.args and last_name(node.func) in WRAPPERS:
+        yield node.args[0].value
+
+
+def _rebuilt(tree: Tree, top: cst.BaseExpression, sources: Sources) -> Swaps:
+    """What a tensor built from plain numbers becomes, and the places where those numbers were made."""
+    swaps, uncut = sources.swaps()
+    swaps[top] = uncut(top)
+    for name in set(sources.made) - set(uncut.inline):
+        for use in _other_uses(tree, top, name, swaps):
+            if name in sources.lists:
+                raise NoTwinError(f"`{name}` is used as plain numbers elsewhere")
+            swaps[use] = _converted(use, "item")
+    return swaps
+
+
+def _other_uses(tree: Tree, top: cst.BaseExpression, name: str, swaps: Swaps) -> Iterator[cst.Name]:
+    """Where a name that carried a plain number is read besides, once all of it was computed."""
+    last = max(swaps, key=lambda node: tree.span(node) if node is not top else Span(0, 0, 0, 0))
+    passed = False
+    for node in walk(tree.function(top) or tree.module):
+        passed = passed or node is last
+        inside = any(above in swaps for above in tree.ancestors(node))
+        if (
+            passed
+            and not inside
+            and isinstance(node, cst.Name)
+            and node.value == name
+            and _is_read(tree, node)
+        ):
+            yield node
+
+
+def _is_read(tree: Tree, node: cst.Name) -> bool:
+    parent = tree.parent(node)
+    if isinstance(parent, (cst.AssignTarget, cst.AugAssign)):
+        return False
+    named = isinstance(parent, (cst.Attribute, cst.Arg)) and parent.value is not node
+    counted = isinstance(parent, cst.Arg) and getattr(tree.parent(parent), "func", None)
+    return not named and dotted(counted or node) != "len" and not isinstance(parent, cst.Attribute)
 
 
 def _holds(tree: Tree, outer: cst.CSTNode, inner: cst.CSTNode) -> bool:
@@ -139,16 +187,10 @@ def _entries(
 ) -> Iterator[tuple[cst.BaseExpression, cst.BaseExpression]]:
     """What is put into these lists as a plain number, and the tensor that it was read from."""
     for each in walk(tree.function(node) or tree.module):
-        if isinstance(each, cst.Call) and _appends(each) in lists:
-            kept = freed(each.args[0].value)
-            if kept is not each.args[0].value:
-                yield each.args[0].value, kept
-
-
-def _appends(call: cst.Call) -> str | None:
-    """The list that a call appends one entry to."""
-    receiver, _, method = dotted(call.func).rpartition(".")
-    return receiver if method == "append" and len(call.args) == 1 else None
+        for receiver, entry in appended(each) if isinstance(each, cst.Call) else ():
+            kept = freed(entry)
+            if receiver in lists and kept is not entry:
+                yield entry, kept
 
 
 def _trail(tree: Tree, first: Uncut, top: cst.BaseExpression, rewrap: cst.BaseExpression) -> Swaps:
@@ -156,16 +198,16 @@ def _trail(tree: Tree, first: Uncut, top: cst.BaseExpression, rewrap: cst.BaseEx
     names, lists = _receiving(tree, top)
     swaps: Swaps = {}
     for small in _between(tree, top, rewrap):
-        uncut = Uncut(tree, first.cut, names, lists)
+        uncut = Uncut(tree, first.cuts, names, lists)
         value = getattr(small, "value", None)
         if not isinstance(small, (cst.Assign, cst.AugAssign)) or not isinstance(value, cst.BaseExpression):
             continue
         if uncut.hot(value) and not _holds(tree, small, rewrap):
             swaps[value] = uncut(value)
             names |= set(targets(small))
-    uncut = Uncut(tree, first.cut, names, lists)
+    uncut = Uncut(tree, first.cuts, names, lists)
     if not uncut.hot(rewrap):
-        raise NoTwinError("the way from the conversion to the loss")
+        raise NoTwinError("gradfix cannot follow the value from here to the loss")
     swaps[rewrap] = uncut(rewrap)
     return swaps
 
@@ -177,10 +219,8 @@ def _receiving(tree: Tree, top: cst.BaseExpression) -> tuple[set[str], set[str]]
     lists: set[str] = set()
     if isinstance(small, cst.Assign) and isinstance(small.value, (cst.List, cst.ListComp)):
         lists = set(names)
-    if isinstance(small, cst.Expr) and isinstance(small.value, cst.Call):
-        receiver = _appends(small.value)
-        if receiver:
-            names, lists = {receiver}, {receiver}
+    for receiver, _ in appended(small):
+        names, lists = {receiver}, {receiver}
     return names, lists
 
 

@@ -108,6 +108,15 @@ def dotted(node: cst.CSTNode) -> str:
     return ""
 
 
+def appended(node: cst.CSTNode | None) -> Iterator[tuple[str, cst.BaseExpression]]:
+    """The list and the entry, where a statement or a call appends one entry to a list."""
+    call = node.value if isinstance(node, cst.Expr) else node
+    if isinstance(call, cst.Call) and len(call.args) == 1:
+        receiver, _, method = dotted(call.func).rpartition(".")
+        if receiver and method == "append":
+            yield receiver, call.args[0].value
+
+
 def targets(small: cst.CSTNode | None) -> list[str]:
     """The plain names that a statement assigns."""
     if isinstance(small, cst.Assign):

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 import libcst as cst
 
 from gradfix.calls import last_name
 from gradfix.names import walk
-from gradfix.seats import dotted
+from gradfix.seats import dotted, one_line
 from gradfix.tree import Tree, children
 
 CUTS = {"detach", "detach_", "requires_grad_"}
@@ -44,14 +44,15 @@ class NoTwinError(Exception):
 class Uncut:
     """Rewrites an expression so that the tensors in it keep their graph.
 
-    `cut` is the node that lost the graph; `carried` are the names that hold its result on the way to the
-    loss, and `lists` those of them that are lists of it.
+    `cuts` are the nodes that lost the graph; `carried` are the names that hold their results on the way to
+    the loss, `lists` those of them that are lists, and `inline` what may be written in place of a name.
     """
 
     tree: Tree
-    cut: cst.BaseExpression
-    carried: Collection[str] = field(default_factory=set)
-    lists: Collection[str] = field(default_factory=set)
+    cuts: Collection[cst.CSTNode]
+    carried: Collection[str] = ()
+    lists: Collection[str] = ()
+    inline: Mapping[str, cst.BaseExpression] = field(default_factory=dict)
 
     def __call__(self, node: cst.BaseExpression) -> cst.BaseExpression:
         """The expression with its conversions off, wherever the lost graph passes through it."""
@@ -67,7 +68,7 @@ class Uncut:
         """Whether the cut value passes through a node."""
         if isinstance(node, cst.Call) and dotted(node.func) == "len":
             return False
-        if node is self.cut or (isinstance(node, cst.Name) and node.value in self.carried):
+        if node in self.cuts or (isinstance(node, cst.Name) and node.value in self.carried):
             return True
         return any(self.hot(each) for each in children(node))
 
@@ -78,7 +79,7 @@ class Uncut:
         under = unwrapped(node)
         if under is None:
             return None
-        inner = bare(under) if node is self.cut else self(under)
+        inner = bare(under) if node in self.cuts else self(under)
         return _cast(node, _keeping_brackets(node, inner))
 
     def _stacked(self, node: cst.BaseExpression) -> cst.BaseExpression | None:
@@ -98,7 +99,7 @@ class Uncut:
 
     def _rows(self, entries: cst.List | cst.Tuple) -> cst.BaseExpression:
         if any(isinstance(element, cst.StarredElement) for element in entries.elements):
-            raise NoTwinError("a starred entry")
+            raise NoTwinError("a starred entry hides how many tensors there are")
         rows = [element.with_changes(value=self._row(element.value)) for element in entries.elements]
         return self._stack(entries.with_changes(elements=rows))
 
@@ -126,7 +127,7 @@ class Uncut:
         if not room:
             return None
         if name not in TWINS or (name in ONE_ARGUMENT_IN_TORCH and len(node.args) != 1):
-            raise NoTwinError(f"`{dotted(node.func)}`")
+            raise NoTwinError(f"`{dotted(node.func)}` has no exact torch twin here")
         args = [each.with_changes(value=self._argument(each.value)) for each in node.args]
         return node.with_changes(func=self.torch(TWINS[name]), args=args)
 
@@ -146,7 +147,7 @@ class Uncut:
         if not self.hot(node.func.value):
             return None
         if node.func.attr.value not in SAME_FOR_TENSORS:
-            raise NoTwinError(f"`.{node.func.attr.value}()`")
+            raise NoTwinError(f"`.{node.func.attr.value}()` has no exact torch twin here")
         return _on(node, self(node.func.value))
 
     def _inside(self, node: cst.BaseExpression) -> cst.BaseExpression:
@@ -163,17 +164,16 @@ class Uncut:
         if isinstance(node, cst.Call) and dotted(node.func) in {"sum", "abs"}:
             return node.with_changes(args=[a.with_changes(value=self(a.value)) for a in node.args])
         if isinstance(node, cst.Name):
-            return node
+            return self.inline.get(node.value, node)
         return self._elsewhere(node)
 
     def _elsewhere(self, node: cst.BaseExpression) -> cst.BaseExpression:
         """An expression that merely holds the cut, as an argument for instance."""
-        if node is self.cut:
-            raise NoTwinError(f"`{self.tree.code(node)}`")
-        held = next((each for each in walk(node) if each is self.cut), None)
-        if held is None:
-            raise NoTwinError(f"`{self.tree.code(node)}`")
-        replaced = node.deep_replace(self.cut, self(self.cut))
+        held = next((each for each in walk(node) if each in self.cuts), node)
+        if held is node:
+            raise NoTwinError(f"gradfix cannot rewrite `{one_line(self.tree.code(node))}`")
+        assert isinstance(held, cst.BaseExpression)
+        replaced = node.deep_replace(held, self(held))
         assert isinstance(replaced, cst.BaseExpression)
         return replaced
 

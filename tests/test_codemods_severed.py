@@ -453,7 +453,73 @@ def test_a_logged_number_is_converted_at_the_log() -> None:
     assert mended(CONVERTED, before, one) == after
 
 
+REBUILT = [
+    pytest.param(
+        "v = loss.item()\nprint(v)\nloss = torch.tensor(v, requires_grad=True)\n",
+        "v = loss.item()\nprint(v)\n",
+        "torch.tensor(v, requires_grad=True)",
+        id="the tensor behind a number that stays for the log",
+    ),
+    pytest.param(
+        "loss = loss.item()\nloss = torch.tensor(loss, requires_grad=True)\nx = 1\n",
+        "x = 1\n",
+        "torch.tensor(loss, requires_grad=True)",
+        id="there and back under one name",
+    ),
+    pytest.param(
+        "v = f(x).item()\nloss = torch.tensor(v, requires_grad=True)\nprint(v)\n",
+        "v = f(x)\nloss = v\nprint(v.item())\n",
+        "torch.tensor(v, requires_grad=True)",
+        id="a number that is printed afterwards",
+    ),
+    pytest.param(
+        "t = 0.0\nfor x in y:\n    t += f(x).item()\nt /= 2\nloss = torch.tensor(t, requires_grad=True)\n",
+        "t = 0.0\nfor x in y:\n    t += f(x)\nt /= 2\nloss = t\n",
+        "torch.tensor(t, requires_grad=True)",
+        id="a sum over a loop",
+    ),
+    pytest.param(
+        "import math\nloss = torch.tensor(-math.log(p.item()) / math.log(2), requires_grad=True)\n",
+        "import math\nloss = -torch.log(p) / math.log(2)\n",
+        "torch.tensor(-math.log(p.item()) / math.log(2), requires_grad=True)",
+        id="a logarithm of a constant stays a number",
+    ),
+    pytest.param(
+        "a = l1.item()\nb = float(l2)\nloss = torch.tensor([a, b]).sum()\n",
+        "a = l1.item()\nb = float(l2)\nloss = torch.stack([l1, l2]).sum()\n",
+        "torch.tensor([a, b])",
+        id="two numbers in a list",
+    ),
+    pytest.param(
+        "ls = [f(x).item() for x in xs]\nloss = torch.tensor(sum(ls) / len(ls), requires_grad=True)\n",
+        "ls = [f(x) for x in xs]\nloss = sum(ls) / len(ls)\n",
+        "torch.tensor(sum(ls) / len(ls), requires_grad=True)",
+        id="a comprehension of numbers",
+    ),
+    pytest.param(
+        "values = out.data.cpu().numpy()\npred = torch.from_numpy(values)\n",
+        "values = out.cpu()\npred = values\n",
+        "torch.from_numpy(values)",
+        id="an array",
+    ),
+]
+
+
+@pytest.mark.parametrize(("before", "after", "culprit"), REBUILT)
+def test_a_rebuilt_tensor_is_followed_to_its_sources(before: str, after: str, culprit: str) -> None:
+    """Where the culprit is the constructor, the conversions are found behind the names that it reads."""
+    text = mended(CONVERTED, "import torch\n" + before, found(culprit, form="tensor"))
+    assert text == "import torch\n" + after
+
+
 DECLINES = [
+    pytest.param(
+        CONVERTED,
+        "import torch\nls = []\nls.append(f(x).item())\nt = torch.tensor(ls)\nprint(max(ls))\n",
+        found("torch.tensor(ls)", form="tensor_of_list"),
+        "used as plain numbers",
+        id="a list of numbers that is read elsewhere",
+    ),
     pytest.param(
         CONVERTED,
         "import torch, numpy as np\nt = torch.tensor(np.std(x.detach().numpy()))\n",
