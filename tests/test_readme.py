@@ -13,6 +13,7 @@ import pytest
 import yaml
 from readme_text import README, SESSION, convention_rows, current, files, rule_rows
 
+from gradfix.cli import main
 from gradfix.config import read_file
 from gradfix.registry import codemods, unknown
 
@@ -72,3 +73,10 @@ def test_the_hooks_of_the_readme_are_the_hooks_of_the_project() -> None:
     }
     told = set(re.findall(r"- id: (\S+)", block("yaml")))
     assert told == offered == {"gradfix", "gradfix-check"}
+
+
+@pytest.mark.parametrize("option", sorted(set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", TEXT))))
+def test_an_option_that_readme_names_exists(option: str) -> None:
+    assert option in {
+        name for parameter in main.params for name in [*parameter.opts, *parameter.secondary_opts]
+    }
