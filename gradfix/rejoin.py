@@ -64,6 +64,8 @@ def rejoining(cut: Cut, tree: Tree) -> tuple[Edit, ...] | Decline:
         return Decline("take the cut out by hand: it stands where gradfix cannot rewrite")
     small = tree.small_statement(node)
     if small is not None and tree.parent(node) is small and isinstance(small, cst.Expr):
+        if isinstance(node, cst.Call) and last_name(node.func) == "requires_grad_":
+            return Decline("requires_grad_() only hides a cut before it: take that one out")
         return vanished(tree, small)
     try:
         swaps = _swaps(cut, tree, node)

@@ -201,9 +201,6 @@ CASES: dict[tuple[str, str], list[Found]] = {
     (LEAFLESS, "optimised_image"): [found("torch.rand(1, 3, 6, 6)")],
     (LEAFLESS, "integer_literals"): [found("torch.tensor([1, 2, 3])")],
     (LEAFLESS, "variable_of_ones"): [found("torch.ones(2, 2)")],
-    (LEAFLESS, "misspelt_attribute"): [
-        found("torch.tensor([0.5, -0.5])", misspelt="require_grad", target="w")
-    ],
     (LEAFLESS, "call_over_several_lines"): [found("th.full(\n    (3,),\n    0.5,\n    dtype=th.float64,\n)")],
     (LEAFLESS, "from_an_array"): [found("torch.from_numpy(np.array([3.0, -1.0]))")],
     (LEAFLESS, "scaled_initialisation"): [found("torch.randn(3, 2)")],
@@ -593,6 +590,13 @@ DECLINES = [
         "`math.log`",
         id="a cut without a twin",
     ),
+    pytest.param(
+        UNREACHED,
+        "o = SGD(p)\nloss.requires_grad_()\n",
+        found("SGD(p)", at_cut="loss.requires_grad_()"),
+        "hides a cut",
+        id="a switch that only hides the cut",
+    ),
     pytest.param(UNREACHED, "o = SGD(p)\n", found("SGD(p)"), "take them out of the optimizer", id="unused"),
     pytest.param(
         NON_LEAF,
@@ -680,6 +684,12 @@ LEAVES = [
         id="a comment before the closing bracket",
     ),
 ]
+
+
+def test_a_misspelt_attribute_is_spelled_right() -> None:
+    before = "import torch\nw = torch.ones(2)\nw.require_grad = True\n"
+    one = found("torch.ones(2)", misspelt="require_grad", target="w")
+    assert mended(LEAFLESS, before, one) == before.replace("require_grad", "requires_grad")
 
 
 @pytest.mark.parametrize(("before", "after"), LEAVES)
