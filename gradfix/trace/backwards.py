@@ -119,7 +119,7 @@ class Backwards:
         self.done += 1
         self.succeeded += 1
         state.ledger.after_backward(leaves, spot)
-        given = [leaf for leaf in leaves if leaf.grad is not None]
+        given = [leaf for leaf in leaves if leaf.grad is not None and all(leaf is not root for root in roots)]
         reached = {
             state.names.of(leaf): finite(norm)
             for leaf, norm in zip(given, state.ledger.norms_of(given), strict=True)

@@ -128,11 +128,15 @@ class Run:
     def _limits(self, deadline: float) -> None:
         if time.monotonic() > deadline:
             self._stop("time")
-        elif resident(os.getpid()) > float(self.job.get("memory_limit", 8e9)):
+        elif self._too_big(float(self.job.get("memory_limit", 8e9))):
             self._stop("memory")
         elif select.select([self.jobs], [], [], 0)[0]:
             self._kill_all()
             os._exit(0)
+
+    def _too_big(self, most: float) -> bool:
+        """Forks share pages: a first, cheap sum counts them each time, the second one fairly."""
+        return resident(os.getpid()) > most and proportional(os.getpid()) > most
 
     def _stop(self, how: str) -> None:
         self.how = how
@@ -218,4 +222,16 @@ def resident(root: int) -> int:
         with contextlib.suppress(OSError, ValueError, IndexError), open(f"/proc/{pid}/statm") as statm:
             fields = statm.read().split()
             total += (int(fields[1]) - int(fields[2])) * os.sysconf("SC_PAGE_SIZE")
+    return total
+
+
+def proportional(root: int) -> int:
+    """The same, with shared pages divided among those who share them."""
+    total = 0
+    for pid in descendants(root):
+        with (
+            contextlib.suppress(OSError, ValueError, IndexError),
+            open(f"/proc/{pid}/smaps_rollup") as rollup,
+        ):
+            total += next(int(line.split()[1]) << 10 for line in rollup if line.startswith("Pss:"))
     return total

@@ -7,6 +7,7 @@ import difflib
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from types import CodeType
 from typing import Any
 
 from gradfix.verify.launch import Command, Job, Launcher, Limits
@@ -32,6 +33,8 @@ class Case:
     lines: Mapping[str, Mapping[int, int]]
     """File -> line before -> the same line after, for lines that the rewrite left alone."""
     options: JudgeOptions
+    texts: Mapping[str, bytes]
+    """The files as they were before."""
 
 
 def judge(
@@ -50,9 +53,8 @@ def judge(
         second = facts(runner.run(Job(command, cwd, after, options.limits)))
     paths = [path for path in after if before.get(path) != after[path]]
     lines = {path: kept_lines(before.get(path, b""), after[path]) for path in paths}
-    case = Case(first, second, lines, options)
-    claims = list(options.claims)
-    said = [on_claim(case, claim) for claim in claims]
+    case = Case(first, second, lines, options, before)
+    said = [on_claim(case, claim) for claim in options.claims if claim.path in before]
     return [on_file(case, path, [v for v in said if v.path == path]) for path in paths] + said
 
 
@@ -197,15 +199,32 @@ def _same_place(case: Case, claim: Claim, defect: Mapping[str, Any]) -> bool:
 
 
 def _unseen(case: Case, claim: Claim | None) -> tuple[Word, str]:
-    if claim is not None:
-        lines = case.before.lines(claim.path)
-        if not any(claim.line <= line <= max(claim.line, claim.end_line) for line in lines):
-            near = min((abs(line - claim.line) for line in lines), default=None)
-            if near is None or near > 3:
-                return "not reached", "the run did not come to these lines"
+    if claim is not None and not case.before.lines(claim.path) & around(case.texts[claim.path], claim):
+        return "not reached", "the run did not come to these lines"
     if case.before.failed and case.after.failed:
         return "no change", f"the program fails as before: {case.after.failure}"
     return "not reproduced", "the gradients were fine on the lines that ran"
+
+
+def around(text: bytes, claim: Claim) -> set[int]:
+    """The lines of the innermost function that holds a claim: what runs there has come to it."""
+    try:
+        found = compile(text, claim.path, "exec", dont_inherit=True)
+    except (SyntaxError, ValueError):
+        return set(range(claim.line, max(claim.line, claim.end_line) + 1))
+    while True:
+        inner = [
+            code for code in found.co_consts if isinstance(code, CodeType) and claim.line in lines_of(code)
+        ]
+        if not inner:
+            return lines_of(found)
+        found = inner[0]
+
+
+def lines_of(code: CodeType) -> set[int]:
+    """The lines of a code object, with what is nested in it."""
+    own = {line for _, _, line in code.co_lines() if line is not None}
+    return own.union(*(lines_of(one) for one in code.co_consts if isinstance(one, CodeType)))
 
 
 def _new(case: Case, defect: Mapping[str, Any]) -> bool:

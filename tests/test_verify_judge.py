@@ -1,0 +1,132 @@
+"""The judge's words: each verdict on a rewrite that deserves it."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from gradfix.verify import Claim, Command, JudgeOptions, Launcher, Limits, Verdict, judge
+
+pytestmark = pytest.mark.torch
+
+HEAD = """
+import torch, torch.nn as nn, torch.nn.functional as F
+torch.manual_seed(0)
+model = nn.Sequential(nn.Linear(4, 4), nn.ReLU(), nn.Linear(4, 1))
+opt = torch.optim.SGD(model.parameters(), lr=0.1)
+x, y = torch.randn(8, 4), torch.randn(8, 1)
+"""
+FIRST = HEAD.count("\n") + 1
+"""The line that a body starts on."""
+
+RELU = "h = model[1](model[0](x))\nh += 1\nF.mse_loss(model[2](h), y).backward()\n"
+RELU_MENDED = RELU.replace("h += 1", "h = h + 1")
+LOOP = "for _ in range(3):\n    F.mse_loss(model(x), y).backward()\n    opt.step()\n"
+
+
+@pytest.fixture(scope="module")
+def launcher() -> Iterator[Launcher]:
+    with Launcher() as one:
+        yield one
+
+
+def judged(
+    launcher: Launcher, folder: Path, before: str, after: str, kind: str = "", line: int = 1
+) -> list[Verdict]:
+    path = str(folder / "train.py")
+    texts = [(HEAD + textwrap.dedent(text)).encode() for text in (before, after)]
+    at = FIRST + line - 1
+    claims = [Claim(path, kind, at)] if kind else []
+    options = JudgeOptions(claims, cwd=str(folder), limits=Limits(seconds=5))
+    return judge({path: texts[0]}, {path: texts[1]}, Command("script", path), options, launcher)
+
+
+def test_flows_when_the_defect_is_gone_and_the_gradient_arrives(launcher: Launcher, tmp_path: Path) -> None:
+    whole, one = judged(launcher, tmp_path, RELU, RELU_MENDED, "inplace_overwrites_saved", 2)
+    assert whole.verdict == one.verdict == "flows"
+    assert not any(one.before.values())
+    assert set(one.after) == {f"model.{i}.{n}" for i in (0, 2) for n in ("weight", "bias")}
+    assert all(one.after.values())
+
+
+def test_flows_for_a_wrong_gradient_that_raised_nothing(launcher: Launcher, tmp_path: Path) -> None:
+    mended = LOOP.replace("    F.mse", "    opt.zero_grad()\n    F.mse")
+    assert judged(launcher, tmp_path, LOOP, mended, "missing_zero_grad", 2)[1].verdict == "flows"
+
+
+def test_an_exception_that_only_went_away_is_no_fix(launcher: Launcher, tmp_path: Path) -> None:
+    silenced = RELU.replace("h += 1", "h = h.detach() + 1").replace(
+        "backward()", "requires_grad_().backward()"
+    )
+    silenced = silenced.replace("model[2](h)", "model[2](h).detach()")
+    word = judged(launcher, tmp_path, RELU, silenced, "inplace_overwrites_saved", 2)[0].verdict
+    assert word not in ("flows", "flows partly")
+
+
+def test_no_change_when_the_defect_is_still_there(launcher: Launcher, tmp_path: Path) -> None:
+    other = RELU.replace("h += 1", "h += 2")
+    assert judged(launcher, tmp_path, RELU, other, "inplace_overwrites_saved", 2)[0].verdict == "no change"
+
+
+def test_flows_partly_when_one_of_two_is_mended(launcher: Launcher, tmp_path: Path) -> None:
+    before = RELU + "opt.step()\n" + RELU.replace("+= 1", "*= 2")
+    body = "try:\n" + textwrap.indent(RELU, "    ") + "except RuntimeError: pass\n"
+    before, after = body + RELU, body.replace("h += 1", "h = h + 1") + RELU
+    verdicts = judged(launcher, tmp_path, before, after, "inplace_overwrites_saved", 3)
+    assert verdicts[0].verdict == "flows partly"
+
+
+def test_worse_when_a_healthy_program_fails_after(launcher: Launcher, tmp_path: Path) -> None:
+    assert judged(launcher, tmp_path, RELU_MENDED, RELU)[0].verdict == "worse"
+
+
+def test_worse_when_a_parameter_loses_its_gradient(launcher: Launcher, tmp_path: Path) -> None:
+    cut = RELU_MENDED.replace("h + 1", "h.detach() + 1") + "opt.step()\n"
+    assert judged(launcher, tmp_path, RELU_MENDED + "opt.step()\n", cut)[0].verdict == "worse"
+
+
+def test_not_reproduced_when_the_program_was_fine(launcher: Launcher, tmp_path: Path) -> None:
+    verdicts = judged(launcher, tmp_path, RELU_MENDED, RELU_MENDED + "\n", "inplace_overwrites_saved", 2)
+    assert verdicts[1].verdict == "not reproduced"
+
+
+def test_not_reached_when_the_lines_never_ran(launcher: Launcher, tmp_path: Path) -> None:
+    unused = (
+        "def unused():\n" + textwrap.indent(RELU, "    ") + "\n\n\n\nF.mse_loss(model(x), y).backward()\n"
+    )
+    after = unused.replace("h += 1", "h = h + 1")
+    verdicts = judged(launcher, tmp_path, unused, after, "inplace_overwrites_saved", 3)
+    assert verdicts[0].verdict == "not reached"
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        pytest.param("import nothing_of_that_name", "an import failed", id="a failed import"),
+        pytest.param("open('nothing.csv')", "missing data", id="missing data"),
+        pytest.param("while True: pass", "still running after 5 s", id="a hang"),
+        pytest.param("input()", "standard input", id="a question to the user"),
+        pytest.param("import ctypes; ctypes.string_at(0)", "killed by a signal", id="a crash"),
+    ],
+)
+def test_could_not_run_says_why(line: str, reason: str, launcher: Launcher, tmp_path: Path) -> None:
+    verdict = judged(launcher, tmp_path, line + "\n" + RELU, line + "\n" + RELU_MENDED)[0]
+    assert (verdict.verdict, reason in verdict.reason) == ("could not run", True), verdict.reason
+
+
+def test_could_not_run_without_torch(tmp_path: Path) -> None:
+    options = JudgeOptions(python="/nonexistent/python", cwd=str(tmp_path))
+    path = str(tmp_path / "train.py")
+    verdict = judge({path: b"1"}, {path: b"2"}, Command("script", path), options)[0]
+    assert verdict.verdict == "could not run"
+    assert "cannot start /nonexistent/python" in verdict.reason
+
+
+def test_a_verdict_is_plain_json(launcher: Launcher, tmp_path: Path) -> None:
+    found = judged(launcher, tmp_path, RELU, RELU_MENDED, "inplace_overwrites_saved", 2)[1].to_json()
+    assert found["verdict"] == "flows"
+    assert found["rule"] == "inplace_overwrites_saved"
+    assert set(found["gradients"]) == {"before", "after"}
