@@ -1,0 +1,87 @@
+"""Other names for the same memory: who would see an in-place write."""
+
+from __future__ import annotations
+
+import ast
+
+from gradfix.tape.interpreter import Frame, Interpreter
+from gradfix.tape.values import Alt, Foreign, Instance, Map, Place, Seq, Storage, Tensor, Unknown, Value
+
+
+def sees_write(vm: Interpreter, tensor: Tensor, place: Place) -> bool:
+    """Whether a name other than the written one shows this memory, and is read afterwards."""
+    if place is None or isinstance(place, Foreign):
+        return True
+    written = _target(place)
+    frame: Frame | None = vm.frame
+    inner = True
+    while frame is not None:
+        for name, value in frame.scope.names.items():
+            if inner and isinstance(written, ast.Name) and written.id == name:
+                continue
+            if shows(value, tensor.storage) and (not inner or _read_later(vm, frame, name, place)):
+                return True
+        receiver = frame.receiver
+        if isinstance(receiver, Instance) and _held_by(receiver, tensor.storage, written if inner else None):
+            return True
+        frame, inner = frame.caller, False
+    return False
+
+
+def _target(place: ast.AST) -> ast.expr | None:
+    node: ast.AST | None = place
+    if isinstance(node, ast.AugAssign):
+        node = node.target
+    elif isinstance(node, ast.Assign):
+        node = node.targets[0]
+    elif isinstance(node, ast.Call):
+        keywords = [keyword.value for keyword in node.keywords if keyword.arg == "out"]
+        if keywords:
+            node = keywords[0]
+        elif isinstance(node.func, ast.Attribute) and node.func.attr.endswith("_"):
+            node = node.func.value
+        else:
+            node = node.args[0] if node.args else None
+    while isinstance(node, ast.Subscript):
+        node = node.value
+    return node if isinstance(node, ast.expr) else None
+
+
+def shows(value: Value, storage: Storage, depth: int = 0) -> bool:
+    """Whether a value gives access to a storage."""
+    if isinstance(value, Tensor):
+        return value.storage is storage
+    if isinstance(value, Unknown):
+        return value.tensor is not None and value.tensor.storage is storage
+    if isinstance(value, Alt):
+        return any(shows(option, storage, depth) for _, option in value.options)
+    if depth < 2 and isinstance(value, Seq):
+        return any(shows(item, storage, depth + 1) for item in value.items)
+    if depth < 2 and isinstance(value, Map):
+        return any(shows(item, storage, depth + 1) for item in value.items.values())
+    return False
+
+
+def _held_by(receiver: Instance, storage: Storage, written: ast.expr | None) -> bool:
+    own = written.attr if isinstance(written, ast.Attribute) else ""
+    return any(name != own and shows(value, storage) for name, value in receiver.attrs.items())
+
+
+def _read_later(vm: Interpreter, frame: Frame, name: str, place: ast.AST) -> bool:
+    """Whether a name is loaded after a place, or anywhere in a loop around it."""
+    if frame.loops:
+        return any(True for _ in _loads(vm, frame, name))
+    return any(line > place.lineno for line in _loads(vm, frame, name))  # type: ignore[attr-defined]
+
+
+def _loads(vm: Interpreter, frame: Frame, name: str) -> list[int]:
+    owner: ast.AST | None = frame.code.node if frame.code is not None else vm.module
+    if owner is None:
+        return [10**9]
+    table = vm.loads.get(id(owner))
+    if table is None:
+        table = vm.loads[id(owner)] = {}
+        for node in ast.walk(owner):
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
+                table.setdefault(node.id, []).append(node.lineno)
+    return table.get(name, [])

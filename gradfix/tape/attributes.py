@@ -1,0 +1,281 @@
+"""Reading and writing attributes."""
+
+from __future__ import annotations
+
+import ast
+
+from gradfix.tape import effects
+from gradfix.tape.interpreter import Interpreter
+from gradfix.tape.values import (
+    NOTHING,
+    Alt,
+    Bound,
+    Class,
+    Const,
+    External,
+    Function,
+    Instance,
+    Layer,
+    Method,
+    Node,
+    Number,
+    Opaque,
+    Optimizer,
+    Package,
+    Seq,
+    Storage,
+    Super,
+    Tensor,
+    Undefined,
+    Unknown,
+    Value,
+)
+
+VIEW_ATTRIBUTES = frozenset({"T", "mT", "H", "mH", "real", "imag"})
+PLAIN_ATTRIBUTES = frozenset({"dtype", "device", "ndim", "is_cuda", "is_leaf", "grad_fn", "names", "layout", "itemsize", "nbytes", "is_sparse", "output_nr", "_version", "name", "is_meta"})  # fmt: skip
+
+
+def load_attribute(vm: Interpreter, owner: Value, name: str, node: ast.AST) -> Value:
+    """`owner.name`."""
+    if isinstance(owner, External):
+        return External(f"{owner.path}.{name}")
+    if isinstance(owner, Package):
+        return owner.scope.names.get(name) or Unknown(f"`{name}` of another file")
+    if isinstance(owner, Instance):
+        return instance_attribute(vm, owner, name, node)
+    if isinstance(owner, Tensor):
+        return tensor_attribute(vm, owner, name, node)
+    if isinstance(owner, Unknown):
+        return unknown_attribute(vm, owner, name, node)
+    if isinstance(owner, Layer):
+        from gradfix.tape.layers import layer_attribute
+
+        return layer_attribute(vm, owner, name)
+    if isinstance(owner, Super):
+        return super_attribute(owner, name)
+    if isinstance(owner, Class):
+        found = owner.lookup(name)
+        return found if found is not None else Unknown(f"`{name}` of a class")
+    if isinstance(owner, Opaque):
+        if name not in owner.children:
+            owner.children[name] = Unknown(f"`{name}` of a module that isn't known", (owner,), lean=owner.lean)
+        return owner.children[name]
+    if isinstance(owner, (Function, Bound)) and name == "__name__":
+        return Unknown("a name")
+    if isinstance(owner, Optimizer) and name in ("param_groups", "state", "defaults"):
+        return Unknown("an optimizer's state")
+    from gradfix.tape.values import Weights
+
+    if isinstance(owner, Weights):
+        return weights_attribute(vm, owner, name, node)
+    return Method(owner, name)
+
+
+def weights_attribute(vm: Interpreter, owner: Value, name: str, node: ast.AST) -> Value:
+    """An attribute of a parameter that stands for all of them."""
+    from gradfix.tape.values import Weights
+
+    assert isinstance(owner, Weights)
+    if name == "grad":
+        tensor = Unknown("a parameter's gradient", (owner,), requires=False)
+        tensor.origin = "grad"
+        return tensor
+    if name == "data":
+        return Unknown("a parameter's data", (owner,), requires=False)
+    return Unknown(f"`{name}` of a parameter")
+
+
+def instance_attribute(vm: Interpreter, owner: Instance, name: str, node: ast.AST) -> Value:
+    """An object's own attribute, its class's, or one that isn't known."""
+    value = owner.attrs.get(name)
+    if value is not None and not isinstance(value, Undefined):
+        if isinstance(value, Alt):
+            from gradfix.tape.trail import narrowed
+
+            return narrowed(value, vm.path)
+        return value
+    found = owner.cls.lookup(name)
+    if isinstance(found, Function):
+        return _bound(vm, owner, found, node)
+    if found is not None:
+        return found
+    if name == "training" and owner.module:
+        return Const(True) if owner.training is not False else Const(False)
+    layer = owner.attrs.get("<layer>")
+    if isinstance(layer, Layer):
+        from gradfix.tape.layers import layer_attribute
+
+        return layer_attribute(vm, layer, name)
+    if owner.module and name in MODULE_METHODS:
+        return Method(owner, name)
+    if any(isinstance(base, External) for base in _bases(owner.cls)) or owner.cls.bases:
+        missing = Unknown(f"`{name}` of an object", (owner,) if not owner.module else ())
+        vm.texts.setdefault(("true", id(missing)), f"self.{name}")
+        owner.attrs[name] = missing
+        return missing
+    return Method(owner, name) if name.startswith("__") else _missing(vm, owner, name)
+
+
+MODULE_METHODS = frozenset({"parameters", "named_parameters", "train", "eval", "to", "cuda", "cpu", "float", "half", "double", "zero_grad", "requires_grad_", "modules", "children", "named_modules", "named_children", "state_dict", "load_state_dict", "register_buffer", "register_parameter", "add_module", "register_module", "apply", "buffers", "register_forward_hook", "bfloat16", "share_memory", "register_full_backward_hook", "register_forward_pre_hook"})  # fmt: skip
+
+
+def _bases(cls: Class) -> list[Value]:
+    return cls.bases + [base for one in cls.bases if isinstance(one, Class) for base in _bases(one)]
+
+
+def _missing(vm: Interpreter, owner: Instance, name: str) -> Value:
+    missing = Unknown(f"`{name}` of an object")
+    owner.attrs[name] = missing
+    return missing
+
+
+def _bound(vm: Interpreter, owner: Instance, found: Function, node: ast.AST) -> Value:
+    kinds = {value.path for value, _ in found.decorators if isinstance(value, External)}
+    if "staticmethod" in kinds or "builtins.staticmethod" in kinds:
+        return found
+    if kinds & {"builtins.property", "functools.cached_property"}:
+        from gradfix.tape.calls import call_function
+
+        return call_function(vm, found, [owner], {}, node)
+    if "builtins.classmethod" in kinds:
+        return Bound(owner.cls, found)
+    return Bound(owner, found)
+
+
+def super_attribute(owner: Super, name: str) -> Value:
+    """A method found above a class."""
+    for base in owner.cls.bases if owner.cls is not None else ():
+        if isinstance(base, Class) and isinstance(found := base.lookup(name), Function):
+            return Bound(owner.receiver, found)
+    return Method(owner, name)
+
+
+def tensor_attribute(vm: Interpreter, owner: Tensor, name: str, node: ast.AST) -> Value:
+    """An attribute of a tensor."""
+    from gradfix.tape.tensors import cut_tensor
+
+    if name == "data":
+        result = cut_tensor(vm, owner, "data", node)
+        result.data_of = owner.data_of or owner
+        return result
+    if name == "grad":
+        return gradient(vm, owner, node)
+    if name == "requires_grad":
+        requires = vm.requires(owner)
+        return Unknown("whether it requires grad") if requires is None else Const(requires)
+    if name == "shape":
+        if owner.shape is not None and None not in owner.shape:
+            return Seq("tuple", [Const(size) for size in owner.shape])
+        return Seq("tuple", [Unknown("a size")] * 0, open=True)
+    if name == "is_leaf" and owner.leaf is not None:
+        return Const(owner.leaf)
+    if name in PLAIN_ATTRIBUTES:
+        return Unknown(f"a tensor's {name}")
+    if name in VIEW_ATTRIBUTES:
+        made = vm.node(name, vm.at(node), [owner])
+        result = vm.output(made)
+        result.dtype = owner.dtype
+        vm.look(result, owner, "plain")
+        result.layout = None
+        return result
+    return Method(owner, name)
+
+
+def gradient(vm: Interpreter, owner: Tensor, node: ast.AST) -> Value:
+    """`.grad`: of a leaf what its slot holds, of anything else nothing."""
+    from gradfix.tape.leaves import read_gradient
+
+    read_gradient(vm, owner, node)
+    slot = owner.gradient()
+    if slot.tensor is None:
+        made = Node("grad", owner.place, (), False)
+        made.facts = {"of": owner}
+        slot.tensor = Tensor(made, Storage(), False, leaf=True)
+        slot.tensor.grad_of = owner
+        slot.tensor.shape, slot.tensor.dtype = owner.shape, owner.dtype
+    return slot.tensor
+
+
+def unknown_attribute(vm: Interpreter, owner: Unknown, name: str, node: ast.AST) -> Value:
+    """An attribute of what isn't known: the same unknown each time."""
+    if owner.tensor is not None and (effects.method(name) or name in ("data", "grad", "requires_grad", "shape")):
+        return tensor_attribute(vm, owner.tensor, name, node)
+    if name in ("data",) and (owner.requires is True or owner.part):
+        return tensor_attribute(vm, vm.tensor_of(owner), name, node)
+    if owner.children is None:
+        owner.children = {}
+    value = owner.children.get(name)
+    if value is None:
+        child = Unknown(f"`{name}` of {owner.why}", (owner,), lean=owner.lean)
+        child.part = owner.part or owner.requires is not None
+        child.requires = False if owner.requires is False else None
+        child.origin = f"{owner.origin}.{name}" if owner.origin else ""
+        owner.children[name] = value = child
+        if isinstance(node, ast.Attribute):
+            vm.texts.setdefault(("true", id(child)), vm.text(node))
+    if isinstance(value, Alt):
+        from gradfix.tape.trail import narrowed
+
+        return narrowed(value, vm.path)
+    return value
+
+
+def store_attribute(
+    vm: Interpreter, owner: Value, name: str, value: Value, node: ast.AST, *, augmented: bool = False
+) -> None:
+    """`owner.name = value`."""
+    from gradfix.tape.leaves import misspelt
+
+    misspelt(vm, owner, name, value, node)
+    if isinstance(owner, Tensor):
+        _store_on_tensor(vm, owner, name, value, node, augmented)
+    elif isinstance(owner, Instance):
+        from gradfix.tape.classes import registering
+
+        registering(vm, owner, name, value, node)
+        vm.trail.put(owner, owner.attrs, name, value)
+    elif isinstance(owner, Layer):
+        from gradfix.tape.layers import store_on_layer
+
+        store_on_layer(vm, owner, name, value, node)
+    elif isinstance(owner, Class):
+        owner.attrs[name] = value
+    elif isinstance(owner, Unknown):
+        if owner.tensor is not None:
+            _store_on_tensor(vm, owner.tensor, name, value, node, augmented)
+        if owner.children is None:
+            owner.children = {}
+        vm.trail.put(owner, owner.children, name, value)
+    else:
+        _store_on_weights(vm, owner, name, value, node)
+
+
+def _store_on_weights(vm: Interpreter, owner: Value, name: str, value: Value, node: ast.AST) -> None:
+    from gradfix.tape.modules import freeze
+    from gradfix.tape.values import Weights
+
+    if isinstance(owner, Weights):
+        if name == "requires_grad":
+            freeze(vm, owner, value)
+        elif name == "grad":
+            vm.clear(owner.leaves, vm.at(node), must=isinstance(value, Const) and value.value is None)
+
+
+def _store_on_tensor(vm: Interpreter, owner: Tensor, name: str, value: Value, node: ast.AST, augmented: bool) -> None:
+    from gradfix.tape.tensors import set_requires_grad
+
+    if name == "grad":
+        if not (isinstance(value, Tensor) and value.grad_of is owner):
+            vm.clear([owner], vm.at(node), must=isinstance(value, Const))
+    elif name == "requires_grad":
+        set_requires_grad(vm, owner, value, node)
+    elif name == "data" and not augmented:
+        from gradfix.tape.tensors import _hand_written_step
+
+        data = tensor_attribute(vm, owner, "data", node)
+        assert isinstance(data, Tensor)
+        _hand_written_step(vm, data, [value], node)
+        vm.describe(vm.write(owner, vm.at(node), "data", silent=True), owner, vm.at(node))
+
+
+__all__ = ["NOTHING", "Number", "load_attribute", "store_attribute"]

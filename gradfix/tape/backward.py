@@ -1,0 +1,350 @@
+"""Backward on the machine: what it raises, what it frees, and which leaves it reaches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import count
+from typing import Any
+
+from gradfix.tape import shapes
+from gradfix.tape.operations import Operations
+from gradfix.tape.paths import Path, contradicts, implies
+from gradfix.tape.values import NOTHING, Lean, Node, Number, Place, Spoil, Tensor, Truth
+
+CONVERSIONS = frozenset({"item", "tolist", "numpy", "float", "math", "tensor", "tensor_of_list", "Variable", "Parameter"})
+DETACHES = frozenset({"detach", "data", "detach_"})
+MODES = frozenset({"no_grad", "inference_mode", "set_grad_enabled"})
+KIND_OF_CUT = {
+    **dict.fromkeys(CONVERSIONS, "converted_loss_path"),
+    **dict.fromkeys(DETACHES, "detached_loss_path"),
+    **dict.fromkeys(MODES, "forward_in_no_grad"),
+    "constant": "non_differentiable_loss",
+    "vanishes": "non_differentiable_loss",
+}
+SUMS = frozenset({"add", "sub", "neg", "sum", "mean", "stack", "cat", "__radd__", "add_", "sub_", "scale", "phi", "view", "squeeze", "reshape"})
+SCALES = frozenset({"mul", "div", "mul_", "div_", "__rmul__", "true_divide"})
+NO_GRAPH = "element 0 of tensors does not require grad and does not have a grad_fn"
+OVERWRITTEN = "one of the variables needed for gradient computation has been modified by an inplace operation"
+TWICE = "Trying to backward through the graph a second time"
+NO_SCALAR = "grad can be implicitly created only for scalar outputs"
+
+
+class Backward:
+    """One call of backward (or, where a module's output is taken to be backpropagated, the wish for one)."""
+
+    __slots__ = ("lean", "number", "path", "place", "retain", "scaler", "virtual")
+    _numbers = count()
+
+    def __init__(self, place: Place, path: Path, retain: Truth, virtual: bool, lean: Lean) -> None:
+        self.place = place
+        self.path = path
+        self.retain = retain
+        self.virtual = virtual
+        self.lean = lean
+        self.number = next(self._numbers)
+        self.scaler: dict[str, Any] | None = None
+        """What a GradScaler multiplied the root with."""
+
+
+class Add:
+    """A contribution to a gradient slot."""
+
+    __slots__ = ("backward", "lean", "must", "path")
+
+    def __init__(self, backward: Backward, must: bool, lean: Lean) -> None:
+        self.backward = backward
+        self.must = must
+        self.path = backward.path
+        self.lean = lean
+
+
+class Backwards(Operations):
+    """The machine with backward on it."""
+
+    backwards: list[tuple[Backward, Tensor]]
+    """Every real backward, with its root."""
+
+    def backward(self, root: Tensor, event: Backward, *, whole: bool = True, only: list[Tensor] | None = None) -> None:
+        """Run backward from `root`: `whole` False where a gradient is given, `only` the leaves asked for."""
+        node = self.history(root)
+        if node.op == "scale" and node.facts:
+            event.scaler = node.facts
+        if not event.virtual:
+            self.backwards.append((event, root))
+        if root.requires is False:
+            if not event.virtual:
+                self._severed(root, node, event)
+            return
+        if not event.virtual:
+            if whole and root.requires is True and shapes.many(root.shape) is True:
+                self.report("non_scalar_backward", event.place, [(root.place, "made here, with more than one element")],
+                            lean=root.lean, when=event.path, says=NO_SCALAR,
+                            facts={"root": self._root_text(event), "reduction": ""})  # fmt: skip
+            if self.grad is False and root.requires is True:
+                self.report("backward_in_no_grad", self.grad_off[1], [(event.place, "backward runs here")],
+                            impact="style", facts={"backward": self.span(event.place)})  # fmt: skip
+            self._rewrapped(root, node, event)
+        self._walk(root, node, event, only)
+
+    def _root_text(self, event: Backward) -> str:
+        func = getattr(event.place, "func", None)
+        return self.text(func.value, self.main) if func is not None and hasattr(func, "value") else ""
+
+    def _walk(self, root: Tensor, node: Node, event: Backward, only: list[Tensor] | None) -> None:
+        """Visit what backward visits: sure parts first, so that each node is seen once."""
+        stamp = self.spoils + self.frees
+        seen: dict[int, bool] = {}
+        stack: list[tuple[Node, bool]] = [(node, root.requires is True)]
+        wanted = None if only is None else {id(leaf) for leaf in only}
+        while stack:
+            node, must = stack.pop()
+            if node.requires is False or seen.get(id(node), False) or (id(node) in seen and not must):
+                continue
+            seen[id(node)] = must
+            if not event.virtual:
+                node.clean = event.number
+            if node.leaf is not None:
+                if not event.virtual and (wanted is None or id(node.leaf) in wanted):
+                    node.leaf.gradient().events.append(Add(event, must, root.lean | node.lean | event.lean))
+                continue
+            if must and self._stops(node, event, root.lean):
+                continue
+            self._visit_parents(node, must, event.path, stack)
+            if event.retain is False and not event.virtual and node.saves:
+                if node.freed is None:
+                    node.freed = []
+                node.freed.append((event, self.path))
+        if not event.virtual and event.retain is False:
+            self.frees += 1
+        del stamp
+
+    def _visit_parents(self, node: Node, must: bool, path: Path, stack: list[tuple[Node, bool]]) -> None:
+        if node.guards is None:
+            sure = must and not node.may
+            stack.extend((parent, sure and parent.requires is True) for parent in reversed(node.parents))
+            return
+        for parent, guard in zip(node.parents, node.guards):
+            if not contradicts(guard, path):
+                stack.append((parent, must and parent.requires is True))
+
+    def _stops(self, node: Node, event: Backward, lean: Lean) -> bool:
+        """Report what this node can't give back; True where backward goes no further."""
+        for spoil in node.spoiled or ():
+            if not contradicts(spoil.write.path, event.path) and not contradicts(spoil.saved.path, event.path):
+                self._overwritten(spoil, event, lean)
+        for earlier, path in node.freed or ():
+            if not contradicts(path, event.path) and not event.virtual:
+                self._twice(node, earlier, event, lean)
+                return True
+        return False
+
+    def _overwritten(self, spoil: Spoil, event: Backward, lean: Lean) -> None:
+        write, saved = spoil.write, spoil.saved
+        steps = [(saved.node.place, "saved here"), (write.place, "overwritten here")]
+        if not event.virtual:
+            steps.append((event.place, "backward runs here"))
+        lean = lean | saved.lean | event.lean
+        when = write.path - event.path
+        facts = {"saver": saved.node.op, "form": write.form, **write.facts}
+        facts.setdefault("aliased", False)
+        facts["save"] = self.span(saved.node.place)
+        culprit = write.place
+        kind = "inplace_overwrites_saved"
+        if write.form == "step":
+            kind = "step_before_backward"
+            facts.update(self.step_facts(write, event))
+        elif write.form == "module":
+            kind = "inplace_module"
+            culprit = write.facts.get("built", write.place)
+            steps.append((culprit, "built here with inplace=True"))
+        elif write.form in ("buffer", "callee"):
+            return
+        elif write.silent:
+            kind = "write_through_data"
+            facts["backward"] = self.span(event.place) if not event.virtual else None
+            facts.setdefault("parameter", False)
+        facts = {name: fact for name, fact in facts.items() if not hasattr(fact, "_fields") and name != "built"}
+        self.report(kind, culprit, steps, lean=lean, when=when, facts=facts,
+                    impact="trains wrong" if write.silent else "crashes",
+                    says="" if write.silent else OVERWRITTEN)  # fmt: skip
+
+    def step_facts(self, write: object, event: Backward) -> dict[str, object]:
+        """What the rewrite of a step that came too early has to know."""
+        raise NotImplementedError
+
+    def _twice(self, node: Node, earlier: Backward, event: Backward, lean: Lean) -> None:
+        steps = [(node.place, "part of both graphs"), (earlier.place, "frees it"), (event.place, "needs it again")]
+        facts = {"again": self.span(event.place), "carried": None, "state": ""}
+        facts.update(self.carried(node, earlier, event))
+        self.report("backward_twice", earlier.place, steps, lean=lean | node.lean, when=event.path, says=TWICE, facts=facts)
+
+    def carried(self, node: Node, earlier: Backward, event: Backward) -> dict[str, object]:
+        """The hidden state that carries a graph from one turn of a loop to the next, if that is what happened."""
+        return {}
+
+    # -- severed graphs -------------------------------------------------------------------------------------------
+
+    def _severed(self, root: Tensor, node: Node, event: Backward) -> None:
+        cuts = list(self.cuts(node))
+        sure = [cut for cut in cuts if self.behind(cut) is True]
+        chosen = sure or [cut for cut in cuts if self.behind(cut) is None]
+        here = (event.place, "backward runs here")
+        if len(chosen) >= 1 and (sure or len(chosen) == 1):
+            self.report_cut(chosen[0], event, [here], says=NO_GRAPH, likely=not sure)
+        elif not cuts or all(self.behind(cut) is False for cut in cuts):
+            self.report("no_leaf_requires_grad", self.constant_source(node), [here], says=NO_GRAPH, when=event.path,
+                        lean=root.lean, facts={"backward": self.span(event.place), "misspelt": "", "target": ""})  # fmt: skip
+        else:
+            self.silence(event.place, "several cuts lie behind this backward, and it isn't known which one was meant")
+
+    def report_cut(self, cut: Node, event: Backward, steps: list[tuple[Place, str]], *, says: str = "",
+                   likely: bool = False, kind: str = "", impact: str = "crashes") -> None:  # fmt: skip
+        """Report the cut that keeps gradients from everything behind it."""
+        kind = kind or KIND_OF_CUT.get(cut.cut, "")
+        culprit = cut.cut_place
+        facts: dict[str, object] = {"form": cut.cut, "backward": self.span(event.place), "rewrap": None, "logged": ()}
+        facts.update(cut.facts or {})
+        if kind == "forward_in_no_grad":
+            facts.update(form=self.mode_form(culprit), mode=cut.cut, forward=(self.span(cut.place),) if cut.place else ())
+            steps = [(cut.place, "runs here without being recorded"), *steps]
+        elif kind == "non_differentiable_loss":
+            facts["op"] = cut.op
+        behind = next((parent.place for parent in cut.parents if parent.requires is not False), None)
+        self.report(kind, culprit, [(behind, "the graph up to here"), (culprit, "cut here"), *steps], says=says,
+                    lean=cut.lean | event.lean, likely=likely, when=event.path, facts=facts, impact=impact)  # type: ignore[arg-type]  # fmt: skip
+
+    def mode_form(self, place: Place) -> str:
+        """with, decorator or statement."""
+        return {"With": "with", "AsyncWith": "with", "Call": "statement"}.get(type(place).__name__, "decorator")
+
+    def cuts(self, node: Node, limit: int = 2000) -> Iterator[Node]:
+        """The cuts nearest to a node that requires no grad, in the order of the operands."""
+        seen: set[int] = set()
+        stack = [node]
+        while stack and len(seen) < limit:
+            node = stack.pop()
+            if id(node) in seen:
+                continue
+            seen.add(id(node))
+            if node.cut and self.behind(node) is not False:
+                yield node
+                continue
+            stack.extend(reversed(node.parents))
+
+    def all_cuts(self, node: Node, limit: int = 2000) -> Iterator[Node]:
+        """Every cut below a node, whether the node has a graph or not."""
+        seen: set[int] = set()
+        stack = [node]
+        while stack and len(seen) < limit:
+            node = stack.pop()
+            if id(node) in seen:
+                continue
+            seen.add(id(node))
+            if node.cut:
+                yield node
+            stack.extend(reversed(node.parents))
+
+    def behind(self, cut: Node) -> Truth:
+        """Whether a graph ends at this cut."""
+        seen: set[int] = set()
+        stack = list(cut.parents)
+        unknown = False
+        while stack:
+            node = stack.pop()
+            if id(node) in seen:
+                continue
+            seen.add(id(node))
+            if node.requires is True:
+                return True
+            if node.requires is None:
+                unknown = True
+            else:
+                stack.extend(node.parents)
+        return None if unknown else False
+
+    def constant_source(self, node: Node) -> Place:
+        """The one call that made the tensor which should have been a leaf."""
+        seen: set[int] = set()
+        leaves: list[Node] = []
+        stack = [node]
+        while stack:
+            node = stack.pop()
+            if id(node) in seen:
+                continue
+            seen.add(id(node))
+            if not node.parents and node.leaf is not None:
+                leaves.append(node)
+            stack.extend(node.parents)
+        wanted = [leaf for leaf in leaves if leaf.leaf is not None and leaf.facts and leaf.facts.get("wanted")]
+        if len(wanted) == 1:
+            return wanted[0].place
+        return leaves[0].place if len(leaves) == 1 else None
+
+    def _rewrapped(self, root: Tensor, node: Node, event: Backward) -> None:
+        """A severed result that was told to require grad: no error, and no gradient behind it."""
+        for leaf in (node, *self._additive(node)):
+            if leaf.leaf is None or not leaf.cut:
+                continue
+            cuts = [cut for parent in leaf.parents for cut in self.cuts(parent) if self.behind(cut) is True]
+            if leaf.cut != "requires_grad" and self.behind(leaf) is True:
+                self.report_cut(leaf, event, [(event.place, "backward runs here")], impact="trains wrong")
+            elif leaf.cut == "requires_grad" and cuts:
+                facts = {"target": (leaf.facts or {}).get("target", ""), "cut": self.span(cuts[0].cut_place),
+                         "cut_kind": KIND_OF_CUT.get(cuts[0].cut, "")}  # fmt: skip
+                self.report("requires_grad_on_result", leaf.cut_place,
+                            [(cuts[0].cut_place, "cut here"), (event.place, "backward runs here")],
+                            impact="trains wrong", lean=cuts[0].lean, when=event.path, facts=facts)  # fmt: skip
+
+    def _additive(self, node: Node) -> Iterator[Node]:
+        """The terms of a sum, scaled or averaged."""
+        seen: set[int] = set()
+        stack = [node]
+        while stack:
+            node = stack.pop()
+            if id(node) in seen:
+                continue
+            seen.add(id(node))
+            if node.op in SUMS and not (node.cut and node.leaf is None):
+                stack.extend(reversed(node.parents))
+            elif node.op in SCALES and len(node.parents) == 1 and not node.cut:
+                stack.extend(node.parents)
+            elif node.leaf is not None or node.cut:
+                yield node
+
+    def severed_terms(self, reached: Iterable[int]) -> None:
+        """At the end: terms of a loss that lost their graph while the loss has one."""
+        leaves = set(reached)
+        for event, root in self.backwards:
+            if root.requires is not True:
+                continue
+            for term in self._additive(self.history(root)):
+                if term.leaf is None and term.requires is False and self.behind(term) is True:
+                    lost = {id(leaf) for leaf in self.leaves_behind(term)}
+                    if term.cut in CONVERSIONS or (term.cut in DETACHES and lost and not lost & leaves):
+                        self.report_cut(term, event, [(event.place, "backward runs here without it")],
+                                        kind="severed_term", impact="trains wrong")  # fmt: skip
+
+    def leaves_behind(self, node: Node) -> list[Tensor]:
+        """The leaves that a node was made from, through cuts or not."""
+        seen: set[int] = set()
+        found: list[Tensor] = []
+        stack = [node]
+        while stack:
+            node = stack.pop()
+            if id(node) in seen:
+                continue
+            seen.add(id(node))
+            if node.leaf is not None and node.requires is not False:
+                found.append(node.leaf)
+            stack.extend(node.parents)
+        return found
+
+    def span(self, place: Place) -> object:
+        """A place's span as a fact; None in another file."""
+        from gradfix.tape.machine import span_of
+        from gradfix.tape.values import Foreign
+
+        return None if place is None or isinstance(place, Foreign) else span_of(place)
+
+
+__all__ = ["Add", "Backward", "Backwards", "NOTHING", "Number", "implies"]

@@ -1,0 +1,309 @@
+"""Calls: arguments, functions of the source, and who answers for what isn't."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping, Sequence
+
+from gradfix.tape.attributes import load_attribute
+from gradfix.tape.control import elements, part, restore, set_mode
+from gradfix.tape.interpreter import DEPTH, Frame, Interpreter
+from gradfix.tape.trail import alternatives
+from gradfix.tape.values import (
+    NONE,
+    Bound,
+    Class,
+    Code,
+    Const,
+    External,
+    Function,
+    Instance,
+    Layer,
+    Map,
+    Method,
+    Mode,
+    Opaque,
+    Optimizer,
+    Partial,
+    Scaler,
+    Scope,
+    Seq,
+    Super,
+    Tensor,
+    Undefined,
+    Unknown,
+    Value,
+    Weights,
+)
+
+
+def evaluate_call(vm: Interpreter, node: ast.Call) -> Value:
+    """A call expression."""
+    func = node.func
+    if isinstance(func, ast.Attribute):
+        receiver = vm.eval(func.value)
+        args, kwargs = arguments(vm, node)
+        return vm.each(receiver, lambda one: call_method(vm, one, func.attr, args, kwargs, node))
+    callee = vm.eval(func)
+    if isinstance(callee, External) and callee.path == "builtins.super":
+        return _super(vm, node)
+    args, kwargs = arguments(vm, node)
+    return vm.each(callee, lambda one: call_value(vm, one, args, kwargs, node))
+
+
+def _super(vm: Interpreter, node: ast.Call) -> Value:
+    receiver = vm.frame.receiver
+    owner = vm.frame.owner
+    if node.args:
+        named = vm.eval(node.args[0])
+        owner = named if isinstance(named, Class) else owner
+    if receiver is None:
+        return Unknown("super() outside a method")
+    return Super(owner if isinstance(owner, Class) else None, receiver)
+
+
+def arguments(vm: Interpreter, node: ast.Call) -> tuple[list[Value], dict[str, Value]]:
+    """The evaluated arguments; what a star may add is unknown."""
+    args: list[Value] = []
+    for arg in node.args:
+        if isinstance(arg, ast.Starred):
+            value = vm.eval(arg.value)
+            items, known = elements(vm, value, arg)
+            args.extend(items if items is not None else [part(value)])
+            if not known:
+                args.append(Seq("star", [], open=True))
+        else:
+            args.append(vm.eval(arg))
+    kwargs: dict[str, Value] = {}
+    for keyword in node.keywords:
+        value = vm.eval(keyword.value)
+        if keyword.arg is not None:
+            kwargs[keyword.arg] = value
+        elif isinstance(value, Map):
+            kwargs.update({key: item for key, item in value.items.items() if isinstance(key, str)})
+            if value.open:
+                kwargs["**"] = value
+        else:
+            kwargs["**"] = value
+    return args, kwargs
+
+
+def call_method(
+    vm: Interpreter, receiver: Value, name: str, args: Sequence[Value], kwargs: Mapping[str, Value], node: ast.Call
+) -> Value:
+    """`receiver.name(...)`."""
+    if isinstance(receiver, Tensor):
+        from gradfix.tape.tensors import method_call
+
+        star = [arg for arg in args if not (isinstance(arg, Seq) and arg.kind == "star")]
+        return _each_argument(vm, star, lambda given: method_call(vm, receiver, name, given, kwargs, node))
+    if isinstance(receiver, External):
+        return call_value(vm, External(f"{receiver.path}.{name}"), args, kwargs, node)
+    if isinstance(receiver, Unknown):
+        from gradfix.tape.unknowns import unknown_method
+
+        return unknown_method(vm, receiver, name, args, kwargs, node)
+    if isinstance(receiver, (Instance, Super)):
+        return call_value(vm, load_attribute(vm, receiver, name, node), args, kwargs, node)
+    return call_value(vm, load_attribute(vm, receiver, name, node), args, kwargs, node)
+
+
+def _each_argument(vm: Interpreter, args: Sequence[Value], run) -> Value:  # type: ignore[no-untyped-def]
+    """Split on the first argument that has alternatives."""
+    from gradfix.tape.values import Alt
+
+    for i, arg in enumerate(args):
+        if isinstance(arg, Alt):
+            return vm.each(arg, lambda one: _each_argument(vm, [*args[:i], one, *args[i + 1 :]], run))
+    return run(args)
+
+
+def call_value(
+    vm: Interpreter, callee: Value, args: Sequence[Value], kwargs: Mapping[str, Value], node: ast.Call
+) -> Value:
+    """Call any value."""
+    if isinstance(callee, Function):
+        return call_function(vm, callee, args, kwargs, node)
+    if isinstance(callee, Bound):
+        return call_function(vm, callee.function, [callee.receiver, *args], kwargs, node, receiver=callee.receiver)
+    if isinstance(callee, External):
+        from gradfix.tape.torchcalls import call_external
+
+        given = [arg for arg in args if not (isinstance(arg, Seq) and arg.kind == "star")]
+        return _each_argument(vm, given, lambda some: call_external(vm, callee.path, some, kwargs, node))
+    if isinstance(callee, Layer):
+        from gradfix.tape.layers import call_layer
+
+        return _each_argument(vm, args, lambda some: call_layer(vm, callee, some, kwargs, node))
+    if isinstance(callee, Class):
+        from gradfix.tape.classes import instantiate
+
+        return instantiate(vm, callee, args, kwargs, node)
+    if isinstance(callee, Instance):
+        return _call_instance(vm, callee, args, kwargs, node)
+    if isinstance(callee, Method):
+        from gradfix.tape.methods import call_own_method
+
+        return call_own_method(vm, callee, args, kwargs, node)
+    if isinstance(callee, Partial):
+        return call_value(vm, callee.function, [*callee.args, *args], {**callee.kwargs, **kwargs}, node)
+    if isinstance(callee, Opaque):
+        from gradfix.tape.unknowns import call_opaque
+
+        return call_opaque(vm, callee, args, kwargs, node)
+    if isinstance(callee, Mode):
+        return args[0] if args and isinstance(args[0], Function) else callee
+    from gradfix.tape.unknowns import call_unknown
+
+    return call_unknown(vm, callee, args, kwargs, node)
+
+
+def _call_instance(
+    vm: Interpreter, callee: Instance, args: Sequence[Value], kwargs: Mapping[str, Value], node: ast.Call
+) -> Value:
+    found = callee.cls.lookup("forward" if callee.module else "__call__")
+    own = callee.attrs.get("forward")
+    if own is not None and not isinstance(own, Undefined):
+        return call_value(vm, own, args, kwargs, node)
+    if isinstance(found, Function):
+        return call_function(vm, found, [callee, *args], kwargs, node, receiver=callee)
+    layer = callee.attrs.get("<layer>")
+    if isinstance(layer, Layer):
+        return call_value(vm, layer, args, kwargs, node)
+    from gradfix.tape.unknowns import call_unknown
+
+    return call_unknown(vm, callee, args, kwargs, node)
+
+
+def make_function(vm: Interpreter, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> Function:
+    """A function value, with its defaults evaluated where it is defined."""
+    code = vm.codes.get(id(node))
+    if code is None:
+        code = vm.codes[id(node)] = Code(node, vm.file)
+    a = node.args
+    names = [arg.arg for arg in (*a.posonlyargs, *a.args)]
+    defaults = {name: vm.eval(d) for name, d in zip(names[len(names) - len(a.defaults) :], a.defaults)}
+    defaults.update({arg.arg: vm.eval(d) for arg, d in zip(a.kwonlyargs, a.kw_defaults) if d is not None})
+    function = Function(code, vm.scope, defaults)
+    if vm.frame.code is None and not isinstance(node, ast.Lambda):
+        vm.functions.append(function)
+    return function
+
+
+def decorated(vm: Interpreter, function: Function, node: ast.FunctionDef | ast.AsyncFunctionDef) -> Value:
+    """A function with its decorators: grad modes and descriptors are kept, others taken to call it as it is."""
+    kept = []
+    for expression in node.decorator_list:
+        value = vm.eval(expression)
+        if isinstance(value, External) and value.path in MODES_BY_PATH:
+            value = Mode(MODES_BY_PATH[value.path], Const(value.path.endswith("enable_grad")), vm.at(expression))
+        kept.append((value, expression))
+    function.decorators = tuple(kept)
+    return function
+
+
+MODES_BY_PATH = {
+    f"{prefix}.{name}": name
+    for prefix in ("torch", "torch.autograd", "torch.autograd.grad_mode")
+    for name in ("no_grad", "enable_grad", "inference_mode")
+}
+
+
+def bind_parameters(
+    vm: Interpreter, function: Function, args: Sequence[Value], kwargs: Mapping[str, Value]
+) -> dict[str, Value]:
+    """Arguments by parameter name; what isn't given has its default."""
+    a = function.code.node.args
+    names = [arg.arg for arg in (*a.posonlyargs, *a.args)]
+    bound: dict[str, Value] = dict(function.defaults)
+    given = list(args)
+    star = next((i for i, arg in enumerate(given) if isinstance(arg, Seq) and arg.kind == "star"), None)
+    if star is not None:
+        given = given[:star]
+        for name in names[len(given) :]:
+            bound[name] = Unknown(f"argument `{name}`")
+    bound.update(zip(names, given))
+    if a.vararg is not None:
+        bound[a.vararg.arg] = Seq("tuple", given[len(names) :], open=star is not None)
+    extra: dict[str, Value] = {}
+    allowed = {*names, *(arg.arg for arg in a.kwonlyargs)}
+    for name, value in kwargs.items():
+        if name in allowed:
+            bound[name] = value
+        elif name != "**":
+            extra[name] = value
+    if a.kwarg is not None:
+        bound[a.kwarg.arg] = Map(dict(extra), open="**" in kwargs)
+    for arg in (*a.posonlyargs, *a.args, *a.kwonlyargs):
+        if arg.arg not in bound or ("**" in kwargs and arg.arg not in kwargs and arg.arg in function.defaults):
+            bound[arg.arg] = Unknown(f"argument `{arg.arg}`")
+    return bound
+
+
+def call_function(
+    vm: Interpreter,
+    function: Function,
+    args: Sequence[Value],
+    kwargs: Mapping[str, Value],
+    node: ast.AST,
+    receiver: Value | None = None,
+) -> Value:
+    """Follow a call into the source."""
+    code = function.code
+    if len(vm.stack) >= DEPTH or vm.stack.count(code) >= 2:
+        for value in (*args, *kwargs.values()):
+            vm.escape(value)
+        return vm.unknown("calls too deep to follow", *args)
+    if receiver is None and function.owner is not None and args:
+        receiver = args[0]
+    key = vm.memo_key(code, args, kwargs)
+    found = vm.memo.get(key)
+    if found is not None and found[0] == vm.trail.clock:
+        return found[1] if isinstance(found[1], Const) else Unknown("a call", (*args, *kwargs.values()))
+    clock = vm.trail.clock
+    result = _run_function(vm, function, bind_parameters(vm, function, args, kwargs), receiver)
+    if vm.trail.clock == clock and (isinstance(result, Const) or (isinstance(result, Unknown) and not result.part)):
+        vm.memo[key] = (clock, result, args, kwargs)
+    return result
+
+
+def _run_function(vm: Interpreter, function: Function, names: dict[str, Value], receiver: Value | None) -> Value:
+    code = function.code
+    code.entered = True
+    outer, file, path, later = vm.frame, vm.file, vm.path, vm.later_turn
+    before = (vm.grad, vm.grad_off, vm.inference)
+    frame = Frame(Scope(names, function.scope, function.scope.globals), code, path)
+    frame.receiver, frame.owner, frame.caller = receiver, function.owner, outer
+    vm.frame, vm.file = frame, code.file
+    vm.stack.append(code)
+    try:
+        for mode, expression in function.decorators:
+            if isinstance(mode, Mode) and isinstance(mode.sets, Const):
+                set_mode(vm, mode.kind, bool(mode.sets.value), vm.at(expression))
+        if isinstance(code.node, ast.Lambda):
+            return vm.eval(code.node.body)
+        ended = vm.run(code.node.body)
+        left = vm.path - path
+        vm.path = path
+        vm.settle(frame.pending, frame.scope)
+        return _returned(frame, ended, left)
+    finally:
+        vm.stack.pop()
+        vm.frame, vm.file, vm.path, vm.later_turn = outer, file, path, later
+        if function.decorators or vm.grad_off is not before[1] or code.name == "__exit__":
+            if any(isinstance(mode, Mode) for mode, _ in function.decorators):
+                restore(vm, before)
+
+
+def _returned(frame: Frame, ended: str | None, left: frozenset) -> Value:  # type: ignore[type-arg]
+    if frame.yields is not None:
+        return Seq("generator", frame.yields, open=True)
+    options = list(frame.returns)
+    if ended is None and (not options or any(value is not NONE for _, value in options)):
+        options.append((left, NONE))
+    if not options:
+        return NONE
+    return alternatives(options)
+
+
+__all__ = ["Optimizer", "Scaler", "Weights"]

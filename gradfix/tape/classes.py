@@ -1,0 +1,131 @@
+"""Classes of the source and their objects; nn.Module classes register what is assigned to them."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping, Sequence
+
+from gradfix.tape.interpreter import Interpreter
+from gradfix.tape.values import (
+    NONE,
+    Class,
+    Const,
+    External,
+    Function,
+    Instance,
+    Layer,
+    Map,
+    Opaque,
+    Scope,
+    Seq,
+    Tensor,
+    Unknown,
+    Value,
+)
+
+MODULE_BASES = frozenset({"Module", "LightningModule", "PyroModule", "MetaModule", "BaseModule", "PreTrainedModel", "ScriptModule"})  # fmt: skip
+
+
+def make_class(vm: Interpreter, node: ast.ClassDef) -> Class:
+    """Execute a class body in a scope of its own."""
+    bases = [_known(vm, vm.eval(base)) for base in node.bases if not isinstance(base, ast.Starred)]
+    cls = Class(node, bases, {}, vm.file)
+    frame = vm.frame
+    outer = frame.scope
+    frame.scope = Scope(cls.attrs, outer if outer.outer is not None else None, outer.globals)
+    try:
+        vm.run(node.body)
+    finally:
+        frame.scope = outer
+    for value in cls.attrs.values():
+        if isinstance(value, Function) and value.owner is None:
+            value.owner = cls
+            value.scope = outer if value.scope.names is cls.attrs else value.scope
+    vm.classes.append(cls)
+    return cls
+
+
+def _known(vm: Interpreter, base: Value) -> Value:
+    """A base class of another file of the project, where that can be read."""
+    from gradfix.tape.imports import first_party
+
+    if isinstance(base, External) and not base.path.startswith(("torch.", "builtins.")):
+        return first_party(vm, base.path) or base
+    return base
+
+
+def is_module(cls: Class) -> bool:
+    """Whether a class is an nn.Module, as far as its bases tell."""
+    return any(
+        path.startswith("torch.nn.") or path.rpartition(".")[2] in MODULE_BASES for path in cls.externals()
+    )
+
+
+def layer_base(cls: Class) -> str:
+    """The torch.nn layer or container that a class extends, "" for a plain module."""
+    for path in cls.externals():
+        if path.startswith(("torch.nn.modules.", "torch.nn.")) and not path.endswith(".Module"):
+            return path.rpartition(".")[2]
+    return ""
+
+
+def instantiate(
+    vm: Interpreter, cls: Class, args: Sequence[Value], kwargs: Mapping[str, Value], node: ast.AST
+) -> Value:
+    """`Class(...)`."""
+    from gradfix.tape.calls import call_function
+
+    if any(path in ("torch.autograd.Function", "torch.autograd.function.Function") for path in cls.externals()):
+        return Unknown("a custom autograd function")
+    instance = Instance(cls, is_module(cls))
+    init = cls.lookup("__init__")
+    if isinstance(init, Function):
+        call_function(vm, init, [instance, *args], kwargs, node, receiver=instance)
+        if instance.module:
+            from gradfix.tape.registration import check_registered
+
+            check_registered(vm, instance)
+    elif layer_base(cls):
+        base_init(vm, instance, args, kwargs, node)
+    else:
+        _fields(vm, instance, args, kwargs)
+        if cls.opaque_base():
+            for value in (*args, *kwargs.values()):
+                vm.escape(value)
+    return instance
+
+
+def _fields(vm: Interpreter, instance: Instance, args: Sequence[Value], kwargs: Mapping[str, Value]) -> None:
+    """Dataclass and namedtuple fields."""
+    names = [
+        statement.target.id
+        for statement in instance.cls.node.body
+        if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name)
+    ]
+    for name, value in (*zip(names, args), *kwargs.items()):
+        instance.attrs[name] = value
+
+
+def base_init(
+    vm: Interpreter, instance: Instance, args: Sequence[Value], kwargs: Mapping[str, Value], node: ast.AST
+) -> None:
+    """`super().__init__(...)` of a class that extends a layer or container of torch.nn."""
+    from gradfix.tape.layers import make_layer
+
+    kind = layer_base(instance.cls)
+    if kind:
+        instance.attrs["<layer>"] = make_layer(vm, kind, args, kwargs, node)
+
+
+def registering(vm: Interpreter, owner: Instance, name: str, value: Value, node: ast.AST) -> None:
+    """Note a module replaced after an optimizer took its parameters."""
+    from gradfix.tape.registration import replaced
+
+    old = owner.attrs.get(name)
+    if owner.module and isinstance(old, (Layer, Instance, Opaque)) and old is not value:
+        replaced(vm, old, value, node)
+    if isinstance(value, Unknown) and value.origin and owner.module and value.module is None and value.requires is None:
+        value.why = f"a module built by `{value.origin}`"
+
+
+__all__ = ["Const", "External", "Map", "NONE", "Seq", "Tensor"]

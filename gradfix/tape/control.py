@@ -1,0 +1,316 @@
+"""Statements that steer: branches, loops, with, try, match."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+
+from gradfix.tape.conditions import condition
+from gradfix.tape.interpreter import Interpreter, executes
+from gradfix.tape.paths import ALWAYS
+from gradfix.tape.stores import assign
+from gradfix.tape.values import (
+    NONE,
+    NOTHING,
+    Alt,
+    Const,
+    External,
+    Layer,
+    Map,
+    Mode,
+    Number,
+    Range,
+    Seq,
+    Tensor,
+    Undefined,
+    Unknown,
+    Value,
+    Weights,
+)
+
+EXACT = 4
+"""Loops of at most so many turns are run exactly, as long as the elements differ or the count is known."""
+MANY = 64
+"""The most elements of a known container that a loop visits one by one."""
+
+
+@executes(ast.If)
+def if_statement(vm: Interpreter, node: ast.If) -> str | None:
+    known, yes, no = condition(vm, node.test)
+    if known is not None:
+        return vm.run(node.body if known else node.orelse)
+    return vm.fork([(yes, lambda: vm.run(node.body)), (no, lambda: vm.run(node.orelse))])
+
+
+@executes(ast.For, ast.AsyncFor)
+def for_statement(vm: Interpreter, node: ast.For | ast.AsyncFor) -> str | None:
+    source = vm.eval(node.iter)
+    if isinstance(source, Alt):
+        options = [(guard, option) for guard, option in source.options if not isinstance(option, Undefined)]
+        if len(options) <= 3:
+            return vm.fork([(guard, lambda option=option: _over(vm, node, option)) for guard, option in options])  # type: ignore[misc]
+        source = Unknown("several iterables", tuple(option for _, option in options))
+    return _over(vm, node, source)
+
+
+def _over(vm: Interpreter, node: ast.For | ast.AsyncFor, source: Value) -> str | None:
+    turns, certain = elements(vm, source, node.iter)
+    if turns is None:
+        turns, certain = [part(source), part(source)], False
+    if not turns:
+        return vm.run(node.orelse)
+    exact = certain and (len(turns) <= EXACT or _distinct(turns))
+    if not exact:
+        turns = turns[:2]
+    if vm.later_turn and not (certain and len(turns) <= EXACT):
+        turns = turns[:1]
+    ended = _turns(vm, node, turns, certain)
+    if not exact and isinstance(node.target, ast.Name) and isinstance(source, (Range, Number, Unknown)):
+        vm.store(node.target.id, part(source) if isinstance(source, Unknown) else Unknown("the last of a loop"))
+    return ended
+
+
+def _distinct(turns: Sequence[Value]) -> bool:
+    return len(turns) <= MANY and not all(isinstance(turn, Const) for turn in turns)
+
+
+def _turns(vm: Interpreter, node: ast.For | ast.AsyncFor | ast.While, turns: Sequence[Value | None], certain: bool) -> str | None:
+    path, later, repeat = vm.path, vm.later_turn, vm.repeat
+    broke = False
+    try:
+        for i, value in enumerate(turns):
+            vm.later_turn = later or i > 0
+            vm.repeat = repeat or (i > 0 and not certain)
+            vm.frame.loops.append([])
+            ended: str | None = None
+            if not isinstance(node, ast.While) and value is not None:
+                assign(vm, node.target, value, node)
+            if isinstance(node, ast.While):
+                ended = _while_turn(vm, node)
+            else:
+                ended = vm.run(node.body)
+            left = vm.frame.loops.pop()
+            vm.path = path
+            vm.settle(left, None)
+            if ended in ("return", "raise"):
+                return ended if i == 0 and certain else None
+            if ended == "break":
+                broke = True
+                break
+    finally:
+        vm.later_turn, vm.repeat, vm.path = later, repeat, path
+    return None if broke else vm.run(node.orelse)
+
+
+def _while_turn(vm: Interpreter, node: ast.While) -> str | None:
+    known, yes, _ = condition(vm, node.test)
+    if known is False:
+        return "break"
+    vm.path = vm.path | yes
+    return vm.run(node.body)
+
+
+@executes(ast.While)
+def while_statement(vm: Interpreter, node: ast.While) -> str | None:
+    known, _, _ = condition(vm, node.test)
+    if known is False:
+        return vm.run(node.orelse)
+    endless = isinstance(node.test, ast.Constant)
+    counted = known is True and not endless
+    turns = [None] * (EXACT + 1 if counted else 2)
+    if vm.later_turn and not counted:
+        turns = turns[:1]
+    return _turns(vm, node, turns, certain=False if not counted else True)
+
+
+def elements(vm: Interpreter, source: Value, node: ast.AST) -> tuple[list[Value] | None, bool]:
+    """What a loop over a value meets, and whether that is known; None for no idea."""
+    if isinstance(source, Seq):
+        items = [item for item in source.items if not isinstance(item, Undefined)]
+        if source.open:
+            return ([*items, items[-1]] if len(items) == 1 else items) or None, False
+        return items, True
+    if isinstance(source, Range):
+        return [Const(i) for i in source.range[: MANY if len(source.range) <= EXACT else 2]], True
+    if isinstance(source, Map):
+        return (None, False) if source.open else ([Const(key) for key in source.items], True)
+    if isinstance(source, Layer) and source.items is not None:
+        return list(source.items.values()), not source.open
+    if isinstance(source, Weights):
+        group = Weights(source.of, source.leaves, source.complete)
+        one: Value = Seq("tuple", [Unknown("a parameter's name"), group]) if source.named else group
+        return [one], True
+    if isinstance(source, Tensor):
+        return _rows(vm, source, node)
+    return None, False
+
+
+def _rows(vm: Interpreter, source: Tensor, node: ast.AST) -> tuple[list[Value], bool]:
+    """Iterating a tensor unbinds it."""
+    from gradfix.tape.tensors import method_call
+
+    rows = method_call(vm, source, "unbind", [], {}, node)
+    if isinstance(rows, Seq):
+        return list(rows.items), not rows.open
+    return [part(source), part(source)], False
+
+
+def part(source: Value) -> Value:
+    """One element of something whose elements aren't known."""
+    if isinstance(source, Unknown):
+        piece = Unknown(f"part of {source.why}", (source,))
+        piece.part = True
+        piece.lean = source.lean
+        if source.requires is False:
+            piece.requires = False
+        return piece
+    return Unknown("an element", (source,) if not isinstance(source, (Range, Const)) else ())
+
+
+@executes(ast.With, ast.AsyncWith)
+def with_statement(vm: Interpreter, node: ast.With | ast.AsyncWith) -> str | None:
+    before = (vm.grad, vm.grad_off, vm.inference)
+    for i, item in enumerate(node.items):
+        value = vm.eval(item.context_expr)
+        if isinstance(value, Mode):
+            known, yes, no = _mode_truth(vm, value, item.context_expr)
+            if known is None:
+                rest = node.items[i + 1 :]
+                ended = _both_modes(vm, node, value, (yes, no), rest)
+                restore(vm, before)
+                return ended
+            set_mode(vm, value.kind, known, vm.at(node))
+        elif item.optional_vars is not None:
+            bound: Value = value if isinstance(value, (Tensor, Layer)) else Unknown("a context", (value,))
+            assign(vm, item.optional_vars, bound, node)
+    ended = vm.run(node.body)
+    restore(vm, before)
+    return ended
+
+
+def _both_modes(vm: Interpreter, node: ast.With | ast.AsyncWith, mode: Mode, paths: tuple[frozenset, frozenset], rest: Sequence[ast.withitem]) -> str | None:  # type: ignore[type-arg]  # fmt: skip
+    def arm(on: bool) -> str | None:
+        before = (vm.grad, vm.grad_off, vm.inference)
+        set_mode(vm, mode.kind, on, vm.at(node))
+        for item in rest:
+            vm.eval(item.context_expr)
+        ended = vm.run(node.body)
+        restore(vm, before)
+        return ended
+
+    return vm.fork([(paths[0], lambda: arm(True)), (paths[1], lambda: arm(False))])
+
+
+def _mode_truth(vm: Interpreter, mode: Mode, node: ast.expr) -> tuple[bool | None, frozenset, frozenset]:  # type: ignore[type-arg]
+    from gradfix.tape.conditions import truth
+
+    known, yes, no = truth(vm, mode.sets, node.args[0] if isinstance(node, ast.Call) and node.args else node)
+    return known, yes, no
+
+
+def set_mode(vm: Interpreter, kind: str, on: bool, place: object) -> None:
+    """Turn recording on or off."""
+    vm.trail.set(vm, "grad", on)
+    vm.trail.set(vm, "inference", kind == "inference_mode" and not on)
+    if not on:
+        vm.trail.set(vm, "grad_off", (kind, place))
+
+
+def restore(vm: Interpreter, before: tuple[object, object, bool]) -> None:
+    """Back to an earlier grad mode."""
+    vm.trail.set(vm, "grad", before[0])
+    vm.trail.set(vm, "grad_off", before[1])
+    vm.trail.set(vm, "inference", before[2])
+
+
+@executes(ast.Try)
+def try_statement(vm: Interpreter, node: ast.Try) -> str | None:
+    return _try(vm, node)
+
+
+def _try(vm: Interpreter, node: ast.Try) -> str | None:
+    ended = vm.run(node.body)
+    if ended is None and node.orelse:
+        ended = vm.run(node.orelse)
+    if ended is None:
+        for handler in node.handlers:
+            key = ("raised", id(handler), vm.trail.clock)
+
+            def catch(handler: ast.ExceptHandler = handler) -> str | None:
+                if handler.name:
+                    vm.store(handler.name, Unknown("an exception"))
+                return vm.run(handler.body)
+
+            vm.fork([(frozenset({(key, False)}), lambda: None), (frozenset({(key, True)}), catch)])
+            vm.path = frozenset(literal for literal in vm.path if literal[0] != key)
+    final = vm.run(node.finalbody)
+    return final or ended
+
+
+if hasattr(ast, "TryStar"):
+    executes(ast.TryStar)(try_statement)
+
+
+@executes(ast.Match)
+def match_statement(vm: Interpreter, node: ast.Match) -> str | None:
+    subject = vm.eval(node.subject)
+    arms = []
+    rest = ALWAYS
+    for case in node.cases:
+        literal = case.pattern.value if isinstance(case.pattern, ast.MatchValue) else None
+        if isinstance(literal, ast.Constant) and isinstance(subject, Const) and case.guard is None:
+            if literal.value == subject.value:
+                return vm.run(case.body)
+            continue
+        key = ("case", id(case), id(subject))
+        arms.append((rest | {(key, True)}, lambda case=case: _case(vm, case, subject)))
+        rest = rest | {(key, False)}
+        if isinstance(case.pattern, ast.MatchAs) and case.pattern.pattern is None and case.guard is None:
+            arms[-1] = (rest - {(key, False)}, arms[-1][1])
+            return vm.fork(arms)
+    vm.keep_alive.append(subject)
+    return vm.fork([*arms, (rest, lambda: None)])
+
+
+def _case(vm: Interpreter, case: ast.match_case, subject: Value) -> str | None:
+    for pattern in ast.walk(case.pattern):
+        name = getattr(pattern, "name", None) or getattr(pattern, "rest", None)
+        if isinstance(name, str):
+            whole = isinstance(pattern, ast.MatchAs) and pattern is case.pattern
+            vm.store(name, subject if whole else part(subject))
+    return vm.run(case.body)
+
+
+@executes(ast.Return)
+def return_statement(vm: Interpreter, node: ast.Return) -> str | None:
+    value = vm.eval(node.value) if node.value is not None else NONE
+    if vm.frame.code is not None:
+        vm.passed_on.update(id(made) for made in vm.nodes(value))
+    vm.frame.returns.append((vm.path - vm.frame.entry, value))
+    return "return"
+
+
+@executes(ast.Break)
+def break_statement(vm: Interpreter, node: ast.Break) -> str | None:
+    return "break"
+
+
+@executes(ast.Continue)
+def continue_statement(vm: Interpreter, node: ast.Continue) -> str | None:
+    return "continue"
+
+
+@executes(ast.Raise)
+def raise_statement(vm: Interpreter, node: ast.Raise) -> str | None:
+    return "raise"
+
+
+@executes(ast.Assert)
+def assert_statement(vm: Interpreter, node: ast.Assert) -> str | None:
+    known, yes, _ = condition(vm, node.test)
+    if known is None and len(yes) == 1:
+        vm.path = vm.path | yes
+    return None
+
+
+__all__ = ["External", "NOTHING", "elements", "part", "restore", "set_mode"]

@@ -1,0 +1,238 @@
+"""Where execution starts: the module itself, then every function that nobody called and that could break a rule."""
+
+from __future__ import annotations
+
+import ast
+import bisect
+import re
+from typing import TYPE_CHECKING
+
+from gradfix.tape import (  # noqa: F401 - importing them registers what they evaluate and execute
+    control,
+    expressions,
+    stores,
+)
+from gradfix.tape.backward import Backward
+from gradfix.tape.calls import call_function
+from gradfix.tape.classes import instantiate, is_module
+from gradfix.tape.frameworks import ENTRIES, Entry
+from gradfix.tape.interpreter import Analysis, Interpreter, Resolver, Silence, TooComplexError
+from gradfix.tape.leaves import leaked
+from gradfix.tape.paths import ALWAYS, Equals
+from gradfix.tape.registration import check_replacements, check_unreached
+from gradfix.tape.values import (
+    NONE,
+    Class,
+    Code,
+    Const,
+    External,
+    Function,
+    Instance,
+    Layer,
+    Map,
+    Partial,
+    Scope,
+    Seq,
+    Tensor,
+    Unknown,
+    Value,
+    _stamp,
+)
+
+if TYPE_CHECKING:
+    from gradfix.source import Source
+
+CULPRITS = re.compile(
+    rb"[-+*/%@&|^]=|\]\s*=[^=]|[A-Za-z0-9]_\(|inplace|out\s*=|backward|\.step\(|\.grad\b|\.data\b|zero_grad|requires?_?grad"
+    rb"|autograd|ModuleList|^\s*self\.\w+\s*=\s*[\[{]",
+    re.MULTILINE,
+)
+"""What any defect's culprit or trigger has on its line; functions without one are only followed when called."""
+WORK_PER_BYTE = 5
+
+
+def analyse_module(source: Source, resolve: Resolver | None) -> Analysis:
+    """Execute one module, then what it left unexecuted."""
+    lines = source.text.encode("utf-8", "surrogatepass").splitlines()
+    vm = Interpreter(source.path, lines, 4000 + WORK_PER_BYTE * len(source.text), resolve)
+    vm.module = source.tree
+    too_complex = ""
+    hits = _hits(source.text.encode("utf-8", "surrogatepass"))
+    try:
+        vm.run(source.tree.body)
+        vm.path = ALWAYS
+        _enter_all(vm, hits)
+        _finish(vm)
+    except TooComplexError:
+        too_complex = "the paths through this file are more than are followed"
+    except RecursionError:
+        too_complex = "this file is nested too deeply to be followed"
+    silences = tuple(Silence(span, reason) for span, reason in vm.silences)
+    order = sorted(vm.found.values(), key=lambda defect: (defect.culprit, defect.kind))
+    return Analysis(tuple(order), silences, too_complex)
+
+
+def _hits(content: bytes) -> list[int]:
+    """The lines on which a culprit could be."""
+    starts = [0]
+    found = content.find(b"\n")
+    while found >= 0:
+        starts.append(found + 1)
+        found = content.find(b"\n", found + 1)
+    return sorted({bisect.bisect_right(starts, match.end() - 1) for match in CULPRITS.finditer(content)})
+
+
+def _within(hits: list[int], node: ast.stmt) -> bool:
+    at = bisect.bisect_left(hits, node.lineno)
+    return at < len(hits) and hits[at] <= (node.end_lineno or node.lineno)
+
+
+def _enter_all(vm: Interpreter, hits: list[int]) -> None:
+    number = 0
+    for cls in list(vm.classes):
+        if cls.file == vm.main and _within(hits, cls.node):
+            number += 1
+            _isolated(vm, number, lambda cls=cls: _enter_class(vm, cls, hits))  # type: ignore[misc]
+    for function in list(vm.functions):
+        code = function.code
+        if not code.entered and function.owner is None and code.file == vm.main and _within(hits, code.node):  # type: ignore[arg-type]
+            number += 1
+            _isolated(vm, number, lambda function=function: _enter_function(vm, function))  # type: ignore[misc]
+
+
+def _isolated(vm: Interpreter, number: int, run) -> None:  # type: ignore[no-untyped-def]
+    """Run an entry so that nothing it does is seen by the next one."""
+    vm.trail.open(_stamp())
+    vm.path = frozenset({(Equals(("entry",), number), True)})
+    vm.handed = []
+    vm.grad, vm.repeat, vm.later_turn = True, False, False
+    try:
+        run()
+    finally:
+        vm.path = ALWAYS
+        vm.trail.undo()
+
+
+def _enter_function(vm: Interpreter, function: Function) -> None:
+    call_function(vm, function, *_arguments(function, first=None), function.code.node)
+
+
+def _arguments(function: Function, first: Value | None) -> tuple[list[Value], dict[str, Value]]:
+    """Unknown arguments; callable defaults hold (F), flags and numbers are open."""
+    a = function.code.node.args
+    names = [arg.arg for arg in (*a.posonlyargs, *a.args)]
+    args = [first] if first is not None else []
+    for name in names[len(args) :]:
+        default = function.defaults.get(name)
+        if isinstance(default, (External, Class, Function, Partial, Layer)):
+            args.append(default)
+        else:
+            args.append(Unknown(f"argument `{name}`"))
+    return args, {}
+
+
+def _enter_class(vm: Interpreter, cls: Class, hits: list[int]) -> None:
+    module = is_module(cls)
+    instance = _instance(vm, cls, module)
+    if instance is None:
+        return
+    entries = _entries(cls)
+    for name, member in list(cls.attrs.items()):
+        if not isinstance(member, Function) or name == "__init__":
+            continue
+        entry = entries.get(name)
+        if name == "forward" and module:
+            _enter_forward(vm, instance, member)
+        elif (entry is not None or not member.code.entered) and _within(hits, member.code.node):  # type: ignore[arg-type]
+            _enter_method(vm, instance, member, entry)
+
+
+def _instance(vm: Interpreter, cls: Class, module: bool) -> Instance | None:
+    init = cls.lookup("__init__")
+    node = cls.node
+    if isinstance(init, Function):
+        args, kwargs = _arguments(init, first=NONE)
+        made = instantiate(vm, cls, args[1:], kwargs, node)
+    else:
+        made = instantiate(vm, cls, [], {}, node) if module else Instance(cls, module)
+    if isinstance(made, Instance):
+        _adopt(made)
+    return made if isinstance(made, Instance) else None
+
+
+def _adopt(instance: Instance) -> None:
+    """Submodules that a constructor built by calls that aren't known are opaque modules (convention B)."""
+    for value in instance.attrs.values():
+        if isinstance(value, Unknown) and value.origin and instance.module and value.requires is None:
+            value.why = f"a module built by `{value.origin}`"
+
+
+def _entries(cls: Class) -> dict[str, Entry]:
+    found: dict[str, Entry] = {}
+    for path in cls.externals():
+        found.update(ENTRIES.get(path.rpartition(".")[2], {}))
+    return found
+
+
+def _enter_method(vm: Interpreter, instance: Instance, member: Function, entry: Entry | None) -> None:
+    static = any(isinstance(value, External) and value.path.endswith("staticmethod") for value, _ in member.decorators)
+    args, kwargs = _arguments(member, first=None if static else instance)
+    grad = vm.grad
+    if entry is not None and not entry.grad:
+        vm.grad, vm.grad_off = False, ("", None)
+    result = call_function(vm, member, args, kwargs, member.code.node, receiver=None if static else instance)
+    vm.grad = grad
+    if entry is not None and entry.root:
+        _wish(vm, [result], member.code.node)
+
+
+def _enter_forward(vm: Interpreter, instance: Instance, member: Function) -> None:
+    """Enter a forward on its own: its input requires grad, its output is backpropagated (convention D)."""
+    args, kwargs = _arguments(member, first=instance)
+    for i, arg in enumerate(args[1:2], 1):
+        if isinstance(arg, Unknown):
+            args[i] = Unknown(arg.why, requires=True, lean=frozenset({"D"}))
+    before = dict(instance.attrs)
+    vm.handed = []
+    result = call_function(vm, member, args, kwargs, member.code.node, receiver=instance)
+    stored = [value for name, value in instance.attrs.items() if before.get(name) is not value]
+    _wish(vm, [result, *stored, *vm.handed], member.code.node)
+
+
+def _wish(vm: Interpreter, roots: list[Value], node: ast.AST) -> None:
+    """Backpropagate, as the callers of a module are taken to do."""
+    for tensor in _tensors(roots):
+        vm.backward(tensor, Backward(None, vm.path, True, virtual=True, lean=frozenset({"D"})))
+
+
+def _tensors(values: list[Value], depth: int = 0) -> list[Tensor]:
+    from gradfix.tape.values import Alt
+
+    found: list[Tensor] = []
+    for value in values:
+        if isinstance(value, Tensor):
+            found.append(value)
+        elif isinstance(value, Unknown) and depth < 4:
+            found.extend(_tensors([value.tensor] if value.tensor is not None else list(value.holds), depth + 1))
+        elif isinstance(value, Alt):
+            found.extend(_tensors([option for _, option in value.options], depth))
+        elif isinstance(value, Seq) and depth < 4:
+            found.extend(_tensors(value.items, depth + 1))
+        elif isinstance(value, Map) and depth < 4:
+            found.extend(_tensors(list(value.items.values()), depth + 1))
+    return found
+
+
+def _finish(vm: Interpreter) -> None:
+    """What can only be said when everything has run."""
+    vm.repeat = False
+    vm.severed_terms(vm.reached())
+    leaked(vm)
+    check_replacements(vm)
+    check_unreached(vm)
+    for leaf, facts in vm.watched_leaves:
+        if leaf.parameter or (leaf.slot is not None and leaf.slot.events) or any(leaf is read for read in vm.read_grads):
+            facts["role"] = "update"
+
+
+__all__ = ["Code", "Const", "Scope", "analyse_module"]

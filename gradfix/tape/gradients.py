@@ -1,0 +1,202 @@
+"""Gradient slots, optimizers and steps: which contribution a step uses, and whether an earlier one used it already."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from gradfix.tape.backward import Add, Backward, Backwards
+from gradfix.tape.paths import Path, contradicts, implies
+from gradfix.tape.values import NOTHING, Lean, Optimizer, Place, Tensor, Write
+
+
+class Clear:
+    """A gradient set to zero or None; `must` False where an unknown call may have done it."""
+
+    __slots__ = ("must", "path", "place")
+
+    def __init__(self, place: Place, path: Path, must: bool) -> None:
+        self.place = place
+        self.path = path
+        self.must = must
+
+
+class Use:
+    """A step that used a gradient: `by` is the optimizer, or the leaf itself for a hand-written update."""
+
+    __slots__ = ("by", "path", "place")
+
+    def __init__(self, place: Place, path: Path, by: Any) -> None:
+        self.place = place
+        self.path = path
+        self.by = by
+
+
+class Unscale:
+    """A GradScaler took its factor out of a gradient."""
+
+    __slots__ = ("path",)
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+
+class Gradients(Backwards):
+    """The machine with optimizers on it: the whole of it."""
+
+    optimizers: list[Optimizer]
+
+    def clear(self, leaves: Iterable[Tensor], place: Place, must: bool = True) -> None:
+        """zero_grad, or `p.grad = None`."""
+        self.trail.clock += 1
+        for leaf in leaves:
+            leaf.gradient().events.append(Clear(place, self.path, must))
+
+    def step(self, optimizer: Optimizer, place: Place, *, must: bool = True) -> None:
+        """An optimizer's step: judge the gradients that it uses, then write its parameters."""
+        self.trail.clock += 1
+        self.trail.set(optimizer, "stepped", True)
+        for leaf in optimizer.leaves:
+            self.use(leaf, place, optimizer, must, optimizer.lean)
+            self.advance(leaf, place, optimizer, must)
+
+    def use(self, leaf: Tensor, place: Place, by: Any, must: bool, lean: Lean = NOTHING) -> None:
+        """Let a step use a leaf's gradient."""
+        events = leaf.gradient().events
+        if must:
+            self._stale(leaf, events, place, by, lean)
+            self._erased(leaf, events, place, by, lean)
+        events.append(Use(place, self.path, by))
+
+    def advance(self, leaf: Tensor, place: Place, optimizer: Optimizer, must: bool) -> None:
+        """Write a parameter, where it surely has a gradient."""
+        if not must or leaf.requires is not True or not self._filled(leaf):
+            return
+        write = self.write(leaf, place, "step", silent=optimizer.fused is True)
+        write.facts = {"optimizer": optimizer.name, "_optimizer": optimizer, "_leaf": leaf}
+
+    def _filled(self, leaf: Tensor) -> bool:
+        for event in reversed(leaf.gradient().events):
+            if contradicts(event.path, self.path) or isinstance(event, (Use, Unscale)):
+                continue
+            return isinstance(event, Add) and event.must and implies(self.path, event.path)
+        return False
+
+    def _since_clear(self, events: list[Any]) -> list[Any] | None:
+        """What happened to a gradient since it was last cleared, newest first; None where that isn't known."""
+        recent: list[Any] = []
+        for event in reversed(events):
+            if contradicts(event.path, self.path):
+                continue
+            if isinstance(event, Clear):
+                return recent if event.must and implies(self.path, event.path) else None
+            recent.append(event)
+        return recent
+
+    def _stale(self, leaf: Tensor, events: list[Any], place: Place, by: Any, lean: Lean) -> None:
+        recent = self._since_clear(events)
+        if recent is None:
+            return
+        uses = [i for i, event in enumerate(recent) if isinstance(event, Use)]
+        if not uses or recent[uses[0]].by is not by:
+            return
+        newest = uses[0]
+        fresh = [event for event in recent[:newest] if isinstance(event, Add)]
+        stale = [event for event in recent[newest:] if isinstance(event, Add)]
+        if not fresh or not stale or not any(event.must for event in stale) or not all(event.must for event in fresh):
+            return
+        first = fresh[-1]
+        use = recent[newest]
+        lean = lean | first.lean | next(event.lean for event in stale if event.must)
+        steps = [(first.backward.place, "adds to a gradient"), (use.place, "that this step has already used")]
+        if use.place is not place:
+            steps.append((place, "and this one uses again"))
+        name = by.name if isinstance(by, Optimizer) else ""
+        self.report("missing_zero_grad", first.backward.place, steps, impact="trains wrong", lean=lean,
+                    facts={"optimizer": name, "step": self.span(place),
+                           "parameters": () if name else (leaf.name,)})  # fmt: skip
+
+    def _erased(self, leaf: Tensor, events: list[Any], place: Place, by: Any, lean: Lean) -> None:
+        clear: Clear | None = None
+        lost: list[Add] = []
+        for event in reversed(events):
+            if contradicts(event.path, self.path):
+                continue
+            if isinstance(event, Add):
+                if clear is None:
+                    return
+                lost.append(event)
+            elif isinstance(event, Use):
+                break
+            elif not isinstance(event, Clear):
+                continue
+            elif clear is None:
+                if not event.must or not implies(self.path, event.path):
+                    return
+                clear = event
+            else:
+                break
+        if clear is None or not lost or not all(add.must for add in lost):
+            return
+        first = lost[-1]
+        steps = [(first.backward.place, "fills the gradients"), (clear.place, "erases them"), (place, "has nothing to use")]
+        name = by.name if isinstance(by, Optimizer) else ""
+        self.report("zero_grad_before_step", clear.place, steps, impact="trains wrong",
+                    lean=lean | first.lean, facts={"backward": self.span(first.backward.place), "step": self.span(place),
+                                                   "optimizer": name})  # fmt: skip
+
+    def scaled(self, leaf: Tensor, place: Place, form: str) -> bool:
+        """Report a gradient that still carries a GradScaler's factor."""
+        for event in reversed(leaf.gradient().events):
+            if contradicts(event.path, self.path):
+                continue
+            if not isinstance(event, Add) or not event.must or event.backward.scaler is None:
+                return False
+            facts = event.backward.scaler
+            if facts["scaler"].enabled is False:
+                return False
+            optimizer = next((o.name for o in self.optimizers if any(leaf is held for held in o.leaves)), "")
+            self.report("clip_before_unscale", place, [(event.backward.place, "scaled gradients arrive"),
+                        (place, "used here before they are unscaled")], impact="trains wrong", lean=event.lean,
+                        facts={"scaler": facts["name"], "optimizer": optimizer, "form": form})  # fmt: skip
+            return True
+        return False
+
+    def step_facts(self, write: object, event: Backward) -> dict[str, object]:
+        """Which backward the early step was for, and what the later backward's own step and zero_grad are."""
+        assert isinstance(write, Write)
+        leaf = write.facts.get("_leaf")
+        own: Add | None = None
+        pollutes = False
+        if isinstance(leaf, Tensor):
+            adds = [add for add in leaf.gradient().events if isinstance(add, Add)]
+            own = next((add for add in reversed(adds) if add.backward is not event), None)
+            pollutes = any(add.backward is event for add in adds)
+        zero = None
+        for other in self.optimizers:
+            if other is write.facts.get("_optimizer"):
+                continue
+            for one in other.leaves[:1]:
+                clears = [c for c in one.gradient().events if isinstance(c, Clear) and c.must]
+                zero = self.span(clears[-1].place) if clears else zero
+        return {
+            "backward": self.span(event.place) if not event.virtual else None,
+            "step_backward": self.span(own.backward.place) if own else None,
+            "zero": zero,
+            "later_step": None,
+            "pollutes": pollutes,
+            "others": "",
+            "_optimizer": None,
+            "_leaf": None,
+        }
+
+    @staticmethod
+    def is_added(leaf: Tensor) -> bool:
+        """Whether some backward reached a leaf, or may have."""
+        return leaf.slot is not None and any(isinstance(event, Add) for event in leaf.slot.events)
+
+    def reached(self) -> set[int]:
+        """The leaves that some backward reached, or may have."""
+        return {id(leaf) for leaf in self.every_leaf if leaf.slot and any(isinstance(e, Add) for e in leaf.slot.events)}
+
+    every_leaf: list[Tensor]

@@ -1,0 +1,323 @@
+"""The abstract tape: executes a module's `ast` on a simulated autograd.
+
+Draft essay: written when the interpreter is whole.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from gradfix.tape.defects import Defect, Span
+from gradfix.tape.gradients import Gradients
+from gradfix.tape.machine import span_of
+from gradfix.tape.paths import ALWAYS, Path, meet
+from gradfix.tape.trail import Changes, alternatives, narrowed
+from gradfix.tape.values import (
+    NOTHING,
+    UNDEFINED,
+    Alt,
+    Code,
+    Const,
+    Function,
+    Lean,
+    Package,
+    Place,
+    Scope,
+    Seq,
+    Tensor,
+    Unknown,
+    Value,
+    _stamp,
+)
+
+if TYPE_CHECKING:
+    from gradfix.source import Source
+
+Resolver: TypeAlias = "Callable[[str, str, int], Source | None]"
+"""(importing file, dotted module, level) to the parsed first-party module, if it is one."""
+
+DEPTH = 14
+"""How deep calls are followed."""
+WORK_PER_NODE = 60
+WORK_FLOOR = 4000
+
+
+@dataclass(frozen=True, slots=True)
+class Silence:
+    """Something that the tape looked at and could not decide."""
+
+    span: Span
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Analysis:
+    """What the tape found in one file."""
+
+    defects: tuple[Defect, ...]
+    silences: tuple[Silence, ...] = ()
+    too_complex: str = ""
+    """Why the analysis was not finished, "" when it was."""
+
+
+class TooComplexError(Exception):
+    """The work that a file may cost is used up."""
+
+
+class Frame:
+    """One activation of a function: what it returned, and on which paths."""
+
+    __slots__ = ("aliases", "caller", "code", "entry", "loops", "owner", "pending", "receiver", "returns", "scope", "yields")
+
+    def __init__(self, scope: Scope, code: Code | None, entry: Path) -> None:
+        self.scope = scope
+        self.caller: Frame | None = None
+        self.code = code
+        self.entry = entry
+        self.returns: list[tuple[Path, Value]] = []
+        self.yields: list[Value] | None = None
+        self.pending: list[tuple[Path, Changes]] = []
+        """The state at the end of arms that returned early."""
+        self.loops: list[list[tuple[Path, Changes]]] = []
+        """The same for arms that ended a turn of a loop, innermost loop last."""
+        self.receiver: Value | None = None
+        self.owner: Any = None
+        self.aliases: dict[str, Scope] = {}
+        """Names declared global or nonlocal, and where they live."""
+
+
+Evaluate: TypeAlias = "Callable[[Interpreter, Any], Value]"
+Execute: TypeAlias = "Callable[[Interpreter, Any], str | None]"
+
+EVALUATE: dict[type[ast.AST], Evaluate] = {}
+EXECUTE: dict[type[ast.AST], Execute] = {}
+
+
+def evaluates(*kinds: type[ast.AST]) -> Callable[[Evaluate], Evaluate]:
+    """Register how an expression is evaluated."""
+
+    def register(function: Evaluate) -> Evaluate:
+        EVALUATE.update(dict.fromkeys(kinds, function))
+        return function
+
+    return register
+
+
+def executes(*kinds: type[ast.AST]) -> Callable[[Execute], Execute]:
+    """Register how a statement is executed: it answers how the block ended, or None where it goes on."""
+
+    def register(function: Execute) -> Execute:
+        EXECUTE.update(dict.fromkeys(kinds, function))
+        return function
+
+    return register
+
+
+class Interpreter(Gradients):
+    """The machine with Python on it."""
+
+    def __init__(self, file: str, lines: Sequence[bytes], work: int, resolve: Resolver | None) -> None:
+        super().__init__(file)
+        self.sources = {file: lines}
+        self.module: ast.Module | None = None
+        self.resolve = resolve
+        self.work = work
+        self.frame = Frame(Scope({}, None, None), None, ALWAYS)
+        self.stack: list[Code] = []
+        self.modules: dict[str, Value] = {}
+        self.watched_leaves = []
+        self.backwards = []
+        self.optimizers = []
+        self.every_leaf = []
+        self.handed: list[Value] = []
+        """Tensors given to calls that aren't known, while a forward is entered on its own."""
+        self.accumulated: dict[Span, list[Any]] = {}
+        self.passed_on: set[int] = set()
+        """Nodes whose tensors were returned or given to calls that aren't known."""
+        self.rebound: dict[int, tuple[Tensor, Tensor, ast.AST]] = {}
+        self.read_grads: list[Tensor] = []
+        self.replacements: list[tuple[Value, Value, Place]] = []
+        self.loads: dict[int, dict[str, list[int]]] = {}
+        self.functions: list[Function] = []
+        self.stars: list[str] = []
+        self.import_files: dict[str, str] = {}
+        self.resolved: dict[str, Value | None] = {}
+        self.packages: dict[str, Package] = {}
+        self.later_turn = False
+        """Whether loops met here run one turn only: the loop around them is in a later turn of its own."""
+        self.codes: dict[int, Code] = {}
+        self.classes: list[Any] = []
+        self.memo: dict[Any, tuple[int, Value, Any, Any]] = {}
+        self.unbound: dict[str, Value] = {}
+        self.statement: ast.AST | None = None
+        """The call that the present expression statement consists of."""
+        self.moved = False
+        """Whether something was moved to a device."""
+        self.hooked = False
+        self.keep_alive: list[Value] = []
+        """What path conditions are about: their keys are identities."""
+
+    @property
+    def scope(self) -> Scope:
+        """The names of the running function."""
+        return self.frame.scope
+
+    # -- expressions and statements -------------------------------------------------------------------------------
+
+    def eval(self, node: ast.expr) -> Value:
+        """The value of an expression."""
+        self.work -= 1
+        if self.work < 0:
+            raise TooComplexError
+        handler = EVALUATE.get(type(node))
+        return handler(self, node) if handler is not None else Unknown("an expression that isn't followed")
+
+    def run(self, statements: Sequence[ast.stmt]) -> str | None:
+        """Execute a block; how it ended, or None where it runs off its end."""
+        for statement in statements:
+            self.work -= 1
+            handler = EXECUTE.get(type(statement))
+            if handler is not None and (ended := handler(self, statement)) is not None:
+                return ended
+        return None
+
+    def each(self, value: Value, operation: Callable[[Value], Value]) -> Value:
+        """Apply an operation to a value, to each alternative on its own path."""
+        if not isinstance(value, Alt):
+            return operation(value)
+        narrow = narrowed(value, self.path)
+        if not isinstance(narrow, Alt):
+            return operation(narrow)
+        base = self.path
+        options: list[tuple[Path, Value]] = []
+        for guard, option in narrow.options:
+            both = meet(base, guard)
+            if both is None:
+                continue
+            self.path = both
+            try:
+                options.append((guard, operation(option)))
+            finally:
+                self.path = base
+        return alternatives(options) if options else UNDEFINED
+
+    def fork(self, arms: Sequence[tuple[Path, Callable[[], str | None]]]) -> str | None:
+        """Run arms that exclude each other on the same state, and join what they leave."""
+        base = self.path
+        feasible = [(guard, run, both) for guard, run in arms if (both := meet(base, guard)) is not None]
+        if len(feasible) == 1:
+            return feasible[0][1]()
+        live: list[tuple[Path, Changes]] = []
+        ended: list[tuple[Path, str, Changes]] = []
+        for guard, run, both in feasible:
+            self.trail.open(_stamp())
+            self.path = both
+            try:
+                how = run()
+            finally:
+                left = self.path
+                self.path = base
+                changes = self.trail.undo()
+            if how is None:
+                live.append((guard | (left - base), changes))
+            else:
+                ended.append((guard, how, changes))
+        self._note_ended(ended)
+        if not live:
+            return _worst([how for _, how, _ in ended])
+        if len(live) == 1 and ended:
+            self.trail.merge([(ALWAYS, live[0][1])])
+            self.path = base | live[0][0]
+        else:
+            self.trail.merge([(guard, changes) for guard, changes in live])
+        return None
+
+    def _note_ended(self, ended: Iterable[tuple[Path, str, Changes]]) -> None:
+        for guard, how, changes in ended:
+            if how == "return":
+                self.frame.pending.append((guard, changes))
+            elif how in ("break", "continue") and self.frame.loops:
+                self.frame.loops[-1].append((guard, changes))
+
+    def settle(self, pending: Iterable[tuple[Path, Changes]], skip: Scope | None) -> None:
+        """Join in the state of arms that left early, but for the names of a scope that ends with them."""
+        for guard, changes in pending:
+            kept = {mark: change for mark, change in changes.items() if skip is None or change.owner is not skip}
+            if kept:
+                other = frozenset((key, not holds) for key, holds in guard) if len(guard) == 1 else ALWAYS
+                self.trail.merge([(guard, kept), (other, {})])
+
+    # -- names ----------------------------------------------------------------------------------------------------
+
+    def load(self, name: str) -> Value:
+        """The value of a name."""
+        scope: Scope | None = self.frame.scope
+        while scope is not None:
+            value = scope.names.get(name)
+            if value is not None:
+                return narrowed(value, self.path) if isinstance(value, Alt) else value
+            scope = scope.outer
+        value = self.frame.scope.globals.names.get(name)
+        if value is not None:
+            return narrowed(value, self.path) if isinstance(value, Alt) else value
+        return UNDEFINED
+
+    def store(self, name: str, value: Value) -> None:
+        """Bind a name in the running function."""
+        scope = self.frame.aliases.get(name, self.frame.scope)
+        self.trail.put(scope, scope.names, name, value)
+        if scope is self.frame.scope:
+            self.trail.clock -= 1  # a name of the running function is nobody else's business
+
+    def unknown(self, why: str, *holds: Value) -> Unknown:
+        """A value that isn't decided, made from others."""
+        return Unknown(why, tuple(value for value in holds if not isinstance(value, type(UNDEFINED))))
+
+    def is_statement(self, node: ast.AST) -> bool:
+        """Whether a call stands alone, so that its effect lasts."""
+        return self.statement is node
+
+    def escape(self, value: Value) -> None:
+        """Hand a value to code that isn't known: it may change whatever can be changed."""
+        from gradfix.tape.unknowns import escape
+
+        escape(self, value)
+
+    @staticmethod
+    def memo_key(code: Code, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Any:
+        """What tells two calls of a function apart."""
+        return (
+            id(code),
+            tuple(value.value if isinstance(value, Const) and _plain(value.value) else id(value) for value in args),
+            tuple((name, id(value)) for name, value in kwargs.items()),
+        )
+
+    def sees_write(self, tensor: Tensor, place: Place) -> bool:  # type: ignore[override]
+        """Whether a name other than the written one shows the same memory later on."""
+        from gradfix.tape.aliases import sees_write
+
+        return sees_write(self, tensor, place)
+
+
+def _plain(value: Any) -> bool:
+    return isinstance(value, (str, bool)) or value is None
+
+
+def _worst(ends: Sequence[str]) -> str:
+    for how in ("continue", "break", "return"):
+        if how in ends:
+            return how
+    return "raise"
+
+
+def analyse(source: Source, resolve: Resolver | None = None) -> Analysis:
+    """Execute a module on the tape and collect the defects."""
+    from gradfix.tape.entries import analyse_module
+
+    return analyse_module(source, resolve)
+
+
+__all__ = ["NOTHING", "Analysis", "Interpreter", "Lean", "Mapping", "Seq", "Silence", "analyse", "span_of"]

@@ -1,0 +1,279 @@
+"""The modules of torch.nn: built from the table, called by their effect, containers by their items."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Mapping, Sequence
+
+from gradfix.tape import effects
+from gradfix.tape.conditions import truth
+from gradfix.tape.interpreter import Interpreter
+from gradfix.tape.operations import LOSSES
+from gradfix.tape.trail import alternatives
+from gradfix.tape.values import (
+    NONE,
+    NOTHING,
+    Alt,
+    Const,
+    Instance,
+    Layer,
+    Map,
+    Method,
+    Opaque,
+    Seq,
+    Tensor,
+    Undefined,
+    Unknown,
+    Value,
+    Weights,
+)
+
+CONTAINERS = frozenset({"Sequential", "ModuleList", "ModuleDict", "ParameterList", "ParameterDict"})
+OP_NAMES = {
+    "BCELoss": "binary_cross_entropy",
+    "BCEWithLogitsLoss": "binary_cross_entropy_with_logits",
+    "CELU": "celu",
+    "ELU": "elu",
+    "GELU": "gelu",
+    "GLU": "glu",
+    "KLDivLoss": "kl_div",
+    "LeakyReLU": "leaky_relu",
+    "LogSoftmax": "log_softmax",
+    "MSELoss": "mse_loss",
+    "NLLLoss": "nll_loss",
+    "PReLU": "prelu",
+    "RReLU": "rrelu",
+    "ReLU": "relu",
+    "ReLU6": "relu6",
+    "SELU": "selu",
+    "SiLU": "silu",
+}
+FLAG_OFF = {"bias": "bias", "affine": "weight bias", "elementwise_affine": "weight bias"}
+
+
+def op_name(kind: str) -> str:
+    """How a layer's operation is called in a sentence."""
+    if kind in OP_NAMES:
+        return OP_NAMES[kind]
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", kind).lower()
+
+
+def make_layer(
+    vm: Interpreter, kind: str, args: Sequence[Value], kwargs: Mapping[str, Value], node: ast.AST
+) -> Value:
+    """`nn.Kind(...)`."""
+    place = vm.at(node)
+    if kind in CONTAINERS:
+        return _container(vm, kind, args, kwargs, node)
+    effect = effects.module(kind)
+    if effect is None:
+        return Opaque(Unknown(f"nn.{kind}"), weights(vm, node), NOTHING)
+    bound = {**dict(zip(effect.init, args)), **{k: v for k, v in kwargs.items() if k in effect.init}}
+    layer = Layer(kind, effect, bound, place)
+    flag = bound.get("inplace")
+    if flag is None or effect.inplace is None:
+        return layer
+    known, yes, no = truth(vm, flag, _inplace_argument(node))
+    layer.inplace = known is not False
+    if known is not None:
+        return layer
+    return alternatives([(yes, layer), (no, Layer(kind, effect, bound, place))])
+
+
+def _inplace_argument(node: ast.AST) -> ast.expr:
+    if isinstance(node, ast.Call):
+        for keyword in node.keywords:
+            if keyword.arg == "inplace":
+                return keyword.value
+        if node.args:
+            return node.args[-1]
+    assert isinstance(node, ast.expr)
+    return node
+
+
+def weights(vm: Interpreter, node: ast.AST | None) -> Tensor:
+    """One leaf that stands for all parameters of a module that isn't known."""
+    tensor = vm.leaf(vm.at(node) if node is not None else None, True)
+    tensor.parameter = True
+    vm.every_leaf.append(tensor)
+    return tensor
+
+
+def _container(
+    vm: Interpreter, kind: str, args: Sequence[Value], kwargs: Mapping[str, Value], node: ast.AST
+) -> Layer:
+    layer = Layer(kind, None, {}, vm.at(node))
+    layer.items = {}
+    given: list[tuple[str, Value]] = []
+    if kind == "Sequential":
+        given = [(str(i), arg) for i, arg in enumerate(args) if not (isinstance(arg, Seq) and arg.kind == "star")]
+        layer.open = len(given) < len(args)
+        if len(given) == 1 and isinstance(given[0][1], Map):
+            given = _entries(layer, given[0][1])
+    elif args and isinstance(args[0], Map):
+        given = _entries(layer, args[0])
+    elif args and isinstance(args[0], Seq):
+        given = [(str(i), item) for i, item in enumerate(args[0].items)]
+        layer.open = args[0].open
+    elif args:
+        layer.open = True
+    layer.items.update(given)
+    return layer
+
+
+def _entries(layer: Layer, given: Map) -> list[tuple[str, Value]]:
+    layer.open = given.open
+    return [(str(key), value) for key, value in given.items.items()]
+
+
+def parameters_of(vm: Interpreter, layer: Layer) -> dict[str, Tensor]:
+    """A layer's own parameters, made when they are first needed."""
+    if layer.effect is None:
+        return {}
+    found: dict[str, Tensor] = {}
+    off = {
+        name
+        for flag, names in FLAG_OFF.items()
+        if isinstance(given := layer.args.get(flag), Const) and given.value is False
+        for name in names.split()
+    }
+    for name in layer.effect.parameters:
+        if name in off:
+            continue
+        value = layer.attrs.get(name)
+        if value is None:
+            tensor = vm.leaf(layer.place, True)
+            tensor.parameter, tensor.dtype, tensor.layout = True, "float", True
+            vm.every_leaf.append(tensor)
+            layer.attrs[name] = value = tensor
+        if isinstance(value, Tensor):
+            found[name] = value
+    return found
+
+
+def layer_attribute(vm: Interpreter, layer: Layer, name: str) -> Value:
+    """An attribute of a layer of torch.nn."""
+    parameters_of(vm, layer)
+    value = layer.attrs.get(name)
+    if isinstance(value, Alt):
+        from gradfix.tape.trail import narrowed
+
+        return narrowed(value, vm.path)
+    if value is not None:
+        return value
+    if layer.items is not None and name in layer.items:
+        return layer.items[name]
+    if name in layer.args:
+        return layer.args[name]
+    if layer.effect is not None and name in layer.effect.buffers:
+        buffer = vm.leaf(layer.place, False)
+        layer.attrs[name] = buffer
+        return buffer
+    if name == "training":
+        return Const(layer.training is not False)
+    if name == "inplace" and layer.inplace is not None:
+        return Const(layer.inplace)
+    if layer.effect is not None and name in FLAG_OFF:
+        return NONE
+    return Method(layer, name)
+
+
+def store_on_layer(vm: Interpreter, layer: Layer, name: str, value: Value, node: ast.AST) -> None:
+    """`layer.name = value`: `inplace` set afterwards, a parameter or submodule put in."""
+    from gradfix.tape.registration import replaced
+
+    if name == "inplace":
+        wanted = bool(value.value) if isinstance(value, Const) else None
+        vm.trail.set(layer, "inplace", wanted)
+        vm.trail.put(layer, layer.attrs, "<inplace set>", Unknown("set here"))
+        layer.attrs["<inplace set>"].node = node  # type: ignore[attr-defined]
+        return
+    old = layer.attrs.get(name)
+    if isinstance(old, (Layer, Instance, Opaque, Tensor)):
+        replaced(vm, old, value, node)
+    vm.trail.put(layer, layer.attrs, name, value)
+
+
+def call_layer(
+    vm: Interpreter, layer: Layer, args: Sequence[Value], kwargs: Mapping[str, Value], node: ast.AST
+) -> Value:
+    """Run a layer's forward."""
+    if layer.items is not None:
+        return _call_sequence(vm, layer, args, node)
+    if layer.effect is None:
+        return vm.unknown(f"nn.{layer.kind} isn't known", *args)
+    effect = layer.effect.eval if layer.training is False else layer.effect.train
+    if layer.kind.startswith(("Dropout", "AlphaDropout", "FeatureAlphaDropout")):
+        p = layer.args.get("p")
+        if isinstance(p, Const) and p.value == 0:
+            effect = layer.effect.eval
+    if layer.inplace is True and layer.effect.inplace is not None and effect is not layer.effect.eval:
+        effect = layer.effect.inplace
+    elif layer.inplace is True and layer.effect.inplace is not None and not layer.kind.endswith("Dropout"):
+        effect = layer.effect.inplace
+    given = [vm.tensor_of(arg) if isinstance(arg, Unknown) else arg for arg in args[:1]] + list(args[1:])
+    bound: dict[str, Value] = dict(zip(effect.args, given))
+    bound.update({name: value for name, value in kwargs.items() if name in effect.args})
+    if not bound or not isinstance(next(iter(bound.values())), Tensor):
+        return vm.unknown(f"nn.{layer.kind} of what isn't a tensor", *args)
+    bound.update(parameters_of(vm, layer))
+    op = op_name(layer.kind)
+    if op in LOSSES:
+        bound["reduction"] = layer.args.get("reduction", Const("mean"))
+    if effect.writes and effect.writes[0] in bound and effect is layer.effect.inplace:
+        result = vm.operate(op, effect, bound, vm.at(node), "module")
+        _tell_module(vm, layer, given[0], node)
+        return result
+    return vm.operate(op, _without_buffer_writes(effect), bound, vm.at(node))
+
+
+def _without_buffer_writes(effect: effects.Effect) -> effects.Effect:
+    if not effect.writes:
+        return effect
+    from dataclasses import replace
+
+    return replace(effect, writes=())
+
+
+def _tell_module(vm: Interpreter, layer: Layer, written: Value, node: ast.AST) -> None:
+    """Say on the write which module did it."""
+    if isinstance(written, Tensor) and written.storage.writes:
+        write = written.storage.writes[-1]
+        chosen = layer.attrs.get("<inplace set>")
+        built = getattr(chosen, "node", None) or layer.place
+        write.facts = {**write.facts, "built": built, "module": f"nn.{layer.kind}"}
+        write.facts.setdefault("aliased", vm.sees_write(written, vm.at(node)))
+
+
+def _call_sequence(vm: Interpreter, layer: Layer, args: Sequence[Value], node: ast.AST) -> Value:
+    from gradfix.tape.calls import call_value
+
+    value: Value = args[0] if args else Unknown("no argument")
+    assert isinstance(node, ast.Call) or True
+    for item in (layer.items or {}).values():
+        value = _apply(vm, item, value, node, call_value)
+    return vm.unknown("a container that may hold more", value) if layer.open else value
+
+
+def _apply(vm: Interpreter, item: Value, value: Value, node: ast.AST, call) -> Value:  # type: ignore[no-untyped-def]
+    if isinstance(item, Undefined):
+        return value
+    if not isinstance(item, Alt):
+        return vm.each(value, lambda one: call(vm, item, [one], {}, node))
+    from gradfix.tape.paths import meet
+
+    base = vm.path
+    options = []
+    for guard, option in item.options:
+        both = meet(base, guard)
+        if both is None:
+            continue
+        vm.path = both
+        result = value if isinstance(option, Undefined) or option is NONE else call(vm, option, [value], {}, node)
+        options.append((guard, result))
+        vm.path = base
+    return alternatives(options) if options else value
+
+
+__all__ = ["Weights", "call_layer", "layer_attribute", "make_layer", "parameters_of", "store_on_layer", "weights"]

@@ -1,0 +1,157 @@
+"""What happens to leaves and their gradients by name: rebound, read, misspelt, accumulated, checkpointed."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping, Sequence
+
+from gradfix.tape.interpreter import Interpreter
+from gradfix.tape.machine import span_of
+from gradfix.tape.tensors import _made_of_gradient
+from gradfix.tape.values import (
+    Alt,
+    Const,
+    Foreign,
+    Instance,
+    Layer,
+    Opaque,
+    Optimizer,
+    Tensor,
+    Unknown,
+    Value,
+    Weights,
+)
+
+RIGHT = "requires_grad"
+
+
+def rebinding(vm: Interpreter, name: str, value: Value, node: ast.AST) -> None:
+    """A name is bound to another value."""
+    if isinstance(value, Optimizer) and not value.name:
+        value.name = name
+    held = vm.scope.names.get(name)
+    if isinstance(value, Tensor):
+        if not value.name:
+            value.name = name
+        if isinstance(node, ast.Assign) and isinstance(held, (Tensor, Const)) and _adds_to(node.value, name):
+            accumulating(vm, name, held, value, value, node)
+        if isinstance(held, Tensor) and held is not value and held.requires is True and held.leaf is True:
+            if not (value.leaf is True and value.requires is True) and _made_of_gradient(vm, value, held):
+                vm.rebound[id(value)] = (value, held, node)
+    if isinstance(held, (Instance, Layer, Opaque)) and isinstance(value, (Instance, Layer, Opaque)) and held is not value:
+        from gradfix.tape.registration import replaced
+
+        replaced(vm, held, value, node)
+
+
+def _adds_to(node: ast.expr, name: str) -> bool:
+    return (
+        isinstance(node, ast.BinOp)
+        and isinstance(node.op, ast.Add)
+        and any(isinstance(side, ast.Name) and side.id == name for side in (node.left, node.right))
+    )
+
+
+def accumulating(vm: Interpreter, name: str, held: Value, right: Value, result: Value, node: ast.AST) -> None:
+    """A total that takes a graph in at every turn of a loop."""
+    if not vm.frame.loops or vm.file != vm.main or isinstance(held, Alt):
+        return
+    if isinstance(result, Tensor) and result.requires is True and isinstance(right, Tensor) and right.requires is True:
+        added = right
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.BinOp):
+            sides = [vm.scope.names.get(s.id) if isinstance(s, ast.Name) and s.id != name else None
+                     for s in (node.value.left, node.value.right)]  # fmt: skip
+            added = next((side for side in sides if isinstance(side, Tensor)), right)
+        elif not isinstance(node, ast.AugAssign) or not isinstance(node.op, ast.Add):
+            return
+        vm.accumulated.setdefault(span_of(node), []).append((name, result, vm.history(result), vm.history(added), node))
+
+
+def leaked(vm: Interpreter) -> None:
+    """At the end: totals whose graph was kept and never walked, though what they add was."""
+    for entries in vm.accumulated.values():
+        if len(entries) < 2:
+            continue
+        nodes = [total for _, _, total, _, _ in entries]
+        if any(node.clean >= 0 for node in nodes) or any(id(node) in vm.passed_on for node in nodes):
+            continue
+        if not any(added.clean >= 0 for _, _, _, added, _ in entries):
+            continue
+        name, result, _, added, node = entries[0]
+        value = node.value if isinstance(node, (ast.AugAssign, ast.Assign)) else None
+        if isinstance(value, ast.BinOp):
+            value = value.right if isinstance(value.left, ast.Name) and value.left.id == name else value.left
+        vm.report("graph_leak", node, [(added.place, "the graph that is kept"), (node, "added to a total that nothing walks back")],
+                  impact="trains wrong", lean=added.lean,
+                  facts={"value": span_of(value) if value is not None else None, "number": False, "target": name})  # fmt: skip
+
+
+def read_gradient(vm: Interpreter, owner: Tensor, node: ast.AST) -> None:
+    """`.grad` is read: of a leaf it is what backward left there, of anything else it is None."""
+    vm.read_grads.append(owner)
+    bound = vm.rebound.get(id(owner))
+    if bound is not None and not (owner.leaf is True and owner.requires is True):
+        _, held, statement = bound
+        vm.report("leaf_rebound", statement, [(held.place, "the leaf"), (statement, "its name is bound to another tensor here"),
+                  (vm.at(node), "and .grad is None here")], facts={"target": owner.name}, when=vm.path,
+                  says="'NoneType' object")  # fmt: skip
+        return
+    if owner.requires is True and owner.leaf is False and not owner.retained and vm.backwards and not vm.hooked:
+        if any(root is owner for _, root in vm.backwards) or not _walked(vm, owner):
+            return
+        factory = next((p.place for p in owner.node.parents if p.leaf is not None and p.requires is True), None)
+        inside = factory is not None and _inside(factory, owner.node.place)
+        vm.report("grad_of_non_leaf", owner.node.place, [(owner.node.place, "made here, not a leaf"), (vm.at(node), ".grad is None here")],
+                  impact="crashes", when=vm.path, lean=owner.lean,
+                  facts={"read": span_of(node), "target": owner.name, "factory": vm.span(factory) if inside else None},
+                  says="The .grad attribute of a Tensor that is not a leaf Tensor is being accessed")  # type: ignore[dict-item]  # fmt: skip
+
+
+def _walked(vm: Interpreter, owner: Tensor) -> bool:
+    return vm.history(owner).clean >= 0
+
+
+def _inside(inner: object, outer: object) -> bool:
+    if not isinstance(inner, ast.AST) or not isinstance(outer, ast.AST):
+        return False
+    return any(node is inner for node in ast.walk(outer))
+
+
+def misspelt(vm: Interpreter, owner: Value, name: str, value: Value, node: ast.AST) -> None:
+    """An attribute that looks like requires_grad and isn't, or is set on a module, where it means nothing."""
+    on_module = isinstance(owner, (Layer, Opaque)) or (isinstance(owner, Instance) and owner.module)
+    if name == RIGHT:
+        if not on_module or (isinstance(owner, Instance) and owner.cls.lookup(RIGHT) is not None):
+            return
+    elif not (isinstance(owner, (Tensor, Weights)) or on_module) or not _close(name):
+        return
+    if isinstance(node, ast.Assign):
+        lean = frozenset({"B"}) if isinstance(owner, Opaque) else frozenset()
+        vm.report("requires_grad_misspelt", vm.at(node), [(vm.at(node), "sets an attribute that autograd never reads")],
+                  impact="trains wrong", lean=lean,
+                  facts={"attribute": name, "on": "module" if on_module else "tensor"})  # fmt: skip
+
+
+def _close(name: str) -> bool:
+    """Whether a name is one or two slips away from requires_grad."""
+    bare = name.replace("_", "").lower()
+    if bare == "requiresgrad":
+        return name != RIGHT
+    return bare in {"requiregrad", "requiresgrads", "requiresgradient", "requiregrads", "requiregradient", "requiredgrad", "requresgrad", "requriesgrad", "reqiuresgrad"}  # fmt: skip
+
+
+def checkpointed(
+    vm: Interpreter, args: Sequence[Value], kwargs: Mapping[str, Value], result: Value, node: ast.Call
+) -> None:
+    """Reentrant checkpointing walks only from inputs that require grad."""
+    reentrant = kwargs.get("use_reentrant")
+    if reentrant is None or not isinstance(reentrant, Const) or not reentrant.value:
+        return
+    facts = [vm.requires(arg) for arg in args[1:]]
+    if facts and all(fact is False for fact in facts) and vm.requires(result) is True and vm.grad is True:
+        vm.report("reentrant_checkpoint_cut", vm.at(node), [(vm.at(node), "no input requires grad, so nothing inside is reached")],
+                  impact="trains wrong", lean=vm.lean(result),
+                  facts={"function": vm.text(node.args[0]) if node.args else ""})  # fmt: skip
+
+
+__all__ = ["Foreign", "Unknown", "leaked", "rebinding"]

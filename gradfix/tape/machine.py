@@ -1,0 +1,333 @@
+"""The simulated autograd: operations make nodes that save storages, writes spoil what was saved, cuts end gradients.
+
+Nothing here knows Python: the interpreter says which operation ran on which tensors, and the machine keeps the graph
+as torch would, on every path at once. Facts are three-valued; only a True one may lead to a defect.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from gradfix.tape.defects import Certainty, Defect, Evidence, Fact, Impact, Span
+from gradfix.tape.effects import Effect
+from gradfix.tape.paths import ALWAYS, Equals, Path, contradicts, implies
+from gradfix.tape.trail import Trail
+from gradfix.tape.values import (
+    NOTHING,
+    Const,
+    Foreign,
+    Lean,
+    Node,
+    Number,
+    Place,
+    Saved,
+    Seq,
+    Spoil,
+    Storage,
+    Tensor,
+    Truth,
+    Unknown,
+    Value,
+    Write,
+)
+
+NUMBER_TYPES = (bool, int, float, complex)
+
+
+def span_of(node: ast.AST) -> Span:
+    """The span of an `ast` node."""
+    return Span(node.lineno, node.col_offset, node.end_lineno, node.end_col_offset)  # type: ignore[attr-defined]
+
+
+class Machine:
+    """The state of the simulated autograd of one file, and the defects found so far."""
+
+    born = 0
+
+    def __init__(self, file: str) -> None:
+        self.main = file
+        self.file = file
+        self.trail = Trail()
+        self.path: Path = ALWAYS
+        self.grad: Truth = True
+        self.grad_off: tuple[str, Place] = ("", None)
+        """What turned recording off: the mode's name and the with statement, decorator or call."""
+        self.inference = False
+        self.repeat = False
+        """Whether this is a later turn of a loop that isn't known to have one (convention E)."""
+        self.spoils = 0
+        self.frees = 0
+        self.texts: dict[Any, str] = {}
+        self.found: dict[tuple[str, Span], Defect] = {}
+        self.silences: dict[tuple[Span, str], None] = {}
+
+    # -- places and reports ---------------------------------------------------------------------------------------
+
+    def at(self, node: ast.AST) -> Place:
+        """The place of a node of the file that is being executed."""
+        return node if self.file == self.main else Foreign(node, self.file)
+
+    def evidence(self, steps: Iterable[tuple[Place, str]]) -> tuple[Evidence, ...]:
+        """The steps whose place is known, each once."""
+        seen: dict[tuple[Span, str, str | None], None] = {}
+        for place, role in steps:
+            if isinstance(place, Foreign):
+                seen[span_of(place.node), role, place.path] = None
+            elif place is not None:
+                seen[span_of(place), role, None] = None
+        return tuple(Evidence(span, role, path) for span, role, path in seen)
+
+    def report(
+        self,
+        kind: str,
+        culprit: Place,
+        steps: Sequence[tuple[Place, str]],
+        *,
+        impact: Impact = "crashes",
+        lean: Lean = NOTHING,
+        likely: bool = False,
+        when: Path = ALWAYS,
+        says: str = "",
+        facts: Mapping[str, Fact] | None = None,
+    ) -> None:
+        """Note a defect, unless its culprit is in another file, where it will be found."""
+        if culprit is None or isinstance(culprit, Foreign):
+            return
+        span = span_of(culprit)
+        if self.repeat:
+            lean = lean | {"E"}
+        certainty: Certainty = "likely" if lean or likely else "certain"
+        known = self.found.get((kind, span))
+        if known is not None and (known.certainty == "certain" or certainty == "likely"):
+            return
+        self.found[kind, span] = Defect(
+            kind=kind,
+            culprit=span,
+            evidence=self.evidence(steps),
+            certainty=certainty,
+            impact=impact,
+            conventions=tuple(sorted(lean)),
+            condition=self.wording(when),
+            torch_says=says,
+            facts=dict(facts or {}),
+        )
+
+    def silence(self, place: Place, reason: str) -> None:
+        """Note why nothing is said about a place."""
+        if place is not None and not isinstance(place, Foreign):
+            self.silences[span_of(place), reason] = None
+
+    def wording(self, path: Path) -> str:
+        """A path condition as source text."""
+        words = []
+        for key, holds in path:
+            if isinstance(key, Equals):
+                text = f"{self.texts.get(key.subject, '?')} {'==' if holds else '!='} {key.constant!r}"
+            else:
+                text = self.texts.get(key, "")
+                text = text if holds or not text else f"not {text}"
+            if text and "?" not in text:
+                words.append(text)
+        return " and ".join(sorted(words))
+
+    # -- tensors --------------------------------------------------------------------------------------------------
+
+    def history(self, tensor: Tensor) -> Node:
+        """The node that made a tensor's present value; a view follows what was written to its base."""
+        base = tensor.base
+        if base is None or tensor.generation >= tensor.storage.generation or tensor.view == "loose":
+            return tensor.node
+        above = self.history(base)
+        node = Node("view", tensor.place, (above,), above.requires)
+        node.lean = above.lean
+        self.trail.set(tensor, "node", node)
+        self.trail.set(tensor, "generation", tensor.storage.generation)
+        self.trail.set(tensor, "requires", base.requires)
+        return node
+
+    def requires(self, value: Value) -> Truth:
+        """Whether a value is in a graph."""
+        if isinstance(value, Tensor):
+            if value.base is not None:
+                self.history(value)
+            return value.requires
+        if isinstance(value, Unknown):
+            return value.tensor.requires if value.tensor is not None else value.requires
+        if isinstance(value, Seq):
+            return either(self.requires(item) for item in value.items)
+        return False
+
+    def leaf(self, place: Place, requires: Truth, lean: Lean = NOTHING) -> Tensor:
+        """A tensor that no operation made."""
+        node = Node("leaf", place, (), requires)
+        node.path = self.path
+        node.lean = lean
+        tensor = Tensor(node, Storage(), requires, leaf=True)
+        node.leaf = tensor
+        return tensor
+
+    def tensor_of(self, value: Unknown) -> Tensor:
+        """The tensor that an unknown value turns out to be when it is used as one."""
+        if value.tensor is None:
+            node = value.made or self._guess(value)
+            value.tensor = Tensor(node, Storage(argument=True), value.requires, leaf=None)
+        return value.tensor
+
+    def _guess(self, value: Unknown) -> Node:
+        parents = tuple(node for held in value.holds for node in self.nodes(held))
+        node = Node("unknown", None, parents, value.requires)
+        node.may = True
+        node.lean = value.lean
+        return node
+
+    def nodes(self, value: Value) -> list[Node]:
+        """The nodes that a value carries."""
+        if isinstance(value, Tensor):
+            return [self.history(value)]
+        if isinstance(value, Number):
+            return [value.node]
+        if isinstance(value, Seq):
+            return [node for item in value.items for node in self.nodes(item)]
+        if isinstance(value, Unknown):
+            if value.tensor is not None or value.made is not None or value.requires is not None:
+                return [self.history(self.tensor_of(value))]
+            return [node for held in value.holds for node in self.nodes(held)] if value.holds else []
+        return []
+
+    def cut(self, how: str, source: Value, place: Place, at: Place = None) -> Node:
+        """A node whose way to `source` carries no gradient."""
+        node = Node(how, place, tuple(self.nodes(source)), False)
+        node.cut = how
+        node.cut_place = at or place
+        node.path = self.path
+        node.lean = self.lean(source)
+        return node
+
+    def lean(self, value: Value) -> Lean:
+        """What a value's requires-grad leans on."""
+        if isinstance(value, (Tensor, Unknown, Number)):
+            return value.node.lean if isinstance(value, Number) else value.lean
+        return NOTHING
+
+    # -- operations -----------------------------------------------------------------------------------------------
+
+    def node(self, op: str, place: Place, inputs: Sequence[Value]) -> Node:
+        """A recorded operation on inputs, in the present grad mode."""
+        requires = either(self.requires(value) for value in inputs)
+        parents = tuple(node for value in inputs for node in self.nodes(value))
+        lean = self._leaning(inputs) if requires else NOTHING
+        node = Node(op, place, parents, requires)
+        if self.grad is not True and requires is not False:
+            if self.grad is False:
+                node.requires = False
+                node.cut, node.cut_place = self.grad_off[0] or "no_grad", self.grad_off[1]
+            else:
+                node.requires = None
+        node.path = self.path
+        node.lean = lean
+        return node
+
+    def _leaning(self, inputs: Sequence[Value]) -> Lean:
+        """The fewest conventions that make one of the inputs require grad."""
+        best: Lean | None = None
+        for value in inputs:
+            for one in value.items if isinstance(value, Seq) else (value,):
+                if self.requires(one) is True:
+                    lean = self.lean(one)
+                    if not lean:
+                        return NOTHING
+                    best = lean if best is None or len(lean) < len(best) else best
+        return best or NOTHING
+
+    def save(self, node: Node, tensor: Tensor, lean: Lean) -> None:
+        """Let a node keep a tensor at its present version."""
+        tensor.storage.savers.append(Saved(tensor.storage, node, self.path, node.lean | lean))
+
+    def keep(self, node: Node, effect: Effect, bound: Mapping[str, Value], skip: Iterable[str] = ()) -> list[str]:
+        """Save what an effect keeps of its inputs; returns the results that it keeps as well."""
+        results: list[str] = []
+        if node.requires is not True:
+            return results
+        node.saves = effect.once
+        for what, needed in effect.saves:
+            lean = self._needed(needed, bound)
+            if lean is None:
+                continue
+            if what.startswith("result"):
+                results.append(what)
+            elif what not in skip:
+                value = bound.get(what)
+                for one in value.items if isinstance(value, Seq) else (value,):
+                    if isinstance(one, Unknown) and one.tensor is not None:
+                        one = one.tensor
+                    if isinstance(one, Tensor):
+                        self.save(node, one, lean)
+        return results
+
+    def _needed(self, names: Iterable[str], bound: Mapping[str, Value]) -> Lean | None:
+        """What it leans on that one of these inputs requires grad; None where none surely does."""
+        best: Lean | None = None
+        for name in names:
+            value = bound.get(name)
+            if value is not None and self.requires(value) is True:
+                lean = self._leaning((value,))
+                if best is None or len(lean) < len(best):
+                    best = lean
+        return best
+
+    # -- writes ---------------------------------------------------------------------------------------------------
+
+    def write(self, tensor: Tensor, place: Place, form: str, silent: bool = False) -> Write:
+        """Overwrite a tensor's storage: what nodes saved of it is spoiled, where the paths agree."""
+        write = Write(place, self.path, form, silent)
+        storage = tensor.storage
+        storage.writes.append(write)
+        self.trail.clock += 1
+        for saved in storage.savers:
+            if implies(self.path, saved.path) and not contradicts(self.path, saved.path):
+                if saved.node.spoiled is None:
+                    saved.node.spoiled = []
+                saved.node.spoiled.append(Spoil(saved, write))
+                self.spoils += 1
+        return write
+
+    def rebase(self, tensor: Tensor, node: Node) -> None:
+        """Give a tensor that was written in place the history of the write."""
+        trail = self.trail
+        if tensor.base is not None and tensor.view != "loose":
+            base = tensor.base
+            above = Node("copy_slices", node.place, (self.history(base), node), either((base.requires, node.requires)))
+            above.path = self.path
+            above.lean = node.lean if base.requires is not True else base.lean
+            trail.set(base, "node", above)
+            if above.requires is not base.requires:
+                trail.set(base, "requires", above.requires)
+                trail.set(base, "lean", above.lean)
+            if base.leaf and above.requires is not False:
+                trail.set(base, "leaf", above.requires is None and None)
+        generation = tensor.storage.generation + 1
+        tensor.storage.generation = generation
+        trail.set(tensor, "generation", generation)
+        trail.set(tensor, "node", node)
+        trail.set(tensor, "requires", node.requires)
+        trail.set(tensor, "lean", node.lean)
+        if tensor.leaf and node.requires is not False:
+            trail.set(tensor, "leaf", node.requires is None and None)
+
+
+def either(facts: Iterable[Truth]) -> Truth:
+    """Three-valued or."""
+    result: Truth = False
+    for fact in facts:
+        if fact is True:
+            return True
+        if fact is None:
+            result = None
+    return result
+
+
+def plain_number(value: Value) -> bool:
+    """Whether a value is a Python number, known or converted."""
+    return isinstance(value, Number) or (isinstance(value, Const) and isinstance(value.value, NUMBER_TYPES))

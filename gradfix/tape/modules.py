@@ -1,0 +1,218 @@
+"""What modules have in common, known or not: their parameters, their training mode, freezing."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping, Sequence
+
+from gradfix.tape.interpreter import Interpreter
+from gradfix.tape.layers import parameters_of, weights
+from gradfix.tape.values import (
+    Alt,
+    Const,
+    Instance,
+    Layer,
+    Map,
+    Node,
+    Opaque,
+    Seq,
+    Tensor,
+    Undefined,
+    Unknown,
+    Value,
+    Weights,
+)
+
+SAME = frozenset({"to", "cuda", "cpu", "float", "half", "double", "train", "eval", "requires_grad_", "bfloat16", "apply", "share_memory", "type", "to_empty", "compile"})  # fmt: skip
+
+
+def opaque(vm: Interpreter, value: Unknown, node: ast.AST | None = None) -> Opaque:
+    """The module that an unknown value is, by the way it is used (convention B)."""
+    if value.module is None:
+        value.module = Opaque(value, weights(vm, node), frozenset({"B"}))
+        value.module.weights.lean = frozenset({"B"})
+        value.module.weights.node.lean = frozenset({"B"})
+    return value.module
+
+
+def children(value: Value) -> Iterator[tuple[str, Value]]:
+    """The registered submodules and parameters of a module."""
+    if isinstance(value, Layer):
+        yield from ((value.items or {}) if value.items is not None else {}).items()
+        yield from value.attrs.items()
+    elif isinstance(value, Instance):
+        yield from value.attrs.items()
+
+
+def leaves(vm: Interpreter, value: Value, seen: set[int] | None = None) -> tuple[list[Tensor], bool]:
+    """The parameters of a module, and whether they are all."""
+    seen = set() if seen is None else seen
+    if id(value) in seen:
+        return [], True
+    seen.add(id(value))
+    if isinstance(value, Opaque):
+        return [value.weights], True
+    if isinstance(value, Unknown):
+        return ([opaque(vm, value).weights], True) if value.origin or value.module else ([], True)
+    if isinstance(value, Alt):
+        parts = [leaves(vm, option, seen) for _, option in value.options]
+        return [leaf for found, _ in parts for leaf in found], False
+    if isinstance(value, Tensor):
+        return ([value], True) if value.parameter else ([], True)
+    if not isinstance(value, (Layer, Instance)):
+        return [], True
+    found: list[Tensor] = []
+    complete = not (isinstance(value, Layer) and value.open)
+    if isinstance(value, Layer):
+        found.extend(parameters_of(vm, value).values())
+    elif not value.module:
+        return [], False
+    for name, child in children(value):
+        if isinstance(child, (Layer, Instance, Opaque, Alt, Tensor)) or _maybe_module(value, name, child):
+            inner, whole = leaves(vm, child, seen)
+            found.extend(leaf for leaf in inner if not any(leaf is known for known in found))
+            complete = complete and whole
+    return found, complete
+
+
+def _maybe_module(owner: Value, name: str, child: Value) -> bool:
+    """Whether an unknown attribute is a submodule: it was built by a call in a module's constructor."""
+    return isinstance(child, Unknown) and (child.module is not None or child.why.startswith("a module built by"))
+
+
+def set_training(vm: Interpreter, value: Value, on: bool | None) -> None:
+    """train() and eval(), all the way down."""
+    stack = [value]
+    seen: set[int] = set()
+    while stack:
+        value = stack.pop()
+        if id(value) in seen:
+            continue
+        seen.add(id(value))
+        if isinstance(value, (Layer, Instance)):
+            vm.trail.set(value, "training", on)
+            stack.extend(child for _, child in children(value))
+        elif isinstance(value, Alt):
+            stack.extend(option for _, option in value.options)
+
+
+def freeze(vm: Interpreter, group: Weights, value: Value) -> None:
+    """`p.requires_grad = value` over parameters."""
+    wanted = bool(value.value) if isinstance(value, Const) else None
+    for leaf in group.leaves:
+        set_leaf(vm, leaf, wanted)
+
+
+def set_leaf(vm: Interpreter, leaf: Tensor, wanted: bool | None) -> None:
+    """Let a leaf require grad, or not, or perhaps."""
+    if leaf.requires is wanted:
+        return
+    node = Node("leaf", leaf.place, (), wanted)
+    node.leaf = leaf
+    node.lean = leaf.lean
+    vm.trail.set(leaf, "requires", wanted)
+    vm.trail.set(leaf, "node", node)
+
+
+def module_method(
+    vm: Interpreter, owner: Value, name: str, args: Sequence[Value], kwargs: Mapping[str, Value], node: ast.AST
+) -> Value:
+    """A method that every nn.Module has."""
+    given = args[0] if args else next(iter(kwargs.values()), None)
+    if name in ("parameters", "named_parameters"):
+        found, complete = leaves(vm, owner)
+        return Weights(owner, found, complete, named=name == "named_parameters")
+    if name in ("train", "eval"):
+        on = name == "train" and not (isinstance(given, Const) and not given.value)
+        set_training(vm, owner, None if name == "train" and given is not None and not isinstance(given, Const) else on)
+        return owner
+    if name == "requires_grad_":
+        found, complete = leaves(vm, owner)
+        freeze(vm, Weights(owner, found, complete), given if given is not None else Const(True))
+        return owner
+    if name == "zero_grad":
+        vm.clear(leaves(vm, owner)[0], vm.at(node))
+        return Const(None)
+    if name in ("modules", "children", "named_modules", "named_children"):
+        return _submodules(owner, name)
+    if name in SAME:
+        if name in ("to", "cuda"):
+            vm.moved = True
+        return owner
+    return _registering(vm, owner, name, args, kwargs, node)
+
+
+def _submodules(owner: Value, name: str) -> Value:
+    below: list[Value] = []
+    stack: list[tuple[Value, int]] = [(owner, 0)]
+    seen: set[int] = set()
+    while stack and len(below) < 200:
+        value, depth = stack.pop(0)
+        if id(value) in seen or not isinstance(value, (Layer, Instance, Opaque)):
+            continue
+        seen.add(id(value))
+        if depth or name.endswith("modules"):
+            below.append(value)
+        if depth == 0 or name.endswith("modules"):
+            stack.extend((child, depth + 1) for _, child in children(value))
+    if name.startswith("named"):
+        below = [Seq("tuple", [Unknown("a module's name"), value]) for value in below]
+    return Seq("list", below, open=True)
+
+
+def _registering(
+    vm: Interpreter, owner: Value, name: str, args: Sequence[Value], kwargs: Mapping[str, Value], node: ast.AST
+) -> Value:
+    named = args[0] if args else kwargs.get("name")
+    if name in ("add_module", "register_module", "register_parameter", "register_buffer") and len(args) > 1:
+        key = named.value if isinstance(named, Const) else f"?{vm.trail.clock}"
+        if isinstance(owner, Instance):
+            vm.trail.put(owner, owner.attrs, key, args[1])
+        elif isinstance(owner, Layer) and owner.items is not None:
+            vm.trail.put(owner, owner.items, str(key), args[1])
+        return Const(None)
+    if isinstance(owner, Layer) and owner.items is not None and name in ("append", "extend", "insert", "update"):
+        _grow(vm, owner, name, args)
+        return owner
+    if isinstance(owner, Layer) and owner.items is not None and name in ("values", "keys", "items"):
+        return _dictionary_view(owner, name)
+    if name in ("forward", "__call__"):
+        from gradfix.tape.calls import call_value
+
+        return call_value(vm, owner, args, kwargs, node)  # type: ignore[arg-type]
+    return Unknown(f"`.{name}()` of a module")
+
+
+def _grow(vm: Interpreter, owner: Layer, name: str, args: Sequence[Value]) -> None:
+    added = args[-1:] if name in ("append", "insert") else []
+    if name in ("extend", "update") and args:
+        source = args[0]
+        if isinstance(source, Seq):
+            added = source.items
+        elif isinstance(source, Layer) and source.items:
+            added = list(source.items.values())
+        elif isinstance(source, Map):
+            for key, value in source.items.items():
+                vm.trail.put(owner, owner.items or {}, str(key), value)
+            return
+    if name == "insert":
+        items = list((owner.items or {}).values())
+        at = args[0].value if isinstance(args[0], Const) and isinstance(args[0].value, int) else len(items)
+        items[at:at] = added
+        vm.trail.set(owner, "items", {str(i): item for i, item in enumerate(items)})
+        return
+    for value in added:
+        assert owner.items is not None
+        vm.trail.put(owner, owner.items, str(len(owner.items)), value)
+
+
+def _dictionary_view(owner: Layer, name: str) -> Value:
+    items = owner.items or {}
+    if name == "keys":
+        return Seq("list", [Const(key) for key in items], owner.open)
+    if name == "values":
+        return Seq("list", list(items.values()), owner.open)
+    return Seq("list", [Seq("tuple", [Const(key), value]) for key, value in items.items()], owner.open)
+
+
+__all__ = ["Undefined", "freeze", "leaves", "module_method", "opaque", "set_training"]

@@ -1,0 +1,367 @@
+"""Running an operation of torch on the machine: its effect says what it saves, writes, views and returns."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+from gradfix.tape import shapes
+from gradfix.tape.effects import Effect
+from gradfix.tape.machine import Machine, either, plain_number
+from gradfix.tape.values import NOTHING, Const, Foreign, Node, Number, Place, Seq, Storage, Tensor, Unknown, Value
+
+Bound = dict[str, Value]
+
+REDUCED_BY_NAME = frozenset({"sum", "mean", "prod", "norm", "std", "var", "max", "min", "amax", "amin", "logsumexp", "nansum", "median"})
+LOSSES = frozenset({"mse_loss", "l1_loss", "smooth_l1_loss", "cross_entropy", "nll_loss", "binary_cross_entropy",
+    "binary_cross_entropy_with_logits", "kl_div", "huber_loss", "cosine_embedding_loss", "margin_ranking_loss",
+    "triplet_margin_loss", "hinge_embedding_loss", "poisson_nll_loss", "gaussian_nll_loss", "soft_margin_loss", "ctc_loss",
+    "multilabel_margin_loss", "multilabel_soft_margin_loss", "multi_margin_loss", "triplet_margin_with_distance_loss"})  # fmt: skip
+
+
+def bind(effect: Effect, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Bound | None:
+    """Arguments by name; None where the overload doesn't take them."""
+    names = effect.args
+    if len(args) > len(names):
+        # sizes and dims may be spread: x.permute(0, 1), x.view(2, 3)
+        if not names or effect.kinds[-1] != "other" or any(isinstance(arg, Tensor) for arg in args[len(names) - 1 :]):
+            return None
+        args = [*args[: len(names) - 1], Seq("tuple", list(args[len(names) - 1 :]))]
+    bound = dict(zip(names, args))
+    for name, value in kwargs.items():
+        if name in ("axis",) and "dim" in names:
+            name = "dim"
+        if name == "keepdims":
+            name = "keepdim"
+        if name not in names and name not in ("out", "dtype", "device", "layout", "memory_format"):
+            return None
+        bound[name] = value
+    return bound if all(_fits(kind, bound.get(name)) for name, kind in zip(names, effect.kinds)) else None
+
+
+def _fits(kind: str, value: Value | None) -> bool:
+    if value is None or isinstance(value, Unknown):
+        return True
+    if kind == "tensor":
+        return isinstance(value, (Tensor, Number, Const)) and not (isinstance(value, Const) and isinstance(value.value, str))
+    if kind == "tensors":
+        return isinstance(value, (Seq, Tensor))
+    if kind == "number":
+        return plain_number(value) or (isinstance(value, Const) and value.value is None)
+    return not isinstance(value, Tensor)
+
+
+def choose(effects: Sequence[Effect], args: Sequence[Value], kwargs: Mapping[str, Value]) -> tuple[Effect, Bound] | None:
+    """The overload that a call means; where unknown arguments leave several, what all of them agree on."""
+    fitting = [(effect, bound) for effect in effects if (bound := bind(effect, args, kwargs)) is not None]
+    fitting = [pair for pair in fitting if _holds(pair[0], pair[1])]
+    if len(fitting) <= 1:
+        return fitting[0] if fitting else None
+    if not any(isinstance(value, Unknown) for _, bound in fitting for value in bound.values()):
+        fitting.sort(key=lambda pair: _distance(*pair))
+        if not fitting[0][0].when:
+            return fitting[0]
+        fitting = [pair for pair in fitting if pair[0].when]
+    return _agreed([effect for effect, _ in fitting]), fitting[0][1]
+
+
+def _holds(effect: Effect, bound: Bound) -> bool:
+    for flag, wanted in effect.when:
+        value = bound.get(flag)
+        if isinstance(value, Const) and bool(value.value) is not wanted:
+            return False
+    return True
+
+
+def _distance(effect: Effect, bound: Bound) -> int:
+    wrapped = sum(
+        1 for name, kind in zip(effect.args, effect.kinds) if kind == "tensor" and name in bound and plain_number(bound[name])
+    )
+    return wrapped * 100 + len(effect.args)
+
+
+def _agreed(effects: Sequence[Effect]) -> Effect:
+    first = effects[0]
+    saves = tuple(save for save in first.saves if all(save in effect.saves for effect in effects))
+    views = {effect.view for effect in effects}
+    selves = {effect.returns_self for effect in effects}
+    return replace(
+        first,
+        saves=saves,
+        view=first.view if len(views) == 1 else "maybe",
+        returns_self=first.returns_self if len(selves) == 1 else "maybe",
+        writes=tuple(name for name in first.writes if all(name in effect.writes for effect in effects)),
+    )
+
+
+class Operations(Machine):
+    """The machine with torch's operations on it."""
+
+    sources: dict[str, Sequence[bytes]]
+    """The lines of each file that was read."""
+    sees_write: Callable[[Tensor, Place], bool]
+    """Whether another live name would see a write to a tensor's memory; the interpreter knows the names."""
+
+    def operate(self, op: str, effect: Effect, bound: Bound, place: Place, form: str = "method") -> Value:
+        """Run one operation whose arguments are bound."""
+        if effect.kinds and effect.kinds[0] == "tensor" and isinstance(first := bound.get(effect.args[0]), Unknown):
+            bound = {**bound, effect.args[0]: self.tensor_of(first)}
+        inputs = [value for name, value in bound.items() if self._enters(name, effect)]
+        node = self.node(op, place, inputs)
+        out = bound.get("out")
+        if effect.writes:
+            return self._in_place(node, effect, bound, place, form)
+        if isinstance(out, Tensor):
+            return self._into(out, node, place)
+        kept = self.keep(node, effect, bound)
+        return self._results(node, effect, bound, kept)
+
+    @staticmethod
+    def _enters(name: str, effect: Effect) -> bool:
+        return name != "out"
+
+    def _into(self, out: Tensor, node: Node, place: Place) -> Value:
+        self.describe(self.write(out, place, "out"), out, place)
+        node.requires = False if node.requires is not None else None
+        return out
+
+    def _in_place(self, node: Node, effect: Effect, bound: Bound, place: Place, form: str) -> Value:
+        target = bound.get(effect.writes[0])
+        if isinstance(target, Unknown):
+            target = self.tensor_of(target)
+        if not isinstance(target, Tensor):
+            return Unknown("writes what isn't known", tuple(bound.values()))
+        for extra in effect.writes[1:]:
+            if isinstance(other := bound.get(extra), Tensor):
+                self.describe(self.write(other, place, form), other, place)
+        constant = effect.constant == (-1,)
+        self.overwrite(target, node, place, form, silent=target.data_of is not None)
+        if node.requires is True and self.grad is True:
+            results = self.keep(node, effect, bound, skip=(effect.writes[0],))
+            if results:
+                self.save(node, target, NOTHING)
+        if constant:
+            node.requires = False
+        return target
+
+    def overwrite(self, target: Tensor, node: Node, place: Place, form: str, silent: bool = False) -> None:
+        """Write `target` in place, with all that torch refuses, spoils and rebuilds."""
+        refused = self.grad is True and self._refused(target, node, place, form)
+        write = self.write(target, place, form, silent)
+        self.describe(write, target, place)
+        if self.grad is False or refused or (self.grad is None and node.requires is not True):
+            return
+        if node.requires is not False or target.requires is not False:
+            if self.grad is None:
+                node.requires = None
+            self.rebase(target, node)
+
+    def _refused(self, target: Tensor, node: Node, place: Place, form: str) -> bool:
+        """Whether torch raises at once: a leaf, its view, or one of several views."""
+        if node.requires is not True:
+            return False
+        self.history(target)
+        facts = {"form": form, "target": self.target(place), "aliased": self.sees_write(target, place)}
+        made = (target.place, "made here")
+        here = (place, "written in place here")
+        if target.view in ("many", "no_grad") and target.base is not None:
+            maker = target.node.op if target.view == "many" else "no_grad"
+            says = "This view is the output of a function that returns multiple views. Such functions do not allow the output views to be modified inplace."
+            if target.view == "no_grad":
+                says = "A view was created in no_grad mode and is being modified inplace with grad mode enabled."
+            self.report("inplace_on_view_of_many", place, [made, here], lean=node.lean, when=self.path,
+                        says=says, facts={**facts, "maker": maker})  # fmt: skip
+            return True
+        owner = target.base if target.base is not None and target.view == "plain" else target
+        if owner.leaf is True and owner.requires is True:
+            says = "a leaf Variable that requires grad is being used in an in-place operation"
+            if owner is not target:
+                says = "a view of a leaf Variable that requires grad is being used in an in-place operation"
+            facts["role"] = "update" if owner.parameter or owner.slot is not None else "value"
+            self.report("inplace_on_leaf", place, [(owner.place, "a leaf that requires grad"), here],
+                        lean=owner.lean, when=self.path, says=says, facts=facts)  # fmt: skip
+            self.watched_leaves.append((owner, facts))
+            return True
+        return False
+
+    watched_leaves: list[tuple[Tensor, dict[str, object]]]
+
+    def describe(self, write: object, target: Tensor, place: Place) -> None:
+        """Note what a rewrite of this write would have to know, where something was saved."""
+        if target.storage.savers or target.requires:
+            write.facts = {  # type: ignore[attr-defined]
+                "target": self.target(place),
+                "aliased": target.storage.argument or self.sees_write(target, place),
+                "in_graph": target.requires is True,
+            }
+
+    def target(self, place: Place) -> str:
+        """The source text of what a statement or call writes."""
+        if place is None or isinstance(place, Foreign):
+            return ""
+        node: ast.AST = place
+        if isinstance(node, ast.AugAssign):
+            node = node.target
+        elif isinstance(node, ast.Assign):
+            node = node.targets[0].value if isinstance(node.targets[0], ast.Subscript) else node.targets[0]
+        elif isinstance(node, ast.Call):
+            keywords = [keyword.value for keyword in node.keywords if keyword.arg == "out"]
+            if keywords:
+                node = keywords[0]
+            elif isinstance(node.func, ast.Attribute) and node.func.attr.endswith("_"):
+                node = node.func.value
+            elif node.args:
+                node = node.args[0]
+        return self.text(node, self.main)
+
+    def text(self, node: ast.AST, file: str = "") -> str:
+        """The source text of a node of the running file, on one line."""
+        first, last = node.lineno - 1, node.end_lineno - 1  # type: ignore[attr-defined]
+        lines = list(self.sources[file or self.file][first : last + 1])
+        if not lines:
+            return ast.unparse(node)
+        lines[-1] = lines[-1][: node.end_col_offset]  # type: ignore[attr-defined]
+        lines[0] = lines[0][node.col_offset :]  # type: ignore[attr-defined]
+        return " ".join(line.strip().decode("utf-8", "replace") for line in lines)
+
+    # -- results --------------------------------------------------------------------------------------------------
+
+    def _results(self, node: Node, effect: Effect, bound: Bound, kept: list[str]) -> Value:
+        source = bound.get(effect.args[0]) if effect.args else None
+        if isinstance(source, Seq) and source.items:
+            source = source.items[0]
+        if effect.returns_self == "always" and isinstance(source, Tensor):
+            return source
+        if effect.results == 1:
+            return self.result(node, effect, bound, source, 0, "result" in kept)
+        count = effect.results or self._count(node.op, bound)
+        items: list[Value] = []
+        for i in range(count or 2):
+            items.append(self.result(node, effect, bound, source, i, f"result{i}" in kept or "result" in kept))
+        return Seq("tuple", items, open=not count)
+
+    @staticmethod
+    def _count(op: str, bound: Bound) -> int:
+        chunks = bound.get("chunks")
+        if isinstance(chunks, Const) and isinstance(chunks.value, int):
+            return chunks.value
+        parts = bound.get("split_size", bound.get("split_sizes"))
+        if isinstance(parts, Seq) and not parts.open:
+            return len(parts.items)
+        source = bound.get("self", bound.get("tensor", bound.get("input")))
+        dim = bound.get("dim", Const(0))
+        if isinstance(source, Tensor) and source.shape and isinstance(dim, Const) and isinstance(dim.value, int):
+            size = source.shape[dim.value] if -len(source.shape) <= dim.value < len(source.shape) else None
+            if size and op.startswith("unbind"):
+                return size
+            if size and isinstance(parts, Const) and isinstance(parts.value, int) and parts.value > 0:
+                return -(-size // parts.value)
+        return 0
+
+    def result(self, node: Node, effect: Effect, bound: Bound, source: Value | None, i: int, kept: bool) -> Tensor:
+        """One output tensor."""
+        made = node
+        if effect.constant and (-1 in effect.constant or i in effect.constant):
+            made = Node(node.op, node.place, node.parents, False)
+            made.cut, made.cut_place, made.path, made.lean = "constant", node.place, node.path, node.lean
+        tensor = self.output(made)
+        tensor.shape = self.shape(node.op, effect, bound, source)
+        tensor.dtype = self.dtype(node.op, effect, bound, made.cut == "constant")
+        if isinstance(source, Tensor):
+            self._look(tensor, source, effect)
+        if kept:
+            self.save(made, tensor, NOTHING)
+        return tensor
+
+    def output(self, node: Node) -> Tensor:
+        """A tensor of its own memory that a node made."""
+        leaf = {True: False, False: True, None: None}[node.requires]
+        tensor = Tensor(node, Storage(), node.requires, leaf)
+        tensor.layout = True
+        return tensor
+
+    def _look(self, tensor: Tensor, source: Tensor, effect: Effect) -> None:
+        """Let a result share its source's memory as far as that is known."""
+        view = effect.view
+        if view == "maybe" or effect.returns_self == "maybe":
+            if effect.view == "maybe" and tensor.node.op in ("reshape", "flatten", "ravel", "reshape_as") and source.layout is True:
+                view = "always"
+            else:
+                tensor.layout = True if tensor.node.op in ("contiguous", "clone") else None
+                return
+        if view in ("always", "many"):
+            self.look(tensor, source, "many" if view == "many" else "plain")
+            keeps = tensor.node.op in ("view", "reshape", "flatten", "ravel", "unsqueeze", "squeeze", "unflatten", "view_as")
+            tensor.layout = source.layout if keeps else None
+
+    def look(self, tensor: Tensor, source: Tensor, view: str) -> None:
+        """Make a tensor a view of another's memory."""
+        tensor.storage = source.storage
+        tensor.data_of = source.data_of
+        if view == "loose" or (self.grad is False and self.inference):
+            tensor.view = "loose"
+            return
+        tensor.base = source.base if source.base is not None and source.view != "loose" else source
+        tensor.view = view if view == "many" or source.view in ("", "loose") else source.view
+        if self.grad is False and tensor.base.requires is not False:
+            tensor.view = "no_grad"
+            tensor.requires = tensor.base.requires if tensor.base.requires is not True else tensor.requires
+        tensor.generation = tensor.storage.generation
+        if tensor.leaf is True and tensor.base.requires is not False:
+            tensor.leaf = None
+
+    def shape(self, op: str, effect: Effect, bound: Bound, source: Value | None) -> shapes.Shape:
+        """The shape of a result, where it is easily known."""
+        own = source.shape if isinstance(source, Tensor) else None
+        if op in LOSSES:
+            reduction = bound.get("reduction")
+            if reduction is None or (isinstance(reduction, Const) and reduction.value in ("mean", "sum", "batchmean")):
+                return ()
+            if isinstance(reduction, Const) and reduction.value == "none" and op not in ("cross_entropy", "nll_loss"):
+                return own
+            return None
+        if effect.shape == "reduction" or op in REDUCED_BY_NAME:
+            if op in ("max", "min") and isinstance(bound.get("other"), Tensor):
+                return None
+            return shapes.reduced(own, bound)
+        if op in ("matmul", "mm", "dot", "mv", "bmm"):
+            other = bound.get("other", bound.get("mat2", bound.get("tensor", bound.get("vec"))))
+            return shapes.matmul(own, other.shape if isinstance(other, Tensor) else None)
+        if op == "linear":
+            weight = bound.get("weight")
+            out = weight.shape[0] if isinstance(weight, Tensor) and weight.shape else None
+            return (*own[:-1], out) if own else None
+        if effect.shape == "elementwise":
+            given = [v for v in bound.values() if isinstance(v, (Tensor, Unknown))]
+            return shapes.broadcast([v.shape if isinstance(v, Tensor) else None for v in given])
+        if op in ("view", "reshape"):
+            wanted = bound.get("size", bound.get("shape"))
+            asked = shapes.sizes([wanted]) if wanted is not None else None
+            if asked and -1 in asked:
+                return tuple(None if size == -1 else size for size in asked) if shapes.many(own) is None else (
+                    (None, 2) if shapes.many(own) else (1,))  # fmt: skip
+            return asked
+        if op in ("softmax", "log_softmax", "relu", "clone", "contiguous", "dropout", "detach") or op.endswith("_like"):
+            return own
+        if op in ("t", "transpose", "permute", "unsqueeze", "squeeze", "flatten", "ravel"):
+            return _reordered(own)
+        return None
+
+    def dtype(self, op: str, effect: Effect, bound: Bound, constant: bool) -> str:
+        """The dtype class of a result."""
+        if constant:
+            return "int" if op.startswith(("arg", "max", "min", "topk", "sort", "median")) else "bool"
+        given = [v.dtype for v in bound.values() if isinstance(v, Tensor)]
+        if op in ("softmax", "log_softmax", "mse_loss", "sigmoid", "exp", "mean"):
+            return shapes.promoted(given) or ("float" if "float" in given else "")
+        return shapes.promoted([kind for kind in given if kind] if "float" in given else given)
+
+
+def _reordered(shape: shapes.Shape) -> shapes.Shape:
+    """A shape whose order isn't followed: only whether there is more than one element."""
+    size = shapes.many(shape)
+    return None if size is None else ((None, 2) if size else (1,))
+
+
+__all__ = ["Operations", "bind", "choose", "either"]

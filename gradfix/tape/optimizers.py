@@ -1,0 +1,139 @@
+"""Optimizers and gradient scalers."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping, Sequence
+
+from gradfix.tape.gradients import Unscale
+from gradfix.tape.interpreter import Interpreter
+from gradfix.tape.modules import leaves
+from gradfix.tape.tensors import run_backward
+from gradfix.tape.values import (
+    NONE,
+    Alt,
+    Const,
+    Instance,
+    Layer,
+    Map,
+    Number,
+    Opaque,
+    Optimizer,
+    Scaler,
+    Seq,
+    Tensor,
+    Unknown,
+    Value,
+    Weights,
+)
+
+Args = Sequence[Value]
+Kwargs = Mapping[str, Value]
+
+KINDS = frozenset({"Adadelta", "Adafactor", "Adagrad", "Adam", "AdamW", "SparseAdam", "Adamax", "ASGD", "LBFGS", "NAdam", "RAdam", "RMSprop", "Rprop", "SGD", "Muon"})  # fmt: skip
+
+
+def make_optimizer(vm: Interpreter, kind: str, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
+    """`optim.Kind(params, ...)`."""
+    given = args[0] if args else kwargs.get("params", NONE)
+    held, complete = parameters(vm, given)
+    optimizer = Optimizer(kind, held, complete, vm.at(node))
+    optimizer.lean = frozenset().union(*(leaf.lean for leaf in held)) if held else frozenset()
+    fused = kwargs.get("fused")
+    if isinstance(fused, Const):
+        optimizer.fused = bool(fused.value)
+    elif fused is not None:
+        optimizer.fused = None
+    for leaf in held:
+        leaf.parameter = True
+    vm.optimizers.append(optimizer)
+    return optimizer
+
+
+def parameters(vm: Interpreter, given: Value) -> tuple[list[Tensor], bool]:
+    """The leaves that an optimizer is given, and whether they are all."""
+    if isinstance(given, Weights):
+        return list(given.leaves), given.complete
+    if isinstance(given, Tensor):
+        return [given], True
+    if isinstance(given, Seq):
+        parts = [parameters(vm, item) for item in given.items]
+        found: list[Tensor] = []
+        for inner, _ in parts:
+            found.extend(leaf for leaf in inner if not any(leaf is known for known in found))
+        return found, all(whole for _, whole in parts) and not given.open
+    if isinstance(given, Map):
+        return parameters(vm, given.items["params"]) if "params" in given.items else ([], False)
+    if isinstance(given, (Layer, Instance, Opaque)):
+        return leaves(vm, given)
+    if isinstance(given, Alt):
+        found, _ = parameters(vm, Seq("list", [option for _, option in given.options]))
+        return found, False
+    return [], False
+
+
+def optimizer_method(vm: Interpreter, receiver: Optimizer, name: str, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
+    """A method of an optimizer."""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and name in ("step", "zero_grad"):
+        vm.trail.set(receiver, "name", vm.text(node.func.value) if vm.file == vm.main else receiver.name)
+    if name == "zero_grad":
+        vm.clear(receiver.leaves, vm.at(node))
+        return NONE
+    if name == "step":
+        closure = args[0] if args else kwargs.get("closure", NONE)
+        if closure is not NONE:
+            from gradfix.tape.calls import call_value
+
+            call_value(vm, closure, [], {}, node)  # type: ignore[arg-type]
+        vm.step(receiver, vm.at(node))
+        return NONE
+    if name == "add_param_group" and args:
+        more, complete = parameters(vm, args[0])
+        vm.trail.set(receiver, "leaves", receiver.leaves + more)
+        vm.trail.set(receiver, "complete", receiver.complete and complete)
+        return NONE
+    if name in ("state_dict", "load_state_dict", "train", "eval"):
+        return Unknown("an optimizer's state")
+    vm.clear(receiver.leaves, None, must=False)
+    return Unknown(f"`.{name}()` of an optimizer")
+
+
+def scaler_method(vm: Interpreter, receiver: Scaler, name: str, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
+    """A method of a GradScaler."""
+    if name == "scale" and args:
+        return _scaled(vm, receiver, args[0], node)
+    optimizer = args[0] if args else None
+    if name == "unscale_" and isinstance(optimizer, Optimizer):
+        for leaf in optimizer.leaves:
+            leaf.gradient().events.append(Unscale(vm.path))
+    if name == "step" and isinstance(optimizer, Optimizer):
+        if isinstance(node, ast.Call) and node.args and vm.file == vm.main:
+            vm.trail.set(optimizer, "name", vm.text(node.args[0]))
+        vm.step(optimizer, vm.at(node))
+    elif name == "step" and args:
+        vm.escape(args[0])
+    return NONE
+
+
+def _scaled(vm: Interpreter, scaler: Scaler, value: Value, node: ast.AST) -> Value:
+    if isinstance(value, Unknown) and (value.requires is not None or value.part):
+        value = vm.tensor_of(value)
+    if not isinstance(value, Tensor):
+        return vm.unknown("a scaled loss", value)
+    made = vm.node("scale", vm.at(node), [value])
+    made.may = value.node.may
+    made.facts = {"scaler": scaler, "name": vm.text(node.func.value) if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else ""}  # fmt: skip
+    result = vm.output(made)
+    result.shape, result.dtype = value.shape, value.dtype
+    return result
+
+
+def clip(vm: Interpreter, given: Value, node: ast.AST) -> None:
+    """`clip_grad_norm_(parameters)`: on gradients that are still scaled?"""
+    held, _ = parameters(vm, given)
+    for leaf in held:
+        if vm.scaled(leaf, vm.at(node), "clip"):
+            return
+
+
+__all__ = ["Number", "clip", "make_optimizer", "optimizer_method", "run_backward", "scaler_method"]

@@ -1,0 +1,103 @@
+"""What a module registers, and what an optimizer got before a module was replaced."""
+
+from __future__ import annotations
+
+import ast
+
+from gradfix.tape.interpreter import Interpreter
+from gradfix.tape.modules import leaves
+from gradfix.tape.values import Foreign, Instance, Layer, Map, Opaque, Seq, Tensor, Value
+
+
+def check_registered(vm: Interpreter, instance: Instance) -> None:
+    """Layers and parameters in a plain list or dict of a module aren't in its parameters()."""
+    if "parameters" in instance.cls.attrs:
+        return
+    registered = None
+    for name, value in instance.attrs.items():
+        if not isinstance(value, (Seq, Map)) or not isinstance(value.place, ast.AST) or vm.file != vm.main and not vm.stack:
+            continue
+        items = value.items if isinstance(value, Seq) else list(value.items.values())
+        holds = _holds(items)
+        if not holds:
+            continue
+        registered = registered if registered is not None else {id(leaf) for leaf in leaves(vm, instance)[0]}
+        inside = [leaf for item in items for leaf in leaves(vm, item)[0]]
+        if inside and not any(id(leaf) in registered for leaf in inside) and _used(instance, name):
+            container = "dict" if isinstance(value, Map) else "list"
+            vm.report("unregistered_parameters", _owned(vm, instance, value.place), [(value.place, "not registered")],
+                      impact="trains wrong", likely=True,
+                      facts={"attribute": name, "container": container, "holds": holds})  # fmt: skip
+
+
+def _owned(vm: Interpreter, instance: Instance, place: ast.AST) -> ast.AST | Foreign:
+    return place if instance.cls.file == vm.main else Foreign(place, instance.cls.file)
+
+
+def _holds(items: list[Value]) -> str:
+    if items and all(isinstance(item, (Layer, Instance)) and getattr(item, "module", True) for item in items):
+        return "modules"
+    if items and all(isinstance(item, Tensor) and item.parameter for item in items):
+        return "parameters"
+    return ""
+
+
+def _used(instance: Instance, name: str) -> bool:
+    """Whether a method other than the constructor reads the attribute."""
+    for method in instance.cls.node.body:
+        if isinstance(method, ast.FunctionDef) and method.name != "__init__":
+            for node in ast.walk(method):
+                if isinstance(node, ast.Attribute) and node.attr == name and isinstance(node.value, ast.Name):
+                    return True
+    return False
+
+
+def replaced(vm: Interpreter, old: Value, new: Value, node: ast.AST) -> None:
+    """Note that a module was replaced, for the end, when it is known which optimizer steps what."""
+    if isinstance(new, (Layer, Instance, Opaque, Tensor)) and vm.optimizers:
+        vm.replacements.append((old, new, vm.at(node)))
+
+
+def check_replacements(vm: Interpreter) -> None:
+    """At the end: trained layers that no optimizer holds, because theirs was built for the ones before."""
+    for old, new, place in vm.replacements:
+        before, after = leaves(vm, old)[0], leaves(vm, new)[0]
+        fresh = [leaf for leaf in after if leaf.slot and leaf.slot.events and leaf.requires is True]
+        if not fresh or any(leaf is held for o in vm.optimizers for held in o.leaves for leaf in fresh):
+            continue
+        for optimizer in vm.optimizers:
+            if optimizer.stepped and any(leaf is held for held in optimizer.leaves for leaf in before):
+                vm.report("optimizer_before_replacement", optimizer.place,
+                          [(optimizer.place, "takes the parameters"), (place, "replaced afterwards")],
+                          impact="trains wrong", likely=True,
+                          facts={"replacement": vm.span(place), "optimizer": optimizer.name})  # type: ignore[dict-item]  # fmt: skip
+
+
+def check_unreached(vm: Interpreter) -> None:
+    """At the end: optimizers that step and hold nothing that any backward reached."""
+    if not vm.backwards:
+        return
+    for optimizer in vm.optimizers:
+        held = optimizer.leaves
+        if not (optimizer.stepped and held and optimizer.complete) or any(leaf.requires is not True for leaf in held):
+            continue
+        if any(vm.is_added(leaf) for leaf in held):
+            continue
+        behind = _cut_before(vm, held)
+        if behind is not None:
+            cut, event = behind
+            vm.report("unreached_parameters", optimizer.place,
+                      [(cut.cut_place, "cut here"), (event.place, "backward runs here"), (optimizer.place, "never trained")],
+                      impact="trains wrong", lean=optimizer.lean,
+                      facts={"optimizer": optimizer.name, "parameters": "", "cut": vm.span(cut.cut_place),
+                             "cut_kind": cut.cut, "backward": vm.span(event.place)})  # type: ignore[dict-item]  # fmt: skip
+
+
+def _cut_before(vm: Interpreter, held: list[Tensor]):  # type: ignore[no-untyped-def]
+    for event, root in vm.backwards:
+        if root.requires is not True:
+            continue
+        for cut in vm.all_cuts(vm.history(root)):
+            if any(leaf is one for leaf in vm.leaves_behind(cut) for one in held):
+                return cut, event
+    return None

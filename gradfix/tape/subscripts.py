@@ -1,0 +1,236 @@
+"""Reading and writing by index: containers exactly, tensors as views and copies."""
+
+from __future__ import annotations
+
+import ast
+
+from gradfix.tape import shapes
+from gradfix.tape.interpreter import Interpreter
+from gradfix.tape.tensors import method_call
+from gradfix.tape.values import (
+    Const,
+    Layer,
+    Map,
+    Method,
+    Node,
+    Number,
+    Optimizer,
+    Range,
+    Seq,
+    Slice,
+    Tensor,
+    Truth,
+    Unknown,
+    Value,
+)
+
+
+def load_item(vm: Interpreter, owner: Value, key: Value, node: ast.AST) -> Value:
+    """`owner[key]`."""
+    if isinstance(owner, Unknown) and (owner.tensor is not None or _only_tensors(key)):
+        owner = vm.tensor_of(owner)
+    if isinstance(owner, Tensor):
+        return tensor_item(vm, owner, key, node)
+    if isinstance(owner, Seq):
+        return _sequence_item(owner, key)
+    if isinstance(owner, Map):
+        return _mapping_item(owner, key)
+    if isinstance(owner, Layer) and owner.items is not None:
+        return _layer_item(owner, key)
+    if isinstance(owner, Range) and isinstance(key, Const) and isinstance(key.value, int) and key.value < len(owner.range):
+        return Const(owner.range[key.value])
+    if isinstance(owner, Number):
+        return Number(Node("item", node, (owner.node,), False), vm.at(node), "number")
+    if isinstance(owner, Const) and isinstance(owner.value, (str, tuple)) and isinstance(key, Const):
+        try:
+            return Const(owner.value[key.value])
+        except (TypeError, IndexError, KeyError):
+            return Unknown("an element")
+    return _unknown_item(owner, key)
+
+
+def _only_tensors(key: Value) -> bool:
+    """Whether only a tensor or array can be indexed like this."""
+    return isinstance(key, Seq) and any(isinstance(item, Slice) for item in key.items)
+
+
+def _unknown_item(owner: Value, key: Value) -> Value:
+    from gradfix.tape.control import part
+
+    if isinstance(owner, (Method, Optimizer)):
+        return Unknown("an element")
+    if isinstance(owner, Unknown) and isinstance(key, Const) and isinstance(key.value, (str, int)):
+        if owner.children is None:
+            owner.children = {}
+        name = f"[{key.value!r}]"
+        if name not in owner.children:
+            owner.children[name] = part(owner)
+        return owner.children[name]
+    return part(owner)
+
+
+def _sequence_item(owner: Seq, key: Value) -> Value:
+    if isinstance(key, Const) and isinstance(key.value, int) and not isinstance(key.value, bool):
+        if -len(owner.items) <= key.value < len(owner.items) and not (owner.open and key.value < 0):
+            return owner.items[key.value]
+        if owner.open and owner.items and key.value < 0:
+            return Unknown("the end of a list that may be longer", tuple(owner.items))
+    if isinstance(key, Slice):
+        bounds = [bound.value if isinstance(bound, Const) else ... for bound in (key.lower, key.upper, key.step)]
+        if ... not in bounds and not owner.open:
+            return Seq(owner.kind, owner.items[slice(*bounds)])
+        return Seq(owner.kind, list(owner.items), open=True)
+    result = Unknown("an element", tuple(owner.items))
+    result.part = True
+    if owner.items and not owner.open and all(isinstance(item, Tensor) and item.requires is False for item in owner.items):
+        result.requires = False
+    return result
+
+
+def _mapping_item(owner: Map, key: Value) -> Value:
+    if isinstance(key, Const) and key.value in owner.items:
+        return owner.items[key.value]
+    if isinstance(key, Const) and owner.open:
+        found = Unknown("an entry", tuple(owner.items.values()))
+        owner.items[key.value] = found
+        return found
+    return Unknown("an entry", tuple(owner.items.values()))
+
+
+def _layer_item(owner: Layer, key: Value) -> Value:
+    items = owner.items or {}
+    if isinstance(key, Const):
+        if isinstance(key.value, str) and key.value in items:
+            return items[key.value]
+        if isinstance(key.value, int) and not owner.open and -len(items) <= key.value < len(items):
+            return list(items.values())[key.value]
+    if isinstance(key, Slice):
+        sliced = Layer(owner.kind, None, {}, owner.place)
+        bounds = [bound.value if isinstance(bound, Const) else ... for bound in (key.lower, key.upper, key.step)]
+        if ... not in bounds and not owner.open:
+            kept = list(items.items())[slice(*bounds)]
+            sliced.items = dict(kept)
+        else:
+            sliced.items, sliced.open = dict(items), True
+        return sliced
+    return Unknown("one of several modules", tuple(items.values()))
+
+
+def tensor_item(vm: Interpreter, owner: Tensor, key: Value, node: ast.AST) -> Value:
+    """A basic index is a view; an advanced one copies, and saves its indices."""
+    basic = is_basic(key)
+    made = vm.node("getitem", vm.at(node), [owner])
+    result = vm.output(made)
+    result.dtype = owner.dtype
+    result.shape = indexed_shape(owner.shape, key)
+    if basic is True:
+        vm.look(result, owner, "plain")
+        result.layout = owner.layout if isinstance(key, Const) else None
+    elif basic is False and made.requires is True:
+        made.saves = True
+        for index in key.items if isinstance(key, Seq) else (key,):
+            if isinstance(index, Tensor):
+                vm.save(made, index, frozenset())
+    elif basic is None:
+        result.layout = None
+        if made.requires is True:
+            made.saves = False
+    return result
+
+
+def is_basic(key: Value) -> Truth:
+    """Whether an index makes a view: numbers, slices, None and Ellipsis do; tensors and lists don't."""
+    if isinstance(key, Const):
+        return not isinstance(key.value, bool)
+    if isinstance(key, (Slice, Number)):
+        return True
+    if isinstance(key, Seq) and key.kind == "tuple":
+        kinds = [is_basic(item) for item in key.items]
+        return False if False in kinds else (None if None in kinds else True)
+    if isinstance(key, (Tensor, Seq)):
+        return False
+    return None
+
+
+def indexed_shape(shape: shapes.Shape, key: Value) -> shapes.Shape:
+    """The shape of `x[key]`."""
+    if shape is None:
+        return None
+    keys = key.items if isinstance(key, Seq) and key.kind == "tuple" else [key]
+    rest = list(shape)
+    result: list[int | None] = []
+    for one in keys:
+        if isinstance(one, Const) and isinstance(one.value, int) and not isinstance(one.value, bool) and rest:
+            rest.pop(0)
+        elif isinstance(one, Const) and one.value is None:
+            result.append(1)
+        elif isinstance(one, Slice) and rest:
+            result.append(_sliced(rest.pop(0), one))
+        else:
+            return None
+    return (*result, *rest)
+
+
+def _sliced(size: int | None, key: Slice) -> int | None:
+    bounds = [bound.value if isinstance(bound, Const) else ... for bound in (key.lower, key.upper, key.step)]
+    if bounds == [None, None, None]:
+        return size
+    if size is None or ... in bounds:
+        return None
+    return len(range(size)[slice(*bounds)])
+
+
+def store_item(vm: Interpreter, owner: Value, key: Value, value: Value, node: ast.AST, form: str) -> None:
+    """`owner[key] = value`."""
+    if isinstance(owner, Unknown) and (owner.tensor is not None or owner.requires is True):
+        owner = vm.tensor_of(owner)
+    if isinstance(owner, Tensor):
+        _store_tensor_item(vm, owner, key, value, node, form)
+    elif isinstance(owner, Map):
+        items = dict(owner.items)
+        items[key.value if isinstance(key, Const) else ("unknown", len(items))] = value
+        vm.trail.set(owner, "items", items)
+        if not isinstance(key, Const):
+            vm.trail.set(owner, "open", True)
+    elif isinstance(owner, Seq):
+        if isinstance(key, Const) and isinstance(key.value, int) and -len(owner.items) <= key.value < len(owner.items):
+            listed = list(owner.items)
+            listed[key.value] = value
+            vm.trail.set(owner, "items", listed)
+        else:
+            vm.trail.set(owner, "items", [*owner.items, value])
+            vm.trail.set(owner, "open", True)
+    elif isinstance(owner, Layer) and owner.items is not None:
+        name = str(key.value) if isinstance(key, Const) else f"?{len(owner.items)}"
+        vm.trail.put(owner, owner.items, name, value)
+    elif isinstance(owner, Unknown):
+        vm.escape(value)
+
+
+def _store_tensor_item(vm: Interpreter, owner: Tensor, key: Value, value: Value, node: ast.AST, form: str) -> None:
+    from gradfix.tape.expressions import in_graph
+
+    value = in_graph(vm, value)
+    made = vm.node("copy_", vm.at(node), [owner, value])
+    made.op = "setitem"
+    target = owner
+    if is_basic(key) is True and owner.view != "many":
+        made.saves = False
+    vm.overwrite(target, made, vm.at(node), form, silent=owner.data_of is not None)
+    if is_basic(key) is False and made.requires is True:
+        for index in key.items if isinstance(key, Seq) else (key,):
+            if isinstance(index, Tensor):
+                vm.save(made, index, frozenset())
+
+
+def augment_tensor_item(vm: Interpreter, owner: Tensor, key: Value, right: Value, node: ast.AugAssign) -> None:
+    """`x[i] += y`: reads the item, writes it in place, and stores it again."""
+    from gradfix.tape.expressions import OPERATORS, in_graph, operate
+
+    item = tensor_item(vm, owner, key, node)
+    if is_basic(key) is True and isinstance(item, Tensor):
+        name, _ = OPERATORS[type(node.op)]
+        method_call(vm, item, f"__i{name}__", [in_graph(vm, right)], {}, node, form="augassign")
+        return
+    result = vm.each(right, lambda one: operate(vm, type(node.op), item, one, node))
+    _store_tensor_item(vm, owner, key, result, node, "augassign")

@@ -1,0 +1,199 @@
+"""The undo journal of the tape: branches run on the same state, are undone, and are joined."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+from gradfix.tape.paths import ALWAYS, Path, meet
+from gradfix.tape.values import UNDEFINED, Alt, Const, Node, Undefined, Unknown, Value
+
+MISSING: Any = object()
+LIMIT = 6
+"""How many alternatives are kept apart."""
+
+
+class Change:
+    """One cell that a branch wrote: an attribute of an object, or a key of a dict that belongs to it."""
+
+    __slots__ = ("holder", "key", "new", "old", "owner")
+
+    def __init__(self, owner: Any, holder: dict[Any, Any] | None, key: Any, old: Any) -> None:
+        self.owner = owner
+        self.holder = holder
+        self.key = key
+        self.old = old
+        self.new: Any = MISSING
+
+    def read(self) -> Any:
+        """The cell's present content."""
+        return getattr(self.owner, self.key) if self.holder is None else self.holder.get(self.key, MISSING)
+
+    def write(self, value: Any) -> None:
+        """Fill the cell, past the journal."""
+        if self.holder is None:
+            setattr(self.owner, self.key, value)
+        elif value is MISSING:
+            self.holder.pop(self.key, None)
+        else:
+            self.holder[self.key] = value
+
+
+Changes: TypeAlias = dict[tuple[int, Any], Change]
+
+
+class Trail:
+    """Cells are written through it, so that a branch can be undone; `clock` counts what happened."""
+
+    def __init__(self) -> None:
+        self.frames: list[tuple[int, Changes]] = []
+        self.clock = 0
+
+    def set(self, owner: Any, name: str, value: Any) -> None:
+        """Assign an attribute."""
+        self.clock += 1
+        if self.frames:
+            self._note(owner, None, name)
+        setattr(owner, name, value)
+
+    def put(self, owner: Any, holder: dict[Any, Any], key: Any, value: Any) -> None:
+        """Assign a dict entry."""
+        self.clock += 1
+        if self.frames:
+            self._note(owner, holder, key)
+        holder[key] = value
+
+    def drop(self, owner: Any, holder: dict[Any, Any], key: Any) -> None:
+        """Delete a dict entry."""
+        self.clock += 1
+        if self.frames:
+            self._note(owner, holder, key)
+        holder.pop(key, None)
+
+    def _note(self, owner: Any, holder: dict[Any, Any] | None, key: Any) -> None:
+        born, changes = self.frames[-1]
+        if owner.born > born:
+            return
+        mark = (id(owner) if holder is None else id(holder), key)
+        if mark not in changes:
+            change = Change(owner, holder, key, None)
+            change.old = change.read()
+            changes[mark] = change
+
+    def open(self, born: int) -> None:
+        """Start a branch; what is born later than `born` belongs to it."""
+        self.frames.append((born, {}))
+
+    def undo(self) -> Changes:
+        """End a branch and restore the state at its start; returns what it changed."""
+        _, changes = self.frames.pop()
+        for change in changes.values():
+            change.new = change.read()
+            change.write(change.old)
+        return changes
+
+    def replay(self, change: Change, value: Any) -> None:
+        """Write a cell of an undone branch, journalled in the branch around it."""
+        self.clock += 1
+        if self.frames:
+            self._note(change.owner, change.holder, change.key)
+        change.write(value)
+
+    def merge(self, branches: list[tuple[Path, Changes]]) -> None:
+        """Let each cell hold what it held at the end of each branch, under that branch's path."""
+        cells: Changes = {}
+        for _, changes in branches:
+            cells.update(changes)
+        for mark, change in cells.items():
+            now = change.read()
+            options = [(path, changes[mark].new if mark in changes else now) for path, changes in branches]
+            self.replay(change, join(options))
+
+
+def join(options: list[tuple[Path, Any]]) -> Any:
+    """One content for a cell that holds different ones on different paths."""
+    first = options[0][1]
+    if all(value is first for _, value in options):
+        return first
+    values = [value for _, value in options]
+    if any(isinstance(value, Value) for value in values):
+        return alternatives([(path, UNDEFINED if v is MISSING else v) for path, v in options])
+    if any(isinstance(value, Node) for value in values):
+        return phi(options)
+    if any(isinstance(value, list) for value in values):
+        return _join_lists(options)
+    if any(isinstance(value, dict) for value in values):
+        return _join_dicts(options)
+    if any(isinstance(value, frozenset) for value in values):
+        return frozenset().union(*(value for value in values if isinstance(value, frozenset)))
+    if all(type(value) is type(first) and value == first for value in values):
+        return first
+    return "" if isinstance(first, str) else None
+
+
+def alternatives(options: list[tuple[Path, Value]]) -> Value:
+    """The value that is each option on its path, with nested alternatives flattened and equal ones merged."""
+    flat: list[tuple[Path, Value]] = []
+    for path, value in options:
+        if isinstance(value, Alt):
+            flat.extend((both, inner) for guard, inner in value.options if (both := meet(path, guard)) is not None)
+        else:
+            flat.append((path, value))
+    first = flat[0][1] if flat else UNDEFINED
+    if all(same(value, first) for _, value in flat):
+        return first
+    if len(flat) > LIMIT:
+        return Unknown("too many alternatives", tuple(value for _, value in flat))
+    return Alt(tuple(flat))
+
+
+def same(one: Value, other: Value) -> bool:
+    """Whether two values can't be told apart."""
+    if one is other:
+        return True
+    if isinstance(one, Const) and isinstance(other, Const):
+        return type(one.value) is type(other.value) and bool(one.value == other.value)
+    return False
+
+
+def phi(options: list[tuple[Path, Any]]) -> Node:
+    """The node of a tensor whose history differs by path."""
+    nodes = [(path, node) for path, node in options if isinstance(node, Node)]
+    requires = {node.requires for _, node in nodes}
+    merged = Node("phi", nodes[0][1].place, tuple(node for _, node in nodes), requires.pop() if len(requires) == 1 else None)
+    if merged.requires is None and any(node.requires for _, node in nodes):
+        merged.requires = None
+    merged.guards = tuple(path for path, _ in nodes)
+    merged.lean = frozenset().union(*(node.lean for _, node in nodes))
+    return merged
+
+
+def _join_lists(options: list[tuple[Path, Any]]) -> list[Any]:
+    lists = [(path, value if isinstance(value, list) else []) for path, value in options]
+    length = max(len(items) for _, items in lists)
+    return [
+        join([(path, items[i] if i < len(items) else UNDEFINED) for path, items in lists]) for i in range(length)
+    ]
+
+
+def _join_dicts(options: list[tuple[Path, Any]]) -> dict[Any, Any]:
+    dicts = [(path, value if isinstance(value, dict) else {}) for path, value in options]
+    keys = list(dict.fromkeys(key for _, items in dicts for key in items))
+    return {key: join([(path, items.get(key, UNDEFINED)) for path, items in dicts]) for key in keys}
+
+
+def narrowed(value: Value, path: Path) -> Value:
+    """What a value can be on a path; options that can't hold there, or that a name lacks there, are left out."""
+    if not isinstance(value, Alt):
+        return value
+    left: list[tuple[Path, Value]] = []
+    for guard, option in value.options:
+        if isinstance(option, Undefined):
+            continue
+        both = meet(path, guard)
+        if both is not None:
+            left.append((both - path if path else guard, option))
+    if len(left) == 1:
+        return left[0][1]
+    if not left:
+        return UNDEFINED
+    return Alt(tuple(left)) if len(left) < len(value.options) or path is not ALWAYS else value

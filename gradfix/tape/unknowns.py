@@ -1,0 +1,199 @@
+"""Calls of what isn't known: by polarity they may do anything to what they are given, and nothing for sure."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping, Sequence
+
+from gradfix.tape import effects
+from gradfix.tape.frameworks import BACKWARD_OF_ARGUMENT, PREPARES, SETS_UP
+from gradfix.tape.interpreter import Interpreter
+from gradfix.tape.modules import leaves, opaque, set_training
+from gradfix.tape.tensors import cut_tensor, method_call, number, run_backward
+from gradfix.tape.values import (
+    NONE,
+    Const,
+    External,
+    Instance,
+    Layer,
+    Map,
+    Node,
+    Opaque,
+    Optimizer,
+    Scaler,
+    Seq,
+    Tensor,
+    Unknown,
+    Value,
+    Weights,
+)
+
+Args = Sequence[Value]
+Kwargs = Mapping[str, Value]
+
+CUTS = {"detach": "detach", "item": "item", "tolist": "tolist", "numpy": "numpy"}
+MOVES = frozenset({"to", "cuda", "cpu", "float", "double", "half", "bfloat16"})
+
+
+def escape(vm: Interpreter, value: Value, depth: int = 0) -> None:
+    """Hand a value to code that isn't known."""
+    if isinstance(value, Tensor):
+        vm.handed.append(value)
+        vm.passed_on.add(id(vm.history(value)))
+    elif isinstance(value, (Optimizer, Weights)):
+        vm.clear(value.leaves, None, must=False)
+    elif isinstance(value, (Layer, Opaque)) or (isinstance(value, Instance) and value.module):
+        vm.clear(leaves(vm, value)[0], None, must=False)
+    elif isinstance(value, (Seq, Map)):
+        if value.kind in ("list", "set") if isinstance(value, Seq) else True:
+            vm.trail.set(value, "open", True)
+        if depth < 3:
+            for item in value.items if isinstance(value, Seq) else value.items.values():
+                escape(vm, item, depth + 1)
+    elif isinstance(value, Instance) and depth < 2:
+        for item in list(value.attrs.values()):
+            if not isinstance(item, Tensor):
+                escape(vm, item, depth + 1)
+    elif isinstance(value, Unknown) and depth < 2:
+        if value.tensor is not None:
+            vm.handed.append(value.tensor)
+        for held in value.holds:
+            if not isinstance(held, Tensor):
+                escape(vm, held, depth + 1)
+
+
+def call_unknown(vm: Interpreter, callee: Value, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
+    """Call a value that isn't known to be anything."""
+    if isinstance(callee, Unknown) and (callee.module is not None or callee.why.startswith("a module built by")):
+        return call_opaque(vm, opaque(vm, callee), args, kwargs, node)
+    given = [*args, *kwargs.values()]
+    for value in (callee, *given):
+        escape(vm, value)
+    result = Unknown("the result of a call that isn't followed", tuple(given))
+    result.part = True
+    if isinstance(callee, (External, Unknown)):
+        result.origin = callee.path if isinstance(callee, External) else callee.origin
+        if isinstance(callee, Unknown) and callee.origin:
+            result.holds = (*result.holds, *callee.holds)
+    return result
+
+
+def call_opaque(vm: Interpreter, module: Opaque, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
+    """Call a module whose class isn't known: it requires grad through its weights (convention B)."""
+    given = [*args, *kwargs.values()]
+    for value in given:
+        if not isinstance(value, Tensor):
+            escape(vm, value)
+    made = vm.node("module", vm.at(node), [module.weights, *given])
+    made.may = False
+    if made.requires is True:
+        made.lean = made.lean | module.lean
+        made.saves = True
+    result = Unknown("what a module returns", tuple(given), requires=made.requires, lean=made.lean)
+    result.made = made
+    return result
+
+
+def unknown_method(
+    vm: Interpreter, receiver: Unknown, name: str, args: Args, kwargs: Kwargs, node: ast.Call
+) -> Value:
+    """A method of what isn't known: what its name says where only one thing has it."""
+    if receiver.children is not None and name in receiver.children and not isinstance(receiver.children[name], Unknown):
+        from gradfix.tape.calls import call_value
+
+        return call_value(vm, receiver.children[name], args, kwargs, node)
+    framework = _framework(vm, receiver, name, args, kwargs, node)
+    if framework is not None:
+        return framework
+    if receiver.origin == "grad":
+        return _gradient_method(vm, receiver, name, node)
+    if name == "backward":
+        return run_backward(vm, vm.tensor_of(receiver), _backward_options(args, kwargs), node)
+    if name in ("parameters", "named_parameters"):
+        module = opaque(vm, receiver, node)
+        return Weights(module, [module.weights], True, named=name == "named_parameters")
+    if name in ("zero_grad", "step") and receiver.module is None:
+        vm.clear(vm.every_leaf, None, must=False)
+        return NONE
+    if name == "zero_grad" and receiver.module is not None:
+        vm.clear([receiver.module.weights], vm.at(node))
+        return NONE
+    if receiver.tensor is not None or receiver.requires is True or _tensor_only(name):
+        if name in CUTS or receiver.requires is not None or receiver.tensor is not None or name.endswith("_"):
+            return _as_tensor(vm, receiver, name, args, kwargs, node)
+    if name in MOVES:
+        return _moved(receiver)
+    if name in ("train", "eval", "apply", "requires_grad_"):
+        if receiver.module is not None:
+            set_training(vm, receiver.module, name == "train")
+        return receiver
+    if receiver.module is not None and name not in ("state_dict", "load_state_dict", "modules", "children"):
+        return call_opaque(vm, receiver.module, args, kwargs, node)
+    return call_unknown(vm, _member(receiver, name), args, kwargs, node)
+
+
+def _member(receiver: Unknown, name: str) -> Unknown:
+    member = Unknown(f"`{name}` of {receiver.why}", (receiver,))
+    member.origin = f"{receiver.origin}.{name}" if receiver.origin else ""
+    return member
+
+
+def _tensor_only(name: str) -> bool:
+    """Whether only tensors have a method of this name."""
+    return name in CUTS or (name.endswith("_") and not name.endswith("__") and bool(effects.method(name)))
+
+
+def _as_tensor(vm: Interpreter, receiver: Unknown, name: str, args: Args, kwargs: Kwargs, node: ast.Call) -> Value:
+    if receiver.tensor is None and receiver.requires is None and name in CUTS:
+        tensor = vm.tensor_of(receiver)
+        receiver.tensor = None if name != "detach" else tensor
+        return cut_tensor(vm, tensor, "detach", node) if name == "detach" else number(vm, receiver, name, node)
+    if name in ("train", "eval", "parameters"):
+        return receiver
+    if not (effects.method(name) or name in CUTS or name in MOVES or name in TENSOR_METHODS):
+        return call_unknown(vm, _member(receiver, name), args, kwargs, node)
+    return method_call(vm, vm.tensor_of(receiver), name, args, kwargs, node)
+
+
+TENSOR_METHODS = frozenset({"requires_grad_", "retain_grad", "size", "dim", "numel", "register_hook", "detach_", "long", "int", "bool", "type"})  # fmt: skip
+
+
+def _moved(receiver: Unknown) -> Unknown:
+    """`.to(device)`: the same thing elsewhere; a copy of a tensor, the same module."""
+    if receiver.module is not None:
+        return receiver
+    moved = Unknown(receiver.why, receiver.holds, receiver.requires, receiver.lean)
+    moved.origin, moved.part, moved.made = receiver.origin, receiver.part, receiver.made
+    return moved
+
+
+def _gradient_method(vm: Interpreter, receiver: Unknown, name: str, node: ast.AST) -> Value:
+    group = receiver.holds[0] if receiver.holds else None
+    if isinstance(group, Weights) and name in ("zero_", "fill_"):
+        vm.clear(group.leaves, vm.at(node))
+    if name in ("detach_", "detach", "requires_grad_"):
+        return receiver
+    return Unknown("a gradient", receiver.holds, requires=False)
+
+
+def _backward_options(args: Args, kwargs: Kwargs) -> dict[str, Value]:
+    return {**dict(zip(("gradient", "retain_graph", "create_graph", "inputs"), args)), **kwargs}
+
+
+def _framework(
+    vm: Interpreter, receiver: Unknown, name: str, args: Args, kwargs: Kwargs, node: ast.Call
+) -> Value | None:
+    """What a known framework's object does."""
+    kind = receiver.origin.rpartition(".")[2]
+    if kind in BACKWARD_OF_ARGUMENT and name in BACKWARD_OF_ARGUMENT[kind] and args:
+        root = vm.tensor_of(args[0]) if isinstance(args[0], Unknown) else args[0]
+        if isinstance(root, Tensor):
+            return run_backward(vm, root, dict(kwargs), node)
+    if kind in PREPARES and name in PREPARES[kind]:
+        return args[0] if len(args) == 1 else Seq("tuple", list(args))
+    if kind in SETS_UP and name in SETS_UP[kind]:
+        return Unknown("a context")
+    return None
+
+
+__all__ = ["Const", "Node", "Scaler", "call_opaque", "call_unknown", "escape", "unknown_method"]
