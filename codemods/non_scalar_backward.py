@@ -12,7 +12,9 @@ unknown shape.
 from __future__ import annotations
 
 import libcst as cst
+from libcst import matchers as m
 
+from gradfix.arguments import keyword
 from gradfix.rule import Decline, Edit, Fix, Options, Rule
 from gradfix.statements import method_call
 from gradfix.tape.defects import Defect
@@ -23,23 +25,50 @@ SEVERAL = (cst.Tuple, cst.List, cst.ListComp, cst.GeneratorExp)
 
 def rewrite(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:
     call = tree.at(defect.culprit, cst.Call)
-    root = _root(call, str(defect.facts.get("root", "")), tree) if call is not None else None
+    root = _root(call) if call is not None else None
     if call is None or root is None or isinstance(root, SEVERAL):
         return Decline("reduce what backward runs on to one element, with .sum() or .mean()")
-    reduced = method_call(root, str(defect.facts.get("reduction") or options.reduction))
+    told = defect.facts.get("reduction") or ("mean" if _unreduced(tree, root) else options.reduction)
+    reduced = method_call(root, str(told))
     says = " ".join(tree.code(call).replace(tree.code(root), tree.code(reduced), 1).split())
     return Fix((Edit(root, reduced),), says)
 
 
-def _root(call: cst.Call, text: str, tree: Tree) -> cst.BaseExpression | None:
-    """What backward runs on: the owner of the method, or what a function that runs backward is given."""
+def _root(call: cst.Call) -> cst.BaseExpression | None:
+    """What backward runs on: the owner of the method, or what a function that runs backward is given.
+
+    The method's own first argument is the gradient; with one there would be no defect.
+    """
     given = [arg.value for arg in call.args if arg.keyword is None and not arg.star]
-    owner = call.func.value if isinstance(call.func, cst.Attribute) else None
-    if given and (owner is None or tree.code(owner) != text == tree.code(given[0])):
+    if given and not m.matches(given[0], m.Name("None")):
         return given[0]
     if isinstance(call.func, cst.Attribute) and call.func.attr.value == "backward":
         return _unscaled(call.func.value)
-    return given[0] if given else None
+    return None
+
+
+def _unreduced(tree: Tree, root: cst.BaseExpression) -> bool:
+    """Whether the loss function was told not to reduce; without that it takes the mean."""
+    made = root if isinstance(root, cst.Call) else _assigned(tree, tree.code(root))
+    if made is None or _says_none(made):
+        return made is not None
+    built = _assigned(tree, tree.code(made.func))
+    return built is not None and _says_none(built)
+
+
+def _assigned(tree: Tree, name: str) -> cst.Call | None:
+    """The one call whose result the file gives this name."""
+    found = m.findall(tree.module, m.Assign(value=m.Call()))
+    named = [
+        node for node in found if isinstance(node, cst.Assign) and tree.code(node.targets[0].target) == name
+    ]
+    value = named[0].value if len(named) == 1 else None
+    return value if isinstance(value, cst.Call) else None
+
+
+def _says_none(call: cst.Call) -> bool:
+    given = keyword(call, "reduction")
+    return given is not None and isinstance(given.value, cst.SimpleString) and given.value.raw_value == "none"
 
 
 def _unscaled(owner: cst.BaseExpression) -> cst.BaseExpression:

@@ -36,12 +36,12 @@ def rewrite(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:
     if defect.facts["backward"] == defect.facts.get("step_backward"):
         return _carried(tree, later, defect)
     optimizer = str(defect.facts.get("optimizer") or "")
-    later_optimizer = _stepped(tree, defect.facts.get("later_step"))
+    later_optimizer = _stepped(tree, _later_step(tree, later, defect))
     moving = _moving(tree, step, later, optimizer)
     if moving is None or later_optimizer == optimizer:
         return Decline(BY_HAND)
     inputs = ""
-    if defect.facts.get("pollutes") is not False:
+    if defect.facts.get("pollutes") is not False or defect.facts.get("later_step") is None:
         inputs = _inputs(tree, later, later_optimizer, str(defect.facts.get("others") or ""))
         if not inputs or _overlap(_held(tree, optimizer)[0], inputs):
             return Decline(BY_HAND)
@@ -78,9 +78,18 @@ def _call(tree: Tree, place: object) -> cst.Call | None:
     return tree.at(place, cst.Call) if isinstance(place, Span) else None
 
 
-def _stepped(tree: Tree, place: object) -> str:
+def _later_step(tree: Tree, later: cst.Call, defect: Defect) -> cst.Call | None:
+    """The later backward's own step: the one that the tape saw, else the next in the same body."""
+    seen = _call(tree, defect.facts.get("later_step"))
+    if seen is not None:
+        return seen
+    following = between(tree, anchor(tree, later), None)
+    calls = (m.findall(place, m.Call()) for place in following if _is_step(tree, place))
+    return next((call for found in calls for call in found if isinstance(call, cst.Call)), None)
+
+
+def _stepped(tree: Tree, call: cst.Call | None) -> str:
     """The optimizer of a step: `opt` of `opt.step()` and of `scaler.step(opt)`."""
-    call = _call(tree, place)
     if call is None or not isinstance(call.func, cst.Attribute):
         return ""
     return tree.code(call.args[0].value if call.args else call.func.value)

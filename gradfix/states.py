@@ -37,7 +37,7 @@ def detached(
 
 
 def carrier(tree: Tree, backward: cst.Call) -> cst.Assign | None:
-    """The one assignment around a backward that gives a call what the iteration before got from it."""
+    """The one assignment that gives a call what it gave an iteration ago: in the loop, or on an object."""
     loops = [place for place in path(tree, backward) if isinstance(place, LOOPS)]
     if not loops:
         return None
@@ -45,7 +45,16 @@ def carrier(tree: Tree, backward: cst.Call) -> cst.Assign | None:
         node for node in m.findall(loops[-1].body, m.Assign(value=m.Call())) if isinstance(node, cst.Assign)
     ]
     carriers = [node for node in found if _states(tree, node) and not _set_before(tree, node)]
+    carriers = carriers or _on_objects(tree)
     return carriers[0] if len(carriers) == 1 else None
+
+
+def _on_objects(tree: Tree) -> list[cst.Assign]:
+    """The assignments of that kind to attributes of `self`."""
+    found = [
+        node for node in m.findall(tree.module, m.Assign(value=m.Call())) if isinstance(node, cst.Assign)
+    ]
+    return [node for node in found if any(state.startswith("self.") for state in _states(tree, node))]
 
 
 def _set_before(tree: Tree, assign: cst.Assign) -> bool:

@@ -458,6 +458,20 @@ LAYOUTS: dict[str, tuple[str, Found, str]] = {
         "od = SGD(D.parameters())\nog = SGD(G.parameters())\nd.backward()\nprint(1)\n"
         "g.backward(inputs=list(G.parameters()))\nod.step()\nsched.step()\nog.step()\n",
     ),
+    "a later step that the tape did not see": (
+        "od, og = SGD([a]), SGD([c])\nd.backward()\nod.step()\nog.zero_grad()\ng.backward()\n"
+        "scaler.step(og)\n",
+        found(
+            "step_before_backward",
+            "od.step()",
+            optimizer="od",
+            backward=At("g.backward()"),
+            later_step=None,
+            pollutes=False,
+        ),
+        "od, og = SGD([a]), SGD([c])\nd.backward()\nog.zero_grad()\ng.backward(inputs=[c])\n"
+        "od.step()\nscaler.step(og)\n",
+    ),
     "an optimizer built out of sight": (
         "d.backward()\nself.od.step()\ng.backward()\nself.og.step()\n",
         stepped("self.od.step()", "self.od", "g.backward()", "self.og.step()"),
@@ -493,6 +507,11 @@ LAYOUTS: dict[str, tuple[str, Found, str]] = {
         "import torch\ndef init(n):\n    return torch.zeros(n), torch.zeros(n)\ns = init(2)\n"
         "for x in xs:\n    y, s = net(x, s)\n    loss.backward()\n"
         "    s = tuple(h.detach() for h in s)\n",
+    ),
+    "a loss function that was told not to reduce": (
+        'loss_fn = nn.L1Loss(reduction="none")\nloss = loss_fn(y, t)\nloss.backward()\n',
+        nonscalar("loss.backward()", "loss"),
+        'loss_fn = nn.L1Loss(reduction="none")\nloss = loss_fn(y, t)\nloss.mean().backward()\n',
     ),
     "a loss given to an accelerator": (
         "accelerator.backward(a - b)\n",
