@@ -52,13 +52,15 @@ def rewrite(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:
 
 def _carried(tree: Tree, backward: cst.Call, defect: Defect) -> Fix | Decline:
     """The graph of one iteration is carried into the next: detach the state, and keep the graph no longer."""
+    kept = keyword(backward, "retain_graph")
+    if kept is None:
+        return Decline("this backward frees the graph that it meets again: detach what is carried over")
     assign = node_of(tree, defect.facts.get("carried")) or carrier(tree, backward)
     if not isinstance(assign, cst.Assign):
         return Decline("detach what one iteration carries into the next: its graph needs the old parameters")
     loop = next(place for place in reversed(path(tree, backward)) if isinstance(place, LOOPS))
     alone = tree.code(loop).count("backward(") == 1
-    kept = keyword(backward, "retain_graph")
-    new = without_argument(backward, kept) if alone and kept is not None else backward
+    new = without_argument(backward, kept) if alone else backward
     return detached(tree, backward, new, assign, str(defect.facts.get("state") or ""))
 
 

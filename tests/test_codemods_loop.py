@@ -651,6 +651,17 @@ DECLINED: dict[str, tuple[str, Found, str]] = {
         ),
         "detach what one iteration carries",
     ),
+    "a graph that is freed before it is carried on": (
+        "for x in xs:\n    y, h = gru(x, h)\n    loss.backward()\n    opt.step()\n",
+        found(
+            "step_before_backward",
+            "opt.step()",
+            optimizer="opt",
+            backward=At(LOSS),
+            step_backward=At(LOSS),
+        ),
+        "this backward frees the graph",
+    ),
     "a zero_grad under a condition": (
         "loss.backward()\nif log:\n    opt.zero_grad()\nopt.step()\n",
         erased("opt.zero_grad()", LOSS, "opt.step()", "opt"),
