@@ -53,13 +53,35 @@ def version() -> str:
         return found[1] if found else "unknown"
 
 
-@click.command(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+class Gradfix(click.Command):
+    """The command, with an option that may carry a value but never takes the next word for it."""
+
+    def parse_args(self, context: click.Context, args: list[str]) -> list[str]:
+        """`--verify=lenient` is an option of its own."""
+        known = {"--verify=lenient": "--verify-lenient", "--verify=strict": "--verify"}
+        return super().parse_args(context, [known.get(word, word) for word in args])
+
+
+@click.command(
+    cls=Gradfix, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
+)
 @click.argument("paths", nargs=-1, metavar="[PATHS]")
 @click.option("--diff", "mode", flag_value="diff", help="Show what --apply would write, change nothing.")
 @click.option("--apply", "mode", flag_value="apply", help="Rewrite the files.")
 @click.option(
     "--add-ignore", "mode", flag_value="add-ignore", help="Silence all of today's findings by comments."
 )
+@click.option(
+    "--verify", "verify", flag_value="strict", help="Run the code before and after; write only what flows."
+)
+@click.option("--verify-lenient", "verify", flag_value="lenient", hidden=True)
+@click.option(
+    "--verify-cmd", metavar="COMMAND", help="What to run: script.py, -m module, pytest; with arguments."
+)
+@click.option("--verify-allow-writes", is_flag=True, help="Let that run write files and use the network.")
+@click.option("--python", metavar="PATH", help="The interpreter that has torch.  [this one]")
+@click.option("--max-steps", type=click.IntRange(min=1), default=3, help="Optimizer steps to run.  [3]")
+@click.option("--report", type=click.Path(dir_okay=False), help="Write a page with diffs and gradients.")
 @click.option("--since", metavar="REV", help="Only what is new since a git revision.")
 @_listed("--select", "Rules to look for: codes, their beginnings, names, ALL.")
 @_listed("--ignore", "Rules not to look for.")
@@ -125,17 +147,38 @@ def _checked(given: dict[str, Any]) -> int:
     from gradfix.config import ConfigError
     from gradfix.progress import Bar
     from gradfix.registry import RegistryError
-    from gradfix.session import run
     from gradfix.since import RevisionError
 
     try:
         request = _request(given)
         with Bar(visible=sys.stderr.isatty()) as bar:
-            done = run(request, bar.start)
+            done = _run(request, given, bar.start)
     except (ConfigError, RegistryError, RevisionError) as error:
         raise click.UsageError(str(error)) from error
     _show(done, request, given)
+    if given["report"]:
+        from gradfix.report.html import page
+
+        Path(given["report"]).write_text(page(done), "utf-8")
     return done.exit_code
+
+
+def _run(request: Request, given: dict[str, Any], start: Callable[[int], Callable[[int], None]]) -> Run:
+    """The run, with the judge's word on every rewrite if that is asked for."""
+    if not (given["verify"] or given["verify_cmd"]):
+        from gradfix.session import run
+
+        return run(request, start)
+    from gradfix.proof import Proving, proved
+    from gradfix.verify import Limits, parse_line
+
+    try:
+        command = parse_line(given["verify_cmd"]) if given["verify_cmd"] else None
+    except ValueError as error:
+        raise click.UsageError(f"--verify-cmd: {error}") from error
+    limits = Limits(max_steps=given["max_steps"], allow_writes=given["verify_allow_writes"])
+    proving = Proving(given["verify"] or "strict", command, given["python"], limits)
+    return proved(request, proving, start)
 
 
 def _request(given: dict[str, Any]) -> Request:

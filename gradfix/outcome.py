@@ -10,11 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from gradfix.rule import Finding, Safety
 from gradfix.source import Failure as Failure
 from gradfix.tape.defects import Span
+
+if TYPE_CHECKING:
+    from gradfix.verify import Verdict
 
 Mode: TypeAlias = Literal["list", "diff", "apply", "add-ignore"]
 OutputFormat: TypeAlias = Literal["text", "concise", "json", "github", "sarif", "rdjson"]
@@ -70,6 +73,8 @@ class Outcome:
     """Where and why the tape gave up, "" when it did not."""
     written: bool = False
     """True: `after` is on disk."""
+    verdicts: tuple[Verdict, ...] = ()
+    """What the judge says: of the file first, then of its findings. Empty unless asked for."""
 
     @property
     def shown(self) -> tuple[Finding, ...]:

@@ -14,6 +14,7 @@ import pytest
 ROOT = Path(__file__).parent.parent
 ROOMS = (
     ("trace",),
+    ("verify",),
     ("tape.defects",),
     ("places", "gate"),
     ("source",),
@@ -24,13 +25,14 @@ ROOMS = (
     ("codemods",),
     ("edits", "patch"),
     ("outcome",),
-    ("suppressions", "registry", "verify"),
+    ("suppressions", "registry"),
     ("findings",),
     ("engine",),
     ("config", "files", "neighbours", "since"),
     ("finder",),
     ("pool",),
     ("session", "progress", "explain"),
+    ("proof",),
     ("report",),
     ("cli",),
     ("__main__",),

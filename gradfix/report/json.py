@@ -44,6 +44,14 @@ def _related(outcome: Outcome, step: Evidence) -> Fields:
     }
 
 
+def _verdict(outcome: Outcome, finding: Finding) -> Fields:
+    """What the judge says of a finding, where it was asked."""
+    if not outcome.verdicts:
+        return {}
+    own = (v for v in outcome.verdicts if (v.kind, v.line) == (finding.rule, finding.span.line))
+    return {"verdict": next((verdict.to_json() for verdict in own), None)}
+
+
 def _finding(outcome: Outcome, finding: Finding) -> Fields:
     span = finding.span
     return {
@@ -63,6 +71,7 @@ def _finding(outcome: Outcome, finding: Finding) -> Fields:
         "by_hand": finding.decline or None,
         "noqa_row": span.line,
         "url": None,
+        **_verdict(outcome, finding),
     }
 
 

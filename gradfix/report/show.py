@@ -32,5 +32,7 @@ def show(run: Run, view: View, out: TextIO, err: TextIO) -> None:
     """Print all that a command has to say."""
     load(chosen(run, view)).render(run, out, view)
     out.flush()
+    if any(outcome.verdicts for outcome in run.outcomes):
+        load("verdicts").render(run, err, view)
     load("summary").render(run, err, view)
     err.flush()

@@ -11,7 +11,17 @@ from types import CodeType
 from typing import Any
 
 from gradfix.verify.launch import Command, Job, Launcher, Limits
-from gradfix.verify.verdicts import STYLE, Claim, Facts, Verdict, Word, cannot, facts, same_family
+from gradfix.verify.verdicts import (
+    STYLE,
+    Claim,
+    Facts,
+    Verdict,
+    Word,
+    cannot,
+    facts,
+    same_family,
+    side_by_side,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +88,7 @@ def _verdict(case: Case, path: str, word: Word, reason: str, claim: Claim | None
     held = dict.fromkeys([*case.before.recording["held_back"], *case.after.recording["held_back"]])
     return Verdict(
         path, word, reason, claim.kind if claim else "", claim.line if claim else 0,
-        case.before.norms, case.after.norms, tuple(held),
+        *side_by_side(case.before, case.after), tuple(held),
     )  # fmt: skip
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
@@ -50,7 +50,7 @@ class Verdict:
     kind: str = ""
     line: int = 0
     before: Norms = field(default_factory=dict)
-    """Parameter -> norm of its first gradient; None: no gradient, or not a finite one."""
+    """Parameter -> norm of the first gradient that differs after; None: no gradient, or not a finite one."""
     after: Norms = field(default_factory=dict)
     held_back: tuple[str, ...] = ()
 
@@ -79,6 +79,9 @@ class Facts:
     recording: Recording
     defects: tuple[dict[str, Any], ...]
     norms: Norms
+    """The first gradient of each parameter."""
+    series: Mapping[str, Sequence[float | None]]
+    """What each step found in it, or each backward where there is no step."""
     fine: frozenset[str]
     """Parameters and leaves at which a finite gradient arrived."""
 
@@ -120,8 +123,24 @@ def facts(recording: Recording) -> Facts:
                 fine.add(name)
     for name in recording["reasons"]:
         norms.setdefault(name, None)
+    steps = [event for event in recording["events"] if event["event"] == "step"]
+    series: dict[str, list[float | None]] = {}
+    for event in steps or recording["events"]:
+        for name, norm in _norms(event).items():
+            series.setdefault(name, []).append(norm)
     defects = tuple(event for event in recording["events"] if event["event"] == "defect")
-    return Facts(recording, defects, norms, frozenset(fine))
+    return Facts(recording, defects, norms, series, frozenset(fine))
+
+
+def side_by_side(before: Facts, after: Facts) -> tuple[Norms, Norms]:
+    """The norms of both runs, taken for each parameter where they first part."""
+    one, other = dict(before.norms), dict(after.norms)
+    for name in one.keys() & other.keys():
+        pairs = zip(before.series.get(name, ()), after.series.get(name, ()), strict=False)
+        parted = next((pair for pair in pairs if pair[0] != pair[1]), None)
+        if parted is not None and one[name] == other[name]:
+            one[name], other[name] = parted
+    return one, other
 
 
 def _norms(event: Mapping[str, Any]) -> dict[str, float | None]:

@@ -1,0 +1,94 @@
+"""What --verify adds to a session: every rewrite goes to the judge, and only what flows is written."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from gradfix import files, session
+from gradfix.outcome import Outcome, Run
+from gradfix.verify import Claim, Command, JudgeOptions, Launcher, Limits, Verdict, judge
+
+LENIENT = {"flows", "not reached", "not reproduced", "could not run"}
+"""What `--verify=lenient` writes: what flows, and what could not be judged."""
+
+
+@dataclass(frozen=True, slots=True)
+class Proving:
+    """How the user wants rewrites to be verified."""
+
+    strictness: Literal["strict", "lenient"] = "strict"
+    command: Command | None = None
+    """What exercises the files; None: each file is a script of its own."""
+    python: str | None = None
+    limits: Limits = field(default_factory=Limits)
+
+    def accepts(self, verdicts: Sequence[Verdict]) -> bool:
+        """Whether a file with these verdicts is written."""
+        words = {verdict.verdict for verdict in verdicts if not verdict.kind}
+        return bool(words) and words <= ({"flows"} if self.strictness == "strict" else LENIENT)
+
+
+Advance = Callable[[int], session.Advance]
+
+
+def proved(request: session.Request, proving: Proving, advance: Advance) -> Run:
+    """A run whose rewrites were verified before anything is written."""
+    found = session.run(replace(request, mode="diff"), advance)
+    changed = [outcome for outcome in found.outcomes if outcome.after is not None and not outcome.failure]
+    with Launcher(proving.python) as launcher:
+        verdicts = _verdicts(changed, proving, launcher)
+    outcomes = [replace(one, verdicts=tuple(verdicts.get(one.path, ()))) for one in found.outcomes]
+    if request.mode == "apply" and not request.reads_stdin:
+        outcomes = [_written(outcome, proving) for outcome in outcomes]
+    return replace(found, outcomes=tuple(outcomes), mode=request.mode)
+
+
+def _verdicts(changed: Sequence[Outcome], proving: Proving, launcher: Launcher) -> dict[str, list[Verdict]]:
+    """One judgement for all files if a command drives them, else one for each."""
+    if proving.command is not None:
+        said = _judged(changed, proving.command, proving, launcher) if changed else []
+        names = {os.path.abspath(outcome.path): outcome.path for outcome in changed}
+        return {name: [replace(v, path=name) for v in said if v.path == full] for full, name in names.items()}
+    found: dict[str, list[Verdict]] = {}
+    for outcome in changed:
+        command = Command("script", os.path.abspath(outcome.path))
+        said = _judged([outcome], command, proving, launcher)
+        found[outcome.path] = [replace(verdict, path=outcome.path) for verdict in said]
+    return found
+
+
+def _judged(
+    outcomes: Sequence[Outcome], command: Command, proving: Proving, launcher: Launcher
+) -> list[Verdict]:
+    before = _texts(outcomes, lambda outcome: outcome.before)
+    after = _texts(outcomes, lambda outcome: outcome.after)
+    options = JudgeOptions(
+        claims=[claim for outcome in outcomes for claim in claims(outcome)], limits=proving.limits
+    )
+    return judge(before, after, command, options, launcher)
+
+
+def _texts(outcomes: Sequence[Outcome], text: Callable[[Outcome], bytes | None]) -> Mapping[str, bytes]:
+    return {os.path.abspath(outcome.path): text(outcome) or b"" for outcome in outcomes}
+
+
+def claims(outcome: Outcome) -> list[Claim]:
+    """The findings that the new text claims to mend."""
+    path = os.path.abspath(outcome.path)
+    mended = [finding for finding in outcome.findings if finding in outcome.applied]
+    return [Claim(path, one.rule, one.span.line, one.span.end_line) for one in mended]
+
+
+def _written(outcome: Outcome, proving: Proving) -> Outcome:
+    """Write what was proved; the rest stays as it is."""
+    if outcome.after is None or outcome.before is None or outcome.failure:
+        return outcome
+    if not proving.accepts(outcome.verdicts):
+        return replace(outcome, after=None, applied=(), remaining=outcome.findings)
+    failure = files.write(outcome.path, outcome.before, outcome.after)
+    if failure:
+        return replace(outcome, failure=failure, after=None, applied=(), remaining=outcome.findings)
+    return replace(outcome, written=True)
