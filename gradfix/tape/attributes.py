@@ -58,7 +58,9 @@ def load_attribute(vm: Interpreter, owner: Value, name: str, node: ast.AST) -> V
         return found if found is not None else Unknown(f"`{name}` of a class")
     if isinstance(owner, Opaque):
         if name not in owner.children:
-            owner.children[name] = Unknown(f"`{name}` of a module that isn't known", (owner,), lean=owner.lean)
+            owner.children[name] = Unknown(
+                f"`{name}` of a module that isn't known", (owner,), lean=owner.lean
+            )
         return owner.children[name]
     if isinstance(owner, (Function, Bound)) and name == "__name__":
         return Unknown("a name")
@@ -198,7 +200,9 @@ def gradient(vm: Interpreter, owner: Tensor, node: ast.AST) -> Value:
 
 def unknown_attribute(vm: Interpreter, owner: Unknown, name: str, node: ast.AST) -> Value:
     """An attribute of what isn't known: the same unknown each time."""
-    if owner.tensor is not None and (effects.method(name) or name in ("data", "grad", "requires_grad", "shape")):
+    if owner.tensor is not None and (
+        effects.method(name) or name in ("data", "grad", "requires_grad", "shape")
+    ):
         return tensor_attribute(vm, owner.tensor, name, node)
     if name in ("data",) and (owner.requires is True or owner.part):
         return tensor_attribute(vm, vm.tensor_of(owner), name, node)
@@ -261,7 +265,9 @@ def _store_on_weights(vm: Interpreter, owner: Value, name: str, value: Value, no
             vm.clear(owner.leaves, vm.at(node), must=isinstance(value, Const) and value.value is None)
 
 
-def _store_on_tensor(vm: Interpreter, owner: Tensor, name: str, value: Value, node: ast.AST, augmented: bool) -> None:
+def _store_on_tensor(
+    vm: Interpreter, owner: Tensor, name: str, value: Value, node: ast.AST, augmented: bool
+) -> None:
     from gradfix.tape.tensors import set_requires_grad
 
     if name == "grad":

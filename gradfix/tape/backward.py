@@ -11,7 +11,9 @@ from gradfix.tape.operations import Operations
 from gradfix.tape.paths import Path, contradicts, implies
 from gradfix.tape.values import NOTHING, Lean, Node, Number, Place, Spoil, Tensor, Truth
 
-CONVERSIONS = frozenset({"item", "tolist", "numpy", "float", "math", "tensor", "tensor_of_list", "Variable", "Parameter"})
+CONVERSIONS = frozenset(
+    {"item", "tolist", "numpy", "float", "math", "tensor", "tensor_of_list", "Variable", "Parameter"}
+)
 DETACHES = frozenset({"detach", "data", "detach_"})
 MODES = frozenset({"no_grad", "inference_mode", "set_grad_enabled"})
 KIND_OF_CUT = {
@@ -21,7 +23,25 @@ KIND_OF_CUT = {
     "constant": "non_differentiable_loss",
     "vanishes": "non_differentiable_loss",
 }
-SUMS = frozenset({"add", "sub", "neg", "sum", "mean", "stack", "cat", "__radd__", "add_", "sub_", "scale", "phi", "view", "squeeze", "reshape"})
+SUMS = frozenset(
+    {
+        "add",
+        "sub",
+        "neg",
+        "sum",
+        "mean",
+        "stack",
+        "cat",
+        "__radd__",
+        "add_",
+        "sub_",
+        "scale",
+        "phi",
+        "view",
+        "squeeze",
+        "reshape",
+    }
+)
 SCALES = frozenset({"mul", "div", "mul_", "div_", "__rmul__", "true_divide"})
 NO_GRAPH = "element 0 of tensors does not require grad and does not have a grad_fn"
 OVERWRITTEN = "one of the variables needed for gradient computation has been modified by an inplace operation"
@@ -64,7 +84,9 @@ class Backwards(Operations):
     backwards: list[tuple[Backward, Tensor]]
     """Every real backward, with its root."""
 
-    def backward(self, root: Tensor, event: Backward, *, whole: bool = True, only: list[Tensor] | None = None) -> None:
+    def backward(
+        self, root: Tensor, event: Backward, *, whole: bool = True, only: list[Tensor] | None = None
+    ) -> None:
         """Run backward from `root`: `whole` False where a gradient is given, `only` the leaves asked for."""
         node = self.history(root)
         if node.op == "scale" and node.facts:
@@ -130,7 +152,9 @@ class Backwards(Operations):
     def _stops(self, node: Node, event: Backward, lean: Lean) -> bool:
         """Report what this node can't give back; True where backward goes no further."""
         for spoil in node.spoiled or ():
-            if not contradicts(spoil.write.path, event.path) and not contradicts(spoil.saved.path, event.path):
+            if not contradicts(spoil.write.path, event.path) and not contradicts(
+                spoil.saved.path, event.path
+            ):
                 self._overwritten(spoil, event, lean)
         for earlier, path in node.freed or ():
             if not contradicts(path, event.path) and not event.virtual:
@@ -163,7 +187,9 @@ class Backwards(Operations):
             kind = "write_through_data"
             facts["backward"] = self.span(event.place) if not event.virtual else None
             facts.setdefault("parameter", False)
-        facts = {name: fact for name, fact in facts.items() if not hasattr(fact, "_fields") and name != "built"}
+        facts = {
+            name: fact for name, fact in facts.items() if not hasattr(fact, "_fields") and name != "built"
+        }
         self.report(kind, culprit, steps, lean=lean, when=when, facts=facts,
                     impact="trains wrong" if write.silent else "crashes",
                     says="" if write.silent else OVERWRITTEN)  # fmt: skip
@@ -173,10 +199,22 @@ class Backwards(Operations):
         raise NotImplementedError
 
     def _twice(self, node: Node, earlier: Backward, event: Backward, lean: Lean) -> None:
-        steps = [(node.place, "part of both graphs"), (earlier.place, "frees it"), (event.place, "needs it again")]
+        steps = [
+            (node.place, "part of both graphs"),
+            (earlier.place, "frees it"),
+            (event.place, "needs it again"),
+        ]
         facts = {"again": self.span(event.place), "carried": None, "state": ""}
         facts.update(self.carried(node, earlier, event))
-        self.report("backward_twice", earlier.place, steps, lean=lean | node.lean, when=event.path, says=TWICE, facts=facts)
+        self.report(
+            "backward_twice",
+            earlier.place,
+            steps,
+            lean=lean | node.lean,
+            when=event.path,
+            says=TWICE,
+            facts=facts,
+        )
 
     def carried(self, node: Node, earlier: Backward, event: Backward) -> dict[str, object]:
         """The hidden state that carries a graph from one turn of a loop to the next, if that is what happened."""
@@ -195,17 +233,28 @@ class Backwards(Operations):
             self.report("no_leaf_requires_grad", self.constant_source(node), [here], says=NO_GRAPH, when=event.path,
                         lean=root.lean, facts={"backward": self.span(event.place), "misspelt": "", "target": ""})  # fmt: skip
         else:
-            self.silence(event.place, "several cuts lie behind this backward, and it isn't known which one was meant")
+            self.silence(
+                event.place, "several cuts lie behind this backward, and it isn't known which one was meant"
+            )
 
     def report_cut(self, cut: Node, event: Backward, steps: list[tuple[Place, str]], *, says: str = "",
                    likely: bool = False, kind: str = "", impact: str = "crashes") -> None:  # fmt: skip
         """Report the cut that keeps gradients from everything behind it."""
         kind = kind or KIND_OF_CUT.get(cut.cut, "")
         culprit = cut.cut_place
-        facts: dict[str, object] = {"form": cut.cut, "backward": self.span(event.place), "rewrap": None, "logged": ()}
+        facts: dict[str, object] = {
+            "form": cut.cut,
+            "backward": self.span(event.place),
+            "rewrap": None,
+            "logged": (),
+        }
         facts.update(cut.facts or {})
         if kind == "forward_in_no_grad":
-            facts.update(form=self.mode_form(culprit), mode=cut.cut, forward=(self.span(cut.place),) if cut.place else ())
+            facts.update(
+                form=self.mode_form(culprit),
+                mode=cut.cut,
+                forward=(self.span(cut.place),) if cut.place else (),
+            )
             steps = [(cut.place, "runs here without being recorded"), *steps]
         elif kind == "non_differentiable_loss":
             facts["op"] = cut.op
@@ -215,7 +264,9 @@ class Backwards(Operations):
 
     def mode_form(self, place: Place) -> str:
         """with, decorator or statement."""
-        return {"With": "with", "AsyncWith": "with", "Call": "statement"}.get(type(place).__name__, "decorator")
+        return {"With": "with", "AsyncWith": "with", "Call": "statement"}.get(
+            type(place).__name__, "decorator"
+        )
 
     def cuts(self, node: Node, limit: int = 2000) -> Iterator[Node]:
         """The cuts nearest to a node that requires no grad, in the order of the operands."""
@@ -275,7 +326,9 @@ class Backwards(Operations):
             if not node.parents and node.leaf is not None:
                 leaves.append(node)
             stack.extend(node.parents)
-        wanted = [leaf for leaf in leaves if leaf.leaf is not None and leaf.facts and leaf.facts.get("wanted")]
+        wanted = [
+            leaf for leaf in leaves if leaf.leaf is not None and leaf.facts and leaf.facts.get("wanted")
+        ]
         if len(wanted) == 1:
             return wanted[0].place
         return leaves[0].place if len(leaves) == 1 else None
@@ -347,4 +400,4 @@ class Backwards(Operations):
         return None if place is None or isinstance(place, Foreign) else span_of(place)
 
 
-__all__ = ["Add", "Backward", "Backwards", "NOTHING", "Number", "implies"]
+__all__ = ["NOTHING", "Add", "Backward", "Backwards", "Number", "implies"]

@@ -171,7 +171,10 @@ def _iterating(vm: Interpreter, name: str, args: Args, node: ast.Call) -> Value:
         start = args[1].value if len(args) > 1 and isinstance(args[1], Const) else 0
         if items is None:
             return Seq("list", [_pair(Unknown("an index"), part(args[0])) for _ in range(2)], open=True)
-        counts = [Const(i + start) if known and isinstance(start, int) else Unknown("an index") for i in range(len(items))]
+        counts = [
+            Const(i + start) if known and isinstance(start, int) else Unknown("an index")
+            for i in range(len(items))
+        ]
         return Seq("list", [_pair(count, item) for count, item in zip(counts, items)], open=not known)
     if name == "zip":
         columns = [_lazily(vm, arg, node) for arg in args]
@@ -179,7 +182,10 @@ def _iterating(vm: Interpreter, name: str, args: Args, node: ast.Call) -> Value:
         lengths = [len(items) for items, _ in columns if items is not None]
         rows = min(lengths) if lengths and all(items is not None for items, _ in columns) else 2
         table = [
-            [items[i] if items is not None and i < len(items) else part(arg) for (items, _), arg in zip(columns, args)]
+            [
+                items[i] if items is not None and i < len(items) else part(arg)
+                for (items, _), arg in zip(columns, args)
+            ]
             for i in range(rows)
         ]
         return Seq("list", [Seq("tuple", row) for row in table], open=not known)
@@ -189,7 +195,11 @@ def _iterating(vm: Interpreter, name: str, args: Args, node: ast.Call) -> Value:
         from gradfix.tape.calls import call_value
 
         items, known = elements(vm, args[1], node)
-        return Seq("list", [call_value(vm, args[0], [item], {}, node) for item in (items or [part(args[1])])], open=not known)
+        return Seq(
+            "list",
+            [call_value(vm, args[0], [item], {}, node) for item in (items or [part(args[1])])],
+            open=not known,
+        )
     if name == "next" and args:
         items, _ = elements(vm, args[0], node)
         if isinstance(args[0], Weights) and args[0].leaves:
@@ -245,7 +255,11 @@ def _is_instance(value: Value, kinds: Value) -> Truth:
         return path in TENSOR_PATHS or (None if path.startswith("torch.") else False)
     if isinstance(value, (Seq, Map, Const)):
         names = {"list": "list", "tuple": "tuple", "set": "set"}
-        own = names.get(value.kind, "") if isinstance(value, Seq) else ("dict" if isinstance(value, Map) else type(value.value).__name__)
+        own = (
+            names.get(value.kind, "")
+            if isinstance(value, Seq)
+            else ("dict" if isinstance(value, Map) else type(value.value).__name__)
+        )
         return own == path.removeprefix("builtins.") if own else None
     if isinstance(value, Layer):
         return True if path == "torch.nn.Module" else path.rpartition(".")[2] == value.kind

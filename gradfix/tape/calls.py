@@ -89,7 +89,12 @@ def arguments(vm: Interpreter, node: ast.Call) -> tuple[list[Value], dict[str, V
 
 
 def call_method(
-    vm: Interpreter, receiver: Value, name: str, args: Sequence[Value], kwargs: Mapping[str, Value], node: ast.Call
+    vm: Interpreter,
+    receiver: Value,
+    name: str,
+    args: Sequence[Value],
+    kwargs: Mapping[str, Value],
+    node: ast.Call,
 ) -> Value:
     """`receiver.name(...)`."""
     if isinstance(receiver, Tensor):
@@ -125,7 +130,9 @@ def call_value(
     if isinstance(callee, Function):
         return call_function(vm, callee, args, kwargs, node)
     if isinstance(callee, Bound):
-        return call_function(vm, callee.function, [callee.receiver, *args], kwargs, node, receiver=callee.receiver)
+        return call_function(
+            vm, callee.function, [callee.receiver, *args], kwargs, node, receiver=callee.receiver
+        )
     if isinstance(callee, External):
         from gradfix.tape.torchcalls import call_external
 
@@ -196,7 +203,9 @@ def decorated(vm: Interpreter, function: Function, node: ast.FunctionDef | ast.A
     for expression in node.decorator_list:
         value = vm.eval(expression)
         if isinstance(value, External) and value.path in MODES_BY_PATH:
-            value = Mode(MODES_BY_PATH[value.path], Const(value.path.endswith("enable_grad")), vm.at(expression))
+            value = Mode(
+                MODES_BY_PATH[value.path], Const(value.path.endswith("enable_grad")), vm.at(expression)
+            )
         kept.append((value, expression))
     function.decorators = tuple(kept)
     return function
@@ -235,7 +244,9 @@ def bind_parameters(
     if a.kwarg is not None:
         bound[a.kwarg.arg] = Map(dict(extra), open="**" in kwargs)
     for arg in (*a.posonlyargs, *a.args, *a.kwonlyargs):
-        if arg.arg not in bound or ("**" in kwargs and arg.arg not in kwargs and arg.arg in function.defaults):
+        if arg.arg not in bound or (
+            "**" in kwargs and arg.arg not in kwargs and arg.arg in function.defaults
+        ):
             bound[arg.arg] = Unknown(f"argument `{arg.arg}`")
     return bound
 
@@ -262,12 +273,16 @@ def call_function(
         return found[1] if isinstance(found[1], Const) else Unknown("a call", (*args, *kwargs.values()))
     clock = vm.trail.clock
     result = _run_function(vm, function, bind_parameters(vm, function, args, kwargs), receiver)
-    if vm.trail.clock == clock and (isinstance(result, Const) or (isinstance(result, Unknown) and not result.part)):
+    if vm.trail.clock == clock and (
+        isinstance(result, Const) or (isinstance(result, Unknown) and not result.part)
+    ):
         vm.memo[key] = (clock, result, args, kwargs)
     return result
 
 
-def _run_function(vm: Interpreter, function: Function, names: dict[str, Value], receiver: Value | None) -> Value:
+def _run_function(
+    vm: Interpreter, function: Function, names: dict[str, Value], receiver: Value | None
+) -> Value:
     code = function.code
     code.entered = True
     outer, file, path, later = vm.frame, vm.file, vm.path, vm.later_turn

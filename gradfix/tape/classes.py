@@ -75,7 +75,9 @@ def instantiate(
     """`Class(...)`."""
     from gradfix.tape.calls import call_function
 
-    if any(path in ("torch.autograd.Function", "torch.autograd.function.Function") for path in cls.externals()):
+    if any(
+        path in ("torch.autograd.Function", "torch.autograd.function.Function") for path in cls.externals()
+    ):
         return Unknown("a custom autograd function")
     instance = Instance(cls, is_module(cls))
     init = cls.lookup("__init__")
@@ -124,8 +126,14 @@ def registering(vm: Interpreter, owner: Instance, name: str, value: Value, node:
     old = owner.attrs.get(name)
     if owner.module and isinstance(old, (Layer, Instance, Opaque)) and old is not value:
         replaced(vm, old, value, node)
-    if isinstance(value, Unknown) and value.origin and owner.module and value.module is None and value.requires is None:
+    if (
+        isinstance(value, Unknown)
+        and value.origin
+        and owner.module
+        and value.module is None
+        and value.requires is None
+    ):
         value.why = f"a module built by `{value.origin}`"
 
 
-__all__ = ["Const", "External", "Map", "NONE", "Seq", "Tensor"]
+__all__ = ["NONE", "Const", "External", "Map", "Seq", "Tensor"]

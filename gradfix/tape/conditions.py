@@ -51,8 +51,8 @@ COMPARE: dict[type[ast.cmpop], Callable[[Any, Any], Any]] = {
 def condition(vm: Interpreter, node: ast.expr) -> Verdict:
     """What is known of a test."""
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
-        truth, yes, no = condition(vm, node.operand)
-        return (None if truth is None else not truth), no, yes
+        known, yes, no = condition(vm, node.operand)
+        return (None if known is None else not known), no, yes
     if isinstance(node, ast.BoolOp):
         return _all_of(vm, node) if isinstance(node.op, ast.And) else _any_of(vm, node)
     if isinstance(node, ast.Compare) and len(node.ops) == 1:
@@ -109,7 +109,11 @@ def _comparison(vm: Interpreter, node: ast.Compare) -> Verdict:
         return YES if known else NO
     if isinstance(op, (ast.Eq, ast.NotEq, ast.Is, ast.IsNot)):
         for subject, constant, text in ((left, right, node.left), (right, left, node.comparators[0])):
-            if isinstance(constant, Const) and isinstance(subject, (Unknown, Number)) and _hashable(constant.value):
+            if (
+                isinstance(constant, Const)
+                and isinstance(subject, (Unknown, Number))
+                and _hashable(constant.value)
+            ):
                 where = ("is" if constant.value is None else "==", id(subject))
                 vm.texts.setdefault(where, vm.text(text))
                 vm.keep_alive.append(subject)
@@ -147,7 +151,11 @@ def compared(left: Value, right: Value, op: ast.cmpop) -> Truth:
     if isinstance(op, (ast.Is, ast.IsNot)):
         same = _identical(left, right)
         return same if same is None or isinstance(op, ast.Is) else not same
-    if isinstance(op, (ast.Eq, ast.NotEq)) and isinstance(left, (Class, External)) and type(left) is type(right):
+    if (
+        isinstance(op, (ast.Eq, ast.NotEq))
+        and isinstance(left, (Class, External))
+        and type(left) is type(right)
+    ):
         equal = left is right or getattr(left, "path", 0) == getattr(right, "path", 1)
         return equal if isinstance(op, ast.Eq) else not equal
     return None
@@ -169,7 +177,9 @@ def _contained(left: Value, right: Value, negative: bool) -> Truth:
         if isinstance(right, Map) and not right.open:
             return (left.value in right.items) is not negative
         if isinstance(right, Seq) and not right.open and all(isinstance(item, Const) for item in right.items):
-            return (left.value in [item.value for item in right.items if isinstance(item, Const)]) is not negative
+            return (
+                left.value in [item.value for item in right.items if isinstance(item, Const)]
+            ) is not negative
         if isinstance(right, Const) and isinstance(right.value, str) and isinstance(left.value, str):
             return (left.value in right.value) is not negative
     return None

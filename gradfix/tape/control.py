@@ -48,7 +48,9 @@ def for_statement(vm: Interpreter, node: ast.For | ast.AsyncFor) -> str | None:
     if isinstance(source, Alt):
         options = [(guard, option) for guard, option in source.options if not isinstance(option, Undefined)]
         if len(options) <= 3:
-            return vm.fork([(guard, lambda option=option: _over(vm, node, option)) for guard, option in options])  # type: ignore[misc]
+            return vm.fork(
+                [(guard, lambda option=option: _over(vm, node, option)) for guard, option in options]
+            )  # type: ignore[misc]
         source = Unknown("several iterables", tuple(option for _, option in options))
     return _over(vm, node, source)
 
@@ -66,7 +68,9 @@ def _over(vm: Interpreter, node: ast.For | ast.AsyncFor, source: Value) -> str |
         turns = turns[:1]
     ended = _turns(vm, node, turns, certain)
     if not exact and isinstance(node.target, ast.Name) and isinstance(source, (Range, Number, Unknown)):
-        vm.store(node.target.id, part(source) if isinstance(source, Unknown) else Unknown("the last of a loop"))
+        vm.store(
+            node.target.id, part(source) if isinstance(source, Unknown) else Unknown("the last of a loop")
+        )
     return ended
 
 
@@ -74,7 +78,9 @@ def _distinct(turns: Sequence[Value]) -> bool:
     return len(turns) <= MANY and not all(isinstance(turn, Const) for turn in turns)
 
 
-def _turns(vm: Interpreter, node: ast.For | ast.AsyncFor | ast.While, turns: Sequence[Value | None], certain: bool) -> str | None:
+def _turns(
+    vm: Interpreter, node: ast.For | ast.AsyncFor | ast.While, turns: Sequence[Value | None], certain: bool
+) -> str | None:
     path, later, repeat = vm.path, vm.later_turn, vm.repeat
     broke = False
     try:
@@ -313,4 +319,4 @@ def assert_statement(vm: Interpreter, node: ast.Assert) -> str | None:
     return None
 
 
-__all__ = ["External", "NOTHING", "elements", "part", "restore", "set_mode"]
+__all__ = ["NOTHING", "External", "elements", "part", "restore", "set_mode"]

@@ -77,7 +77,7 @@ KINDS: Mapping[str, str] = {
     "leaf_rebound": """culprit: the Assign statement `w = w - lr * w.grad`. facts: target.""",
     "write_through_data": """culprit: the writing node (AugAssign, Assign or Call) through `.data`. facts: saver, form,
         target, parameter (True: a parameter; move it behind backward: facts.backward).""",
-    "inplace_on_view_of_many": "culprit and facts as inplace_overwrites_saved, with maker (\"chunk\") for saver.",
+    "inplace_on_view_of_many": 'culprit and facts as inplace_overwrites_saved, with maker ("chunk") for saver.',
     "detached_loss_path": """culprit: the cut: the Call `y.detach()`, the Attribute `y.data`, or the expression
         statement `y.detach_()`. facts: form ("detach" | "data" | "detach_"), backward (Span).""",
     "converted_loss_path": """culprit: the converting expression (`loss.item()`, `float(loss)`, `torch.tensor(loss)`,
@@ -117,6 +117,6 @@ KINDS: Mapping[str, str] = {
         for hand-written updates).""",
     "zero_grad_before_step": "culprit: the zero_grad Call. facts: backward (Span: the first backward whose gradients it erases), step (Span), optimizer.",
     "graph_leak": "culprit: the accumulating statement (`total += loss`, `losses.append(loss)`). facts: value (Span of the accumulated expression), number (True: used as a plain number).",
-    "clip_before_unscale": "culprit: the clip Call, or the step Call. facts: scaler, optimizer, form (\"clip\" | \"step\").",
+    "clip_before_unscale": 'culprit: the clip Call, or the step Call. facts: scaler, optimizer, form ("clip" | "step").',
 }
 """Every kind of defect, with what its culprit and its facts are."""

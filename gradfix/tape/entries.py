@@ -175,7 +175,9 @@ def _entries(cls: Class) -> dict[str, Entry]:
 
 
 def _enter_method(vm: Interpreter, instance: Instance, member: Function, entry: Entry | None) -> None:
-    static = any(isinstance(value, External) and value.path.endswith("staticmethod") for value, _ in member.decorators)
+    static = any(
+        isinstance(value, External) and value.path.endswith("staticmethod") for value, _ in member.decorators
+    )
     args, kwargs = _arguments(member, first=None if static else instance)
     grad = vm.grad
     if entry is not None and not entry.grad:
@@ -213,7 +215,9 @@ def _tensors(values: list[Value], depth: int = 0) -> list[Tensor]:
         if isinstance(value, Tensor):
             found.append(value)
         elif isinstance(value, Unknown) and depth < 4:
-            found.extend(_tensors([value.tensor] if value.tensor is not None else list(value.holds), depth + 1))
+            found.extend(
+                _tensors([value.tensor] if value.tensor is not None else list(value.holds), depth + 1)
+            )
         elif isinstance(value, Alt):
             found.extend(_tensors([option for _, option in value.options], depth))
         elif isinstance(value, Seq) and depth < 4:
@@ -231,7 +235,11 @@ def _finish(vm: Interpreter) -> None:
     check_replacements(vm)
     check_unreached(vm)
     for leaf, facts in vm.watched_leaves:
-        if leaf.parameter or (leaf.slot is not None and leaf.slot.events) or any(leaf is read for read in vm.read_grads):
+        if (
+            leaf.parameter
+            or (leaf.slot is not None and leaf.slot.events)
+            or any(leaf is read for read in vm.read_grads)
+        ):
             facts["role"] = "update"
 
 

@@ -121,10 +121,18 @@ def operate(vm: Interpreter, op: type[ast.operator], left: Value, right: Value, 
         return _sequence(left, right, op)
     if isinstance(left, Number) or isinstance(right, Number):
         made = Node(name, node, tuple(vm.nodes(left) + vm.nodes(right)), False)
-        return Number(made, vm.at(node), "array" if "array" in (getattr(left, "kind", ""), getattr(right, "kind", "")) else "number")
+        return Number(
+            made,
+            vm.at(node),
+            "array" if "array" in (getattr(left, "kind", ""), getattr(right, "kind", "")) else "number",
+        )
     result = vm.unknown("arithmetic on what isn't known", left, right)
     result.part = True
-    facts = {vm.requires(left), vm.requires(right)} if isinstance(left, Unknown) and isinstance(right, Unknown) else set()
+    facts = (
+        {vm.requires(left), vm.requires(right)}
+        if isinstance(left, Unknown) and isinstance(right, Unknown)
+        else set()
+    )
     if facts == {False}:
         result.requires = False
     return result
@@ -138,7 +146,11 @@ def in_graph(vm: Interpreter, value: Value) -> Value:
 
 
 def _computed(compute: Callable[[Any, Any], Any], left: Any, right: Any) -> Value:
-    if isinstance(right, int) and abs(right) > 4096 and compute in (operator.pow, operator.lshift, operator.mul):
+    if (
+        isinstance(right, int)
+        and abs(right) > 4096
+        and compute in (operator.pow, operator.lshift, operator.mul)
+    ):
         if compute is not operator.mul or not isinstance(left, (int, float)):
             return Unknown("a large constant")
     try:

@@ -50,7 +50,10 @@ ENTRIES: Mapping[str, Mapping[str, Entry]] = {
         "test_epoch_end": Entry(grad=False),
     },
     "Trainer": {"compute_loss": Entry(root=True, owns_steps=True), "prediction_step": Entry(grad=False)},
-    "Seq2SeqTrainer": {"compute_loss": Entry(root=True, owns_steps=True), "prediction_step": Entry(grad=False)},
+    "Seq2SeqTrainer": {
+        "compute_loss": Entry(root=True, owns_steps=True),
+        "prediction_step": Entry(grad=False),
+    },
     "NeuralNet": {"get_loss": Entry(root=True, owns_steps=True)},
 }
 """Methods that a framework calls, by the name of the base class."""

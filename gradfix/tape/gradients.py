@@ -103,7 +103,12 @@ class Gradients(Backwards):
         newest = uses[0]
         fresh = [event for event in recent[:newest] if isinstance(event, Add)]
         stale = [event for event in recent[newest:] if isinstance(event, Add)]
-        if not fresh or not stale or not any(event.must for event in stale) or not all(event.must for event in fresh):
+        if (
+            not fresh
+            or not stale
+            or not any(event.must for event in stale)
+            or not all(event.must for event in fresh)
+        ):
             return
         first = fresh[-1]
         use = recent[newest]
@@ -139,7 +144,11 @@ class Gradients(Backwards):
         if clear is None or not lost or not all(add.must for add in lost):
             return
         first = lost[-1]
-        steps = [(first.backward.place, "fills the gradients"), (clear.place, "erases them"), (place, "has nothing to use")]
+        steps = [
+            (first.backward.place, "fills the gradients"),
+            (clear.place, "erases them"),
+            (place, "has nothing to use"),
+        ]
         name = by.name if isinstance(by, Optimizer) else ""
         self.report("zero_grad_before_step", clear.place, steps, impact="trains wrong",
                     lean=lean | first.lean, facts={"backward": self.span(first.backward.place), "step": self.span(place),
@@ -197,6 +206,10 @@ class Gradients(Backwards):
 
     def reached(self) -> set[int]:
         """The leaves that some backward reached, or may have."""
-        return {id(leaf) for leaf in self.every_leaf if leaf.slot and any(isinstance(e, Add) for e in leaf.slot.events)}
+        return {
+            id(leaf)
+            for leaf in self.every_leaf
+            if leaf.slot and any(isinstance(e, Add) for e in leaf.slot.events)
+        }
 
     every_leaf: list[Tensor]

@@ -121,7 +121,13 @@ def _package(vm: Interpreter, importer: str, module: str, level: int) -> Package
 
 def _execute(vm: Interpreter, path: str, tree: ast.Module, content: bytes, package: Package) -> None:
     outer = (vm.frame, vm.file, vm.path, vm.later_turn, vm.grad, vm.grad_off, vm.repeat)
-    vm.frame, vm.file, vm.path, vm.later_turn, vm.grad = Frame(package.scope, None, ALWAYS), path, ALWAYS, False, True
+    vm.frame, vm.file, vm.path, vm.later_turn, vm.grad = (
+        Frame(package.scope, None, ALWAYS),
+        path,
+        ALWAYS,
+        False,
+        True,
+    )
     vm.sources[path] = content.splitlines()
     vm.work += FOREIGN_WORK
     frames, vm.trail.frames = vm.trail.frames, []
@@ -132,5 +138,14 @@ def _execute(vm: Interpreter, path: str, tree: ast.Module, content: bytes, packa
         vm.frame, vm.file, vm.path, vm.later_turn, vm.grad, vm.grad_off, vm.repeat = outer
 
 
-DEFINING = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.ClassDef, ast.Assign, ast.AnnAssign, ast.If, ast.Try)
+DEFINING = (
+    ast.Import,
+    ast.ImportFrom,
+    ast.FunctionDef,
+    ast.ClassDef,
+    ast.Assign,
+    ast.AnnAssign,
+    ast.If,
+    ast.Try,
+)
 """Statements of another file that define what it exports; the rest is its own business."""

@@ -70,7 +70,19 @@ class TooComplexError(Exception):
 class Frame:
     """One activation of a function: what it returned, and on which paths."""
 
-    __slots__ = ("aliases", "caller", "code", "entry", "loops", "owner", "pending", "receiver", "returns", "scope", "yields")
+    __slots__ = (
+        "aliases",
+        "caller",
+        "code",
+        "entry",
+        "loops",
+        "owner",
+        "pending",
+        "receiver",
+        "returns",
+        "scope",
+        "yields",
+    )
 
     def __init__(self, scope: Scope, code: Code | None, entry: Path) -> None:
         self.scope = scope
@@ -245,7 +257,9 @@ class Interpreter(Gradients):
     def settle(self, pending: Iterable[tuple[Path, Changes]], skip: Scope | None) -> None:
         """Join in the state of arms that left early, but for the names of a scope that ends with them."""
         for guard, changes in pending:
-            kept = {mark: change for mark, change in changes.items() if skip is None or change.owner is not skip}
+            kept = {
+                mark: change for mark, change in changes.items() if skip is None or change.owner is not skip
+            }
             if kept:
                 other = frozenset((key, not holds) for key, holds in guard) if len(guard) == 1 else ALWAYS
                 self.trail.merge([(guard, kept), (other, {})])
@@ -291,7 +305,10 @@ class Interpreter(Gradients):
         """What tells two calls of a function apart."""
         return (
             id(code),
-            tuple(value.value if isinstance(value, Const) and _plain(value.value) else id(value) for value in args),
+            tuple(
+                value.value if isinstance(value, Const) and _plain(value.value) else id(value)
+                for value in args
+            ),
             tuple((name, id(value)) for name, value in kwargs.items()),
         )
 

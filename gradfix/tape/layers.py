@@ -107,7 +107,9 @@ def _container(
     layer.items = {}
     given: list[tuple[str, Value]] = []
     if kind == "Sequential":
-        given = [(str(i), arg) for i, arg in enumerate(args) if not (isinstance(arg, Seq) and arg.kind == "star")]
+        given = [
+            (str(i), arg) for i, arg in enumerate(args) if not (isinstance(arg, Seq) and arg.kind == "star")
+        ]
         layer.open = len(given) < len(args)
         if len(given) == 1 and isinstance(given[0][1], Map):
             given = _entries(layer, given[0][1])
@@ -186,8 +188,7 @@ def store_on_layer(vm: Interpreter, layer: Layer, name: str, value: Value, node:
     if name == "inplace":
         wanted = bool(value.value) if isinstance(value, Const) else None
         vm.trail.set(layer, "inplace", wanted)
-        vm.trail.put(layer, layer.attrs, "<inplace set>", Unknown("set here"))
-        layer.attrs["<inplace set>"].node = node  # type: ignore[attr-defined]
+        vm.trail.set(layer, "place", vm.at(node))
         return
     old = layer.attrs.get(name)
     if isinstance(old, (Layer, Instance, Opaque, Tensor)):
@@ -240,9 +241,7 @@ def _tell_module(vm: Interpreter, layer: Layer, written: Value, node: ast.AST) -
     """Say on the write which module did it."""
     if isinstance(written, Tensor) and written.storage.writes:
         write = written.storage.writes[-1]
-        chosen = layer.attrs.get("<inplace set>")
-        built = getattr(chosen, "node", None) or layer.place
-        write.facts = {**write.facts, "built": built, "module": f"nn.{layer.kind}"}
+        write.facts = {**write.facts, "built": layer.place, "module": f"nn.{layer.kind}"}
         write.facts.setdefault("aliased", vm.sees_write(written, vm.at(node)))
 
 
@@ -270,10 +269,20 @@ def _apply(vm: Interpreter, item: Value, value: Value, node: ast.AST, call) -> V
         if both is None:
             continue
         vm.path = both
-        result = value if isinstance(option, Undefined) or option is NONE else call(vm, option, [value], {}, node)
+        result = (
+            value if isinstance(option, Undefined) or option is NONE else call(vm, option, [value], {}, node)
+        )
         options.append((guard, result))
         vm.path = base
     return alternatives(options) if options else value
 
 
-__all__ = ["Weights", "call_layer", "layer_attribute", "make_layer", "parameters_of", "store_on_layer", "weights"]
+__all__ = [
+    "Weights",
+    "call_layer",
+    "layer_attribute",
+    "make_layer",
+    "parameters_of",
+    "store_on_layer",
+    "weights",
+]

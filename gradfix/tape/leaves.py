@@ -38,7 +38,11 @@ def rebinding(vm: Interpreter, name: str, value: Value, node: ast.AST) -> None:
         if isinstance(held, Tensor) and held is not value and held.requires is True and held.leaf is True:
             if not (value.leaf is True and value.requires is True) and _made_of_gradient(vm, value, held):
                 vm.rebound[id(value)] = (value, held, node)
-    if isinstance(held, (Instance, Layer, Opaque)) and isinstance(value, (Instance, Layer, Opaque)) and held is not value:
+    if (
+        isinstance(held, (Instance, Layer, Opaque))
+        and isinstance(value, (Instance, Layer, Opaque))
+        and held is not value
+    ):
         from gradfix.tape.registration import replaced
 
         replaced(vm, held, value, node)
@@ -56,7 +60,12 @@ def accumulating(vm: Interpreter, name: str, held: Value, right: Value, result: 
     """A total that takes a graph in at every turn of a loop."""
     if not vm.frame.loops or vm.file != vm.main or isinstance(held, Alt):
         return
-    if isinstance(result, Tensor) and result.requires is True and isinstance(right, Tensor) and right.requires is True:
+    if (
+        isinstance(result, Tensor)
+        and result.requires is True
+        and isinstance(right, Tensor)
+        and right.requires is True
+    ):
         added = right
         if isinstance(node, ast.Assign) and isinstance(node.value, ast.BinOp):
             sides = [vm.scope.names.get(s.id) if isinstance(s, ast.Name) and s.id != name else None
@@ -64,7 +73,9 @@ def accumulating(vm: Interpreter, name: str, held: Value, right: Value, result: 
             added = next((side for side in sides if isinstance(side, Tensor)), right)
         elif not isinstance(node, ast.AugAssign) or not isinstance(node.op, ast.Add):
             return
-        vm.accumulated.setdefault(span_of(node), []).append((name, result, vm.history(result), vm.history(added), node))
+        vm.accumulated.setdefault(span_of(node), []).append(
+            (name, result, vm.history(result), vm.history(added), node)
+        )
 
 
 def leaked(vm: Interpreter) -> None:
@@ -96,10 +107,18 @@ def read_gradient(vm: Interpreter, owner: Tensor, node: ast.AST) -> None:
                   (vm.at(node), "and .grad is None here")], facts={"target": owner.name}, when=vm.path,
                   says="'NoneType' object")  # fmt: skip
         return
-    if owner.requires is True and owner.leaf is False and not owner.retained and vm.backwards and not vm.hooked:
+    if (
+        owner.requires is True
+        and owner.leaf is False
+        and not owner.retained
+        and vm.backwards
+        and not vm.hooked
+    ):
         if any(root is owner for _, root in vm.backwards) or not _walked(vm, owner):
             return
-        factory = next((p.place for p in owner.node.parents if p.leaf is not None and p.requires is True), None)
+        factory = next(
+            (p.place for p in owner.node.parents if p.leaf is not None and p.requires is True), None
+        )
         inside = factory is not None and _inside(factory, owner.node.place)
         vm.report("grad_of_non_leaf", owner.node.place, [(owner.node.place, "made here, not a leaf"), (vm.at(node), ".grad is None here")],
                   impact="crashes", when=vm.path, lean=owner.lean,

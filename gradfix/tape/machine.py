@@ -245,7 +245,9 @@ class Machine:
         """Let a node keep a tensor at its present version."""
         tensor.storage.savers.append(Saved(tensor.storage, node, self.path, node.lean | lean))
 
-    def keep(self, node: Node, effect: Effect, bound: Mapping[str, Value], skip: Iterable[str] = ()) -> list[str]:
+    def keep(
+        self, node: Node, effect: Effect, bound: Mapping[str, Value], skip: Iterable[str] = ()
+    ) -> list[str]:
         """Save what an effect keeps of its inputs; returns the results that it keeps as well."""
         results: list[str] = []
         if node.requires is not True:
@@ -298,7 +300,9 @@ class Machine:
         trail = self.trail
         if tensor.base is not None and tensor.view != "loose":
             base = tensor.base
-            above = Node("copy_slices", node.place, (self.history(base), node), either((base.requires, node.requires)))
+            above = Node(
+                "copy_slices", node.place, (self.history(base), node), either((base.requires, node.requires))
+            )
             above.path = self.path
             above.lean = node.lean if base.requires is not True else base.lean
             trail.set(base, "node", above)

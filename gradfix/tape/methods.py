@@ -51,7 +51,9 @@ def call_own_method(vm: Interpreter, method: Method, args: Args, kwargs: Kwargs,
     if isinstance(receiver, Number):
         from gradfix.tape.tensors import number
 
-        return number(vm, receiver, name, node) if name in ("item", "tolist") else _computed(vm, receiver, node)
+        return (
+            number(vm, receiver, name, node) if name in ("item", "tolist") else _computed(vm, receiver, node)
+        )
     if isinstance(receiver, (Const, Range)):
         return _constant_method(receiver, name, args)
     for value in (receiver, *args, *kwargs.values()):
@@ -65,7 +67,9 @@ def _computed(vm: Interpreter, receiver: Number, node: ast.AST) -> Value:
 
 def _constant_method(receiver: Value, name: str, args: Args) -> Value:
     if isinstance(receiver, Const) and isinstance(receiver.value, str):
-        if name in ("lower", "upper", "strip", "startswith", "endswith") and all(isinstance(a, Const) for a in args):
+        if name in ("lower", "upper", "strip", "startswith", "endswith") and all(
+            isinstance(a, Const) for a in args
+        ):
             try:
                 return Const(getattr(receiver.value, name)(*(a.value for a in args if isinstance(a, Const))))
             except TypeError:
@@ -73,7 +77,9 @@ def _constant_method(receiver: Value, name: str, args: Args) -> Value:
     return Unknown("a plain value")
 
 
-def _super_method(vm: Interpreter, receiver: Super, name: str, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
+def _super_method(
+    vm: Interpreter, receiver: Super, name: str, args: Args, kwargs: Kwargs, node: ast.AST
+) -> Value:
     from gradfix.tape.classes import base_init
     from gradfix.tape.layers import call_layer
 
@@ -143,7 +149,11 @@ def _mapping_method(vm: Interpreter, receiver: Map, name: str, args: Args) -> Va
         default = args[1] if len(args) > 1 else NONE
         if isinstance(args[0], Const) and args[0].value in items:
             return items[args[0].value]
-        return default if isinstance(args[0], Const) and not receiver.open else vm.unknown("an entry", *items.values())
+        return (
+            default
+            if isinstance(args[0], Const) and not receiver.open
+            else vm.unknown("an entry", *items.values())
+        )
     if name == "items":
         return Seq("list", [Seq("tuple", [_key(key), value]) for key, value in items.items()], receiver.open)
     if name == "values":

@@ -77,7 +77,9 @@ def leaves(vm: Interpreter, value: Value, seen: set[int] | None = None) -> tuple
 
 def _maybe_module(owner: Value, name: str, child: Value) -> bool:
     """Whether an unknown attribute is a submodule: it was built by a call in a module's constructor."""
-    return isinstance(child, Unknown) and (child.module is not None or child.why.startswith("a module built by"))
+    return isinstance(child, Unknown) and (
+        child.module is not None or child.why.startswith("a module built by")
+    )
 
 
 def set_training(vm: Interpreter, value: Value, on: bool | None) -> None:
@@ -115,7 +117,12 @@ def set_leaf(vm: Interpreter, leaf: Tensor, wanted: bool | None) -> None:
 
 
 def module_method(
-    vm: Interpreter, owner: Value, name: str, args: Sequence[Value], kwargs: Mapping[str, Value], node: ast.AST
+    vm: Interpreter,
+    owner: Value,
+    name: str,
+    args: Sequence[Value],
+    kwargs: Mapping[str, Value],
+    node: ast.AST,
 ) -> Value:
     """A method that every nn.Module has."""
     given = args[0] if args else next(iter(kwargs.values()), None)
@@ -124,7 +131,9 @@ def module_method(
         return Weights(owner, found, complete, named=name == "named_parameters")
     if name in ("train", "eval"):
         on = name == "train" and not (isinstance(given, Const) and not given.value)
-        set_training(vm, owner, None if name == "train" and given is not None and not isinstance(given, Const) else on)
+        set_training(
+            vm, owner, None if name == "train" and given is not None and not isinstance(given, Const) else on
+        )
         return owner
     if name == "requires_grad_":
         found, complete = leaves(vm, owner)
@@ -161,7 +170,12 @@ def _submodules(owner: Value, name: str) -> Value:
 
 
 def _registering(
-    vm: Interpreter, owner: Value, name: str, args: Sequence[Value], kwargs: Mapping[str, Value], node: ast.AST
+    vm: Interpreter,
+    owner: Value,
+    name: str,
+    args: Sequence[Value],
+    kwargs: Mapping[str, Value],
+    node: ast.AST,
 ) -> Value:
     named = args[0] if args else kwargs.get("name")
     if name in ("add_module", "register_module", "register_parameter", "register_buffer") and len(args) > 1:
@@ -171,7 +185,11 @@ def _registering(
         elif isinstance(owner, Layer) and owner.items is not None:
             vm.trail.put(owner, owner.items, str(key), args[1])
         return Const(None)
-    if isinstance(owner, Layer) and owner.items is not None and name in ("append", "extend", "insert", "update"):
+    if (
+        isinstance(owner, Layer)
+        and owner.items is not None
+        and name in ("append", "extend", "insert", "update")
+    ):
         _grow(vm, owner, name, args)
         return owner
     if isinstance(owner, Layer) and owner.items is not None and name in ("values", "keys", "items"):

@@ -9,11 +9,39 @@ from dataclasses import replace
 from gradfix.tape import shapes
 from gradfix.tape.effects import Effect
 from gradfix.tape.machine import Machine, either, plain_number
-from gradfix.tape.values import NOTHING, Const, Foreign, Node, Number, Place, Seq, Storage, Tensor, Unknown, Value
+from gradfix.tape.values import (
+    NOTHING,
+    Const,
+    Foreign,
+    Node,
+    Number,
+    Place,
+    Seq,
+    Storage,
+    Tensor,
+    Unknown,
+    Value,
+)
 
 Bound = dict[str, Value]
 
-REDUCED_BY_NAME = frozenset({"sum", "mean", "prod", "norm", "std", "var", "max", "min", "amax", "amin", "logsumexp", "nansum", "median"})
+REDUCED_BY_NAME = frozenset(
+    {
+        "sum",
+        "mean",
+        "prod",
+        "norm",
+        "std",
+        "var",
+        "max",
+        "min",
+        "amax",
+        "amin",
+        "logsumexp",
+        "nansum",
+        "median",
+    }
+)
 LOSSES = frozenset({"mse_loss", "l1_loss", "smooth_l1_loss", "cross_entropy", "nll_loss", "binary_cross_entropy",
     "binary_cross_entropy_with_logits", "kl_div", "huber_loss", "cosine_embedding_loss", "margin_ranking_loss",
     "triplet_margin_loss", "hinge_embedding_loss", "poisson_nll_loss", "gaussian_nll_loss", "soft_margin_loss", "ctc_loss",
@@ -25,7 +53,11 @@ def bind(effect: Effect, args: Sequence[Value], kwargs: Mapping[str, Value]) -> 
     names = effect.args
     if len(args) > len(names):
         # sizes and dims may be spread: x.permute(0, 1), x.view(2, 3)
-        if not names or effect.kinds[-1] != "other" or any(isinstance(arg, Tensor) for arg in args[len(names) - 1 :]):
+        if (
+            not names
+            or effect.kinds[-1] != "other"
+            or any(isinstance(arg, Tensor) for arg in args[len(names) - 1 :])
+        ):
             return None
         args = [*args[: len(names) - 1], Seq("tuple", list(args[len(names) - 1 :]))]
     bound = dict(zip(names, args))
@@ -44,7 +76,9 @@ def _fits(kind: str, value: Value | None) -> bool:
     if value is None or isinstance(value, Unknown):
         return True
     if kind == "tensor":
-        return isinstance(value, (Tensor, Number, Const)) and not (isinstance(value, Const) and isinstance(value.value, str))
+        return isinstance(value, (Tensor, Number, Const)) and not (
+            isinstance(value, Const) and isinstance(value.value, str)
+        )
     if kind == "tensors":
         return isinstance(value, (Seq, Tensor))
     if kind == "number":
@@ -52,7 +86,9 @@ def _fits(kind: str, value: Value | None) -> bool:
     return not isinstance(value, Tensor)
 
 
-def choose(effects: Sequence[Effect], args: Sequence[Value], kwargs: Mapping[str, Value]) -> tuple[Effect, Bound] | None:
+def choose(
+    effects: Sequence[Effect], args: Sequence[Value], kwargs: Mapping[str, Value]
+) -> tuple[Effect, Bound] | None:
     """The overload that a call means; where unknown arguments leave several, what all of them agree on."""
     fitting = [(effect, bound) for effect in effects if (bound := bind(effect, args, kwargs)) is not None]
     fitting = [pair for pair in fitting if _holds(pair[0], pair[1])]
@@ -76,7 +112,9 @@ def _holds(effect: Effect, bound: Bound) -> bool:
 
 def _distance(effect: Effect, bound: Bound) -> int:
     wrapped = sum(
-        1 for name, kind in zip(effect.args, effect.kinds) if kind == "tensor" and name in bound and plain_number(bound[name])
+        1
+        for name, kind in zip(effect.args, effect.kinds)
+        if kind == "tensor" and name in bound and plain_number(bound[name])
     )
     return wrapped * 100 + len(effect.args)
 
@@ -105,7 +143,11 @@ class Operations(Machine):
 
     def operate(self, op: str, effect: Effect, bound: Bound, place: Place, form: str = "method") -> Value:
         """Run one operation whose arguments are bound."""
-        if effect.kinds and effect.kinds[0] == "tensor" and isinstance(first := bound.get(effect.args[0]), Unknown):
+        if (
+            effect.kinds
+            and effect.kinds[0] == "tensor"
+            and isinstance(first := bound.get(effect.args[0]), Unknown)
+        ):
             bound = {**bound, effect.args[0]: self.tensor_of(first)}
         inputs = [value for name, value in bound.items() if self._enters(name, effect)]
         node = self.node(op, place, inputs)
@@ -169,7 +211,9 @@ class Operations(Machine):
             maker = target.node.op if target.view == "many" else "no_grad"
             says = "This view is the output of a function that returns multiple views. Such functions do not allow the output views to be modified inplace."
             if target.view == "no_grad":
-                says = "A view was created in no_grad mode and is being modified inplace with grad mode enabled."
+                says = (
+                    "A view was created in no_grad mode and is being modified inplace with grad mode enabled."
+                )
             self.report("inplace_on_view_of_many", place, [made, here], lean=node.lean, when=self.path,
                         says=says, facts={**facts, "maker": maker})  # fmt: skip
             return True
@@ -238,7 +282,9 @@ class Operations(Machine):
         count = effect.results or self._count(node.op, bound)
         items: list[Value] = []
         for i in range(count or 2):
-            items.append(self.result(node, effect, bound, source, i, f"result{i}" in kept or "result" in kept))
+            items.append(
+                self.result(node, effect, bound, source, i, f"result{i}" in kept or "result" in kept)
+            )
         return Seq("tuple", items, open=not count)
 
     @staticmethod
@@ -251,7 +297,12 @@ class Operations(Machine):
             return len(parts.items)
         source = bound.get("self", bound.get("tensor", bound.get("input")))
         dim = bound.get("dim", Const(0))
-        if isinstance(source, Tensor) and source.shape and isinstance(dim, Const) and isinstance(dim.value, int):
+        if (
+            isinstance(source, Tensor)
+            and source.shape
+            and isinstance(dim, Const)
+            and isinstance(dim.value, int)
+        ):
             size = source.shape[dim.value] if -len(source.shape) <= dim.value < len(source.shape) else None
             if size and op.startswith("unbind"):
                 return size
@@ -259,7 +310,9 @@ class Operations(Machine):
                 return -(-size // parts.value)
         return 0
 
-    def result(self, node: Node, effect: Effect, bound: Bound, source: Value | None, i: int, kept: bool) -> Tensor:
+    def result(
+        self, node: Node, effect: Effect, bound: Bound, source: Value | None, i: int, kept: bool
+    ) -> Tensor:
         """One output tensor."""
         made = node
         if effect.constant and (-1 in effect.constant or i in effect.constant):
@@ -285,14 +338,27 @@ class Operations(Machine):
         """Let a result share its source's memory as far as that is known."""
         view = effect.view
         if view == "maybe" or effect.returns_self == "maybe":
-            if effect.view == "maybe" and tensor.node.op in ("reshape", "flatten", "ravel", "reshape_as") and source.layout is True:
+            if (
+                effect.view == "maybe"
+                and tensor.node.op in ("reshape", "flatten", "ravel", "reshape_as")
+                and source.layout is True
+            ):
                 view = "always"
             else:
                 tensor.layout = True if tensor.node.op in ("contiguous", "clone") else None
                 return
         if view in ("always", "many"):
             self.look(tensor, source, "many" if view == "many" else "plain")
-            keeps = tensor.node.op in ("view", "reshape", "flatten", "ravel", "unsqueeze", "squeeze", "unflatten", "view_as")
+            keeps = tensor.node.op in (
+                "view",
+                "reshape",
+                "flatten",
+                "ravel",
+                "unsqueeze",
+                "squeeze",
+                "unflatten",
+                "view_as",
+            )
             tensor.layout = source.layout if keeps else None
 
     def look(self, tensor: Tensor, source: Tensor, view: str) -> None:
@@ -316,9 +382,15 @@ class Operations(Machine):
         own = source.shape if isinstance(source, Tensor) else None
         if op in LOSSES:
             reduction = bound.get("reduction")
-            if reduction is None or (isinstance(reduction, Const) and reduction.value in ("mean", "sum", "batchmean")):
+            if reduction is None or (
+                isinstance(reduction, Const) and reduction.value in ("mean", "sum", "batchmean")
+            ):
                 return ()
-            if isinstance(reduction, Const) and reduction.value == "none" and op not in ("cross_entropy", "nll_loss"):
+            if (
+                isinstance(reduction, Const)
+                and reduction.value == "none"
+                and op not in ("cross_entropy", "nll_loss")
+            ):
                 return own
             return None
         if effect.shape == "reduction" or op in REDUCED_BY_NAME:
@@ -342,7 +414,15 @@ class Operations(Machine):
                 return tuple(None if size == -1 else size for size in asked) if shapes.many(own) is None else (
                     (None, 2) if shapes.many(own) else (1,))  # fmt: skip
             return asked
-        if op in ("softmax", "log_softmax", "relu", "clone", "contiguous", "dropout", "detach") or op.endswith("_like"):
+        if op in (
+            "softmax",
+            "log_softmax",
+            "relu",
+            "clone",
+            "contiguous",
+            "dropout",
+            "detach",
+        ) or op.endswith("_like"):
             return own
         if op in ("t", "transpose", "permute", "unsqueeze", "squeeze", "flatten", "ravel"):
             return _reordered(own)

@@ -72,7 +72,9 @@ def parameters(vm: Interpreter, given: Value) -> tuple[list[Tensor], bool]:
     return [], False
 
 
-def optimizer_method(vm: Interpreter, receiver: Optimizer, name: str, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
+def optimizer_method(
+    vm: Interpreter, receiver: Optimizer, name: str, args: Args, kwargs: Kwargs, node: ast.AST
+) -> Value:
     """A method of an optimizer."""
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and name in ("step", "zero_grad"):
         vm.trail.set(receiver, "name", vm.text(node.func.value) if vm.file == vm.main else receiver.name)
@@ -98,7 +100,9 @@ def optimizer_method(vm: Interpreter, receiver: Optimizer, name: str, args: Args
     return Unknown(f"`.{name}()` of an optimizer")
 
 
-def scaler_method(vm: Interpreter, receiver: Scaler, name: str, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
+def scaler_method(
+    vm: Interpreter, receiver: Scaler, name: str, args: Args, kwargs: Kwargs, node: ast.AST
+) -> Value:
     """A method of a GradScaler."""
     if name == "scale" and args:
         return _scaled(vm, receiver, args[0], node)

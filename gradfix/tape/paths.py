@@ -36,7 +36,10 @@ def contradicts(one: Path, other: Path) -> bool:
 
 def _excluded(key: Equals, path: Path) -> bool:
     return any(
-        holds and isinstance(other, Equals) and other.subject == key.subject and other.constant != key.constant
+        holds
+        and isinstance(other, Equals)
+        and other.subject == key.subject
+        and other.constant != key.constant
         for other, holds in path
     )
 

@@ -15,7 +15,12 @@ def check_registered(vm: Interpreter, instance: Instance) -> None:
         return
     registered = None
     for name, value in instance.attrs.items():
-        if not isinstance(value, (Seq, Map)) or not isinstance(value.place, ast.AST) or vm.file != vm.main and not vm.stack:
+        if (
+            not isinstance(value, (Seq, Map))
+            or not isinstance(value.place, ast.AST)
+            or vm.file != vm.main
+            and not vm.stack
+        ):
             continue
         items = value.items if isinstance(value, Seq) else list(value.items.values())
         holds = _holds(items)
@@ -79,7 +84,9 @@ def check_unreached(vm: Interpreter) -> None:
         return
     for optimizer in vm.optimizers:
         held = optimizer.leaves
-        if not (optimizer.stepped and held and optimizer.complete) or any(leaf.requires is not True for leaf in held):
+        if not (optimizer.stepped and held and optimizer.complete) or any(
+            leaf.requires is not True for leaf in held
+        ):
             continue
         if any(vm.is_added(leaf) for leaf in held):
             continue

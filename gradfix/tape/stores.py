@@ -14,6 +14,7 @@ from gradfix.tape.values import (
     External,
     Function,
     Instance,
+    Layer,
     Map,
     Number,
     Opaque,
@@ -23,7 +24,6 @@ from gradfix.tape.values import (
     Undefined,
     Unknown,
     Value,
-    Layer,
 )
 
 
@@ -135,7 +135,9 @@ def augmented_statement(vm: Interpreter, node: ast.AugAssign) -> str | None:
         right = vm.eval(node.value)
         result = vm.each(held, lambda one: in_place_operator(vm, one, right, node))
         if result is not held or isinstance(owner, Tensor):
-            vm.each(owner, lambda one: store_attribute(vm, one, target.attr, result, node, augmented=True) or one)
+            vm.each(
+                owner, lambda one: store_attribute(vm, one, target.attr, result, node, augmented=True) or one
+            )
     elif isinstance(target, ast.Subscript):
         owner = vm.eval(target.value)
         key = vm.eval(target.slice)
@@ -248,4 +250,15 @@ def nonlocal_statement(vm: Interpreter, node: ast.Nonlocal) -> str | None:
     return None
 
 
-__all__ = ["Class", "Code", "External", "Function", "Number", "Opaque", "Range", "UNDEFINED", "Undefined", "Unknown"]
+__all__ = [
+    "UNDEFINED",
+    "Class",
+    "Code",
+    "External",
+    "Function",
+    "Number",
+    "Opaque",
+    "Range",
+    "Undefined",
+    "Unknown",
+]

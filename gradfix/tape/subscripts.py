@@ -37,7 +37,12 @@ def load_item(vm: Interpreter, owner: Value, key: Value, node: ast.AST) -> Value
         return _mapping_item(owner, key)
     if isinstance(owner, Layer) and owner.items is not None:
         return _layer_item(owner, key)
-    if isinstance(owner, Range) and isinstance(key, Const) and isinstance(key.value, int) and key.value < len(owner.range):
+    if (
+        isinstance(owner, Range)
+        and isinstance(key, Const)
+        and isinstance(key.value, int)
+        and key.value < len(owner.range)
+    ):
         return Const(owner.range[key.value])
     if isinstance(owner, Number):
         return Number(Node("item", node, (owner.node,), False), vm.at(node), "number")
@@ -76,13 +81,19 @@ def _sequence_item(owner: Seq, key: Value) -> Value:
         if owner.open and owner.items and key.value < 0:
             return Unknown("the end of a list that may be longer", tuple(owner.items))
     if isinstance(key, Slice):
-        bounds = [bound.value if isinstance(bound, Const) else ... for bound in (key.lower, key.upper, key.step)]
+        bounds = [
+            bound.value if isinstance(bound, Const) else ... for bound in (key.lower, key.upper, key.step)
+        ]
         if ... not in bounds and not owner.open:
             return Seq(owner.kind, owner.items[slice(*bounds)])
         return Seq(owner.kind, list(owner.items), open=True)
     result = Unknown("an element", tuple(owner.items))
     result.part = True
-    if owner.items and not owner.open and all(isinstance(item, Tensor) and item.requires is False for item in owner.items):
+    if (
+        owner.items
+        and not owner.open
+        and all(isinstance(item, Tensor) and item.requires is False for item in owner.items)
+    ):
         result.requires = False
     return result
 
@@ -106,7 +117,9 @@ def _layer_item(owner: Layer, key: Value) -> Value:
             return list(items.values())[key.value]
     if isinstance(key, Slice):
         sliced = Layer(owner.kind, None, {}, owner.place)
-        bounds = [bound.value if isinstance(bound, Const) else ... for bound in (key.lower, key.upper, key.step)]
+        bounds = [
+            bound.value if isinstance(bound, Const) else ... for bound in (key.lower, key.upper, key.step)
+        ]
         if ... not in bounds and not owner.open:
             kept = list(items.items())[slice(*bounds)]
             sliced.items = dict(kept)
@@ -193,7 +206,11 @@ def store_item(vm: Interpreter, owner: Value, key: Value, value: Value, node: as
         if not isinstance(key, Const):
             vm.trail.set(owner, "open", True)
     elif isinstance(owner, Seq):
-        if isinstance(key, Const) and isinstance(key.value, int) and -len(owner.items) <= key.value < len(owner.items):
+        if (
+            isinstance(key, Const)
+            and isinstance(key.value, int)
+            and -len(owner.items) <= key.value < len(owner.items)
+        ):
             listed = list(owner.items)
             listed[key.value] = value
             vm.trail.set(owner, "items", listed)
@@ -207,7 +224,9 @@ def store_item(vm: Interpreter, owner: Value, key: Value, value: Value, node: as
         vm.escape(value)
 
 
-def _store_tensor_item(vm: Interpreter, owner: Tensor, key: Value, value: Value, node: ast.AST, form: str) -> None:
+def _store_tensor_item(
+    vm: Interpreter, owner: Tensor, key: Value, value: Value, node: ast.AST, form: str
+) -> None:
     from gradfix.tape.expressions import in_graph
 
     value = in_graph(vm, value)
@@ -223,7 +242,9 @@ def _store_tensor_item(vm: Interpreter, owner: Tensor, key: Value, value: Value,
                 vm.save(made, index, frozenset())
 
 
-def augment_tensor_item(vm: Interpreter, owner: Tensor, key: Value, right: Value, node: ast.AugAssign) -> None:
+def augment_tensor_item(
+    vm: Interpreter, owner: Tensor, key: Value, right: Value, node: ast.AugAssign
+) -> None:
     """`x[i] += y`: reads the item, writes it in place, and stores it again."""
     from gradfix.tape.expressions import OPERATORS, in_graph, operate
 

@@ -28,10 +28,20 @@ Kwargs = Mapping[str, Value]
 Special = Callable[[Interpreter, Tensor, Args, Kwargs, ast.AST], Value]
 
 SPECIAL: dict[str, Special] = {}
-NAMES = {"__itruediv__": "div_", "__truediv__": "div", "__ipow__": "pow_", "__imatmul__": "matmul", "__ifloordiv__": "floor_divide_"}
-MOVES = frozenset({"cuda", "cpu", "to", "float", "double", "half", "bfloat16", "type", "type_as", "xpu", "mps", "npu"})
+NAMES = {
+    "__itruediv__": "div_",
+    "__truediv__": "div",
+    "__ipow__": "pow_",
+    "__imatmul__": "matmul",
+    "__ifloordiv__": "floor_divide_",
+}
+MOVES = frozenset(
+    {"cuda", "cpu", "to", "float", "double", "half", "bfloat16", "type", "type_as", "xpu", "mps", "npu"}
+)
 CASTS = {"float": "float", "double": "float", "half": "half", "bfloat16": "half", "int": "int", "long": "int", "bool": "bool", "short": "int", "char": "int", "byte": "int"}  # fmt: skip
-INITIALISERS = frozenset({"zero_", "fill_", "normal_", "uniform_", "random_", "copy_", "bernoulli_", "exponential_", "clamp_"})
+INITIALISERS = frozenset(
+    {"zero_", "fill_", "normal_", "uniform_", "random_", "copy_", "bernoulli_", "exponential_", "clamp_"}
+)
 
 
 def special(*names: str) -> Callable[[Special], Special]:
@@ -45,7 +55,13 @@ def special(*names: str) -> Callable[[Special], Special]:
 
 
 def method_call(
-    vm: Interpreter, tensor: Tensor, name: str, args: Args, kwargs: Kwargs, node: ast.AST, form: str = "method"
+    vm: Interpreter,
+    tensor: Tensor,
+    name: str,
+    args: Args,
+    kwargs: Kwargs,
+    node: ast.AST,
+    form: str = "method",
 ) -> Value:
     """`tensor.name(*args)`."""
     handler = SPECIAL.get(name)
@@ -56,7 +72,9 @@ def method_call(
     if picked is None:
         return _unlisted(vm, tensor, name, args, node)
     effect, bound = picked
-    op = NAMES.get(name) or (name if not name.startswith("__") else effects.DUNDERS.get(name, name.strip("_")))
+    op = NAMES.get(name) or (
+        name if not name.startswith("__") else effects.DUNDERS.get(name, name.strip("_"))
+    )
     if tensor.grad_of is not None and effect.writes:
         return _on_gradient(vm, tensor, op, node)
     if effect.writes:
@@ -82,7 +100,11 @@ def _on_gradient(vm: Interpreter, gradient: Tensor, op: str, node: ast.AST) -> V
 def _hand_written_step(vm: Interpreter, tensor: Tensor, args: Args, node: ast.AST) -> None:
     """`w -= lr * w.grad` under no_grad or through `.data` is a step of one parameter."""
     leaf = tensor.data_of or tensor
-    if leaf.leaf is not True or leaf.requires is not True or (tensor.data_of is None and vm.grad is not False):
+    if (
+        leaf.leaf is not True
+        or leaf.requires is not True
+        or (tensor.data_of is None and vm.grad is not False)
+    ):
         return
     if any(_made_of_gradient(vm, arg, leaf) for arg in args):
         vm.use(leaf, vm.at(node), leaf, must=True, lean=leaf.lean)
@@ -179,7 +201,9 @@ def detach_in_place(vm: Interpreter, tensor: Tensor, args: Args, kwargs: Kwargs,
 @special("item", "tolist", "numpy", "__float__", "__int__", "__array__")
 def convert(vm: Interpreter, tensor: Tensor, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
     """Out of the graph, into plain Python or numpy."""
-    attribute = node.func.attr if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else "item"
+    attribute = (
+        node.func.attr if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else "item"
+    )
     return number(vm, tensor, {"__float__": "float"}.get(attribute, attribute), node)
 
 
@@ -190,8 +214,12 @@ def number(vm: Interpreter, value: Value, how: str, node: ast.AST) -> Number:
 
 
 @special("requires_grad_")
-def requires_grad_in_place(vm: Interpreter, tensor: Tensor, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
-    set_requires_grad(vm, tensor, _flag(kwargs, args, "requires_grad", 0) if args or kwargs else Const(True), node)
+def requires_grad_in_place(
+    vm: Interpreter, tensor: Tensor, args: Args, kwargs: Kwargs, node: ast.AST
+) -> Value:
+    set_requires_grad(
+        vm, tensor, _flag(kwargs, args, "requires_grad", 0) if args or kwargs else Const(True), node
+    )
     return tensor
 
 
@@ -225,7 +253,13 @@ def move(vm: Interpreter, tensor: Tensor, args: Args, kwargs: Kwargs, node: ast.
     dtype = CASTS.get(name, "") or _asked_dtype(args, kwargs)
     if dtype and dtype == tensor.dtype == "float" and name == "float":
         return tensor
-    if name == "cpu" and tensor.place is not None and tensor.dtype and not tensor.node.parents and not vm.moved:
+    if (
+        name == "cpu"
+        and tensor.place is not None
+        and tensor.dtype
+        and not tensor.node.parents
+        and not vm.moved
+    ):
         return tensor
     if name != "cpu":
         vm.moved = True
@@ -266,7 +300,9 @@ def dtype_class(path: str) -> str:
 def cast(vm: Interpreter, tensor: Tensor, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
     """A cast to integers or truth values ends the graph."""
     made = vm.cut("constant", tensor, vm.at(node))
-    made.op = node.func.attr if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else "cast"
+    made.op = (
+        node.func.attr if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else "cast"
+    )
     result = vm.output(made)
     result.shape, result.dtype = tensor.shape, CASTS.get(made.op, "int")
     return result
@@ -302,7 +338,9 @@ def opaque_write(vm: Interpreter, tensor: Tensor, args: Args, kwargs: Kwargs, no
     return tensor
 
 
-def new_leaf(vm: Interpreter, node: ast.AST, requires: Value, shape: tuple[int | None, ...] | None, dtype: str) -> Tensor:
+def new_leaf(
+    vm: Interpreter, node: ast.AST, requires: Value, shape: tuple[int | None, ...] | None, dtype: str
+) -> Tensor:
     """What a factory returns."""
     wanted = bool(requires.value) if isinstance(requires, Const) else None
     tensor = vm.leaf(vm.at(node), wanted)

@@ -14,7 +14,15 @@ from gradfix.tape.layers import CONTAINERS, make_layer
 from gradfix.tape.modules import leaves, opaque
 from gradfix.tape.operations import choose
 from gradfix.tape.optimizers import KINDS, clip, make_optimizer
-from gradfix.tape.tensors import cut_tensor, dtype_class, method_call, new_leaf, number, run_backward, tensors_in
+from gradfix.tape.tensors import (
+    cut_tensor,
+    dtype_class,
+    method_call,
+    new_leaf,
+    number,
+    run_backward,
+    tensors_in,
+)
 from gradfix.tape.unknowns import call_unknown
 from gradfix.tape.values import (
     FALSE,
@@ -42,13 +50,17 @@ Kwargs = Mapping[str, Value]
 External_ = Callable[[Interpreter, Args, Kwargs, ast.Call], Value]
 
 SIZED = frozenset({"zeros", "ones", "rand", "randn", "empty", "full", "randint", "normal"})
-LIKE = frozenset({"zeros_like", "ones_like", "rand_like", "randn_like", "empty_like", "full_like", "randint_like"})
+LIKE = frozenset(
+    {"zeros_like", "ones_like", "rand_like", "randn_like", "empty_like", "full_like", "randint_like"}
+)
 OTHER_FACTORIES = frozenset({"arange", "linspace", "logspace", "eye", "randperm", "from_numpy", "load", "FloatTensor", "DoubleTensor", "LongTensor", "IntTensor", "BoolTensor", "HalfTensor", "Tensor", "ByteTensor", "range"})  # fmt: skip
 TYPED = {"FloatTensor": "float", "Tensor": "float", "DoubleTensor": "float", "LongTensor": "int", "IntTensor": "int", "BoolTensor": "bool", "ByteTensor": "int", "HalfTensor": "half", "randperm": "int", "randint": "int"}  # fmt: skip
 SAME_MODULE = ("torch.nn.DataParallel", "torch.nn.parallel.DataParallel", "torch.nn.parallel.DistributedDataParallel", "torch.compile", "torch.jit.script", "torch.nn.utils.weight_norm", "torch.nn.utils.spectral_norm", "torch.nn.utils.parametrizations.weight_norm", "torch.nn.utils.parametrizations.spectral_norm", "torch.nn.utils.remove_weight_norm", "torch.nn.utils.parametrizations.orthogonal", "torch.nn.SyncBatchNorm.convert_sync_batchnorm")  # fmt: skip
 SILENT_PACKAGES = ("os.", "sys.", "time.", "json.", "logging.", "random.", "math.", "re.", "pathlib.", "datetime.", "argparse.", "shutil.", "warnings.", "pickle.", "wandb.", "tqdm", "torch.utils.tensorboard", "matplotlib.", "torch.cuda.", "torch.distributed.", "torch.backends.", "torch.manual_seed", "torch.save", "torch.utils.data", "torch.optim.lr_scheduler", "torchvision.utils", "collections.", "itertools.", "typing.", "tensorboardX.")  # fmt: skip
 NUMPY = ("numpy.",)
-EINOPS = frozenset({"einops.rearrange", "einops.reduce", "einops.repeat", "einops.einsum", "einops.pack", "einops.unpack"})
+EINOPS = frozenset(
+    {"einops.rearrange", "einops.reduce", "einops.repeat", "einops.einsum", "einops.pack", "einops.unpack"}
+)
 
 
 def call_external(vm: Interpreter, path: str, args: Args, kwargs: Kwargs, node: ast.Call) -> Value:
@@ -107,7 +119,9 @@ def _numpy(vm: Interpreter, args: Args, node: ast.Call) -> Value:
     """numpy on arrays that came from tensors stays outside the graph; on anything else it is plain data."""
     given = [arg for arg in args if isinstance(arg, (Number, Tensor))]
     if given:
-        return Number(Node("numpy", node, tuple(n for arg in given for n in vm.nodes(arg)), False), vm.at(node), "array")
+        return Number(
+            Node("numpy", node, tuple(n for arg in given for n in vm.nodes(arg)), False), vm.at(node), "array"
+        )
     return Unknown("a numpy value", requires=False)
 
 
@@ -196,7 +210,9 @@ def functional(vm: Interpreter, name: str, args: Args, kwargs: Kwargs, node: ast
     return alternatives(results)
 
 
-def _out_of_place(vm: Interpreter, name: str, effect: effects.Effect, bound: dict[str, Value], node: ast.Call) -> Value:
+def _out_of_place(
+    vm: Interpreter, name: str, effect: effects.Effect, bound: dict[str, Value], node: ast.Call
+) -> Value:
     if name.endswith("dropout") and isinstance(p := bound.get("p"), Const) and p.value == 0:
         return next(iter(bound.values()))
     if effect.writes and not isinstance(bound.get("out"), Tensor):
@@ -248,24 +264,34 @@ def _factory(vm: Interpreter, name: str, args: Args, kwargs: Kwargs, node: ast.C
     if name == "arange" and args and all(isinstance(arg, Const) for arg in args):
         values = [arg.value for arg in args if isinstance(arg, Const)]
         floats = any(isinstance(value, float) for value in values)
-        size = len(range(*values)) if not floats and 0 < len(values) < 4 and all(isinstance(v, int) for v in values) else None
+        size = (
+            len(range(*values))
+            if not floats and 0 < len(values) < 4 and all(isinstance(v, int) for v in values)
+            else None
+        )
         return new_leaf(vm, node, requires, (size,), dtype or ("float" if floats else "int"))
     if name in ("load",):
         return Unknown("a loaded object", requires=False)
-    return new_leaf(vm, node, requires, shapes.sizes(args) if name == "Tensor" or name in TYPED else None, dtype)
+    return new_leaf(
+        vm, node, requires, shapes.sizes(args) if name == "Tensor" or name in TYPED else None, dtype
+    )
 
 
 def _wrap(vm: Interpreter, how: str, args: Args, kwargs: Kwargs, node: ast.Call) -> Value:
     """`torch.tensor(value)`: a copy outside any graph."""
     source = args[0] if args else kwargs.get("data", NONE)
-    tensor = new_leaf(vm, node, kwargs.get("requires_grad", FALSE), shapes.literal(source), _literal_dtype(source, kwargs))
+    tensor = new_leaf(
+        vm, node, kwargs.get("requires_grad", FALSE), shapes.literal(source), _literal_dtype(source, kwargs)
+    )
     below = vm.nodes(source)
     if below:
         listed = isinstance(source, Seq)
         made = Node("leaf", vm.at(node), tuple(below), tensor.requires)
         made.leaf = tensor
         made.cut, made.cut_place = ("tensor_of_list" if listed and how == "tensor" else how), vm.at(node)
-        made.lean = vm.lean(source) if not listed else frozenset().union(*(vm.lean(item) for item in source.items))
+        made.lean = (
+            vm.lean(source) if not listed else frozenset().union(*(vm.lean(item) for item in source.items))
+        )
         tensor.node = made
     return tensor
 
@@ -336,7 +362,10 @@ def _grad(vm: Interpreter, args: Args, kwargs: Kwargs, node: ast.Call) -> Value:
     """`torch.autograd.grad`: walks and frees the graph, fills no gradient."""
     from gradfix.tape.backward import Backward
 
-    options = {**dict(zip(("outputs", "inputs", "grad_outputs", "retain_graph", "create_graph"), args)), **kwargs}
+    options = {
+        **dict(zip(("outputs", "inputs", "grad_outputs", "retain_graph", "create_graph"), args)),
+        **kwargs,
+    }
     keep = [options.get(name, NONE) for name in ("retain_graph", "create_graph")]
     retain: bool | None = any(isinstance(option, Const) and option.value for option in keep)
     if any(not isinstance(option, Const) for option in keep):
@@ -345,7 +374,12 @@ def _grad(vm: Interpreter, args: Args, kwargs: Kwargs, node: ast.Call) -> Value:
     outputs = options.get("outputs", NONE)
     for root in tensors_in(vm, outputs):
         if root.requires is True:
-            vm.backward(root, Backward(vm.at(node), vm.path, retain, False, frozenset()), whole="grad_outputs" not in options, only=[])
+            vm.backward(
+                root,
+                Backward(vm.at(node), vm.path, retain, False, frozenset()),
+                whole="grad_outputs" not in options,
+                only=[],
+            )
     result = Unknown("gradients", tuple(tensors_in(vm, outputs)))
     result.requires = False if isinstance(create, Const) and not create.value else None
     return result
@@ -381,7 +415,11 @@ def _checkpoint(vm: Interpreter, args: Args, kwargs: Kwargs, node: ast.Call) -> 
     from gradfix.tape.calls import call_value
     from gradfix.tape.leaves import checkpointed
 
-    rest = {k: v for k, v in kwargs.items() if k not in ("use_reentrant", "preserve_rng_state", "determinism_check", "debug", "context_fn")}
+    rest = {
+        k: v
+        for k, v in kwargs.items()
+        if k not in ("use_reentrant", "preserve_rng_state", "determinism_check", "debug", "context_fn")
+    }
     result = call_value(vm, args[0], args[1:], rest, node) if args else NONE
     checkpointed(vm, args, kwargs, result, node)
     return result

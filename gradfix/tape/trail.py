@@ -135,7 +135,9 @@ def alternatives(options: list[tuple[Path, Value]]) -> Value:
     flat: list[tuple[Path, Value]] = []
     for path, value in options:
         if isinstance(value, Alt):
-            flat.extend((both, inner) for guard, inner in value.options if (both := meet(path, guard)) is not None)
+            flat.extend(
+                (both, inner) for guard, inner in value.options if (both := meet(path, guard)) is not None
+            )
         else:
             flat.append((path, value))
     first = flat[0][1] if flat else UNDEFINED
@@ -159,7 +161,12 @@ def phi(options: list[tuple[Path, Any]]) -> Node:
     """The node of a tensor whose history differs by path."""
     nodes = [(path, node) for path, node in options if isinstance(node, Node)]
     requires = {node.requires for _, node in nodes}
-    merged = Node("phi", nodes[0][1].place, tuple(node for _, node in nodes), requires.pop() if len(requires) == 1 else None)
+    merged = Node(
+        "phi",
+        nodes[0][1].place,
+        tuple(node for _, node in nodes),
+        requires.pop() if len(requires) == 1 else None,
+    )
     if merged.requires is None and any(node.requires for _, node in nodes):
         merged.requires = None
     merged.guards = tuple(path for path, _ in nodes)
@@ -171,7 +178,8 @@ def _join_lists(options: list[tuple[Path, Any]]) -> list[Any]:
     lists = [(path, value if isinstance(value, list) else []) for path, value in options]
     length = max(len(items) for _, items in lists)
     return [
-        join([(path, items[i] if i < len(items) else UNDEFINED) for path, items in lists]) for i in range(length)
+        join([(path, items[i] if i < len(items) else UNDEFINED) for path, items in lists])
+        for i in range(length)
     ]
 
 

@@ -64,7 +64,9 @@ def escape(vm: Interpreter, value: Value, depth: int = 0) -> None:
 
 def call_unknown(vm: Interpreter, callee: Value, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
     """Call a value that isn't known to be anything."""
-    if isinstance(callee, Unknown) and (callee.module is not None or callee.why.startswith("a module built by")):
+    if isinstance(callee, Unknown) and (
+        callee.module is not None or callee.why.startswith("a module built by")
+    ):
         return call_opaque(vm, opaque(vm, callee), args, kwargs, node)
     given = [*args, *kwargs.values()]
     for value in (callee, *given):
@@ -98,7 +100,11 @@ def unknown_method(
     vm: Interpreter, receiver: Unknown, name: str, args: Args, kwargs: Kwargs, node: ast.Call
 ) -> Value:
     """A method of what isn't known: what its name says where only one thing has it."""
-    if receiver.children is not None and name in receiver.children and not isinstance(receiver.children[name], Unknown):
+    if (
+        receiver.children is not None
+        and name in receiver.children
+        and not isinstance(receiver.children[name], Unknown)
+    ):
         from gradfix.tape.calls import call_value
 
         return call_value(vm, receiver.children[name], args, kwargs, node)
@@ -143,11 +149,15 @@ def _tensor_only(name: str) -> bool:
     return name in CUTS or (name.endswith("_") and not name.endswith("__") and bool(effects.method(name)))
 
 
-def _as_tensor(vm: Interpreter, receiver: Unknown, name: str, args: Args, kwargs: Kwargs, node: ast.Call) -> Value:
+def _as_tensor(
+    vm: Interpreter, receiver: Unknown, name: str, args: Args, kwargs: Kwargs, node: ast.Call
+) -> Value:
     if receiver.tensor is None and receiver.requires is None and name in CUTS:
         tensor = vm.tensor_of(receiver)
         receiver.tensor = None if name != "detach" else tensor
-        return cut_tensor(vm, tensor, "detach", node) if name == "detach" else number(vm, receiver, name, node)
+        return (
+            cut_tensor(vm, tensor, "detach", node) if name == "detach" else number(vm, receiver, name, node)
+        )
     if name in ("train", "eval", "parameters"):
         return receiver
     if not (effects.method(name) or name in CUTS or name in MOVES or name in TENSOR_METHODS):

@@ -76,9 +76,23 @@ class Unknown(Value):
     a graph; `children` its attributes.
     """
 
-    __slots__ = ("born", "children", "holds", "lean", "made", "module", "origin", "part", "requires", "tensor", "why")
+    __slots__ = (
+        "born",
+        "children",
+        "holds",
+        "lean",
+        "made",
+        "module",
+        "origin",
+        "part",
+        "requires",
+        "tensor",
+        "why",
+    )
 
-    def __init__(self, why: str, holds: tuple[Value, ...] = (), requires: Truth = None, lean: Lean = NOTHING) -> None:
+    def __init__(
+        self, why: str, holds: tuple[Value, ...] = (), requires: Truth = None, lean: Lean = NOTHING
+    ) -> None:
         self.born = _stamp()
         self.why = why
         self.holds = holds
@@ -200,7 +214,7 @@ class Function(Value):
 class Class(Value):
     """A class of the analysed source."""
 
-    __slots__ = ("born", "attrs", "bases", "file", "name", "node")
+    __slots__ = ("attrs", "bases", "born", "file", "name", "node")
 
     def __init__(self, node: ast.ClassDef, bases: list[Value], attrs: dict[str, Value], file: str) -> None:
         self.born = _stamp()
@@ -240,7 +254,7 @@ class Class(Value):
 class Instance(Value):
     """An object of a class of the analysed source; a module when the class is one."""
 
-    __slots__ = ("born", "attrs", "cls", "module", "training")
+    __slots__ = ("attrs", "born", "cls", "module", "training")
 
     def __init__(self, cls: Class, module: bool) -> None:
         self.born = _stamp()
@@ -303,7 +317,7 @@ class Super(Value):
 class Layer(Value):
     """A module of torch.nn: `kind` is its name there; containers hold `items`; parameters and buffers are in attrs."""
 
-    __slots__ = ("born", "args", "attrs", "effect", "inplace", "items", "kind", "open", "place", "training")
+    __slots__ = ("args", "attrs", "born", "effect", "inplace", "items", "kind", "open", "place", "training")
 
     def __init__(self, kind: str, effect: ModuleEffect | None, args: dict[str, Value], place: Place) -> None:
         self.born = _stamp()
@@ -346,7 +360,7 @@ class Weights(Value):
 class Optimizer(Value):
     """An optimizer over leaves; `leaves` None when it isn't known what it holds."""
 
-    __slots__ = ("born", "complete", "fused", "kind", "leaves", "lean", "name", "place", "stepped")
+    __slots__ = ("born", "complete", "fused", "kind", "lean", "leaves", "name", "place", "stepped")
 
     def __init__(self, kind: str, leaves: list[Tensor], complete: bool, place: Place) -> None:
         self.born = _stamp()
@@ -448,8 +462,8 @@ class Node:
         "facts",
         "freed",
         "guards",
-        "lean",
         "leaf",
+        "lean",
         "may",
         "number",
         "op",
@@ -497,16 +511,17 @@ class Slot:
 class Tensor(Value):
     """A tensor: which memory it looks at, which node made it, whether backward reaches it."""
 
-    __slots__ = ("born",
+    __slots__ = (
         "base",
+        "born",
         "created",
         "data_of",
         "dtype",
         "generation",
         "grad_of",
-        "lean",
-        "leaf",
         "layout",
+        "leaf",
+        "lean",
         "name",
         "node",
         "parameter",
