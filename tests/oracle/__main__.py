@@ -80,8 +80,9 @@ def table(title: str, counts: Counter[str], whole: int) -> str:
 
 def shown(case: Case) -> str:
     disagreement = case.disagreement
-    numbered = [f"{n:3d} | {line}" for n, line in enumerate(case.program.source.rstrip().split("\n"), 1)]
-    words = [f"torch: {disagreement.words}"] if disagreement.words else []
+    lines = enumerate(case.program.source.rstrip().split("\n"), 1)
+    numbered = [f"{n:3d} | {line}" for n, line in lines if line]
+    words = [f"torch: {disagreement.words[:150]}"] if disagreement.words else []
     said = [f"tape: {text}" for text in case.defects] or ["tape: nothing"]
     head = f"\n=== {disagreement.group} (line {disagreement.line}, seed {case.seed})"
     behind = [f"    # behind: {line}" for line in case.program.driver.splitlines()]

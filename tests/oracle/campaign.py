@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import re
 import signal
 import time
 import traceback
@@ -112,7 +113,8 @@ def described(defect: object) -> str:
 
 def note(tally: Tally, case: Case) -> None:
     tally.groups[case.disagreement.group] += 1
-    if tally.groups[case.disagreement.group] <= 5:
+    tally.disagreeing += case.disagreement.sort == "crash"
+    if tally.groups[case.disagreement.group] <= 12:
         tally.cases.append(case)
 
 
@@ -213,12 +215,22 @@ def shrunk(work: tuple[Case, Analyser]) -> Case:
 
 
 def smallest(cases: Iterable[Case], analyse: Analyser, each: int, jobs: int) -> list[Case]:
-    """A few cases of every group, shrunk; those that shrink to the same text count once."""
+    """A few cases of every group, shrunk; those that shrink to the same form count once."""
     by_group: dict[str, list[Case]] = {}
     for case in sorted(cases, key=lambda c: len(c.program.source)):
         by_group.setdefault(case.disagreement.group, []).append(case)
-    chosen = [(case, analyse) for group in by_group.values() for case in group[:each]]
+    chosen = [(case, analyse) for group in by_group.values() for case in group[: 4 * each]]
     with CONTEXT.Pool(jobs) as pool:
         small = pool.map(shrunk, chosen, chunksize=1)
-    unique = {(c.disagreement.group, c.program.source): c for c in small}
-    return sorted(unique.values(), key=lambda c: (c.disagreement.group, len(c.program.source)))
+    unique = {(c.disagreement.group, form(c.program.source)): c for c in small}
+    ordered = sorted(unique.values(), key=lambda c: (c.disagreement.group, len(c.program.source)))
+    groups: dict[str, list[Case]] = {}
+    for case in ordered:
+        groups.setdefault(case.disagreement.group, []).append(case)
+    return [case for group in groups.values() for case in group[:each]]
+
+
+def form(source: str) -> str:
+    """The text without what tells like programs apart: numbers, sorts of leaves, imports."""
+    kept = [line for line in source.split("\n") if line and not line.startswith(("import", "from"))]
+    return re.sub(r"\d+|= (torch|nn|Variable)\b.*", "", "\n".join(kept))

@@ -10,22 +10,14 @@ def removed(lines: list[str], node: ast.stmt) -> list[str] | None:
     rest = lines[: first_line(node) - 1] + lines[node.end_lineno :]
     if parses(rest):
         return rest
-    with_pass = padded(lines, node, blank=False)
+    with_pass = padded(lines, node)
     return with_pass if not isinstance(node, ast.Pass) and parses(with_pass) else None
 
 
-def padded(lines: list[str], node: ast.stmt, blank: bool = True) -> list[str]:
-    """The lines with a pass for a statement; `blank` keeps the numbers of those that follow."""
+def padded(lines: list[str], node: ast.stmt) -> list[str]:
     start = first_line(node)
     indent = lines[start - 1][: node.col_offset]
-    filler = [""] * ((node.end_lineno or start) - start) if blank else []
-    return [*lines[: start - 1], f"{indent}pass", *filler, *lines[node.end_lineno :]]
-
-
-def statement_at(source: str, line: int) -> ast.stmt | None:
-    """The simple statement that starts on a line."""
-    found = (n for n in ast.walk(ast.parse(source)) if isinstance(n, ast.stmt) and n.lineno == line)
-    return next((n for n in found if not hasattr(n, "body")), None)
+    return [*lines[: start - 1], f"{indent}pass", *lines[node.end_lineno :]]
 
 
 def first_line(node: ast.stmt) -> int:

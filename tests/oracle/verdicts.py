@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
@@ -10,18 +11,29 @@ from gradfix.tape.defects import Defect
 from .claims import FLOW, WRITES
 from .comparison import Comparison, Disagreement, culprit_lines, lines_of
 from .facts import Run, Step
+from .files import CALLS_FORWARD
+from .mend import out_of_place
 from .shadow import with_loud_write, without_cut
 from .torchrun import run_all
-from .trim import padded, statement_at
 
 
 def judge_defects(result: Comparison) -> None:
     for defect in result.defects:
         verdict = judge(result, defect)
+        if verdict == "false" and "D" in defect.conventions:
+            verdict = judge(backpropagated(result), defect)
         result.count(f"{verdict} {defect.kind}")
         if verdict in ("false", "sometimes", "not guilty"):
             sort = verdict if defect.certainty == "certain" else f"{verdict} (likely)"
             result.disagreements.append(Disagreement(sort, defect.kind, defect.culprit.line))
+
+
+def backpropagated(result: Comparison) -> Comparison:
+    """The same file, used as the convention on forward says: inputs carry gradients, outputs are backpropagated."""
+    names = [n.name for n in ast.parse(result.program.source).body if isinstance(n, ast.ClassDef) and n.bases]
+    driver = "".join(CALLS_FORWARD.format(name=name) for name in names)
+    program = replace(result.program, driver=driver)
+    return Comparison(program, [run for run in run_all(program) if not run.invalid], result.defects)
 
 
 def judge(result: Comparison, defect: Defect) -> str:
@@ -69,13 +81,15 @@ def overwritten(result: Comparison, defect: Defect, run: Run) -> bool:
 
 
 def guilty(result: Comparison, defect: Defect) -> bool:
-    """Whether the failure stays when every other culprit of it is taken away."""
-    lines = result.program.source.split("\n")
-    others = [d for d in result.defects if d.kind in WRITES and d.culprit.line != defect.culprit.line]
-    for other in sorted(others, key=lambda d: -d.culprit.line):
-        statement = statement_at(result.program.source, other.culprit.line)
-        lines = padded(lines, statement) if statement is not None else lines
-    without = [run for run in run_all(replace(result.program, source="\n".join(lines))) if not run.invalid]
+    """Whether the failure stays when every other culprit of it is mended."""
+    source = result.program.source
+    for other in result.defects:
+        if other.kind in WRITES and other.culprit.line != defect.culprit.line:
+            mended = out_of_place(source, other.culprit.line)
+            if mended is None:
+                return True
+            source = mended
+    without = [run for run in run_all(replace(result.program, source=source)) if not run.invalid]
     return not without or any(f.key == "overwritten" for run in without for f in run.failures)
 
 

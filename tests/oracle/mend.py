@@ -1,0 +1,55 @@
+"""Takes a write's sting: the same statement out of place, on the same line."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+FLAGS = ((r"inplace=True", "inplace=False"), (r"\(True\)", "(False)"), (r", True\)", ", False)"))
+"""How modules and functionals are told to write in place."""
+
+
+def out_of_place(source: str, line: int) -> str | None:
+    """The program with the write at a line made out of place, or None where that isn't simple."""
+    lines = source.split("\n")
+    statement = next(
+        (n for n in ast.walk(ast.parse(source)) if isinstance(n, ast.stmt) and n.lineno == line), None
+    )
+    new = rebound(statement) if statement is not None else None
+    if new is None:
+        return unflagged(source, line)
+    assert statement is not None
+    lines[line - 1] = lines[line - 1][: statement.col_offset] + ast.unparse(ast.fix_missing_locations(new))
+    return "\n".join(lines)
+
+
+def rebound(statement: ast.stmt) -> ast.stmt | None:
+    if isinstance(statement, ast.AugAssign) and isinstance(statement.target, ast.Name):
+        read = ast.Name(statement.target.id, ast.Load())
+        return ast.Assign([statement.target], ast.BinOp(read, statement.op, statement.value), lineno=1)
+    if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
+        return rebound_call(statement.value)
+    return None
+
+
+def rebound_call(call: ast.Call) -> ast.stmt | None:
+    """`x.add_(1)` as `x = x.add(1)`."""
+    function = call.func
+    if not (isinstance(function, ast.Attribute) and function.attr.endswith("_")):
+        return None
+    if not isinstance(function.value, ast.Name) or function.attr.endswith("__"):
+        return None
+    plain = ast.Call(ast.Attribute(function.value, function.attr[:-1], ast.Load()), call.args, call.keywords)
+    return ast.Assign([ast.Name(function.value.id, ast.Store())], plain, lineno=1)
+
+
+def unflagged(source: str, line: int) -> str | None:
+    """Without the flags that ask for in place, where the line has any."""
+    lines = source.split("\n")
+    text = lines[line - 1]
+    for flag, instead in FLAGS:
+        text = re.sub(flag, instead, text)
+    if text == lines[line - 1]:
+        return None
+    lines[line - 1] = text
+    return "\n".join(lines)
