@@ -12,9 +12,8 @@ FLAGS = ((r"inplace=True", "inplace=False"), (r"\(True\)", "(False)"), (r", True
 def out_of_place(source: str, line: int) -> str | None:
     """The program with the write at a line made out of place, or None where that isn't simple."""
     lines = source.split("\n")
-    statement = next(
-        (n for n in ast.walk(ast.parse(source)) if isinstance(n, ast.stmt) and n.lineno == line), None
-    )
+    statements = (n for n in ast.walk(ast.parse(source)) if isinstance(n, ast.stmt))
+    statement = next((n for n in statements if n.lineno == line), None)
     new = rebound(statement) if statement is not None else None
     if new is None:
         return unflagged(source, line)

@@ -29,7 +29,7 @@ def judge_defects(result: Comparison) -> None:
 
 
 def backpropagated(result: Comparison) -> Comparison:
-    """The same file, used as the convention on forward says: inputs carry gradients, outputs are backpropagated."""
+    """The same file, used as the convention on forward says: its output is backpropagated."""
     names = [n.name for n in ast.parse(result.program.source).body if isinstance(n, ast.ClassDef) and n.bases]
     driver = "".join(CALLS_FORWARD.format(name=name) for name in names)
     program = replace(result.program, driver=driver)
@@ -97,7 +97,7 @@ def severed(result: Comparison, defect: Defect, run: Run) -> bool:
     lines = lines_of(defect)
     if run.failed("severed", lines) or run.failed("inference saved", lines):
         return True
-    return bool(lines.intersection(run.leaf_roots))
+    return bool(lines.intersection(run.leaf_roots + run.lost_in_views))
 
 
 def flag_on_result(result: Comparison, defect: Defect, run: Run) -> bool:
