@@ -184,17 +184,24 @@ class Machine:
 
     def nodes(self, value: Value) -> list[Node]:
         """The nodes that a value carries."""
-        if isinstance(value, Tensor):
-            return [self.history(value)]
-        if isinstance(value, Number):
-            return [value.node]
-        if isinstance(value, Seq):
-            return [node for item in value.items for node in self.nodes(item)]
-        if isinstance(value, Unknown):
-            if value.tensor is not None or value.made is not None or value.requires is not None:
-                return [self.history(self.tensor_of(value))]
-            return [node for held in value.holds for node in self.nodes(held)] if value.holds else []
-        return []
+        found: list[Node] = []
+        seen: set[int] = set()
+        stack = [value]
+        while stack:
+            value = stack.pop()
+            if isinstance(value, Tensor):
+                found.append(self.history(value))
+            elif isinstance(value, Number):
+                found.append(value.node)
+            elif isinstance(value, (Seq, Unknown)) and id(value) not in seen:
+                seen.add(id(value))
+                if isinstance(value, Seq):
+                    stack.extend(reversed(value.items))
+                elif value.tensor is not None or value.made is not None or value.requires is not None:
+                    found.append(self.history(self.tensor_of(value)))
+                else:
+                    stack.extend(reversed(value.holds))
+        return found
 
     def cut(self, how: str, source: Value, place: Place, at: Place = None) -> Node:
         """A node whose way to `source` carries no gradient."""

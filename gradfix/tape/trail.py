@@ -127,6 +127,8 @@ def join(options: list[tuple[Path, Any]]) -> Any:
         return frozenset().union(*(value for value in values if isinstance(value, frozenset)))
     if all(type(value) is type(first) and value == first for value in values):
         return first
+    if all(type(value) is int for value in values):
+        return min(values)  # a generation: the older one looks the base up again
     return "" if isinstance(first, str) else None
 
 
