@@ -233,4 +233,5 @@ def smallest(cases: Iterable[Case], analyse: Analyser, each: int, jobs: int) -> 
 def form(source: str) -> str:
     """The text without what tells like programs apart: numbers, sorts of leaves, imports."""
     kept = [line for line in source.split("\n") if line and not line.startswith(("import", "from"))]
+    kept = [re.sub(r"(\bloss\d* = ).*", r"\1", line) for line in kept]
     return re.sub(r"\d+|= (torch|nn|Variable)\b.*", "", "\n".join(kept))

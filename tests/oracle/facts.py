@@ -62,7 +62,7 @@ class Run:
     backwards: list[Backward] = field(default_factory=list)
     leaf_roots: list[int] = field(default_factory=list)
     lost_in_views: list[int] = field(default_factory=list)
-    """Backwards whose gradient ended in a view made under no_grad: it says it requires grad, its base gets nothing."""
+    """Backwards whose gradient ended in a view made under no_grad, which says that it requires grad."""
     non_leaf_reads: list[int] = field(default_factory=list)
     rebound: list[int] = field(default_factory=list)
     optimizers: list[Held] = field(default_factory=list)

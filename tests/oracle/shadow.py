@@ -26,10 +26,18 @@ def is_statement(node: ast.AST) -> TypeGuard[ast.stmt]:
 
 
 def with_loud_write(program: Program, line: int) -> Program:
-    """The same program, where the write through `.data` at that line bumps the version."""
-    return variant(
-        program, rewritten(program.source, lambda n: loud(n) if getattr(n, "lineno", 0) == line else None)
-    )
+    """The same program, where the write through `.data` at that line bumps the version.
+
+    Where the line writes to a name that holds a `.data`, every `.data` is made to.
+    """
+    source = rewritten(program.source, lambda n: loud(n) if getattr(n, "lineno", 0) == line else None)
+    if source == program.source:
+        source = rewritten(program.source, detached_read)
+    return variant(program, source)
+
+
+def detached_read(node: ast.AST) -> ast.AST | None:
+    return detached(node) if isinstance(node, ast.Attribute) and is_data(node) else None
 
 
 def rewritten(source: str, change: Callable[[ast.AST], ast.AST | None]) -> str:
