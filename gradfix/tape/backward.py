@@ -145,7 +145,7 @@ class Backwards(Operations):
             sure = must and not node.may
             stack.extend((parent, sure and parent.requires is True) for parent in reversed(node.parents))
             return
-        for parent, guard in zip(node.parents, node.guards):
+        for parent, guard in zip(node.parents, node.guards, strict=False):
             if not contradicts(guard, path):
                 stack.append((parent, must and parent.requires is True))
 
