@@ -138,7 +138,7 @@ def _numeric(vm: Interpreter, name: str, args: Args, kwargs: Kwargs, node: ast.C
 def _sum(vm: Interpreter, args: Args, node: ast.Call) -> Value:
     from gradfix.tape.expressions import operate
 
-    items, known = elements(vm, args[0], node)
+    items, _ = elements(vm, args[0], node)
     total: Value = args[1] if len(args) > 1 else Const(0)
     for item in items or ():
         total = vm.each(item, lambda one, total=total: operate(vm, ast.Add, total, one, node))  # type: ignore[misc]
@@ -175,7 +175,7 @@ def _iterating(vm: Interpreter, name: str, args: Args, node: ast.Call) -> Value:
             Const(i + start) if known and isinstance(start, int) else Unknown("an index")
             for i in range(len(items))
         ]
-        return Seq("list", [_pair(count, item) for count, item in zip(counts, items)], open=not known)
+        return Seq("list", [_pair(count, item) for count, item in zip(counts, items, strict=True)], open=not known)
     if name == "zip":
         columns = [_lazily(vm, arg, node) for arg in args]
         known = all(whole for _, whole in columns)
@@ -184,7 +184,7 @@ def _iterating(vm: Interpreter, name: str, args: Args, node: ast.Call) -> Value:
         table = [
             [
                 items[i] if items is not None and i < len(items) else part(arg)
-                for (items, _), arg in zip(columns, args)
+                for (items, _), arg in zip(columns, args, strict=True)
             ]
             for i in range(rows)
         ]
