@@ -175,7 +175,9 @@ def _iterating(vm: Interpreter, name: str, args: Args, node: ast.Call) -> Value:
             Const(i + start) if known and isinstance(start, int) else Unknown("an index")
             for i in range(len(items))
         ]
-        return Seq("list", [_pair(count, item) for count, item in zip(counts, items, strict=True)], open=not known)
+        return Seq(
+            "list", [_pair(count, item) for count, item in zip(counts, items, strict=True)], open=not known
+        )
     if name == "zip":
         columns = [_lazily(vm, arg, node) for arg in args]
         known = all(whole for _, whole in columns)
