@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from gradfix.tape.attributes import load_attribute
 from gradfix.tape.control import elements, part, restore, set_mode
@@ -113,14 +113,16 @@ def call_method(
     return call_value(vm, load_attribute(vm, receiver, name, node), args, kwargs, node)
 
 
-def _each_argument(vm: Interpreter, args: Sequence[Value], run) -> Value:  # type: ignore[no-untyped-def]
+def _each_argument(
+    vm: Interpreter, args: Sequence[Value], run: Callable[[Sequence[Value]], Value]
+) -> Value:
     """Split on the first argument that has alternatives."""
     from gradfix.tape.values import Alt
 
-    for i, arg in enumerate(args):
-        if isinstance(arg, Alt):
-            return vm.each(arg, lambda one: _each_argument(vm, [*args[:i], one, *args[i + 1 :]], run))
-    return run(args)
+    first = next((i for i, arg in enumerate(args) if isinstance(arg, Alt)), None)
+    if first is None:
+        return run(args)
+    return vm.each(args[first], lambda one: _each_argument(vm, [*args[:first], one, *args[first + 1 :]], run))
 
 
 def call_value(
@@ -189,8 +191,8 @@ def make_function(vm: Interpreter, node: ast.FunctionDef | ast.AsyncFunctionDef 
         code = vm.codes[id(node)] = Code(node, vm.file)
     a = node.args
     names = [arg.arg for arg in (*a.posonlyargs, *a.args)]
-    defaults = {name: vm.eval(d) for name, d in zip(names[len(names) - len(a.defaults) :], a.defaults)}
-    defaults.update({arg.arg: vm.eval(d) for arg, d in zip(a.kwonlyargs, a.kw_defaults) if d is not None})
+    defaults = {name: vm.eval(d) for name, d in zip(names[len(names) - len(a.defaults) :], a.defaults, strict=True)}
+    defaults.update({arg.arg: vm.eval(d) for arg, d in zip(a.kwonlyargs, a.kw_defaults, strict=True) if d is not None})
     function = Function(code, vm.scope, defaults)
     if vm.frame.code is None and not isinstance(node, ast.Lambda):
         vm.functions.append(function)
@@ -198,7 +200,7 @@ def make_function(vm: Interpreter, node: ast.FunctionDef | ast.AsyncFunctionDef 
 
 
 def decorated(vm: Interpreter, function: Function, node: ast.FunctionDef | ast.AsyncFunctionDef) -> Value:
-    """A function with its decorators: grad modes and descriptors are kept, others taken to call it as it is."""
+    """A function with its decorators: grad modes and descriptors are kept, others call it as it is."""
     kept = []
     for expression in node.decorator_list:
         value = vm.eval(expression)
@@ -231,7 +233,7 @@ def bind_parameters(
         given = given[:star]
         for name in names[len(given) :]:
             bound[name] = Unknown(f"argument `{name}`")
-    bound.update(zip(names, given))
+    bound.update(zip(names, given, strict=False))
     if a.vararg is not None:
         bound[a.vararg.arg] = Seq("tuple", given[len(names) :], open=star is not None)
     extra: dict[str, Value] = {}
@@ -305,9 +307,8 @@ def _run_function(
     finally:
         vm.stack.pop()
         vm.frame, vm.file, vm.path, vm.later_turn = outer, file, path, later
-        if function.decorators or vm.grad_off is not before[1] or code.name == "__exit__":
-            if any(isinstance(mode, Mode) for mode, _ in function.decorators):
-                restore(vm, before)
+        if any(isinstance(mode, Mode) for mode, _ in function.decorators):
+            restore(vm, before)
 
 
 def _returned(frame: Frame, ended: str | None, left: frozenset) -> Value:  # type: ignore[type-arg]
