@@ -113,9 +113,7 @@ def call_method(
     return call_value(vm, load_attribute(vm, receiver, name, node), args, kwargs, node)
 
 
-def _each_argument(
-    vm: Interpreter, args: Sequence[Value], run: Callable[[Sequence[Value]], Value]
-) -> Value:
+def _each_argument(vm: Interpreter, args: Sequence[Value], run: Callable[[Sequence[Value]], Value]) -> Value:
     """Split on the first argument that has alternatives."""
     from gradfix.tape.values import Alt
 
@@ -191,8 +189,12 @@ def make_function(vm: Interpreter, node: ast.FunctionDef | ast.AsyncFunctionDef 
         code = vm.codes[id(node)] = Code(node, vm.file)
     a = node.args
     names = [arg.arg for arg in (*a.posonlyargs, *a.args)]
-    defaults = {name: vm.eval(d) for name, d in zip(names[len(names) - len(a.defaults) :], a.defaults, strict=True)}
-    defaults.update({arg.arg: vm.eval(d) for arg, d in zip(a.kwonlyargs, a.kw_defaults, strict=True) if d is not None})
+    defaults = {
+        name: vm.eval(d) for name, d in zip(names[len(names) - len(a.defaults) :], a.defaults, strict=True)
+    }
+    defaults.update(
+        {arg.arg: vm.eval(d) for arg, d in zip(a.kwonlyargs, a.kw_defaults, strict=True) if d is not None}
+    )
     function = Function(code, vm.scope, defaults)
     if vm.frame.code is None and not isinstance(node, ast.Lambda):
         vm.functions.append(function)
