@@ -104,7 +104,7 @@ def _fields(vm: Interpreter, instance: Instance, args: Sequence[Value], kwargs: 
         for statement in instance.cls.node.body
         if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name)
     ]
-    for name, value in (*zip(names, args), *kwargs.items()):
+    for name, value in (*zip(names, args, strict=False), *kwargs.items()):
         instance.attrs[name] = value
 
 
