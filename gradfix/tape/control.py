@@ -91,10 +91,7 @@ def _turns(
             ended: str | None = None
             if not isinstance(node, ast.While) and value is not None:
                 assign(vm, node.target, value, node)
-            if isinstance(node, ast.While):
-                ended = _while_turn(vm, node)
-            else:
-                ended = vm.run(node.body)
+            ended = _while_turn(vm, node) if isinstance(node, ast.While) else vm.run(node.body)
             left = vm.frame.loops.pop()
             vm.path = path
             vm.settle(left, None)
@@ -126,7 +123,7 @@ def while_statement(vm: Interpreter, node: ast.While) -> str | None:
     turns = [None] * (EXACT + 1 if counted else 2)
     if vm.later_turn and not counted:
         turns = turns[:1]
-    return _turns(vm, node, turns, certain=False if not counted else True)
+    return _turns(vm, node, turns, certain=counted)
 
 
 def elements(vm: Interpreter, source: Value, node: ast.AST) -> tuple[list[Value] | None, bool]:
