@@ -145,17 +145,21 @@ def in_graph(vm: Interpreter, value: Value) -> Value:
     return value
 
 
+FAILURES = (ArithmeticError, TypeError, ValueError, LookupError, AttributeError, MemoryError)
+"""What a program's own arithmetic on constants raises."""
+
+
 def _computed(compute: Callable[[Any, Any], Any], left: Any, right: Any) -> Value:
     if (
         isinstance(right, int)
         and abs(right) > 4096
         and compute in (operator.pow, operator.lshift, operator.mul)
+        and (compute is not operator.mul or not isinstance(left, (int, float)))
     ):
-        if compute is not operator.mul or not isinstance(left, (int, float)):
-            return Unknown("a large constant")
+        return Unknown("a large constant")
     try:
         return Const(compute(left, right))
-    except Exception:  # noqa: BLE001 - whatever the program's own arithmetic raises
+    except FAILURES:
         return Unknown("arithmetic that fails")
 
 
@@ -174,9 +178,9 @@ def _reflected(vm: Interpreter, name: str, left: Value, right: Tensor, node: ast
 def _sequence(left: Seq, right: Value, op: type[ast.operator]) -> Value:
     if op is ast.Add and isinstance(right, Seq):
         return Seq(left.kind, left.items + right.items, left.open or right.open)
-    if op is ast.Mult and isinstance(right, Const) and isinstance(right.value, int) and not left.open:
-        if len(left.items) * right.value <= 64:
-            return Seq(left.kind, left.items * right.value)
+    times = right.value if isinstance(right, Const) and isinstance(right.value, int) else None
+    if op is ast.Mult and times is not None and not left.open and len(left.items) * times <= 64:
+        return Seq(left.kind, left.items * times)
     return Seq(left.kind, list(left.items), open=True)
 
 
@@ -207,7 +211,7 @@ def unary(vm: Interpreter, node: ast.UnaryOp) -> Value:
 def compare(vm: Interpreter, node: ast.Compare) -> Value:
     left = vm.eval(node.left)
     results: list[Value] = []
-    for op, comparator in zip(node.ops, node.comparators):
+    for op, comparator in zip(node.ops, node.comparators, strict=True):
         right = vm.eval(comparator)
         results.append(_compare(vm, left, right, op, node))
         left = right
@@ -306,7 +310,7 @@ def display(vm: Interpreter, node: ast.Tuple | ast.List | ast.Set) -> Value:
 def mapping(vm: Interpreter, node: ast.Dict) -> Value:
     items: dict[Any, Value] = {}
     open_ = False
-    for key, item in zip(node.keys, node.values):
+    for key, item in zip(node.keys, node.values, strict=True):
         value = vm.eval(item)
         name = vm.eval(key) if key is not None else None
         if name is None and isinstance(value, Map):
