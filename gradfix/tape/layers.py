@@ -69,7 +69,7 @@ def make_layer(
     effect = effects.module(kind)
     if effect is None:
         return Opaque(Unknown(f"nn.{kind}"), weights(vm, node), NOTHING)
-    bound = {**dict(zip(effect.init, args)), **{k: v for k, v in kwargs.items() if k in effect.init}}
+    bound = {**dict(zip(effect.init, args, strict=False)), **{k: v for k, v in kwargs.items() if k in effect.init}}
     layer = Layer(kind, effect, bound, place)
     flag = bound.get("inplace")
     if flag is None or effect.inplace is None:
@@ -209,12 +209,11 @@ def call_layer(
         p = layer.args.get("p")
         if isinstance(p, Const) and p.value == 0:
             effect = layer.effect.eval
-    if layer.inplace is True and layer.effect.inplace is not None and effect is not layer.effect.eval:
-        effect = layer.effect.inplace
-    elif layer.inplace is True and layer.effect.inplace is not None and not layer.kind.endswith("Dropout"):
+    writes = effect is not layer.effect.eval or not layer.kind.endswith("Dropout")
+    if layer.inplace is True and layer.effect.inplace is not None and writes:
         effect = layer.effect.inplace
     given = [vm.tensor_of(arg) if isinstance(arg, Unknown) else arg for arg in args[:1]] + list(args[1:])
-    bound: dict[str, Value] = dict(zip(effect.args, given))
+    bound: dict[str, Value] = dict(zip(effect.args, given, strict=False))
     bound.update({name: value for name, value in kwargs.items() if name in effect.args})
     if not bound or not isinstance(next(iter(bound.values())), Tensor):
         return vm.unknown(f"nn.{layer.kind} of what isn't a tensor", *args)
