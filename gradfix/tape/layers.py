@@ -69,7 +69,10 @@ def make_layer(
     effect = effects.module(kind)
     if effect is None:
         return Opaque(Unknown(f"nn.{kind}"), weights(vm, node), NOTHING)
-    bound = {**dict(zip(effect.init, args, strict=False)), **{k: v for k, v in kwargs.items() if k in effect.init}}
+    bound = {
+        **dict(zip(effect.init, args, strict=False)),
+        **{k: v for k, v in kwargs.items() if k in effect.init},
+    }
     layer = Layer(kind, effect, bound, place)
     flag = bound.get("inplace")
     if flag is None or effect.inplace is None:
