@@ -35,9 +35,15 @@ def rebinding(vm: Interpreter, name: str, value: Value, node: ast.AST) -> None:
             value.name = name
         if isinstance(node, ast.Assign) and isinstance(held, (Tensor, Const)) and _adds_to(node.value, name):
             accumulating(vm, name, held, value, value, node)
-        if isinstance(held, Tensor) and held is not value and held.requires is True and held.leaf is True:
-            if not (value.leaf is True and value.requires is True) and _made_of_gradient(vm, value, held):
-                vm.rebound[id(value)] = (value, held, node)
+        if (
+            isinstance(held, Tensor)
+            and held is not value
+            and held.requires is True
+            and held.leaf is True
+            and not (value.leaf is True and value.requires is True)
+            and _made_of_gradient(vm, value, held)
+        ):
+            vm.rebound[id(value)] = (value, held, node)
     if (
         isinstance(held, (Instance, Layer, Opaque))
         and isinstance(value, (Instance, Layer, Opaque))
@@ -88,7 +94,7 @@ def leaked(vm: Interpreter) -> None:
             continue
         if not any(added.clean >= 0 for _, _, _, added, _ in entries):
             continue
-        name, result, _, added, node = entries[0]
+        name, _, _, added, node = entries[0]
         value = node.value if isinstance(node, (ast.AugAssign, ast.Assign)) else None
         if isinstance(value, ast.BinOp):
             value = value.right if isinstance(value.left, ast.Name) and value.left.id == name else value.left
