@@ -60,7 +60,7 @@ def bind(effect: Effect, args: Sequence[Value], kwargs: Mapping[str, Value]) -> 
         ):
             return None
         args = [*args[: len(names) - 1], Seq("tuple", list(args[len(names) - 1 :]))]
-    bound = dict(zip(names, args))
+    bound = dict(zip(names, args, strict=False))
     for name, value in kwargs.items():
         if name in ("axis",) and "dim" in names:
             name = "dim"
@@ -69,7 +69,7 @@ def bind(effect: Effect, args: Sequence[Value], kwargs: Mapping[str, Value]) -> 
         if name not in names and name not in ("out", "dtype", "device", "layout", "memory_format"):
             return None
         bound[name] = value
-    return bound if all(_fits(kind, bound.get(name)) for name, kind in zip(names, effect.kinds)) else None
+    return bound if all(_fits(kind, bound.get(name)) for name, kind in zip(names, effect.kinds, strict=False)) else None
 
 
 def _fits(kind: str, value: Value | None) -> bool:
@@ -113,7 +113,7 @@ def _holds(effect: Effect, bound: Bound) -> bool:
 def _distance(effect: Effect, bound: Bound) -> int:
     wrapped = sum(
         1
-        for name, kind in zip(effect.args, effect.kinds)
+        for name, kind in zip(effect.args, effect.kinds, strict=False)
         if kind == "tensor" and name in bound and plain_number(bound[name])
     )
     return wrapped * 100 + len(effect.args)
