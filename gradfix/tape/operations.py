@@ -69,7 +69,11 @@ def bind(effect: Effect, args: Sequence[Value], kwargs: Mapping[str, Value]) -> 
         if name not in names and name not in ("out", "dtype", "device", "layout", "memory_format"):
             return None
         bound[name] = value
-    return bound if all(_fits(kind, bound.get(name)) for name, kind in zip(names, effect.kinds, strict=False)) else None
+    return (
+        bound
+        if all(_fits(kind, bound.get(name)) for name, kind in zip(names, effect.kinds, strict=False))
+        else None
+    )
 
 
 def _fits(kind: str, value: Value | None) -> bool:
