@@ -18,8 +18,7 @@ def check_registered(vm: Interpreter, instance: Instance) -> None:
         if (
             not isinstance(value, (Seq, Map))
             or not isinstance(value.place, ast.AST)
-            or (vm.file != vm.main
-            and not vm.stack)
+            or (vm.file != vm.main and not vm.stack)
         ):
             continue
         items = value.items if isinstance(value, Seq) else list(value.items.values())
