@@ -77,7 +77,7 @@ def assign(vm: Interpreter, target: ast.expr, value: Value, node: ast.AST) -> No
 def _unpack(vm: Interpreter, targets: Sequence[ast.expr], value: Value, node: ast.AST) -> None:
     star = next((i for i, target in enumerate(targets) if isinstance(target, ast.Starred)), None)
     pieces = unpacked(vm, value, len(targets), star, node)
-    for target, piece in zip(targets, pieces):
+    for target, piece in zip(targets, pieces, strict=False):
         assign(vm, target.value if isinstance(target, ast.Starred) else target, piece, node)
 
 
