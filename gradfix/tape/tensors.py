@@ -136,7 +136,10 @@ def backward(vm: Interpreter, tensor: Tensor, args: Args, kwargs: Kwargs, node: 
 
 def _options(args: Args, kwargs: Kwargs) -> dict[str, Value]:
     names = ("gradient", "retain_graph", "create_graph", "inputs")
-    return {**dict(zip(names, args, strict=False)), **{name: value for name, value in kwargs.items() if name in names}}
+    return {
+        **dict(zip(names, args, strict=False)),
+        **{name: value for name, value in kwargs.items() if name in names},
+    }
 
 
 def run_backward(vm: Interpreter, tensor: Tensor, options: Mapping[str, Value], node: ast.AST) -> Value:
