@@ -174,9 +174,8 @@ def torch_function(vm: Interpreter, name: str, args: Args, kwargs: Kwargs, node:
         result.part = True
         return result
     effect, bound = picked
-    if not any(isinstance(value, (Tensor, Seq)) for value in bound.values()):
-        if not any(isinstance(value, Unknown) for value in bound.values()):
-            return Unknown(f"torch.{name}")
+    if not any(isinstance(value, (Tensor, Seq, Unknown)) for value in bound.values()):
+        return Unknown(f"torch.{name}")
     return vm.operate(name, effect, bound, vm.at(node), "out" if "out" in kwargs else "method")
 
 
@@ -348,7 +347,7 @@ def _parameter(vm: Interpreter, args: Args, kwargs: Kwargs, node: ast.Call) -> V
 def _backward(vm: Interpreter, args: Args, kwargs: Kwargs, node: ast.Call) -> Value:
     names = ("gradient", "retain_graph", "create_graph")
     roots = args[0] if args else kwargs.get("tensors", NONE)
-    options = {**dict(zip(names, args[1:])), **kwargs}
+    options = {**dict(zip(names, args[1:], strict=False)), **kwargs}
     if "grad_tensors" in options:
         options["gradient"] = options.pop("grad_tensors")
     found = tensors_in(vm, roots)
@@ -363,7 +362,7 @@ def _grad(vm: Interpreter, args: Args, kwargs: Kwargs, node: ast.Call) -> Value:
     from gradfix.tape.backward import Backward
 
     options = {
-        **dict(zip(("outputs", "inputs", "grad_outputs", "retain_graph", "create_graph"), args)),
+        **dict(zip(("outputs", "inputs", "grad_outputs", "retain_graph", "create_graph"), args, strict=False)),
         **kwargs,
     }
     keep = [options.get(name, NONE) for name in ("retain_graph", "create_graph")]
