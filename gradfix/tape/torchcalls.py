@@ -362,7 +362,9 @@ def _grad(vm: Interpreter, args: Args, kwargs: Kwargs, node: ast.Call) -> Value:
     from gradfix.tape.backward import Backward
 
     options = {
-        **dict(zip(("outputs", "inputs", "grad_outputs", "retain_graph", "create_graph"), args, strict=False)),
+        **dict(
+            zip(("outputs", "inputs", "grad_outputs", "retain_graph", "create_graph"), args, strict=False)
+        ),
         **kwargs,
     }
     keep = [options.get(name, NONE) for name in ("retain_graph", "create_graph")]
