@@ -125,8 +125,7 @@ def unknown_method(
         vm.clear([receiver.module.weights], vm.at(node))
         return NONE
     if receiver.tensor is not None or receiver.requires is True or _tensor_only(name):
-        if name in CUTS or receiver.requires is not None or receiver.tensor is not None or name.endswith("_"):
-            return _as_tensor(vm, receiver, name, args, kwargs, node)
+        return _as_tensor(vm, receiver, name, args, kwargs, node)
     if name in MOVES:
         return _moved(receiver)
     if name in ("train", "eval", "apply", "requires_grad_"):
@@ -187,7 +186,7 @@ def _gradient_method(vm: Interpreter, receiver: Unknown, name: str, node: ast.AS
 
 
 def _backward_options(args: Args, kwargs: Kwargs) -> dict[str, Value]:
-    return {**dict(zip(("gradient", "retain_graph", "create_graph", "inputs"), args)), **kwargs}
+    return {**dict(zip(("gradient", "retain_graph", "create_graph", "inputs"), args, strict=False)), **kwargs}
 
 
 def _framework(
