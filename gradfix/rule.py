@@ -60,9 +60,9 @@ class Options:
 class Rule:
     """A codemod: its code, the sentence that a finding shows, and the rewrite.
 
-    A rule module holds exactly one, named RULE. The rule's name is the module's, its documentation the module's
-    docstring; the defects it answers are those whose kind is that name. `message` is a format string over the
-    defect's facts and `culprit` (its source text on one line).
+    A rule module holds exactly one, named RULE. The rule's name is the module's, its documentation the
+    module's docstring; the defects it answers are those whose kind is that name. `message` is a format string
+    over the defect's facts and `culprit` (its source text on one line).
     """
 
     code: str
@@ -75,7 +75,7 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class TextEdit:
-    """A stretch of the file and its new text, as the machine-readable formats carry it (lines and characters from 1)."""
+    """A stretch of the file and its new text, as the formats for machines carry it (lines and characters from 1)."""
 
     line: int
     column: int
