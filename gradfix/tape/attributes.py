@@ -32,7 +32,10 @@ from gradfix.tape.values import (
 )
 
 VIEW_ATTRIBUTES = frozenset({"T", "mT", "H", "mH", "real", "imag"})
-PLAIN_ATTRIBUTES = frozenset({"dtype", "device", "ndim", "is_cuda", "is_leaf", "grad_fn", "names", "layout", "itemsize", "nbytes", "is_sparse", "output_nr", "_version", "name", "is_meta"})  # fmt: skip
+PLAIN_ATTRIBUTES = frozenset({
+    "dtype", "device", "ndim", "is_cuda", "is_leaf", "grad_fn", "names", "layout", "itemsize", "nbytes",
+    "is_sparse", "output_nr", "_version", "name", "is_meta",
+})  # fmt: skip
 
 
 def load_attribute(vm: Interpreter, owner: Value, name: str, node: ast.AST) -> Value:
@@ -118,7 +121,13 @@ def instance_attribute(vm: Interpreter, owner: Instance, name: str, node: ast.AS
     return Method(owner, name) if name.startswith("__") else _missing(vm, owner, name)
 
 
-MODULE_METHODS = frozenset({"parameters", "named_parameters", "train", "eval", "to", "cuda", "cpu", "float", "half", "double", "zero_grad", "requires_grad_", "modules", "children", "named_modules", "named_children", "state_dict", "load_state_dict", "register_buffer", "register_parameter", "add_module", "register_module", "apply", "buffers", "register_forward_hook", "bfloat16", "share_memory", "register_full_backward_hook", "register_forward_pre_hook"})  # fmt: skip
+MODULE_METHODS = frozenset({
+    "parameters", "named_parameters", "train", "eval", "to", "cuda", "cpu", "float", "half", "double",
+    "zero_grad", "requires_grad_", "modules", "children", "named_modules", "named_children", "state_dict",
+    "load_state_dict", "register_buffer", "register_parameter", "add_module", "register_module", "apply",
+    "buffers", "register_forward_hook", "bfloat16", "share_memory", "register_full_backward_hook",
+    "register_forward_pre_hook",
+})  # fmt: skip
 
 
 def _bases(cls: Class) -> list[Value]:
