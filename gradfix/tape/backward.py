@@ -220,7 +220,7 @@ class Backwards(Operations):
         """The hidden state that carries a graph from one turn of a loop to the next, if that is what happened."""
         return {}
 
-    # -- severed graphs -------------------------------------------------------------------------------------------
+    # -- severed graphs ------------------------------------------------------------------------------------
 
     def _severed(self, root: Tensor, node: Node, event: Backward) -> None:
         cuts = list(self.cuts(node))
