@@ -33,7 +33,10 @@ Args = Sequence[Value]
 Kwargs = Mapping[str, Value]
 
 BUILTINS = frozenset(dir(builtins))
-QUIET = frozenset({"print", "str", "repr", "format", "hash", "id", "callable", "open", "input", "ord", "chr", "dir", "vars", "round", "divmod", "bytes", "bytearray", "hex", "issubclass", "breakpoint"})  # fmt: skip
+QUIET = frozenset({
+    "print", "str", "repr", "format", "hash", "id", "callable", "open", "input", "ord", "chr", "dir", "vars",
+    "round", "divmod", "bytes", "bytearray", "hex", "issubclass", "breakpoint",
+})  # fmt: skip
 TENSOR_PATHS = frozenset({"torch.Tensor", "torch.autograd.Variable"})
 
 
