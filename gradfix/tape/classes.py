@@ -23,7 +23,9 @@ from gradfix.tape.values import (
     Value,
 )
 
-MODULE_BASES = frozenset({"Module", "LightningModule", "PyroModule", "MetaModule", "BaseModule", "PreTrainedModel", "ScriptModule"})  # fmt: skip
+MODULE_BASES = frozenset({
+    "Module", "LightningModule", "PyroModule", "MetaModule", "BaseModule", "PreTrainedModel", "ScriptModule",
+})  # fmt: skip
 
 
 def make_class(vm: Interpreter, node: ast.ClassDef) -> Class:
