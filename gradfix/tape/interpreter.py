@@ -177,7 +177,7 @@ class Interpreter(Gradients):
         """The names of the running function."""
         return self.frame.scope
 
-    # -- expressions and statements -------------------------------------------------------------------------------
+    # -- expressions and statements ------------------------------------------------------------------------
 
     def eval(self, node: ast.expr) -> Value:
         """The value of an expression."""
@@ -264,7 +264,7 @@ class Interpreter(Gradients):
                 other = frozenset((key, not holds) for key, holds in guard) if len(guard) == 1 else ALWAYS
                 self.trail.merge([(guard, kept), (other, {})])
 
-    # -- names ----------------------------------------------------------------------------------------------------
+    # -- names ---------------------------------------------------------------------------------------------
 
     def load(self, name: str) -> Value:
         """The value of a name."""
