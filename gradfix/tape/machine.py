@@ -63,7 +63,7 @@ class Machine:
         self.found: dict[tuple[str, Span], Defect] = {}
         self.silences: dict[tuple[Span, str], None] = {}
 
-    # -- places and reports ---------------------------------------------------------------------------------------
+    # -- places and reports --------------------------------------------------------------------------------
 
     def at(self, node: ast.AST) -> Place:
         """The place of a node of the file that is being executed."""
@@ -132,7 +132,7 @@ class Machine:
                 words.append(text)
         return " and ".join(sorted(words))
 
-    # -- tensors --------------------------------------------------------------------------------------------------
+    # -- tensors -------------------------------------------------------------------------------------------
 
     def history(self, tensor: Tensor) -> Node:
         """The node that made a tensor's present value; a view follows what was written to its base."""
@@ -218,7 +218,7 @@ class Machine:
             return value.node.lean if isinstance(value, Number) else value.lean
         return NOTHING
 
-    # -- operations -----------------------------------------------------------------------------------------------
+    # -- operations ----------------------------------------------------------------------------------------
 
     def node(self, op: str, place: Place, inputs: Sequence[Value]) -> Node:
         """A recorded operation on inputs, in the present grad mode."""
@@ -286,7 +286,7 @@ class Machine:
                     best = lean
         return best
 
-    # -- writes ---------------------------------------------------------------------------------------------------
+    # -- writes --------------------------------------------------------------------------------------------
 
     def write(self, tensor: Tensor, place: Place, form: str, silent: bool = False) -> Write:
         """Overwrite a tensor's storage: what nodes saved of it is spoiled, where the paths agree."""
