@@ -23,7 +23,10 @@ from gradfix.tape.values import (
     Weights,
 )
 
-SAME = frozenset({"to", "cuda", "cpu", "float", "half", "double", "train", "eval", "requires_grad_", "bfloat16", "apply", "share_memory", "type", "to_empty", "compile"})  # fmt: skip
+SAME = frozenset({
+    "to", "cuda", "cpu", "float", "half", "double", "train", "eval", "requires_grad_", "bfloat16", "apply",
+    "share_memory", "type", "to_empty", "compile",
+})  # fmt: skip
 
 
 def opaque(vm: Interpreter, value: Unknown, node: ast.AST | None = None) -> Opaque:
