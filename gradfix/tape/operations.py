@@ -273,7 +273,7 @@ class Operations(Machine):
         lines[0] = lines[0][node.col_offset :]  # type: ignore[attr-defined]
         return " ".join(line.strip().decode("utf-8", "replace") for line in lines)
 
-    # -- results --------------------------------------------------------------------------------------------------
+    # -- results -------------------------------------------------------------------------------------------
 
     def _results(self, node: Node, effect: Effect, bound: Bound, kept: list[str]) -> Value:
         source = bound.get(effect.args[0]) if effect.args else None
