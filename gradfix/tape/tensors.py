@@ -38,7 +38,10 @@ NAMES = {
 MOVES = frozenset(
     {"cuda", "cpu", "to", "float", "double", "half", "bfloat16", "type", "type_as", "xpu", "mps", "npu"}
 )
-CASTS = {"float": "float", "double": "float", "half": "half", "bfloat16": "half", "int": "int", "long": "int", "bool": "bool", "short": "int", "char": "int", "byte": "int"}  # fmt: skip
+CASTS = {
+    "float": "float", "double": "float", "half": "half", "bfloat16": "half", "int": "int", "long": "int",
+    "bool": "bool", "short": "int", "char": "int", "byte": "int",
+}  # fmt: skip
 INITIALISERS = frozenset(
     {"zero_", "fill_", "normal_", "uniform_", "random_", "copy_", "bernoulli_", "exponential_", "clamp_"}
 )
@@ -317,7 +320,11 @@ def retain_grad(vm: Interpreter, tensor: Tensor, args: Args, kwargs: Kwargs, nod
     return NONE
 
 
-@special("size", "dim", "numel", "nelement", "ndimension", "stride", "is_contiguous", "get_device", "element_size", "storage", "untyped_storage", "data_ptr", "is_floating_point", "storage_offset", "__len__", "dim_order", "__hash__", "is_complex", "has_names")  # fmt: skip
+@special(
+    "size", "dim", "numel", "nelement", "ndimension", "stride", "is_contiguous", "get_device", "element_size",
+    "storage", "untyped_storage", "data_ptr", "is_floating_point", "storage_offset", "__len__", "dim_order",
+    "__hash__", "is_complex", "has_names",
+)  # fmt: skip
 def property_call(vm: Interpreter, tensor: Tensor, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
     """Facts about a tensor that involve no gradient."""
     name = node.func.attr if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else ""
