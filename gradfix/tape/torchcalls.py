@@ -53,10 +53,29 @@ SIZED = frozenset({"zeros", "ones", "rand", "randn", "empty", "full", "randint",
 LIKE = frozenset(
     {"zeros_like", "ones_like", "rand_like", "randn_like", "empty_like", "full_like", "randint_like"}
 )
-OTHER_FACTORIES = frozenset({"arange", "linspace", "logspace", "eye", "randperm", "from_numpy", "load", "FloatTensor", "DoubleTensor", "LongTensor", "IntTensor", "BoolTensor", "HalfTensor", "Tensor", "ByteTensor", "range"})  # fmt: skip
-TYPED = {"FloatTensor": "float", "Tensor": "float", "DoubleTensor": "float", "LongTensor": "int", "IntTensor": "int", "BoolTensor": "bool", "ByteTensor": "int", "HalfTensor": "half", "randperm": "int", "randint": "int"}  # fmt: skip
-SAME_MODULE = ("torch.nn.DataParallel", "torch.nn.parallel.DataParallel", "torch.nn.parallel.DistributedDataParallel", "torch.compile", "torch.jit.script", "torch.nn.utils.weight_norm", "torch.nn.utils.spectral_norm", "torch.nn.utils.parametrizations.weight_norm", "torch.nn.utils.parametrizations.spectral_norm", "torch.nn.utils.remove_weight_norm", "torch.nn.utils.parametrizations.orthogonal", "torch.nn.SyncBatchNorm.convert_sync_batchnorm")  # fmt: skip
-SILENT_PACKAGES = ("os.", "sys.", "time.", "json.", "logging.", "random.", "math.", "re.", "pathlib.", "datetime.", "argparse.", "shutil.", "warnings.", "pickle.", "wandb.", "tqdm", "torch.utils.tensorboard", "matplotlib.", "torch.cuda.", "torch.distributed.", "torch.backends.", "torch.manual_seed", "torch.save", "torch.utils.data", "torch.optim.lr_scheduler", "torchvision.utils", "collections.", "itertools.", "typing.", "tensorboardX.")  # fmt: skip
+OTHER_FACTORIES = frozenset({
+    "arange", "linspace", "logspace", "eye", "randperm", "from_numpy", "load", "FloatTensor", "DoubleTensor",
+    "LongTensor", "IntTensor", "BoolTensor", "HalfTensor", "Tensor", "ByteTensor", "range",
+})  # fmt: skip
+TYPED = {
+    "FloatTensor": "float", "Tensor": "float", "DoubleTensor": "float", "LongTensor": "int",
+    "IntTensor": "int", "BoolTensor": "bool", "ByteTensor": "int", "HalfTensor": "half", "randperm": "int",
+    "randint": "int",
+}  # fmt: skip
+SAME_MODULE = (
+    "torch.nn.DataParallel", "torch.nn.parallel.DataParallel", "torch.nn.parallel.DistributedDataParallel",
+    "torch.compile", "torch.jit.script", "torch.nn.utils.weight_norm", "torch.nn.utils.spectral_norm",
+    "torch.nn.utils.parametrizations.weight_norm", "torch.nn.utils.parametrizations.spectral_norm",
+    "torch.nn.utils.remove_weight_norm", "torch.nn.utils.parametrizations.orthogonal",
+    "torch.nn.SyncBatchNorm.convert_sync_batchnorm",
+)  # fmt: skip
+SILENT_PACKAGES = (
+    "os.", "sys.", "time.", "json.", "logging.", "random.", "math.", "re.", "pathlib.", "datetime.",
+    "argparse.", "shutil.", "warnings.", "pickle.", "wandb.", "tqdm", "torch.utils.tensorboard",
+    "matplotlib.", "torch.cuda.", "torch.distributed.", "torch.backends.", "torch.manual_seed", "torch.save",
+    "torch.utils.data", "torch.optim.lr_scheduler", "torchvision.utils", "collections.", "itertools.",
+    "typing.", "tensorboardX.",
+)  # fmt: skip
 NUMPY = ("numpy.",)
 EINOPS = frozenset(
     {"einops.rearrange", "einops.reduce", "einops.repeat", "einops.einsum", "einops.pack", "einops.unpack"}
