@@ -164,7 +164,10 @@ def _as_tensor(
     return method_call(vm, vm.tensor_of(receiver), name, args, kwargs, node)
 
 
-TENSOR_METHODS = frozenset({"requires_grad_", "retain_grad", "size", "dim", "numel", "register_hook", "detach_", "long", "int", "bool", "type"})  # fmt: skip
+TENSOR_METHODS = frozenset({
+    "requires_grad_", "retain_grad", "size", "dim", "numel", "register_hook", "detach_", "long", "int",
+    "bool", "type",
+})  # fmt: skip
 
 
 def _moved(receiver: Unknown) -> Unknown:
