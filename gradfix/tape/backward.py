@@ -114,15 +114,16 @@ class Backwards(Operations):
 
     def _walk(self, root: Tensor, node: Node, event: Backward, only: list[Tensor] | None) -> None:
         """Visit what backward visits: sure parts first, so that each node is seen once."""
-        stamp = self.spoils + self.frees
-        seen: dict[int, bool] = {}
-        stack: list[tuple[Node, bool]] = [(node, root.requires is True)]
+        seen: set[int] = set()
+        sure: list[Node] = [node] if root.requires is True else []
+        unsure: list[Node] = [] if sure else [node]
         wanted = None if only is None else {id(leaf) for leaf in only}
-        while stack:
-            node, must = stack.pop()
-            if node.requires is False or seen.get(id(node), False) or (id(node) in seen and not must):
+        while sure or unsure:
+            must = bool(sure)
+            node = sure.pop() if must else unsure.pop()
+            if node.requires is False or id(node) in seen:
                 continue
-            seen[id(node)] = must
+            seen.add(id(node))
             if not event.virtual:
                 node.clean = event.number
             if node.leaf is not None:
@@ -131,23 +132,25 @@ class Backwards(Operations):
                 continue
             if must and self._stops(node, event, root.lean):
                 continue
-            self._visit_parents(node, must, event.path, stack)
-            if event.retain is False and not event.virtual and node.saves:
+            for parent, known in self._above(node, must, event.path):
+                (sure if known else unsure).append(parent)
+            if must and event.retain is False and not event.virtual and node.saves:
                 if node.freed is None:
                     node.freed = []
                 node.freed.append((event, self.path))
         if not event.virtual and event.retain is False:
             self.frees += 1
-        del stamp
 
-    def _visit_parents(self, node: Node, must: bool, path: Path, stack: list[tuple[Node, bool]]) -> None:
+    @staticmethod
+    def _above(node: Node, must: bool, path: Path) -> Iterator[tuple[Node, bool]]:
+        """What backward visits after a node, and whether it surely does."""
         if node.guards is None:
             sure = must and not node.may
-            stack.extend((parent, sure and parent.requires is True) for parent in reversed(node.parents))
+            yield from ((parent, sure and parent.requires is True) for parent in reversed(node.parents))
             return
         for parent, guard in zip(node.parents, node.guards, strict=False):
             if not contradicts(guard, path):
-                stack.append((parent, must and parent.requires is True))
+                yield parent, must and parent.requires is True
 
     def _stops(self, node: Node, event: Backward, lean: Lean) -> bool:
         """Report what this node can't give back; True where backward goes no further."""

@@ -30,7 +30,10 @@ from gradfix.tape.values import (
 Args = Sequence[Value]
 Kwargs = Mapping[str, Value]
 
-KINDS = frozenset({"Adadelta", "Adafactor", "Adagrad", "Adam", "AdamW", "SparseAdam", "Adamax", "ASGD", "LBFGS", "NAdam", "RAdam", "RMSprop", "Rprop", "SGD", "Muon"})  # fmt: skip
+KINDS = frozenset({
+    "Adadelta", "Adafactor", "Adagrad", "Adam", "AdamW", "SparseAdam", "Adamax", "ASGD", "LBFGS", "NAdam",
+    "RAdam", "RMSprop", "Rprop", "SGD", "Muon",
+})  # fmt: skip
 
 
 def make_optimizer(vm: Interpreter, kind: str, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
@@ -107,8 +110,8 @@ def scaler_method(
     if name == "scale" and args:
         return _scaled(vm, receiver, args[0], node)
     optimizer = args[0] if args else None
-    if name == "unscale_" and isinstance(optimizer, Optimizer):
-        for leaf in optimizer.leaves:
+    if name == "unscale_" and optimizer is not None:
+        for leaf in optimizer.leaves if isinstance(optimizer, Optimizer) else vm.every_leaf:
             leaf.gradient().events.append(Unscale(vm.path))
     if name == "step" and isinstance(optimizer, Optimizer):
         if isinstance(node, ast.Call) and node.args and vm.file == vm.main:
