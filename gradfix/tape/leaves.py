@@ -148,6 +148,8 @@ def misspelt(vm: Interpreter, owner: Value, name: str, value: Value, node: ast.A
     if name == RIGHT:
         if not on_module or (isinstance(owner, Instance) and owner.cls.lookup(RIGHT) is not None):
             return
+        if isinstance(value, Const) and value.value and _trains(vm, owner):
+            return
     elif not (isinstance(owner, (Tensor, Weights)) or on_module) or not _close(name):
         return
     if isinstance(node, ast.Assign):
@@ -155,6 +157,13 @@ def misspelt(vm: Interpreter, owner: Value, name: str, value: Value, node: ast.A
         vm.report("requires_grad_misspelt", vm.at(node), [(vm.at(node), "sets an attribute that autograd never reads")],
                   impact="trains wrong", lean=lean,
                   facts={"attribute": name, "on": "module" if on_module else "tensor"})  # fmt: skip
+
+
+def _trains(vm: Interpreter, module: Value) -> bool:
+    """Whether every parameter of a module requires grad already."""
+    from gradfix.tape.modules import leaves
+
+    return all(leaf.requires is True for leaf in leaves(vm, module)[0])
 
 
 def _close(name: str) -> bool:
