@@ -280,6 +280,9 @@ def _store_on_tensor(
     from gradfix.tape.tensors import set_requires_grad
 
     if name == "grad":
+        from gradfix.tape.leaves import wanted_gradient
+
+        wanted_gradient(vm, owner, node)
         if not (isinstance(value, Tensor) and value.grad_of is owner):
             vm.clear([owner], vm.at(node), must=isinstance(value, Const))
     elif name == "requires_grad":

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from itertools import count
 from typing import Any
 
 from gradfix.tape import shapes
+from gradfix.tape.defects import Fact, Impact, Span
 from gradfix.tape.operations import Operations
-from gradfix.tape.paths import Path, contradicts, implies
+from gradfix.tape.paths import ALWAYS, Path, contradicts, implies
 from gradfix.tape.values import NOTHING, Lean, Node, Number, Place, Spoil, Tensor, Truth
 
 CONVERSIONS = frozenset(
@@ -42,7 +43,9 @@ SUMS = frozenset(
         "reshape",
     }
 )
-SCALES = frozenset({"mul", "div", "mul_", "div_", "__rmul__", "true_divide"})
+SCALES = frozenset({"mul", "div", "truediv", "mul_", "div_", "__rmul__", "true_divide"})
+SURE, BY_USE = 2, 1
+"""How a node is part of a backward: for sure, or because nothing else can be meant (convention C)."""
 NO_GRAPH = "element 0 of tensors does not require grad and does not have a grad_fn"
 OVERWRITTEN = "one of the variables needed for gradient computation has been modified by an inplace operation"
 TWICE = "Trying to backward through the graph a second time"
@@ -99,8 +102,9 @@ class Backwards(Operations):
             return
         if not event.virtual:
             if whole and root.requires is True and shapes.many(root.shape) is True:
-                self.report("non_scalar_backward", event.place, [(root.place, "made here, with more than one element")],
-                            lean=root.lean, when=event.path, says=NO_SCALAR,
+                made = (root.place, "made here, with more than one element")
+                self.report("non_scalar_backward", event.place, [made], lean=root.lean,
+                             when=event.path, says=NO_SCALAR,
                             facts={"root": self._root_text(event), "reduction": ""})  # fmt: skip
             if self.grad is False and root.requires is True:
                 self.report("backward_in_no_grad", self.grad_off[1], [(event.place, "backward runs here")],
@@ -113,44 +117,51 @@ class Backwards(Operations):
         return self.text(func.value, self.main) if func is not None and hasattr(func, "value") else ""
 
     def _walk(self, root: Tensor, node: Node, event: Backward, only: list[Tensor] | None) -> None:
-        """Visit what backward visits: sure parts first, so that each node is seen once."""
-        seen: set[int] = set()
-        sure: list[Node] = [node] if root.requires is True else []
-        unsure: list[Node] = [] if sure else [node]
+        """Visit what backward visits; what is surely part of it is seen as such even if met before."""
+        seen: dict[int, int] = {}
+        stack: list[tuple[Node, int]] = [(node, SURE if root.requires is True else BY_USE)]
         wanted = None if only is None else {id(leaf) for leaf in only}
-        while sure or unsure:
-            must = bool(sure)
-            node = sure.pop() if must else unsure.pop()
-            if node.requires is False or id(node) in seen:
+        while stack:
+            node, level = stack.pop()
+            if node.requires is False or seen.get(id(node), 0) >= level:
                 continue
-            seen.add(id(node))
+            seen[id(node)] = level
             if not event.virtual:
                 node.clean = event.number
             if node.leaf is not None:
                 if not event.virtual and (wanted is None or id(node.leaf) in wanted):
-                    node.leaf.gradient().events.append(Add(event, must, root.lean | node.lean | event.lean))
+                    self._reach(node, level, event, root.lean)
                 continue
-            if must and self._stops(node, event, root.lean):
+            if level == SURE and self._stops(node, event, root.lean):
                 continue
-            for parent, known in self._above(node, must, event.path):
-                (sure if known else unsure).append(parent)
-            if must and event.retain is False and not event.virtual and node.saves:
+            self._visit_parents(node, level, event.path, stack)
+            if event.retain is False and not event.virtual and node.saves:
                 if node.freed is None:
                     node.freed = []
                 node.freed.append((event, self.path))
         if not event.virtual and event.retain is False:
             self.frees += 1
 
-    @staticmethod
-    def _above(node: Node, must: bool, path: Path) -> Iterator[tuple[Node, bool]]:
-        """What backward visits after a node, and whether it surely does."""
-        if node.guards is None:
-            sure = must and not node.may
-            yield from ((parent, sure and parent.requires is True) for parent in reversed(node.parents))
-            return
-        for parent, guard in zip(node.parents, node.guards, strict=False):
+    def _reach(self, node: Node, level: int, event: Backward, lean: Lean) -> None:
+        """A gradient arrives at a leaf."""
+        assert node.leaf is not None
+        if node.cut:
+            self.rewraps.append((node, event))
+        lean = lean | node.lean | event.lean
+        if level == BY_USE:
+            lean = lean | {"C"}
+        node.leaf.gradient().events.append(Add(event, level >= BY_USE, lean))
+
+    rewraps: list[tuple[Node, Backward]]
+    """Leaves made of converted values that a backward reached."""
+
+    def _visit_parents(self, node: Node, level: int, path: Path, stack: list[tuple[Node, int]]) -> None:
+        guards = node.guards or (ALWAYS,) * len(node.parents)
+        if node.may:
+            level = min(level, BY_USE)
+        for parent, guard in zip(reversed(node.parents), reversed(guards), strict=True):
             if not contradicts(guard, path):
-                yield parent, must and parent.requires is True
+                stack.append((parent, level if parent.requires is True else min(level, BY_USE)))
 
     def _stops(self, node: Node, event: Backward, lean: Lean) -> bool:
         """Report what this node can't give back; True where backward goes no further."""
@@ -160,7 +171,7 @@ class Backwards(Operations):
             ):
                 self._overwritten(spoil, event, lean)
         for earlier, path in node.freed or ():
-            if not contradicts(path, event.path) and not event.virtual:
+            if earlier is not event and not contradicts(path, event.path) and not event.virtual:
                 self._twice(node, earlier, event, lean)
                 return True
         return False
@@ -197,7 +208,7 @@ class Backwards(Operations):
                     impact="trains wrong" if write.silent else "crashes",
                     says="" if write.silent else OVERWRITTEN)  # fmt: skip
 
-    def step_facts(self, write: object, event: Backward) -> dict[str, object]:
+    def step_facts(self, write: object, event: Backward) -> dict[str, Fact]:
         """What the rewrite of a step that came too early has to know."""
         raise NotImplementedError
 
@@ -207,7 +218,7 @@ class Backwards(Operations):
             (earlier.place, "frees it"),
             (event.place, "needs it again"),
         ]
-        facts = {"again": self.span(event.place), "carried": None, "state": ""}
+        facts: dict[str, Fact] = {"again": self.span(event.place), "carried": None, "state": ""}
         facts.update(self.carried(node, earlier, event))
         self.report(
             "backward_twice",
@@ -219,33 +230,62 @@ class Backwards(Operations):
             facts=facts,
         )
 
-    def carried(self, node: Node, earlier: Backward, event: Backward) -> dict[str, object]:
-        """The hidden state that carries a graph from one turn of a loop to the next, if that is what happened."""
+    def carried(self, node: Node, earlier: Backward, event: Backward) -> dict[str, Fact]:
+        """The hidden state that carries a graph from one turn of a loop to the next, if there is one."""
         return {}
 
     # -- severed graphs ------------------------------------------------------------------------------------
 
     def _severed(self, root: Tensor, node: Node, event: Backward) -> None:
-        cuts = list(self.cuts(node))
+        self.severed(node, event, root.lean, NO_GRAPH)
+
+    def severed(self, node: Node, event: Backward, lean: Lean, says: str) -> None:
+        """Say what keeps the root of a backward out of every graph."""
+        cuts = list({id(cut.cut_place): cut for cut in reversed(list(self.cuts(node)))}.values())[::-1]
         sure = [cut for cut in cuts if self.behind(cut) is True]
         chosen = sure or [cut for cut in cuts if self.behind(cut) is None]
         here = (event.place, "backward runs here")
         if len(chosen) >= 1 and (sure or len(chosen) == 1):
-            self.report_cut(chosen[0], event, [here], says=NO_GRAPH, likely=not sure)
-        elif not cuts or all(self.behind(cut) is False for cut in cuts):
-            self.report("no_leaf_requires_grad", self.constant_source(node), [here], says=NO_GRAPH, when=event.path,
-                        lean=root.lean, facts={"backward": self.span(event.place), "misspelt": "", "target": ""})  # fmt: skip
+            self.report_cut(chosen[0], event, [here], says=says, likely=not sure)
+        elif not cuts:
+            self.leafless.append((node, event, lean))
         else:
-            self.silence(
-                event.place, "several cuts lie behind this backward, and it isn't known which one was meant"
-            )
+            self.silence(event.place, "several cuts lie behind this backward, and it isn't known which one was meant")
+
+    leafless: list[tuple[Node, Backward, Lean]]
+    """Roots that nothing behind requires grad for: which leaf was meant is known at the end."""
+
+    def below(self, node: Node) -> list[Node]:
+        """A node and all that went into it, in order."""
+        seen: dict[int, Node] = {}
+        stack = [node]
+        while stack:
+            node = stack.pop()
+            if id(node) not in seen:
+                seen[id(node)] = node
+                stack.extend(reversed(node.parents))
+        return list(seen.values())
+
+    def leafless_roots(self, wanted: list[Tensor]) -> None:
+        """At the end: the tensors that should have been leaves are those whose gradient somebody wants."""
+        for node, event, lean in self.leafless:
+            below = {id(one): one for one in self.below(node)}
+            meant = [t for t in wanted if id(t.node) in below and t.dtype not in ("int", "bool") and t.requires is False]
+            places = list({id(t.node.place): (t.node.place, t.name) for t in meant}.values())
+            if not places:
+                leaves = [one for one in below.values() if one.leaf is not None]
+                places = [(leaves[0].place, "")] if len(leaves) == 1 and leaves[0].leaf.dtype not in ("int", "bool") else []  # type: ignore[union-attr]  # fmt: skip
+            for place, name in places:
+                self.report("no_leaf_requires_grad", place, [(place, "requires no grad"), (event.place, "backward runs here")],
+                            says=NO_GRAPH, when=event.path, lean=lean,
+                            facts={"backward": self.span(event.place), "misspelt": "", "target": name})  # type: ignore[dict-item]  # fmt: skip
 
     def report_cut(self, cut: Node, event: Backward, steps: list[tuple[Place, str]], *, says: str = "",
-                   likely: bool = False, kind: str = "", impact: str = "crashes") -> None:  # fmt: skip
+                   likely: bool = False, kind: str = "", impact: Impact = "crashes") -> None:  # fmt: skip
         """Report the cut that keeps gradients from everything behind it."""
         kind = kind or KIND_OF_CUT.get(cut.cut, "")
         culprit = cut.cut_place
-        facts: dict[str, object] = {
+        facts: dict[str, Fact] = {
             "form": cut.cut,
             "backward": self.span(event.place),
             "rewrap": None,
@@ -253,17 +293,19 @@ class Backwards(Operations):
         }
         facts.update(cut.facts or {})
         if kind == "forward_in_no_grad":
+            forward = self.span(cut.place)
             facts.update(
                 form=self.mode_form(culprit),
                 mode=cut.cut,
-                forward=(self.span(cut.place),) if cut.place else (),
+                forward=(forward,) if forward else (),
             )
             steps = [(cut.place, "runs here without being recorded"), *steps]
         elif kind == "non_differentiable_loss":
             facts["op"] = cut.op
         behind = next((parent.place for parent in cut.parents if parent.requires is not False), None)
-        self.report(kind, culprit, [(behind, "the graph up to here"), (culprit, "cut here"), *steps], says=says,
-                    lean=cut.lean | event.lean, likely=likely, when=event.path, facts=facts, impact=impact)  # type: ignore[arg-type]  # fmt: skip
+        steps = [(behind, "the graph up to here"), (culprit, "cut here"), *steps]
+        self.report(kind, culprit, steps, says=says, lean=cut.lean | event.lean, likely=likely,
+                    when=event.path, facts=facts, impact=impact)  # fmt: skip
 
     def mode_form(self, place: Place) -> str:
         """with, decorator or statement."""
@@ -316,40 +358,36 @@ class Backwards(Operations):
                 stack.extend(node.parents)
         return None if unknown else False
 
-    def constant_source(self, node: Node) -> Place:
-        """The one call that made the tensor which should have been a leaf."""
-        seen: set[int] = set()
-        leaves: list[Node] = []
-        stack = [node]
-        while stack:
-            node = stack.pop()
-            if id(node) in seen:
-                continue
-            seen.add(id(node))
-            if not node.parents and node.leaf is not None:
-                leaves.append(node)
-            stack.extend(node.parents)
-        wanted = [
-            leaf for leaf in leaves if leaf.leaf is not None and leaf.facts and leaf.facts.get("wanted")
-        ]
-        if len(wanted) == 1:
-            return wanted[0].place
-        return leaves[0].place if len(leaves) == 1 else None
-
     def _rewrapped(self, root: Tensor, node: Node, event: Backward) -> None:
         """A severed result that was told to require grad: no error, and no gradient behind it."""
         for leaf in (node, *self._additive(node)):
-            if leaf.leaf is None or not leaf.cut:
+            if leaf.leaf is None or leaf.cut != "requires_grad" or leaf.requires is not True:
                 continue
             cuts = [cut for parent in leaf.parents for cut in self.cuts(parent) if self.behind(cut) is True]
-            if leaf.cut != "requires_grad" and self.behind(leaf) is True:
-                self.report_cut(leaf, event, [(event.place, "backward runs here")], impact="trains wrong")
-            elif leaf.cut == "requires_grad" and cuts:
-                facts = {"target": (leaf.facts or {}).get("target", ""), "cut": self.span(cuts[0].cut_place),
+            if cuts:
+                facts: dict[str, Fact] = {
+                         "target": (leaf.facts or {}).get("target", ""), "cut": self.span(cuts[0].cut_place),
                          "cut_kind": KIND_OF_CUT.get(cuts[0].cut, "")}  # fmt: skip
                 self.report("requires_grad_on_result", leaf.cut_place,
                             [(cuts[0].cut_place, "cut here"), (event.place, "backward runs here")],
                             impact="trains wrong", lean=cuts[0].lean, when=event.path, facts=facts)  # fmt: skip
+
+    def rewrapped_leaves(self, read: list[Tensor], reached: set[int]) -> None:
+        """At the end: leaves made of converted results, whose gradient nobody reads and nobody passes on."""
+        for leaf, event in self.rewraps:
+            tensor = leaf.leaf
+            if tensor is None or leaf.cut not in CONVERSIONS or leaf.requires is not True or tensor.parameter:
+                continue
+            if self.behind(leaf) is not True or any(tensor is one for one in read):
+                continue
+            lost = {id(one) for parent in leaf.parents for one in self.leaves_behind(parent)}
+            if lost and not lost <= reached:
+                alone = not any(a.backward is event for one in self.every_leaf if one is not tensor and one.slot
+                                for a in one.slot.events if isinstance(a, Add))  # fmt: skip
+                kind = "" if alone else "severed_term"
+                self.report_cut(leaf, event, [(event.place, "backward runs here")], impact="trains wrong", kind=kind)
+
+    every_leaf: list[Tensor]
 
     def _additive(self, node: Node) -> Iterator[Node]:
         """The terms of a sum, scaled or averaged."""
@@ -360,25 +398,43 @@ class Backwards(Operations):
             if id(node) in seen:
                 continue
             seen.add(id(node))
-            if node.op in SUMS and not (node.cut and node.leaf is None):
+            if node.op in SUMS and not node.cut:
                 stack.extend(reversed(node.parents))
             elif node.op in SCALES and len(node.parents) == 1 and not node.cut:
                 stack.extend(node.parents)
             elif node.leaf is not None or node.cut:
                 yield node
 
-    def severed_terms(self, reached: Iterable[int]) -> None:
+    def severed_terms(self, reached: set[int]) -> None:
         """At the end: terms of a loss that lost their graph while the loss has one."""
-        leaves = set(reached)
         for event, root in self.backwards:
-            if root.requires is not True:
+            if root.requires is False:
                 continue
             for term in self._additive(self.history(root)):
-                if term.leaf is None and term.requires is False and self.behind(term) is True:
-                    lost = {id(leaf) for leaf in self.leaves_behind(term)}
-                    if term.cut in CONVERSIONS or (term.cut in DETACHES and lost and not lost & leaves):
-                        self.report_cut(term, event, [(event.place, "backward runs here without it")],
-                                        kind="severed_term", impact="trains wrong")  # fmt: skip
+                if term.requires is not False or not term.cut or self.behind(term) is not True:
+                    continue
+                if any(-1 < parent.clean < event.number for parent in self._nearest_graph(term)):
+                    continue  # made of an earlier turn's graph: a baseline, not a term
+                lost = {id(leaf) for leaf in self.leaves_behind(term) if leaf.parameter}
+                if term.cut in CONVERSIONS or (term.cut in DETACHES and lost - reached):
+                    self.report_cut(term, event, [(event.place, "backward runs here without it")],
+                                    kind="severed_term", impact="trains wrong")  # fmt: skip
+
+    def _nearest_graph(self, cut: Node) -> list[Node]:
+        """The recorded nodes next to a cut."""
+        found: list[Node] = []
+        stack = list(cut.parents)
+        seen: set[int] = set()
+        while stack:
+            node = stack.pop()
+            if id(node) in seen:
+                continue
+            seen.add(id(node))
+            if node.requires is True:
+                found.append(node)
+            else:
+                stack.extend(node.parents)
+        return found
 
     def leaves_behind(self, node: Node) -> list[Tensor]:
         """The leaves that a node was made from, through cuts or not."""
@@ -395,7 +451,7 @@ class Backwards(Operations):
             stack.extend(node.parents)
         return found
 
-    def span(self, place: Place) -> object:
+    def span(self, place: Place) -> Span | None:
         """A place's span as a fact; None in another file."""
         from gradfix.tape.machine import span_of
         from gradfix.tape.values import Foreign

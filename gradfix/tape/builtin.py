@@ -98,7 +98,7 @@ def _collect(vm: Interpreter, name: str, args: Args, node: ast.Call) -> Value:
     if not args:
         return Seq(kind, [], place=node)
     if isinstance(args[0], Weights):
-        return args[0]
+        return args[0] if args[0].named else Seq(kind, list(args[0].leaves), open=not args[0].complete, place=node)
     if isinstance(args[0], Range) and len(args[0].range) <= 64:
         return Seq(kind, [Const(i) for i in args[0].range])
     items, known = elements(vm, args[0], node)
@@ -236,7 +236,7 @@ def _introspecting(vm: Interpreter, name: str, args: Args, node: ast.Call) -> Va
             vm.escape(args[0])
         return vm.unknown(f"{name}()", *args)
     if name == "setattr" and len(args) > 2:
-        vm.each(args[0], lambda one: store_attribute(vm, one, key, args[2], node) or one)
+        vm.on_each(args[0], lambda one: store_attribute(vm, one, key, args[2], node))
         return NONE
     if name == "hasattr":
         if isinstance(args[0], Instance) and (key in args[0].attrs or args[0].cls.lookup(key) is not None):

@@ -30,6 +30,8 @@ from gradfix.tape.values import (
 
 EXACT = 4
 """Loops of at most so many turns are run exactly, as long as the elements differ or the count is known."""
+FEW = 8
+"""The most parameters of a module that a loop visits one by one; more are visited as a group."""
 MANY = 64
 """The most elements of a known container that a loop visits one by one."""
 
@@ -139,6 +141,11 @@ def elements(vm: Interpreter, source: Value, node: ast.AST) -> tuple[list[Value]
         return (None, False) if source.open else ([Const(key) for key in source.items], True)
     if isinstance(source, Layer) and source.items is not None:
         return list(source.items.values()), not source.open
+    if isinstance(source, Weights) and source.complete and 0 < len(source.leaves) <= FEW:
+        found: list[Value] = list(source.leaves)
+        if source.named:
+            found = [Seq("tuple", [Unknown("a parameter's name"), leaf]) for leaf in found]
+        return found, True
     if isinstance(source, Weights):
         group = Weights(source.of, source.leaves, source.complete)
         one: Value = Seq("tuple", [Unknown("a parameter's name"), group]) if source.named else group

@@ -1,4 +1,4 @@
-"""Where execution starts: the module itself, then every function that nobody called and that could break a rule."""
+"""Where execution starts: the module itself, then every function that nobody called and may break a rule."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ CULPRITS = re.compile(
     rb"|autograd|ModuleList|^\s*self\.\w+\s*=\s*[\[{]",
     re.MULTILINE,
 )
-"""What any defect's culprit or trigger has on its line; functions without one are only followed when called."""
+"""What any defect's culprit or trigger has on its line; functions without one are followed only if called."""
 WORK_PER_BYTE = 5
 
 
@@ -230,10 +230,15 @@ def _tensors(values: list[Value], depth: int = 0) -> list[Tensor]:
 def _finish(vm: Interpreter) -> None:
     """What can only be said when everything has run."""
     vm.repeat = False
-    vm.severed_terms(vm.reached())
+    reached = vm.reached()
+    vm.severed_terms(reached)
+    vm.rewrapped_leaves(vm.read_grads, reached)
+    if not any(kind == "requires_grad_misspelt" for kind, _ in vm.found):
+        vm.leafless_roots([*vm.read_grads, *(leaf for optimizer in vm.optimizers for leaf in optimizer.leaves)])
     leaked(vm)
     check_replacements(vm)
     check_unreached(vm)
+    vm.harmless_writes()
     for leaf, facts in vm.watched_leaves:
         if (
             leaf.parameter

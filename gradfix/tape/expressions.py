@@ -119,7 +119,7 @@ def operate(vm: Interpreter, op: type[ast.operator], left: Value, right: Value, 
         return _reflected(vm, name, left, right, node)
     if isinstance(left, Seq):
         return _sequence(left, right, op)
-    if isinstance(left, Number) or isinstance(right, Number):
+    if isinstance(left, (Number, Const)) and isinstance(right, (Number, Const)):
         made = Node(name, node, tuple(vm.nodes(left) + vm.nodes(right)), False)
         return Number(
             made,
@@ -128,6 +128,10 @@ def operate(vm: Interpreter, op: type[ast.operator], left: Value, right: Value, 
         )
     result = vm.unknown("arithmetic on what isn't known", left, right)
     result.part = True
+    parents = tuple(vm.nodes(left) + vm.nodes(right))
+    if parents:
+        result.made = Node(name, vm.at(node), parents, None)
+        result.made.may = True
     facts = (
         {vm.requires(left), vm.requires(right)}
         if isinstance(left, Unknown) and isinstance(right, Unknown)

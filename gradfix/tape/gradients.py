@@ -1,4 +1,4 @@
-"""Gradient slots, optimizers and steps: which contribution a step uses, and whether an earlier one used it already."""
+"""Gradient slots, optimizers and steps: which contribution a step uses, and whether one used it before."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class Gradients(Backwards):
         return False
 
     def _since_clear(self, events: list[Any]) -> list[Any] | None:
-        """What happened to a gradient since it was last cleared, newest first; None where that isn't known."""
+        """What happened to a gradient since it was last cleared, newest first; None if that isn't known."""
         recent: list[Any] = []
         for event in reversed(events):
             if contradicts(event.path, self.path):
@@ -151,8 +151,8 @@ class Gradients(Backwards):
         ]
         name = by.name if isinstance(by, Optimizer) else ""
         self.report("zero_grad_before_step", clear.place, steps, impact="trains wrong",
-                    lean=lean | first.lean, facts={"backward": self.span(first.backward.place), "step": self.span(place),
-                                                   "optimizer": name})  # fmt: skip
+                    lean=lean | first.lean, facts={"backward": self.span(first.backward.place),
+                                                   "step": self.span(place), "optimizer": name})  # fmt: skip
 
     def scaled(self, leaf: Tensor, place: Place, form: str) -> bool:
         """Report a gradient that still carries a GradScaler's factor."""
@@ -165,13 +165,13 @@ class Gradients(Backwards):
             if facts["scaler"].enabled is False:
                 return False
             optimizer = next((o.name for o in self.optimizers if any(leaf is held for held in o.leaves)), "")
-            self.report("clip_before_unscale", place, [(event.backward.place, "scaled gradients arrive"),
-                        (place, "used here before they are unscaled")], impact="trains wrong", lean=event.lean,
+            steps = [(event.backward.place, "scaled gradients arrive"), (place, "used here before they are unscaled")]
+            self.report("clip_before_unscale", place, steps, impact="trains wrong", lean=event.lean,
                         facts={"scaler": facts["name"], "optimizer": optimizer, "form": form})  # fmt: skip
             return True
         return False
 
-    def step_facts(self, write: object, event: Backward) -> dict[str, object]:
+    def step_facts(self, write: object, event: Backward) -> dict[str, Fact]:
         """Which backward the early step was for, and what the later backward's own step and zero_grad are."""
         assert isinstance(write, Write)
         leaf = write.facts.get("_leaf")
@@ -212,4 +212,3 @@ class Gradients(Backwards):
             if leaf.slot and any(isinstance(e, Add) for e in leaf.slot.events)
         }
 
-    every_leaf: list[Tensor]

@@ -53,12 +53,20 @@ def star_names(vm: Interpreter, module: str, level: int) -> Iterator[tuple[str, 
                 yield name, value
 
 
+STARRED = frozenset(
+    {"nn", "optim", "autograd", "tensor", "no_grad", "Tensor", "randn", "zeros", "ones"}
+)
+STARRED_NN = frozenset(
+    {"Module", "Parameter", "functional", "Sequential", "ModuleList", "ModuleDict"}
+)
+
+
 def from_star(vm: Interpreter, name: str) -> Value | None:
     """A name that `from torch... import *` binds."""
     for module in vm.stars:
-        if module == "torch" and (effects.function(name) or name in ("nn", "optim", "autograd", "tensor", "no_grad", "Tensor", "randn", "zeros", "ones")):  # fmt: skip
+        if module == "torch" and (effects.function(name) or name in STARRED):
             return External(f"torch.{name}")
-        if module == "torch.nn" and (effects.module(name) is not None or name in ("Module", "Parameter", "functional", "Sequential", "ModuleList", "ModuleDict")):  # fmt: skip
+        if module == "torch.nn" and (effects.module(name) is not None or name in STARRED_NN):
             return External(f"torch.nn.{name}")
         if module == "torch.nn.functional" and effects.functional(name):
             return External(f"torch.nn.functional.{name}")

@@ -142,6 +142,9 @@ class Interpreter(Gradients):
         self.modules: dict[str, Value] = {}
         self.watched_leaves = []
         self.backwards = []
+        self.rewraps = []
+        self.leafless = []
+        self.graph_writes = []
         self.optimizers = []
         self.every_leaf = []
         self.handed: list[Value] = []
@@ -215,6 +218,15 @@ class Interpreter(Gradients):
             finally:
                 self.path = base
         return alternatives(options) if options else UNDEFINED
+
+    def on_each(self, value: Value, effect: Callable[[Value], object]) -> None:
+        """Do something to a value, to each alternative on its own path."""
+
+        def apply(one: Value) -> Value:
+            effect(one)
+            return one
+
+        self.each(value, apply)
 
     def fork(self, arms: Sequence[tuple[Path, Callable[[], str | None]]]) -> str | None:
         """Run arms that exclude each other on the same state, and join what they leave."""
@@ -312,7 +324,7 @@ class Interpreter(Gradients):
             tuple((name, id(value)) for name, value in kwargs.items()),
         )
 
-    def sees_write(self, tensor: Tensor, place: Place) -> bool:  # type: ignore[override]
+    def sees_write(self, tensor: Tensor, place: Place) -> bool:
         """Whether a name other than the written one shows the same memory later on."""
         from gradfix.tape.aliases import sees_write
 

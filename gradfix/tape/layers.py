@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Mapping, Sequence
 
-from gradfix.tape import effects
+from gradfix.tape import effects, shapes
 from gradfix.tape.conditions import truth
 from gradfix.tape.interpreter import Interpreter
 from gradfix.tape.operations import LOSSES
@@ -151,6 +151,8 @@ def parameters_of(vm: Interpreter, layer: Layer) -> dict[str, Tensor]:
             tensor = vm.leaf(layer.place, True)
             tensor.parameter, tensor.dtype, tensor.layout = True, "float", True
             vm.every_leaf.append(tensor)
+            if layer.kind == "Linear" and name == "weight":
+                tensor.shape = shapes.sizes([layer.args.get(size, NONE) for size in ("out_features", "in_features")])
             layer.attrs[name] = value = tensor
         if isinstance(value, Tensor):
             found[name] = value

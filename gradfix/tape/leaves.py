@@ -10,6 +10,7 @@ from gradfix.tape.machine import span_of
 from gradfix.tape.tensors import _made_of_gradient
 from gradfix.tape.values import (
     Alt,
+    Class,
     Const,
     Foreign,
     Instance,
@@ -98,20 +99,29 @@ def leaked(vm: Interpreter) -> None:
         value = node.value if isinstance(node, (ast.AugAssign, ast.Assign)) else None
         if isinstance(value, ast.BinOp):
             value = value.right if isinstance(value.left, ast.Name) and value.left.id == name else value.left
-        vm.report("graph_leak", node, [(added.place, "the graph that is kept"), (node, "added to a total that nothing walks back")],
+        kept = [(added.place, "the graph that is kept"), (node, "added to a total that nothing walks back")]
+        vm.report("graph_leak", node, kept,
                   impact="trains wrong", lean=added.lean,
-                  facts={"value": span_of(value) if value is not None else None, "number": False, "target": name})  # fmt: skip
+                  facts={"value": span_of(value) if value else None, "number": False, "target": name})  # fmt: skip
+
+
+def wanted_gradient(vm: Interpreter, owner: Tensor, node: ast.AST) -> bool:
+    """Somebody cares for a tensor's `.grad`: not to be had where its name was bound to a result."""
+    bound = vm.rebound.get(id(owner))
+    if bound is not None and not (owner.leaf is True and owner.requires is True):
+        _, held, statement = bound
+        vm.report("leaf_rebound", statement, [(held.place, "the leaf"),
+                  (statement, "its name is bound to another tensor here"),
+                  (vm.at(node), "and .grad is None here")], facts={"target": owner.name}, when=vm.path,
+                  says="'NoneType' object")  # fmt: skip
+        return True
+    return False
 
 
 def read_gradient(vm: Interpreter, owner: Tensor, node: ast.AST) -> None:
     """`.grad` is read: of a leaf it is what backward left there, of anything else it is None."""
     vm.read_grads.append(owner)
-    bound = vm.rebound.get(id(owner))
-    if bound is not None and not (owner.leaf is True and owner.requires is True):
-        _, held, statement = bound
-        vm.report("leaf_rebound", statement, [(held.place, "the leaf"), (statement, "its name is bound to another tensor here"),
-                  (vm.at(node), "and .grad is None here")], facts={"target": owner.name}, when=vm.path,
-                  says="'NoneType' object")  # fmt: skip
+    if wanted_gradient(vm, owner, node):
         return
     if (
         owner.requires is True
@@ -126,10 +136,12 @@ def read_gradient(vm: Interpreter, owner: Tensor, node: ast.AST) -> None:
             (p.place for p in owner.node.parents if p.leaf is not None and p.requires is True), None
         )
         inside = factory is not None and _inside(factory, owner.node.place)
-        vm.report("grad_of_non_leaf", owner.node.place, [(owner.node.place, "made here, not a leaf"), (vm.at(node), ".grad is None here")],
+        made = (owner.node.place, "made here, not a leaf")
+        vm.report("grad_of_non_leaf", owner.node.place, [made, (vm.at(node), ".grad is None here")],
                   impact="crashes", when=vm.path, lean=owner.lean,
-                  facts={"read": span_of(node), "target": owner.name, "factory": vm.span(factory) if inside else None},
-                  says="The .grad attribute of a Tensor that is not a leaf Tensor is being accessed")  # type: ignore[dict-item]  # fmt: skip
+                  facts={"read": span_of(node), "target": owner.name,
+                         "factory": vm.span(factory) if inside else None},
+                  says="The .grad attribute of a Tensor that is not a leaf Tensor is being accessed")  # fmt: skip
 
 
 def _walked(vm: Interpreter, owner: Tensor) -> bool:
@@ -146,7 +158,7 @@ def misspelt(vm: Interpreter, owner: Value, name: str, value: Value, node: ast.A
     """An attribute that looks like requires_grad and isn't, or is set on a module, where it means nothing."""
     on_module = isinstance(owner, (Layer, Opaque)) or (isinstance(owner, Instance) and owner.module)
     if name == RIGHT:
-        if not on_module or (isinstance(owner, Instance) and owner.cls.lookup(RIGHT) is not None):
+        if not on_module or (isinstance(owner, Instance) and (owner.cls.lookup(RIGHT) is not None or _reads_it(owner.cls))):
             return
         if isinstance(value, Const) and value.value and _trains(vm, owner):
             return
@@ -154,7 +166,8 @@ def misspelt(vm: Interpreter, owner: Value, name: str, value: Value, node: ast.A
         return
     if isinstance(node, ast.Assign):
         lean = frozenset({"B"}) if isinstance(owner, Opaque) else frozenset()
-        vm.report("requires_grad_misspelt", vm.at(node), [(vm.at(node), "sets an attribute that autograd never reads")],
+        vm.report("requires_grad_misspelt", vm.at(node),
+                  [(vm.at(node), "sets an attribute that autograd never reads")],
                   impact="trains wrong", lean=lean,
                   facts={"attribute": name, "on": "module" if on_module else "tensor"})  # fmt: skip
 
@@ -166,12 +179,26 @@ def _trains(vm: Interpreter, module: Value) -> bool:
     return all(leaf.requires is True for leaf in leaves(vm, module)[0])
 
 
+def _reads_it(cls: Class) -> bool:
+    """Whether a class has a use of its own for the attribute."""
+    return any(
+        isinstance(node, ast.Attribute) and node.attr == RIGHT and isinstance(node.value, ast.Name) and node.value.id == "self"
+        for node in ast.walk(cls.node)
+    )
+
+
+SLIPS = frozenset({
+    "requiregrad", "requiresgrads", "requiresgradient", "requiregrads", "requiregradient", "requiredgrad",
+    "requresgrad", "requriesgrad", "reqiuresgrad",
+})  # fmt: skip
+
+
 def _close(name: str) -> bool:
     """Whether a name is one or two slips away from requires_grad."""
     bare = name.replace("_", "").lower()
     if bare == "requiresgrad":
         return name != RIGHT
-    return bare in {"requiregrad", "requiresgrads", "requiresgradient", "requiregrads", "requiregradient", "requiredgrad", "requresgrad", "requriesgrad", "reqiuresgrad"}  # fmt: skip
+    return bare in SLIPS
 
 
 def checkpointed(
@@ -183,7 +210,8 @@ def checkpointed(
         return
     facts = [vm.requires(arg) for arg in args[1:]]
     if facts and all(fact is False for fact in facts) and vm.requires(result) is True and vm.grad is True:
-        vm.report("reentrant_checkpoint_cut", vm.at(node), [(vm.at(node), "no input requires grad, so nothing inside is reached")],
+        vm.report("reentrant_checkpoint_cut", vm.at(node),
+                  [(vm.at(node), "no input requires grad, so nothing inside is reached")],
                   impact="trains wrong", lean=vm.lean(result),
                   facts={"function": vm.text(node.args[0]) if node.args else ""})  # fmt: skip
 

@@ -1,7 +1,7 @@
-"""The simulated autograd: operations make nodes that save storages, writes spoil what was saved, cuts end gradients.
+"""The simulated autograd: operations make nodes that save storages, writes spoil them, cuts end gradients.
 
-Nothing here knows Python: the interpreter says which operation ran on which tensors, and the machine keeps the graph
-as torch would, on every path at once. Facts are three-valued; only a True one may lead to a defect.
+Nothing here knows Python: the interpreter says which operation ran on which tensors, and the machine keeps the
+graph as torch would, on every path at once. Facts are three-valued; only a True one may lead to a defect.
 """
 
 from __future__ import annotations

@@ -49,8 +49,12 @@ def call_own_method(vm: Interpreter, method: Method, args: Args, kwargs: Kwargs,
     if isinstance(receiver, Weights):
         return _weights_method(vm, receiver, name, args)
     if isinstance(receiver, Number):
+        from gradfix.tape.backward import Backward
         from gradfix.tape.tensors import number
 
+        if name == "backward":
+            event = Backward(vm.at(node), vm.path, False, False, frozenset())
+            vm.severed(receiver.node, event, receiver.node.lean, "'float' object has no attribute 'backward'")
         return (
             number(vm, receiver, name, node) if name in ("item", "tolist") else _computed(vm, receiver, node)
         )
@@ -66,14 +70,13 @@ def _computed(vm: Interpreter, receiver: Number, node: ast.AST) -> Value:
 
 
 def _constant_method(receiver: Value, name: str, args: Args) -> Value:
-    if isinstance(receiver, Const) and isinstance(receiver.value, str):
-        if name in ("lower", "upper", "strip", "startswith", "endswith") and all(
-            isinstance(a, Const) for a in args
-        ):
-            try:
-                return Const(getattr(receiver.value, name)(*(a.value for a in args if isinstance(a, Const))))
-            except TypeError:
-                return Unknown("text")
+    known = [arg.value for arg in args if isinstance(arg, Const)]
+    simple = name in ("lower", "upper", "strip", "startswith", "endswith") and len(known) == len(args)
+    if simple and isinstance(receiver, Const) and isinstance(receiver.value, str):
+        try:
+            return Const(getattr(receiver.value, name)(*known))
+        except TypeError:
+            return Unknown("text")
     return Unknown("a plain value")
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from gradfix.tape import shapes
 from gradfix.tape.effects import Effect
-from gradfix.tape.machine import Machine, either, plain_number
+from gradfix.tape.machine import Machine, span_of, either, plain_number
 from gradfix.tape.values import (
     NOTHING,
     Const,
@@ -42,10 +42,17 @@ REDUCED_BY_NAME = frozenset(
         "median",
     }
 )
-LOSSES = frozenset({"mse_loss", "l1_loss", "smooth_l1_loss", "cross_entropy", "nll_loss", "binary_cross_entropy",
-    "binary_cross_entropy_with_logits", "kl_div", "huber_loss", "cosine_embedding_loss", "margin_ranking_loss",
-    "triplet_margin_loss", "hinge_embedding_loss", "poisson_nll_loss", "gaussian_nll_loss", "soft_margin_loss", "ctc_loss",
-    "multilabel_margin_loss", "multilabel_soft_margin_loss", "multi_margin_loss", "triplet_margin_with_distance_loss"})  # fmt: skip
+LOSSES = frozenset({
+    "mse_loss", "l1_loss", "smooth_l1_loss", "cross_entropy", "nll_loss", "binary_cross_entropy",
+    "binary_cross_entropy_with_logits", "kl_div", "huber_loss", "cosine_embedding_loss",
+    "margin_ranking_loss", "triplet_margin_loss", "hinge_embedding_loss", "poisson_nll_loss",
+    "gaussian_nll_loss", "soft_margin_loss", "ctc_loss", "multilabel_margin_loss",
+    "multilabel_soft_margin_loss", "multi_margin_loss", "triplet_margin_with_distance_loss",
+})  # fmt: skip
+VIEW_OF_MANY = (
+    "This view is the output of a function that returns multiple views. "
+    "Such functions do not allow the output views to be modified inplace."
+)
 
 
 def bind(effect: Effect, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Bound | None:
@@ -196,6 +203,8 @@ class Operations(Machine):
         refused = self.grad is True and self._refused(target, node, place, form)
         write = self.write(target, place, form, silent)
         self.describe(write, target, place)
+        if node.requires is True and not refused and not silent:
+            self.graph_writes.append((write, node))
         if self.grad is False or refused or (self.grad is None and node.requires is not True):
             return
         if node.requires is not False or target.requires is not False:
@@ -208,12 +217,12 @@ class Operations(Machine):
         if node.requires is not True:
             return False
         self.history(target)
-        facts = {"form": form, "target": self.target(place), "aliased": self.sees_write(target, place)}
+        facts: dict[str, Fact] = {"form": form, "target": self.target(place), "aliased": self.sees_write(target, place)}
         made = (target.place, "made here")
         here = (place, "written in place here")
         if target.view in ("many", "no_grad") and target.base is not None:
             maker = target.node.op if target.view == "many" else "no_grad"
-            says = "This view is the output of a function that returns multiple views. Such functions do not allow the output views to be modified inplace."
+            says = VIEW_OF_MANY
             if target.view == "no_grad":
                 says = (
                     "A view was created in no_grad mode and is being modified inplace with grad mode enabled."
@@ -233,7 +242,19 @@ class Operations(Machine):
             return True
         return False
 
-    watched_leaves: list[tuple[Tensor, dict[str, object]]]
+    graph_writes: list[tuple[Write, Node]]
+
+    def harmless_writes(self) -> None:
+        """At the end: in-place operations on the graph that overwrote nothing saved (style, off by default)."""
+        culprits = {span for _, span in self.found}
+        for write, node in self.graph_writes:
+            place = write.facts.get("built", write.place)
+            if isinstance(place, ast.AST) and span_of(place) not in culprits and write.form not in ("module", "step", "buffer"):  # fmt: skip
+                facts = {name: fact for name, fact in write.facts.items() if name in ("target", "aliased")}
+                self.report("inplace_on_graph_tensor", place, [(place, "written in place here")], impact="style",
+                            lean=node.lean, facts={"form": write.form, "aliased": False, **facts})  # fmt: skip
+
+    watched_leaves: list[tuple[Tensor, dict[str, Fact]]]
 
     def describe(self, write: object, target: Tensor, place: Place) -> None:
         """Note what a rewrite of this write would have to know, where something was saved."""
@@ -381,7 +402,7 @@ class Operations(Machine):
         if tensor.leaf is True and tensor.base.requires is not False:
             tensor.leaf = None
 
-    def shape(self, op: str, effect: Effect, bound: Bound, source: Value | None) -> shapes.Shape:
+    def shape(self, op: str, effect: Effect, bound: Bound, source: Value | None) -> Shape:
         """The shape of a result, where it is easily known."""
         own = source.shape if isinstance(source, Tensor) else None
         if op in LOSSES:
@@ -404,6 +425,10 @@ class Operations(Machine):
         if op in ("matmul", "mm", "dot", "mv", "bmm"):
             other = bound.get("other", bound.get("mat2", bound.get("tensor", bound.get("vec"))))
             return shapes.matmul(own, other.shape if isinstance(other, Tensor) else None)
+        if op in ("cat", "concat") and isinstance(given := bound.get("tensors"), Seq) and not given.open:
+            dim = bound.get("dim", Const(0))
+            own_shapes = [item.shape if isinstance(item, Tensor) else None for item in given.items]
+            return shapes.joined(own_shapes, dim.value) if isinstance(dim, Const) and isinstance(dim.value, int) else None
         if op == "linear":
             weight = bound.get("weight")
             out = weight.shape[0] if isinstance(weight, Tensor) and weight.shape else None
@@ -415,8 +440,8 @@ class Operations(Machine):
             wanted = bound.get("size", bound.get("shape"))
             asked = shapes.sizes([wanted]) if wanted is not None else None
             if asked and -1 in asked:
-                return tuple(None if size == -1 else size for size in asked) if shapes.many(own) is None else (
-                    (None, 2) if shapes.many(own) else (1,))  # fmt: skip
+                size = _reordered(own)
+                return tuple(None if one == -1 else one for one in asked) if size is None else size
             return asked
         if op in (
             "softmax",
@@ -442,7 +467,7 @@ class Operations(Machine):
         return shapes.promoted([kind for kind in given if kind] if "float" in given else given)
 
 
-def _reordered(shape: shapes.Shape) -> shapes.Shape:
+def _reordered(shape: Shape) -> Shape:
     """A shape whose order isn't followed: only whether there is more than one element."""
     size = shapes.many(shape)
     return None if size is None else ((None, 2) if size else (1,))

@@ -29,8 +29,8 @@ def check_registered(vm: Interpreter, instance: Instance) -> None:
         inside = [leaf for item in items for leaf in leaves(vm, item)[0]]
         if inside and not any(id(leaf) in registered for leaf in inside) and _used(instance, name):
             container = "dict" if isinstance(value, Map) else "list"
-            vm.report("unregistered_parameters", _owned(vm, instance, value.place), [(value.place, "not registered")],
-                      impact="trains wrong", likely=True,
+            vm.report("unregistered_parameters", _owned(vm, instance, value.place),
+                      [(value.place, "not registered")], impact="trains wrong", likely=True,
                       facts={"attribute": name, "container": container, "holds": holds})  # fmt: skip
 
 
@@ -74,7 +74,7 @@ def check_replacements(vm: Interpreter) -> None:
                 vm.report("optimizer_before_replacement", optimizer.place,
                           [(optimizer.place, "takes the parameters"), (place, "replaced afterwards")],
                           impact="trains wrong", likely=True,
-                          facts={"replacement": vm.span(place), "optimizer": optimizer.name})  # type: ignore[dict-item]  # fmt: skip
+                          facts={"replacement": vm.span(place), "optimizer": optimizer.name})  # fmt: skip
 
 
 def check_unreached(vm: Interpreter) -> None:
@@ -93,10 +93,11 @@ def check_unreached(vm: Interpreter) -> None:
         if behind is not None:
             cut, event = behind
             vm.report("unreached_parameters", optimizer.place,
-                      [(cut.cut_place, "cut here"), (event.place, "backward runs here"), (optimizer.place, "never trained")],
+                      [(cut.cut_place, "cut here"), (event.place, "backward runs here"),
+                       (optimizer.place, "never trained")],
                       impact="trains wrong", lean=optimizer.lean,
                       facts={"optimizer": optimizer.name, "parameters": "", "cut": vm.span(cut.cut_place),
-                             "cut_kind": cut.cut, "backward": vm.span(event.place)})  # type: ignore[dict-item]  # fmt: skip
+                             "cut_kind": cut.cut, "backward": vm.span(event.place)})  # fmt: skip
 
 
 def _cut_before(vm: Interpreter, held: list[Tensor]):  # type: ignore[no-untyped-def]

@@ -109,9 +109,19 @@ def matmul(left: Shape, right: Shape) -> Shape:
     return left[:-1] + right[-1:]
 
 
+def joined(shapes: Sequence[Shape], dim: int) -> Shape:
+    """The shape of a concatenation."""
+    first = shapes[0] if shapes else None
+    if first is None or any(shape is None or len(shape) != len(first) for shape in shapes) or not first:
+        return None
+    along = [shape[dim] for shape in shapes if shape is not None]
+    total = sum(size for size in along if size is not None) if None not in along else None
+    return tuple(total if i == dim % len(first) else size for i, size in enumerate(first))
+
+
 def promoted(dtypes: Sequence[str]) -> str:
     """The dtype class of an elementwise result."""
-    for kind in ("", "float", "half", "int", "bool"):
+    for kind in ("", "double", "float", "half", "int", "bool"):
         if kind in dtypes:
             return kind
     return ""

@@ -61,13 +61,13 @@ def assign(vm: Interpreter, target: ast.expr, value: Value, node: ast.AST) -> No
         from gradfix.tape.attributes import store_attribute
 
         owner = vm.eval(target.value)
-        vm.each(owner, lambda one: store_attribute(vm, one, target.attr, value, node) or one)
+        vm.on_each(owner, lambda one: store_attribute(vm, one, target.attr, value, node))
     elif isinstance(target, ast.Subscript):
         from gradfix.tape.subscripts import store_item
 
         owner = vm.eval(target.value)
         key = vm.eval(target.slice)
-        vm.each(owner, lambda one: store_item(vm, one, key, value, node, "setitem") or one)
+        vm.on_each(owner, lambda one: store_item(vm, one, key, value, node, "setitem"))
     elif isinstance(target, (ast.Tuple, ast.List)):
         _unpack(vm, target.elts, value, node)
     elif isinstance(target, ast.Starred):
@@ -135,24 +135,22 @@ def augmented_statement(vm: Interpreter, node: ast.AugAssign) -> str | None:
         right = vm.eval(node.value)
         result = vm.each(held, lambda one: in_place_operator(vm, one, right, node))
         if result is not held or isinstance(owner, Tensor):
-            vm.each(
-                owner, lambda one: store_attribute(vm, one, target.attr, result, node, augmented=True) or one
+            vm.on_each(
+                owner, lambda one: store_attribute(vm, one, target.attr, result, node, augmented=True)
             )
     elif isinstance(target, ast.Subscript):
         owner = vm.eval(target.value)
         key = vm.eval(target.slice)
         right = vm.eval(node.value)
-        vm.each(owner, lambda one: _augment_item(vm, one, key, right, node, (load_item, store_item)))
+        vm.each(owner, lambda one: _augment_item(vm, one, key, right, node))
     return None
 
 
-def _augment_item(vm: Interpreter, owner: Value, key: Value, right: Value, node: ast.AugAssign, ways: tuple) -> Value:  # type: ignore[type-arg]  # fmt: skip
+def _augment_item(vm: Interpreter, owner: Value, key: Value, right: Value, node: ast.AugAssign) -> Value:
     from gradfix.tape.expressions import in_place_operator
+    from gradfix.tape.subscripts import augment_tensor_item, load_item, store_item
 
-    load_item, store_item = ways
     if isinstance(owner, Tensor):
-        from gradfix.tape.subscripts import augment_tensor_item
-
         augment_tensor_item(vm, owner, key, right, node)
         return owner
     held = load_item(vm, owner, key, node)

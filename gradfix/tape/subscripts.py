@@ -165,7 +165,7 @@ def is_basic(key: Value) -> Truth:
     return None
 
 
-def indexed_shape(shape: shapes.Shape, key: Value) -> shapes.Shape:
+def indexed_shape(shape: Shape, key: Value) -> Shape:
     """The shape of `x[key]`."""
     if shape is None:
         return None
@@ -218,7 +218,11 @@ def store_item(vm: Interpreter, owner: Value, key: Value, value: Value, node: as
             vm.trail.set(owner, "items", [*owner.items, value])
             vm.trail.set(owner, "open", True)
     elif isinstance(owner, Layer) and owner.items is not None:
+        from gradfix.tape.registration import replaced
+
         name = str(key.value) if isinstance(key, Const) else f"?{len(owner.items)}"
+        if name in owner.items:
+            replaced(vm, owner.items[name], value, node)
         vm.trail.put(owner, owner.items, name, value)
     elif isinstance(owner, Unknown):
         vm.escape(value)

@@ -39,7 +39,7 @@ MOVES = frozenset(
     {"cuda", "cpu", "to", "float", "double", "half", "bfloat16", "type", "type_as", "xpu", "mps", "npu"}
 )
 CASTS = {
-    "float": "float", "double": "float", "half": "half", "bfloat16": "half", "int": "int", "long": "int",
+    "float": "float", "double": "double", "half": "half", "bfloat16": "half", "int": "int", "long": "int",
     "bool": "bool", "short": "int", "char": "int", "byte": "int",
 }  # fmt: skip
 INITIALISERS = frozenset(
@@ -86,7 +86,7 @@ def method_call(
 
 
 def _unlisted(vm: Interpreter, tensor: Tensor, name: str, args: Args, node: ast.AST) -> Value:
-    """A method that the table doesn't list: its result may be made of what went in, and it may write in place."""
+    """A method that the table doesn't list: what went in may be in its result, and may be written."""
     result = vm.unknown(f"`.{name}()` isn't known", tensor, *args)
     result.part = True
     return result
@@ -254,7 +254,7 @@ def set_requires_grad(vm: Interpreter, tensor: Tensor, value: Value, node: ast.A
 
 @special(*MOVES)
 def move(vm: Interpreter, tensor: Tensor, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
-    """`.cuda()`, `.to(...)`, `.float()`: the tensor itself, or a copy of another dtype or on another device."""
+    """`.cuda()`, `.to(...)`, `.float()`: the tensor itself, or a copy of another dtype or device."""
     name = node.func.attr if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else "to"
     dtype = CASTS.get(name, "") or _asked_dtype(args, kwargs)
     if dtype and dtype == tensor.dtype == "float" and name == "float":
@@ -272,11 +272,18 @@ def move(vm: Interpreter, tensor: Tensor, args: Args, kwargs: Kwargs, node: ast.
     made = vm.node("to", vm.at(node), [tensor])
     result = vm.output(made)
     result.shape, result.dtype = tensor.shape, dtype or tensor.dtype
-    result.leaf = tensor.leaf if tensor.requires is False else (None if tensor.leaf is not False else False)
+    copied = bool(dtype and tensor.dtype and dtype != tensor.dtype) or (name == "cuda" and _on_cpu(tensor))
+    result.leaf = tensor.leaf if tensor.requires is False else (None if tensor.leaf is not False and not copied else False)
     if dtype in ("int", "bool"):
         made.requires, made.cut, made.cut_place = False, "constant", made.place
         result.requires, result.leaf = False, True
     return result
+
+
+def _on_cpu(tensor: Tensor) -> bool:
+    """Whether a factory made it without being told a device."""
+    place = tensor.node.place if tensor.leaf is True else None
+    return isinstance(place, ast.Call) and not any(keyword.arg == "device" for keyword in place.keywords)
 
 
 def _asked_dtype(args: Args, kwargs: Kwargs) -> str:
@@ -293,8 +300,10 @@ def _asked_dtype(args: Args, kwargs: Kwargs) -> str:
 def dtype_class(path: str) -> str:
     """The class of a torch dtype by its dotted name."""
     name = path.rpartition(".")[2]
-    if name in ("float", "float32", "float64", "double"):
+    if name in ("float", "float32"):
         return "float"
+    if name in ("float64", "double"):
+        return "double"
     if name in ("half", "float16", "bfloat16"):
         return "half"
     if name in ("int", "int8", "int16", "int32", "int64", "long", "short", "uint8"):

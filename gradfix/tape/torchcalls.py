@@ -277,6 +277,8 @@ def _factory(vm: Interpreter, name: str, args: Args, kwargs: Kwargs, node: ast.C
         if name == "full":
             wanted = args[:1]
         return new_leaf(vm, node, requires, shapes.sizes(wanted) if wanted else None, dtype)
+    if name == "from_numpy" and args and isinstance(args[0], Number):
+        return _wrap(vm, "tensor", args, kwargs, node)
     if name in TYPED and args and (isinstance(args[0], (Seq, Tensor, Number)) or name == "Tensor"):
         return _wrap(vm, "tensor", args, kwargs, node)
     if name == "arange" and args and all(isinstance(arg, Const) for arg in args):

@@ -128,6 +128,8 @@ def join(options: list[tuple[Path, Any]]) -> Any:
     if all(type(value) is type(first) and value == first for value in values):
         return first
     if all(type(value) is int for value in values):
+        return max(values)
+    if all(type(value) is int for value in values):
         return min(values)  # a generation: the older one looks the base up again
     return "" if isinstance(first, str) else None
 
@@ -192,7 +194,7 @@ def _join_dicts(options: list[tuple[Path, Any]]) -> dict[Any, Any]:
 
 
 def narrowed(value: Value, path: Path) -> Value:
-    """What a value can be on a path; options that can't hold there, or that a name lacks there, are left out."""
+    """What a value can be on a path, without the options that can't hold there or that a name lacks there."""
     if not isinstance(value, Alt):
         return value
     left: list[tuple[Path, Value]] = []

@@ -1,4 +1,4 @@
-"""Calls of what isn't known: by polarity they may do anything to what they are given, and nothing for sure."""
+"""Calls of what isn't known: by polarity they may do anything to their arguments, and nothing for sure."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def call_unknown(vm: Interpreter, callee: Value, args: Args, kwargs: Kwargs, nod
     result.part = True
     if isinstance(callee, (External, Unknown)):
         result.origin = callee.path if isinstance(callee, External) else callee.origin
-        if isinstance(callee, Unknown) and callee.origin:
+        if isinstance(callee, Unknown):
             result.holds = (*result.holds, *callee.holds)
     return result
 

@@ -71,9 +71,9 @@ UNDEFINED = Undefined()
 class Unknown(Value):
     """Not decided, and why; identity matters: one unknown read twice is the same value.
 
-    `holds` are the values that went in (a call that gets them again through this one may change them). `tensor` is
-    the tensor that it turned out to be when an operation used it as one; `requires` says whether that tensor is in
-    a graph; `children` its attributes.
+    `holds` are the values that went in (a call that gets them again through this one may change them).
+    `tensor` is the tensor that it turned out to be when an operation used it as one; `requires` says whether
+    that tensor is in a graph; `children` its attributes.
     """
 
     __slots__ = (
@@ -315,7 +315,7 @@ class Super(Value):
 
 
 class Layer(Value):
-    """A module of torch.nn: `kind` is its name there; containers hold `items`; parameters and buffers are in attrs."""
+    """A module of torch.nn, `kind` by name; containers hold `items`; parameters and buffers are in attrs."""
 
     __slots__ = ("args", "attrs", "born", "effect", "inplace", "items", "kind", "open", "place", "training")
 
@@ -333,7 +333,7 @@ class Layer(Value):
 
 
 class Opaque(Value):
-    """A module whose class isn't known: its call requires grad through `weights`, one leaf that stands for all."""
+    """A module of unknown class: its call requires grad through `weights`, one leaf that stands for all."""
 
     __slots__ = ("born", "children", "lean", "of", "weights")
 
@@ -451,7 +451,7 @@ class Spoil:
 class Node:
     """An operation in the graph (or outside it: `requires` False), with what went in.
 
-    `cut` marks an edge that carries no gradient: how it was cut (detach, item, no_grad ...) and the place where.
+    `cut` marks an edge that carries no gradient: how it was cut (detach, item, no_grad ...) and where.
     `may` marks an operation that isn't known: what went in may or may not be what comes out.
     """
 
@@ -548,7 +548,7 @@ class Tensor(Value):
         """Whether it is contiguous."""
         self.base: Tensor | None = None
         self.view = ""
-        """"" for its own memory; plain, many (chunk, split, unbind) or no_grad for a view; loose (detach, .data)."""
+        """"" for its own memory; plain, many (chunk, split) or no_grad for a view; loose (detach, .data)."""
         self.generation = 0
         self.slot: Slot | None = None
         self.parameter = False
