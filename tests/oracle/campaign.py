@@ -219,7 +219,7 @@ def smallest(cases: Iterable[Case], analyse: Analyser, each: int, jobs: int) -> 
     by_group: dict[str, list[Case]] = {}
     for case in sorted(cases, key=lambda c: len(c.program.source)):
         by_group.setdefault(case.disagreement.group, []).append(case)
-    chosen = [(case, analyse) for group in by_group.values() for case in group[: 4 * each]]
+    chosen = [(case, analyse) for group in by_group.values() for case in group[: 2 * each]]
     with CONTEXT.Pool(jobs) as pool:
         small = pool.map(shrunk, chosen, chunksize=1)
     unique = {(c.disagreement.group, form(c.program.source)): c for c in small}

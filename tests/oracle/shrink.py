@@ -3,42 +3,38 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
+from itertools import islice
 
 from .compare import compare
 from .comparison import Analyser, Disagreement
 from .programs import Program
 from .trim import parses, removed
 
-Holds = Callable[[Program], bool]
 
-
-def shrink(program: Program, found: Disagreement, analyse: Analyser, budget: int = 600) -> Program:
+def shrink(program: Program, found: Disagreement, analyse: Analyser, budget: int = 400) -> Program:
     """A smaller program that shows a disagreement of the same group."""
-    left = [budget]
 
     def holds(candidate: Program) -> bool:
-        left[0] -= 1
         try:
             result = compare(candidate, analyse)
         except Exception:
             return False
         return result is not None and any(d.group == found.group for d in result.disagreements)
 
-    while left[0] > 0:
-        smaller = next(filter(holds, until(candidates(program), left)), None)
-        if smaller is None:
-            return program
-        program = smaller
+    at, smaller = 0, True
+    for _ in range(budget):
+        option = next(islice(candidates(program), at, None), None)
+        if option is None:
+            if not smaller:
+                break
+            at, smaller = 0, False
+        elif holds(option):
+            program, smaller = option, True
+        else:
+            at += 1
     return program
-
-
-def until(options: Iterator[Program], left: list[int]) -> Iterator[Program]:
-    for option in options:
-        if left[0] <= 0:
-            return
-        yield option
 
 
 def candidates(program: Program) -> Iterator[Program]:
