@@ -98,6 +98,7 @@ class Backwards(Operations):
             self.backwards.append((event, root))
         if root.requires is False:
             if not event.virtual:
+                self.stopped.append(event.path)
                 self._severed(root, node, event)
             return
         if not event.virtual:
@@ -118,14 +119,16 @@ class Backwards(Operations):
 
     def _walk(self, root: Tensor, node: Node, event: Backward, only: list[Tensor] | None) -> None:
         """Visit what backward visits; what is surely part of it is seen as such even if met before."""
-        seen: dict[int, int] = {}
-        stack: list[tuple[Node, int]] = [(node, SURE if root.requires is True else BY_USE)]
+        seen: set[int] = set()
+        sure: list[Node] = [node] if root.requires is True else []
+        by_use: list[Node] = [] if sure else [node]
         wanted = None if only is None else {id(leaf) for leaf in only}
-        while stack:
-            node, level = stack.pop()
-            if node.requires is False or seen.get(id(node), 0) >= level:
+        while sure or by_use:
+            level = SURE if sure else BY_USE
+            node = (sure or by_use).pop()
+            if node.requires is False or id(node) in seen:
                 continue
-            seen[id(node)] = level
+            seen.add(id(node))
             if not event.virtual:
                 node.clean = event.number
             if node.leaf is not None:
@@ -134,8 +137,9 @@ class Backwards(Operations):
                 continue
             if level == SURE and self._stops(node, event, root.lean):
                 continue
-            self._visit_parents(node, level, event.path, stack)
-            if event.retain is False and not event.virtual and node.saves:
+            for parent, known in self._above(node, level, event.path):
+                (sure if known else by_use).append(parent)
+            if level == SURE and event.retain is False and not event.virtual and node.saves:
                 if node.freed is None:
                     node.freed = []
                 node.freed.append((event, self.path))
@@ -150,18 +154,19 @@ class Backwards(Operations):
         lean = lean | node.lean | event.lean
         if level == BY_USE:
             lean = lean | {"C"}
-        node.leaf.gradient().events.append(Add(event, level >= BY_USE, lean))
+        node.leaf.gradient().events.append(Add(event, True, lean))
 
     rewraps: list[tuple[Node, Backward]]
     """Leaves made of converted values that a backward reached."""
 
-    def _visit_parents(self, node: Node, level: int, path: Path, stack: list[tuple[Node, int]]) -> None:
+    @staticmethod
+    def _above(node: Node, level: int, path: Path) -> Iterator[tuple[Node, bool]]:
+        """What backward visits after a node, and whether it surely does."""
         guards = node.guards or (ALWAYS,) * len(node.parents)
-        if node.may:
-            level = min(level, BY_USE)
+        sure = level == SURE and not node.may
         for parent, guard in zip(reversed(node.parents), reversed(guards), strict=True):
             if not contradicts(guard, path):
-                stack.append((parent, level if parent.requires is True else min(level, BY_USE)))
+                yield parent, sure and parent.requires is True
 
     def _stops(self, node: Node, event: Backward, lean: Lean) -> bool:
         """Report what this node can't give back; True where backward goes no further."""
@@ -173,6 +178,7 @@ class Backwards(Operations):
         for earlier, path in node.freed or ():
             if earlier is not event and not contradicts(path, event.path) and not event.virtual:
                 self._twice(node, earlier, event, lean)
+                self.stopped.append(event.path)
                 return True
         return False
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from gradfix.tape.backward import Add, Backward, Backwards
+from gradfix.tape.defects import Fact
 from gradfix.tape.paths import Path, contradicts, implies
 from gradfix.tape.values import NOTHING, Lean, Optimizer, Place, Tensor, Write
 
@@ -143,6 +144,8 @@ class Gradients(Backwards):
                 break
         if clear is None or not lost or not all(add.must for add in lost):
             return
+        if any(not contradicts(path, self.path) for path in self.stopped):
+            return
         first = lost[-1]
         steps = [
             (first.backward.place, "fills the gradients"),
@@ -165,7 +168,8 @@ class Gradients(Backwards):
             if facts["scaler"].enabled is False:
                 return False
             optimizer = next((o.name for o in self.optimizers if any(leaf is held for held in o.leaves)), "")
-            steps = [(event.backward.place, "scaled gradients arrive"), (place, "used here before they are unscaled")]
+            used = (place, "used here before they are unscaled")
+            steps = [(event.backward.place, "scaled gradients arrive"), used]
             self.report("clip_before_unscale", place, steps, impact="trains wrong", lean=event.lean,
                         facts={"scaler": facts["name"], "optimizer": optimizer, "form": form})  # fmt: skip
             return True

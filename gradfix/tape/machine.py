@@ -1,7 +1,7 @@
 """The simulated autograd: operations make nodes that save storages, writes spoil them, cuts end gradients.
 
-Nothing here knows Python: the interpreter says which operation ran on which tensors, and the machine keeps the
-graph as torch would, on every path at once. Facts are three-valued; only a True one may lead to a defect.
+Nothing here knows Python: the interpreter says which operation ran on which tensors, and the machine keeps
+the graph as torch would, on every path at once. Facts are three-valued; only a True one may lead to a defect.
 """
 
 from __future__ import annotations
@@ -59,6 +59,8 @@ class Machine:
         """Whether this is a later turn of a loop that isn't known to have one (convention E)."""
         self.spoils = 0
         self.frees = 0
+        self.stopped: list[Path] = []
+        """Where a backward raised: what a step lacks afterwards is that backward's doing."""
         self.texts: dict[Any, str] = {}
         self.found: dict[tuple[str, Span], Defect] = {}
         self.silences: dict[tuple[Span, str], None] = {}

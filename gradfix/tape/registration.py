@@ -26,7 +26,7 @@ def check_registered(vm: Interpreter, instance: Instance) -> None:
         if not holds:
             continue
         registered = registered if registered is not None else {id(leaf) for leaf in leaves(vm, instance)[0]}
-        inside = [leaf for item in items for leaf in leaves(vm, item)[0]]
+        inside = [leaf for item in items for leaf in leaves(vm, item)[0] if "B" not in leaf.lean]
         if inside and not any(id(leaf) in registered for leaf in inside) and _used(instance, name):
             container = "dict" if isinstance(value, Map) else "list"
             vm.report("unregistered_parameters", _owned(vm, instance, value.place),
