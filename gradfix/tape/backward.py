@@ -256,7 +256,7 @@ class Backwards(Operations):
         elif not cuts:
             self.leafless.append((node, event, lean))
         else:
-            self.silence(event.place, "several cuts lie behind this backward, and it isn't known which one was meant")
+            self.silence(event.place, "several cuts lie behind this backward; which one was meant isn't known")
 
     leafless: list[tuple[Node, Backward, Lean]]
     """Roots that nothing behind requires grad for: which leaf was meant is known at the end."""
@@ -276,15 +276,17 @@ class Backwards(Operations):
         """At the end: the tensors that should have been leaves are those whose gradient somebody wants."""
         for node, event, lean in self.leafless:
             below = {id(one): one for one in self.below(node)}
-            meant = [t for t in wanted if id(t.node) in below and t.dtype not in ("int", "bool") and t.requires is False]
+            meant = [t for t in wanted if id(t.node) in below and t.requires is False]
             places = list({id(t.node.place): (t.node.place, t.name) for t in meant}.values())
             if not places:
-                leaves = [one for one in below.values() if one.leaf is not None]
-                places = [(leaves[0].place, "")] if len(leaves) == 1 and leaves[0].leaf.dtype not in ("int", "bool") else []  # type: ignore[union-attr]  # fmt: skip
+                leaves = [one.leaf for one in below.values() if one.leaf is not None]
+                only = len(leaves) == 1 and leaves[0].dtype not in ("int", "bool")
+                places = [(leaves[0].place, "")] if only else []
             for place, name in places:
-                self.report("no_leaf_requires_grad", place, [(place, "requires no grad"), (event.place, "backward runs here")],
-                            says=NO_GRAPH, when=event.path, lean=lean,
-                            facts={"backward": self.span(event.place), "misspelt": "", "target": name})  # type: ignore[dict-item]  # fmt: skip
+                steps = [(place, "requires no grad"), (event.place, "backward runs here")]
+                self.report("no_leaf_requires_grad", place, steps, says=NO_GRAPH, when=event.path, lean=lean,
+                            facts={"backward": self.span(event.place), "misspelt": "",
+                                   "target": name})  # fmt: skip
 
     def report_cut(self, cut: Node, event: Backward, steps: list[tuple[Place, str]], *, says: str = "",
                    likely: bool = False, kind: str = "", impact: Impact = "crashes") -> None:  # fmt: skip
@@ -372,26 +374,32 @@ class Backwards(Operations):
             cuts = [cut for parent in leaf.parents for cut in self.cuts(parent) if self.behind(cut) is True]
             if cuts:
                 facts: dict[str, Fact] = {
-                         "target": (leaf.facts or {}).get("target", ""), "cut": self.span(cuts[0].cut_place),
-                         "cut_kind": KIND_OF_CUT.get(cuts[0].cut, "")}  # fmt: skip
-                self.report("requires_grad_on_result", leaf.cut_place,
-                            [(cuts[0].cut_place, "cut here"), (event.place, "backward runs here")],
-                            impact="trains wrong", lean=cuts[0].lean, when=event.path, facts=facts)  # fmt: skip
+                    "target": (leaf.facts or {}).get("target", ""),
+                    "cut": self.span(cuts[0].cut_place),
+                    "cut_kind": KIND_OF_CUT.get(cuts[0].cut, ""),
+                }
+                steps = [(cuts[0].cut_place, "cut here"), (event.place, "backward runs here")]
+                self.report("requires_grad_on_result", leaf.cut_place, steps, impact="trains wrong",
+                            lean=cuts[0].lean, when=event.path, facts=facts)  # fmt: skip
 
     def rewrapped_leaves(self, read: list[Tensor], reached: set[int]) -> None:
         """At the end: leaves made of converted results, whose gradient nobody reads and nobody passes on."""
         for leaf, event in self.rewraps:
             tensor = leaf.leaf
-            if tensor is None or leaf.cut not in CONVERSIONS or leaf.requires is not True or tensor.parameter:
+            if tensor is None or leaf.cut not in CONVERSIONS or leaf.requires is not True:
+                continue
+            if tensor.parameter and not any(root is tensor for _, root in self.backwards):
                 continue
             if self.behind(leaf) is not True or any(tensor is one for one in read):
                 continue
             lost = {id(one) for parent in leaf.parents for one in self.leaves_behind(parent)}
             if lost and not lost <= reached:
-                alone = not any(a.backward is event for one in self.every_leaf if one is not tensor and one.slot
-                                for a in one.slot.events if isinstance(a, Add))  # fmt: skip
+                others = [one.slot for one in self.every_leaf if one is not tensor and one.slot]
+                adds = [add for slot in others for add in slot.events if isinstance(add, Add)]
+                alone = not any(add.backward is event for add in adds)
                 kind = "" if alone else "severed_term"
-                self.report_cut(leaf, event, [(event.place, "backward runs here")], impact="trains wrong", kind=kind)
+                here = (event.place, "backward runs here")
+                self.report_cut(leaf, event, [here], impact="trains wrong", kind=kind)
 
     every_leaf: list[Tensor]
 

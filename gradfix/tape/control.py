@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
+from functools import partial
 
 from gradfix.tape.conditions import condition
 from gradfix.tape.interpreter import Interpreter, executes
-from gradfix.tape.paths import ALWAYS
+from gradfix.tape.paths import ALWAYS, Path
 from gradfix.tape.stores import assign
 from gradfix.tape.values import (
     NONE,
@@ -50,9 +51,7 @@ def for_statement(vm: Interpreter, node: ast.For | ast.AsyncFor) -> str | None:
     if isinstance(source, Alt):
         options = [(guard, option) for guard, option in source.options if not isinstance(option, Undefined)]
         if len(options) <= 3:
-            return vm.fork(
-                [(guard, lambda option=option: _over(vm, node, option)) for guard, option in options]
-            )  # type: ignore[misc]
+            return vm.fork([(guard, partial(_over, vm, node, option)) for guard, option in options])
         source = Unknown("several iterables", tuple(option for _, option in options))
     return _over(vm, node, source)
 
@@ -198,7 +197,13 @@ def with_statement(vm: Interpreter, node: ast.With | ast.AsyncWith) -> str | Non
     return ended
 
 
-def _both_modes(vm: Interpreter, node: ast.With | ast.AsyncWith, mode: Mode, paths: tuple[frozenset, frozenset], rest: Sequence[ast.withitem]) -> str | None:  # type: ignore[type-arg]  # fmt: skip
+def _both_modes(
+    vm: Interpreter,
+    node: ast.With | ast.AsyncWith,
+    mode: Mode,
+    paths: tuple[Path, Path],
+    rest: Sequence[ast.withitem],
+) -> str | None:
     def arm(on: bool) -> str | None:
         before = (vm.grad, vm.grad_off, vm.inference)
         set_mode(vm, mode.kind, on, vm.at(node))
@@ -211,7 +216,7 @@ def _both_modes(vm: Interpreter, node: ast.With | ast.AsyncWith, mode: Mode, pat
     return vm.fork([(paths[0], lambda: arm(True)), (paths[1], lambda: arm(False))])
 
 
-def _mode_truth(vm: Interpreter, mode: Mode, node: ast.expr) -> tuple[bool | None, frozenset, frozenset]:  # type: ignore[type-arg]
+def _mode_truth(vm: Interpreter, mode: Mode, node: ast.expr) -> tuple[bool | None, Path, Path]:
     from gradfix.tape.conditions import truth
 
     known, yes, no = truth(vm, mode.sets, node.args[0] if isinstance(node, ast.Call) and node.args else node)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 import bisect
 import re
+from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 from gradfix.tape import (  # noqa: F401 - importing them registers what they evaluate and execute
@@ -82,7 +84,7 @@ def _hits(content: bytes) -> list[int]:
     return sorted({bisect.bisect_right(starts, match.end() - 1) for match in CULPRITS.finditer(content)})
 
 
-def _within(hits: list[int], node: ast.stmt) -> bool:
+def _within(hits: list[int], node: ast.stmt | ast.Lambda) -> bool:
     at = bisect.bisect_left(hits, node.lineno)
     return at < len(hits) and hits[at] <= (node.end_lineno or node.lineno)
 
@@ -92,15 +94,15 @@ def _enter_all(vm: Interpreter, hits: list[int]) -> None:
     for cls in list(vm.classes):
         if cls.file == vm.main and _within(hits, cls.node):
             number += 1
-            _isolated(vm, number, lambda cls=cls: _enter_class(vm, cls, hits))  # type: ignore[misc]
+            _isolated(vm, number, partial(_enter_class, vm, cls, hits))
     for function in list(vm.functions):
         code = function.code
-        if not code.entered and function.owner is None and code.file == vm.main and _within(hits, code.node):  # type: ignore[arg-type]
+        if not code.entered and function.owner is None and code.file == vm.main and _within(hits, code.node):
             number += 1
-            _isolated(vm, number, lambda function=function: _enter_function(vm, function))  # type: ignore[misc]
+            _isolated(vm, number, partial(_enter_function, vm, function))
 
 
-def _isolated(vm: Interpreter, number: int, run) -> None:  # type: ignore[no-untyped-def]
+def _isolated(vm: Interpreter, number: int, run: Callable[[], object]) -> None:
     """Run an entry so that nothing it does is seen by the next one."""
     vm.trail.open(_stamp())
     vm.path = frozenset({(Equals(("entry",), number), True)})

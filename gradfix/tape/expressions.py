@@ -421,7 +421,11 @@ def in_place_operator(vm: Interpreter, held: Value, right: Value, node: ast.AugA
     held = in_graph(vm, held)
     name, _ = OPERATORS[type(node.op)]
     if isinstance(held, Tensor):
-        return method_call(vm, held, f"__i{name}__", [in_graph(vm, right)], {}, node, form="augassign")
+        target = held
+        return vm.each(
+            right,
+            lambda one: method_call(vm, target, f"__i{name}__", [in_graph(vm, one)], {}, node, form="augassign"),
+        )
     if isinstance(held, Seq) and held.kind == "list" and isinstance(node.op, ast.Add):
         added = right.items if isinstance(right, Seq) else []
         vm.trail.set(held, "items", held.items + added)

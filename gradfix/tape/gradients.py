@@ -57,6 +57,8 @@ class Gradients(Backwards):
         """An optimizer's step: judge the gradients that it uses, then write its parameters."""
         self.trail.clock += 1
         self.trail.set(optimizer, "stepped", True)
+        if self.backwards:
+            self.trail.set(optimizer, "after", self.backwards[-1])
         for leaf in optimizer.leaves:
             self.use(leaf, place, optimizer, must, optimizer.lean)
             self.advance(leaf, place, optimizer, must)
@@ -123,39 +125,31 @@ class Gradients(Backwards):
                            "parameters": () if name else (leaf.name,)})  # fmt: skip
 
     def _erased(self, leaf: Tensor, events: list[Any], place: Place, by: Any, lean: Lean) -> None:
-        clear: Clear | None = None
+        """What a step can't use because it was cleared after it arrived: all of it, or an earlier turn's part."""
+        used: list[Add] = []
         lost: list[Add] = []
+        clear: Clear | None = None
         for event in reversed(events):
             if contradicts(event.path, self.path):
                 continue
-            if isinstance(event, Add):
-                if clear is None:
-                    return
-                lost.append(event)
-            elif isinstance(event, Use):
+            if isinstance(event, Use):
                 break
-            elif not isinstance(event, Clear):
-                continue
-            elif clear is None:
+            if isinstance(event, Clear):
                 if not event.must or not implies(self.path, event.path):
                     return
-                clear = event
-            else:
-                break
+                clear = clear or event
+            elif isinstance(event, Add):
+                (used if clear is None else lost).append(event)
+        if used:
+            places = [add.backward.place for add in used]
+            lost = [add for add in lost if any(add.backward.place is one for one in places)]
         if clear is None or not lost or not all(add.must for add in lost):
             return
-        if any(not contradicts(path, self.path) for path in self.stopped):
-            return
         first = lost[-1]
-        steps = [
-            (first.backward.place, "fills the gradients"),
-            (clear.place, "erases them"),
-            (place, "has nothing to use"),
-        ]
+        steps = [(first.backward.place, "fills the gradients"), (clear.place, "erases them"), (place, "steps without them")]
         name = by.name if isinstance(by, Optimizer) else ""
-        self.report("zero_grad_before_step", clear.place, steps, impact="trains wrong",
-                    lean=lean | first.lean, facts={"backward": self.span(first.backward.place),
-                                                   "step": self.span(place), "optimizer": name})  # fmt: skip
+        self.report("zero_grad_before_step", clear.place, steps, impact="trains wrong", lean=lean | first.lean,
+                    facts={"backward": self.span(first.backward.place), "step": self.span(place), "optimizer": name})  # type: ignore[dict-item]  # fmt: skip
 
     def scaled(self, leaf: Tensor, place: Place, form: str) -> bool:
         """Report a gradient that still carries a GradScaler's factor."""

@@ -152,7 +152,8 @@ def parameters_of(vm: Interpreter, layer: Layer) -> dict[str, Tensor]:
             tensor.parameter, tensor.dtype, tensor.layout = True, "float", True
             vm.every_leaf.append(tensor)
             if layer.kind == "Linear" and name == "weight":
-                tensor.shape = shapes.sizes([layer.args.get(size, NONE) for size in ("out_features", "in_features")])
+                sizes = [layer.args.get(size, NONE) for size in ("out_features", "in_features")]
+                tensor.shape = shapes.sizes(sizes)
             layer.attrs[name] = value = tensor
         if isinstance(value, Tensor):
             found[name] = value

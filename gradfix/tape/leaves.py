@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from gradfix.tape.interpreter import Interpreter
 from gradfix.tape.machine import span_of
+from gradfix.tape.paths import implies
 from gradfix.tape.tensors import _made_of_gradient
 from gradfix.tape.values import (
     Alt,
@@ -15,6 +16,7 @@ from gradfix.tape.values import (
     Foreign,
     Instance,
     Layer,
+    Node,
     Opaque,
     Optimizer,
     Tensor,
@@ -67,6 +69,9 @@ def accumulating(vm: Interpreter, name: str, held: Value, right: Value, result: 
     """A total that takes a graph in at every turn of a loop."""
     if not vm.frame.loops or vm.file != vm.main or isinstance(held, Alt):
         return
+    if isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Add) and walked_already(vm, right) is not None:
+        kept(vm, right, node.value, node, name)
+        return
     if (
         isinstance(result, Tensor)
         and result.requires is True
@@ -83,6 +88,41 @@ def accumulating(vm: Interpreter, name: str, held: Value, right: Value, result: 
         vm.accumulated.setdefault(span_of(node), []).append(
             (name, result, vm.history(result), vm.history(added), node)
         )
+
+
+def walked_already(vm: Interpreter, value: Value) -> Node | None:
+    """The node of a result whose graph a backward has walked and freed: nobody can need it again."""
+    if not isinstance(value, Tensor) or value.requires is not True:
+        return None
+    stack, seen = [vm.history(value)], 0
+    while stack and seen < 8:
+        node = stack.pop(0)
+        seen += 1
+        if any(implies(vm.path, path) for _, path in node.freed or ()):
+            return node
+        stack.extend(parent for parent in node.parents if parent.requires is True)
+    return None
+
+
+def kept(vm: Interpreter, value: Value, expression: ast.AST, node: ast.AST, target: str) -> None:
+    """A result is put by after its graph was walked: the graph stays in memory for nothing."""
+    freed = walked_already(vm, value)
+    if freed is None or vm.file != vm.main:
+        return
+    vm.report("graph_leak", node, [(freed.place, "the graph that is kept"), (vm.at(node), "kept here, after backward has walked it")],
+              impact="trains wrong", lean=vm.lean(value), when=vm.path,
+              facts={"value": span_of(expression), "number": False, "target": target})  # fmt: skip
+
+
+def kept_on_attribute(vm: Interpreter, target: ast.Attribute, node: ast.AST) -> None:
+    """`self.total = self.total + loss`."""
+    value = node.value if isinstance(node, ast.Assign) else None
+    if isinstance(value, ast.BinOp) and isinstance(value.op, ast.Add):
+        for own, added in ((value.left, value.right), (value.right, value.left)):
+            if isinstance(own, ast.Attribute) and ast.dump(own.value) == ast.dump(target.value) and own.attr == target.attr:
+                if isinstance(added, ast.Name):
+                    kept(vm, vm.load(added.id), added, node, vm.text(target))
+                return
 
 
 def leaked(vm: Interpreter) -> None:
@@ -102,7 +142,8 @@ def leaked(vm: Interpreter) -> None:
         kept = [(added.place, "the graph that is kept"), (node, "added to a total that nothing walks back")]
         vm.report("graph_leak", node, kept,
                   impact="trains wrong", lean=added.lean,
-                  facts={"value": span_of(value) if value else None, "number": False, "target": name})  # fmt: skip
+                  facts={"value": span_of(value) if value else None, "number": False,
+                         "target": name})  # fmt: skip
 
 
 def wanted_gradient(vm: Interpreter, owner: Tensor, node: ast.AST) -> bool:
@@ -116,6 +157,9 @@ def wanted_gradient(vm: Interpreter, owner: Tensor, node: ast.AST) -> bool:
                   says="'NoneType' object")  # fmt: skip
         return True
     return False
+
+
+NOT_A_LEAF = "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed"
 
 
 def read_gradient(vm: Interpreter, owner: Tensor, node: ast.AST) -> None:
@@ -141,7 +185,7 @@ def read_gradient(vm: Interpreter, owner: Tensor, node: ast.AST) -> None:
                   impact="crashes", when=vm.path, lean=owner.lean,
                   facts={"read": span_of(node), "target": owner.name,
                          "factory": vm.span(factory) if inside else None},
-                  says="The .grad attribute of a Tensor that is not a leaf Tensor is being accessed")  # fmt: skip
+                  says=NOT_A_LEAF)  # fmt: skip
 
 
 def _walked(vm: Interpreter, owner: Tensor) -> bool:
@@ -158,7 +202,7 @@ def misspelt(vm: Interpreter, owner: Value, name: str, value: Value, node: ast.A
     """An attribute that looks like requires_grad and isn't, or is set on a module, where it means nothing."""
     on_module = isinstance(owner, (Layer, Opaque)) or (isinstance(owner, Instance) and owner.module)
     if name == RIGHT:
-        if not on_module or (isinstance(owner, Instance) and (owner.cls.lookup(RIGHT) is not None or _reads_it(owner.cls))):
+        if not on_module or (isinstance(owner, Instance) and _reads_it(owner.cls)):
             return
         if isinstance(value, Const) and value.value and _trains(vm, owner):
             return
@@ -181,8 +225,11 @@ def _trains(vm: Interpreter, module: Value) -> bool:
 
 def _reads_it(cls: Class) -> bool:
     """Whether a class has a use of its own for the attribute."""
-    return any(
-        isinstance(node, ast.Attribute) and node.attr == RIGHT and isinstance(node.value, ast.Name) and node.value.id == "self"
+    return cls.lookup(RIGHT) is not None or any(
+        isinstance(node, ast.Attribute)
+        and node.attr == RIGHT
+        and isinstance(node.value, ast.Name)
+        and node.value.id == "self"
         for node in ast.walk(cls.node)
     )
 

@@ -13,9 +13,10 @@ from typing import Any
 from gradfix.tape.defects import Certainty, Defect, Evidence, Fact, Impact, Span
 from gradfix.tape.effects import Effect
 from gradfix.tape.paths import ALWAYS, Equals, Path, contradicts, implies
-from gradfix.tape.trail import Trail
+from gradfix.tape.trail import Trail, phi
 from gradfix.tape.values import (
     NOTHING,
+    Alt,
     Const,
     Foreign,
     Lean,
@@ -159,6 +160,9 @@ class Machine:
             return value.tensor.requires if value.tensor is not None else value.requires
         if isinstance(value, Seq):
             return either(self.requires(item) for item in value.items)
+        if isinstance(value, Alt):
+            facts = {self.requires(option) for _, option in value.options}
+            return facts.pop() if len(facts) == 1 else None
         return False
 
     def leaf(self, place: Place, requires: Truth, lean: Lean = NOTHING) -> Tensor:

@@ -7,8 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from gradfix.tape import shapes
+from gradfix.tape.defects import Fact
 from gradfix.tape.effects import Effect
-from gradfix.tape.machine import Machine, span_of, either, plain_number
+from gradfix.tape.machine import Machine, either, plain_number, span_of
 from gradfix.tape.values import (
     NOTHING,
     Const,
@@ -17,10 +18,12 @@ from gradfix.tape.values import (
     Number,
     Place,
     Seq,
+    Shape,
     Storage,
     Tensor,
     Unknown,
     Value,
+    Write,
 )
 
 Bound = dict[str, Value]
@@ -53,6 +56,14 @@ VIEW_OF_MANY = (
     "This view is the output of a function that returns multiple views. "
     "Such functions do not allow the output views to be modified inplace."
 )
+
+
+def _promotes(target: Tensor, bound: Mapping[str, Value]) -> bool:
+    """Whether the same operation out of place would have another dtype."""
+    others = [v for v in bound.values() if isinstance(v, Tensor) and v is not target and v.shape != ()]
+    return bool(target.dtype) and any(
+        other.dtype and shapes.promoted([target.dtype, other.dtype]) != target.dtype for other in others
+    )
 
 
 def bind(effect: Effect, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Bound | None:
@@ -190,6 +201,8 @@ class Operations(Machine):
                 self.describe(self.write(other, place, form), other, place)
         constant = effect.constant == (-1,)
         self.overwrite(target, node, place, form, silent=target.data_of is not None)
+        if target.storage.writes[-1].facts and _promotes(target, bound):
+            target.storage.writes[-1].facts["promotes"] = True
         if node.requires is True and self.grad is True:
             results = self.keep(node, effect, bound, skip=(effect.writes[0],))
             if results:
@@ -245,24 +258,33 @@ class Operations(Machine):
     graph_writes: list[tuple[Write, Node]]
 
     def harmless_writes(self) -> None:
-        """At the end: in-place operations on the graph that overwrote nothing saved (style, off by default)."""
+        """At the end: in-place operations on the graph that overwrote nothing saved: a matter of style."""
         culprits = {span for _, span in self.found}
         for write, node in self.graph_writes:
             place = write.facts.get("built", write.place)
-            if isinstance(place, ast.AST) and span_of(place) not in culprits and write.form not in ("module", "step", "buffer"):  # fmt: skip
+            if write.form in ("module", "step", "buffer") or not isinstance(place, ast.AST):
+                continue
+            if span_of(place) not in culprits:
                 facts = {name: fact for name, fact in write.facts.items() if name in ("target", "aliased")}
-                self.report("inplace_on_graph_tensor", place, [(place, "written in place here")], impact="style",
-                            lean=node.lean, facts={"form": write.form, "aliased": False, **facts})  # fmt: skip
+                self.report(
+                    "inplace_on_graph_tensor",
+                    place,
+                    [(place, "written in place here")],
+                    impact="style",
+                    lean=node.lean,
+                    facts={"form": write.form, "aliased": False, **facts},
+                )
 
     watched_leaves: list[tuple[Tensor, dict[str, Fact]]]
 
-    def describe(self, write: object, target: Tensor, place: Place) -> None:
+    def describe(self, write: Write, target: Tensor, place: Place) -> None:
         """Note what a rewrite of this write would have to know, where something was saved."""
         if target.storage.savers or target.requires:
-            write.facts = {  # type: ignore[attr-defined]
+            write.facts = {
                 "target": self.target(place),
                 "aliased": target.storage.argument or self.sees_write(target, place),
                 "in_graph": target.requires is True,
+                "parameter": target.data_of is not None and target.data_of.leaf is True,
             }
 
     def target(self, place: Place) -> str:
@@ -411,12 +433,8 @@ class Operations(Machine):
                 isinstance(reduction, Const) and reduction.value in ("mean", "sum", "batchmean")
             ):
                 return ()
-            if (
-                isinstance(reduction, Const)
-                and reduction.value == "none"
-                and op not in ("cross_entropy", "nll_loss")
-            ):
-                return own
+            if isinstance(reduction, Const) and reduction.value == "none" and own:
+                return own[:1] + own[2:] if op in ("cross_entropy", "nll_loss") else own
             return None
         if effect.shape == "reduction" or op in REDUCED_BY_NAME:
             if op in ("max", "min") and isinstance(bound.get("other"), Tensor):
@@ -427,15 +445,17 @@ class Operations(Machine):
             return shapes.matmul(own, other.shape if isinstance(other, Tensor) else None)
         if op in ("cat", "concat") and isinstance(given := bound.get("tensors"), Seq) and not given.open:
             dim = bound.get("dim", Const(0))
+            if not isinstance(dim, Const) or not isinstance(dim.value, int):
+                return None
             own_shapes = [item.shape if isinstance(item, Tensor) else None for item in given.items]
-            return shapes.joined(own_shapes, dim.value) if isinstance(dim, Const) and isinstance(dim.value, int) else None
+            return shapes.joined(own_shapes, dim.value)
         if op == "linear":
             weight = bound.get("weight")
             out = weight.shape[0] if isinstance(weight, Tensor) and weight.shape else None
             return (*own[:-1], out) if own else None
         if effect.shape == "elementwise":
-            given = [v for v in bound.values() if isinstance(v, (Tensor, Unknown))]
-            return shapes.broadcast([v.shape if isinstance(v, Tensor) else None for v in given])
+            operands = [v for v in bound.values() if isinstance(v, (Tensor, Unknown))]
+            return shapes.broadcast([v.shape if isinstance(v, Tensor) else None for v in operands])
         if op in ("view", "reshape"):
             wanted = bound.get("size", bound.get("shape"))
             asked = shapes.sizes([wanted]) if wanted is not None else None

@@ -129,7 +129,9 @@ def _scaled(vm: Interpreter, scaler: Scaler, value: Value, node: ast.AST) -> Val
         return vm.unknown("a scaled loss", value)
     made = vm.node("scale", vm.at(node), [value])
     made.may = value.node.may
-    made.facts = {"scaler": scaler, "name": vm.text(node.func.value) if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else ""}  # fmt: skip
+    function = node.func if isinstance(node, ast.Call) else None
+    name = vm.text(function.value) if isinstance(function, ast.Attribute) else ""
+    made.facts = {"scaler": scaler, "name": name}
     result = vm.output(made)
     result.shape, result.dtype = value.shape, value.dtype
     return result

@@ -6,7 +6,7 @@ import ast
 
 from gradfix.tape.interpreter import Interpreter
 from gradfix.tape.modules import leaves
-from gradfix.tape.values import Foreign, Instance, Layer, Map, Opaque, Seq, Tensor, Value
+from gradfix.tape.values import Foreign, Instance, Layer, Map, Node, Opaque, Seq, Tensor, Value
 
 
 def check_registered(vm: Interpreter, instance: Instance) -> None:
@@ -77,34 +77,34 @@ def check_replacements(vm: Interpreter) -> None:
                           facts={"replacement": vm.span(place), "optimizer": optimizer.name})  # fmt: skip
 
 
+CUT_KINDS = frozenset({"detached_loss_path", "converted_loss_path", "forward_in_no_grad", "requires_grad_on_result", "severed_term"})
+
+
 def check_unreached(vm: Interpreter) -> None:
-    """At the end: optimizers that step and hold nothing that any backward reached."""
-    if not vm.backwards:
+    """At the end: optimizers that step parameters which no backward reached, because of a cut."""
+    if not vm.backwards or any(kind in CUT_KINDS for kind, _ in vm.found):
         return
     for optimizer in vm.optimizers:
-        held = optimizer.leaves
-        if not (optimizer.stepped and held and optimizer.complete) or any(
-            leaf.requires is not True for leaf in held
-        ):
+        if not (optimizer.stepped and optimizer.complete and optimizer.after):
             continue
-        if any(vm.is_added(leaf) for leaf in held):
-            continue
-        behind = _cut_before(vm, held)
-        if behind is not None:
-            cut, event = behind
+        never = [leaf for leaf in optimizer.leaves if leaf.requires is True and not vm.is_added(leaf)]
+        event, root = optimizer.after
+        cut = _cut_before(vm, never, root) if never else None
+        if cut is not None:
             vm.report("unreached_parameters", optimizer.place,
-                      [(cut.cut_place, "cut here"), (event.place, "backward runs here"),
-                       (optimizer.place, "never trained")],
+                      [(cut.cut_place, "cut here"), (event.place, "backward runs here"), (optimizer.place, "never trained")],
                       impact="trains wrong", lean=optimizer.lean,
                       facts={"optimizer": optimizer.name, "parameters": "", "cut": vm.span(cut.cut_place),
-                             "cut_kind": cut.cut, "backward": vm.span(event.place)})  # fmt: skip
+                             "cut_kind": cut.cut, "backward": vm.span(event.place)})  # type: ignore[dict-item]  # fmt: skip
 
 
-def _cut_before(vm: Interpreter, held: list[Tensor]):  # type: ignore[no-untyped-def]
-    for event, root in vm.backwards:
-        if root.requires is not True:
-            continue
-        for cut in vm.all_cuts(vm.history(root)):
-            if any(leaf is one for leaf in vm.leaves_behind(cut) for one in held):
-                return cut, event
+def _cut_before(vm: Interpreter, never: list[Tensor], root: Tensor) -> Node | None:
+    """The cut in a graph behind which only leaves lie that were never reached."""
+    if root.requires is not True:
+        return None
+    wanted = {id(leaf) for leaf in never}
+    for cut in vm.all_cuts(vm.history(root)):
+        behind = {id(leaf) for leaf in vm.leaves_behind(cut)}
+        if behind & wanted:
+            return cut
     return None

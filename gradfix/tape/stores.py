@@ -59,7 +59,9 @@ def assign(vm: Interpreter, target: ast.expr, value: Value, node: ast.AST) -> No
         vm.store(target.id, value)
     elif isinstance(target, ast.Attribute):
         from gradfix.tape.attributes import store_attribute
+        from gradfix.tape.leaves import kept_on_attribute
 
+        kept_on_attribute(vm, target, node)
         owner = vm.eval(target.value)
         vm.on_each(owner, lambda one: store_attribute(vm, one, target.attr, value, node))
     elif isinstance(target, ast.Subscript):
@@ -115,17 +117,16 @@ def _another(item: Value) -> Value:
 @executes(ast.AugAssign)
 def augmented_statement(vm: Interpreter, node: ast.AugAssign) -> str | None:
     from gradfix.tape.expressions import in_place_operator
-    from gradfix.tape.subscripts import load_item, store_item
 
     target = node.target
     if isinstance(target, ast.Name):
         held = vm.load(target.id)
         right = vm.eval(node.value)
         result = vm.each(held, lambda one: in_place_operator(vm, one, right, node))
-        if result is not held:
-            from gradfix.tape.leaves import accumulating
+        from gradfix.tape.leaves import accumulating
 
-            accumulating(vm, target.id, held, right, result, node)
+        accumulating(vm, target.id, held, right, result, node)
+        if result is not held:
             vm.store(target.id, result)
     elif isinstance(target, ast.Attribute):
         from gradfix.tape.attributes import load_attribute, store_attribute

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 
-from gradfix.tape import shapes
 from gradfix.tape.interpreter import Interpreter
 from gradfix.tape.tensors import method_call
 from gradfix.tape.values import (
@@ -17,6 +16,7 @@ from gradfix.tape.values import (
     Optimizer,
     Range,
     Seq,
+    Shape,
     Slice,
     Tensor,
     Truth,
@@ -81,11 +81,9 @@ def _sequence_item(owner: Seq, key: Value) -> Value:
         if owner.open and owner.items and key.value < 0:
             return Unknown("the end of a list that may be longer", tuple(owner.items))
     if isinstance(key, Slice):
-        bounds = [
-            bound.value if isinstance(bound, Const) else ... for bound in (key.lower, key.upper, key.step)
-        ]
-        if ... not in bounds and not owner.open:
-            return Seq(owner.kind, owner.items[slice(*bounds)])
+        bounds = _bounds(key)
+        if bounds is not None and not owner.open:
+            return Seq(owner.kind, owner.items[bounds])
         return Seq(owner.kind, list(owner.items), open=True)
     result = Unknown("an element", tuple(owner.items))
     result.part = True
@@ -117,11 +115,9 @@ def _layer_item(owner: Layer, key: Value) -> Value:
             return list(items.values())[key.value]
     if isinstance(key, Slice):
         sliced = Layer(owner.kind, None, {}, owner.place)
-        bounds = [
-            bound.value if isinstance(bound, Const) else ... for bound in (key.lower, key.upper, key.step)
-        ]
-        if ... not in bounds and not owner.open:
-            kept = list(items.items())[slice(*bounds)]
+        bounds = _bounds(key)
+        if bounds is not None and not owner.open:
+            kept = list(items.items())[bounds]
             sliced.items = dict(kept)
         else:
             sliced.items, sliced.open = dict(items), True
@@ -185,12 +181,21 @@ def indexed_shape(shape: Shape, key: Value) -> Shape:
 
 
 def _sliced(size: int | None, key: Slice) -> int | None:
-    bounds = [bound.value if isinstance(bound, Const) else ... for bound in (key.lower, key.upper, key.step)]
-    if bounds == [None, None, None]:
+    bounds = _bounds(key)
+    if bounds == slice(None):
         return size
-    if size is None or ... in bounds:
+    if size is None or bounds is None:
         return None
-    return len(range(size)[slice(*bounds)])
+    return len(range(size)[bounds])
+
+
+def _bounds(key: Slice) -> slice | None:
+    """The slice that Python makes of it, where all of it is known and Python takes it."""
+    known = [part.value for part in (key.lower, key.upper, key.step) if isinstance(part, Const)]
+    if len(known) < 3 or known[2] == 0 or not all(one is None or isinstance(one, int) for one in known):
+        return None
+    lower, upper, step = known
+    return slice(lower, upper, step)
 
 
 def store_item(vm: Interpreter, owner: Value, key: Value, value: Value, node: ast.AST, form: str) -> None:

@@ -70,6 +70,8 @@ def method_call(
     handler = SPECIAL.get(name)
     if handler is not None:
         return handler(vm, tensor, args, kwargs, node)
+    if name == "split" and args and isinstance(args[0], Seq):
+        name = "split_with_sizes"
     known = effects.method(name)
     picked = choose(known, [tensor, *args], kwargs) if known else None
     if picked is None:
@@ -139,6 +141,8 @@ def backward(vm: Interpreter, tensor: Tensor, args: Args, kwargs: Kwargs, node: 
 
 def _options(args: Args, kwargs: Kwargs) -> dict[str, Value]:
     names = ("gradient", "retain_graph", "create_graph", "inputs")
+    if "retain_variables" in kwargs:  # its name in the first releases of torch
+        kwargs = {**kwargs, "retain_graph": kwargs["retain_variables"]}
     return {
         **dict(zip(names, args, strict=False)),
         **{name: value for name, value in kwargs.items() if name in names},

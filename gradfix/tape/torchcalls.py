@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 from gradfix.tape import effects, shapes
 from gradfix.tape.builtin import BUILTINS, call_builtin
@@ -27,6 +28,7 @@ from gradfix.tape.unknowns import call_unknown
 from gradfix.tape.values import (
     FALSE,
     NONE,
+    NOTHING,
     TRUE,
     Const,
     External,
@@ -144,9 +146,16 @@ def _numpy(vm: Interpreter, args: Args, node: ast.Call) -> Value:
     return Unknown("a numpy value", requires=False)
 
 
+SWITCHES = (
+    "torch.set_grad_enabled",
+    "torch.autograd.set_grad_enabled",
+    "torch.autograd.grad_mode.set_grad_enabled",
+)
+
+
 def _torch(vm: Interpreter, path: str, args: Args, kwargs: Kwargs, node: ast.Call) -> Value:
     name = path.rpartition(".")[2]
-    if path in MODES_BY_PATH or path in ("torch.set_grad_enabled", "torch.autograd.set_grad_enabled", "torch.autograd.grad_mode.set_grad_enabled"):  # fmt: skip
+    if path in MODES_BY_PATH or path in SWITCHES:
         return _mode(vm, name, args, kwargs, node)
     if path.startswith("torch.optim.") and name in KINDS:
         return make_optimizer(vm, name, args, kwargs, node)
@@ -234,9 +243,7 @@ def _out_of_place(
     if name.endswith("dropout") and isinstance(p := bound.get("p"), Const) and p.value == 0:
         return next(iter(bound.values()))
     if effect.writes and not isinstance(bound.get("out"), Tensor):
-        from dataclasses import replace
-
-        effect = replace(effect, writes=())
+        effect = replace(effect, writes=effect.args[:1] if effect.returns_self == "always" else ())
     return vm.operate(name, effect, bound, vm.at(node))
 
 
@@ -245,7 +252,7 @@ def _mode(vm: Interpreter, name: str, args: Args, kwargs: Kwargs, node: ast.Call
     if name == "set_grad_enabled":
         sets = args[0] if args else kwargs.get("mode", TRUE)
         mode = Mode("set_grad_enabled", sets, place)
-        if isinstance(node, ast.Call) and vm.is_statement(node):
+        if vm.is_statement(node):
             from gradfix.tape.conditions import truthy
             from gradfix.tape.control import set_mode
 
@@ -309,9 +316,8 @@ def _wrap(vm: Interpreter, how: str, args: Args, kwargs: Kwargs, node: ast.Call)
         made = Node("leaf", vm.at(node), tuple(below), tensor.requires)
         made.leaf = tensor
         made.cut, made.cut_place = ("tensor_of_list" if listed and how == "tensor" else how), vm.at(node)
-        made.lean = (
-            vm.lean(source) if not listed else frozenset().union(*(vm.lean(item) for item in source.items))
-        )
+        leans = (vm.lean(item) for item in source.items) if isinstance(source, Seq) else (vm.lean(source),)
+        made.lean = NOTHING.union(*leans)
         tensor.node = made
     return tensor
 
@@ -402,7 +408,7 @@ def _grad(vm: Interpreter, args: Args, kwargs: Kwargs, node: ast.Call) -> Value:
                 whole="grad_outputs" not in options,
                 only=[],
             )
-    result = Unknown("gradients", tuple(tensors_in(vm, outputs)))
+    result = Unknown("gradients", (outputs,))
     result.requires = False if isinstance(create, Const) and not create.value else None
     return result
 
