@@ -256,7 +256,9 @@ class Backwards(Operations):
         elif not cuts:
             self.leafless.append((node, event, lean))
         else:
-            self.silence(event.place, "several cuts lie behind this backward; which one was meant isn't known")
+            self.silence(
+                event.place, "several cuts lie behind this backward; which one was meant isn't known"
+            )
 
     leafless: list[tuple[Node, Backward, Lean]]
     """Roots that nothing behind requires grad for: which leaf was meant is known at the end."""
