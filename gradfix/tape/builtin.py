@@ -98,7 +98,11 @@ def _collect(vm: Interpreter, name: str, args: Args, node: ast.Call) -> Value:
     if not args:
         return Seq(kind, [], place=node)
     if isinstance(args[0], Weights):
-        return args[0] if args[0].named else Seq(kind, list(args[0].leaves), open=not args[0].complete, place=node)
+        return (
+            args[0]
+            if args[0].named
+            else Seq(kind, list(args[0].leaves), open=not args[0].complete, place=node)
+        )
     if isinstance(args[0], Range) and len(args[0].range) <= 64:
         return Seq(kind, [Const(i) for i in args[0].range])
     items, known = elements(vm, args[0], node)
