@@ -145,7 +145,7 @@ def _enter_class(vm: Interpreter, cls: Class, hits: list[int]) -> None:
         entry = entries.get(name)
         if name == "forward" and module:
             _enter_forward(vm, instance, member)
-        elif (entry is not None or not member.code.entered) and _within(hits, member.code.node):  # type: ignore[arg-type]
+        elif (entry is not None or not member.code.entered) and _within(hits, member.code.node):
             _enter_method(vm, instance, member, entry)
 
 
@@ -236,7 +236,9 @@ def _finish(vm: Interpreter) -> None:
     vm.severed_terms(reached)
     vm.rewrapped_leaves(vm.read_grads, reached)
     if not any(kind == "requires_grad_misspelt" for kind, _ in vm.found):
-        vm.leafless_roots([*vm.read_grads, *(leaf for optimizer in vm.optimizers for leaf in optimizer.leaves)])
+        vm.leafless_roots(
+            [*vm.read_grads, *(leaf for optimizer in vm.optimizers for leaf in optimizer.leaves)]
+        )
     leaked(vm)
     check_replacements(vm)
     check_unreached(vm)
