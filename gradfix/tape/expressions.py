@@ -424,7 +424,9 @@ def in_place_operator(vm: Interpreter, held: Value, right: Value, node: ast.AugA
         target = held
         return vm.each(
             right,
-            lambda one: method_call(vm, target, f"__i{name}__", [in_graph(vm, one)], {}, node, form="augassign"),
+            lambda one: method_call(
+                vm, target, f"__i{name}__", [in_graph(vm, one)], {}, node, form="augassign"
+            ),
         )
     if isinstance(held, Seq) and held.kind == "list" and isinstance(node.op, ast.Add):
         added = right.items if isinstance(right, Seq) else []
