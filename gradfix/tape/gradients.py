@@ -146,10 +146,20 @@ class Gradients(Backwards):
         if clear is None or not lost or not all(add.must for add in lost):
             return
         first = lost[-1]
-        steps = [(first.backward.place, "fills the gradients"), (clear.place, "erases them"), (place, "steps without them")]
+        steps = [
+            (first.backward.place, "fills the gradients"),
+            (clear.place, "erases them"),
+            (place, "steps without them"),
+        ]
         name = by.name if isinstance(by, Optimizer) else ""
-        self.report("zero_grad_before_step", clear.place, steps, impact="trains wrong", lean=lean | first.lean,
-                    facts={"backward": self.span(first.backward.place), "step": self.span(place), "optimizer": name})  # type: ignore[dict-item]  # fmt: skip
+        self.report(
+            "zero_grad_before_step",
+            clear.place,
+            steps,
+            impact="trains wrong",
+            lean=lean | first.lean,
+            facts={"backward": self.span(first.backward.place), "step": self.span(place), "optimizer": name},
+        )
 
     def scaled(self, leaf: Tensor, place: Place, form: str) -> bool:
         """Report a gradient that still carries a GradScaler's factor."""
@@ -209,4 +219,3 @@ class Gradients(Backwards):
             for leaf in self.every_leaf
             if leaf.slot and any(isinstance(e, Add) for e in leaf.slot.events)
         }
-
