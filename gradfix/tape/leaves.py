@@ -69,7 +69,11 @@ def accumulating(vm: Interpreter, name: str, held: Value, right: Value, result: 
     """A total that takes a graph in at every turn of a loop."""
     if not vm.frame.loops or vm.file != vm.main or isinstance(held, Alt):
         return
-    if isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Add) and walked_already(vm, right) is not None:
+    if (
+        isinstance(node, ast.AugAssign)
+        and isinstance(node.op, ast.Add)
+        and walked_already(vm, right) is not None
+    ):
         kept(vm, right, node.value, node, name)
         return
     if (
@@ -109,9 +113,15 @@ def kept(vm: Interpreter, value: Value, expression: ast.AST, node: ast.AST, targ
     freed = walked_already(vm, value)
     if freed is None or vm.file != vm.main:
         return
-    vm.report("graph_leak", node, [(freed.place, "the graph that is kept"), (vm.at(node), "kept here, after backward has walked it")],
-              impact="trains wrong", lean=vm.lean(value), when=vm.path,
-              facts={"value": span_of(expression), "number": False, "target": target})  # fmt: skip
+    vm.report(
+        "graph_leak",
+        node,
+        [(freed.place, "the graph that is kept"), (vm.at(node), "kept here, after backward has walked it")],
+        impact="trains wrong",
+        lean=vm.lean(value),
+        when=vm.path,
+        facts={"value": span_of(expression), "number": False, "target": target},
+    )
 
 
 def kept_on_attribute(vm: Interpreter, target: ast.Attribute, node: ast.AST) -> None:
@@ -119,7 +129,11 @@ def kept_on_attribute(vm: Interpreter, target: ast.Attribute, node: ast.AST) -> 
     value = node.value if isinstance(node, ast.Assign) else None
     if isinstance(value, ast.BinOp) and isinstance(value.op, ast.Add):
         for own, added in ((value.left, value.right), (value.right, value.left)):
-            if isinstance(own, ast.Attribute) and ast.dump(own.value) == ast.dump(target.value) and own.attr == target.attr:
+            if (
+                isinstance(own, ast.Attribute)
+                and ast.dump(own.value) == ast.dump(target.value)
+                and own.attr == target.attr
+            ):
                 if isinstance(added, ast.Name):
                     kept(vm, vm.load(added.id), added, node, vm.text(target))
                 return
