@@ -42,7 +42,14 @@ def call_own_method(vm: Interpreter, method: Method, args: Args, kwargs: Kwargs,
         return optimizer_method(vm, receiver, name, args, kwargs, node)
     if isinstance(receiver, Scaler):
         return scaler_method(vm, receiver, name, args, kwargs, node)
-    if isinstance(receiver, Seq) and name == "append" and args and vm.frame.loops and isinstance(node, ast.Call) and node.args:
+    if (
+        isinstance(receiver, Seq)
+        and name == "append"
+        and args
+        and vm.frame.loops
+        and isinstance(node, ast.Call)
+        and node.args
+    ):
         from gradfix.tape.leaves import kept
 
         kept(vm, args[0], node.args[0], node, "")
