@@ -230,7 +230,11 @@ class Operations(Machine):
         if node.requires is not True:
             return False
         self.history(target)
-        facts: dict[str, Fact] = {"form": form, "target": self.target(place), "aliased": self.sees_write(target, place)}
+        facts: dict[str, Fact] = {
+            "form": form,
+            "target": self.target(place),
+            "aliased": self.sees_write(target, place),
+        }
         made = (target.place, "made here")
         here = (place, "written in place here")
         if target.view in ("many", "no_grad") and target.base is not None:
