@@ -277,7 +277,11 @@ def move(vm: Interpreter, tensor: Tensor, args: Args, kwargs: Kwargs, node: ast.
     result = vm.output(made)
     result.shape, result.dtype = tensor.shape, dtype or tensor.dtype
     copied = bool(dtype and tensor.dtype and dtype != tensor.dtype) or (name == "cuda" and _on_cpu(tensor))
-    result.leaf = tensor.leaf if tensor.requires is False else (None if tensor.leaf is not False and not copied else False)
+    result.leaf = (
+        tensor.leaf
+        if tensor.requires is False
+        else (None if tensor.leaf is not False and not copied else False)
+    )
     if dtype in ("int", "bool"):
         made.requires, made.cut, made.cut_place = False, "constant", made.place
         result.requires, result.leaf = False, True
