@@ -199,6 +199,9 @@ class Machine:
                 found.append(self.history(value))
             elif isinstance(value, Number):
                 found.append(value.node)
+            elif isinstance(value, Alt):
+                guarded = [(path, node) for path, option in value.options for node in self.nodes(option)]
+                found.extend([phi(guarded)] if guarded else [])
             elif isinstance(value, (Seq, Unknown)) and id(value) not in seen:
                 seen.add(id(value))
                 if isinstance(value, Seq):
