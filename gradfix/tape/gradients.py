@@ -125,7 +125,7 @@ class Gradients(Backwards):
                            "parameters": () if name else (leaf.name,)})  # fmt: skip
 
     def _erased(self, leaf: Tensor, events: list[Any], place: Place, by: Any, lean: Lean) -> None:
-        """What a step can't use because it was cleared after it arrived: all of it, or an earlier turn's part."""
+        """What a step can't use as it was cleared after it arrived: all of it, or an earlier turn's part."""
         used: list[Add] = []
         lost: list[Add] = []
         clear: Clear | None = None
