@@ -77,7 +77,10 @@ def check_replacements(vm: Interpreter) -> None:
                           facts={"replacement": vm.span(place), "optimizer": optimizer.name})  # fmt: skip
 
 
-CUT_KINDS = frozenset({"detached_loss_path", "converted_loss_path", "forward_in_no_grad", "requires_grad_on_result", "severed_term"})
+CUT_KINDS = frozenset({
+    "detached_loss_path", "converted_loss_path", "forward_in_no_grad", "requires_grad_on_result",
+    "severed_term",
+})  # fmt: skip
 
 
 def check_unreached(vm: Interpreter) -> None:
@@ -95,7 +98,7 @@ def check_unreached(vm: Interpreter) -> None:
                       [(cut.cut_place, "cut here"), (event.place, "backward runs here"), (optimizer.place, "never trained")],
                       impact="trains wrong", lean=optimizer.lean,
                       facts={"optimizer": optimizer.name, "parameters": "", "cut": vm.span(cut.cut_place),
-                             "cut_kind": cut.cut, "backward": vm.span(event.place)})  # type: ignore[dict-item]  # fmt: skip
+                             "cut_kind": cut.cut, "backward": vm.span(event.place)})  # fmt: skip
 
 
 def _cut_before(vm: Interpreter, never: list[Tensor], root: Tensor) -> Node | None:
