@@ -360,7 +360,7 @@ class Weights(Value):
 class Optimizer(Value):
     """An optimizer over leaves; `leaves` None when it isn't known what it holds."""
 
-    __slots__ = ("born", "after", "complete", "fused", "kind", "lean", "leaves", "name", "place", "stepped")
+    __slots__ = ("after", "born", "complete", "fused", "kind", "lean", "leaves", "name", "place", "stepped")
 
     def __init__(self, kind: str, leaves: list[Tensor], complete: bool, place: Place) -> None:
         self.born = _stamp()
