@@ -75,7 +75,7 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class TextEdit:
-    """A stretch of the file and its new text, as the formats for machines carry it (lines and characters from 1)."""
+    """A stretch of the file and its new text, as machine formats carry it (lines and characters from 1)."""
 
     line: int
     column: int
