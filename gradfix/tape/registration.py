@@ -94,11 +94,24 @@ def check_unreached(vm: Interpreter) -> None:
         event, root = optimizer.after
         cut = _cut_before(vm, never, root) if never else None
         if cut is not None:
-            vm.report("unreached_parameters", optimizer.place,
-                      [(cut.cut_place, "cut here"), (event.place, "backward runs here"), (optimizer.place, "never trained")],
-                      impact="trains wrong", lean=optimizer.lean,
-                      facts={"optimizer": optimizer.name, "parameters": "", "cut": vm.span(cut.cut_place),
-                             "cut_kind": cut.cut, "backward": vm.span(event.place)})  # fmt: skip
+            vm.report(
+                "unreached_parameters",
+                optimizer.place,
+                [
+                    (cut.cut_place, "cut here"),
+                    (event.place, "backward runs here"),
+                    (optimizer.place, "never trained"),
+                ],
+                impact="trains wrong",
+                lean=optimizer.lean,
+                facts={
+                    "optimizer": optimizer.name,
+                    "parameters": "",
+                    "cut": vm.span(cut.cut_place),
+                    "cut_kind": cut.cut,
+                    "backward": vm.span(event.place),
+                },
+            )
 
 
 def _cut_before(vm: Interpreter, never: list[Tensor], root: Tensor) -> Node | None:
