@@ -9,6 +9,8 @@ from dataclasses import replace
 from .claims import REQUIRED
 from .comparison import Analyser, Comparison, Disagreement, lines_of
 from .facts import Run, Step
+from .instrument import binds_nothing
+from .mend import out_of_place
 from .programs import Program
 from .shadow import hidden_writes, with_loud_write
 from .torchrun import run_all
@@ -53,15 +55,19 @@ def miss(result: Comparison, found: Disagreement, failed: list[Run]) -> None:
 def has_culprit(result: Comparison, found: Disagreement, failed: list[Run]) -> bool:
     """Whether some statement heals all failed runs when it is taken away, and runs in no other."""
     truths = [run.assignment for run in failed]
-    for statement in statements(result.program.source):
+    for statement in statements(result.program.source, found.about):
         took_part = [run.assignment for run in result.runs if statement.lineno in run.executed]
         if took_part == truths and heals(result.program, statement, found, truths):
             return True
     return False
 
 
-def statements(source: str) -> Iterator[ast.stmt]:
-    return (n for n in ast.walk(ast.parse(source)) if isinstance(n, ast.stmt) and not hasattr(n, "body"))
+def statements(source: str, about: str) -> Iterator[ast.stmt]:
+    """The simple statements; of an overwritten tensor only what may have written it."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.stmt) and not hasattr(node, "body"):
+            if about != "overwritten" or binds_nothing(node) or out_of_place(source, node.lineno):
+                yield node
 
 
 def heals(program: Program, statement: ast.stmt, found: Disagreement, truths: list[tuple[bool, ...]]) -> bool:

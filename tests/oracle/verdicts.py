@@ -23,7 +23,7 @@ def judge_defects(result: Comparison) -> None:
         if verdict == "false" and "D" in defect.conventions:
             verdict = judge(backpropagated(result), defect)
         result.count(f"{verdict} {defect.kind}")
-        if verdict in ("false", "sometimes", "not guilty"):
+        if verdict in ("false", "sometimes"):
             sort = verdict if defect.certainty == "certain" else f"{verdict} (likely)"
             result.disagreements.append(Disagreement(sort, defect.kind, defect.culprit.line))
 
@@ -37,7 +37,11 @@ def backpropagated(result: Comparison) -> Comparison:
 
 
 def judge(result: Comparison, defect: Defect) -> str:
-    """confirmed, sometimes, false, undecided (something failed earlier), unseen (never ran), unchecked."""
+    """What the runs say of a defect.
+
+    confirmed; sometimes; false; undecided: something failed earlier; unseen: it never ran; unchecked; needless: true,
+    but it goes away when the other writes are mended.
+    """
     check = CHECKS.get(defect.kind)
     if check is None:
         return "unchecked"
@@ -51,7 +55,7 @@ def judge(result: Comparison, defect: Defect) -> str:
     if clean:
         return "sometimes" if confirmed else "false"
     if confirmed and defect.kind in WRITES and not guilty(result, defect):
-        return "not guilty"
+        return "needless"
     return "confirmed" if confirmed else "undecided"
 
 
