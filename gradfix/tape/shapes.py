@@ -114,6 +114,8 @@ def joined(shapes: Sequence[Shape], dim: int) -> Shape:
     first = shapes[0] if shapes else None
     if first is None or any(shape is None or len(shape) != len(first) for shape in shapes) or not first:
         return None
+    if not -len(first) <= dim < len(first):
+        return None
     along = [shape[dim] for shape in shapes if shape is not None]
     total = sum(size for size in along if size is not None) if None not in along else None
     return tuple(total if i == dim % len(first) else size for i, size in enumerate(first))

@@ -6,8 +6,10 @@ import ast
 from collections.abc import Sequence
 
 from gradfix.tape.interpreter import Interpreter, executes
+from gradfix.tape.trail import alternatives
 from gradfix.tape.values import (
     UNDEFINED,
+    Alt,
     Class,
     Code,
     Const,
@@ -78,9 +80,20 @@ def assign(vm: Interpreter, target: ast.expr, value: Value, node: ast.AST) -> No
 
 def _unpack(vm: Interpreter, targets: Sequence[ast.expr], value: Value, node: ast.AST) -> None:
     star = next((i for i, target in enumerate(targets) if isinstance(target, ast.Starred)), None)
-    pieces = unpacked(vm, value, len(targets), star, node)
+    pieces = _each_unpacked(vm, value, len(targets), star, node)
     for target, piece in zip(targets, pieces, strict=False):
         assign(vm, target.value if isinstance(target, ast.Starred) else target, piece, node)
+
+
+def _each_unpacked(vm: Interpreter, value: Value, count: int, star: int | None, node: ast.AST) -> list[Value]:
+    """The same for each alternative, on its own path."""
+    if not isinstance(value, Alt):
+        return unpacked(vm, value, count, star, node)
+    options = [(guard, unpacked(vm, one, count, star, node)) for guard, one in value.options
+               if not isinstance(one, Undefined)]  # fmt: skip
+    if not options:
+        return unpacked(vm, UNDEFINED, count, star, node)
+    return [alternatives([(guard, pieces[i]) for guard, pieces in options]) for i in range(count)]
 
 
 def unpacked(vm: Interpreter, value: Value, count: int, star: int | None, node: ast.AST) -> list[Value]:
