@@ -64,10 +64,12 @@ def has_culprit(result: Comparison, found: Disagreement, failed: list[Run]) -> b
 
 def statements(source: str, about: str) -> Iterator[ast.stmt]:
     """The simple statements; of an overwritten tensor only what may have written it."""
-    for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.stmt) and not hasattr(node, "body"):
-            if about != "overwritten" or binds_nothing(node) or out_of_place(source, node.lineno):
-                yield node
+    everything = (
+        n for n in ast.walk(ast.parse(source)) if isinstance(n, ast.stmt) and not hasattr(n, "body")
+    )
+    for node in everything:
+        if about != "overwritten" or binds_nothing(node) or out_of_place(source, node.lineno):
+            yield node
 
 
 def heals(program: Program, statement: ast.stmt, found: Disagreement, truths: list[tuple[bool, ...]]) -> bool:

@@ -39,8 +39,8 @@ def backpropagated(result: Comparison) -> Comparison:
 def judge(result: Comparison, defect: Defect) -> str:
     """What the runs say of a defect.
 
-    confirmed; sometimes; false; undecided: something failed earlier; unseen: it never ran; unchecked; needless: true,
-    but it goes away when the other writes are mended.
+    confirmed; sometimes; false; undecided: something failed earlier; unseen: it never ran; unchecked;
+    needless: true, but it goes away when the other writes are mended.
     """
     check = CHECKS.get(defect.kind)
     if check is None:
