@@ -5,14 +5,16 @@ from __future__ import annotations
 import ast
 
 from gradfix.tape.interpreter import Frame, Interpreter
-from gradfix.tape.values import Alt, Foreign, Instance, Map, Place, Seq, Storage, Tensor, Unknown, Value
+from gradfix.tape.values import Alt, External, Foreign, Instance, Map, Place, Seq, Storage, Tensor, Unknown, Value
 
 
 def sees_write(vm: Interpreter, tensor: Tensor, place: Place) -> bool:
     """Whether a name other than the written one shows this memory, and is read afterwards."""
     if place is None or isinstance(place, Foreign):
         return True
-    written = _target(place)
+    written: ast.AST | None = written_expression(vm, place)
+    while isinstance(written, ast.Subscript):
+        written = written.value
     frame: Frame | None = vm.frame
     inner = True
     while frame is not None:
@@ -28,23 +30,31 @@ def sees_write(vm: Interpreter, tensor: Tensor, place: Place) -> bool:
     return False
 
 
-def _target(place: ast.AST) -> ast.expr | None:
+def written_expression(vm: Interpreter, place: ast.AST) -> ast.expr | None:
+    """What an assignment or call writes in place: an item's owner where it writes an item."""
     node: ast.AST | None = place
     if isinstance(node, ast.AugAssign):
         node = node.target
     elif isinstance(node, ast.Assign):
         node = node.targets[0]
+        if isinstance(node, ast.Subscript):
+            node = node.value
     elif isinstance(node, ast.Call):
         keywords = [keyword.value for keyword in node.keywords if keyword.arg == "out"]
         if keywords:
             node = keywords[0]
-        elif isinstance(node.func, ast.Attribute) and node.func.attr.endswith("_"):
-            node = node.func.value
+        elif isinstance(node.func, ast.Attribute) and not _of_a_package(vm, node.func.value):
+            node = node.func.value if node.func.attr.endswith("_") else (node.args[0] if node.args else None)
         else:
             node = node.args[0] if node.args else None
-    while isinstance(node, ast.Subscript):
-        node = node.value
     return node if isinstance(node, ast.expr) else None
+
+
+def _of_a_package(vm: Interpreter, node: ast.expr) -> bool:
+    """Whether a dotted name starts at an imported package: `F.relu_(h)` writes its argument."""
+    while isinstance(node, ast.Attribute):
+        node = node.value
+    return isinstance(node, ast.Name) and isinstance(vm.load(node.id), External)
 
 
 def shows(value: Value, storage: Storage, depth: int = 0) -> bool:
@@ -62,7 +72,7 @@ def shows(value: Value, storage: Storage, depth: int = 0) -> bool:
     return False
 
 
-def _held_by(receiver: Instance, storage: Storage, written: ast.expr | None) -> bool:
+def _held_by(receiver: Instance, storage: Storage, written: ast.AST | None) -> bool:
     own = written.attr if isinstance(written, ast.Attribute) else ""
     return any(name != own and shows(value, storage) for name, value in receiver.attrs.items())
 

@@ -251,14 +251,23 @@ class Backwards(Operations):
         sure = [cut for cut in cuts if self.behind(cut) is True]
         chosen = sure or [cut for cut in cuts if self.behind(cut) is None]
         here = (event.place, "backward runs here")
+        if self.blames_rebinding(node):
+            return
         if len(chosen) >= 1 and (sure or len(chosen) == 1):
-            self.report_cut(chosen[0], event, [here], says=says, likely=not sure)
+            terms = {id(term) for term in self._additive(node)}
+            whole = [cut for cut in chosen if id(cut) in terms]
+            for cut in whole if whole == chosen else chosen[:1]:
+                self.report_cut(cut, event, [here], says=says, likely=not sure)
         elif not cuts:
             self.leafless.append((node, event, lean))
         else:
             self.silence(
                 event.place, "several cuts lie behind this backward; which one was meant isn't known"
             )
+
+    def blames_rebinding(self, node: Node) -> bool:
+        """Whether a leaf whose name was bound to a result explains it."""
+        raise NotImplementedError
 
     leafless: list[tuple[Node, Backward, Lean]]
     """Roots that nothing behind requires grad for: which leaf was meant is known at the end."""
@@ -274,12 +283,17 @@ class Backwards(Operations):
                 stack.extend(reversed(node.parents))
         return list(seen.values())
 
+    def _factory_below(self, node: Node) -> Place:
+        """The one call that made what a tensor was computed from."""
+        factories = [one for one in self.below(node) if one.leaf is not None]
+        return factories[0].place if len(factories) == 1 else node.place
+
     def leafless_roots(self, wanted: list[Tensor]) -> None:
         """At the end: the tensors that should have been leaves are those whose gradient somebody wants."""
         for node, event, lean in self.leafless:
             below = {id(one): one for one in self.below(node)}
             meant = [t for t in wanted if id(t.node) in below and t.requires is False]
-            places = list({id(t.node.place): (t.node.place, t.name) for t in meant}.values())
+            places = list({id(t): (self._factory_below(t.node), t.name) for t in meant}.values())
             if not places:
                 leaves = [one.leaf for one in below.values() if one.leaf is not None]
                 only = len(leaves) == 1 and leaves[0].dtype not in ("int", "bool")

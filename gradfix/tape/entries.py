@@ -20,6 +20,7 @@ from gradfix.tape.classes import instantiate, is_module
 from gradfix.tape.frameworks import ENTRIES, Entry
 from gradfix.tape.interpreter import Analysis, Interpreter, Resolver, Silence, TooComplexError
 from gradfix.tape.leaves import leaked
+from gradfix.tape.logged import say_what_is_logged
 from gradfix.tape.paths import ALWAYS, Equals
 from gradfix.tape.registration import check_replacements, check_unreached
 from gradfix.tape.values import (
@@ -243,6 +244,7 @@ def _finish(vm: Interpreter) -> None:
     check_replacements(vm)
     check_unreached(vm)
     vm.harmless_writes()
+    say_what_is_logged(vm)
     for leaf, facts in vm.watched_leaves:
         if (
             leaf.parameter

@@ -21,7 +21,9 @@ from gradfix.tape.values import (
     Alt,
     Code,
     Const,
+    Foreign,
     Function,
+    Node,
     Lean,
     Package,
     Place,
@@ -323,6 +325,27 @@ class Interpreter(Gradients):
             ),
             tuple((name, id(value)) for name, value in kwargs.items()),
         )
+
+    def written(self, place: Place) -> ast.expr | None:
+        """The expression of the analysed file that a statement or call writes."""
+        from gradfix.tape.aliases import written_expression
+
+        return None if place is None or isinstance(place, Foreign) else written_expression(self, place)
+
+    def blames_rebinding(self, node: Node) -> bool:
+        """Whether a leaf whose name was bound to a result explains a severed root."""
+        below = {id(one) for one in self.below(node)}
+        for value, held, statement in self.rebound.values():
+            if id(value.node) in below and not (value.leaf is True and value.requires is True):
+                self.report(
+                    "leaf_rebound",
+                    statement,
+                    [(held.place, "the leaf"), (statement, "its name is bound to another tensor here")],
+                    facts={"target": held.name},
+                    says="element 0 of tensors does not require grad and does not have a grad_fn",
+                )
+                return True
+        return False
 
     def sees_write(self, tensor: Tensor, place: Place) -> bool:
         """Whether a name other than the written one shows the same memory later on."""

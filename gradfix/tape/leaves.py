@@ -19,6 +19,7 @@ from gradfix.tape.values import (
     Node,
     Opaque,
     Optimizer,
+    Place,
     Tensor,
     Unknown,
     Value,
@@ -47,6 +48,8 @@ def rebinding(vm: Interpreter, name: str, value: Value, node: ast.AST) -> None:
             and _made_of_gradient(vm, value, held)
         ):
             vm.rebound[id(value)] = (value, held, node)
+        elif isinstance(held, Tensor) and id(held) in vm.rebound and vm.rebound[id(held)][2] is node:
+            vm.rebound[id(value)] = (value, vm.rebound[id(held)][1], node)
     if (
         isinstance(held, (Instance, Layer, Opaque))
         and isinstance(value, (Instance, Layer, Opaque))
@@ -190,9 +193,7 @@ def read_gradient(vm: Interpreter, owner: Tensor, node: ast.AST) -> None:
     ):
         if any(root is owner for _, root in vm.backwards) or not _walked(vm, owner):
             return
-        factory = next(
-            (p.place for p in owner.node.parents if p.leaf is not None and p.requires is True), None
-        )
+        factory = _factory(owner.node)
         inside = factory is not None and _inside(factory, owner.node.place)
         made = (owner.node.place, "made here, not a leaf")
         vm.report("grad_of_non_leaf", owner.node.place, [made, (vm.at(node), ".grad is None here")],
@@ -200,6 +201,13 @@ def read_gradient(vm: Interpreter, owner: Tensor, node: ast.AST) -> None:
                   facts={"read": span_of(node), "target": owner.name,
                          "factory": vm.span(factory) if inside else None},
                   says=NOT_A_LEAF)  # fmt: skip
+
+
+def _factory(node: Node) -> Place:
+    """The one call at the start of a chain of operations."""
+    while len(parents := [parent for parent in node.parents if parent.requires is True]) == 1:
+        node = parents[0]
+    return node.place if node.leaf is not None else None
 
 
 def _walked(vm: Interpreter, owner: Tensor) -> bool:
@@ -215,8 +223,10 @@ def _inside(inner: object, outer: object) -> bool:
 def misspelt(vm: Interpreter, owner: Value, name: str, value: Value, node: ast.AST) -> None:
     """An attribute that looks like requires_grad and isn't, or is set on a module, where it means nothing."""
     on_module = isinstance(owner, (Layer, Opaque)) or (isinstance(owner, Instance) and owner.module)
+    if isinstance(owner, Instance) and (name.startswith("_") or _reads_it(owner.cls, name)):
+        return
     if name == RIGHT:
-        if not on_module or (isinstance(owner, Instance) and _reads_it(owner.cls)):
+        if not on_module:
             return
         if isinstance(value, Const) and value.value and _trains(vm, owner):
             return
@@ -237,11 +247,12 @@ def _trains(vm: Interpreter, module: Value) -> bool:
     return all(leaf.requires is True for leaf in leaves(vm, module)[0])
 
 
-def _reads_it(cls: Class) -> bool:
+def _reads_it(cls: Class, name: str) -> bool:
     """Whether a class has a use of its own for the attribute."""
-    return cls.lookup(RIGHT) is not None or any(
+    return cls.lookup(name) is not None or any(
         isinstance(node, ast.Attribute)
-        and node.attr == RIGHT
+        and node.attr == name
+        and isinstance(node.ctx, ast.Load)
         and isinstance(node.value, ast.Name)
         and node.value.id == "self"
         for node in ast.walk(cls.node)

@@ -268,7 +268,8 @@ class Operations(Machine):
             place = write.facts.get("built", write.place)
             if write.form in ("module", "step", "buffer") or not isinstance(place, ast.AST):
                 continue
-            if span_of(place) not in culprits:
+            copied = any(parent.op == "clone" for parent in node.parents[:1])
+            if span_of(place) not in culprits and not copied:
                 facts = {name: fact for name, fact in write.facts.items() if name in ("target", "aliased")}
                 self.report(
                     "inplace_on_graph_tensor",
@@ -293,22 +294,12 @@ class Operations(Machine):
 
     def target(self, place: Place) -> str:
         """The source text of what a statement or call writes."""
-        if place is None or isinstance(place, Foreign):
-            return ""
-        node: ast.AST = place
-        if isinstance(node, ast.AugAssign):
-            node = node.target
-        elif isinstance(node, ast.Assign):
-            node = node.targets[0].value if isinstance(node.targets[0], ast.Subscript) else node.targets[0]
-        elif isinstance(node, ast.Call):
-            keywords = [keyword.value for keyword in node.keywords if keyword.arg == "out"]
-            if keywords:
-                node = keywords[0]
-            elif isinstance(node.func, ast.Attribute) and node.func.attr.endswith("_"):
-                node = node.func.value
-            elif node.args:
-                node = node.args[0]
-        return self.text(node, self.main)
+        node = self.written(place)
+        return self.text(node, self.main) if node is not None else ""
+
+    def written(self, place: Place) -> ast.expr | None:
+        """The expression of the analysed file that a statement or call writes."""
+        raise NotImplementedError
 
     def text(self, node: ast.AST, file: str = "") -> str:
         """The source text of a node of the running file, on one line."""
