@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
@@ -60,6 +60,15 @@ class Gradfix(click.Command):
         """`--verify=lenient` is an option of its own."""
         known = {"--verify=lenient": "--verify-lenient", "--verify=strict": "--verify"}
         return super().parse_args(context, [known.get(word, word) for word in args])
+
+    def main(  # type: ignore[override]
+        self, args: Sequence[str] | None = None, prog_name: str | None = None, **extra: Any
+    ) -> Any:
+        """`gradfix run` is a command of its own; a folder of that name is `./run`."""
+        words = list(sys.argv[1:] if args is None else args)
+        if words[:1] == ["run"]:
+            return run_command.main(words[1:], f"{prog_name or 'gradfix'} run", **extra)
+        return super().main(words, prog_name, **extra)
 
 
 @click.command(
@@ -127,6 +136,42 @@ def main(**given: Any) -> None:
         sys.exit(_explained(**given) if given["list_rules"] or given["explain"] else _checked(given))
     except KeyboardInterrupt:
         _interrupted()
+
+
+@click.command(
+    "run", context_settings={"help_option_names": ["-h", "--help"], "allow_interspersed_args": False}
+)
+@click.option("--diff", "mode", flag_value="diff", help="Show the rewrite, change nothing.")
+@click.option("--apply", "mode", flag_value="apply", help="Rewrite the files.")
+@click.option("--unsafe-fixes", is_flag=True, help="Rewrite also what may change values.")
+@click.option("--python", metavar="PATH", help="The interpreter that has torch.  [this one]")
+@click.option("--max-steps", type=click.IntRange(min=1), default=3, show_default=True)
+@click.option("--style", is_flag=True, help="Also what is legal: any write on a tensor of the graph.")
+@click.option(
+    "--time-limit", type=click.FloatRange(min=1), default=60.0, show_default=True, help="In seconds."
+)
+@click.option("--allow-writes", is_flag=True, help="Let the program write files and use the network.")
+@click.option("--output-format", type=click.Choice(("text", "json")), default="text", show_default=True)
+@click.option("-m", "module", is_flag=True, help="The program is a module.")
+@click.argument("words", nargs=-1, required=True, type=click.UNPROCESSED, metavar="PROGRAM [ARGS]...")
+def run_command(words: tuple[str, ...], module: bool, mode: str | None, **given: Any) -> None:
+    """Run a program until the first broken rule of autograd, explain it, mend it, prove it.
+
+    Exits with 0 if gradients flow, 1 if there is a defect, 2 if the program could not be run.
+    """
+    from gradfix.outcome import View
+    from gradfix.report.running import render
+    from gradfix.report.screen import colours
+    from gradfix.run import Wish, run
+    from gradfix.verify import Limits, parse_command
+
+    limits = Limits(given["max_steps"], given["time_limit"], allow_writes=given["allow_writes"])
+    command = parse_command(["-m", *words] if module else words)
+    wish = Wish(command, mode or "list", given["python"], limits, given["unsafe_fixes"], given["style"])
+    told = run(wish)
+    view = View(given["output_format"], colours(sys.stdout, "auto", os.environ))
+    render(told, wish.mode, sys.stdout, view)
+    sys.exit(told.exit_code)
 
 
 def _explained(list_rules: bool, explain: str | None, **_: Any) -> int:

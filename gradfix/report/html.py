@@ -45,10 +45,11 @@ article { border:1px solid var(--line); border-radius:10px; background:var(--car
 header { display:flex; flex-wrap:wrap; gap:8px 12px; align-items:center; justify-content:space-between }
 .sides { display:grid; gap:16px; margin-top:14px; grid-template-columns:minmax(0,1fr) }
 @media (min-width:900px) { .sides { grid-template-columns:minmax(0,3fr) minmax(0,2fr) } }
-pre { margin:0; overflow-x:auto; background:var(--paper); border:1px solid var(--line); border-radius:8px;
-  padding:10px 0; font:13px/1.45 ui-monospace,monospace } pre span { display:block; padding:0 12px;
-  width:max-content; min-width:100% } .added { background:var(--add) } .removed { background:var(--cut) }
-.hunk { color:var(--dim) } .parameter { margin:0 0 9px } .name { font:12px ui-monospace,monospace;
+pre { margin:0; tab-size:4; overflow-x:auto; background:var(--paper); border:1px solid var(--line);
+  border-radius:8px; padding:10px 0; font:13px/1.45 ui-monospace,monospace }
+pre span { display:block; padding:0 12px; width:max-content; min-width:100% }
+.added { background:var(--add) } .removed { background:var(--cut) } .hunk { color:var(--dim) }
+.parameter { margin:0 0 9px } .name { font:12px ui-monospace,monospace;
   overflow-wrap:anywhere } .row { display:grid; grid-template-columns:44px minmax(0,1fr) 64px; gap:8px;
   align-items:center; font-size:12px; color:var(--dim) } .track { height:9px; border-radius:5px;
   background:var(--line); overflow:hidden } .fill { height:100%; background:var(--bar) } .before .fill {
@@ -89,7 +90,8 @@ def _article(outcome: Outcome) -> str:
     why = f'<p class="why">{escape(verdict.reason)}</p>' if verdict else ""
     held = [f"<li>held back: {escape(text)}</li>" for text in (verdict.held_back if verdict else ())]
     chains = "".join(_finding(outcome, finding) for finding in outcome.findings)
-    right = f"<section><h3>gradient norms</h3>{''.join(_bars(verdict))}</section>" if verdict else ""
+    bars = "".join(_bars(verdict)) if verdict else ""
+    right = f"<section><h3>gradient norms, logarithmic</h3>{bars}</section>" if verdict else ""
     return (
         f"<article><header><h2>{escape(outcome.path)}</h2>{badge}</header>{why}"
         f"<ul>{''.join(held)}</ul>{chains}"
@@ -126,7 +128,7 @@ def _diff(outcome: Outcome) -> str:
 
 def _bars(verdict: Verdict) -> Iterator[str]:
     """Two bars for each parameter: before and after the rewrite, on a scale of powers of ten."""
-    names = list(dict.fromkeys([*verdict.after, *verdict.before]))
+    names = sorted(verdict.after.keys() | verdict.before.keys())
     values = [value for side in (verdict.before, verdict.after) for value in side.values() if value]
     top = math.log10(max(values)) if values else 0.0
     for name in names[:MOST_BARS]:

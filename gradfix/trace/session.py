@@ -56,6 +56,7 @@ class Session:
         self._patch(torch.inference_mode, "__exit__", self._inference(False))
         self._patch(type(torch.nn.Parameter), "__call__", self._parameter("Parameter"))
         self._patch(type(_torch.autograd.Variable), "__call__", self._parameter("Variable"))
+        self._patch(torch, "from_numpy", self._from_numpy)
         self._patch_tools()
         self.handles = [
             _optimizers.register_optimizer_step_pre_hook(self.steps.before),
@@ -142,6 +143,19 @@ class Session:
             return watched
 
         return wrap
+
+    def _from_numpy(self, real: Any) -> Any:
+        """torch hands arrays in past its function modes."""
+
+        @functools.wraps(real)
+        def watched(array: Any) -> Any:
+            result = real(array)
+            sources = self.state.origins.get(array)
+            if self.state.active and sources:
+                self.state.origins.put(result, sources)
+            return result
+
+        return watched
 
     def _parameter(self, form: str) -> Callable[[Any], Any]:
         """`Parameter(t)` and `Variable(t)` make a leaf of whatever they are given."""

@@ -1,0 +1,112 @@
+"""What `gradfix run` says: the broken rules in the user's own lines, or a healthy program's gradients."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from io import StringIO
+from typing import TYPE_CHECKING, Any, TextIO
+
+from gradfix.outcome import Run, View
+from gradfix.report.diff import render as diff
+from gradfix.report.json import render as findings_as_json
+from gradfix.report.screen import Line, Piece, harmless, write
+from gradfix.report.text import render as listing
+from gradfix.report.verdicts import norm
+from gradfix.report.verdicts import render as verdicts
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from gradfix.run import Told
+    from gradfix.verify.verdicts import Facts
+
+MOST_ROWS = 40
+
+
+def render(told: Told, mode: str, stream: TextIO, view: View) -> None:
+    """Write the report in the format that was asked for."""
+    if view.output_format == "json":
+        json.dump(fields(told), stream, indent=2)
+        stream.write("\n")
+        return
+    if told.broken:
+        write(stream, [[Piece(f"could not run: {harmless(told.broken)}", "bold red")]], view.colour)
+        return
+    run = Run(told.outcomes, "list")
+    if told.outcomes:
+        unwritten = Run(tuple(_unwritten(told)), "list")
+        listing(unwritten, stream, view)
+    lines = [line for event in told.foreign for line in _foreign(event)]
+    write(stream, lines, view.colour)
+    if mode == "diff":
+        diff(run, stream, view)
+    verdicts(run, stream, view)
+    write(stream, [*_table(told.last), *_closing(told, mode)], view.colour)
+
+
+def _unwritten(told: Told) -> Iterator[Any]:
+    """The findings as they stand in the text before, also where that has been written over."""
+    from dataclasses import replace
+
+    for outcome in told.outcomes:
+        yield replace(outcome, written=False, after=None)
+
+
+def _foreign(event: Mapping[str, Any]) -> Iterator[Line]:
+    place = event["place"]
+    yield [Piece(f"{harmless(place['file'])}:{place['line']}: ", "bold"), Piece(event["kind"], "bold red")]
+    yield [Piece("      in an installed library, which gradfix does not rewrite; from your code:")]
+    for step in event["evidence"]:
+        where = f"{harmless(step['place']['file'])}:{step['place']['line']}"
+        yield [Piece(f"      {where} {harmless(step['role'])}")]
+
+
+def _table(seen: Facts) -> Iterator[Line]:
+    """Each parameter with its gradient, or the reason why it has none."""
+    reasons = seen.recording["reasons"]
+    names = list(dict.fromkeys([*seen.norms, *reasons]))
+    width = max((len(name) for name in names[:MOST_ROWS]), default=0)
+    for name in names[:MOST_ROWS]:
+        value, why = seen.norms.get(name), reasons.get(name, "")
+        text = f"  {harmless(name):<{width}}  {norm(value):>10}" + (f"  {harmless(why)}" if why else "")
+        yield [Piece(text, "" if value is not None or why == "frozen" else "red")]
+    if len(names) > MOST_ROWS:
+        yield [Piece(f"  and {len(names) - MOST_ROWS:,} more", "dim")]
+
+
+def _closing(told: Told, mode: str) -> Iterator[Line]:
+    recording = told.last.recording
+    for note in recording["notes"]:
+        yield [Piece(f"note: {harmless(note)}", "dim")]
+    if told.last.failed and not told.outcomes:
+        yield [Piece(f"the program failed: {harmless(told.last.failure)}", "bold red")]
+    elif not told.exit_code:
+        yield [Piece("gradients flow" if told.last.fine else "no backward was seen", "bold green")]
+    elif any(outcome.written for outcome in told.outcomes):
+        yield [Piece("written: " + ", ".join(harmless(o.path) for o in told.outcomes if o.written), "bold")]
+    elif mode == "list" and any(outcome.after is not None for outcome in told.outcomes):
+        yield [Piece("--diff shows the rewrite, --apply writes it.")]
+
+
+def fields(told: Told) -> dict[str, Any]:
+    """The report as JSON."""
+    text = StringIO()
+    findings_as_json(Run(tuple(_unwritten(told)), "list"), text, View("json"))
+    patch = StringIO()
+    diff(Run(told.outcomes, "diff"), patch, View())
+    recording = told.last.recording
+    return {
+        "flows": not told.exit_code,
+        "could_not_run": told.broken or None,
+        "error": told.first.recording["error"],
+        "findings": json.loads(text.getvalue()),
+        "recorded": list(told.first.defects),
+        "in_libraries": list(told.foreign),
+        "gradients": dict(told.last.norms),
+        "without_gradient": recording["reasons"],
+        "verdicts": [v.to_json() for outcome in told.outcomes for v in outcome.verdicts],
+        "written": [outcome.path for outcome in told.outcomes if outcome.written],
+        "diff": patch.getvalue(),
+        "notes": recording["notes"],
+    }

@@ -1,0 +1,191 @@
+"""`gradfix run`: a program under the recorder, its broken rules to the codemods, until its gradients flow."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from gradfix import engine, files, registry
+from gradfix.findings import Plan
+from gradfix.neighbours import Neighbours
+from gradfix.outcome import Outcome
+from gradfix.recorded import analysis_of
+from gradfix.rule import Finding, Options
+from gradfix.source import Failure
+from gradfix.trace.report import Recording
+from gradfix.verify import Command, Launcher, Limits, Verdict
+from gradfix.verify.judge import Case, JudgeOptions, kept_lines, on_file
+from gradfix.verify.launch import Job
+from gradfix.verify.verdicts import SEVERED, STYLE, Facts, cannot, facts
+
+MOST_ROUNDS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What to run and what may be done about it."""
+
+    command: Command
+    mode: str = "list"
+    python: str | None = None
+    limits: Limits = field(default_factory=Limits)
+    unsafe_fixes: bool = False
+    style: bool = False
+    """Also what is legal and only bad style."""
+    echo: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What came of it."""
+
+    first: Facts
+    last: Facts
+    outcomes: tuple[Outcome, ...]
+    foreign: tuple[Mapping[str, Any], ...] = ()
+    """Defects whose culprit is in an installed library: never rewritten."""
+    broken: str = ""
+    """Why the program could not be run."""
+
+    @property
+    def exit_code(self) -> int:
+        """0: gradients flow; 1: a defect, mended or not; 2: it could not be run."""
+        if self.broken:
+            return 2
+        return int(bool(self.outcomes or self.foreign or notable(self.first)))
+
+
+def notable(seen: Facts) -> list[Mapping[str, Any]]:
+    """The defects of a recording that are more than style."""
+    return [defect for defect in seen.defects if defect["kind"] not in STYLE]
+
+
+def causes(seen: Facts) -> list[Mapping[str, Any]]:
+    """The defects to mend first: where a cut is known, the parameters behind it are only its effect."""
+    found = notable(seen)
+    cuts = [defect for defect in found if defect["kind"] in SEVERED - {"unreached_parameters"}]
+    return [defect for defect in found if not cuts or defect["kind"] != "unreached_parameters"]
+
+
+def in_style(seen: Facts) -> list[Mapping[str, Any]]:
+    """What torch allows and some forbid: backward under no_grad, any write on a tensor of the graph."""
+    found = [defect for defect in seen.defects if defect["kind"] in STYLE]
+    writes = (event for event in seen.recording["events"] if event["event"] == "write")
+    fields = {"kind": "inplace_on_graph_tensor", "evidence": [], "torch_says": "", "facts": {}}
+    return [*found, *({**fields, "place": event["place"]} for event in writes)]
+
+
+def run(wish: Wish, launcher: Launcher | None = None) -> Told:
+    """Run, mend, run again; until it is clean, or nothing more can be rewritten."""
+    with contextlib.ExitStack() as stack:
+        rounds = Rounds(wish, launcher or stack.enter_context(Launcher(wish.python)))
+        first = rounds.record()
+        broken = cannot(first.recording, wish.limits.seconds, wish.limits.memory)
+        if broken and not notable(first):
+            return Told(first, first, (), broken=broken)
+        last = rounds.mend(first)
+    outcomes = tuple(rounds.outcome(path, first, last) for path in rounds.findings)
+    if wish.mode == "apply":
+        outcomes = tuple(written(outcome) for outcome in outcomes)
+    return Told(first, last, outcomes, tuple(rounds.foreign))
+
+
+class Rounds:
+    """The texts as they stand after each round, and what was found on the way."""
+
+    def __init__(self, wish: Wish, launcher: Launcher) -> None:
+        self.wish = wish
+        self.launcher = launcher
+        self.cwd = os.getcwd()
+        self.before: dict[str, bytes] = {}
+        self.after: dict[str, bytes] = {}
+        self.findings: dict[str, list[Finding]] = {}
+        self.applied: dict[str, list[Finding]] = {}
+        self.left: dict[str, tuple[Finding, ...]] = {}
+        self.foreign: list[Mapping[str, Any]] = []
+        self.echo = wish.echo
+
+    def record(self) -> Facts:
+        """The program with the texts as they stand; its output passes through the first time only."""
+        job = Job(self.wish.command, self.cwd, self.after, self.wish.limits, self.echo)
+        self.echo = False
+        recording: Recording = self.launcher.run(job)
+        return facts(recording)
+
+    def mend(self, seen: Facts) -> Facts:
+        """Hand each defect to its codemod, and look again."""
+        for _ in range(MOST_ROUNDS):
+            events: dict[str, list[Mapping[str, Any]]] = {}
+            for event in [*causes(seen), *(in_style(seen) if self.wish.style else ())]:
+                events.setdefault(event["place"]["file"], []).append(event)
+            changed = [path for path, found in events.items() if self._rewritten(path, found)]
+            if not changed:
+                return seen
+            seen = self.record()
+        return seen
+
+    def _rewritten(self, path: str, events: list[Mapping[str, Any]]) -> bool:
+        text = self._text(path)
+        if text is None:
+            self.foreign.extend(event for event in events if event not in self.foreign)
+            return False
+        plan = Plan(
+            registry.codemods(), Options(), self.wish.unsafe_fixes,
+            analyse=analysis_of(path, text, events), resolve=Neighbours(),
+        )  # fmt: skip
+        outcome = engine.fix(path, text, plan)
+        known = self.findings.setdefault(path, [])
+        if text == self.before[path]:
+            known.extend(one for one in outcome.findings if one not in known)
+        self.left[path] = outcome.findings
+        if outcome.after is None or outcome.after == text:
+            return False
+        self.after[path] = outcome.after
+        self.applied.setdefault(path, []).extend(outcome.applied)
+        return True
+
+    def _text(self, path: str) -> bytes | None:
+        """A file as it stands; None for what is not the user's to change."""
+        if "site-packages" in path or "dist-packages" in path or not os.path.isfile(path):
+            return None
+        if path not in self.before:
+            content = files.read(path)
+            if isinstance(content, Failure):
+                return None
+            self.before[path] = content
+        return self.after.get(path, self.before[path])
+
+    def outcome(self, path: str, first: Facts, last: Facts) -> Outcome:
+        """What became of one file, with the judge's word on it."""
+        before, after = self.before[path], self.after.get(path)
+        applied = tuple(self.applied.get(path, ()))
+        remaining = () if after is not None else self.left[path]
+        outcome = Outcome(shown(path), tuple(self.findings[path]), before, after, remaining, applied)
+        if after is None:
+            return outcome
+        lines = {path: kept_lines(before, after)}
+        case = Case(first, last, lines, JudgeOptions(limits=self.wish.limits), self.before)
+        verdict: Verdict = replace(on_file(case, path, []), path=outcome.path)
+        return replace(outcome, verdicts=(verdict,))
+
+
+def written(outcome: Outcome) -> Outcome:
+    """Write a file whose gradient was seen to arrive."""
+    if outcome.after is None or outcome.before is None:
+        return outcome
+    if outcome.verdicts and outcome.verdicts[0].verdict not in ("flows", "flows partly"):
+        return replace(outcome, remaining=outcome.findings, applied=())
+    failure = files.write(outcome.path, outcome.before, outcome.after)
+    return replace(outcome, failure=failure) if failure else replace(outcome, written=True)
+
+
+def shown(path: str) -> str:
+    """A path as the user will recognise it."""
+    try:
+        return str(Path(path).relative_to(Path.cwd()))
+    except ValueError:
+        return path

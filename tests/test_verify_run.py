@@ -1,0 +1,169 @@
+"""`gradfix run`: the broken rule is named in the user's line, mended, and proved by another run."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from gradfix.run import Told, Wish, run
+from gradfix.verify import Command, Launcher, Limits
+
+pytestmark = pytest.mark.torch
+
+HEAD = """import torch, torch.nn as nn, torch.nn.functional as F
+torch.manual_seed(0)
+model = nn.Sequential(nn.Linear(4, 4), nn.ReLU(), nn.Linear(4, 1))
+opt = torch.optim.SGD(model.parameters(), lr=0.1)
+x, y = torch.randn(8, 4), torch.randn(8, 1)
+"""
+HEALTHY = """for _ in range(3):
+    opt.zero_grad()
+    F.mse_loss(model(x), y).backward()
+    opt.step()
+"""
+BLOCK = """import torch
+from torch import nn
+
+
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(4, 4)
+
+    def forward(self, x):
+        out = torch.relu(self.fc(x))
+        out += x
+        return out
+"""
+TWO = "h = model[1](model[0](x))\nh += 1\nout = model[2](h).exp()\nout *= 2\nout.sum().backward()\n"
+
+
+@pytest.fixture(scope="module")
+def launcher() -> Iterator[Launcher]:
+    with Launcher() as one:
+        yield one
+
+
+def told(launcher: Launcher, folder: Path, body: str, mode: str = "list") -> Told:
+    (folder / "train.py").write_text(HEAD + body)
+    wish = Wish(Command("script", str(folder / "train.py")), mode, limits=Limits(seconds=20), echo=False)
+    return run(wish, launcher)
+
+
+def test_a_healthy_program_flows(launcher: Launcher, tmp_path: Path) -> None:
+    found = told(launcher, tmp_path, HEALTHY)
+    assert found.exit_code == 0
+    assert set(found.last.fine) == {f"model.{i}.{name}" for i in (0, 2) for name in ("weight", "bias")}
+
+
+@pytest.mark.parametrize(
+    ("broken", "mended"),
+    [
+        pytest.param(
+            "h = model[1](model[0](x))\nh += 1\nmodel[2](h).sum().backward()\n",
+            "h = model[1](model[0](x))\nh = h + 1\nmodel[2](h).sum().backward()\n",
+            id="an overwritten value",
+        ),
+        pytest.param(
+            "with torch.no_grad():\n    loss = F.mse_loss(model(x), y)\nloss.backward()\n",
+            "loss = F.mse_loss(model(x), y)\nloss.backward()\n",
+            id="a forward under no_grad",
+        ),
+        pytest.param(
+            HEALTHY.replace("    opt.zero_grad()\n", ""),
+            HEALTHY.replace("    opt.zero_grad()\n    F", "    opt.zero_grad()\n    F"),
+            id="gradients never cleared",
+        ),
+        pytest.param(
+            TWO,
+            TWO.replace("h += 1", "h = h + 1").replace("out *= 2", "out = out * 2"),
+            id="two overwritten values, one behind the other",
+        ),
+    ],
+)
+def test_mends_and_writes(broken: str, mended: str, launcher: Launcher, tmp_path: Path) -> None:
+    found = told(launcher, tmp_path, broken, "apply")
+    assert (tmp_path / "train.py").read_text() == HEAD + mended
+    assert [outcome.verdicts[0].verdict for outcome in found.outcomes] == ["flows"]
+    assert found.exit_code == 1
+
+
+def test_finds_the_culprit_in_another_file_of_the_project(launcher: Launcher, tmp_path: Path) -> None:
+    (tmp_path / "blocks.py").write_text(
+        "def residual(act, x, skip):\n    out = act(x)\n    out += skip\n    return out\n"
+    )
+    found = told(
+        launcher,
+        tmp_path,
+        "import blocks\nblocks.residual(torch.relu, model[0](x), x).sum().backward()\n",
+        "apply",
+    )
+    assert [Path(outcome.path).name for outcome in found.outcomes] == ["blocks.py"]
+    assert "out = out + skip" in (tmp_path / "blocks.py").read_text()
+    assert found.outcomes[0].verdicts[0].verdict == "flows"
+
+
+def test_names_an_installed_library_and_leaves_it_alone(launcher: Launcher, tmp_path: Path) -> None:
+    package = tmp_path / "site-packages"
+    package.mkdir()
+    text = "def spoil(h):\n    h += 1\n    return h\n"
+    (package / "library.py").write_text(text)
+    body = (
+        f"import sys\nsys.path.insert(0, {str(package)!r})\nimport library\n"
+        "library.spoil(model[0](x).exp()).sum().backward()\n"
+    )
+    found = told(launcher, tmp_path, body, "apply")
+    assert found.exit_code == 1
+    assert (package / "library.py").read_text() == text
+
+
+def test_could_not_run(launcher: Launcher, tmp_path: Path) -> None:
+    found = told(launcher, tmp_path, "import nothing_of_that_name\n")
+    assert found.exit_code == 2
+    assert "nothing_of_that_name" in found.broken
+
+
+def gradfix(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "gradfix", *words], cwd=folder, capture_output=True, text=True, check=False
+    )
+
+
+def test_the_command_passes_output_through_and_speaks_json(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(
+        HEAD + "import sys\nprint('hello', sys.argv[1:])\nmodel(x).backward()\n"
+    )
+    done = gradfix(tmp_path, "run", "--output-format", "json", "train.py", "--epochs", "3")
+    assert done.returncode == 1
+    assert "hello ['--epochs', '3']" in done.stderr
+    (finding,) = json.loads(done.stdout)["findings"]
+    assert (finding["name"], finding["location"]["row"]) == ("non_scalar_backward", 8)
+    assert finding["impact"] == "crashes"
+
+
+def test_verify_writes_only_what_flows(tmp_path: Path) -> None:
+    body = "h = model[1](model[0](x))\nh += 1\nmodel[2](h).sum().backward()\n"
+    (tmp_path / "good.py").write_text(HEAD + body)
+    (tmp_path / "bad.py").write_text("import nothing_of_that_name\n" + HEAD + body)
+    done = gradfix(tmp_path, "--apply", "--verify", "--report", "out.html", ".")
+    assert "h = h + 1" in (tmp_path / "good.py").read_text()
+    assert "h += 1" in (tmp_path / "bad.py").read_text()
+    assert "good.py: flows" in done.stderr
+    assert "bad.py: could not run (an import failed" in done.stderr
+    page = (tmp_path / "out.html").read_text()
+    assert "http" not in page and "model.0.weight" in page
+    gradfix(tmp_path, "--apply", "--verify=lenient", ".")
+    assert "h = h + 1" in (tmp_path / "bad.py").read_text()
+
+
+def test_a_driver_proves_a_library_file(tmp_path: Path) -> None:
+    (tmp_path / "blocks.py").write_text(BLOCK)
+    (tmp_path / "drive.py").write_text(HEAD + "import blocks\nblocks.Block()(x).sum().backward()\n")
+    done = gradfix(tmp_path, "--diff", "--verify-cmd", "python drive.py", "blocks.py")
+    assert "blocks.py: flows" in done.stderr, done.stderr
+    assert "+        out = out + x" in done.stdout
