@@ -274,7 +274,7 @@ class Operations(Machine):
                 self.report(
                     "inplace_on_graph_tensor",
                     place,
-                    [(place, "written in place here")],
+                    [(node.parents[0].place, "made here"), (place, "written in place here")],
                     impact="style",
                     lean=node.lean,
                     facts={"form": write.form, "aliased": False, **facts},
