@@ -1,0 +1,106 @@
+"""Runs programs under torch and tells the gradients that each of them ends up with.
+
+Reads a line of JSON per question, a path and the texts of the programs that pretend to stand there, and
+answers with one record for each. The texts of one question run in one fork of this process.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from warm import executed, forked, warm
+
+if TYPE_CHECKING:
+    import torch
+
+Print: TypeAlias = "list[float] | None"
+"""A tensor as three numbers that two different ones hardly share."""
+
+
+def main() -> None:
+    warm()
+    watched = Steps()
+    for line in sys.stdin:
+        path, texts = json.loads(line)
+        answer, ended = forked(lambda: json.dumps([watched.record(Path(path), text) for text in texts]))  # noqa: B023
+        crashed = {"error": f"the process ended with {ended}"}
+        print(answer if not ended else json.dumps([crashed for _ in texts]), flush=True)
+
+
+class Steps:
+    """The gradients that every optimizer of a program finds at its steps."""
+
+    def __init__(self) -> None:
+        from torch.optim.optimizer import Optimizer, register_optimizer_step_pre_hook
+
+        self.optimizers: list[torch.optim.Optimizer] = []
+        self.steps: dict[int, list[list[Print]]] = {}
+        built = Optimizer.__init__
+
+        def counted(optimizer: torch.optim.Optimizer, *args: Any, **options: Any) -> None:
+            built(optimizer, *args, **options)
+            self.optimizers.append(optimizer)
+
+        Optimizer.__init__ = counted  # type: ignore[method-assign]
+        register_optimizer_step_pre_hook(self._step)
+
+    def record(self, path: Path, text: str) -> dict[str, Any]:
+        """How a program ends: its error, the gradients of its steps, the last gradients and values."""
+        self._forget()
+        names: dict[str, object] = {}
+        error = executed(path, text.encode(), names)
+        leaves = list(_leaves(names.values()))
+        held = [p for each in self.optimizers for group in each.param_groups for p in group["params"]]
+        return {
+            "error": error,
+            "steps": [self.steps.get(id(each), []) for each in self.optimizers],
+            "grads": [printed(leaf.grad) for leaf in leaves],
+            "values": [printed(leaf) for leaf in [*leaves, *held]],
+        }
+
+    def _step(self, optimizer: torch.optim.Optimizer, *_: object) -> None:
+        grads = [printed(p.grad) for group in optimizer.param_groups for p in group["params"]]
+        self.steps.setdefault(id(optimizer), []).append(grads)
+
+    def _forget(self) -> None:
+        """Begin as a process of its own would."""
+        import torch
+
+        self.optimizers.clear()
+        self.steps.clear()
+        torch.set_grad_enabled(True)
+        torch.set_default_dtype(torch.float32)
+        torch.manual_seed(0)
+        random.seed(0)
+        if "numpy" in sys.modules:
+            sys.modules["numpy"].random.seed(0)
+
+
+def _leaves(values: Any) -> Iterator[torch.Tensor]:
+    """The leaves that require grad among a program's globals, and the parameters of its modules."""
+    import torch
+
+    for value in list(values):
+        if isinstance(value, torch.nn.Module):
+            yield from value.parameters()
+        elif isinstance(value, torch.Tensor) and value.is_leaf and value.requires_grad:
+            yield value
+
+
+def printed(tensor: torch.Tensor | None) -> Print:
+    import torch
+
+    if tensor is None:
+        return None
+    flat = tensor.detach().to_dense().double().flatten()
+    places = torch.arange(flat.numel(), dtype=torch.float64).cos()
+    return [flat.sum().item(), flat.abs().sum().item(), (flat * places).sum().item()]
+
+
+if __name__ == "__main__":
+    main()

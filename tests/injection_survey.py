@@ -1,0 +1,163 @@
+"""What gradfix makes of every injected bug, with torch as the referee, and the table of it."""
+
+from __future__ import annotations
+
+import ast
+import json
+import math
+import subprocess
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+from injection import BUGS, Injected, inject
+
+from gradfix.engine import fix
+from gradfix.findings import Plan
+from gradfix.outcome import Outcome
+from gradfix.registry import codemods, resolve
+from gradfix.rule import Options
+
+FIXTURES = Path(__file__).parent.parent / "fixtures"
+WATCH = Path(__file__).with_name("gradients.py")
+CLOSE = 1e-4
+
+Record: TypeAlias = "dict[str, Any]"
+Ask: TypeAlias = Callable[[Path, list[str]], "list[Record]"]
+Fate: TypeAlias = Literal["restored", "declined", "missed", "broken", "harmless change"]
+Impact: TypeAlias = Literal["fails", "silent", "harmless"]
+"""Of an injected program: its asserts fail; they pass but it trains otherwise; it trains as the original does."""
+Mended: TypeAlias = "list[tuple[Injected, Outcome]]"
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """An injected program, what torch says of it, and what became of it."""
+
+    path: Path
+    injected: Injected
+    outcome: Outcome
+    error: str | None
+    """How the injected program fails, if it does."""
+    left: str | None
+    """How the mended program fails, if it does."""
+    impact: Impact
+    fate: Fate
+
+
+@contextmanager
+def torch_process() -> Iterator[Ask]:
+    """A warm process that records the gradients of programs."""
+    command = [sys.executable, str(WATCH)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as warm:
+        assert warm.stdin is not None and warm.stdout is not None
+        questions, answers = warm.stdin, warm.stdout
+
+        def ask(path: Path, texts: list[str]) -> list[Record]:
+            print(json.dumps([str(path), texts]), file=questions, flush=True)
+            records: list[Record] = json.loads(answers.readline())
+            return records
+
+        yield ask
+        questions.close()
+
+
+def healthy() -> list[Path]:
+    return sorted([*FIXTURES.glob("*/*/after.py"), *FIXTURES.glob("*/*/keep.py")])
+
+
+def survey(ask: Ask, bugs: Iterable[str] = BUGS) -> list[Judged]:
+    """Inject each bug wherever it fits and mend it; torch judges in its own process meanwhile."""
+    with ThreadPoolExecutor(1) as referee:
+        waiting = []
+        for path in healthy():
+            text = path.read_text("utf-8")
+            mended = [_mended(path, each) for bug in bugs for each in inject(bug, text)]
+            texts = [text, *(each for injected, outcome in mended for each in _texts(injected, outcome))]
+            waiting.append((path, mended, referee.submit(ask, path, texts)))
+        return [each for path, mended, records in waiting for each in _judged(path, mended, records.result())]
+
+
+def _mended(path: Path, injected: Injected) -> tuple[Injected, Outcome]:
+    return injected, fix(path.name, injected.text.encode(), _plan(injected.reduction))
+
+
+def _texts(injected: Injected, outcome: Outcome) -> tuple[str, str]:
+    """An injected program, and what gradfix made of it."""
+    return injected.text, (outcome.after or b"").decode() or injected.text
+
+
+@cache
+def _plan(reduction: str) -> Plan:
+    rules = codemods()
+    chosen = resolve(rules, None, [], [])
+    options = Options("mean" if reduction == "mean" else "sum")
+    return Plan({name: each for name, each in rules.items() if name in chosen}, options, unsafe_fixes=True)
+
+
+def _judged(path: Path, mended: Mended, records: list[Record]) -> Iterator[Judged]:
+    original, pairs = records[0], zip(records[1::2], records[2::2], strict=True)
+    for (injected, outcome), (broken, cured) in zip(mended, pairs, strict=True):
+        impact: Impact = "harmless" if same(original, broken) else "fails" if broken["error"] else "silent"
+        alike = same(original, cured), same(broken, cured)
+        fate = _fate(path, outcome, *alike)
+        yield Judged(path, injected, outcome, broken["error"], cured["error"], impact, fate)
+
+
+def _fate(path: Path, outcome: Outcome, as_original: bool, as_injected: bool) -> Fate:
+    if outcome.failure is not None:
+        return "broken"
+    if outcome.after is None:
+        return "declined" if outcome.findings else "missed"
+    if as_original or _dump(path.read_text("utf-8")) == _dump(outcome.after.decode()):
+        return "restored"
+    return "harmless change" if as_injected else "broken"
+
+
+def same(one: Record, other: Record) -> bool:
+    """Say whether two programs work and train alike: at every step, or at the end where there is none."""
+    if one["error"] or other["error"]:
+        return False
+    keys = ["steps", "values"] if any(one["steps"]) else ["grads", "values"]
+    return all(_close(one[key], other[key]) for key in keys)
+
+
+def _close(one: Any, other: Any) -> bool:
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(_close, one, other))
+    if one is None or other is None:
+        return bool(one is other)
+    return math.isclose(one, other, rel_tol=CLOSE, abs_tol=CLOSE) or (one != one and other != other)
+
+
+def _dump(text: str) -> str:
+    return ast.dump(ast.parse(text))
+
+
+IMPACTS: tuple[Impact, ...] = ("fails", "silent", "harmless")
+FATES: tuple[Fate, ...] = ("restored", "harmless change", "declined", "missed", "broken")
+
+
+def table(judged: list[Judged]) -> str:
+    """How many bugs of each kind were injected, what they do under torch, and what became of them."""
+    lines = [f"{'bug':32}{'impact':9}{'injected':>9}" + "".join(f"{fate:>16}" for fate in FATES)]
+    for bug in [*BUGS, "all"]:
+        for impact in IMPACTS:
+            chosen = [each.fate for each in judged if bug in (each.injected.bug, "all") and each.impact == impact]
+            counts = "".join(f"{chosen.count(fate):16}" for fate in FATES)
+            lines.append(f"{bug:32}{impact:9}{len(chosen):9}{counts}")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    with torch_process() as ask:
+        print(table(survey(ask, sys.argv[1:] or BUGS)))
+
+
+if __name__ == "__main__":
+    main()
