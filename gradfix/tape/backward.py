@@ -123,10 +123,11 @@ class Backwards(Operations):
         sure: list[Node] = [node] if root.requires is True else []
         by_use: list[Node] = [] if sure else [node]
         wanted = None if only is None else {id(leaf) for leaf in only}
+        walked = None if only is None else self._leading(node, only)
         while sure or by_use:
             level = SURE if sure else BY_USE
             node = (sure or by_use).pop()
-            if node.requires is False or id(node) in seen:
+            if node.requires is False or id(node) in seen or (walked is not None and id(node) not in walked):
                 continue
             seen.add(id(node))
             if not event.virtual:
@@ -145,6 +146,23 @@ class Backwards(Operations):
                 node.freed.append((event, self.path))
         if not event.virtual and event.retain is False:
             self.frees += 1
+
+    def _leading(self, root: Node, only: list[Tensor]) -> set[int]:
+        """The nodes on the way from a root to the tensors that gradients are asked for."""
+        targets = {id(self.history(tensor)) for tensor in only}
+        leading: set[int] = set()
+        stack: list[tuple[Node, bool]] = [(root, False)]
+        opened: set[int] = set()
+        while stack:
+            node, done = stack.pop()
+            if done:
+                if any(id(parent) in leading or id(parent) in targets for parent in node.parents):
+                    leading.add(id(node))
+            elif id(node) not in opened:
+                opened.add(id(node))
+                stack.append((node, True))
+                stack.extend((parent, False) for parent in node.parents)
+        return leading | {id(tensor.node) for tensor in only if tensor.leaf}
 
     def _reach(self, node: Node, level: int, event: Backward, lean: Lean) -> None:
         """A gradient arrives at a leaf."""

@@ -169,7 +169,8 @@ def _computed(compute: Callable[[Any, Any], Any], left: Any, right: Any) -> Valu
 
 def _reflected(vm: Interpreter, name: str, left: Value, right: Tensor, node: ast.AST) -> Value:
     if name == "truediv":
-        return method_call(vm, right, "reciprocal", [], {}, node)
+        inverse = method_call(vm, right, "reciprocal", [], {}, node)
+        return operate(vm, ast.Mult, inverse, left, node)
     if name == "pow":
         from gradfix.tape.torchcalls import torch_function
 

@@ -190,27 +190,46 @@ class Machine:
 
     def nodes(self, value: Value) -> list[Node]:
         """The nodes that a value carries."""
-        found: list[Node] = []
+        if (own := self._own_node(value)) is not None:
+            return [own]
+        found: dict[int, Node] = {}
         seen: set[int] = set()
         stack = [value]
         while stack:
             value = stack.pop()
-            if isinstance(value, Tensor):
-                found.append(self.history(value))
-            elif isinstance(value, Number):
-                found.append(value.node)
-            elif isinstance(value, Alt):
-                guarded = [(path, node) for path, option in value.options for node in self.nodes(option)]
-                found.extend([phi(guarded)] if guarded else [])
+            if (own := self._own_node(value)) is not None:
+                found[id(own)] = own
             elif isinstance(value, (Seq, Unknown)) and id(value) not in seen:
                 seen.add(id(value))
-                if isinstance(value, Seq):
-                    stack.extend(reversed(value.items))
-                elif value.tensor is not None or value.made is not None or value.requires is not None:
-                    found.append(self.history(self.tensor_of(value)))
-                else:
-                    stack.extend(reversed(value.holds))
-        return found
+                stack.extend(reversed(value.items if isinstance(value, Seq) else value.holds))
+            elif isinstance(value, Alt):
+                stack.extend(self._open(value, found))
+        return list(found.values())
+
+    def _own_node(self, value: Value) -> Node | None:
+        """The one node of a value that has a history of its own."""
+        if isinstance(value, Tensor):
+            return self.history(value)
+        if isinstance(value, Number):
+            return value.node
+        if isinstance(value, Unknown) and (
+            value.tensor is not None or value.made is not None or value.requires is not None
+        ):
+            return self.history(self.tensor_of(value))
+        return None
+
+    def _open(self, value: Alt, found: dict[int, Node]) -> list[Value]:
+        """Join the alternatives that have a history into one node; returns the others."""
+        guarded: list[tuple[Path, Node]] = []
+        others: list[Value] = []
+        for path, option in value.options:
+            own = self._own_node(option)
+            guarded.extend([(path, own)] if own is not None else [])
+            others.extend([option] if own is None else [])
+        if guarded:
+            joined = phi(guarded)
+            found[id(joined)] = joined
+        return others
 
     def cut(self, how: str, source: Value, place: Place, at: Place = None) -> Node:
         """A node whose way to `source` carries no gradient."""
@@ -259,6 +278,21 @@ class Machine:
 
     def save(self, node: Node, tensor: Tensor, lean: Lean) -> None:
         """Let a node keep a tensor at its present version."""
+        if tensor.storage.inference is not None and not self.inference:
+            self.report(
+                "forward_in_no_grad",
+                tensor.storage.inference,
+                [(tensor.place, "made in inference mode"), (node.place, "saved for backward here")],
+                lean=node.lean | lean,
+                when=self.path,
+                says="Inference tensors cannot be saved for backward",
+                facts={
+                    "form": "with",
+                    "mode": "inference_mode",
+                    "forward": tuple(span_of(p) for p in (tensor.place,) if isinstance(p, ast.AST)),
+                    "backward": None,
+                },
+            )
         tensor.storage.savers.append(Saved(tensor.storage, node, self.path, node.lean | lean))
 
     def keep(

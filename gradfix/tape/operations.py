@@ -200,13 +200,14 @@ class Operations(Machine):
             if isinstance(other := bound.get(extra), Tensor):
                 self.describe(self.write(other, place, form), other, place)
         constant = effect.constant == (-1,)
+        kept: list[str] = []
+        if node.requires is True and self.grad is True:
+            kept = self.keep(node, effect, bound, skip=(effect.writes[0],))
         self.overwrite(target, node, place, form, silent=target.data_of is not None)
         if target.storage.writes[-1].facts and _promotes(target, bound):
             target.storage.writes[-1].facts["promotes"] = True
-        if node.requires is True and self.grad is True:
-            results = self.keep(node, effect, bound, skip=(effect.writes[0],))
-            if results:
-                self.save(node, target, NOTHING)
+        if kept:
+            self.save(node, target, NOTHING)
         if constant:
             node.requires = False
         return target
@@ -227,9 +228,10 @@ class Operations(Machine):
 
     def _refused(self, target: Tensor, node: Node, place: Place, form: str) -> bool:
         """Whether torch raises at once: a leaf, its view, or one of several views."""
-        if node.requires is not True:
-            return False
         self.history(target)
+        base = target.base if target.base is not None and target.view in ("plain", "no_grad") else None
+        if node.requires is not True and (base is None or base.requires is not True):
+            return False
         facts: dict[str, Fact] = {
             "form": form,
             "target": self.target(place),
@@ -319,6 +321,8 @@ class Operations(Machine):
             source = source.items[0]
         if effect.returns_self == "always" and isinstance(source, Tensor):
             return source
+        if node.op == "contiguous" and isinstance(source, Tensor) and source.layout is True:
+            return source
         if effect.results == 1:
             return self.result(node, effect, bound, source, 0, "result" in kept)
         count = effect.results or self._count(node.op, bound)
@@ -374,6 +378,8 @@ class Operations(Machine):
         leaf = {True: False, False: True, None: None}[node.requires]
         tensor = Tensor(node, Storage(), node.requires, leaf)
         tensor.layout = True
+        if self.inference:
+            tensor.storage.inference = self.grad_off[1]
         return tensor
 
     def _look(self, tensor: Tensor, source: Tensor, effect: Effect) -> None:
@@ -432,12 +438,14 @@ class Operations(Machine):
                 return own[:1] + own[2:] if op in ("cross_entropy", "nll_loss") else own
             return None
         if effect.shape == "reduction" or op in REDUCED_BY_NAME:
-            if op in ("max", "min") and isinstance(bound.get("other"), Tensor):
-                return None
+            if op in ("max", "min") and isinstance(other := bound.get("other"), Tensor):
+                return shapes.broadcast([own, other.shape])
             return shapes.reduced(own, bound)
         if op in ("matmul", "mm", "dot", "mv", "bmm"):
             other = bound.get("other", bound.get("mat2", bound.get("tensor", bound.get("vec"))))
             return shapes.matmul(own, other.shape if isinstance(other, Tensor) else None)
+        if op == "stack" and isinstance(given := bound.get("tensors"), Seq) and not given.open and own is not None:
+            return (len(given.items), *own) if bound.get("dim", Const(0)) is not None else None
         if op in ("cat", "concat") and isinstance(given := bound.get("tensors"), Seq) and not given.open:
             dim = bound.get("dim", Const(0))
             if not isinstance(dim, Const) or not isinstance(dim.value, int):

@@ -173,6 +173,9 @@ def indexed_shape(shape: Shape, key: Value) -> Shape:
             rest.pop(0)
         elif isinstance(one, Const) and one.value is None:
             result.append(1)
+        elif isinstance(one, Seq) and rest and not one.open and all(isinstance(i, Const) for i in one.items):
+            rest.pop(0)
+            result.append(len(one.items))
         elif isinstance(one, Slice) and rest:
             result.append(_sliced(rest.pop(0), one))
         else:

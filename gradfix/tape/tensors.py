@@ -194,7 +194,7 @@ def cut_tensor(vm: Interpreter, tensor: Tensor, how: str, node: ast.AST) -> Tens
     result = Tensor(made, tensor.storage, False, leaf=True)
     result.view = "loose"
     result.shape, result.dtype, result.layout = tensor.shape, tensor.dtype, tensor.layout
-    result.data_of = tensor.data_of
+    result.data_of, result.grad_of = tensor.data_of, tensor.grad_of
     result.lean = made.lean
     return result
 

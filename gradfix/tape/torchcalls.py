@@ -193,6 +193,8 @@ def torch_function(vm: Interpreter, name: str, args: Args, kwargs: Kwargs, node:
     from gradfix.tape.expressions import in_graph
 
     args = [in_graph(vm, arg) for arg in args]
+    if name == "split" and len(args) > 1 and isinstance(args[1], Seq):
+        name = "split_with_sizes"
     known = effects.function(name)
     picked = choose(known, args, kwargs) if known else None
     if picked is None:
@@ -406,7 +408,7 @@ def _grad(vm: Interpreter, args: Args, kwargs: Kwargs, node: ast.Call) -> Value:
                 root,
                 Backward(vm.at(node), vm.path, retain, False, frozenset()),
                 whole="grad_outputs" not in options,
-                only=[],
+                only=tensors_in(vm, options.get("inputs", NONE)),
             )
     result = Unknown("gradients", (outputs,))
     result.requires = False if isinstance(create, Const) and not create.value else None

@@ -402,13 +402,15 @@ class Mode(Value):
 class Storage:
     """The memory of one or more tensors: its version is the number of writes that count."""
 
-    __slots__ = ("argument", "base", "generation", "savers", "writes")
+    __slots__ = ("argument", "base", "generation", "inference", "savers", "writes")
 
     def __init__(self, argument: bool = False) -> None:
         self.writes: list[Write] = []
         self.savers: list[Saved] = []
         self.generation = 0
         self.base: Tensor | None = None
+        self.inference: Place = None
+        """Where the inference mode was entered in which it was made."""
         self.argument = argument
         """Whether it came in as an argument of a function whose callers aren't known."""
 
