@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from gradfix.trace.report import Recording
+from gradfix.trace.server import descendants
 from gradfix.verify.launch import Command, Job, Launcher, Limits
 
 pytestmark = pytest.mark.torch
@@ -105,7 +106,13 @@ SAVES = {
 
 
 @pytest.fixture(scope="module")
-def launcher() -> Iterator[Launcher]:
+def bystanders() -> set[int]:
+    """The processes that other tests keep warm."""
+    return set(descendants(os.getpid()))
+
+
+@pytest.fixture(scope="module")
+def launcher(bystanders: set[int]) -> Iterator[Launcher]:
     with Launcher() as one:
         yield one
 
@@ -116,15 +123,10 @@ def run(launcher: Launcher, folder: Path, body: str, limits: Limits) -> Recordin
     return launcher.run(Job(Command("script", str(path)), str(folder), limits=limits))
 
 
-def strays() -> list[int]:
-    """Descendants of this process that sleep or spin where the server should be alone."""
-    from gradfix.trace.server import descendants
-
-    return descendants(os.getpid())
-
-
 @pytest.mark.parametrize("name", ENDS)
-def test_ends_with_a_reason_and_leaves_nothing_behind(name: str, launcher: Launcher, tmp_path: Path) -> None:
+def test_ends_with_a_reason_and_leaves_nothing_behind(
+    name: str, launcher: Launcher, bystanders: set[int], tmp_path: Path
+) -> None:
     body, how = ENDS[name]
     started = time.monotonic()
     recording = run(launcher, tmp_path, body, Limits(seconds=3, memory=8e8))
@@ -138,7 +140,7 @@ def test_ends_with_a_reason_and_leaves_nothing_behind(name: str, launcher: Launc
     if recording["how"] == "error":
         assert recording["error"] is not None and recording["error"]["type"]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["program.py"]
-    assert len(strays()) == 1
+    assert len(set(descendants(os.getpid())) - bystanders) == 1, "the server should be alone"
     assert len(recording["stdout"]) < 100_000
 
 
