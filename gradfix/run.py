@@ -56,12 +56,17 @@ class Told:
         """0: gradients flow; 1: a defect, mended or not; 2: it could not be run."""
         if self.broken:
             return 2
-        return int(bool(self.outcomes or self.foreign or notable(self.first)))
+        return int(bool(self.outcomes or self.foreign or notable(self.first) or unbounded(self.first)))
 
 
 def notable(seen: Facts) -> list[Mapping[str, Any]]:
     """The defects of a recording that are more than style."""
-    return [defect for defect in seen.defects if defect["kind"] not in STYLE]
+    return [defect for defect in seen.defects if defect["kind"] not in STYLE | {"not_finite"}]
+
+
+def unbounded(seen: Facts) -> bool:
+    """Whether a backward has left a gradient that is not finite."""
+    return bool(seen.wild)
 
 
 def causes(seen: Facts) -> list[Mapping[str, Any]]:
@@ -84,6 +89,9 @@ def run(wish: Wish, launcher: Launcher | None = None) -> Told:
     with contextlib.ExitStack() as stack:
         rounds = Rounds(wish, launcher or stack.enter_context(Launcher(wish.python)))
         first = rounds.record()
+        if unbounded(first):
+            rounds.hunt = True
+            first = rounds.record()
         broken = cannot(first.recording, wish.limits.seconds, wish.limits.memory)
         if broken and not notable(first):
             return Told(first, first, (), broken=broken)
@@ -108,10 +116,11 @@ class Rounds:
         self.left: dict[str, tuple[Finding, ...]] = {}
         self.foreign: list[Mapping[str, Any]] = []
         self.echo = wish.echo
+        self.hunt = False
 
     def record(self) -> Facts:
         """The program with the texts as they stand; its output passes through the first time only."""
-        job = Job(self.wish.command, self.cwd, self.after, self.wish.limits, self.echo)
+        job = Job(self.wish.command, self.cwd, self.after, self.wish.limits, self.echo, self.hunt)
         self.echo = False
         recording: Recording = self.launcher.run(job)
         return facts(recording)

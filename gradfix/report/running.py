@@ -38,6 +38,7 @@ def render(told: Told, mode: str, stream: TextIO, view: View) -> None:
         unwritten = Run(tuple(_unwritten(told)), "list")
         listing(unwritten, stream, view)
     lines = [line for event in told.foreign for line in _foreign(event)]
+    lines += _not_finite(told)
     write(stream, lines, view.colour)
     if mode == "diff":
         diff(run, stream, view)
@@ -51,6 +52,19 @@ def _unwritten(told: Told) -> Iterator[Any]:
 
     for outcome in told.outcomes:
         yield replace(outcome, written=False, after=None)
+
+
+def _not_finite(told: Told) -> Iterator[Line]:
+    event = next((one for one in told.first.defects if one["kind"] == "not_finite"), None)
+    if event is not None:
+        place, facts = event["place"], event["facts"]
+        yield [
+            Piece(f"{harmless(place['file'])}:{place['line']}: ", "bold"),
+            Piece(f"{facts['op']} gives the first value that is not finite ({facts['in']})", "bold red"),
+        ]
+        yield [
+            Piece("      masking it afterwards does not help: 0 * inf is nan; keep its input away from there")
+        ]
 
 
 def _foreign(event: Mapping[str, Any]) -> Iterator[Line]:
@@ -69,7 +83,9 @@ def _table(seen: Facts) -> Iterator[Line]:
     width = max((len(name) for name in names[:MOST_ROWS]), default=0)
     for name in names[:MOST_ROWS]:
         value, why = seen.norms.get(name), reasons.get(name, "")
-        text = f"  {harmless(name):<{width}}  {norm(value):>10}" + (f"  {harmless(why)}" if why else "")
+        text = f"  {harmless(name):<{width}}  {'not finite' if name in seen.wild else norm(value):>10}" + (
+            f"  {harmless(why)}" if why else ""
+        )
         yield [Piece(text, "" if value is not None or why == "frozen" else "red")]
     if len(names) > MOST_ROWS:
         yield [Piece(f"  and {len(names) - MOST_ROWS:,} more", "dim")]

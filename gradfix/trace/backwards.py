@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from gradfix.trace.calls import FLAT, storage
+from gradfix.trace.hunt import Hunt
 from gradfix.trace.ledger import finite
 from gradfix.trace.places import Spot, resolve
 from gradfix.trace.report import BackwardEvent, Root
@@ -33,6 +34,7 @@ class Backwards:
         self.state = state
         self.writes = writes
         self.severed = Severed(state)
+        self.hunt = Hunt(state, armed=False)
         self.running: list[Spot | None] = []
         self.done = 0
         self.succeeded = 0
@@ -66,6 +68,7 @@ class Backwards:
             if fills:
                 state.ledger.before_backward(leaves)
             self._silent(roots, oldest, spot)
+            looking = self.hunt.backward(placed(roots)) if self.hunt.armed else []
         self.running = [spot]
         try:
             result = real(*args, **kwargs)
@@ -75,6 +78,8 @@ class Backwards:
                 self._failed(roots, leaves, spot, error)
             raise
         self.running = []
+        for hook in looking:
+            hook.remove()
         with state.quiet():
             keeps = bool(kwargs.get("retain_graph") or kwargs.get("create_graph"))
             keeps = keeps or any(value is True for value in args[2:4])

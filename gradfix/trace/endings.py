@@ -125,7 +125,8 @@ class Endings:
 
     def _misspelt(self) -> None:
         for module, *_ in self.state.modules.items():
-            if "requires_grad" in vars(module):
+            wanted = vars(module).get("requires_grad")
+            if isinstance(wanted, bool) and any(p.requires_grad is not wanted for p in module.parameters()):
                 self._misspelt_on("module", "requires_grad", self.state.built_at(module))
         for optimizer, _, built in self.state.optimizers.items():
             for parameter in parameters_of(optimizer):

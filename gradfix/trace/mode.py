@@ -10,6 +10,7 @@ from torch.overrides import TorchFunctionMode
 
 from gradfix.trace import calls
 from gradfix.trace.calls import GETTERS, NUMBERS, QUESTIONS, SETTERS, additive, floats, name_of, tensors
+from gradfix.trace.hunt import Hunt
 from gradfix.trace.places import Spot
 from gradfix.trace.regions import Regions
 from gradfix.trace.sources import Source, Sources, joined, leaves
@@ -30,6 +31,7 @@ class Calls(TorchFunctionMode):
         self.writes = writes
         self.regions = regions
         self.sums = Sums(state)
+        self.hunt = Hunt(state, armed=False)
         self.special: dict[Any, Any] = dict.fromkeys(QUESTIONS)
         self.special.update(dict.fromkeys(NUMBERS, self._number))
         self.special.update(
@@ -93,6 +95,8 @@ class Calls(TorchFunctionMode):
             self._without_gradient(func, args, found, result, spot)
             return
         node.metadata.setdefault(KEY, (state.count, spot))
+        if self.hunt.armed:
+            self.hunt.forward(name_of(func), found, result, spot)
         for value in found:
             if type(value) is torch.nn.Parameter:
                 state.used.add(id(value))

@@ -39,7 +39,7 @@ class Way:
     def __init__(self, pipe: int, job: dict[str, Any]) -> None:
         self.pipe = os.dup(pipe) if pipe < 64 else pipe
         self.job = job
-        self.session = Session(self.emit)
+        self.session = Session(self.emit, bool(job.get("hunt")))
         self.process = os.getpid()
         self.ended = False
         self.exit = os._exit

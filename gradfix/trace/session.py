@@ -13,6 +13,7 @@ import torch
 
 from gradfix.trace.backwards import Backwards
 from gradfix.trace.endings import Endings
+from gradfix.trace.hunt import Hunt
 from gradfix.trace.ledger import Ledger
 from gradfix.trace.mode import Calls
 from gradfix.trace.naming import Names
@@ -30,15 +31,17 @@ SCALER = ("scale", "unscale_", "step", "update")
 class Session:
     """One recording: `start`, run the program, `stop`."""
 
-    def __init__(self, emit: Callable[[Any], None]) -> None:
+    def __init__(self, emit: Callable[[Any], None], hunt: bool = False) -> None:
         self.state = State(emit)
         self.state.ledger = Ledger(self.state)
         self.state.names = Names(self.state)
         self.writes = Writes(self.state)
         self.regions = Regions(self.state)
         self.calls = Calls(self.state, self.writes, self.regions)
+        self.calls.hunt = self.hunt = Hunt(self.state, hunt)
         self.mode: Any = self.calls
         self.backwards = Backwards(self.state, self.writes)
+        self.backwards.hunt = self.hunt
         self.steps = Steps(self.state, self.writes)
         self.replaced: list[tuple[Any, str, Any]] = []
         self.handles: list[Any] = []

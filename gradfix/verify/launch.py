@@ -52,6 +52,8 @@ class Job:
     texts: Mapping[str, bytes] = field(default_factory=dict)
     limits: Limits = field(default_factory=Limits)
     echo: bool = False
+    hunt: bool = False
+    """Look for the first value that is not finite: slow, and only where there is one."""
 
     def message(self, scratch: str) -> dict[str, Any]:
         """As the server reads it."""
@@ -70,6 +72,7 @@ class Job:
             "allow_network": limits.allow_network or limits.allow_writes,
             "no_namespace": not limits.namespaces,
             "scratch": scratch,
+            "hunt": self.hunt,
             "echo": {"stdout": 2, "stderr": 2} if self.echo else None,
         }
 

@@ -84,6 +84,8 @@ class Facts:
     """What each step found in it, or each backward where there is no step."""
     fine: frozenset[str]
     """Parameters and leaves at which a finite gradient arrived."""
+    wild: frozenset[str]
+    """Those at which one arrived that is not finite."""
 
     @property
     def failed(self) -> bool:
@@ -129,7 +131,9 @@ def facts(recording: Recording) -> Facts:
         for name, norm in _norms(event).items():
             series.setdefault(name, []).append(norm)
     defects = tuple(event for event in recording["events"] if event["event"] == "defect")
-    return Facts(recording, defects, norms, series, frozenset(fine))
+    backwards = [event["reached"] for event in recording["events"] if event["event"] == "backward"]
+    wild = frozenset(name for reached in backwards for name, norm in reached.items() if norm is None)
+    return Facts(recording, defects, norms, series, frozenset(fine), wild)
 
 
 def side_by_side(before: Facts, after: Facts) -> tuple[Norms, Norms]:

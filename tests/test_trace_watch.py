@@ -1,0 +1,101 @@
+"""The recorder inside somebody else's process: `watch`, `assert_gradients_flow`, and no trace afterwards."""
+
+from __future__ import annotations
+
+import io
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.torch
+
+torch: Any = pytest.importorskip("torch")
+
+
+def model() -> Any:
+    torch.manual_seed(0)
+    return torch.nn.Sequential(torch.nn.Linear(3, 3), torch.nn.ReLU(), torch.nn.Linear(3, 1))
+
+
+def test_watch_explains_what_broke() -> None:
+    from gradfix.trace import watch
+
+    net, said = model(), io.StringIO()
+    with watch(net, stream=said) as seen:
+        h = net[0](torch.ones(2, 3)).exp()
+        h += 1
+        with pytest.raises(RuntimeError):
+            h.sum().backward()
+    assert [defect["kind"] for defect in seen.defects] == ["inplace_overwrites_saved"]
+    assert "h += 1   <- overwritten here" in said.getvalue()
+
+
+def test_watch_is_content_with_a_training_loop() -> None:
+    from gradfix.trace import watch
+
+    net, said = model(), io.StringIO()
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    with watch(net, optimizer, stream=said) as seen:
+        for _ in range(3):
+            optimizer.zero_grad()
+            net(torch.ones(2, 3)).sum().backward()
+            optimizer.step()
+    assert seen.defects == []
+    assert said.getvalue() == "gradfix: gradients flow: 4 leaves reached\n"
+
+
+def test_watch_names_the_rank(monkeypatch: pytest.MonkeyPatch) -> None:
+    from gradfix.trace import watch
+
+    monkeypatch.setenv("RANK", "3")
+    said = io.StringIO()
+    with watch(stream=said):
+        pass
+    assert said.getvalue() == "[rank 3] gradfix: no backward was seen\n"
+
+
+def test_watch_puts_everything_back() -> None:
+    from gradfix.trace import watch
+
+    places = [
+        (torch.autograd, "backward"),
+        (torch.nn.Module, "__init__"),
+        (torch.optim.Optimizer, "zero_grad"),
+    ]
+    before = [vars(owner).get(name) for owner, name in places]
+    with pytest.raises(ZeroDivisionError), watch(quiet=True):
+        assert [vars(owner).get(name) for owner, name in places] != before
+        raise ZeroDivisionError
+    assert [vars(owner).get(name) for owner, name in places] == before
+    assert torch.overrides._get_current_function_mode() is None
+
+
+def test_assert_gradients_flow_passes_where_they_do() -> None:
+    from gradfix.trace import assert_gradients_flow
+
+    net = model()
+    with assert_gradients_flow(net):
+        net(torch.ones(2, 3)).sum().backward()
+
+
+def test_assert_gradients_flow_names_the_parameter_that_gets_none() -> None:
+    from gradfix.trace import assert_gradients_flow
+
+    net = model()
+    with pytest.raises(AssertionError, match=r"no gradient: 0\.weight"), assert_gradients_flow(net):
+        net[2](net[1](net[0](torch.ones(2, 3))).detach()).sum().backward()
+
+
+def test_assert_gradients_flow_names_a_gradient_that_is_not_finite() -> None:
+    from gradfix.trace import assert_gradients_flow
+
+    w = torch.zeros(1, requires_grad=True)
+    with pytest.raises(AssertionError, match="gradient not finite: w"), assert_gradients_flow():
+        w.sqrt().sum().backward()
+
+
+def test_the_report_types_need_no_torch() -> None:
+    code = "import gradfix.trace.report, gradfix.verify, sys; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

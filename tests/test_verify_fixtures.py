@@ -1,0 +1,59 @@
+"""Every fixture pair before the judge: the gradient that was lost is seen to arrive."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from difflib import SequenceMatcher
+from pathlib import Path
+
+import pytest
+
+from gradfix.verify import Claim, Command, JudgeOptions, Launcher, Limits, judge
+
+pytestmark = pytest.mark.torch
+
+FIXTURES = Path(__file__).parent.parent / "fixtures"
+RULES = sorted(folder.name for folder in FIXTURES.iterdir() if any(folder.glob("*/before.py")))
+
+
+@pytest.fixture(scope="module")
+def launcher() -> Iterator[Launcher]:
+    with Launcher() as one:
+        yield one
+
+
+def changed(before: bytes, after: bytes) -> tuple[int, int]:
+    """The lines that the rewrite touches, the comment on top left out."""
+    matcher = SequenceMatcher(None, before.splitlines(), after.splitlines(), autojunk=False)
+    blocks = [block for block in matcher.get_opcodes() if block[0] != "equal" and block[1] > 0]
+    return min(block[1] for block in blocks) + 1, max(block[2] for block in blocks) + 1
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_every_pair_flows_for(rule: str, launcher: Launcher) -> None:
+    words: dict[str, str] = {}
+    for path in sorted((FIXTURES / rule).glob("*/before.py")):
+        before, after = path.read_bytes(), path.with_name("after.py").read_bytes()
+        claim = Claim(str(path), rule, *changed(before, after))
+        options = JudgeOptions([claim], cwd=str(path.parent), limits=Limits(seconds=30))
+        command = Command("script", str(path))
+        verdict = judge({str(path): before}, {str(path): after}, command, options, launcher)[0]
+        words[path.parent.name] = f"{verdict.verdict} ({verdict.reason})"
+    assert {name: word for name, word in words.items() if not word.startswith("flows (")} == {}
+
+
+@pytest.mark.parametrize("rule", sorted(folder.name for folder in FIXTURES.iterdir() if folder.is_dir()))
+def test_the_recorder_finds_no_such_defect_in_what_must_not_change_for(rule: str, launcher: Launcher) -> None:
+    from gradfix.verify.launch import Job
+
+    found: dict[str, list[int]] = {}
+    for path in sorted((FIXTURES / rule).glob("*/keep.py")):
+        recording = launcher.run(
+            Job(Command("script", str(path)), str(path.parent), limits=Limits(seconds=30))
+        )
+        lines = [
+            e["place"]["line"] for e in recording["events"] if e["event"] == "defect" and e["kind"] == rule
+        ]
+        if lines:
+            found[path.parent.name] = lines
+    assert found == {}
