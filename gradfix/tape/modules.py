@@ -73,9 +73,9 @@ def leaves(vm: Interpreter, value: Value, seen: set[int] | None = None) -> tuple
     for name, child in children(value):
         if isinstance(child, (Layer, Instance, Opaque, Alt, Tensor)) or _maybe_module(value, name, child):
             inner, whole = leaves(vm, child, seen)
-            found.extend(leaf for leaf in inner if not any(leaf is known for known in found))
+            found.extend(inner)
             complete = complete and whole
-    return found, complete
+    return list({id(leaf): leaf for leaf in found}.values()), complete
 
 
 def _maybe_module(owner: Value, name: str, child: Value) -> bool:

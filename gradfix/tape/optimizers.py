@@ -61,9 +61,7 @@ def parameters(vm: Interpreter, given: Value) -> tuple[list[Tensor], bool]:
         return [given], True
     if isinstance(given, Seq):
         parts = [parameters(vm, item) for item in given.items]
-        found: list[Tensor] = []
-        for inner, _ in parts:
-            found.extend(leaf for leaf in inner if not any(leaf is known for known in found))
+        found = list({id(leaf): leaf for inner, _ in parts for leaf in inner}.values())
         return found, all(whole for _, whole in parts) and not given.open
     if isinstance(given, Map):
         return parameters(vm, given.items["params"]) if "params" in given.items else ([], False)
