@@ -223,14 +223,18 @@ def _inside(inner: object, outer: object) -> bool:
 def misspelt(vm: Interpreter, owner: Value, name: str, value: Value, node: ast.AST) -> None:
     """An attribute that looks like requires_grad and isn't, or is set on a module, where it means nothing."""
     on_module = isinstance(owner, (Layer, Opaque)) or (isinstance(owner, Instance) and owner.module)
-    if isinstance(owner, Instance) and (name.startswith("_") or _reads_it(owner.cls, name)):
+    if name != RIGHT and not _close(name):
+        return
+    if isinstance(owner, Instance) and (
+        name.startswith("_") or _reads_it(owner.cls, name) or _handed_in(vm, owner, node)
+    ):
         return
     if name == RIGHT:
         if not on_module:
             return
         if isinstance(value, Const) and value.value and _trains(vm, owner):
             return
-    elif not (isinstance(owner, (Tensor, Weights)) or on_module) or not _close(name):
+    elif not (isinstance(owner, (Tensor, Weights)) or on_module):
         return
     if isinstance(node, ast.Assign):
         lean = frozenset({"B"}) if isinstance(owner, Opaque) else frozenset()
@@ -238,6 +242,16 @@ def misspelt(vm: Interpreter, owner: Value, name: str, value: Value, node: ast.A
                   [(vm.at(node), "sets an attribute that autograd never reads")],
                   impact="trains wrong", lean=lean,
                   facts={"attribute": name, "on": "module" if on_module else "tensor"})  # fmt: skip
+
+
+def _handed_in(vm: Interpreter, owner: Instance, node: ast.AST) -> bool:
+    """Whether a method keeps an argument of its own under that name: a setting, not a switch."""
+    code = vm.frame.code
+    if vm.frame.receiver is not owner or code is None or not isinstance(node, ast.Assign):
+        return False
+    given = code.node.args
+    names = {arg.arg for arg in (*given.posonlyargs, *given.args, *given.kwonlyargs)}
+    return isinstance(node.value, ast.Name) and node.value.id in names
 
 
 def _trains(vm: Interpreter, module: Value) -> bool:
