@@ -5,7 +5,19 @@ from __future__ import annotations
 import ast
 
 from gradfix.tape.interpreter import Frame, Interpreter
-from gradfix.tape.values import Alt, External, Foreign, Instance, Map, Place, Seq, Storage, Tensor, Unknown, Value
+from gradfix.tape.values import (
+    Alt,
+    External,
+    Foreign,
+    Instance,
+    Map,
+    Place,
+    Seq,
+    Storage,
+    Tensor,
+    Unknown,
+    Value,
+)
 
 
 def sees_write(vm: Interpreter, tensor: Tensor, place: Place) -> bool:
