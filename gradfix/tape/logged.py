@@ -35,9 +35,16 @@ def _logged(vm: Interpreter, name: str, made: ast.AST, parents: dict[int, ast.AS
         scope = parents[id(scope)]
     found = []
     for node in ast.walk(scope):
-        if isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load) and node.lineno > made.lineno:  # type: ignore[attr-defined]  # fmt: skip
+        if (
+            isinstance(node, ast.Name)
+            and node.id == name
+            and isinstance(node.ctx, ast.Load)
+            and node.lineno > made.lineno
+        ):  # type: ignore[attr-defined]
             user = parents[id(node)]
-            if isinstance(user, ast.AugAssign) or (isinstance(user, ast.Call) and node in user.args and not _of_torch(vm, user.func)):  # fmt: skip
+            if isinstance(user, ast.AugAssign) or (
+                isinstance(user, ast.Call) and node in user.args and not _of_torch(vm, user.func)
+            ):
                 found.append(span_of(node))
     return tuple(sorted(found))
 
