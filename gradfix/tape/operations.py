@@ -444,7 +444,12 @@ class Operations(Machine):
         if op in ("matmul", "mm", "dot", "mv", "bmm"):
             other = bound.get("other", bound.get("mat2", bound.get("tensor", bound.get("vec"))))
             return shapes.matmul(own, other.shape if isinstance(other, Tensor) else None)
-        if op == "stack" and isinstance(given := bound.get("tensors"), Seq) and not given.open and own is not None:
+        if (
+            op == "stack"
+            and isinstance(given := bound.get("tensors"), Seq)
+            and not given.open
+            and own is not None
+        ):
             return (len(given.items), *own) if bound.get("dim", Const(0)) is not None else None
         if op in ("cat", "concat") and isinstance(given := bound.get("tensors"), Seq) and not given.open:
             dim = bound.get("dim", Const(0))
