@@ -55,8 +55,8 @@ NO_SCALAR = "grad can be implicitly created only for scalar outputs"
 class Backward:
     """One call of backward (or, where a module's output is taken to be backpropagated, the wish for one)."""
 
-    __slots__ = ("lean", "number", "path", "place", "retain", "scaler", "virtual")
-    _numbers = count()
+    __slots__ = ("aimed", "delivered", "lean", "number", "path", "place", "retain", "scaler", "virtual")
+    numbers = count()
 
     def __init__(self, place: Place, path: Path, retain: Truth, virtual: bool, lean: Lean) -> None:
         self.place = place
@@ -64,7 +64,11 @@ class Backward:
         self.retain = retain
         self.virtual = virtual
         self.lean = lean
-        self.number = next(self._numbers)
+        self.number = next(self.numbers)
+        self.aimed = False
+        """Whether it names the leaves that it is for."""
+        self.delivered = False
+        """Whether it reached a leaf that isn't merely a converted result."""
         self.scaler: dict[str, Any] | None = None
         """What a GradScaler multiplied the root with."""
 
@@ -94,6 +98,7 @@ class Backwards(Operations):
         node = self.history(root)
         if node.op == "scale" and node.facts:
             event.scaler = node.facts
+        event.aimed = bool(only)
         if not event.virtual:
             self.backwards.append((event, root))
         if root.requires is False:
@@ -169,6 +174,8 @@ class Backwards(Operations):
         assert node.leaf is not None
         if node.cut:
             self.rewraps.append((node, event))
+        else:
+            event.delivered = True
         lean = lean | node.lean | event.lean
         if level == BY_USE:
             lean = lean | {"C"}

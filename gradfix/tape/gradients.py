@@ -14,12 +14,13 @@ from gradfix.tape.values import NOTHING, Lean, Optimizer, Place, Tensor, Write
 class Clear:
     """A gradient set to zero or None; `must` False where an unknown call may have done it."""
 
-    __slots__ = ("must", "path", "place")
+    __slots__ = ("must", "number", "path", "place")
 
     def __init__(self, place: Place, path: Path, must: bool) -> None:
         self.place = place
         self.path = path
         self.must = must
+        self.number = next(Backward.numbers)
 
 
 class Use:
@@ -46,6 +47,8 @@ class Gradients(Backwards):
     """The machine with optimizers on it: the whole of it."""
 
     optimizers: list[Optimizer]
+    steps: list[int]
+    """When an optimizer has stepped, in the numbers of the backwards."""
 
     def clear(self, leaves: Iterable[Tensor], place: Place, must: bool = True) -> None:
         """zero_grad, or `p.grad = None`."""
@@ -57,6 +60,7 @@ class Gradients(Backwards):
         """An optimizer's step: judge the gradients that it uses, then write its parameters."""
         self.trail.clock += 1
         self.trail.set(optimizer, "stepped", True)
+        self.steps.append(next(Backward.numbers))
         if self.backwards:
             self.trail.set(optimizer, "after", self.backwards[-1])
         for leaf in optimizer.leaves:
@@ -113,7 +117,7 @@ class Gradients(Backwards):
             or not all(event.must for event in fresh)
         ):
             return
-        first = fresh[-1]
+        first = self._meant(fresh)
         use = recent[newest]
         lean = lean | first.lean | next(event.lean for event in stale if event.must)
         steps = [(first.backward.place, "adds to a gradient"), (use.place, "that this step has already used")]
@@ -123,6 +127,21 @@ class Gradients(Backwards):
         self.report("missing_zero_grad", first.backward.place, steps, impact="trains wrong", lean=lean,
                     facts={"optimizer": name, "step": self.span(place),
                            "parameters": () if name else (leaf.name,)})  # fmt: skip
+
+    def _meant(self, adds: list[Add]) -> Add:
+        """The first contribution that a step is for, newest first given.
+
+        What arrived before another optimizer's step, or beside a backward that names its leaves, is what
+        the loss of another network has left.
+        """
+        before = max((step for step in self.steps if step < adds[0].backward.number), default=-1)
+        own = [add for add in adds if add.backward.number > before]
+        aimed = [add for add in own if add.backward.aimed]
+        return (aimed or own)[-1]
+
+    def _failed_since(self, clear: Clear) -> bool:
+        """Whether a backward since then brought nothing: then it is to blame for the empty gradients."""
+        return any(event.number > clear.number and not event.delivered for event, _ in self.backwards)
 
     def _erased(self, leaf: Tensor, events: list[Any], place: Place, by: Any, lean: Lean) -> None:
         """What a step can't use as it was cleared after it arrived: all of it, or an earlier turn's part."""
@@ -145,7 +164,9 @@ class Gradients(Backwards):
             lost = [add for add in lost if any(add.backward.place is one for one in places)]
         if clear is None or not lost or not all(add.must for add in lost):
             return
-        first = lost[-1]
+        if not used and self._failed_since(clear):
+            return
+        first = self._meant(lost)
         steps = [
             (first.backward.place, "fills the gradients"),
             (clear.place, "erases them"),

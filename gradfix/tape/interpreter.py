@@ -144,6 +144,7 @@ class Interpreter(Gradients):
         self.modules: dict[str, Value] = {}
         self.watched_leaves = []
         self.backwards = []
+        self.steps = []
         self.rewraps = []
         self.leafless = []
         self.graph_writes = []
