@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
-from .claims import REQUIRED
+from .claims import FLOW, REQUIRED
 from .comparison import Analyser, Comparison, Disagreement, lines_of
 from .facts import Run, Step
 from .instrument import binds_nothing
@@ -30,6 +30,7 @@ def compare(program: Program, analyse: Analyser) -> Comparison | None:
     judge_failures(result)
     judge_steps(result)
     judge_hidden_writes(result)
+    count_unsaid(result)
     return result
 
 
@@ -118,6 +119,27 @@ def judge_steps(result: Comparison) -> None:
                 sort = "missed" if everywhere else "missed under a flag"
                 result.disagreements.append(Disagreement(sort, kind, step.line))
                 break
+
+
+UNSAID: dict[str, tuple[frozenset[str], Callable[[Run], list[int]]]] = {
+    "leaf as root": (FLOW | {"severed_term"}, lambda run: run.leaf_roots),
+    "gradient lost in a view": (FLOW, lambda run: run.lost_in_views),
+    "grad of a non-leaf": (frozenset({"grad_of_non_leaf", "leaf_rebound"}), lambda run: run.non_leaf_reads),
+    "leaf rebound": (frozenset({"leaf_rebound"}), lambda run: run.rebound),
+    "unreached parameters": (
+        frozenset({"unreached_parameters"}),
+        lambda run: [held.line for held in run.optimizers if held.steps and held.unreached],
+    ),
+}
+"""Silent facts that may be meant so: nobody has to report them, but it is good to know how many go unsaid."""
+
+
+def count_unsaid(result: Comparison) -> None:
+    for fact, (kinds, lines_of_run) in UNSAID.items():
+        lines = {line for run in result.runs if not run.failures for line in lines_of_run(run)}
+        if lines:
+            said = reported(result, kinds, lines)
+            result.count(f"{'said' if said else 'unsaid'}: {fact}")
 
 
 def judge_hidden_writes(result: Comparison) -> None:

@@ -21,7 +21,7 @@ def backward(w: Writer) -> None:
     if not live and not w.c.chance(w.wild):
         text = f"({text}) + {fallback(w)}"
     name = w.fresh("loss")
-    w.line(f"{name} = {text}")
+    w.line(f"{name} = {text}{term(w)}")
     w.bind(name, (), live=live)
     if w.c.chance(w.wild // (12 if live else 2)):
         forms = (f"{name}.requires_grad_(True)", f"{name}.requires_grad = True", f"{name}.requires_grad_()")
@@ -34,6 +34,17 @@ def backward(w: Writer) -> None:
         retain = False
     if not retain and not w.c.chance(w.wild // 3):
         spend(w)
+
+
+TERMS = (".item()", ".detach()", ".data", "", "", ".detach().item()")
+
+
+def term(w: Writer) -> str:
+    """Sometimes a further term, which may have lost its graph."""
+    shaped = [v for v in w.tensors() if v.shape]
+    if not shaped or not w.c.chance(w.wild // 4):
+        return ""
+    return f" + {w.c.pick(shaped).name}.pow(2).mean(){w.c.pick(TERMS)}"
 
 
 def fallback(w: Writer) -> str:
