@@ -1,4 +1,4 @@
-"""Puts one bug at a time into a healthy program: every place where it could have been made, as a text of its own.
+"""Puts one bug at a time into a healthy program: a text of its own for every place where it could be made.
 
 The places are found on the `ast` and edited as bytes, so that nothing else of the layout moves.
 """
@@ -53,7 +53,8 @@ class Program:
     @cached_property
     def torch(self) -> str:
         """The name that the program gives torch."""
-        imported = [each for node in ast.walk(self.tree) if isinstance(node, ast.Import) for each in node.names]
+        imports = [node for node in ast.walk(self.tree) if isinstance(node, ast.Import)]
+        imported = [each for node in imports for each in node.names]
         return next((each.asname or each.name for each in imported if each.name == "torch"), "torch")
 
     @cached_property
@@ -244,7 +245,7 @@ def _assigned(program: Program, name: str, scope: ast.AST) -> list[ast.expr]:
 
 
 def _predictions(program: Program) -> list[ast.expr]:
-    """What the losses are computed from: results of the program's own models, at their making and at their use."""
+    """What the losses are computed from: results of the program's own models, where made and where used."""
     found: dict[ast.expr, None] = {}
     for loss in _losses(program):
         scope = program.scope(loss)
@@ -263,7 +264,7 @@ def _called(program: Program, name: ast.Name) -> bool:
 
 
 def _of_a_model(program: Program, value: ast.expr) -> bool:
-    """Say whether a value comes from calling what is no import, no class, no method of a tensor and no builtin."""
+    """Say whether a value comes from calling no import, no class, no method of a tensor and no builtin."""
     match value:
         case ast.Call(func=ast.Name(id=name)):
             return name not in program.foreign and not hasattr(builtins, name)
