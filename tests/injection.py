@@ -18,7 +18,15 @@ Change: TypeAlias = "tuple[int, int, str]"
 
 REDUCTIONS = ("mean", "sum")
 LOSSES = ("mse_loss", "l1_loss", "smooth_l1_loss", "cross_entropy", "nll_loss", "binary_cross_entropy")
-LOSS_CLASSES = ("MSELoss", "L1Loss", "SmoothL1Loss", "CrossEntropyLoss", "NLLLoss", "BCELoss", "BCEWithLogitsLoss")
+LOSS_CLASSES = (
+    "MSELoss",
+    "L1Loss",
+    "SmoothL1Loss",
+    "CrossEntropyLoss",
+    "NLLLoss",
+    "BCELoss",
+    "BCEWithLogitsLoss",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -301,4 +309,3 @@ def _unreduced(program: Program) -> Iterator[Injected]:
 def _indented(program: Program, lines: str) -> str:
     unit = "\t" if "\n\t" in program.text else "    "
     return "".join(unit + line for line in lines.splitlines(keepends=True))
-
