@@ -31,7 +31,7 @@ Record: TypeAlias = "dict[str, Any]"
 Ask: TypeAlias = Callable[[Path, list[str]], "list[Record]"]
 Fate: TypeAlias = Literal["restored", "declined", "missed", "broken", "harmless change"]
 Impact: TypeAlias = Literal["fails", "silent", "harmless"]
-"""Of an injected program: its asserts fail; they pass but it trains otherwise; it trains as the original does."""
+"""Of an injected program: its asserts fail; it trains otherwise all the same; it trains as the original."""
 Mended: TypeAlias = "list[tuple[Injected, Outcome]]"
 
 
