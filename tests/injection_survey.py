@@ -148,7 +148,9 @@ def table(judged: list[Judged]) -> str:
     lines = [f"{'bug':32}{'impact':9}{'injected':>9}" + "".join(f"{fate:>16}" for fate in FATES)]
     for bug in [*BUGS, "all"]:
         for impact in IMPACTS:
-            chosen = [each.fate for each in judged if bug in (each.injected.bug, "all") and each.impact == impact]
+            chosen = [
+                each.fate for each in judged if bug in (each.injected.bug, "all") and each.impact == impact
+            ]
             counts = "".join(f"{chosen.count(fate):16}" for fate in FATES)
             lines.append(f"{bug:32}{impact:9}{len(chosen):9}{counts}")
     return "\n".join(lines)
