@@ -53,12 +53,8 @@ def star_names(vm: Interpreter, module: str, level: int) -> Iterator[tuple[str, 
                 yield name, value
 
 
-STARRED = frozenset(
-    {"nn", "optim", "autograd", "tensor", "no_grad", "Tensor", "randn", "zeros", "ones"}
-)
-STARRED_NN = frozenset(
-    {"Module", "Parameter", "functional", "Sequential", "ModuleList", "ModuleDict"}
-)
+STARRED = frozenset({"nn", "optim", "autograd", "tensor", "no_grad", "Tensor", "randn", "zeros", "ones"})
+STARRED_NN = frozenset({"Module", "Parameter", "functional", "Sequential", "ModuleList", "ModuleDict"})
 
 
 def from_star(vm: Interpreter, name: str) -> Value | None:
