@@ -13,7 +13,6 @@ from gradfix.tape.machine import Machine, either, plain_number, span_of
 from gradfix.tape.values import (
     NOTHING,
     Const,
-    Foreign,
     Node,
     Number,
     Place,
