@@ -149,9 +149,7 @@ def augmented_statement(vm: Interpreter, node: ast.AugAssign) -> str | None:
         right = vm.eval(node.value)
         result = vm.each(held, lambda one: in_place_operator(vm, one, right, node))
         if result is not held or isinstance(owner, Tensor):
-            vm.on_each(
-                owner, lambda one: store_attribute(vm, one, target.attr, result, node, augmented=True)
-            )
+            vm.on_each(owner, lambda one: store_attribute(vm, one, target.attr, result, node, augmented=True))
     elif isinstance(target, ast.Subscript):
         owner = vm.eval(target.value)
         key = vm.eval(target.slice)
