@@ -186,7 +186,9 @@ def written_in_place(program: Program) -> Iterator[Injected]:
         match node:
             case ast.Assign(targets=[target], value=ast.BinOp(left=left) as value):
                 behind = program.text.encode()[program.span(left)[1] : program.span(node)[1]].decode().strip()
-                same = ast.unparse(target) == ast.unparse(left) and value.end_col_offset == node.end_col_offset
+                same = (
+                    ast.unparse(target) == ast.unparse(left) and value.end_col_offset == node.end_col_offset
+                )
                 if same and behind[0] in "+-*/" and behind[1] == " ":
                     new = f"{program.code(target)} {behind[0]}={behind[1:]}"
                     text = program.changed((*program.span(node), new))
