@@ -39,8 +39,8 @@ def _logged(vm: Interpreter, name: str, made: ast.AST, parents: dict[int, ast.AS
             isinstance(node, ast.Name)
             and node.id == name
             and isinstance(node.ctx, ast.Load)
-            and node.lineno > made.lineno
-        ):  # type: ignore[attr-defined]
+            and node.lineno > made.lineno  # type: ignore[attr-defined]
+        ):
             user = parents[id(node)]
             if isinstance(user, ast.AugAssign) or (
                 isinstance(user, ast.Call) and node in user.args and not _of_torch(vm, user.func)
