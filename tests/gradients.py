@@ -40,6 +40,7 @@ class Steps:
 
         self.optimizers: list[torch.optim.Optimizer] = []
         self.steps: dict[int, list[list[Print]]] = {}
+        self.backwards: list[list[Print]] = []
         built = Optimizer.__init__
 
         def counted(optimizer: torch.optim.Optimizer, *args: Any, **options: Any) -> None:
@@ -47,10 +48,11 @@ class Steps:
             self.optimizers.append(optimizer)
 
         Optimizer.__init__ = counted  # type: ignore[method-assign]
+        self._watch_backward()
         register_optimizer_step_pre_hook(self._step)
 
     def record(self, path: Path, text: str) -> dict[str, Any]:
-        """How a program ends: its error, the gradients of its steps, the last gradients and values."""
+        """How a program ends, its error, the gradients at its steps and after its backwards, its last values."""
         self._forget()
         names: dict[str, object] = {}
         error = executed(path, text.encode(), names)
@@ -59,9 +61,23 @@ class Steps:
         return {
             "error": error,
             "steps": [self.steps.get(id(each), []) for each in self.optimizers],
-            "grads": [printed(leaf.grad) for leaf in leaves],
+            "backwards": list(self.backwards),
             "values": [printed(leaf) for leaf in [*leaves, *held]],
         }
+
+    def _watch_backward(self) -> None:
+        """Note what each backward leaves in the leaves that it reaches."""
+        import torch
+
+        run = torch.autograd.backward
+
+        def watched(tensors: Any, *args: Any, **options: Any) -> None:
+            roots = [tensors] if isinstance(tensors, torch.Tensor) else list(tensors)
+            leaves = _reached(roots)
+            run(tensors, *args, **options)
+            self.backwards.append([printed(leaf.grad) for leaf in leaves])
+
+        torch.autograd.backward = watched
 
     def _step(self, optimizer: torch.optim.Optimizer, *_: object) -> None:
         grads = [printed(p.grad) for group in optimizer.param_groups for p in group["params"]]
@@ -73,6 +89,7 @@ class Steps:
 
         self.optimizers.clear()
         self.steps.clear()
+        self.backwards.clear()
         torch.set_grad_enabled(True)
         torch.set_default_dtype(torch.float32)
         torch.manual_seed(0)
@@ -90,6 +107,24 @@ def _leaves(values: Any) -> Iterator[torch.Tensor]:
             yield from value.parameters()
         elif isinstance(value, torch.Tensor) and value.is_leaf and value.requires_grad:
             yield value
+
+
+def _reached(roots: list[torch.Tensor]) -> list[torch.Tensor]:
+    """The leaves that a backward from these tensors reaches, in the order of the graph."""
+    import torch
+
+    found: list[torch.Tensor] = []
+    stack = [root.grad_fn for root in roots]
+    seen: set[object] = set()
+    while stack:
+        node = stack.pop()
+        if node is None or node in seen:
+            continue
+        seen.add(node)
+        if isinstance(leaf := getattr(node, "variable", None), torch.Tensor):
+            found.append(leaf)
+        stack.extend(following for following, _ in reversed(node.next_functions))
+    return found
 
 
 def printed(tensor: torch.Tensor | None) -> Print:
