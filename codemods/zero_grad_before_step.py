@@ -12,6 +12,8 @@ measured.
 
 from __future__ import annotations
 
+import re
+
 import libcst as cst
 
 from gradfix.rule import Decline, Fix, Options, Rule
@@ -34,12 +36,40 @@ def rewrite(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:
     side, place = zeroing_place(tree, backward, step, str(facts.get("optimizer") or ""))
     if text_of(tree, zero) != tree.code(call) or not _always_runs(tree, zero, place):
         return Decline(BY_HAND)
+    if side == "before":
+        place = _behind_measuring(tree, place, zero)
+        if (behind := _behind_step(tree, zero, place, step)) is not None:
+            side, place = "after", behind
     return _moved(tree, zero, side, place)
+
+
+def _behind_measuring(tree: Tree, place: Anchor, zero: Anchor) -> Anchor:
+    """The backward after the last look at gradients: those that were looked at are not for the step."""
+    row = siblings(tree, place)
+    found = row[row.index(place) : row.index(zero)] if zero in row[row.index(place) :] else []
+    looks = [i for i, one in enumerate(found) if re.search(r"\.grad\b", text_of(tree, one))]
+    later = [one for one in found[looks[-1] + 1 :] if _runs_backward(tree, one)] if looks else []
+    return later[0] if later else place
+
+
+def _behind_step(tree: Tree, zero: Anchor, place: Anchor, step: cst.CSTNode) -> Anchor | None:
+    """The step, where the clearing before this backward is no help to the backwards that come after it."""
+    row = siblings(tree, place)
+    stepping = next((above for above in path(tree, step) if above in row), None)
+    earlier = _cleared_before(tree, zero, place)
+    if earlier is None or stepping is None:
+        return None
+    others = [*row[: row.index(earlier)], *row[row.index(stepping) + 1 :]]
+    return stepping if any(_runs_backward(tree, one) for one in others) else None
+
+
+def _runs_backward(tree: Tree, place: Anchor) -> bool:
+    return ".backward(" in text_of(tree, place)
 
 
 def _moved(tree: Tree, zero: Anchor, side: str, place: Anchor) -> Fix:
     draft, clear = Draft(tree), text_of(tree, zero)
-    if side == "before" and _cleared_before(tree, zero, place):
+    if side == "before" and _cleared_before(tree, zero, place) is not None:
         draft.remove(zero)
     elif side == "before":
         draft.move_before(zero, place)
@@ -59,11 +89,12 @@ def _always_runs(tree: Tree, zero: Anchor, place: Anchor) -> bool:
     )
 
 
-def _cleared_before(tree: Tree, zero: Anchor, place: Anchor) -> bool:
-    """Whether the same call stands before the backward already."""
+def _cleared_before(tree: Tree, zero: Anchor, place: Anchor) -> Anchor | None:
+    """The same call where it stands before the backward already."""
     row = siblings(tree, place)
     earlier = row[: row.index(place)]
-    return any(text_of(tree, other) == text_of(tree, zero) for other in earlier if other is not zero)
+    same = [other for other in earlier if other is not zero and text_of(tree, other) == text_of(tree, zero)]
+    return same[-1] if same else None
 
 
 RULE = Rule(

@@ -123,7 +123,7 @@ def same(one: Record, other: Record) -> bool:
     """Say whether two programs work and train alike: at every step, or at the end where there is none."""
     if one["error"] or other["error"]:
         return False
-    keys = ["steps", "values"] if any(one["steps"]) else ["grads", "values"]
+    keys = ["steps", "values"] if any(one["steps"]) else ["backwards", "values"]
     return all(_close(one[key], other[key]) for key in keys)
 
 
