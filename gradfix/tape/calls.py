@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from gradfix.tape.attributes import load_attribute
 from gradfix.tape.control import elements, part, restore, set_mode
-from gradfix.tape.interpreter import DEPTH, Frame, Interpreter
+from gradfix.tape.interpreter import DEPTH, Frame, Interpreter, TooComplexError
 from gradfix.tape.trail import alternatives
 from gradfix.tape.values import (
     NONE,
@@ -276,12 +276,38 @@ def call_function(
     if found is not None and found[0] == vm.trail.clock:
         return found[1] if isinstance(found[1], Const) else Unknown("a call", (*args, *kwargs.values()))
     clock = vm.trail.clock
-    result = _run_function(vm, function, bind_parameters(vm, function, args, kwargs), receiver)
+    names = bind_parameters(vm, function, args, kwargs)
+    if vm.floor == 0 and code.file != vm.main:
+        result = _run_foreign(vm, function, names, receiver)
+    else:
+        result = _run_function(vm, function, names, receiver)
     if vm.trail.clock == clock and (
         isinstance(result, Const) or (isinstance(result, Unknown) and not result.part)
     ):
         vm.memo[key] = (clock, result, args, kwargs)
     return result
+
+
+def _run_foreign(
+    vm: Interpreter, function: Function, names: dict[str, Value], receiver: Value | None
+) -> Value:
+    """Follow a call into another file, as long as that leaves most of the work to this one."""
+    given = list(names.values())
+    before = (vm.grad, vm.grad_off, vm.inference)
+    repeat, statement = vm.repeat, vm.statement
+    vm.floor = vm.work * 3 // 4 + 1
+    try:
+        if id(function.code) not in vm.too_long:
+            return _run_function(vm, function, names, receiver)
+    except TooComplexError:
+        vm.too_long.add(id(function.code))
+        restore(vm, before)
+        vm.repeat, vm.statement = repeat, statement
+    finally:
+        vm.floor = 0
+    for value in given:
+        vm.escape(value)
+    return vm.unknown("a call that takes too long to follow", *given)
 
 
 def _run_function(

@@ -51,13 +51,14 @@ CULPRITS = re.compile(
     re.MULTILINE,
 )
 """What any defect's culprit or trigger has on its line; functions without one are followed only if called."""
+WORK_FLOOR = 80_000
 WORK_PER_BYTE = 5
 
 
 def analyse_module(source: Source, resolve: Resolver | None) -> Analysis:
     """Execute one module, then what it left unexecuted."""
     lines = source.text.encode("utf-8", "surrogatepass").splitlines()
-    vm = Interpreter(source.path, lines, 4000 + WORK_PER_BYTE * len(source.text), resolve)
+    vm = Interpreter(source.path, lines, WORK_FLOOR + WORK_PER_BYTE * len(source.text), resolve)
     vm.module = source.tree
     too_complex = ""
     hits = _hits(source.text.encode("utf-8", "surrogatepass"))

@@ -139,6 +139,10 @@ class Interpreter(Gradients):
         self.module: ast.Module | None = None
         self.resolve = resolve
         self.work = work
+        self.floor = 0
+        """How much work must be left over by what is being done."""
+        self.too_long: set[int] = set()
+        """Functions of other files that cost more than they may."""
         self.frame = Frame(Scope({}, None, None), None, ALWAYS)
         self.stack: list[Code] = []
         self.modules: dict[str, Value] = {}
@@ -188,7 +192,7 @@ class Interpreter(Gradients):
     def eval(self, node: ast.expr) -> Value:
         """The value of an expression."""
         self.work -= 1
-        if self.work < 0:
+        if self.work < self.floor:
             raise TooComplexError
         handler = EVALUATE.get(type(node))
         return handler(self, node) if handler is not None else Unknown("an expression that isn't followed")
