@@ -76,6 +76,17 @@ def causes(seen: Facts) -> list[Mapping[str, Any]]:
     return [defect for defect in found if not cuts or defect["kind"] != "unreached_parameters"]
 
 
+def unheard(seen: Facts) -> str:
+    """Why a run without a defect says nothing about gradients."""
+    if seen.defects:
+        return ""
+    if seen.failed and seen.recording["how"] != "exit":
+        return f"the program failed ({seen.failure})"
+    if seen.recording["how"] in ("finished", "exit") and not seen.fine:
+        return "no backward was seen in this process"
+    return ""
+
+
 def in_style(seen: Facts) -> list[Mapping[str, Any]]:
     """What torch allows and some forbid: backward under no_grad, any write on a tensor of the graph."""
     found = [defect for defect in seen.defects if defect["kind"] in STYLE]
@@ -92,7 +103,7 @@ def run(wish: Wish, launcher: Launcher | None = None) -> Told:
         if unbounded(first):
             rounds.hunt = True
             first = rounds.record()
-        broken = cannot(first.recording, wish.limits.seconds, wish.limits.memory)
+        broken = unheard(first) or cannot(first.recording, wish.limits.seconds, wish.limits.memory)
         if broken and not notable(first):
             return Told(first, first, (), broken=broken)
         last = rounds.mend(first)
@@ -142,11 +153,7 @@ class Rounds:
         if text is None:
             self.foreign.extend(event for event in events if event not in self.foreign)
             return False
-        plan = Plan(
-            registry.codemods(), Options(), self.wish.unsafe_fixes,
-            analyse=analysis_of(path, text, events), resolve=Neighbours(),
-        )  # fmt: skip
-        outcome = engine.fix(path, text, plan)
+        outcome = self._fixed(path, text, events)
         known = self.findings.setdefault(path, [])
         if text == self.before[path]:
             known.extend(one for one in outcome.findings if one not in known)
@@ -156,6 +163,21 @@ class Rounds:
         self.after[path] = outcome.after
         self.applied.setdefault(path, []).extend(outcome.applied)
         return True
+
+    def _fixed(self, path: str, text: bytes, events: list[Mapping[str, Any]]) -> Outcome:
+        """The codemods on what was recorded; without the tape, where the tape fails on the file."""
+        for play in (True, False):
+            plan = Plan(
+                registry.codemods(),
+                Options(),
+                self.wish.unsafe_fixes,
+                analyse=analysis_of(path, text, events, play),
+                resolve=Neighbours(),
+            )
+            outcome = engine.fix(path, text, plan)
+            if outcome.failure is None or outcome.failure.stage != "tape":
+                break
+        return outcome
 
     def _text(self, path: str) -> bytes | None:
         """A file as it stands; None for what is not the user's to change."""

@@ -136,7 +136,7 @@ class Calls(TorchFunctionMode):
         for value in args:
             items = value if type(value) is list else (value,)
             for item in items[:16]:
-                source = self.state.origins.number(item) if isinstance(item, (float, int, list)) else None
+                source = self.state.origins.number(item) if isinstance(item, (float, list)) else None
                 if source is not None:
                     found.append(((source, source.scalar),))
         return found
@@ -193,7 +193,7 @@ class Calls(TorchFunctionMode):
 
     def _number(self, func: Any, args: Any, kwargs: Any) -> Any:
         value = args[0]
-        source = self._leaves_graph("converted_loss_path", NUMBERS[func], value)
+        source = self._leaves_graph("converted_loss_path", NUMBERS[func], value) if floats(value) else None
         result = func(*args, **kwargs)
         self.state.count += 1
         if source is not None:

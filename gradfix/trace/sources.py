@@ -75,7 +75,7 @@ class Origins:
         if isinstance(value, list):
             for item in value[:16]:
                 self.put_number(item, source)
-        if isinstance(value, (float, int, list)) and not isinstance(value, bool):
+        if isinstance(value, (float, list)):
             self.of_number[id(value)] = (value, source)
             if len(self.of_number) > MOST_NUMBERS:
                 self.of_number.popitem(last=False)
