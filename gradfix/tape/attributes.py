@@ -165,6 +165,8 @@ def tensor_attribute(vm: Interpreter, owner: Tensor, name: str, node: ast.AST) -
     """An attribute of a tensor."""
     from gradfix.tape.tensors import cut_tensor
 
+    if name == "data" and owner.grad_of is not None:
+        return owner
     if name == "data":
         result = cut_tensor(vm, owner, "data", node)
         result.data_of = owner.data_of or owner
@@ -180,12 +182,18 @@ def tensor_attribute(vm: Interpreter, owner: Tensor, name: str, node: ast.AST) -
         return Seq("tuple", [Unknown("a size")] * 0, open=True)
     if name == "is_leaf" and owner.leaf is not None:
         return Const(owner.leaf)
+    if name == "ndim" and owner.shape is not None and None not in owner.shape:
+        return Const(len(owner.shape))
+    if name == "device":
+        return Unknown("a tensor's device", (owner,))
     if name in PLAIN_ATTRIBUTES:
         return Unknown(f"a tensor's {name}")
     if name in VIEW_ATTRIBUTES:
         made = vm.node(name, vm.at(node), [owner])
         result = vm.output(made)
         result.dtype = owner.dtype
+        if owner.shape is not None and name not in ("real", "imag"):
+            result.shape = owner.shape[::-1] if name == "T" else (*owner.shape[:-2], *owner.shape[-2:][::-1])
         vm.look(result, owner, "plain")
         result.layout = None
         return result

@@ -322,7 +322,7 @@ class Backwards(Operations):
             if not places:
                 leaves = [one.leaf for one in below.values() if one.leaf is not None]
                 only = len(leaves) == 1 and leaves[0].dtype not in ("int", "bool")
-                places = [(leaves[0].place, "")] if only else []
+                places = [(event.place, "")] if len(leaves) != 1 else [(leaves[0].place, "")] if only else []
             for place, name in places:
                 steps = [(place, "requires no grad"), (event.place, "backward runs here")]
                 self.report("no_leaf_requires_grad", place, steps, says=NO_GRAPH, when=event.path, lean=lean,
@@ -412,6 +412,8 @@ class Backwards(Operations):
         for leaf in (node, *self._additive(node)):
             if leaf.leaf is None or leaf.cut != "requires_grad" or leaf.requires is not True:
                 continue
+            if leaf is not node and any(parent.cut in DETACHES for parent in leaf.parents):
+                continue  # `x.detach().requires_grad_()` makes a new leaf of x, which is what it is for
             cuts = [cut for parent in leaf.parents for cut in self.cuts(parent) if self.behind(cut) is True]
             if cuts:
                 facts: dict[str, Fact] = {
@@ -427,14 +429,15 @@ class Backwards(Operations):
         """At the end: leaves made of converted results, whose gradient nobody reads and nobody passes on."""
         for leaf, event in self.rewraps:
             tensor = leaf.leaf
-            if tensor is None or leaf.cut not in CONVERSIONS or leaf.requires is not True:
+            if tensor is None or leaf.cut not in CONVERSIONS | MODES or leaf.requires is not True:
                 continue
             if tensor.parameter and not any(root is tensor for _, root in self.backwards):
                 continue
             if self.behind(leaf) is not True or any(tensor is one for one in read):
                 continue
             lost = {id(one) for parent in leaf.parents for one in self.leaves_behind(parent)}
-            if lost and not lost <= reached:
+            pointless = any(one is event and root is tensor for one, root in self.backwards)
+            if lost and (pointless or not lost <= reached):
                 others = [one.slot for one in self.every_leaf if one is not tensor and one.slot]
                 adds = [add for slot in others for add in slot.events if isinstance(add, Add)]
                 alone = not any(add.backward is event for add in adds)

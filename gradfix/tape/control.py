@@ -181,6 +181,10 @@ def with_statement(vm: Interpreter, node: ast.With | ast.AsyncWith) -> str | Non
     before = (vm.grad, vm.grad_off, vm.inference)
     for i, item in enumerate(node.items):
         value = vm.eval(item.context_expr)
+        if isinstance(value, Alt) and all(isinstance(option, Mode) for _, option in value.options):
+            ended = _each_mode(vm, node, value, node.items[i + 1 :])
+            restore(vm, before)
+            return ended
         if isinstance(value, Mode):
             known, yes, no = _mode_truth(vm, value, item.context_expr)
             if known is None:
@@ -195,6 +199,22 @@ def with_statement(vm: Interpreter, node: ast.With | ast.AsyncWith) -> str | Non
     ended = vm.run(node.body)
     restore(vm, before)
     return ended
+
+
+def _each_mode(vm: Interpreter, node: ast.With | ast.AsyncWith, modes: Alt, rest: Sequence[ast.withitem]) -> str | None:
+    """A mode whose flag has alternatives: the block runs once for each of them."""
+
+    def arm(mode: Value) -> str | None:
+        before = (vm.grad, vm.grad_off, vm.inference)
+        assert isinstance(mode, Mode)
+        set_mode(vm, mode.kind, isinstance(mode.sets, Const) and bool(mode.sets.value), vm.at(node))
+        for item in rest:
+            vm.eval(item.context_expr)
+        ended = vm.run(node.body)
+        restore(vm, before)
+        return ended
+
+    return vm.fork([(guard, lambda mode=mode: arm(mode)) for guard, mode in modes.options])  # type: ignore[misc]
 
 
 def _both_modes(
@@ -224,7 +244,9 @@ def _mode_truth(vm: Interpreter, mode: Mode, node: ast.expr) -> tuple[bool | Non
 
 
 def set_mode(vm: Interpreter, kind: str, on: bool, place: object) -> None:
-    """Turn recording on or off."""
+    """Turn recording on or off; inside inference mode there is no turning it on."""
+    if vm.inference and kind != "inference_mode":
+        return
     vm.trail.set(vm, "grad", on)
     vm.trail.set(vm, "inference", kind == "inference_mode" and not on)
     if not on:

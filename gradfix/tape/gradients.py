@@ -14,12 +14,14 @@ from gradfix.tape.values import NOTHING, Lean, Optimizer, Place, Tensor, Write
 class Clear:
     """A gradient set to zero or None; `must` False where an unknown call may have done it."""
 
-    __slots__ = ("must", "number", "path", "place")
+    __slots__ = ("must", "number", "path", "place", "zeros")
 
-    def __init__(self, place: Place, path: Path, must: bool) -> None:
+    def __init__(self, place: Place, path: Path, must: bool, zeros: bool = False) -> None:
         self.place = place
         self.path = path
         self.must = must
+        self.zeros = zeros
+        """Whether a gradient of zeros is left, which a step uses like any other."""
         self.number = next(Backward.numbers)
 
 
@@ -50,11 +52,11 @@ class Gradients(Backwards):
     steps: list[int]
     """When an optimizer has stepped, in the numbers of the backwards."""
 
-    def clear(self, leaves: Iterable[Tensor], place: Place, must: bool = True) -> None:
+    def clear(self, leaves: Iterable[Tensor], place: Place, must: bool = True, zeros: bool = False) -> None:
         """zero_grad, or `p.grad = None`."""
         self.trail.clock += 1
         for leaf in leaves:
-            leaf.gradient().events.append(Clear(place, self.path, must))
+            leaf.gradient().events.append(Clear(place, self.path, must, zeros))
 
     def step(self, optimizer: Optimizer, place: Place, *, must: bool = True) -> None:
         """An optimizer's step: judge the gradients that it uses, then write its parameters."""
@@ -85,6 +87,8 @@ class Gradients(Backwards):
     def _filled(self, leaf: Tensor) -> bool:
         for event in reversed(leaf.gradient().events):
             if contradicts(event.path, self.path) or isinstance(event, (Use, Unscale)):
+                continue
+            if isinstance(event, Clear) and event.zeros:
                 continue
             return isinstance(event, Add) and event.must and implies(self.path, event.path)
         return False

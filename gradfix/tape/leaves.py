@@ -34,6 +34,8 @@ def rebinding(vm: Interpreter, name: str, value: Value, node: ast.AST) -> None:
     if isinstance(value, Optimizer) and not value.name:
         value.name = name
     held = vm.scope.names.get(name)
+    if isinstance(value, Alt):
+        _name_condition(vm, name, value)
     if isinstance(value, Tensor):
         if not value.name:
             value.name = name
@@ -58,6 +60,15 @@ def rebinding(vm: Interpreter, name: str, value: Value, node: ast.AST) -> None:
         from gradfix.tape.registration import replaced
 
         replaced(vm, held, value, node)
+
+
+def _name_condition(vm: Interpreter, name: str, value: Alt) -> None:
+    """Let a flag be called by its name where a condition is told."""
+    for guard, option in value.options:
+        if isinstance(option, Const) and option.value is True and len(guard) == 1:
+            ((key, holds),) = guard
+            if holds:
+                vm.texts[key] = name
 
 
 def _adds_to(node: ast.expr, name: str) -> bool:

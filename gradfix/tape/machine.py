@@ -140,6 +140,8 @@ class Machine:
     def history(self, tensor: Tensor) -> Node:
         """The node that made a tensor's present value; a view follows what was written to its base."""
         base = tensor.base
+        if tensor.view == "many" and base is not None and len(tensor.storage.writes) > tensor.seen:
+            self.stale_view(tensor)
         if base is None or tensor.generation >= tensor.storage.generation or tensor.view == "loose":
             return tensor.node
         above = self.history(base)
@@ -149,6 +151,25 @@ class Machine:
         self.trail.set(tensor, "generation", tensor.storage.generation)
         self.trail.set(tensor, "requires", base.requires)
         return node
+
+    def stale_view(self, tensor: Tensor) -> None:
+        """One of several views is used after the memory below was written: torch refuses to rebuild its history."""
+        write = tensor.storage.writes[tensor.seen]
+        base = tensor.base
+        if base is None or base.requires is not True or self.grad is not True or write.silent or write.form == "step":
+            return
+        if write.place is tensor.place or not implies(self.path, write.path):
+            return
+        facts = {name: fact for name, fact in write.facts.items() if name in ("target", "aliased")}
+        self.report(
+            "inplace_on_view_of_many",
+            write.place,
+            [(tensor.place, "made here"), (write.place, "written in place here")],
+            lean=base.lean,
+            when=write.path,
+            says="is a view and its base or another view of its base has been modified inplace",
+            facts={"form": write.form, "aliased": True, "target": "", **facts, "maker": tensor.node.op},
+        )
 
     def requires(self, value: Value) -> Truth:
         """Whether a value is in a graph."""

@@ -230,7 +230,7 @@ class Operations(Machine):
         self.history(target)
         base = target.base if target.base is not None and target.view in ("plain", "no_grad") else None
         if node.requires is not True and (base is None or base.requires is not True):
-            return False
+            return False  # a view made without grad refuses whatever would be recorded
         facts: dict[str, Fact] = {
             "form": form,
             "target": self.target(place),
@@ -412,17 +412,27 @@ class Operations(Machine):
         """Make a tensor a view of another's memory."""
         tensor.storage = source.storage
         tensor.data_of = source.data_of
-        if view == "loose" or (self.grad is False and self.inference):
+        tensor.seen = len(tensor.storage.writes)
+        if view == "loose":
             tensor.view = "loose"
             return
         tensor.base = source.base if source.base is not None and source.view != "loose" else source
         tensor.view = view if view == "many" or source.view in ("", "loose") else source.view
-        if self.grad is False and tensor.base.requires is not False:
+        if self.grad is False and not (self.inference and tensor.base.requires is False):
             tensor.view = "no_grad"
-            tensor.requires = tensor.base.requires if tensor.base.requires is not True else tensor.requires
+        if self.grad is False and tensor.base.requires is True:
+            self._unrecorded_view(tensor)
         tensor.generation = tensor.storage.generation
         if tensor.leaf is True and tensor.base.requires is not False:
             tensor.leaf = None
+
+    def _unrecorded_view(self, tensor: Tensor) -> None:
+        """A view made without recording still requires grad: backward takes it, and nothing arrives behind it."""
+        node = Node("leaf", tensor.place, tensor.node.parents, True)
+        node.cut, node.cut_place = self.grad_off[0] or "no_grad", self.grad_off[1]
+        node.path, node.lean, node.leaf = self.path, self.lean(tensor.base or tensor), tensor
+        tensor.node, tensor.requires, tensor.leaf = node, True, True
+        tensor.storage.inference = None
 
     def shape(self, op: str, effect: Effect, bound: Bound, source: Value | None) -> Shape:
         """The shape of a result, where it is easily known."""
@@ -440,6 +450,11 @@ class Operations(Machine):
             if op in ("max", "min") and isinstance(other := bound.get("other"), Tensor):
                 return shapes.broadcast([own, other.shape])
             return shapes.reduced(own, bound)
+        if op == "expand" and isinstance(wanted := bound.get("size"), (Seq, Const)):
+            asked = shapes.sizes([wanted])
+            return asked if asked and -1 not in asked else None
+        if op in ("t", "transpose") and own is not None and len(own) == 2:
+            return own[::-1]
         if op in ("matmul", "mm", "dot", "mv", "bmm"):
             other = bound.get("other", bound.get("mat2", bound.get("tensor", bound.get("vec"))))
             return shapes.matmul(own, other.shape if isinstance(other, Tensor) else None)

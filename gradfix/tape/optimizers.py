@@ -80,7 +80,8 @@ def optimizer_method(
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and name in ("step", "zero_grad"):
         vm.trail.set(receiver, "name", vm.text(node.func.value) if vm.file == vm.main else receiver.name)
     if name == "zero_grad":
-        vm.clear(receiver.leaves, vm.at(node))
+        kept = args[0] if args else kwargs.get("set_to_none", Const(True))
+        vm.clear(receiver.leaves, vm.at(node), zeros=isinstance(kept, Const) and not kept.value)
         return NONE
     if name == "step":
         closure = args[0] if args else kwargs.get("closure", NONE)

@@ -120,6 +120,8 @@ def _cut_before(vm: Interpreter, never: list[Tensor], root: Tensor) -> Node | No
         return None
     wanted = {id(leaf) for leaf in never}
     for cut in vm.all_cuts(vm.history(root)):
+        if cut.cut in MODES:  # a part of a forward that somebody runs unrecorded is frozen on purpose
+            continue
         behind = {id(leaf) for leaf in vm.leaves_behind(cut)}
         if behind & wanted:
             return cut

@@ -98,7 +98,7 @@ def _on_gradient(vm: Interpreter, gradient: Tensor, op: str, node: ast.AST) -> V
     """An in-place operation on a `.grad`: zeroing clears it, anything else leaves it."""
     leaf = gradient.grad_of
     if leaf is not None and op in ("zero_", "fill_"):
-        vm.clear([leaf], vm.at(node))
+        vm.clear([leaf], vm.at(node), zeros=True)
     return gradient
 
 
@@ -261,7 +261,9 @@ def move(vm: Interpreter, tensor: Tensor, args: Args, kwargs: Kwargs, node: ast.
     """`.cuda()`, `.to(...)`, `.float()`: the tensor itself, or a copy of another dtype or device."""
     name = node.func.attr if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else "to"
     dtype = CASTS.get(name, "") or _asked_dtype(args, kwargs)
-    if dtype and dtype == tensor.dtype == "float" and name == "float":
+    if dtype and dtype == tensor.dtype == "float" and (name == "float" or (len(args) == 1 and not kwargs)):
+        return tensor
+    if len(args) == 1 and isinstance(args[0], Unknown) and args[0].why == "a tensor's device" and args[0].holds[0] is tensor:
         return tensor
     if (
         name == "cpu"
@@ -351,6 +353,8 @@ def property_call(vm: Interpreter, tensor: Tensor, args: Args, kwargs: Kwargs, n
                 return Const(tensor.shape[args[0].value])
         elif not args:
             return Seq("tuple", [Const(size) for size in tensor.shape])
+    if name in ("dim", "ndimension") and tensor.shape is not None and None not in tensor.shape:
+        return Const(len(tensor.shape))
     return Unknown("a size")
 
 

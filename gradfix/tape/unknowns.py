@@ -118,7 +118,9 @@ def unknown_method(
     if name in ("parameters", "named_parameters"):
         module = opaque(vm, receiver, node)
         return Weights(module, [module.weights], True, named=name == "named_parameters")
-    if name in ("zero_grad", "step") and receiver.module is None:
+    if name == "step" and receiver.module is None and not args:
+        return NONE
+    if name == "zero_grad" and receiver.module is None:
         vm.clear(vm.every_leaf, None, must=False)
         return NONE
     if name == "zero_grad" and receiver.module is not None:

@@ -532,6 +532,7 @@ class Tensor(Value):
         "place",
         "requires",
         "retained",
+        "seen",
         "shape",
         "slot",
         "storage",
@@ -554,6 +555,8 @@ class Tensor(Value):
         self.view = ""
         """"" for its own memory; plain, many (chunk, split) or no_grad for a view; loose (detach, .data)."""
         self.generation = 0
+        self.seen = 0
+        """How many writes its memory had seen when the view was made."""
         self.slot: Slot | None = None
         self.parameter = False
         self.retained = False
