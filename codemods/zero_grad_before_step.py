@@ -93,7 +93,9 @@ def _cleared_before(tree: Tree, zero: Anchor, place: Anchor) -> Anchor | None:
     """The same call where it stands before the backward already."""
     row = siblings(tree, place)
     earlier = row[: row.index(place)]
-    same = [other for other in earlier if other is not zero and text_of(tree, other) == text_of(tree, zero)]
+    ran = [i for i, other in enumerate(earlier) if _runs_backward(tree, other)]
+    since = earlier[ran[-1] + 1 :] if ran else earlier
+    same = [other for other in since if other is not zero and text_of(tree, other) == text_of(tree, zero)]
     return same[-1] if same else None
 
 

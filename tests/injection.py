@@ -126,10 +126,19 @@ def zero_grad_deleted(program: Program) -> Iterator[Injected]:
 
 
 def zero_grad_after_backward(program: Program) -> Iterator[Injected]:
+    """A zero_grad that stood before a backward, or behind its step, stands between the two."""
     for block, statement in _calls(program, "zero_grad"):
-        for backward in block:
-            if _calls_method(backward, "backward"):
-                yield from _moved(program, "zero_grad after backward", statement, backward)
+        events = [each for each in block if each is statement or _is_event(each)]
+        here = events.index(statement)
+        before = events[here + 1 : here + 3]
+        behind = events[max(here - 2, 0) : here]
+        for pair in (before, behind):
+            if len(pair) == 2 and _calls_method(pair[0], "backward") and _calls_method(pair[1], "step"):
+                yield from _moved(program, "zero_grad after backward", statement, pair[0])
+
+
+def _is_event(statement: ast.stmt) -> bool:
+    return _calls_method(statement, "backward") or _calls_method(statement, "step")
 
 
 def early_step(program: Program) -> Iterator[Injected]:
@@ -174,11 +183,20 @@ def rebuilt_from_item(program: Program) -> Iterator[Injected]:
     """A loss that is rebuilt from its number just before backward."""
     for _, statement in _calls(program, "backward"):
         root = statement.value.func.value  # type: ignore[attr-defined]
+        if _weighted(statement):
+            continue
         lines = program.whole_lines(statement)
         if isinstance(root, ast.Name) and lines:
             made = f"{root.id} = {program.torch}.tensor({root.id}.item(), requires_grad=True)\n"
             text = program.changed((lines[0], lines[0], program.indent(statement) + made))
             yield Injected("rebuilt from item", statement.lineno, text)
+
+
+def _weighted(statement: ast.Expr) -> bool:
+    """Whether backward is given a gradient: then what it runs on is no single number."""
+    call = statement.value
+    assert isinstance(call, ast.Call)
+    return bool(call.args) or any(each.arg == "gradient" for each in call.keywords)
 
 
 def written_in_place(program: Program) -> Iterator[Injected]:

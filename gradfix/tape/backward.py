@@ -116,6 +116,8 @@ class Backwards(Operations):
                 self.report("backward_in_no_grad", self.grad_off[1], [(event.place, "backward runs here")],
                             impact="style", facts={"backward": self.span(event.place)})  # fmt: skip
             self._rewrapped(root, node, event)
+            if only and node.cut and node.leaf is not None:
+                self.rewraps.append((node, event))
         self._walk(root, node, event, only)
 
     def _root_text(self, event: Backward) -> str:
@@ -226,7 +228,7 @@ class Backwards(Operations):
             kind = "inplace_module"
             culprit = write.facts.get("built", write.place)
             steps.append((culprit, "built here with inplace=True"))
-        elif write.form in ("buffer", "callee"):
+        elif write.form == "buffer":
             return
         elif write.silent:
             kind = "write_through_data"
@@ -474,9 +476,20 @@ class Backwards(Operations):
                 if any(-1 < parent.clean < event.number for parent in self._nearest_graph(term)):
                     continue  # made of an earlier turn's graph: a baseline, not a term
                 lost = {id(leaf) for leaf in self.leaves_behind(term) if leaf.parameter}
-                if term.cut in CONVERSIONS or (term.cut in DETACHES and lost - reached):
+                meant = any(one.cut in DETACHES for one in self._between(term))
+                if (term.cut in CONVERSIONS and not meant) or (term.cut in DETACHES and lost - reached):
                     self.report_cut(term, event, [(event.place, "backward runs here without it")],
                                     kind="severed_term", impact="trains wrong")  # fmt: skip
+
+    def _between(self, cut: Node) -> list[Node]:
+        """A cut and the unrecorded nodes behind it: a detach among them says that the cut is meant."""
+        found: list[Node] = []
+        stack = [cut]
+        while stack and len(found) < 50:
+            node = stack.pop()
+            found.append(node)
+            stack.extend(parent for parent in node.parents if parent.requires is False)
+        return found
 
     def _nearest_graph(self, cut: Node) -> list[Node]:
         """The recorded nodes next to a cut."""
