@@ -113,6 +113,8 @@ def choose(
     """The overload that a call means; where unknown arguments leave several, what all of them agree on."""
     fitting = [(effect, bound) for effect in effects if (bound := bind(effect, args, kwargs)) is not None]
     fitting = [pair for pair in fitting if _holds(pair[0], pair[1])]
+    if fitting and all(effect.when and not any(flag in bound for flag, _ in effect.when) for effect, bound in fitting):
+        return fitting[0]  # the flag isn't given, and the row of its default comes first
     if len(fitting) <= 1:
         return fitting[0] if fitting else None
     if not any(isinstance(value, Unknown) for _, bound in fitting for value in bound.values()):
@@ -426,6 +428,21 @@ class Operations(Machine):
         if tensor.leaf is True and tensor.base.requires is not False:
             tensor.leaf = None
 
+    @staticmethod
+    def _piece(own: tuple[int | None, ...], bound: Bound) -> Shape:
+        """The shape of the first of several equal pieces."""
+        dim = bound.get("dim", Const(0))
+        count, size = bound.get("chunks"), bound.get("split_size")
+        at = dim.value % len(own) if isinstance(dim, Const) and isinstance(dim.value, int) else None
+        whole = own[at] if at is not None else None
+        wanted: int | None = None
+        if isinstance(count, Const) and isinstance(count.value, int) and count.value > 0 and whole is not None:
+            wanted = -(-whole // count.value)
+        elif isinstance(size, Const) and isinstance(size.value, int):
+            wanted = size.value
+        exact = whole is not None and wanted and whole % wanted == 0
+        return tuple(wanted if i == at else s for i, s in enumerate(own)) if exact else None
+
     def _unrecorded_view(self, tensor: Tensor) -> None:
         """A view made without recording still requires grad: backward takes it, and nothing arrives behind it."""
         node = Node("leaf", tensor.place, tensor.node.parents, True)
@@ -453,6 +470,12 @@ class Operations(Machine):
         if op == "expand" and isinstance(wanted := bound.get("size"), (Seq, Const)):
             asked = shapes.sizes([wanted])
             return asked if asked and -1 not in asked else None
+        if op == "unbind" and own:
+            dim = bound.get("dim", Const(0))
+            at = dim.value if isinstance(dim, Const) and isinstance(dim.value, int) else None
+            return tuple(s for i, s in enumerate(own) if i != at % len(own)) if at is not None else None
+        if op in ("chunk", "split", "tensor_split") and own:
+            return self._piece(own, bound)
         if op in ("t", "transpose") and own is not None and len(own) == 2:
             return own[::-1]
         if op in ("matmul", "mm", "dot", "mv", "bmm"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 
+from gradfix.tape.backward import MODES
 from gradfix.tape.interpreter import Interpreter
 from gradfix.tape.modules import leaves
 from gradfix.tape.values import Foreign, Instance, Layer, Map, Node, Opaque, Seq, Tensor, Value

@@ -263,6 +263,8 @@ def move(vm: Interpreter, tensor: Tensor, args: Args, kwargs: Kwargs, node: ast.
     dtype = CASTS.get(name, "") or _asked_dtype(args, kwargs)
     if dtype and dtype == tensor.dtype == "float" and (name == "float" or (len(args) == 1 and not kwargs)):
         return tensor
+    if name == "type_as" and args and args[0] is tensor:
+        return tensor
     if len(args) == 1 and isinstance(args[0], Unknown) and args[0].why == "a tensor's device" and args[0].holds[0] is tensor:
         return tensor
     if (

@@ -417,7 +417,7 @@ def _grad(vm: Interpreter, args: Args, kwargs: Kwargs, node: ast.Call) -> Value:
 
 def _initialise(vm: Interpreter, args: Args, node: ast.Call) -> Value:
     if args and isinstance(args[0], Tensor):
-        vm.write(args[0], vm.at(node), "callee")
+        vm.describe(vm.write(args[0], vm.at(node), "callee"), args[0], vm.at(node))
     return args[0] if args else NONE
 
 
