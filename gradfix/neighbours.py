@@ -29,7 +29,7 @@ def read_small(path: str) -> bytes | None:
 
 
 class Neighbours:
-    """Finds first-party modules; each file is parsed once, and no more than MOST are followed."""
+    """Finds first-party modules; each file is parsed once, as long as it is among the last MOST."""
 
     def __init__(self, read: Read = read_small) -> None:
         self._read = read
@@ -44,9 +44,13 @@ class Neighbours:
         return next((source for source in sources if source is not None), None)
 
     def _source(self, path: str) -> Source | None:
-        if path not in self._sources and len(self._sources) < MOST:
-            self._sources[path] = self._parsed(path) if os.path.isfile(path) else None
-        return self._sources.get(path)
+        if path not in self._sources:
+            if not os.path.isfile(path):
+                return None
+            if len(self._sources) >= MOST:  # what is found must not depend on the files that came before
+                del self._sources[next(iter(self._sources))]
+            self._sources[path] = self._parsed(path)
+        return self._sources[path]
 
     def _parsed(self, path: str) -> Source | None:
         content = self._read(path)

@@ -73,11 +73,22 @@ def test_a_module_is_read_once(project: Path) -> None:
     assert reads == [str(project / "models.py")]
 
 
-def test_only_so_many_files_are_followed(project: Path) -> None:
-    find = Neighbours()
+def test_modules_are_followed_however_many_came_before(project: Path) -> None:
+    reads: list[str] = []
+
+    def read(path: str) -> bytes:
+        reads.append(path)
+        return b""
+
+    find = Neighbours(read)
     for number in range(MOST):
+        (project / f"m{number}.py").write_text("")
         find(str(project / "train.py"), f"m{number}", 1)
-    assert find(str(project / "train.py"), "models", 1) is None
+    assert find(str(project / "train.py"), "models", 1) is not None
+    assert find(str(project / "train.py"), "m1", 1) is not None
+    assert len(reads) == MOST + 1
+    find(str(project / "train.py"), "m0", 1)
+    assert len(reads) == MOST + 2
 
 
 def test_a_large_module_is_not_followed(project: Path) -> None:
