@@ -123,7 +123,7 @@ def judge_steps(result: Comparison) -> None:
 
 UNSAID: dict[str, tuple[frozenset[str], Callable[[Run], list[int]]]] = {
     "leaf as root": (FLOW | {"severed_term"}, lambda run: run.leaf_roots),
-    "gradient lost in a view": (FLOW, lambda run: run.lost_in_views),
+    "backward that reached nothing": (FLOW, lambda run: run.lost),
     "grad of a non-leaf": (frozenset({"grad_of_non_leaf", "leaf_rebound"}), lambda run: run.non_leaf_reads),
     "leaf rebound": (frozenset({"leaf_rebound"}), lambda run: run.rebound),
     "unreached parameters": (

@@ -61,8 +61,8 @@ class Run:
     partly_erased: list[Step] = field(default_factory=list)
     backwards: list[Backward] = field(default_factory=list)
     leaf_roots: list[int] = field(default_factory=list)
-    lost_in_views: list[int] = field(default_factory=list)
-    """Backwards whose gradient ended in a view made under no_grad, which says that it requires grad."""
+    lost: list[int] = field(default_factory=list)
+    """Backwards that reached no leaf and did not fail: a view made under no_grad says it requires grad."""
     non_leaf_reads: list[int] = field(default_factory=list)
     rebound: list[int] = field(default_factory=list)
     optimizers: list[Held] = field(default_factory=list)

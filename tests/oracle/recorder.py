@@ -95,8 +95,8 @@ class Recorder:
         self.count += 1
         for slot in reached:
             slot.add(self.count, line)
-        if any(slot.leaf._is_view() for slot in reached):
-            self.run.lost_in_views.append(line)
+        if not reached:
+            self.run.lost.append(line)
         got = [slot.leaf.grad for slot in reached if slot.leaf.grad is not None]
         mark = sum(float(g.detach().abs().sum()) for g in got)
         self.run.backwards.append(Backward(line, len(got), round(mark, 4), torch.is_grad_enabled()))

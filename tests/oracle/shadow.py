@@ -115,29 +115,40 @@ def call(method: str, owner: ast.expr, argument: ast.expr) -> ast.Expr:
     return ast.Expr(ast.Call(ast.Attribute(owner, method), [argument], []))
 
 
-def without_cut(program: Program, span: tuple[int, int, int, int]) -> Program | None:
-    """The same program without the cut at that place, or None where it isn't one that can be taken away."""
+METHODS = ("detach", "item", "tolist", "numpy", "detach_")
+FUNCTIONS = ("float", "Variable", "tensor", "as_tensor", "from_numpy", "Tensor", "Parameter")
+
+
+def without_cuts(program: Program, lines: range) -> Program | None:
+    """The same program without the cuts on some lines, or None where none can be taken away."""
 
     def change(node: ast.AST) -> ast.AST | None:
-        return kept(node) if isinstance(node, ast.expr) and place(node) == span else None
+        return uncut(node) if isinstance(node, ast.expr) and node.lineno in lines else None
 
     source = rewritten(program.source, change)
     return None if source == program.source else variant(program, source)
 
 
-def place(node: ast.expr) -> tuple[int, int, int, int]:
-    return (node.lineno, node.col_offset, node.end_lineno or 0, node.end_col_offset or 0)
+def uncut(node: ast.expr) -> ast.expr | None:
+    """What is left when all cuts around and inside an expression are gone; None where it isn't a cut."""
+    inner = kept(node)
+    if inner is None:
+        return None
+    return uncut(inner) or inner
 
 
 def kept(node: ast.expr) -> ast.expr | None:
-    """What the cut was made from."""
+    """What a cut was made from."""
     if isinstance(node, ast.Attribute) and node.attr == "data":
         return node.value
     if not isinstance(node, ast.Call):
         return None
     function = node.func
-    if isinstance(function, ast.Attribute) and function.attr in ("detach", "item", "tolist", "numpy"):
+    if isinstance(function, ast.Attribute) and function.attr in METHODS:
         return function.value
-    if len(node.args) == 1 and isinstance(node.args[0], ast.List):
+    name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+    if name not in FUNCTIONS or not node.args:
+        return None
+    if isinstance(node.args[0], ast.List):
         return ast.Call(ast.Attribute(ast.Name("torch"), "stack"), [node.args[0]], [])
-    return node.args[0] if node.args else None
+    return node.args[0]

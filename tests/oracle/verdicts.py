@@ -13,7 +13,7 @@ from .comparison import Comparison, Disagreement, culprit_lines, lines_of
 from .facts import Run, Step
 from .files import CALLS_FORWARD
 from .mend import out_of_place
-from .shadow import with_loud_write, without_cut
+from .shadow import with_loud_write, without_cuts
 from .torchrun import run_all
 
 
@@ -101,7 +101,7 @@ def severed(result: Comparison, defect: Defect, run: Run) -> bool:
     lines = lines_of(defect)
     if run.failed("severed", lines) or run.failed("inference saved", lines):
         return True
-    return bool(lines.intersection(run.leaf_roots + run.lost_in_views))
+    return bool(lines.intersection(run.leaf_roots + run.lost))
 
 
 def flag_on_result(result: Comparison, defect: Defect, run: Run) -> bool:
@@ -156,7 +156,7 @@ def written_through_data(result: Comparison, defect: Defect, run: Run) -> bool:
 def term_severed(result: Comparison, defect: Defect, run: Run) -> bool:
     """Without the cut, some backward reaches more, or with another gradient."""
     span = defect.culprit
-    whole = without_cut(result.program, (span.line, span.column, span.end_line, span.end_column))
+    whole = without_cuts(result.program, range(span.line, span.end_line + 1))
     if whole is None:
         return True
     for other in run_all(whole):
