@@ -118,6 +118,7 @@ def _comparison(vm: Interpreter, node: ast.Compare) -> Verdict:
                 vm.texts.setdefault(where, vm.text(text))
                 vm.keep_alive.append(subject)
                 key = Equals(where, constant.value)
+                _note_subject(vm, key, subject)
                 yes, no = frozenset({(key, True)}), frozenset({(key, False)})
                 return (None, no, yes) if negative else (None, yes, no)
     if isinstance(left, Alt) and isinstance(right, Const):
@@ -133,9 +134,19 @@ def _hashable(value: Any) -> bool:
     return value is None or isinstance(value, (str, int, float, bool))
 
 
+def _note_subject(vm: Interpreter, key: Any, value: Value) -> None:
+    """Remember which memory a test looks at."""
+    for option in [one for _, one in value.options] if isinstance(value, Alt) else [value]:
+        storage = option.storage if isinstance(option, Tensor) else getattr(option, "about", None)
+        if storage is not None:
+            vm.about.setdefault(key, []).append(storage)
+
+
 def _fresh(vm: Interpreter, node: ast.expr, key: Any, *alive: Value) -> Verdict:
     vm.texts.setdefault(key, vm.text(node))
     vm.keep_alive.extend(alive)
+    for value in alive:
+        _note_subject(vm, key, value)
     return None, frozenset({(key, True)}), frozenset({(key, False)})
 
 

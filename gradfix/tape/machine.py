@@ -60,6 +60,8 @@ class Machine:
         """Whether this is a later turn of a loop that isn't known to have one (convention E)."""
         self.spoils = 0
         self.frees = 0
+        self.about: dict[Any, list[Storage]] = {}
+        """The memory that a path condition is a test of."""
         self.stopped: list[Path] = []
         """Where a backward raised: what a step lacks afterwards is that backward's doing."""
         self.texts: dict[Any, str] = {}
@@ -356,15 +358,26 @@ class Machine:
         """Overwrite a tensor's storage: what nodes saved of it is spoiled, where the paths agree."""
         write = Write(place, self.path, form, silent)
         storage = tensor.storage
+        again = self._again()
         storage.writes.append(write)
         self.trail.clock += 1
-        for saved in storage.savers:
+        for saved in () if again else storage.savers:
             if implies(self.path, saved.path) and not contradicts(self.path, saved.path):
                 if saved.node.spoiled is None:
                     saved.node.spoiled = []
                 saved.node.spoiled.append(Spoil(saved, write))
                 self.spoils += 1
         return write
+
+    def _again(self) -> bool:
+        """Whether this runs under a test of memory that was written under that test before: it runs once."""
+        tested = [storage for key, _ in self.path for storage in self.about.get(key, ())] if self.about else []
+        return any(
+            storage in self.about.get(key, ())
+            for storage in tested
+            for write in storage.writes
+            for key, _ in write.path
+        )
 
     def rebase(self, tensor: Tensor, node: Node) -> None:
         """Give a tensor that was written in place the history of the write."""

@@ -357,7 +357,9 @@ def property_call(vm: Interpreter, tensor: Tensor, args: Args, kwargs: Kwargs, n
             return Seq("tuple", [Const(size) for size in tensor.shape])
     if name in ("dim", "ndimension") and tensor.shape is not None and None not in tensor.shape:
         return Const(len(tensor.shape))
-    return Unknown("a size")
+    size = Unknown("a size")
+    size.about = tensor.storage
+    return size
 
 
 @special("register_hook", "register_post_accumulate_grad_hook")

@@ -77,6 +77,7 @@ class Unknown(Value):
     """
 
     __slots__ = (
+        "about",
         "born",
         "children",
         "holds",
@@ -104,6 +105,8 @@ class Unknown(Value):
         """The dotted name of what was called to make it."""
         self.module: Opaque | None = None
         """The module that it turned out to be when its parameters went to an optimizer."""
+        self.about: Storage | None = None
+        """The memory that it is a fact of, where it says how much a tensor holds."""
         self.made: Node | None = None
         """The node that made it, where a call of a module that isn't known did."""
         self.part = False
