@@ -201,7 +201,9 @@ def with_statement(vm: Interpreter, node: ast.With | ast.AsyncWith) -> str | Non
     return ended
 
 
-def _each_mode(vm: Interpreter, node: ast.With | ast.AsyncWith, modes: Alt, rest: Sequence[ast.withitem]) -> str | None:
+def _each_mode(
+    vm: Interpreter, node: ast.With | ast.AsyncWith, modes: Alt, rest: Sequence[ast.withitem]
+) -> str | None:
     """A mode whose flag has alternatives: the block runs once for each of them."""
 
     def arm(mode: Value) -> str | None:
