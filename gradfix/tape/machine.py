@@ -158,7 +158,13 @@ class Machine:
         """One of several views is used after the memory below was written: torch refuses to rebuild its history."""
         write = tensor.storage.writes[tensor.seen]
         base = tensor.base
-        if base is None or base.requires is not True or self.grad is not True or write.silent or write.form == "step":
+        if (
+            base is None
+            or base.requires is not True
+            or self.grad is not True
+            or write.silent
+            or write.form == "step"
+        ):
             return
         if write.place is tensor.place or not implies(self.path, write.path):
             return
@@ -371,7 +377,9 @@ class Machine:
 
     def _again(self) -> bool:
         """Whether this runs under a test of memory that was written under that test before: it runs once."""
-        tested = [storage for key, _ in self.path for storage in self.about.get(key, ())] if self.about else []
+        tested = (
+            [storage for key, _ in self.path for storage in self.about.get(key, ())] if self.about else []
+        )
         return any(
             storage in self.about.get(key, ())
             for storage in tested
