@@ -113,7 +113,9 @@ def choose(
     """The overload that a call means; where unknown arguments leave several, what all of them agree on."""
     fitting = [(effect, bound) for effect in effects if (bound := bind(effect, args, kwargs)) is not None]
     fitting = [pair for pair in fitting if _holds(pair[0], pair[1])]
-    if fitting and all(effect.when and not any(flag in bound for flag, _ in effect.when) for effect, bound in fitting):
+    if fitting and all(
+        effect.when and not any(flag in bound for flag, _ in effect.when) for effect, bound in fitting
+    ):
         return fitting[0]  # the flag isn't given, and the row of its default comes first
     if len(fitting) <= 1:
         return fitting[0] if fitting else None
@@ -436,7 +438,12 @@ class Operations(Machine):
         at = dim.value % len(own) if isinstance(dim, Const) and isinstance(dim.value, int) else None
         whole = own[at] if at is not None else None
         wanted: int | None = None
-        if isinstance(count, Const) and isinstance(count.value, int) and count.value > 0 and whole is not None:
+        if (
+            isinstance(count, Const)
+            and isinstance(count.value, int)
+            and count.value > 0
+            and whole is not None
+        ):
             wanted = -(-whole // count.value)
         elif isinstance(size, Const) and isinstance(size.value, int):
             wanted = size.value
