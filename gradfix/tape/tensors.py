@@ -265,7 +265,12 @@ def move(vm: Interpreter, tensor: Tensor, args: Args, kwargs: Kwargs, node: ast.
         return tensor
     if name == "type_as" and args and args[0] is tensor:
         return tensor
-    if len(args) == 1 and isinstance(args[0], Unknown) and args[0].why == "a tensor's device" and args[0].holds[0] is tensor:
+    if (
+        len(args) == 1
+        and isinstance(args[0], Unknown)
+        and args[0].why == "a tensor's device"
+        and args[0].holds[0] is tensor
+    ):
         return tensor
     if (
         name == "cpu"
