@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from gradfix.tape import shapes
+from gradfix.tape import geometry, shapes
 from gradfix.tape.defects import Fact
 from gradfix.tape.effects import Effect
 from gradfix.tape.machine import Machine, either, plain_number, span_of
@@ -451,7 +451,7 @@ class Operations(Machine):
         return tuple(wanted if i == at else s for i, s in enumerate(own)) if exact else None
 
     def _unrecorded_view(self, tensor: Tensor) -> None:
-        """A view made without recording still requires grad: backward takes it, and nothing arrives behind it."""
+        """A view made without recording still requires grad: backward takes it, and leads nowhere."""
         node = Node("leaf", tensor.place, tensor.node.parents, True)
         node.cut, node.cut_place = self.grad_off[0] or "no_grad", self.grad_off[1]
         node.path, node.lean, node.leaf = self.path, self.lean(tensor.base or tensor), tensor
@@ -483,18 +483,15 @@ class Operations(Machine):
             return tuple(s for i, s in enumerate(own) if i != at % len(own)) if at is not None else None
         if op in ("chunk", "split", "tensor_split") and own:
             return self._piece(own, bound)
-        if op in ("t", "transpose") and own is not None and len(own) == 2:
+        if op == "t" and own is not None:
             return own[::-1]
+        if op in geometry.SHAPES and own is not None:
+            return geometry.SHAPES[op](own, bound) or _reordered(own) if own else own
         if op in ("matmul", "mm", "dot", "mv", "bmm"):
             other = bound.get("other", bound.get("mat2", bound.get("tensor", bound.get("vec"))))
             return shapes.matmul(own, other.shape if isinstance(other, Tensor) else None)
-        if (
-            op == "stack"
-            and isinstance(given := bound.get("tensors"), Seq)
-            and not given.open
-            and own is not None
-        ):
-            return (len(given.items), *own) if bound.get("dim", Const(0)) is not None else None
+        if op == "stack" and isinstance(given := bound.get("tensors"), Seq):
+            return geometry.stacked(given, bound)
         if op in ("cat", "concat") and isinstance(given := bound.get("tensors"), Seq) and not given.open:
             dim = bound.get("dim", Const(0))
             if not isinstance(dim, Const) or not isinstance(dim.value, int):
