@@ -52,7 +52,7 @@ class Steps:
         register_optimizer_step_pre_hook(self._step)
 
     def record(self, path: Path, text: str) -> dict[str, Any]:
-        """How a program ends, its error, the gradients at its steps and after its backwards, its last values."""
+        """How a program ends, its error, its gradients at steps and after backwards, its last values."""
         self._forget()
         names: dict[str, object] = {}
         error = executed(path, text.encode(), names)
