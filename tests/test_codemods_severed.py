@@ -184,7 +184,7 @@ CASES: dict[tuple[str, str], list[Found]] = {
     (UNRECORDED, "update_stays_without_grad"): [
         found(
             "with torch.no_grad():\n        loss = ((x @ w - y) ** 2).mean()\n        loss.backward()\n"
-            "        w -= 0.1 * w.grad",
+            "        w -= 0.1 * w.grad\n        w.grad = None",
             at_forward=["loss = ((x @ w - y) ** 2).mean()"],
         )
     ],
