@@ -47,7 +47,7 @@ class Steps:
             built(optimizer, *args, **options)
             self.optimizers.append(optimizer)
 
-        Optimizer.__init__ = counted  # type: ignore[method-assign]
+        Optimizer.__init__ = counted  # type: ignore[assignment, method-assign]
         self._watch_backward()
         register_optimizer_step_pre_hook(self._step)
 
