@@ -55,7 +55,8 @@ def judge_failures(result: Comparison) -> None:
         missed = [run for run in failed if not reported(result, kinds, set(run.failures[0].lines))]
         if missed:
             first = missed[0].failures[0]
-            miss(result, Disagreement("missed", key, first.lines[-1], first.message), failed)
+            same = [run for run in failed if run.failures[0].lines == first.lines]
+            miss(result, Disagreement("missed", key, first.lines[-1], first.message), same)
 
 
 def miss(result: Comparison, found: Disagreement, failed: list[Run]) -> None:

@@ -27,10 +27,11 @@ class Step:
 
 @dataclass(frozen=True)
 class Backward:
-    """A backward that succeeded: how many leaves got a gradient, and a number that changes when they do."""
+    """A backward that succeeded: its leaves and nodes counted, and a number that changes with the gradients."""
 
     line: int
     reached: int
+    nodes: int
     mark: float
     grad_mode: bool
 

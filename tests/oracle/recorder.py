@@ -81,17 +81,17 @@ class Recorder:
         lines = [*outer_lines(), *traceback_lines(error)]
         self.run.failures.append(Failure(key, str(error), tuple(dict.fromkeys(lines))))
 
-    def before_backward(self, roots: list[Tensor], line: int) -> list[Slot]:
+    def before_backward(self, leaves: list[Tensor], roots: list[Tensor], line: int) -> list[Slot]:
         for slot in self.slots.values():
             slot.refresh()
         if any(root.is_leaf and root.requires_grad for root in roots):
             self.run.leaf_roots.append(line)
-        reached = [self.slot(leaf) for leaf in leaves_of(roots)]
+        reached = [self.slot(leaf) for leaf in leaves]
         for slot in reached:
             slot.refresh()
         return reached
 
-    def after_backward(self, reached: list[Slot], line: int) -> None:
+    def after_backward(self, reached: list[Slot], nodes: int, line: int) -> None:
         self.count += 1
         for slot in reached:
             slot.add(self.count, line)
@@ -99,7 +99,7 @@ class Recorder:
             self.run.lost.append(line)
         got = [slot.leaf.grad for slot in reached if slot.leaf.grad is not None]
         mark = sum(float(g.detach().abs().sum()) for g in got)
-        self.run.backwards.append(Backward(line, len(got), round(mark, 4), torch.is_grad_enabled()))
+        self.run.backwards.append(Backward(line, len(got), nodes, round(mark, 4), torch.is_grad_enabled()))
 
     def before_step(self, key: int, parameters: list[Tensor], line: int) -> None:
         slots = [self.slot(p) for p in parameters]
@@ -143,7 +143,8 @@ class Recorder:
             self.run.optimizers.append(Held(line, len(slots), unreached, self.steps.get(id(optimizer), 0)))
 
 
-def leaves_of(roots: list[Tensor]) -> list[Tensor]:
+def graph_of(roots: list[Tensor]) -> tuple[list[Tensor], int]:
+    """The leaves that a backward from these roots reaches, and how many nodes it passes."""
     found: dict[int, Tensor] = {id(r): r for r in roots if r.is_leaf and r.requires_grad}
     stack: list[Any] = [root.grad_fn for root in roots if root.grad_fn is not None]
     seen = set(stack)
@@ -156,7 +157,7 @@ def leaves_of(roots: list[Tensor]) -> list[Tensor]:
             if following is not None and following not in seen:
                 seen.add(following)
                 stack.append(following)
-    return list(found.values())
+    return list(found.values()), len(seen)
 
 
 def current_line() -> int:
@@ -225,9 +226,10 @@ def watched_backward(recorder: Recorder, backward: Any) -> Any:
     def wrapper(tensors: Any, *args: Any, **kwargs: Any) -> None:
         roots = [tensors] if isinstance(tensors, Tensor) else list(tensors)
         line = current_line()
-        reached = recorder.before_backward(roots, line)
+        leaves, nodes = graph_of(roots)
+        reached = recorder.before_backward(leaves, roots, line)
         backward(tensors, *args, **kwargs)
-        recorder.after_backward(reached, line)
+        recorder.after_backward(reached, nodes, line)
 
     return wrapper
 
