@@ -107,9 +107,12 @@ class Backwards(Operations):
                 self._severed(root, node, event)
             return
         if not event.virtual:
-            if whole and root.requires is True and shapes.many(root.shape) is True:
+            several = shapes.many(root.shape)
+            unreduced = several is None and bool(node.facts and node.facts.get("unreduced"))
+            if whole and root.requires is True and (several or unreduced):
                 made = (root.place, "made here, with more than one element")
-                self.report("non_scalar_backward", event.place, [made], lean=root.lean,
+                lean = root.lean | {"C"} if unreduced else root.lean
+                self.report("non_scalar_backward", event.place, [made], lean=lean,
                              when=event.path, says=NO_SCALAR,
                             facts={"root": self._root_text(event), "reduction": ""})  # fmt: skip
             if self.grad is False and root.requires is True:

@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Mapping, Sequence
 
-from gradfix.tape import effects, shapes
+from gradfix.tape import effects, geometry, shapes
 from gradfix.tape.conditions import truth
 from gradfix.tape.interpreter import Interpreter
 from gradfix.tape.operations import LOSSES
@@ -231,7 +231,19 @@ def call_layer(
         result = vm.operate(op, effect, bound, vm.at(node), "module")
         _tell_module(vm, layer, given[0], node)
         return result
-    return vm.operate(op, _without_buffer_writes(effect), bound, vm.at(node))
+    result = vm.operate(op, _without_buffer_writes(effect), bound, vm.at(node))
+    _measure(layer, next(iter(bound.values())), result)
+    return result
+
+
+def _measure(layer: Layer, given: Value, result: Value) -> None:
+    """Give what a layer returns the shape that its arguments say."""
+    results = result.items if isinstance(result, Seq) else [result]
+    if not isinstance(given, Tensor) or given.shape is None:
+        return
+    for i, one in enumerate(results):
+        if isinstance(one, Tensor) and (shape := geometry.of_layer(layer.kind, layer.args, given.shape, i)):
+            one.shape = shape
 
 
 def _without_buffer_writes(effect: effects.Effect) -> effects.Effect:

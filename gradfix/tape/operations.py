@@ -369,6 +369,8 @@ class Operations(Machine):
             made.cut, made.cut_place, made.path, made.lean = "constant", node.place, node.path, node.lean
         tensor = self.output(made)
         tensor.shape = self.shape(node.op, effect, bound, source)
+        if node.op in LOSSES and isinstance(told := bound.get("reduction"), Const) and told.value == "none":
+            made.facts = {**(made.facts or {}), "unreduced": True}
         tensor.dtype = self.dtype(node.op, effect, bound, made.cut == "constant")
         if isinstance(source, Tensor):
             self._look(tensor, source, effect)
@@ -467,8 +469,12 @@ class Operations(Machine):
                 isinstance(reduction, Const) and reduction.value in ("mean", "sum", "batchmean")
             ):
                 return ()
-            if isinstance(reduction, Const) and reduction.value == "none" and own:
-                return own[:1] + own[2:] if op in ("cross_entropy", "nll_loss") else own
+            if isinstance(reduction, Const) and reduction.value == "none":
+                target = bound.get("target")
+                aim = target.shape if isinstance(target, Tensor) else None
+                if op in ("cross_entropy", "nll_loss"):
+                    return own[:1] + own[2:] if own else aim
+                return shapes.broadcast([own, aim])
             return None
         if effect.shape == "reduction" or op in REDUCED_BY_NAME:
             if op in ("max", "min") and isinstance(other := bound.get("other"), Tensor):
@@ -486,7 +492,7 @@ class Operations(Machine):
         if op == "t" and own is not None:
             return own[::-1]
         if op in geometry.SHAPES and own is not None:
-            return geometry.SHAPES[op](own, bound) or _reordered(own) if own else own
+            return geometry.SHAPES[op](own, bound)
         if op in ("matmul", "mm", "dot", "mv", "bmm"):
             other = bound.get("other", bound.get("mat2", bound.get("tensor", bound.get("vec"))))
             return shapes.matmul(own, other.shape if isinstance(other, Tensor) else None)

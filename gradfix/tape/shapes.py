@@ -20,11 +20,8 @@ def broadcast(shapes: Sequence[Shape]) -> Shape:
     """The shape of an elementwise result."""
     if any(shape is None for shape in shapes):
         known = [shape for shape in shapes if shape is not None and many(shape)]
-        return (
-            (None,) * len(known[0][:-1]) + (known[0][-1],)
-            if known and known[0][-1] not in (None, 1)
-            else None
-        )
+        longest = max(known, key=len, default=None)
+        return longest and tuple(None if size == 1 else size for size in longest)
     length = max((len(shape or ()) for shape in shapes), default=0)
     return tuple(_widest([_size(shape or (), i - length) for shape in shapes]) for i in range(length))
 
