@@ -27,7 +27,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Backward:
-    """A backward that succeeded: its leaves and nodes counted, and a number that changes with the gradients."""
+    """A backward that succeeded: how much it passed, and a number that changes with the gradients."""
 
     line: int
     reached: int
