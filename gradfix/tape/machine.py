@@ -35,6 +35,10 @@ from gradfix.tape.values import (
 )
 
 NUMBER_TYPES = (bool, int, float, complex)
+PERMUTED = frozenset({"transpose", "permute", "movedim", "moveaxis", "swapaxes", "swapdims", "mT", "adjoint"})
+PIECES = PERMUTED | {"t", "T", "H", "getitem", "narrow", "select", "chunk", "split", "unbind", "tensor_split"}
+FLATTENING = frozenset({"linear", "einsum", "matmul", "__matmul__"})
+NORMS = ("batch_norm", "instance_norm", "group_norm")
 
 
 def span_of(node: ast.AST) -> Span:
@@ -343,7 +347,7 @@ class Machine:
                 for one in value.items if isinstance(value, Seq) else (value,):
                     if isinstance(one, Unknown) and one.tensor is not None:
                         one = one.tensor
-                    if isinstance(one, Tensor):
+                    if isinstance(one, Tensor) and not _copied(node.op, one, bound):
                         self.save(node, one, lean)
         return results
 
@@ -411,6 +415,21 @@ class Machine:
         trail.set(tensor, "lean", node.lean)
         if tensor.leaf and node.requires is not False:
             trail.set(tensor, "leaf", node.requires is None and None)
+
+
+def _copied(op: str, tensor: Tensor, bound: Mapping[str, Value]) -> bool:
+    """Whether an operation may work on, and keep, a contiguous copy of an input that is laid out like this."""
+    if tensor.layout is True or tensor.view in ("", "loose"):
+        return False
+    made, rank = tensor.node.op, None if tensor.shape is None else len(tensor.shape)
+    if op.startswith(NORMS):
+        return made in PIECES
+    if op not in FLATTENING or (rank is not None and rank <= 2):
+        return False
+    other = bound.get("other", bound.get("tensor2"))
+    if isinstance(other, Tensor) and not other.parameter and (other.shape is None or len(other.shape) > 2):
+        return False
+    return made in PERMUTED or (rank is not None and made == "getitem")
 
 
 def either(facts: Iterable[Truth]) -> Truth:
