@@ -74,15 +74,14 @@ def _without(own: Known, bound: Bound) -> Shape:
 def _parted(own: Known, bound: Bound) -> Shape:
     """A part of several: as long as all but the last are."""
     dim, count = _dim(bound, "dim", 0), _dim(bound, "chunks")
-    wanted = next((bound[name] for name in ("split_size_or_sections", "split_size") if name in bound), None)
+    names = ("split_size_or_sections", "split_size", "split_sizes")
+    wanted = {size for name in names if name in bound for size in shapes.integers(bound[name]) or ()}
     if dim is None or not own:
         return None
     whole, at = own[dim % len(own)], dim % len(own)
-    length = None
-    if whole is not None and count:
-        length = whole // count if whole % count == 0 else None
-    elif whole is not None and isinstance(wanted, Const) and type(wanted.value) is int and wanted.value > 0:
-        length = wanted.value if whole % wanted.value == 0 else None
+    length = next(iter(wanted)) if len(wanted) == 1 else whole // count if whole and count else None
+    if whole is None or not length or whole % length:
+        length = None
     return (*own[:at], length, *own[at + 1 :])
 
 
@@ -128,6 +127,7 @@ SHAPES: Mapping[str, Callable[[Known, Bound], Shape]] = {
     "select": _without,
     "chunk": _parted,
     "split": _parted,
+    "split_with_sizes": _parted,
     "gather": _as_index,
     "take_along_dim": _as_index,
     "cosine_similarity": _compared,
@@ -154,6 +154,10 @@ def of_layer(kind: str, given: Bound, own: Known, which: int) -> Shape:
         return (*own[:2], *(None for _ in own[2:]))
     if kind == "Embedding":
         return (*own, _dim(given, "embedding_dim"))
+    if kind == "Unflatten" and "unflattened_size" in given and own:
+        sizes, dim = shapes.integers(given["unflattened_size"]), _dim(given, "dim")
+        at = None if dim is None else dim % len(own)
+        return None if sizes is None or at is None else (*own[:at], *sizes, *own[at + 1 :])
     if kind == "Flatten":
         return _flattened(own, {"start_dim": Const(1), **given})
     if kind in ("RNNCell", "GRUCell", "LSTMCell"):

@@ -34,6 +34,7 @@ OP_NAMES = {
     "BCELoss": "binary_cross_entropy",
     "BCEWithLogitsLoss": "binary_cross_entropy_with_logits",
     "CELU": "celu",
+    "CrossEntropyLoss": "cross_entropy",
     "ELU": "elu",
     "GELU": "gelu",
     "GLU": "glu",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import ceil
 
 from gradfix.tape.values import Const, Seq, Shape, Tensor, Truth, Value
 
@@ -66,6 +67,15 @@ def sizes(args: Sequence[Value]) -> Shape:
     if len(args) == 1 and isinstance(args[0], Seq):
         args = args[0].items if not args[0].open else (Const(None),)
     return tuple(arg.value if isinstance(arg, Const) and type(arg.value) is int else None for arg in args)
+
+
+def counted(bounds: Sequence[object]) -> int | None:
+    """How many numbers `arange` gives for these bounds."""
+    numbers = [bound for bound in bounds if isinstance(bound, (int, float))]
+    if len(numbers) < len(bounds) or not 0 < len(numbers) < 4 or 0 in numbers[2:]:
+        return None
+    start, stop, step = (0, numbers[0], 1) if len(numbers) == 1 else (*numbers, 1)[:3]
+    return max(0, ceil((stop - start) / step))
 
 
 def literal(value: Value) -> Shape:

@@ -166,6 +166,10 @@ def indexed_shape(shape: Shape, key: Value) -> Shape:
     if shape is None:
         return None
     keys = key.items if isinstance(key, Seq) and key.kind == "tuple" else [key]
+    if isinstance(key, Tensor):
+        if key.dtype == "int" and key.shape is not None and shape:
+            return (*key.shape, *shape[1:])
+        return (None, *shape[len(key.shape) :]) if key.dtype == "bool" and key.shape is not None else None
     rest = list(shape)
     result: list[int | None] = []
     for one in keys:

@@ -293,12 +293,11 @@ def _factory(vm: Interpreter, name: str, args: Args, kwargs: Kwargs, node: ast.C
     if name == "arange" and args and all(isinstance(arg, Const) for arg in args):
         values = [arg.value for arg in args if isinstance(arg, Const)]
         floats = any(isinstance(value, float) for value in values)
-        size = (
-            len(range(*values))
-            if not floats and 0 < len(values) < 4 and all(isinstance(v, int) for v in values)
-            else None
+        return new_leaf(
+            vm, node, requires, (shapes.counted(values),), dtype or ("float" if floats else "int")
         )
-        return new_leaf(vm, node, requires, (size,), dtype or ("float" if floats else "int"))
+    if name == "linspace" and isinstance(steps := kwargs.get("steps", args[2] if len(args) > 2 else NONE), Const):
+        return new_leaf(vm, node, requires, shapes.sizes([steps]), dtype)
     if name in ("load",):
         return Unknown("a loaded object", requires=False)
     return new_leaf(
