@@ -52,7 +52,14 @@ CULPRITS = re.compile(
 )
 """What any defect's culprit or trigger has on its line; functions without one are followed only if called."""
 WORK_FLOOR = 80_000
-WORK_PER_BYTE = 5
+WORK_PER_BYTE = 2
+WORK_FLOOR = 4000
+SHARE = 3
+"""No entry may use up more than this part of the work that is left, so that one can't cost the others theirs."""
+REASONS: dict[type[Exception], str] = {
+    TooComplexError: "the paths through this file are more than are followed",
+    RecursionError: "this file is nested too deeply to be followed",
+}
 
 
 def analyse_module(source: Source, resolve: Resolver | None) -> Analysis:
@@ -61,16 +68,29 @@ def analyse_module(source: Source, resolve: Resolver | None) -> Analysis:
     vm = Interpreter(source.path, lines, WORK_FLOOR + WORK_PER_BYTE * len(source.text), resolve)
     vm.module = source.tree
     too_complex = ""
+    top = vm.frame
     hits = _hits(source.text.encode("utf-8", "surrogatepass"))
     try:
-        vm.run(source.tree.body)
+        whole = vm.work
+        vm.work = max(whole // 2, min(whole, WORK_FLOOR))
+        try:
+            vm.run(source.tree.body)
+        except TooComplexError:
+            vm.unfinished.append(TooComplexError)
+            vm.frame, vm.file = top, source.path
+            vm.stack.clear()
+            while vm.trail.frames:
+                vm.trail.undo()
+        vm.work = whole // 2 + max(vm.work, 0)
         vm.path = ALWAYS
         _enter_all(vm, hits)
         _finish(vm)
+        if vm.unfinished:
+            too_complex = REASONS[vm.unfinished[0]]
     except TooComplexError:
-        too_complex = "the paths through this file are more than are followed"
+        too_complex = REASONS[TooComplexError]
     except RecursionError:
-        too_complex = "this file is nested too deeply to be followed"
+        too_complex = REASONS[RecursionError]
     silences = tuple(Silence(span, reason) for span, reason in vm.silences)
     order = sorted(vm.found.values(), key=lambda defect: (defect.culprit, defect.kind))
     return Analysis(tuple(order), silences, too_complex)
@@ -106,15 +126,25 @@ def _enter_all(vm: Interpreter, hits: list[int]) -> None:
 
 def _isolated(vm: Interpreter, number: int, run: Callable[[], object]) -> None:
     """Run an entry so that nothing it does is seen by the next one."""
+    left = vm.work
+    share = max(left // SHARE, min(left, WORK_FLOOR))
+    vm.work = share
     vm.trail.open(_stamp())
     vm.path = frozenset({(Equals(("entry",), number), True)})
     vm.handed = []
     vm.grad, vm.repeat, vm.later_turn = True, False, False
+    frame, depth, file = vm.frame, len(vm.trail.frames), vm.file
     try:
         run()
+    except (TooComplexError, RecursionError) as error:
+        vm.unfinished.append(type(error))
+        vm.frame, vm.file = frame, file
+        vm.stack.clear()
     finally:
+        while len(vm.trail.frames) >= depth:
+            vm.trail.undo()
         vm.path = ALWAYS
-        vm.trail.undo()
+        vm.work = left - (share - max(vm.work, 0))
 
 
 def _enter_function(vm: Interpreter, function: Function) -> None:

@@ -43,8 +43,6 @@ Resolver: TypeAlias = "Callable[[str, str, int], Source | None]"
 
 DEPTH = 14
 """How deep calls are followed."""
-WORK_PER_NODE = 60
-WORK_FLOOR = 4000
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,6 +162,8 @@ class Interpreter(Gradients):
         self.replacements: list[tuple[Value, Value, Place]] = []
         self.loads: dict[int, dict[str, list[int]]] = {}
         self.functions: list[Function] = []
+        self.unfinished: list[type[Exception]] = []
+        """Why entries were left before their end."""
         self.stars: list[str] = []
         self.import_files: dict[str, str] = {}
         self.resolved: dict[str, Value | None] = {}

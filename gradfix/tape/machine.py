@@ -232,12 +232,29 @@ class Machine:
             value = stack.pop()
             if (own := self._own_node(value)) is not None:
                 found[id(own)] = own
-            elif isinstance(value, (Seq, Unknown)) and id(value) not in seen:
+            elif isinstance(value, Unknown) and value.bare is not True and id(value) not in seen:
                 seen.add(id(value))
-                stack.extend(reversed(value.items if isinstance(value, Seq) else value.holds))
+                if value.bare is None and stack:
+                    found.update((id(node), node) for node in self._inside(value))
+                else:
+                    stack.extend(reversed(value.holds))
+            elif isinstance(value, Seq) and id(value) not in seen:
+                seen.add(id(value))
+                stack.extend(reversed(value.items))
             elif isinstance(value, Alt):
                 stack.extend(self._open(value, found))
         return list(found.values())
+
+    def _inside(self, value: Unknown) -> list[Node]:
+        """The nodes of what an unknown holds, gathered once and then kept as its own."""
+        held = [node for inner in value.holds for node in self.nodes(inner)]
+        value.bare = not held
+        if len(held) > 1:
+            value.made = Node("unknown", None, tuple(dict.fromkeys(held)), value.requires)
+            value.made.may = True
+            value.made.lean = value.lean
+            return [value.made]
+        return held
 
     def _own_node(self, value: Value) -> Node | None:
         """The one node of a value that has a history of its own."""

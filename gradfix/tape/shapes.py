@@ -56,7 +56,7 @@ def integers(value: Value) -> list[int] | None:
     """A constant integer or a sequence of them."""
     if isinstance(value, Const):
         return [value.value] if isinstance(value.value, int) else None
-    if isinstance(value, Seq) and not value.open:
+    if isinstance(value, Seq) and not value.open and len(value.items) <= 16:
         found = [integers(item) for item in value.items]
         return [i for item in found for i in item] if all(item is not None for item in found) else None  # type: ignore[union-attr]
     return None

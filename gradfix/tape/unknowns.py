@@ -40,9 +40,13 @@ def escape(vm: Interpreter, value: Value, depth: int = 0) -> None:
     if isinstance(value, Tensor):
         vm.handed.append(value)
         vm.passed_on.add(id(vm.history(value)))
+    elif isinstance(value, (Optimizer, Weights, Layer, Opaque)) and not vm.backwards:
+        return  # no gradient yet that could be cleared
     elif isinstance(value, (Optimizer, Weights)):
         vm.clear(value.leaves, None, must=False)
     elif isinstance(value, (Layer, Opaque)) or (isinstance(value, Instance) and value.module):
+        if not vm.backwards:
+            return
         vm.clear(leaves(vm, value)[0], None, must=False)
     elif isinstance(value, (Seq, Map)):
         if value.kind in ("list", "set") if isinstance(value, Seq) else True:

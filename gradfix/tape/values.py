@@ -77,6 +77,7 @@ class Unknown(Value):
     """
 
     __slots__ = (
+        "bare",
         "about",
         "born",
         "children",
@@ -109,6 +110,8 @@ class Unknown(Value):
         """The memory that it is a fact of, where it says how much a tensor holds."""
         self.made: Node | None = None
         """The node that made it, where a call of a module that isn't known did."""
+        self.bare: Truth = None
+        """Whether nothing that it holds has a history."""
         self.part = False
         """Whether it is made from what it holds, and from nothing else."""
 
