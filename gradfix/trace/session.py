@@ -83,10 +83,13 @@ class Session:
         self.replaced.append((owner, name, own))
         setattr(owner, name, wrap(getattr(owner, name)))
 
-    def _suspend(self) -> None:
-        if _torch.overrides._get_current_function_mode() is self.mode:
-            self.mode.__exit__(None, None, None)
-            self.suspended = True
+    def _suspend(self) -> bool:
+        """True: the mode was there, and is gone until `_resume`."""
+        if self.suspended or _torch.overrides._get_current_function_mode() is not self.mode:
+            return False
+        self.mode.__exit__(None, None, None)
+        self.suspended = True
+        return True
 
     def _resume(self) -> None:
         if self.suspended:

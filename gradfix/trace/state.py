@@ -63,7 +63,7 @@ class State:
         """Parameters that took part in a call with a gradient."""
         self.said: set[tuple[Any, ...]] = set()
         self.notes: list[str] = []
-        self.suspend: Callable[[], None] = lambda: None
+        self.suspend: Callable[[], bool] = lambda: False
         """Takes the mode away while torch is among itself: cheaper than asking it to look away."""
         self.resume: Callable[[], None] = lambda: None
 
@@ -117,10 +117,13 @@ class State:
     def quiet(self) -> Iterator[None]:
         """The recorder's own calls are none of its business."""
         before, self.active = self.active, False
+        away = self.suspend()
         try:
             yield
         finally:
             self.active = before
+            if away:
+                self.resume()
 
     def weak(self, value: Any) -> Any:
         """A reference that keeps nothing alive."""

@@ -58,11 +58,12 @@ class Steps:
             return
         closure = any(callable(value) for value in (*args, *kwargs.values()))
         parameters = parameters_of(optimizer)
-        self.versions[id(optimizer)] = [version(p) for p in parameters]
-        if not closure:
-            spot = self.state.places.here(2)
-            with self.state.quiet():
+        spot = self.state.places.here(2)
+        with self.state.quiet():
+            self.versions[id(optimizer)] = [version(p) for p in parameters]
+            if not closure:
                 self._report(optimizer, parameters, spot)
+        if not closure:
             self.state.stepping, self.state.active = True, False
             self.state.suspend()
 
