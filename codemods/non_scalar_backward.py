@@ -5,7 +5,8 @@ them, and raises "grad can be implicitly created only for scalar outputs". Most 
 forgotten: after an elementwise error, or with a loss that was built with `reduction="none"`.
 
 The rewrite reduces at the backward: `z.sum().backward()`, or `.mean()` where the code itself or the
-configuration (`reduction = "mean"`) says so. Left alone: one element, a `gradient=` argument, and losses of
+configuration (`reduction = "mean"`) says so. Where the loss is read as one number as well (`loss.item()`),
+it is reduced where it is made. Left alone: one element, a `gradient=` argument, and losses of
 unknown shape.
 """
 
@@ -29,9 +30,38 @@ def rewrite(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:
     if call is None or root is None or isinstance(root, SEVERAL):
         return Decline("reduce what backward runs on to one element, with .sum() or .mean()")
     told = defect.facts.get("reduction") or ("mean" if _unreduced(tree, root) else options.reduction)
+    made = _made_as_a_number(tree, call, root)
+    if made is not None:
+        reduced = method_call(made, str(told))
+        return Fix((Edit(made, reduced),), f"{tree.code(root)} = {' '.join(tree.code(reduced).split())}")
     reduced = method_call(root, str(told))
     says = " ".join(tree.code(call).replace(tree.code(root), tree.code(reduced), 1).split())
     return Fix((Edit(root, reduced),), says)
+
+
+def _made_as_a_number(
+    tree: Tree, call: cst.Call, root: cst.BaseExpression
+) -> cst.BaseExpression | None:
+    """What the loss is assigned, once, where it is read as one number elsewhere: that is what has to be one."""
+    if not isinstance(root, cst.Name):
+        return None
+    function = tree.function(call)
+    scope = function or tree.module
+    name = m.Name(root.value)
+    item = m.Call(func=m.Attribute(value=name, attr=m.Name("item")))
+    number = m.findall(scope, item | m.Call(func=m.Name("float"), args=[m.Arg(name)]))
+    if not number and (function is None or not _steps_with(tree, function, name)):
+        return None
+    targets = m.findall(scope, m.AssignTarget(name) | m.AugAssign(name) | m.NamedExpr(name))
+    made = m.findall(scope, m.Assign(targets=[m.AssignTarget(name)]))
+    one = made[0] if len(made) == len(targets) == 1 else None
+    return one.value if isinstance(one, cst.Assign) else None
+
+
+def _steps_with(tree: Tree, function: cst.FunctionDef, name: m.Name) -> bool:
+    """Whether a function is the closure of an optimizer's step and returns this name."""
+    stepping = m.Call(func=m.Attribute(attr=m.Name("step")), args=[m.Arg(m.Name(function.name.value))])
+    return bool(m.findall(function, m.Return(name)) and m.findall(tree.module, stepping))
 
 
 def _root(call: cst.Call) -> cst.BaseExpression | None:
