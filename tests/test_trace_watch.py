@@ -72,6 +72,35 @@ def test_watch_puts_everything_back() -> None:
     assert torch.overrides._get_current_function_mode() is None
 
 
+def test_watch_sees_into_what_is_compiled_inside() -> None:
+    from gradfix.trace import watch
+
+    net, said = model(), io.StringIO()
+    with watch(net, stream=said) as seen:
+        torch.compile(net)(torch.ones(2, 3)).sum().backward()
+    assert len(seen.gradients) == 4
+    assert seen.defects == []
+
+
+def test_watch_follows_mixed_precision_on_the_cpu() -> None:
+    from gradfix.trace import watch
+
+    net = model()
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    scaler = torch.amp.GradScaler("cpu")
+    with watch(net, optimizer, quiet=True) as seen:
+        for _ in range(2):
+            optimizer.zero_grad()
+            with torch.autocast("cpu", dtype=torch.bfloat16):
+                loss = net(torch.ones(2, 3)).float().pow(2).mean()
+            scaler.scale(loss).backward()
+            scaler.unscale_(optimizer)
+            torch.nn.utils.clip_grad_norm_(net.parameters(), 1.0)
+            scaler.step(optimizer)
+            scaler.update()
+    assert seen.defects == []
+
+
 def test_assert_gradients_flow_passes_where_they_do() -> None:
     from gradfix.trace import assert_gradients_flow
 

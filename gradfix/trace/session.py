@@ -25,6 +25,7 @@ from gradfix.trace.writes import Writes
 
 _torch: Any = torch
 _optimizers: Any = importlib.import_module("torch.optim.optimizer")
+EAGERLY = "what torch.compile was given ran eagerly, so that the recorder could see into it"
 SCALER = ("scale", "unscale_", "step", "update")
 
 
@@ -60,6 +61,7 @@ class Session:
         self._patch(type(torch.nn.Parameter), "__call__", self._parameter("Parameter"))
         self._patch(type(_torch.autograd.Variable), "__call__", self._parameter("Variable"))
         self._patch(torch, "from_numpy", self._from_numpy)
+        self._patch(torch, "compile", self._compile)
         self._patch_tools()
         self.handles = [
             _optimizers.register_optimizer_step_pre_hook(self.steps.before),
@@ -149,6 +151,19 @@ class Session:
             return watched
 
         return wrap
+
+    def _compile(self, real: Any) -> Any:
+        """Compiled code cannot be seen into: it runs eagerly, and the report says so."""
+
+        @functools.wraps(real)
+        def watched(model: Any = None, **kwargs: Any) -> Any:
+            if not self.state.active:
+                return real(model, **kwargs)
+            if EAGERLY not in self.state.notes:
+                self.state.notes.append(EAGERLY)
+            return model if model is not None else lambda given: given
+
+        return watched
 
     def _from_numpy(self, real: Any) -> Any:
         """torch hands arrays in past its function modes."""
