@@ -257,6 +257,8 @@ def _is_instance(value: Value, kinds: Value) -> Truth:
         return True if True in answers else (None if None in answers else False)
     if isinstance(kinds, Class) and isinstance(value, Instance):
         return _descends(value.cls, kinds)
+    if isinstance(kinds, Class) and isinstance(value, (Layer, Tensor, Seq, Map, Const)):
+        return False
     if not isinstance(kinds, External):
         return None
     path = kinds.path

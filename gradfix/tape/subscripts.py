@@ -27,7 +27,7 @@ from gradfix.tape.values import (
 
 def load_item(vm: Interpreter, owner: Value, key: Value, node: ast.AST) -> Value:
     """`owner[key]`."""
-    if isinstance(owner, Unknown) and (owner.tensor is not None or _only_tensors(key)):
+    if isinstance(owner, Unknown) and not _names(key) and (owner.tensor is not None or _only_tensors(key)):
         owner = vm.tensor_of(owner)
     if isinstance(owner, Tensor):
         return tensor_item(vm, owner, key, node)
@@ -52,6 +52,11 @@ def load_item(vm: Interpreter, owner: Value, key: Value, node: ast.AST) -> Value
         except (TypeError, IndexError, KeyError):
             return Unknown("an element")
     return _unknown_item(owner, key)
+
+
+def _names(key: Value) -> bool:
+    """Whether only a mapping can be indexed like this."""
+    return isinstance(key, Const) and isinstance(key.value, str)
 
 
 def _only_tensors(key: Value) -> bool:
@@ -207,7 +212,9 @@ def _bounds(key: Slice) -> slice | None:
 
 def store_item(vm: Interpreter, owner: Value, key: Value, value: Value, node: ast.AST, form: str) -> None:
     """`owner[key] = value`."""
-    if isinstance(owner, Unknown) and (owner.tensor is not None or owner.requires is True):
+    if isinstance(owner, Unknown) and _names(key):
+        _store_entry(vm, owner, key, value)
+    elif isinstance(owner, Unknown) and (owner.tensor is not None or owner.requires is True):
         owner = vm.tensor_of(owner)
     if isinstance(owner, Tensor):
         _store_tensor_item(vm, owner, key, value, node, form)
@@ -238,6 +245,14 @@ def store_item(vm: Interpreter, owner: Value, key: Value, value: Value, node: as
         vm.trail.put(owner, owner.items, name, value)
     elif isinstance(owner, Unknown):
         vm.escape(value)
+
+
+def _store_entry(vm: Interpreter, owner: Unknown, key: Value, value: Value) -> None:
+    """An entry of a mapping that isn't known; what it held before stays the other alternative."""
+    vm.escape(value)
+    _unknown_item(owner, key)
+    if owner.children is not None and isinstance(key, Const):
+        vm.trail.put(owner, owner.children, f"[{key.value!r}]", value)
 
 
 def _store_tensor_item(
