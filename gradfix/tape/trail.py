@@ -8,7 +8,7 @@ from gradfix.tape.paths import ALWAYS, Path, meet
 from gradfix.tape.values import UNDEFINED, Alt, Const, Node, Undefined, Unknown, Value
 
 MISSING: Any = object()
-LIMIT = 6
+LIMIT = 4
 """How many alternatives are kept apart."""
 
 
