@@ -228,6 +228,11 @@ def _enter_forward(vm: Interpreter, instance: Instance, member: Function) -> Non
     for i, arg in enumerate(args[1:2], 1):
         if isinstance(arg, Unknown):
             args[i] = Unknown(arg.why, requires=True, lean=frozenset({"D"}))
+    names = [arg.arg for arg in member.code.node.args.args]
+    for i, name in enumerate(names[1 : len(args)], 1):
+        default = member.defaults.get(name)
+        if isinstance(default, Const) and default.value is False:
+            args[i] = default  # who trains through it needn't know the switch
     before = dict(instance.attrs)
     vm.handed = []
     result = call_function(vm, member, args, kwargs, member.code.node, receiver=instance)

@@ -26,7 +26,7 @@ def _size(sizes: Known) -> int | None:
 
 def _swapped(own: Known, bound: Bound) -> Shape:
     one, other = _dim(bound, "dim0"), _dim(bound, "dim1")
-    if one is None or other is None or max(one, other) >= len(own):
+    if one is None or other is None or not all(-len(own) <= dim < len(own) for dim in (one, other)):
         return None
     sizes = list(own)
     sizes[one], sizes[other] = sizes[other], sizes[one]
@@ -35,9 +35,9 @@ def _swapped(own: Known, bound: Bound) -> Shape:
 
 def _permuted(own: Known, bound: Bound) -> Shape:
     order = shapes.integers(bound["dims"]) if "dims" in bound else None
-    if order is None or sorted(d % len(own) for d in order) != list(range(len(own))):
+    if order is None or not own or sorted(d % len(own) for d in order) != list(range(len(own))):
         return None
-    return tuple(own[d] for d in order)
+    return tuple(own[d % len(own)] for d in order)
 
 
 def _unsqueezed(own: Known, bound: Bound) -> Shape:
