@@ -13,6 +13,8 @@ closure), accumulation over several batches before one step, and gradients that 
 
 from __future__ import annotations
 
+import re
+
 import libcst as cst
 
 from gradfix.rule import Decline, Fix, Options, Rule
@@ -40,7 +42,11 @@ def rewrite(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:
     elif side == "before":
         draft.before(place, clear)
     else:
-        draft.after(_after_update(tree, place), clear)
+        last = _after_update(tree, place)
+        following = between(tree, last, None)
+        if following and text_of(tree, following[0]) == clear:
+            return Decline("clear what the step before this loop has used, before the loop")
+        draft.after(last, clear)
     return Fix(draft.edits(), clear)
 
 
@@ -53,14 +59,17 @@ def _before_the_loop(tree: Tree, place: Anchor, clear: str) -> Anchor | None:
 
 
 def _after_update(tree: Tree, step: Anchor) -> Anchor:
-    """A gradient scaler's update belongs to its step."""
+    """A gradient scaler's update belongs to its step, and so does what still reads the gradients."""
     following = between(tree, step, None)
     updates = following and text_of(tree, following[0]).endswith(".update()")
-    return (
-        following[0]
-        if updates and text_of(tree, step).split(".step(")[0] in text_of(tree, following[0])
-        else step
-    )
+    last = step
+    if updates and text_of(tree, step).split(".step(")[0] in text_of(tree, following[0]):
+        last = following[0]
+    for place in between(tree, last, None):
+        if not re.search(r"\.grad\b", text_of(tree, place)) or ".backward(" in text_of(tree, place):
+            break
+        last = place
+    return last
 
 
 def _by_hand(tree: Tree, update: Anchor, parameters: object) -> Fix | Decline:

@@ -672,6 +672,11 @@ DECLINED: dict[str, tuple[str, Found, str]] = {
         erased("opt.zero_grad()", LOSS, "opt.step()", "opt"),
         "move the zero_grad",
     ),
+    "an accumulation that clears after its step": (
+        "for i, x in data:\n    loss.backward()\n    if i % 4 == 3:\n        opt.step()\n        opt.zero_grad()\n",
+        ZERO_LAST,
+        "before the loop",
+    ),
     "an update of unknown parameters": (
         "loss.backward()\nw -= g\n",
         unzeroed(LOSS, "", "w -= g"),
