@@ -36,11 +36,25 @@ def rewrite(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:
     side, place = zeroing_place(tree, backward, step, str(facts.get("optimizer") or ""))
     if text_of(tree, zero) != tree.code(call) or not _always_runs(tree, zero, place):
         return Decline(BY_HAND)
+    if (late := _late(tree, zero, step, backward)) is not None:
+        draft = Draft(tree)
+        draft.move_after(*late)
+        return Fix(draft.edits(), f"{text_of(tree, late[0])} after {text_of(tree, late[1])}")
     if side == "before":
         place = _behind_measuring(tree, place, zero)
         if (behind := _behind_step(tree, zero, place, step)) is not None:
             side, place = "after", behind
     return _moved(tree, zero, side, place)
+
+
+def _late(tree: Tree, zero: Anchor, step: cst.CSTNode, backward: cst.CSTNode) -> tuple[Anchor, Anchor] | None:
+    """The step and the backward behind it, whose gradients the next turn's zero_grad erases."""
+    row = siblings(tree, zero)
+    stepping, late = anchor(tree, step), anchor(tree, backward)
+    if stepping not in row or late not in row:
+        return None
+    early = row.index(zero) < row.index(stepping) < row.index(late)
+    return (stepping, late) if early else None
 
 
 def _behind_measuring(tree: Tree, place: Anchor, zero: Anchor) -> Anchor:

@@ -10,7 +10,7 @@ from gradfix.tape import shapes
 from gradfix.tape.defects import Fact, Impact, Span
 from gradfix.tape.operations import Operations
 from gradfix.tape.paths import ALWAYS, Path, contradicts, implies
-from gradfix.tape.values import NOTHING, Lean, Node, Number, Place, Spoil, Tensor, Truth
+from gradfix.tape.values import NOTHING, Lean, Node, Number, Place, Spoil, Tensor, Truth, _stamp
 
 CONVERSIONS = frozenset(
     {"item", "tolist", "numpy", "float", "math", "tensor", "tensor_of_list", "Variable", "Parameter"}
@@ -76,13 +76,14 @@ class Backward:
 class Add:
     """A contribution to a gradient slot."""
 
-    __slots__ = ("backward", "lean", "must", "path")
+    __slots__ = ("backward", "born", "lean", "must", "path")
 
     def __init__(self, backward: Backward, must: bool, lean: Lean) -> None:
         self.backward = backward
         self.must = must
         self.path = backward.path
         self.lean = lean
+        self.born = _stamp()
 
 
 class Backwards(Operations):

@@ -300,17 +300,23 @@ def _close(name: str) -> bool:
 
 def checkpointed(
     vm: Interpreter, args: Sequence[Value], kwargs: Mapping[str, Value], result: Value, node: ast.Call
-) -> None:
+) -> Value:
     """Reentrant checkpointing walks only from inputs that require grad."""
     reentrant = kwargs.get("use_reentrant")
     if reentrant is None or not isinstance(reentrant, Const) or not reentrant.value:
-        return
+        return result
     facts = [vm.requires(arg) for arg in args[1:]]
-    if facts and all(fact is False for fact in facts) and vm.requires(result) is True and vm.grad is True:
+    if not facts or any(fact is not False for fact in facts) or vm.requires(result) is not True:
+        return result
+    given = [below for arg in args[1:] for below in vm.nodes(arg)]
+    if any(vm.behind(cut) for below in given for cut in vm.cuts(below)):
+        return vm.output(vm.node("checkpoint", vm.at(node), args[1:]))
+    if vm.grad is True:
         vm.report("reentrant_checkpoint_cut", vm.at(node),
                   [(vm.at(node), "no input requires grad, so nothing inside is reached")],
                   impact="trains wrong", lean=vm.lean(result),
                   facts={"function": vm.text(node.args[0]) if node.args else ""})  # fmt: skip
+    return result
 
 
 __all__ = ["Foreign", "Unknown", "leaked", "rebinding"]

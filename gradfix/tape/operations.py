@@ -260,7 +260,11 @@ class Operations(Machine):
             facts["role"] = "update" if owner.parameter or owner.slot is not None else "value"
             self.report("inplace_on_leaf", place, [(owner.place, "a leaf that requires grad"), here],
                         lean=owner.lean, when=self.path, says=says, facts=facts)  # fmt: skip
-            self.watched_leaves.append((owner, facts))
+            learned = any(parent.requires is True for parent in node.parents if parent is not target.node)
+            if learned:  # an update that is itself differentiated
+                facts["role"] = "value"
+            else:
+                self.watched_leaves.append((owner, facts))
             return True
         return False
 

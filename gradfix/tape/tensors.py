@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable, Mapping, Sequence
 
 from gradfix.tape import effects
-from gradfix.tape.backward import Backward
+from gradfix.tape.backward import Add, Backward
 from gradfix.tape.interpreter import Interpreter
 from gradfix.tape.operations import choose
 from gradfix.tape.values import (
@@ -111,8 +111,15 @@ def _hand_written_step(vm: Interpreter, tensor: Tensor, args: Args, node: ast.AS
         or (tensor.data_of is None and vm.grad is not False)
     ):
         return
-    if any(_made_of_gradient(vm, arg, leaf) for arg in args):
+    if any(_made_of_gradient(vm, arg, leaf) and not _older(arg, leaf) for arg in args):
         vm.use(leaf, vm.at(node), leaf, must=True, lean=leaf.lean)
+
+
+def _older(value: Value, leaf: Tensor) -> bool:
+    """Whether a value was computed before the newest contribution to a leaf's gradient."""
+    adds = [event.born for event in leaf.gradient().events if isinstance(event, Add)]
+    made = isinstance(value, Tensor) and value.grad_of is None and not value.storage.writes
+    return isinstance(value, Tensor) and made and bool(adds) and value.born < adds[-1]
 
 
 def _made_of_gradient(vm: Interpreter, value: Value, leaf: Tensor) -> bool:

@@ -410,7 +410,8 @@ def _grad(vm: Interpreter, args: Args, kwargs: Kwargs, node: ast.Call) -> Value:
                 only=tensors_in(vm, options.get("inputs", NONE)),
             )
     result = Unknown("gradients", (outputs,))
-    result.requires = False if isinstance(create, Const) and not create.value else None
+    if isinstance(create, Const):
+        result.requires = bool(create.value) and vm.requires(outputs)
     return result
 
 
@@ -450,8 +451,7 @@ def _checkpoint(vm: Interpreter, args: Args, kwargs: Kwargs, node: ast.Call) -> 
         if k not in ("use_reentrant", "preserve_rng_state", "determinism_check", "debug", "context_fn")
     }
     result = call_value(vm, args[0], args[1:], rest, node) if args else NONE
-    checkpointed(vm, args, kwargs, result, node)
-    return result
+    return checkpointed(vm, args, kwargs, result, node)
 
 
 def _named_module(vm: Interpreter, args: Args, kwargs: Kwargs, node: ast.Call) -> Value:
