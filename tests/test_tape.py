@@ -1,0 +1,208 @@
+"""The tape's rules of the machine, one at a time, without torch."""
+
+from __future__ import annotations
+
+import textwrap
+
+import pytest
+
+from gradfix.source import Source, parse
+from gradfix.tape.interpreter import Analysis, analyse
+
+HEAD = "import torch\nimport torch.nn as nn\nimport torch.nn.functional as F\n"
+OFF = {"inplace_on_graph_tensor", "backward_in_no_grad"}
+
+
+def analysis(body: str) -> Analysis:
+    source = parse("case.py", (HEAD + textwrap.dedent(body)).encode())
+    assert isinstance(source, Source)
+    return analyse(source)
+
+
+def kinds(body: str) -> set[str]:
+    return {defect.kind for defect in analysis(body).defects} - OFF
+
+
+FOUND = {
+    "a result that exp saved is overwritten": (
+        "x = torch.ones(3, requires_grad=True)\ny = x.exp()\ny += 1\ny.sum().backward()",
+        "inplace_overwrites_saved",
+    ),
+    "an input that a product saved is overwritten through a view": (
+        "w = torch.ones(3, requires_grad=True)\nx = torch.ones(3)\ny = w * x\nx.view(-1)[0] = 5\ny.sum().backward()",
+        "inplace_overwrites_saved",
+    ),
+    "a write under the flag of the save is found": (
+        """
+        class Block(nn.Module):
+            def __init__(self, residual):
+                super().__init__()
+                self.conv = nn.Conv2d(3, 3, 1)
+                self.residual = residual
+            def forward(self, x):
+                if self.residual:
+                    out = F.relu(self.conv(x))
+                    out += x
+                    return out
+                return x
+        """,
+        "inplace_overwrites_saved",
+    ),
+    "relu last in a Sequential of another class": (
+        """
+        class Inner(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.net = nn.Sequential(nn.Conv2d(3, 3, 1), nn.ReLU())
+            def forward(self, x):
+                return self.net(x)
+        class Outer(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.inner = Inner()
+            def forward(self, x):
+                y = self.inner(x)
+                y += x
+                return y
+        """,
+        "inplace_overwrites_saved",
+    ),
+    "a step between forward and the second backward": (
+        """
+        a, b = nn.Linear(2, 2), nn.Linear(2, 2)
+        opt = torch.optim.SGD(a.parameters(), lr=0.1)
+        h = a(torch.ones(1, 2, requires_grad=True))
+        first, second = h.sum(), b(h).sum()
+        first.backward(retain_graph=True)
+        opt.step()
+        second.backward()
+        """,
+        "step_before_backward",
+    ),
+    "gradients that a step has used are added to": (
+        """
+        net = nn.Linear(2, 1)
+        opt = torch.optim.SGD(net.parameters(), lr=0.1)
+        for x in [torch.ones(1, 2)] * 3:
+            net(x).sum().backward()
+            opt.step()
+        """,
+        "missing_zero_grad",
+    ),
+    "a model that isn't known, stepped without clearing": (
+        """
+        from models import build
+        def main():
+            net = build()
+            opt = torch.optim.SGD(net.parameters(), lr=0.1)
+            for x, y in batches():
+                F.cross_entropy(net(x), y).backward()
+                opt.step()
+        """,
+        "missing_zero_grad",
+    ),
+    "a detach on the only way to the leaf": (
+        "w = torch.ones(3, requires_grad=True)\nloss = (w * 2).detach().sum()\nloss.backward()",
+        "detached_loss_path",
+    ),
+    "a hidden state carried from turn to turn": (
+        """
+        cell = nn.RNNCell(2, 2)
+        h = torch.zeros(1, 2)
+        for _ in range(3):
+            h = cell(torch.ones(1, 2), h)
+            h.sum().backward()
+        """,
+        "backward_twice",
+    ),
+}
+
+
+@pytest.mark.parametrize(("body", "kind"), FOUND.values(), ids=FOUND.keys())
+def test_a_broken_rule_is_found(body: str, kind: str) -> None:
+    assert kind in kinds(body)
+
+
+QUIET = {
+    "a write under a flag that the save isn't under": """
+        def run(x, a, b):
+            w = torch.ones(3, requires_grad=True)
+            y = w * 1
+            if a:
+                y = y.exp()
+            if b:
+                y = y + 1
+            y.sum().backward()
+        """,
+    "a write before the save": "x = torch.ones(3, requires_grad=True) * 1\nx += 1\nx.pow(2).sum().backward()",
+    "a write after a sum, which saves nothing": "x = torch.ones(3, requires_grad=True)\ny = x + 1\ny *= 2\ny.sum().backward()",
+    "a discriminator on a detached fake": """
+        g, d = nn.Linear(2, 2), nn.Linear(2, 1)
+        og = torch.optim.SGD(g.parameters(), lr=0.1)
+        od = torch.optim.SGD(d.parameters(), lr=0.1)
+        for _ in range(3):
+            fake = g(torch.ones(1, 2))
+            od.zero_grad()
+            d(fake.detach()).mean().backward()
+            od.step()
+            og.zero_grad()
+            d(fake).mean().backward()
+            og.step()
+        """,
+    "gradient accumulation": """
+        net = nn.Linear(2, 1)
+        opt = torch.optim.SGD(net.parameters(), lr=0.1)
+        for i, x in enumerate(load()):
+            net(x).sum().backward()
+            if (i + 1) % 4 == 0:
+                opt.step()
+                opt.zero_grad()
+        """,
+    "an optimizer given to a call that isn't known": """
+        from helpers import finish
+        net = nn.Linear(2, 1)
+        opt = torch.optim.SGD(net.parameters(), lr=0.1)
+        for x in load():
+            net(x).sum().backward()
+            opt.step()
+            finish(opt)
+        """,
+    "a straight-through estimator": """
+        x = torch.ones(3, requires_grad=True)
+        y = x + (x.round() - x).detach()
+        y.sum().backward()
+        """,
+}
+
+
+@pytest.mark.parametrize("body", QUIET.values(), ids=QUIET.keys())
+def test_healthy_code_is_left_alone(body: str) -> None:
+    assert kinds(body) == set()
+
+
+def test_the_condition_of_a_defect_is_told_in_the_words_of_the_source() -> None:
+    body = FOUND["a write under the flag of the save is found"][0]
+    (defect,) = (d for d in analysis(body).defects if d.kind == "inplace_overwrites_saved")
+    assert defect.condition == "self.residual"
+    assert defect.certainty == "likely"
+    assert defect.conventions == ("D",)
+
+
+def test_twelve_nested_loops_cost_a_sum_and_not_a_product() -> None:
+    loops = "".join(f"{'    ' * i}for i{i} in stream{i}():\n" for i in range(12))
+    body = f"w = torch.ones(3, requires_grad=True)\n{loops}{'    ' * 12}y = w.exp()\n{'    ' * 12}y += 1\n"
+    assert not analysis(body).too_complex
+
+
+def test_calls_that_double_at_every_level_end_as_too_complex_or_done() -> None:
+    levels = "".join(f"def f{i}(x):\n    a = f{i + 1}(x)\n    return f{i + 1}(a + 1)\n" for i in range(12))
+    body = levels + "def f12(x):\n    x += 1\n    return x.exp()\nf0(torch.ones(3, requires_grad=True) * 1)\n"
+    assert isinstance(analysis(body).too_complex, str)
+
+
+def test_what_cost_too_much_in_one_function_does_not_cost_the_others_theirs() -> None:
+    deep = "".join(f"def f{i}(x):\n    a = f{i + 1}(x)\n    return f{i + 1}(a * 2)\n" for i in range(11))
+    last = "def f11(x):\n    x += 1\n    return x.exp()\n"
+    healthy = "def g(y):\n    w = torch.ones(3, requires_grad=True)\n    h = w.exp()\n    h += 1\n    h.sum().backward()\n"
+    found = analysis(deep + last + healthy)
+    assert "inplace_overwrites_saved" in {defect.kind for defect in found.defects}
