@@ -673,7 +673,8 @@ DECLINED: dict[str, tuple[str, Found, str]] = {
         "move the zero_grad",
     ),
     "an accumulation that clears after its step": (
-        "for i, x in data:\n    loss.backward()\n    if i % 4 == 3:\n        opt.step()\n        opt.zero_grad()\n",
+        "for i, x in data:\n    loss.backward()\n    if i % 4 == 3:\n"
+        "        opt.step()\n        opt.zero_grad()\n",
         ZERO_LAST,
         "before the loop",
     ),
