@@ -435,7 +435,7 @@ class Machine:
 
 
 def _copied(op: str, tensor: Tensor, bound: Mapping[str, Value]) -> bool:
-    """Whether an operation may work on, and keep, a contiguous copy of an input that is laid out like this."""
+    """Whether an operation may work on, and keep, a contiguous copy of an input of this layout."""
     if tensor.layout is True or tensor.view in ("", "loose"):
         return False
     made, rank = tensor.node.op, None if tensor.shape is None else len(tensor.shape)

@@ -77,8 +77,8 @@ class Unknown(Value):
     """
 
     __slots__ = (
-        "bare",
         "about",
+        "bare",
         "born",
         "children",
         "holds",
