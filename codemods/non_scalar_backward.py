@@ -39,9 +39,7 @@ def rewrite(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:
     return Fix((Edit(root, reduced),), says)
 
 
-def _made_as_a_number(
-    tree: Tree, call: cst.Call, root: cst.BaseExpression
-) -> cst.BaseExpression | None:
+def _made_as_a_number(tree: Tree, call: cst.Call, root: cst.BaseExpression) -> cst.BaseExpression | None:
     """What the loss is assigned, once, where it is read as one number elsewhere: that is what has to be one."""
     if not isinstance(root, cst.Name):
         return None
