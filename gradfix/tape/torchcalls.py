@@ -296,7 +296,9 @@ def _factory(vm: Interpreter, name: str, args: Args, kwargs: Kwargs, node: ast.C
         return new_leaf(
             vm, node, requires, (shapes.counted(values),), dtype or ("float" if floats else "int")
         )
-    if name == "linspace" and isinstance(steps := kwargs.get("steps", args[2] if len(args) > 2 else NONE), Const):
+    if name == "linspace" and isinstance(
+        steps := kwargs.get("steps", args[2] if len(args) > 2 else NONE), Const
+    ):
         return new_leaf(vm, node, requires, shapes.sizes([steps]), dtype)
     if name in ("load",):
         return Unknown("a loaded object", requires=False)
