@@ -1,10 +1,12 @@
-"""The oracle itself is put to the test with analysers that say too much, too little, or the right thing."""
+"""Tape and torch agree; the oracle itself is tested with analysers that say too much or too little."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, given, settings
 
 pytest.importorskip("torch")
 
@@ -12,8 +14,11 @@ from oracle.campaign import Tally, one, warm
 from oracle.choose import seeded
 from oracle.compare import compare
 from oracle.comparison import Comparison, speechless
+from oracle.kept import found, read
 from oracle.programs import Program, program
 from oracle.shrink import shrink
+from oracle.strategy import programs
+from oracle.tape import tape
 
 from gradfix.tape.defects import Certainty, Defect, Evidence, Span
 
@@ -227,3 +232,29 @@ def test_programs_show_every_sort_of_fault_and_health() -> None:
     }
     expected |= {"not a scalar", "inference saved", "stale gradient", "erased gradient", "leaf as root"}
     assert expected <= set(tally.outcomes)
+
+
+def agreement(written: Program) -> list[str]:
+    """What tape and torch disagree on, as text that shows the program."""
+    result = compare(written, tape)
+    if result is None:
+        return []
+    return [f"{d.group} at line {d.line}\n{written.source}{written.driver}" for d in result.disagreements]
+
+
+@pytest.mark.parametrize("first", range(0, 200, 50), ids=lambda first: f"seeds from {first}")
+def test_tape_and_torch_agree_on_programs_of_known_seeds(first: int) -> None:
+    assert [text for seed in range(first, first + 50) for text in agreement(program(seeded(seed)))] == []
+
+
+@settings(
+    max_examples=100, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck)
+)
+@given(programs())
+def test_tape_and_torch_agree_on_programs_that_hypothesis_writes(written: Program) -> None:
+    assert agreement(written) == []
+
+
+@pytest.mark.parametrize("path", found(), ids=lambda path: path.stem)
+def test_tape_and_torch_agree_where_they_once_did_not(path: Path) -> None:
+    assert agreement(read(path)) == []

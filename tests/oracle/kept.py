@@ -9,6 +9,7 @@ from pathlib import Path
 from .programs import Program
 
 FOUND = Path(__file__).parent / "found"
+LENIENT = "# ruff: noqa\n# mypy: ignore-errors\n"
 BEHIND = "# behind the file, unseen by the tape:\n"
 
 
@@ -19,7 +20,8 @@ def write(folder: Path, group: str, program: Program) -> Path:
     path = folder / f"{name}_{digest}.py"
     unknown = ", unknown callee" if program.opaque else ""
     behind = BEHIND + program.driver if program.driver else ""
-    path.write_text(f"# flags {program.flags}{unknown}\n{program.source.strip()}\n{behind}")
+    source = program.source.removeprefix(LENIENT).strip()
+    path.write_text(f"# flags {program.flags}{unknown}\n{LENIENT}{source}\n{behind}")
     return path
 
 

@@ -1,0 +1,9 @@
+# flags 0
+# ruff: noqa
+# mypy: ignore-errors
+import torch
+import torch.nn.functional as F
+from torch import nn
+w = torch.ones(4, requires_grad=True)
+x = w.contiguous()
+x += x

@@ -1,0 +1,11 @@
+# flags 1
+# ruff: noqa
+# mypy: ignore-errors
+import sys
+import torch
+import torch.nn.functional as F
+from torch import nn
+flag0 = len(sys.argv) > 5
+w = torch.ones(3, requires_grad=True)
+with torch.set_grad_enabled(flag0):
+    w[0] = w[1]

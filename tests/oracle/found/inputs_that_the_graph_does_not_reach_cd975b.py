@@ -1,0 +1,11 @@
+# flags 0
+# ruff: noqa
+# mypy: ignore-errors
+import torch
+import torch.nn.functional as F
+from torch import nn
+w = torch.ones(4, requires_grad=True)
+v = torch.ones(4, requires_grad=True)
+x = w.exp()
+x += 1
+x.sum().backward(inputs=[v])
