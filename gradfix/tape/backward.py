@@ -55,7 +55,7 @@ NO_SCALAR = "grad can be implicitly created only for scalar outputs"
 class Backward:
     """One call of backward (or, where a module's output is taken to be backpropagated, the wish for one)."""
 
-    __slots__ = ("aimed", "delivered", "lean", "number", "path", "place", "retain", "scaler", "virtual")
+    __slots__ = ("aimed", "delivered", "lean", "met", "number", "path", "place", "retain", "scaler", "virtual")
     numbers = count()
 
     def __init__(self, place: Place, path: Path, retain: Truth, virtual: bool, lean: Lean) -> None:
@@ -69,6 +69,8 @@ class Backward:
         """Whether it names the leaves that it is for."""
         self.delivered = False
         """Whether it reached a leaf that isn't merely a converted result."""
+        self.met: set[int] = set()
+        """The nodes that it visited, from all its roots."""
         self.scaler: dict[str, Any] | None = None
         """What a GradScaler multiplied the root with."""
 
@@ -130,12 +132,12 @@ class Backwards(Operations):
 
     def _walk(self, root: Tensor, node: Node, event: Backward, only: list[Tensor] | None) -> None:
         """Visit what backward visits; what is surely part of it is seen as such even if met before."""
-        seen: set[int] = set()
+        seen = event.met
         sure: list[Node] = [node] if root.requires is True else []
         by_use: list[Node] = [] if sure else [node]
         wanted = None if only is None else {id(leaf) for leaf in only}
         walked = None if only is None else self._leading(node, only)
-        while sure or by_use:
+        while sure or (by_use and not event.virtual):
             level = SURE if sure else BY_USE
             node = (sure or by_use).pop()
             if node.requires is False or id(node) in seen or (walked is not None and id(node) not in walked):

@@ -242,8 +242,9 @@ def _enter_forward(vm: Interpreter, instance: Instance, member: Function) -> Non
 
 def _wish(vm: Interpreter, roots: list[Value], node: ast.AST) -> None:
     """Backpropagate, as the callers of a module are taken to do."""
+    wish = Backward(None, vm.path, True, virtual=True, lean=frozenset({"D"}))
     for tensor in _tensors(roots):
-        vm.backward(tensor, Backward(None, vm.path, True, virtual=True, lean=frozenset({"D"})))
+        vm.backward(tensor, wish)
 
 
 def _tensors(values: list[Value], depth: int = 0) -> list[Tensor]:
