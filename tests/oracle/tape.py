@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import importlib
+import pkgutil
+
+import gradfix.tape
 from gradfix.source import Source, parse
 from gradfix.tape.defects import Defect
 from gradfix.tape.interpreter import analyse
+
+for _module in pkgutil.iter_modules(gradfix.tape.__path__):
+    importlib.import_module(f"gradfix.tape.{_module.name}")  # so that forked batches all run the same code
 
 
 class NotAnalysedError(Exception):
