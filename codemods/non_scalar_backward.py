@@ -40,7 +40,8 @@ def rewrite(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:
 
 
 def _made_as_a_number(tree: Tree, call: cst.Call, root: cst.BaseExpression) -> cst.BaseExpression | None:
-    """What the loss is assigned, once, where it is read as one number elsewhere: that is what has to be one."""
+    """What the loss is assigned, once, where it is read as one number elsewhere: that is what has to be
+    one."""
     if not isinstance(root, cst.Name):
         return None
     function = tree.function(call)
