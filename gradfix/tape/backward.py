@@ -55,7 +55,18 @@ NO_SCALAR = "grad can be implicitly created only for scalar outputs"
 class Backward:
     """One call of backward (or, where a module's output is taken to be backpropagated, the wish for one)."""
 
-    __slots__ = ("aimed", "delivered", "lean", "met", "number", "path", "place", "retain", "scaler", "virtual")
+    __slots__ = (
+        "aimed",
+        "delivered",
+        "lean",
+        "met",
+        "number",
+        "path",
+        "place",
+        "retain",
+        "scaler",
+        "virtual",
+    )
     numbers = count()
 
     def __init__(self, place: Place, path: Path, retain: Truth, virtual: bool, lean: Lean) -> None:
