@@ -55,7 +55,8 @@ WORK_FLOOR = 80_000
 WORK_PER_BYTE = 2
 WORK_FLOOR = 4000
 SHARE = 3
-"""No entry may use up more than this part of the work that is left, so that one can't cost the others theirs."""
+"""No entry may use up more than this part of the work that is left, so that one can't cost the others
+theirs."""
 REASONS: dict[type[Exception], str] = {
     TooComplexError: "the paths through this file are more than are followed",
     RecursionError: "this file is nested too deeply to be followed",
