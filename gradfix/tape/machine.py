@@ -159,7 +159,8 @@ class Machine:
         return node
 
     def stale_view(self, tensor: Tensor) -> None:
-        """One of several views is used after the memory below was written: torch won't rebuild its history."""
+        """One of several views is used after the memory below was written: torch won't rebuild its
+        history."""
         write = tensor.storage.writes[tensor.seen]
         base = tensor.base
         if (
