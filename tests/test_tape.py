@@ -29,7 +29,10 @@ FOUND = {
         "inplace_overwrites_saved",
     ),
     "an input that a product saved is overwritten through a view": (
-        "w = torch.ones(3, requires_grad=True)\nx = torch.ones(3)\ny = w * x\nx.view(-1)[0] = 5\ny.sum().backward()",
+        (
+            "w = torch.ones(3, requires_grad=True)\nx = torch.ones(3)\n"
+            "y = w * x\nx.view(-1)[0] = 5\ny.sum().backward()"
+        ),
         "inplace_overwrites_saved",
     ),
     "a write under the flag of the save is found": (
@@ -135,7 +138,9 @@ QUIET = {
             y.sum().backward()
         """,
     "a write before the save": "x = torch.ones(3, requires_grad=True) * 1\nx += 1\nx.pow(2).sum().backward()",
-    "a write after a sum, which saves nothing": "x = torch.ones(3, requires_grad=True)\ny = x + 1\ny *= 2\ny.sum().backward()",
+    "a write after a sum, which saves nothing": (
+        "x = torch.ones(3, requires_grad=True)\ny = x + 1\ny *= 2\ny.sum().backward()"
+    ),
     "a discriminator on a detached fake": """
         g, d = nn.Linear(2, 2), nn.Linear(2, 1)
         og = torch.optim.SGD(g.parameters(), lr=0.1)
@@ -203,6 +208,9 @@ def test_calls_that_double_at_every_level_end_as_too_complex_or_done() -> None:
 def test_what_cost_too_much_in_one_function_does_not_cost_the_others_theirs() -> None:
     deep = "".join(f"def f{i}(x):\n    a = f{i + 1}(x)\n    return f{i + 1}(a * 2)\n" for i in range(11))
     last = "def f11(x):\n    x += 1\n    return x.exp()\n"
-    healthy = "def g(y):\n    w = torch.ones(3, requires_grad=True)\n    h = w.exp()\n    h += 1\n    h.sum().backward()\n"
+    healthy = (
+        "def g(y):\n    w = torch.ones(3, requires_grad=True)\n"
+        "    h = w.exp()\n    h += 1\n    h.sum().backward()\n"
+    )
     found = analysis(deep + last + healthy)
     assert "inplace_overwrites_saved" in {defect.kind for defect in found.defects}
