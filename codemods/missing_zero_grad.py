@@ -6,7 +6,7 @@ just absent: it stands before the loop, in the other branch, or belongs to the o
 
 The rewrite puts `optimizer.zero_grad()` before the first backward of the iteration; where a step waits for
 several backwards (`if (i + 1) % n == 0: optimizer.step()`), after the step. A call that stands right before
-the loop moves in. For updates written by hand it sets `w.grad = None` after the update. Left alone:
+the loop moves in. For updates written by hand it sets `w.grad = None` after the update, or calls the module's `zero_grad()` where gradients are read later. Left alone:
 gradients cleared anywhere between the steps (at the end of the iteration, by the model, in a helper, in a
 closure), accumulation over several batches before one step, and gradients that no step uses.
 """
@@ -16,6 +16,7 @@ from __future__ import annotations
 import re
 
 import libcst as cst
+from libcst import matchers as m
 
 from gradfix.rule import Decline, Fix, Options, Rule
 from gradfix.statements import Anchor, Draft, anchor, between, node_of, path, siblings, text_of
@@ -31,6 +32,12 @@ def rewrite(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:
     if backward is None or step is None:
         return Decline("clear the gradients before the iteration's first backward")
     optimizer = str(facts.get("optimizer") or "")
+    owner = _read_afterwards(tree, step)
+    if not optimizer and owner:
+        side, place = zeroing_place(tree, backward, step, "")
+        draft = Draft(tree)
+        (draft.before if side == "before" else draft.after)(place, f"{owner}.zero_grad()")
+        return Fix(draft.edits(), f"{owner}.zero_grad()")
     if not optimizer:
         return _by_hand(tree, anchor(tree, step), facts.get("parameters"))
     draft = Draft(tree)
@@ -85,6 +92,16 @@ def _by_hand(tree: Tree, update: Anchor, parameters: object) -> Fix | Decline:
     draft = Draft(tree)
     draft.after(last, *clears)
     return Fix(draft.edits(), "; ".join(clears))
+
+
+def _read_afterwards(tree: Tree, update: cst.CSTNode) -> str:
+    """The module whose parameters a loop updates, where gradients are read after the training."""
+    here = path(tree, update)
+    loops = [above for above in here[:-1] if isinstance(above, cst.For)]
+    parameters = m.Call(func=m.Attribute(attr=m.Name("parameters")), args=[])
+    owner = cst.ensure_type(loops[-1].iter, cst.Call).func if loops and m.matches(loops[-1].iter, parameters) else None
+    read = any(re.search(r"\.grad\b", text_of(tree, place)) for place in between(tree, here[0], None))
+    return tree.code(owner.value) if read and isinstance(owner, cst.Attribute) else ""
 
 
 def _is_update(tree: Tree, place: Anchor) -> bool:

@@ -26,10 +26,12 @@ from gradfix.rule import Options
 FIXTURES = Path(__file__).parent.parent / "fixtures"
 WATCH = Path(__file__).with_name("gradients.py")
 CLOSE = 1e-4
+NO_TENSOR = "object has no attribute 'detach'"
+"""How a program fails whose prediction is a list of tensors: there is no such bug."""
 
 Record: TypeAlias = "dict[str, Any]"
 Ask: TypeAlias = Callable[[Path, list[str]], "list[Record]"]
-Fate: TypeAlias = Literal["restored", "declined", "missed", "broken", "harmless change"]
+Fate: TypeAlias = Literal["restored", "harmless change", "half mended", "declined", "missed", "broken"]
 Impact: TypeAlias = Literal["fails", "silent", "harmless"]
 """Of an injected program: its asserts fail; it trains otherwise all the same; it trains as the original."""
 Mended: TypeAlias = "list[tuple[Injected, Outcome]]"
@@ -105,18 +107,22 @@ def _judged(path: Path, mended: Mended, records: list[Record]) -> Iterator[Judge
     for (injected, outcome), (broken, cured) in zip(mended, pairs, strict=True):
         impact: Impact = "harmless" if same(original, broken) else "fails" if broken["error"] else "silent"
         alike = same(original, cured), same(broken, cured)
-        fate = _fate(path, outcome, *alike)
+        if broken["error"] and NO_TENSOR in broken["error"]:
+            continue
+        fate = _fate(path, outcome, *alike, runs=broken["error"] is None)
         yield Judged(path, injected, outcome, broken["error"], cured["error"], impact, fate)
 
 
-def _fate(path: Path, outcome: Outcome, as_original: bool, as_injected: bool) -> Fate:
+def _fate(path: Path, outcome: Outcome, as_original: bool, as_injected: bool, runs: bool) -> Fate:
     if outcome.failure is not None:
         return "broken"
     if outcome.after is None:
         return "declined" if outcome.findings else "missed"
     if as_original or _dump(path.read_text("utf-8")) == _dump(outcome.after.decode()):
         return "restored"
-    return "harmless change" if as_injected else "broken"
+    if as_injected:
+        return "harmless change"
+    return "broken" if runs else "half mended"
 
 
 def same(one: Record, other: Record) -> bool:
@@ -140,7 +146,9 @@ def _dump(text: str) -> str:
 
 
 IMPACTS: tuple[Impact, ...] = ("fails", "silent", "harmless")
-FATES: tuple[Fate, ...] = ("restored", "harmless change", "declined", "missed", "broken")
+FATES: tuple[Fate, ...] = ("restored", "harmless change", "half mended", "declined", "missed", "broken")
+"""Half mended: it failed and fails still, or trains unlike the original. Broken: it ran, and does no more,
+or trains unlike both; or gradfix itself gave up."""
 
 
 def table(judged: list[Judged]) -> str:
