@@ -52,6 +52,13 @@ TWICE = "Trying to backward through the graph a second time"
 NO_SCALAR = "grad can be implicitly created only for scalar outputs"
 
 
+def surely(node: Node) -> bool:
+    """Whether a node is in a graph: for sure, or on one of the paths that it joins."""
+    if node.requires is None and node.guards is not None:
+        return any(surely(parent) for parent in node.parents)
+    return node.requires is True
+
+
 class Backward:
     """One call of backward (or, where a module's output is taken to be backpropagated, the wish for one)."""
 
@@ -144,13 +151,15 @@ class Backwards(Operations):
     def _walk(self, root: Tensor, node: Node, event: Backward, only: list[Tensor] | None) -> None:
         """Visit what backward visits; what is surely part of it is seen as such even if met before."""
         seen = event.met
-        sure: list[Node] = [node] if root.requires is True else []
-        by_use: list[Node] = [] if sure else [node]
+        known = surely(node) if root.requires is None else root.requires is True
+        sure: list[tuple[Node, Path]] = [(node, ALWAYS)] if known else []
+        guarded: list[tuple[Node, Path]] = []
+        by_use: list[tuple[Node, Path]] = [] if sure else [(node, ALWAYS)]
         wanted = None if only is None else {id(leaf) for leaf in only}
         walked = None if only is None else self._leading(node, only)
-        while sure or (by_use and not event.virtual):
-            level = SURE if sure else BY_USE
-            node = (sure or by_use).pop()
+        while sure or guarded or (by_use and not event.virtual):
+            level = SURE if sure or guarded else BY_USE
+            node, when = (sure or guarded or by_use).pop()
             if node.requires is False or id(node) in seen or (walked is not None and id(node) not in walked):
                 continue
             seen.add(id(node))
@@ -160,10 +169,13 @@ class Backwards(Operations):
                 if not event.virtual and (wanted is None or id(node.leaf) in wanted):
                     self._reach(node, level, event, root.lean)
                 continue
-            if level == SURE and self._stops(node, event, root.lean):
+            if level == SURE and self._stops(node, event, root.lean, when):
                 continue
-            for parent, known in self._above(node, level, event.path):
-                (sure if known else by_use).append(parent)
+            for parent, known, guard in self._above(node, level, event.path):
+                if guard or when:
+                    (guarded if known else by_use).append((parent, when | guard))
+                else:
+                    (sure if known else by_use).append((parent, ALWAYS))
             if level == SURE and event.retain is False and not event.virtual and node.saves:
                 if node.freed is None:
                     node.freed = []
@@ -204,35 +216,36 @@ class Backwards(Operations):
     """Leaves made of converted values that a backward reached."""
 
     @staticmethod
-    def _above(node: Node, level: int, path: Path) -> Iterator[tuple[Node, bool]]:
-        """What backward visits after a node, and whether it surely does."""
+    def _above(node: Node, level: int, path: Path) -> Iterator[tuple[Node, bool, Path]]:
+        """What backward visits after a node, whether it surely does, and under which guard."""
         guards = node.guards or (ALWAYS,) * len(node.parents)
         sure = level == SURE and not node.may
         for parent, guard in zip(reversed(node.parents), reversed(guards), strict=True):
             if not contradicts(guard, path):
-                yield parent, sure and parent.requires is True
+                yield parent, sure and surely(parent), guard - path
 
-    def _stops(self, node: Node, event: Backward, lean: Lean) -> bool:
+    def _stops(self, node: Node, event: Backward, lean: Lean, when: Path) -> bool:
         """Report what this node can't give back; True where backward goes no further."""
         for spoil in node.spoiled or ():
             if not contradicts(spoil.write.path, event.path) and not contradicts(
                 spoil.saved.path, event.path
             ):
-                self._overwritten(spoil, event, lean)
+                if not contradicts(when, spoil.write.path):
+                    self._overwritten(spoil, event, lean, when)
         for earlier, path in node.freed or ():
-            if earlier is not event and not contradicts(path, event.path) and not event.virtual:
-                self._twice(node, earlier, event, lean)
+            if earlier is not event and not contradicts(path, event.path | when) and not event.virtual:
+                self._twice(node, earlier, event, lean, when)
                 self.stopped.append(event.path)
                 return True
         return False
 
-    def _overwritten(self, spoil: Spoil, event: Backward, lean: Lean) -> None:
+    def _overwritten(self, spoil: Spoil, event: Backward, lean: Lean, guard: Path) -> None:
         write, saved = spoil.write, spoil.saved
         steps = [(saved.node.place, "saved here"), (write.place, "overwritten here")]
         if not event.virtual:
             steps.append((event.place, "backward runs here"))
         lean = lean | saved.lean | event.lean
-        when = write.path - event.path
+        when = (write.path | guard) - event.path
         facts = {"saver": saved.node.op, "form": write.form, **write.facts}
         facts.setdefault("aliased", False)
         facts["save"] = self.span(saved.node.place)
@@ -262,7 +275,7 @@ class Backwards(Operations):
         """What the rewrite of a step that came too early has to know."""
         raise NotImplementedError
 
-    def _twice(self, node: Node, earlier: Backward, event: Backward, lean: Lean) -> None:
+    def _twice(self, node: Node, earlier: Backward, event: Backward, lean: Lean, guard: Path) -> None:
         steps = [
             (node.place, "part of both graphs"),
             (earlier.place, "frees it"),

@@ -37,6 +37,10 @@ from gradfix.tape.values import (
 )
 
 
+FEW = 200
+"""The work that any call into another file may cost."""
+
+
 def evaluate_call(vm: Interpreter, node: ast.Call) -> Value:
     """A call expression."""
     func = node.func
@@ -295,7 +299,8 @@ def _run_foreign(
     given = list(names.values())
     before = (vm.grad, vm.grad_off, vm.inference)
     repeat, statement = vm.repeat, vm.statement
-    vm.floor = vm.work * 3 // 4 + 1
+    work = vm.work
+    vm.floor = max(work - max(vm.abroad // 4, FEW), 1)
     try:
         if id(function.code) not in vm.too_long:
             return _run_function(vm, function, names, receiver)
@@ -305,6 +310,7 @@ def _run_foreign(
         vm.repeat, vm.statement = repeat, statement
     finally:
         vm.floor = 0
+        vm.abroad -= work - vm.work
     for value in given:
         vm.escape(value)
     return vm.unknown("a call that takes too long to follow", *given)

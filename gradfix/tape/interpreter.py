@@ -180,6 +180,8 @@ class Interpreter(Gradients):
         self.work = work
         self.floor = 0
         """How much work must be left over by what is being done."""
+        self.abroad = work // 2
+        """How much work calls into other files may still cost."""
         self.too_long: set[int] = set()
         """Functions of other files that cost more than they may."""
         self.frame = Frame(Scope({}, None, None), None, ALWAYS)

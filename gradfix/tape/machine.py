@@ -60,6 +60,8 @@ class Machine:
         self.grad_off: tuple[str, Place] = ("", None)
         """What turned recording off: the mode's name and the with statement, decorator or call."""
         self.inference = False
+        self.here: Place = None
+        """The operation that is being recorded."""
         self.repeat = False
         """Whether this is a later turn of a loop that isn't known to have one (convention E)."""
         self.spoils = 0
@@ -177,7 +179,7 @@ class Machine:
         self.report(
             "inplace_on_view_of_many",
             write.place,
-            [(tensor.place, "made here"), (write.place, "written in place here")],
+            [(tensor.place, "made here"), (write.place, "written in place here"), (self.here, "used here")],
             lean=base.lean,
             when=write.path,
             says="is a view and its base or another view of its base has been modified inplace",
@@ -248,6 +250,7 @@ class Machine:
 
     def _inside(self, value: Unknown) -> list[Node]:
         """The nodes of what an unknown holds, gathered once and then kept as its own."""
+        value.bare = True  # while it is gathered: what it holds may hold it in turn
         held = [node for inner in value.holds for node in self.nodes(inner)]
         value.bare = not held
         if len(held) > 1:
@@ -301,6 +304,7 @@ class Machine:
 
     def node(self, op: str, place: Place, inputs: Sequence[Value]) -> Node:
         """A recorded operation on inputs, in the present grad mode."""
+        self.here = place
         requires = either(self.requires(value) for value in inputs)
         parents = tuple(node for value in inputs for node in self.nodes(value))
         lean = self._leaning(inputs) if requires else NOTHING

@@ -378,6 +378,8 @@ class Operations(Machine):
         tensor.dtype = self.dtype(node.op, effect, bound, made.cut == "constant")
         if isinstance(source, Tensor):
             self._look(tensor, source, effect)
+            if node.op == "expand" and tensor.shape is not None and tensor.shape == source.shape:
+                tensor.layout = source.layout
         if kept:
             self.save(made, tensor, NOTHING)
         return tensor

@@ -385,6 +385,14 @@ def opaque_write(vm: Interpreter, tensor: Tensor, args: Args, kwargs: Kwargs, no
     return tensor
 
 
+@special("new_tensor")
+def new_tensor(vm: Interpreter, tensor: Tensor, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
+    """`x.new_tensor(data)`: `torch.tensor(data)` with x's dtype."""
+    from gradfix.tape.torchcalls import wrap
+
+    return wrap(vm, "tensor", args, kwargs, node)
+
+
 def new_leaf(
     vm: Interpreter, node: ast.AST, requires: Value, shape: tuple[int | None, ...] | None, dtype: str
 ) -> Tensor:

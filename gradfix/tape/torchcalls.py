@@ -287,9 +287,9 @@ def _factory(vm: Interpreter, name: str, args: Args, kwargs: Kwargs, node: ast.C
             wanted = args[:1]
         return new_leaf(vm, node, requires, shapes.sizes(wanted) if wanted else None, dtype)
     if name == "from_numpy" and args and isinstance(args[0], Number):
-        return _wrap(vm, "tensor", args, kwargs, node)
+        return wrap(vm, "tensor", args, kwargs, node)
     if name in TYPED and args and (isinstance(args[0], (Seq, Tensor, Number)) or name == "Tensor"):
-        return _wrap(vm, "tensor", args, kwargs, node)
+        return wrap(vm, "tensor", args, kwargs, node)
     if name == "arange" and args and all(isinstance(arg, Const) for arg in args):
         values = [arg.value for arg in args if isinstance(arg, Const)]
         floats = any(isinstance(value, float) for value in values)
@@ -307,7 +307,7 @@ def _factory(vm: Interpreter, name: str, args: Args, kwargs: Kwargs, node: ast.C
     )
 
 
-def _wrap(vm: Interpreter, how: str, args: Args, kwargs: Kwargs, node: ast.Call) -> Value:
+def wrap(vm: Interpreter, how: str, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
     """`torch.tensor(value)`: a copy outside any graph."""
     source = args[0] if args else kwargs.get("data", NONE)
     tensor = new_leaf(
@@ -335,13 +335,13 @@ def _literal_dtype(source: Value, kwargs: Kwargs) -> str:
 
 
 def _tensor(vm: Interpreter, args: Args, kwargs: Kwargs, node: ast.Call) -> Value:
-    return _wrap(vm, "tensor", args, kwargs, node)
+    return wrap(vm, "tensor", args, kwargs, node)
 
 
 def _as_tensor(vm: Interpreter, args: Args, kwargs: Kwargs, node: ast.Call) -> Value:
     if args and isinstance(args[0], Tensor):
         return args[0]
-    return _wrap(vm, "tensor", args, kwargs, node)
+    return wrap(vm, "tensor", args, kwargs, node)
 
 
 def _variable(vm: Interpreter, args: Args, kwargs: Kwargs, node: ast.Call) -> Value:

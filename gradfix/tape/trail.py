@@ -127,6 +127,8 @@ def join(options: list[tuple[Path, Any]]) -> Any:
         return frozenset().union(*(value for value in values if isinstance(value, frozenset)))
     if all(type(value) is type(first) and value == first for value in values):
         return first
+    if all(type(value) is tuple for value in values):
+        return first
     if all(type(value) is int for value in values):
         return max(values)
     if all(type(value) is int for value in values):
