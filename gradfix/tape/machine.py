@@ -60,6 +60,8 @@ class Machine:
         self.grad_off: tuple[str, Place] = ("", None)
         """What turned recording off: the mode's name and the with statement, decorator or call."""
         self.inference = False
+        self.assumed: Path = ALWAYS
+        """The part of the path that no statement tests: which alternative of a value is looked at."""
         self.here: Place = None
         """The operation that is being recorded."""
         self.repeat = False
