@@ -6,9 +6,10 @@ just absent: it stands before the loop, in the other branch, or belongs to the o
 
 The rewrite puts `optimizer.zero_grad()` before the first backward of the iteration; where a step waits for
 several backwards (`if (i + 1) % n == 0: optimizer.step()`), after the step. A call that stands right before
-the loop moves in. For updates written by hand it sets `w.grad = None` after the update, or calls the module's `zero_grad()` where gradients are read later. Left alone:
-gradients cleared anywhere between the steps (at the end of the iteration, by the model, in a helper, in a
-closure), accumulation over several batches before one step, and gradients that no step uses.
+the loop moves in. For updates written by hand it sets `w.grad = None` after the update, or calls the module's
+`zero_grad()` where gradients are read later. Left alone: gradients cleared anywhere between the steps (at the
+end of the iteration, by the model, in a helper, in a closure), accumulation over several batches before one
+step, and gradients that no step uses.
 """
 
 from __future__ import annotations
@@ -99,9 +100,11 @@ def _read_afterwards(tree: Tree, update: cst.CSTNode) -> str:
     here = path(tree, update)
     loops = [above for above in here[:-1] if isinstance(above, cst.For)]
     parameters = m.Call(func=m.Attribute(attr=m.Name("parameters")), args=[])
-    owner = cst.ensure_type(loops[-1].iter, cst.Call).func if loops and m.matches(loops[-1].iter, parameters) else None
+    if not loops or not m.matches(loops[-1].iter, parameters):
+        return ""
+    owner = cst.ensure_type(cst.ensure_type(loops[-1].iter, cst.Call).func, cst.Attribute).value
     read = any(re.search(r"\.grad\b", text_of(tree, place)) for place in between(tree, here[0], None))
-    return tree.code(owner.value) if read and isinstance(owner, cst.Attribute) else ""
+    return tree.code(owner) if read else ""
 
 
 def _is_update(tree: Tree, place: Anchor) -> bool:

@@ -80,9 +80,19 @@ def survey(ask: Ask, bugs: Iterable[str] = BUGS) -> list[Judged]:
         for path in healthy():
             text = path.read_text("utf-8")
             mended = [_mended(path, each) for bug in bugs for each in inject(bug, text)]
-            texts = [text, *(each for injected, outcome in mended for each in _texts(injected, outcome))]
-            waiting.append((path, mended, referee.submit(ask, path, texts)))
-        return [each for path, mended, records in waiting for each in _judged(path, mended, records.result())]
+            texts = dict.fromkeys([text, *(each for pair in mended for each in _texts(*pair))])
+            waiting.append((path, mended, list(texts), referee.submit(ask, path, list(texts))))
+        return [
+            each
+            for path, mended, texts, records in waiting
+            for each in _judged(path, mended, dict(zip(texts, records.result(), strict=True)))
+        ]
+
+
+def restored(judged: Iterable[Judged]) -> float:
+    """The share of the bugs that make a program fail and of which nothing is left."""
+    real = [each.fate for each in judged if each.impact == "fails"]
+    return real.count("restored") / len(real)
 
 
 def _mended(path: Path, injected: Injected) -> tuple[Injected, Outcome]:
@@ -102,9 +112,10 @@ def _plan(reduction: str) -> Plan:
     return Plan({name: each for name, each in rules.items() if name in chosen}, options, unsafe_fixes=True)
 
 
-def _judged(path: Path, mended: Mended, records: list[Record]) -> Iterator[Judged]:
-    original, pairs = records[0], zip(records[1::2], records[2::2], strict=True)
-    for (injected, outcome), (broken, cured) in zip(mended, pairs, strict=True):
+def _judged(path: Path, mended: Mended, records: dict[str, Record]) -> Iterator[Judged]:
+    original = records[path.read_text("utf-8")]
+    for injected, outcome in mended:
+        broken, cured = (records[text] for text in _texts(injected, outcome))
         impact: Impact = "harmless" if same(original, broken) else "fails" if broken["error"] else "silent"
         alike = same(original, cured), same(broken, cured)
         if broken["error"] and NO_TENSOR in broken["error"]:
