@@ -300,7 +300,7 @@ def _run_foreign(
     before = (vm.grad, vm.grad_off, vm.inference)
     repeat, statement = vm.repeat, vm.statement
     work = vm.work
-    vm.floor = max(work - max(vm.abroad // 4, FEW), 1)
+    vm.floor = max(work - max(min(vm.abroad, work) // 4, FEW), 1)
     try:
         if id(function.code) not in vm.too_long:
             return _run_function(vm, function, names, receiver)

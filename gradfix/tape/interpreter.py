@@ -256,17 +256,17 @@ class Interpreter(Gradients):
         narrow = narrowed(value, self.path)
         if not isinstance(narrow, Alt):
             return operation(narrow)
-        base = self.path
+        base, assumed = self.path, self.assumed
         options: list[tuple[Path, Value]] = []
         for guard, option in narrow.options:
             both = meet(base, guard)
             if both is None:
                 continue
-            self.path = both
+            self.path, self.assumed = both, assumed | (both - base)
             try:
                 options.append((guard, operation(option)))
             finally:
-                self.path = base
+                self.path, self.assumed = base, assumed
         return alternatives(options) if options else UNDEFINED
 
     def on_each(self, value: Value, effect: Callable[[Value], object]) -> None:
