@@ -1,8 +1,8 @@
 """The abstract tape: executes a module's `ast` on a simulated autograd.
 
-Autograd is a machine with few rules, and each bug in gradfix's scope breaks one of them. So nothing is matched here:
-the program is executed, on values that stand for tensors, and the machine below notices what torch would notice.
-Take a block that everybody has written:
+Autograd is a machine with few rules, and each bug in gradfix's scope breaks one of them. So nothing is
+matched here: the program is executed, on values that stand for tensors, and the machine below notices what
+torch would notice. Take a block that everybody has written:
 
     1  def forward(self, x):
     2      out = F.relu(self.bn(self.conv(x)))
@@ -10,39 +10,43 @@ Take a block that everybody has written:
     4          out += x
     5      return out
 
-*Values* (`values`). `x` is an argument nobody gave: an Unknown, of which convention D says that it requires grad.
-`self.conv` is a Layer with two leaves; calling it makes a Tensor with a Node (what went in) and a Storage (the memory).
-The effects table says that conv keeps its input, so the node is put among that storage's `savers`; relu keeps its
-*result*, so the storage of `out` gets a saver as well. `self.residual` is not known either, but it is the same Unknown
-each time it is read, which is what makes path conditions possible.
+*Values* (`values`). `x` is an argument nobody gave: an Unknown, of which convention D says that it requires
+grad. `self.conv` is a Layer with two leaves; calling it makes a Tensor with a Node (what went in) and a
+Storage (the memory). The effects table says that conv keeps its input, so the node is put among that
+storage's `savers`; relu keeps its *result*, so the storage of `out` gets a saver as well. `self.residual`
+is not known either, but it is the same Unknown each time it is read, which is what makes path conditions
+possible.
 
-*Paths* (`paths`, `conditions`). Line 3 can't be decided. Both arms run on the same state, one after the other, each
-under its own literal: `{residual}` and `{not residual}`. While an arm runs, the `trail` notes every cell it overwrites;
-at its end the state is put back, and after the last arm each cell gets what it held at the end of each arm, as an Alt
-of guarded options (a Node becomes a phi). Events are not undone: a save, a write, a backward carries the path on which
-it happened, and two events concern each other only where their paths don't contradict.
+*Paths* (`paths`, `conditions`). Line 3 can't be decided. Both arms run on the same state, one after the
+other, each under its own literal: `{residual}` and `{not residual}`. While an arm runs, the `trail` notes
+every cell it overwrites; at its end the state is put back, and after the last arm each cell gets what it
+held at the end of each arm, as an Alt of guarded options (a Node becomes a phi). Events are not undone: a
+save, a write, a backward carries the path on which it happened, and two events concern each other only
+where their paths don't contradict.
 
-*Writes* (`machine`, `operations`). Line 4 is `out.add_(x)`: the version of out's storage goes up, and every saver whose
-path is implied by the write's is spoiled: whenever line 4 runs, relu's result is lost. Had the save been under a flag
-that the write isn't under, nothing would be certain, and nothing would be said. The tensor then gets the write's node as
-its history; views of the same storage rebuild theirs when they are next looked at, as in torch.
+*Writes* (`machine`, `operations`). Line 4 is `out.add_(x)`: the version of out's storage goes up, and every
+saver whose path is implied by the write's is spoiled: whenever line 4 runs, relu's result is lost. Had the
+save been under a flag that the write isn't under, nothing would be certain, and nothing would be said. The
+tensor then gets the write's node as its history; views of the same storage rebuild theirs when they are
+next looked at, as in torch.
 
-*Backward* (`backward`, `gradients`). Line 5 hands `out` to callers who, by convention D, backpropagate it: a virtual
-Backward walks the graph, meets relu's node, finds it spoiled, and reports the chain of places (saved 2, overwritten 4)
-under the condition `self.residual`. A real `loss.backward()` does more: it frees what it walked, adds a contribution to
-the gradient slot of each leaf, and where the root has no graph it looks for the *cut* (a node that ends gradients and
-knows how) which keeps the graph away. A step uses the slots; a contribution that an earlier step has used already is
-stale, one that was cleared before any step is erased.
+*Backward* (`backward`, `gradients`). Line 5 hands `out` to callers who, by convention D, backpropagate it:
+a virtual Backward walks the graph, meets relu's node, finds it spoiled, and reports the chain of places
+(saved 2, overwritten 4) under the condition `self.residual`. A real `loss.backward()` does more: it frees
+what it walked, adds a contribution to the gradient slot of each leaf, and where the root has no graph it
+looks for the *cut* (a node that ends gradients and knows how) which keeps the graph away. A step uses the
+slots; a contribution that an earlier step has used already is stale, one that was cleared before any step
+is erased.
 
-*Sure and unsure.* Every fact is True, False or None. Only True may lead to a defect. What isn't known is read in the way
-that silences: an unknown call may write what it is given, may clear gradients, may or may not be made of its arguments.
-A fact that leans on a convention (A to G) carries its letters along, and what it leads to is likely, not certain.
+*Sure and unsure.* Every fact is True, False or None. Only True may lead to a defect. What isn't known is
+read in the way that silences: an unknown call may write what it is given, may clear gradients, may or may
+not be made of its arguments. A fact that leans on a convention (A to G) carries its letters along, and what
+it leads to is likely, not certain.
 
-*Work.* Loops run twice, so that what one turn leaves behind meets the next; inside a later turn, loops run once, so that
-nesting costs a sum and not a product. Calls are followed to a bounded depth, and each entry (`entries`: the module
-itself, then each class and function that nobody called and that holds a possible culprit) has a share of a budget in
-proportion to the file. What exceeds it is reported as too complex.
-"""
+*Work.* Loops run twice, so that what one turn leaves behind meets the next; inside a later turn, loops run
+once, so that nesting costs a sum and not a product. Calls are followed to a bounded depth, and each entry
+(`entries`: the module itself, then each class and function that nobody called and that holds a possible
+culprit) has a share of a budget in proportion to the file. What exceeds it is reported as too complex."""
 
 from __future__ import annotations
 
