@@ -36,7 +36,6 @@ from gradfix.tape.values import (
     Weights,
 )
 
-
 FEW = 200
 """The work that any call into another file may cost."""
 
