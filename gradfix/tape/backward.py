@@ -64,6 +64,7 @@ class Backward:
 
     __slots__ = (
         "aimed",
+        "assumed",
         "delivered",
         "lean",
         "met",
@@ -82,6 +83,8 @@ class Backward:
         self.retain = retain
         self.virtual = virtual
         self.lean = lean
+        self.assumed: Path = ALWAYS
+        """The part of the path that says which alternative of the root this is."""
         self.number = next(self.numbers)
         self.aimed = False
         """Whether it names the leaves that it is for."""
@@ -117,6 +120,7 @@ class Backwards(Operations):
     ) -> None:
         """Run backward from `root`: `whole` False where a gradient is given, `only` the leaves asked for."""
         node = self.history(root)
+        event.assumed = self.assumed
         if node.op == "scale" and node.facts:
             event.scaler = node.facts
         event.aimed = bool(only)
@@ -227,11 +231,9 @@ class Backwards(Operations):
     def _stops(self, node: Node, event: Backward, lean: Lean, when: Path) -> bool:
         """Report what this node can't give back; True where backward goes no further."""
         for spoil in node.spoiled or ():
-            if not contradicts(spoil.write.path, event.path) and not contradicts(
-                spoil.saved.path, event.path
-            ):
-                if not contradicts(when, spoil.write.path):
-                    self._overwritten(spoil, event, lean, when)
+            paths = ((spoil.write.path, event.path), (spoil.saved.path, event.path), (when, spoil.write.path))
+            if not any(contradicts(one, other) for one, other in paths):
+                self._overwritten(spoil, event, lean, when)
         for earlier, path in node.freed or ():
             if earlier is not event and not contradicts(path, event.path | when) and not event.virtual:
                 self._twice(node, earlier, event, lean, when)
@@ -245,7 +247,7 @@ class Backwards(Operations):
         if not event.virtual:
             steps.append((event.place, "backward runs here"))
         lean = lean | saved.lean | event.lean
-        when = (write.path | guard) - event.path
+        when = (write.path | guard | event.assumed) - (event.path - event.assumed)
         facts = {"saver": saved.node.op, "form": write.form, **write.facts}
         facts.setdefault("aliased", False)
         facts["save"] = self.span(saved.node.place)
