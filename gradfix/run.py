@@ -92,7 +92,9 @@ def in_style(seen: Facts) -> list[Mapping[str, Any]]:
     found = [defect for defect in seen.defects if defect["kind"] in STYLE]
     writes = (event for event in seen.recording["events"] if event["event"] == "write")
     fields = {"kind": "inplace_on_graph_tensor", "evidence": [], "torch_says": "", "facts": {}}
-    return [*found, *({**fields, "place": event["place"]} for event in writes)]
+    found += [{**fields, "place": event["place"]} for event in writes]
+    broken = [defect["place"] for defect in notable(seen)]
+    return [defect for defect in found if defect["place"] not in broken]
 
 
 def run(wish: Wish, launcher: Launcher | None = None) -> Told:

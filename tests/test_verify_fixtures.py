@@ -57,3 +57,19 @@ def test_the_recorder_finds_no_such_defect_in_what_must_not_change_for(rule: str
         if lines:
             found[path.parent.name] = lines
     assert found == {}
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_gradfix_run_names_a_line_of_the_evidence_and_mends(rule: str, launcher: Launcher) -> None:
+    from gradfix.run import Wish, notable, run
+
+    limits = Limits(max_steps=50, seconds=30)
+    left: dict[str, str] = {}
+    for path in sorted((FIXTURES / rule).glob("*/before.py")):
+        wish = Wish(Command("script", str(path)), limits=limits, unsafe_fixes=True, style=True, echo=False)
+        told = run(wish, launcher)
+        named = any(finding.rule == rule for outcome in told.outcomes for finding in outcome.findings)
+        clean = not told.last.failed and not notable(told.last)
+        if not named or not clean:
+            left[path.parent.name] = told.last.failure if named else "not named"
+    assert left == {}
