@@ -40,7 +40,11 @@ REQUIRED: dict[str, tuple[str, frozenset[str]]] = {
 }
 """Class of failure: words of torch that show it, kinds of defect that may report it. All must be reported."""
 
+BASE_WRITTEN = "its base or another view of its base has been modified inplace"
+"""Torch speaks at the use of a view, long after the write to its base."""
+
 TOLERATED: dict[str, str] = {
+    "base written": BASE_WRITTEN,
     "inference written": "Inplace update to inference tensor outside",
     "overlap written": "some elements of the input tensor and the written-to tensor refer to a single memory",
     "expanded written": "more than one element of the written-to tensor refers to a single memory location",
@@ -60,6 +64,8 @@ FLOW = CUTS | {"requires_grad_on_result"}
 
 def classify(message: str) -> str:
     """The class of a failure, or "" for an error that is not autograd's."""
+    if BASE_WRITTEN in message:
+        return "base written"
     for key, (words, _) in REQUIRED.items():
         if words in message:
             return key

@@ -35,22 +35,13 @@ def compare(program: Program, analyse: Analyser) -> Comparison | None:
 
 
 def unknown_arguments(program: Program) -> bool:
-    """Whether the file only defines functions: what they are called with is unknown, and silence is right.
-
-    A module's forward is not of that kind: its convention (D) says what its input is.
-    """
-    return bool(program.driver) and "nn.Module)" not in program.source
-
-
-UNSEEN = frozenset({"severed", "not a scalar", "backward twice"})
-"""Failures of a backward that stands in another file."""
+    """Whether the file only defines things: what they are called with is unknown, and silence is right."""
+    return bool(program.driver)
 
 
 def judge_failures(result: Comparison) -> None:
     """The first failure of every run must be a defect; what comes after one stands on sand."""
     for key, (_, kinds) in REQUIRED.items():
-        if result.program.driver and key in UNSEEN:
-            continue
         failed = [run for run in result.runs if run.failures and run.failures[0].key == key]
         missed = [run for run in failed if not reported(result, kinds, set(run.failures[0].lines))]
         if missed:

@@ -32,7 +32,7 @@ def with_loud_write(program: Program, line: int) -> Program:
     """
     source = rewritten(program.source, lambda n: loud(n) if getattr(n, "lineno", 0) == line else None)
     if source == program.source:
-        source = rewritten(program.source, detached_read)
+        source = rewritten(program.source, lambda node: loud(node) or detached_read(node))
     return variant(program, source)
 
 

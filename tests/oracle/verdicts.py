@@ -112,6 +112,12 @@ def at_culprit(*keys: str) -> Check:
     return lambda result, defect, run: any(run.failed(key, culprit_lines(defect)) for key in keys)
 
 
+def view_written(result: Comparison, defect: Defect, run: Run) -> bool:
+    """At the write, or at a later use of a view whose base was written."""
+    keys = ("view of many", "view without grad", "expanded written")
+    return at_culprit(*keys)(result, defect, run) or any(f.key == "base written" for f in run.failures)
+
+
 def twice(result: Comparison, defect: Defect, run: Run) -> bool:
     return run.failed("backward twice", lines_of(defect))
 
@@ -171,7 +177,7 @@ CHECKS: dict[str, Check] = {
     "requires_grad_on_result": flag_on_result,
     "leaf_rebound": rebound,
     "inplace_on_leaf": at_culprit("leaf written"),
-    "inplace_on_view_of_many": at_culprit("view of many", "view without grad", "expanded written"),
+    "inplace_on_view_of_many": view_written,
     "non_scalar_backward": at_culprit("not a scalar"),
     "backward_twice": twice,
     "missing_zero_grad": stale,

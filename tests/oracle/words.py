@@ -19,7 +19,6 @@ UNARY = (
     "{x}.add(1)", "{x}.sub(1)", "{x}.div(2)", "{x}.neg()", "{x}.square()", "{x}.reciprocal()",
     "({x} + 9).rsqrt()", "F.mish({x})", "F.relu6({x})", "torch.atan({x})", "{x}.log1p()",
     "{x}.contiguous()", "{x}.to(torch.float32)", "{x}.float()", "{x}.view_as({x})", "{x}.type_as({x})",
-    "{x}.to({x}.device)",
 )  # fmt: skip
 """Keep shape; the gradient passes."""
 
