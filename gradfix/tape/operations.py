@@ -68,15 +68,14 @@ def _promotes(target: Tensor, bound: Mapping[str, Value]) -> bool:
 def bind(effect: Effect, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Bound | None:
     """Arguments by name; None where the overload doesn't take them."""
     names = effect.args
-    if len(args) > len(names):
+    places = len(names) - effect.keyword
+    if len(args) > places:
         # sizes and dims may be spread: x.permute(0, 1), x.view(2, 3)
-        if (
-            not names
-            or effect.kinds[-1] != "other"
-            or any(isinstance(arg, Tensor) for arg in args[len(names) - 1 :])
-        ):
+        spread = args[places - 1 :]
+        sizes = places > 0 and effect.kinds[places - 1] == "other"
+        if not sizes or any(isinstance(arg, Tensor) for arg in spread):
             return None
-        args = [*args[: len(names) - 1], Seq("tuple", list(args[len(names) - 1 :]))]
+        args = [*args[: places - 1], Seq("tuple", list(spread))]
     bound = dict(zip(names, args, strict=False))
     for name, value in kwargs.items():
         if name in ("axis",) and "dim" in names:
@@ -243,6 +242,8 @@ class Operations(Machine):
         made = (target.place, "made here")
         here = (place, "written in place here")
         if target.view in ("many", "no_grad") and target.base is not None:
+            if "D" in node.lean and target.storage.argument:
+                return False  # rows of what came in: as often labels as features
             maker = target.node.op if target.view == "many" else "no_grad"
             says = VIEW_OF_MANY
             if target.view == "no_grad":
@@ -396,7 +397,10 @@ class Operations(Machine):
     def _look(self, tensor: Tensor, source: Tensor, effect: Effect) -> None:
         """Let a result share its source's memory as far as that is known."""
         view = effect.view
-        if view == "maybe" or effect.returns_self == "maybe":
+        flat = source.shape is not None and len(source.shape) == 1
+        if flat and tensor.node.op in ("reshape", "flatten", "ravel"):
+            view = "always"
+        elif view == "maybe" or effect.returns_self == "maybe":
             if (
                 effect.view == "maybe"
                 and tensor.node.op in ("reshape", "flatten", "ravel", "reshape_as")
@@ -438,26 +442,6 @@ class Operations(Machine):
         if tensor.leaf is True and tensor.base.requires is not False:
             tensor.leaf = None
 
-    @staticmethod
-    def _piece(own: tuple[int | None, ...], bound: Bound) -> Shape:
-        """The shape of the first of several equal pieces."""
-        dim = bound.get("dim", Const(0))
-        count, size = bound.get("chunks"), bound.get("split_size")
-        at = dim.value % len(own) if isinstance(dim, Const) and isinstance(dim.value, int) else None
-        whole = own[at] if at is not None else None
-        wanted: int | None = None
-        if (
-            isinstance(count, Const)
-            and isinstance(count.value, int)
-            and count.value > 0
-            and whole is not None
-        ):
-            wanted = -(-whole // count.value)
-        elif isinstance(size, Const) and isinstance(size.value, int):
-            wanted = size.value
-        exact = whole is not None and wanted and whole % wanted == 0
-        return tuple(wanted if i == at else s for i, s in enumerate(own)) if exact else None
-
     def _unrecorded_view(self, tensor: Tensor) -> None:
         """A view made without recording still requires grad: backward takes it, and leads nowhere."""
         node = Node("leaf", tensor.place, tensor.node.parents, True)
@@ -489,12 +473,8 @@ class Operations(Machine):
         if op == "expand" and isinstance(wanted := bound.get("size"), (Seq, Const)):
             asked = shapes.sizes([wanted])
             return asked if asked and -1 not in asked else None
-        if op == "unbind" and own:
-            dim = bound.get("dim", Const(0))
-            at = dim.value if isinstance(dim, Const) and isinstance(dim.value, int) else None
-            return tuple(s for i, s in enumerate(own) if i != at % len(own)) if at is not None else None
-        if op in ("chunk", "split", "tensor_split") and own:
-            return self._piece(own, bound)
+        if op == "diagonal" and own and len(own) == 2:
+            return (None,)
         if op == "t" and own is not None:
             return own[::-1]
         if op in geometry.SHAPES and own is not None:
