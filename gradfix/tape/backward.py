@@ -132,6 +132,8 @@ class Backwards(Operations):
                 self._severed(root, node, event)
             return
         if not event.virtual:
+            if root.requires is None and node.guards is not None:
+                self._severed_on_some_paths(root, node, event)
             several = shapes.many(root.shape)
             unreduced = several is None and bool(node.facts and node.facts.get("unreduced"))
             if whole and root.requires is True and (several or unreduced):
@@ -300,6 +302,15 @@ class Backwards(Operations):
         return {}
 
     # -- severed graphs ------------------------------------------------------------------------------------
+
+    def _severed_on_some_paths(self, root: Tensor, node: Node, event: Backward) -> None:
+        """The root lost its graph in one arm of a branch."""
+        whole = event.path
+        for parent, guard in zip(node.parents, node.guards or (), strict=True):
+            if parent.requires is False and not contradicts(guard, whole):
+                event.path = whole | guard
+                self._severed(root, parent, event)
+        event.path = whole
 
     def _severed(self, root: Tensor, node: Node, event: Backward) -> None:
         self.severed(node, event, root.lean, NO_GRAPH)
@@ -507,11 +518,15 @@ class Backwards(Operations):
                     continue
                 if any(-1 < parent.clean < event.number for parent in self._nearest_graph(term)):
                     continue  # made of an earlier turn's graph: a baseline, not a term
-                lost = {id(leaf) for leaf in self.leaves_behind(term) if leaf.parameter}
+                lost = {id(leaf) for leaf in self.leaves_behind(term)} & self.trained()
                 meant = any(one.cut in DETACHES for one in self._between(term))
                 if (term.cut in CONVERSIONS and not meant) or (term.cut in DETACHES and lost - reached):
                     self.report_cut(term, event, [(event.place, "backward runs here without it")],
                                     kind="severed_term", impact="trains wrong")  # fmt: skip
+
+    def trained(self) -> set[int]:
+        """The leaves that somebody wants to train: an optimizer holds them."""
+        raise NotImplementedError
 
     def _between(self, cut: Node) -> list[Node]:
         """A cut and the unrecorded nodes behind it: a detach among them says that the cut is meant."""

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 CULPRITS = re.compile(
     rb"[-+*/%@&|^]=|\]\s*=[^=]|[A-Za-z0-9]_\(|inplace|out\s*=|backward|\.step\(|\.grad\b|\.data\b|zero_grad|requires?_?grad"
-    rb"|autograd|ModuleList|^\s*self\.\w+\s*=\s*[\[{]",
+    rb"|\(\s*True\s*\)|,\s*True\s*\)|autograd|ModuleList|^\s*self\.\w+\s*=\s*[\[{]",
     re.MULTILINE,
 )
 """What any defect's culprit or trigger has on its line; functions without one are followed only if called."""
@@ -270,7 +270,7 @@ def _tensors(values: list[Value], depth: int = 0) -> list[Tensor]:
 
 def _finish(vm: Interpreter) -> None:
     """What can only be said when everything has run."""
-    vm.repeat = False
+    vm.repeat, vm.grad = False, None
     reached = vm.reached()
     vm.severed_terms(reached)
     vm.rewrapped_leaves(vm.read_grads, reached)

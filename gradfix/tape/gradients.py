@@ -232,6 +232,10 @@ class Gradients(Backwards):
             "_leaf": None,
         }
 
+    def trained(self) -> set[int]:
+        """The leaves that somebody wants to train: an optimizer holds them."""
+        return {id(leaf) for optimizer in self.optimizers for leaf in optimizer.leaves}
+
     @staticmethod
     def is_added(leaf: Tensor) -> bool:
         """Whether some backward reached a leaf, or may have."""

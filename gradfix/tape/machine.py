@@ -177,6 +177,8 @@ class Machine:
             return
         if write.place is tensor.place or not implies(self.path, write.path):
             return
+        if "D" in base.lean and tensor.storage.argument:
+            return
         facts = {name: fact for name, fact in write.facts.items() if name in ("target", "aliased")}
         self.report(
             "inplace_on_view_of_many",
@@ -424,6 +426,7 @@ class Machine:
                 "copy_slices", node.place, (self.history(base), node), either((base.requires, node.requires))
             )
             above.path = self.path
+            above.saves = True
             above.lean = node.lean if base.requires is not True else base.lean
             trail.set(base, "node", above)
             if above.requires is not base.requires:

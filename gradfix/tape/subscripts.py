@@ -265,7 +265,7 @@ def _store_tensor_item(
     made.op = "setitem"
     target = owner
     if is_basic(key) is True and owner.view != "many":
-        made.saves = False
+        made.saves = made.requires is True
     vm.overwrite(target, made, vm.at(node), form, silent=owner.data_of is not None)
     if is_basic(key) is False and made.requires is True:
         for index in key.items if isinstance(key, Seq) else (key,):

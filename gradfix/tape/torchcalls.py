@@ -79,6 +79,8 @@ SILENT_PACKAGES = (
     "typing.", "tensorboardX.",
 )  # fmt: skip
 NUMPY = ("numpy.",)
+MODULE_TWINS = {"logsigmoid": "LogSigmoid"}
+"""Functionals that are compiled and can't be recorded by name; their module can."""
 EINOPS = frozenset(
     {"einops.rearrange", "einops.reduce", "einops.repeat", "einops.einsum", "einops.pack", "einops.unpack"}
 )
@@ -215,6 +217,9 @@ def functional(vm: Interpreter, name: str, args: Args, kwargs: Kwargs, node: ast
     from gradfix.tape.trail import alternatives
 
     known = effects.functional(name)
+    twin = effects.module(MODULE_TWINS.get(name, ""))
+    if twin is not None:
+        known = (twin.train,)
     if not known:
         return torch_function(vm, name, args, kwargs, node)
     picked = choose(known, args, kwargs)
@@ -460,7 +465,12 @@ def _named_module(vm: Interpreter, args: Args, kwargs: Kwargs, node: ast.Call) -
     return args[0] if args else NONE
 
 
+def _is_grad_enabled(vm: Interpreter, args: Args, kwargs: Kwargs, node: ast.Call) -> Value:
+    return Unknown("the grad mode") if vm.grad is None else Const(vm.grad)
+
+
 HANDLERS: dict[str, External_] = {
+    "torch.is_grad_enabled": _is_grad_enabled,
     "torch.tensor": _tensor,
     "torch.as_tensor": _as_tensor,
     "torch.asarray": _as_tensor,
