@@ -122,7 +122,18 @@ def _another(item: Value) -> Value:
     if not isinstance(item, Tensor):
         return item
     twin = Tensor(item.node, item.storage, item.requires, item.leaf)
-    for name in ("base", "dtype", "generation", "layout", "lean", "place", "seen", "shape", "view", "data_of"):
+    for name in (
+        "base",
+        "dtype",
+        "generation",
+        "layout",
+        "lean",
+        "place",
+        "seen",
+        "shape",
+        "view",
+        "data_of",
+    ):
         setattr(twin, name, getattr(item, name))
     return twin
 
