@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
@@ -20,7 +21,7 @@ from .torchrun import run_all
 def judge_defects(result: Comparison) -> None:
     for defect in result.defects:
         verdict = judge(result, defect)
-        if verdict == "false" and "D" in defect.conventions:
+        if verdict in ("false", "sometimes") and "D" in defect.conventions:
             verdict = judge(backpropagated(result), defect)
         result.count(f"{verdict} {defect.kind}")
         if verdict in ("false", "sometimes"):
@@ -105,7 +106,13 @@ def severed(result: Comparison, defect: Defect, run: Run) -> bool:
 
 
 def flag_on_result(result: Comparison, defect: Defect, run: Run) -> bool:
-    return bool(run.leaf_roots) or any(f.key == "flag of a result" for f in run.failures)
+    """Without the flag, backward says that the loss is severed."""
+    if run.leaf_roots or any(f.key == "flag of a result" for f in run.failures):
+        return True
+    lines = result.program.source.split("\n")
+    lines[defect.culprit.line - 1] = re.sub(r"\S.*", "pass", lines[defect.culprit.line - 1])
+    without = run_all(replace(result.program, source="\n".join(lines)))
+    return any(f.key == "severed" for other in without for f in other.failures)
 
 
 def at_culprit(*keys: str) -> Check:
