@@ -122,6 +122,7 @@ class Frame:
         "entry",
         "loops",
         "owner",
+        "partings",
         "pending",
         "receiver",
         "returns",
@@ -142,8 +143,21 @@ class Frame:
         """The same for arms that ended a turn of a loop, innermost loop last."""
         self.receiver: Value | None = None
         self.owner: Any = None
+        self.partings = 0
         self.aliases: dict[str, Scope] = {}
         """Names declared global or nonlocal, and where they live."""
+
+
+SWITCHES = frozenset({"requires_grad", "requires_grad_", "detach_"})
+"""What changes whether a tensor that already exists requires grad."""
+PARTINGS = 2
+"""How often a function's remainder is run once more for that."""
+
+
+def _with_rest(statement: ast.If, rest: Sequence[ast.stmt]) -> ast.If:
+    """A branch with what follows it moved into both arms."""
+    moved = ast.If(statement.test, [*statement.body, *rest], [*statement.orelse, *rest])
+    return ast.copy_location(moved, statement)
 
 
 Evaluate: TypeAlias = "Callable[[Interpreter, Any], Value]"
@@ -209,6 +223,7 @@ class Interpreter(Gradients):
         self.replacements: list[tuple[Value, Value, Place]] = []
         self.loads: dict[int, dict[str, list[int]]] = {}
         self.functions: list[Function] = []
+        self.parting: dict[int, bool] = {}
         self.unfinished: list[type[Exception]] = []
         """Why entries were left before their end."""
         self.stars: list[str] = []
@@ -246,12 +261,27 @@ class Interpreter(Gradients):
 
     def run(self, statements: Sequence[ast.stmt]) -> str | None:
         """Execute a block; how it ended, or None where it runs off its end."""
-        for statement in statements:
+        for i, statement in enumerate(statements):
             self.work -= 1
+            if isinstance(statement, ast.If) and i + 1 < len(statements) and self.parts_ways(statement):
+                handler = EXECUTE[ast.If]
+                self.frame.partings += 1
+                return handler(self, _with_rest(statement, statements[i + 1 :]))
             handler = EXECUTE.get(type(statement))
             if handler is not None and (ended := handler(self, statement)) is not None:
                 return ended
         return None
+
+    def parts_ways(self, statement: ast.If) -> bool:
+        """Whether the arms of a branch differ in what requires grad: then what follows is run after each of them."""
+        if self.frame.partings >= PARTINGS:
+            return False
+        known = self.parting.get(id(statement))
+        if known is None:
+            inside = (node for part in (*statement.body, *statement.orelse) for node in ast.walk(part))
+            known = any(isinstance(node, ast.Attribute) and node.attr in SWITCHES for node in inside)
+            self.parting[id(statement)] = known
+        return known
 
     def each(self, value: Value, operation: Callable[[Value], Value]) -> Value:
         """Apply an operation to a value, to each alternative on its own path."""
