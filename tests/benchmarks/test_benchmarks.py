@@ -66,7 +66,8 @@ def test_only_files_that_mention_torch_are_timed(folder: Path) -> None:
 
 
 def test_work_that_takes_too_long_is_ended() -> None:
-    start = time.perf_counter()
+    start = time.process_time()
     with pytest.raises(HungError), watchdog(0.05):
-        time.sleep(5)
-    assert time.perf_counter() - start < 1
+        while time.process_time() - start < 5:
+            pass
+    assert time.process_time() - start < 1
