@@ -52,8 +52,8 @@ CULPRITS = re.compile(
 )
 """What any defect's culprit or trigger has on its line; functions without one are followed only if called."""
 WORK_FLOOR = 80_000
-WORK_PER_BYTE = 2
-WORK_FLOOR = 4000
+WORK_PER_BYTE = 3
+WORK_FLOOR = 20_000
 SHARE = 3
 """No entry may use up more than this part of the work that is left, so that one can't cost the others
 theirs."""
