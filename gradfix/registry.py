@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import pkgutil
+import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from gradfix.rule import Rule
 
 PACKAGE = "gradfix.codemods"
 SIBLING = Path(__file__).resolve().parent.parent / "codemods"
+SENTENCE = re.compile(r".*?\.(?=\s|$)")
 
 
 class RegistryError(Exception):
@@ -34,8 +36,13 @@ class Codemod:
     @property
     def card(self) -> RuleCard:
         rule = self.rule
-        summary = self.docs.partition("\n")[0]
-        return RuleCard(rule.code, self.name, summary, self.docs, rule.safety, rule.on_by_default)
+        return RuleCard(rule.code, self.name, self._summary(), self.docs, rule.safety, rule.on_by_default)
+
+    def _summary(self) -> str:
+        """The first sentence of the documentation, on one line."""
+        opening = " ".join(self.docs.partition("\n\n")[0].split())
+        sentence = SENTENCE.match(opening)
+        return sentence[0] if sentence else opening
 
 
 @cache

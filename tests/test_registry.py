@@ -61,6 +61,18 @@ def test_modules_become_codemods_in_the_order_of_their_codes() -> None:
 
 
 @pytest.mark.parametrize(
+    ("docs", "summary"),
+    [
+        pytest.param("It runs\nover two lines.\n\nMore.", "It runs over two lines.", id="wrapped"),
+        pytest.param("`.data` is read. Again.", "`.data` is read.", id="a dot that ends nothing"),
+        pytest.param("No full stop\n\nMore.", "No full stop", id="no full stop"),
+    ],
+)
+def test_the_summary_is_the_first_sentence(docs: str, summary: str) -> None:
+    assert collect([module("a", docs, RULE=SAFE)])["a"].card.summary == summary
+
+
+@pytest.mark.parametrize(
     ("modules", "error"),
     [
         pytest.param([module("a")], "a must hold exactly one rule", id="no rule"),
