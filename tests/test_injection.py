@@ -11,8 +11,8 @@ FLOORS = {
     "zero_grad after backward": 0.98,
     "step before the second backward": 0.6,
     "prediction detached": 0.96,
-    "reduction dropped": 0.94,
-    "forward in no_grad": 0.94,
+    "reduction dropped": 0.95,
+    "forward in no_grad": 0.95,
     "rebuilt from item": 0.98,
     "written in place": 0.96,
 }
