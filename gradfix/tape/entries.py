@@ -14,9 +14,9 @@ from gradfix.tape import (  # noqa: F401 - importing them registers what they ev
     expressions,
     stores,
 )
-from gradfix.tape.backward import Backward
 from gradfix.tape.calls import call_function
 from gradfix.tape.classes import instantiate, is_module
+from gradfix.tape.events import Backward
 from gradfix.tape.frameworks import ENTRIES, Entry
 from gradfix.tape.interpreter import Analysis, Interpreter, Resolver, Silence, TooComplexError
 from gradfix.tape.leaves import leaked

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from gradfix.tape.backward import Add, Backward, Backwards
+from gradfix.tape.backward import Backwards
 from gradfix.tape.defects import Fact
+from gradfix.tape.events import Add, Backward
 from gradfix.tape.paths import Path, contradicts, implies
 from gradfix.tape.values import NOTHING, Lean, Optimizer, Place, Tensor, Write
 

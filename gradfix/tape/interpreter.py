@@ -264,16 +264,15 @@ class Interpreter(Gradients):
         for i, statement in enumerate(statements):
             self.work -= 1
             if isinstance(statement, ast.If) and i + 1 < len(statements) and self.parts_ways(statement):
-                handler = EXECUTE[ast.If]
                 self.frame.partings += 1
-                return handler(self, _with_rest(statement, statements[i + 1 :]))
+                return EXECUTE[ast.If](self, _with_rest(statement, statements[i + 1 :]))
             handler = EXECUTE.get(type(statement))
             if handler is not None and (ended := handler(self, statement)) is not None:
                 return ended
         return None
 
     def parts_ways(self, statement: ast.If) -> bool:
-        """Whether the arms of a branch differ in what requires grad: then what follows is run after each of them."""
+        """Whether the arms differ in what requires grad: then what follows is run after each of them."""
         if self.frame.partings >= PARTINGS:
             return False
         known = self.parting.get(id(statement))

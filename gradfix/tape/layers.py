@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from gradfix.tape import effects, geometry, shapes
 from gradfix.tape.conditions import truth
 from gradfix.tape.interpreter import Interpreter
-from gradfix.tape.operations import LOSSES
+from gradfix.tape.results import LOSSES
 from gradfix.tape.trail import alternatives
 from gradfix.tape.values import (
     NONE,

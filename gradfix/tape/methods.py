@@ -60,7 +60,7 @@ def call_own_method(vm: Interpreter, method: Method, args: Args, kwargs: Kwargs,
     if isinstance(receiver, Weights):
         return _weights_method(vm, receiver, name, args)
     if isinstance(receiver, Number):
-        from gradfix.tape.backward import Backward
+        from gradfix.tape.events import Backward
         from gradfix.tape.tensors import number
 
         if name == "backward":

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import ast
 
-from gradfix.tape.backward import MODES
 from gradfix.tape.interpreter import Interpreter
 from gradfix.tape.modules import leaves
+from gradfix.tape.severed import MODES
 from gradfix.tape.values import Foreign, Instance, Layer, Map, Node, Opaque, Seq, Tensor, Value
 
 

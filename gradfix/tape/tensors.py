@@ -6,9 +6,9 @@ import ast
 from collections.abc import Callable, Mapping, Sequence
 
 from gradfix.tape import effects
-from gradfix.tape.backward import Add, Backward
+from gradfix.tape.events import Add, Backward
 from gradfix.tape.interpreter import Interpreter
-from gradfix.tape.operations import choose
+from gradfix.tape.overloads import choose
 from gradfix.tape.values import (
     NONE,
     NOTHING,

@@ -13,8 +13,8 @@ from gradfix.tape.imports import first_party
 from gradfix.tape.interpreter import Interpreter
 from gradfix.tape.layers import CONTAINERS, make_layer
 from gradfix.tape.modules import leaves, opaque
-from gradfix.tape.operations import choose
 from gradfix.tape.optimizers import KINDS, clip, make_optimizer
+from gradfix.tape.overloads import choose
 from gradfix.tape.tensors import (
     cut_tensor,
     dtype_class,
@@ -394,7 +394,7 @@ def _backward(vm: Interpreter, args: Args, kwargs: Kwargs, node: ast.Call) -> Va
 
 def _grad(vm: Interpreter, args: Args, kwargs: Kwargs, node: ast.Call) -> Value:
     """`torch.autograd.grad`: walks and frees the graph, fills no gradient."""
-    from gradfix.tape.backward import Backward
+    from gradfix.tape.events import Backward
 
     options = {
         **dict(

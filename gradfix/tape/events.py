@@ -1,0 +1,66 @@
+"""What happens to a graph and to gradients: a backward, and what it adds to a leaf."""
+
+from __future__ import annotations
+
+from itertools import count
+from typing import Any
+
+from gradfix.tape.paths import ALWAYS, Path
+from gradfix.tape.values import Lean, Node, Place, Truth, _stamp
+
+
+def surely(node: Node) -> bool:
+    """Whether a node is in a graph: for sure, or on one of the paths that it joins."""
+    if node.requires is None and node.guards is not None:
+        return any(surely(parent) for parent in node.parents)
+    return node.requires is True
+
+
+class Backward:
+    """One call of backward (or, where a module's output is taken to be backpropagated, the wish for one)."""
+
+    __slots__ = (
+        "aimed",
+        "assumed",
+        "delivered",
+        "lean",
+        "met",
+        "number",
+        "path",
+        "place",
+        "retain",
+        "scaler",
+        "virtual",
+    )
+    numbers = count()
+
+    def __init__(self, place: Place, path: Path, retain: Truth, virtual: bool, lean: Lean) -> None:
+        self.place = place
+        self.path = path
+        self.retain = retain
+        self.virtual = virtual
+        self.lean = lean
+        self.assumed: Path = ALWAYS
+        """The part of the path that says which alternative of the root this is."""
+        self.number = next(self.numbers)
+        self.aimed = False
+        """Whether it names the leaves that it is for."""
+        self.delivered = False
+        """Whether it reached a leaf that isn't merely a converted result."""
+        self.met: set[int] = set()
+        """The nodes that it visited, from all its roots."""
+        self.scaler: dict[str, Any] | None = None
+        """What a GradScaler multiplied the root with."""
+
+
+class Add:
+    """A contribution to a gradient slot."""
+
+    __slots__ = ("backward", "born", "lean", "must", "path")
+
+    def __init__(self, backward: Backward, must: bool, lean: Lean) -> None:
+        self.backward = backward
+        self.must = must
+        self.path = backward.path
+        self.lean = lean
+        self.born = _stamp()

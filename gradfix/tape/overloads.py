@@ -1,0 +1,111 @@
+"""Which overload of an operation a call means, and its arguments by name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from gradfix.tape.effects import Effect
+from gradfix.tape.machine import plain_number
+from gradfix.tape.values import (
+    Const,
+    Number,
+    Seq,
+    Tensor,
+    Unknown,
+    Value,
+)
+
+Bound = dict[str, Value]
+
+
+def bind(effect: Effect, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Bound | None:
+    """Arguments by name; None where the overload doesn't take them."""
+    names = effect.args
+    places = len(names) - effect.keyword
+    if len(args) > places:
+        # sizes and dims may be spread: x.permute(0, 1), x.view(2, 3)
+        spread = args[places - 1 :]
+        sizes = places > 0 and effect.kinds[places - 1] == "other"
+        if not sizes or any(isinstance(arg, Tensor) for arg in spread):
+            return None
+        args = [*args[: places - 1], Seq("tuple", list(spread))]
+    bound = dict(zip(names, args, strict=False))
+    for name, value in kwargs.items():
+        if name in ("axis",) and "dim" in names:
+            name = "dim"
+        if name == "keepdims":
+            name = "keepdim"
+        if name not in names and name not in ("out", "dtype", "device", "layout", "memory_format"):
+            return None
+        bound[name] = value
+    return (
+        bound
+        if all(_fits(kind, bound.get(name)) for name, kind in zip(names, effect.kinds, strict=False))
+        else None
+    )
+
+
+def _fits(kind: str, value: Value | None) -> bool:
+    if value is None or isinstance(value, Unknown):
+        return True
+    if kind == "tensor":
+        return isinstance(value, (Tensor, Number, Const)) and not (
+            isinstance(value, Const) and isinstance(value.value, str)
+        )
+    if kind == "tensors":
+        return isinstance(value, (Seq, Tensor))
+    if kind == "number":
+        return plain_number(value) or (isinstance(value, Const) and value.value is None)
+    return not isinstance(value, Tensor)
+
+
+def choose(
+    effects: Sequence[Effect], args: Sequence[Value], kwargs: Mapping[str, Value]
+) -> tuple[Effect, Bound] | None:
+    """The overload that a call means; where unknown arguments leave several, what all of them agree on."""
+    fitting = [(effect, bound) for effect in effects if (bound := bind(effect, args, kwargs)) is not None]
+    fitting = [pair for pair in fitting if _holds(pair[0], pair[1])]
+    if fitting and all(
+        effect.when and not any(flag in bound for flag, _ in effect.when) for effect, bound in fitting
+    ):
+        return fitting[0]  # the flag isn't given, and the row of its default comes first
+    if len(fitting) <= 1:
+        return fitting[0] if fitting else None
+    if not any(isinstance(value, Unknown) for _, bound in fitting for value in bound.values()):
+        fitting.sort(key=lambda pair: _distance(*pair))
+        if not fitting[0][0].when:
+            return fitting[0]
+        fitting = [pair for pair in fitting if pair[0].when]
+    return _agreed([effect for effect, _ in fitting]), fitting[0][1]
+
+
+def _holds(effect: Effect, bound: Bound) -> bool:
+    for flag, wanted in effect.when:
+        value = bound.get(flag)
+        if isinstance(value, Const) and bool(value.value) is not wanted:
+            return False
+    return True
+
+
+def _distance(effect: Effect, bound: Bound) -> int:
+    wrapped = sum(
+        1
+        for name, kind in zip(effect.args, effect.kinds, strict=False)
+        if kind == "tensor" and name in bound and plain_number(bound[name])
+    )
+    return wrapped * 100 + len(effect.args)
+
+
+def _agreed(effects: Sequence[Effect]) -> Effect:
+    first = effects[0]
+    saves = tuple(save for save in first.saves if all(save in effect.saves for effect in effects))
+    views = {effect.view for effect in effects}
+    selves = {effect.returns_self for effect in effects}
+    return replace(
+        first,
+        saves=saves,
+        view=first.view if len(views) == 1 else "maybe",
+        returns_self=first.returns_self if len(selves) == 1 else "maybe",
+        writes=tuple(name for name in first.writes if all(name in effect.writes for effect in effects)),
+    )
