@@ -34,6 +34,6 @@ def rewrite(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:
 
 RULE = Rule(
     code="GF208",
-    message="`{optimizer}` steps `{parameters}`, which no backward() reaches: they are never trained",
+    message="`{optimizer}` holds parameters that no backward() reaches: they are never trained",
     rewrite=rewrite,
 )

@@ -9,6 +9,7 @@ from typing import Literal
 
 from gradfix import files, session
 from gradfix.outcome import Outcome, Run
+from gradfix.rule import Finding
 from gradfix.verify import Claim, Command, JudgeOptions, Launcher, Limits, Verdict, judge
 
 LENIENT = {"flows", "not reached", "not reproduced", "could not run"}
@@ -78,8 +79,16 @@ def _texts(outcomes: Sequence[Outcome], text: Callable[[Outcome], bytes | None])
 def claims(outcome: Outcome) -> list[Claim]:
     """The findings that the new text claims to mend."""
     path = os.path.abspath(outcome.path)
-    mended = [finding for finding in outcome.findings if finding in outcome.applied]
+    mended = [one for one in outcome.findings if one in outcome.applied]
+    for later in outcome.applied:
+        if later not in outcome.findings:
+            mended += [one for one in outcome.findings if _moved(one, later) and one not in mended][:1]
     return [Claim(path, one.rule, one.span.line, one.span.end_line) for one in mended]
+
+
+def _moved(finding: Finding, later: Finding) -> bool:
+    """Whether an earlier rewrite has only moved a finding down or up, before its own turn came."""
+    return (finding.rule, finding.message) == (later.rule, later.message)
 
 
 def _written(outcome: Outcome, proving: Proving) -> Outcome:

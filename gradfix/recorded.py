@@ -197,6 +197,9 @@ def facts_of(event: Mapping[str, Any], node: ast.AST | None, path: str, source: 
     found.update(spans_of(event, path, source))
     if event["kind"] == "graph_leak":
         found["value"] = added(node)
+    if event["kind"] == "non_scalar_backward" and isinstance(node, ast.Call):
+        owner = node.func.value if isinstance(node.func, ast.Attribute) else node
+        found["root"] = ast.unparse(owner)
     if isinstance(node, (ast.AugAssign, ast.Assign)):
         target = node.target if isinstance(node, ast.AugAssign) else node.targets[0]
         found["target"] = ast.unparse(target)

@@ -161,6 +161,22 @@ def test_verify_writes_only_what_flows(tmp_path: Path) -> None:
     assert "h = h + 1" in (tmp_path / "bad.py").read_text()
 
 
+def test_a_finding_that_an_earlier_rewrite_moved_is_judged_too(tmp_path: Path) -> None:
+    body = (
+        "optimizer = torch.optim.SGD(model.parameters(), lr=0.1)\nfor _ in range(2):\n    loss = model(x)\n"
+        "    loss.backward()\n    optimizer.step()\n"
+    )
+    (tmp_path / "loop.py").write_text(HEAD + body)
+    done = gradfix(tmp_path, "--apply", "--verify", "loop.py")
+    assert "non_scalar_backward: flows" in done.stderr
+    assert "loss.sum().backward()" in (tmp_path / "loop.py").read_text()
+
+
+def test_run_names_what_backward_was_called_on(tmp_path: Path) -> None:
+    (tmp_path / "loop.py").write_text(HEAD + "(model(x) + 1).backward()\n")
+    assert "`model(x) + 1` has more than one element" in gradfix(tmp_path, "run", "loop.py").stdout
+
+
 def test_a_driver_proves_a_library_file(tmp_path: Path) -> None:
     (tmp_path / "blocks.py").write_text(BLOCK)
     (tmp_path / "drive.py").write_text(HEAD + "import blocks\nblocks.Block()(x).sum().backward()\n")
