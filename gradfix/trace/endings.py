@@ -78,7 +78,8 @@ class Endings:
             evidence: list[Step] = [("optimizer built here", built)]
             facts.update(form=cut.form, cut_kind=cut.kind)
             self.state.defect("severed_term", cut.spot, evidence, "", facts)
-        elif whole or cut is not None:
+        # A part run without recording beside parts that train is left so on purpose.
+        elif whole or (cut is not None and cut.kind != "forward_in_no_grad"):
             steps: list[Step] = [("cut here", cut.spot)] if cut is not None else []
             self.state.defect("unreached_parameters", built, steps, "", facts)
 
