@@ -62,7 +62,7 @@ def played(session: str, folder: Path) -> str:
 
 def _output(command: str, folder: Path) -> str:
     program, *arguments = shlex.split(command)
-    start = {"gradfix": [sys.executable, "-m", "gradfix"], "cat": ["cat"]}[program]
+    start = {"gradfix": [sys.executable, "-m", "gradfix"], "python": [sys.executable]}[program]
     environ = {**os.environ, "COLUMNS": WIDTH, "NO_COLOR": "1", "PYTHONPATH": str(ROOT)}
     done = subprocess.run(
         [*start, *arguments],
