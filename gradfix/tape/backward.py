@@ -140,7 +140,11 @@ class Backwards(Severed):
             if not any(contradicts(one, other) for one, other in paths):
                 self._overwritten(spoil, event, lean, when)
         for earlier, path in node.freed or ():
-            if earlier is not event and not contradicts(path, event.path | when) and not event.virtual:
+            if (
+                earlier.met is not event.met
+                and not contradicts(path, event.path | when)
+                and not event.virtual
+            ):
                 self._twice(node, earlier, event, lean, when)
                 self.stopped.append(event.path)
                 return True

@@ -150,8 +150,6 @@ class Machine:
     def history(self, tensor: Tensor) -> Node:
         """The node that made a tensor's present value; a view follows what was written to its base."""
         base = tensor.base
-        if tensor.view == "many" and base is not None and len(tensor.storage.writes) > tensor.seen:
-            self.stale_view(tensor)
         if base is None or tensor.generation >= tensor.storage.generation or tensor.view == "loose":
             return tensor.node
         above = self.history(base)
@@ -309,6 +307,9 @@ class Machine:
     def node(self, op: str, place: Place, inputs: Sequence[Value]) -> Node:
         """A recorded operation on inputs, in the present grad mode."""
         self.here = place
+        for value in inputs:
+            if isinstance(value, Tensor) and value.view == "many" and len(value.storage.writes) > value.seen:
+                self.stale_view(value)
         requires = either(self.requires(value) for value in inputs)
         parents = tuple(node for value in inputs for node in self.nodes(value))
         lean = self._leaning(inputs) if requires else NOTHING

@@ -196,6 +196,8 @@ class Results(Machine):
             if op in ("max", "min") and isinstance(other := bound.get("other"), Tensor):
                 return shapes.broadcast([own, other.shape])
             return shapes.reduced(own, bound)
+        if op in ("view_as", "reshape_as", "expand_as") and isinstance(other := bound.get("other"), Tensor):
+            return other.shape
         if op == "expand" and isinstance(wanted := bound.get("size"), (Seq, Const)):
             asked = shapes.sizes([wanted])
             return asked if asked and -1 not in asked else None

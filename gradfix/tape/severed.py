@@ -272,13 +272,27 @@ class Severed(Operations):
                     continue  # made of an earlier turn's graph: a baseline, not a term
                 lost = {id(leaf) for leaf in self.leaves_behind(term)} & self.trained()
                 meant = any(one.cut in DETACHES for one in self._between(term))
-                if (term.cut in CONVERSIONS and not meant) or (term.cut in DETACHES and lost - reached):
+                if (term.cut in CONVERSIONS and not meant and self._adjacent(term)) or (
+                    term.cut in DETACHES and lost - reached
+                ):
                     self.report_cut(term, event, [(event.place, "backward runs here without it")],
                                     kind="severed_term", impact="trains wrong")  # fmt: skip
 
     def trained(self) -> set[int]:
         """The leaves that somebody wants to train: an optimizer holds them."""
         raise NotImplementedError
+
+    @staticmethod
+    def _adjacent(cut: Node) -> bool:
+        """Whether nothing but conversions lies between a cut and the graph."""
+        stack, seen = [cut], 0
+        while stack and seen < 50:
+            node = stack.pop()
+            seen += 1
+            if any(parent.requires is True for parent in node.parents):
+                return True
+            stack.extend(parent for parent in node.parents if parent.cut)
+        return False
 
     def _between(self, cut: Node) -> list[Node]:
         """A cut and the unrecorded nodes behind it: a detach among them says that the cut is meant."""

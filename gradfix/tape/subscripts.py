@@ -139,7 +139,8 @@ def tensor_item(vm: Interpreter, owner: Tensor, key: Value, node: ast.AST) -> Va
     result.shape = indexed_shape(owner.shape, key)
     if basic is True:
         vm.look(result, owner, "plain")
-        result.layout = owner.layout if isinstance(key, Const) else None
+        rows = isinstance(key, Slice) and isinstance(key.step, Const) and key.step.value is None
+        result.layout = owner.layout if isinstance(key, Const) or rows else None
     elif basic is False and made.requires is True:
         made.saves = True
         for index in key.items if isinstance(key, Seq) else (key,):
@@ -265,12 +266,21 @@ def _store_tensor_item(
     made.op = "setitem"
     target = owner
     if is_basic(key) is True and owner.view != "many":
-        made.saves = made.requires is True
+        made.saves = made.requires is True and not _whole(key)
     vm.overwrite(target, made, vm.at(node), form, silent=owner.data_of is not None)
     if is_basic(key) is False and made.requires is True:
         for index in key.items if isinstance(key, Seq) else (key,):
             if isinstance(index, Tensor):
                 vm.save(made, index, frozenset())
+
+
+def _whole(key: Value) -> bool:
+    """Whether an index means all of a tensor, so that no view is made for the write."""
+    if isinstance(key, Const):
+        return key.value is ...
+    return isinstance(key, Slice) and all(
+        isinstance(b, Const) and b.value is None for b in (key.lower, key.upper, key.step)
+    )
 
 
 def augment_tensor_item(

@@ -156,8 +156,10 @@ def _options(args: Args, kwargs: Kwargs) -> dict[str, Value]:
     }
 
 
-def run_backward(vm: Interpreter, tensor: Tensor, options: Mapping[str, Value], node: ast.AST) -> Value:
-    """One backward call, however it is spelt."""
+def run_backward(
+    vm: Interpreter, tensor: Tensor, options: Mapping[str, Value], node: ast.AST, met: set[int] | None = None
+) -> Value:
+    """One backward call, however it is spelt; `met` is what the other roots of the same call have walked."""
     retain = options.get("retain_graph", NONE)
     create = options.get("create_graph", NONE)
     keeps: bool | None = False
@@ -171,6 +173,7 @@ def run_backward(vm: Interpreter, tensor: Tensor, options: Mapping[str, Value], 
     if "inputs" in options:
         only = tensors_in(vm, options["inputs"])
     event = Backward(vm.at(node), vm.path, keeps, virtual=False, lean=NOTHING)
+    event.met = event.met if met is None else met
     vm.backward(tensor, event, whole=gradient is NONE, only=only)
     vm.trail.clock += 1
     return NONE

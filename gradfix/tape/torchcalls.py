@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 from gradfix.tape import effects, shapes
 from gradfix.tape.builtin import BUILTINS, call_builtin
@@ -344,7 +345,7 @@ def _tensor(vm: Interpreter, args: Args, kwargs: Kwargs, node: ast.Call) -> Valu
 
 
 def _as_tensor(vm: Interpreter, args: Args, kwargs: Kwargs, node: ast.Call) -> Value:
-    if args and isinstance(args[0], Tensor):
+    if args and isinstance(args[0], (Tensor, Unknown)):
         return args[0]
     return wrap(vm, "tensor", args, kwargs, node)
 
@@ -385,10 +386,16 @@ def _backward(vm: Interpreter, args: Args, kwargs: Kwargs, node: ast.Call) -> Va
     options = {**dict(zip(names, args[1:], strict=False)), **kwargs}
     if "grad_tensors" in options:
         options["gradient"] = options.pop("grad_tensors")
-    found = tensors_in(vm, roots)
-    for i, root in enumerate(found):
-        last = i == len(found) - 1
-        run_backward(vm, root, options if last else {**options, "retain_graph": TRUE}, node)
+    met: set[int] = set()
+    for item in roots.items if isinstance(roots, Seq) else [roots]:
+        vm.each(item, partial(_from_root, vm, options=options, node=node, met=met))
+    return NONE
+
+
+def _from_root(vm: Interpreter, root: Value, *, options: Kwargs, node: ast.Call, met: set[int]) -> Value:
+    """One of several roots of the same backward."""
+    for tensor in tensors_in(vm, root):
+        run_backward(vm, tensor, options, node, met)
     return NONE
 
 
