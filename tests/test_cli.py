@@ -19,8 +19,9 @@ from gradfix.cli import main
 from gradfix.trace.server import descendants
 
 ON_TOY = """
-import pytest, toy
+import pytest, signal, toy
 from gradfix.cli import main
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs start without it
 toy.install(pytest.MonkeyPatch())
 main(prog_name="gradfix")
 """
