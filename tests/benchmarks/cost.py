@@ -107,7 +107,7 @@ def cost(folder: Path, repeat: int, patience: float, torchfix: bool) -> Cost:
     result = Cost(folder)
     worked_on(
         File(folder, b"import torch\nx = torch.ones(3)\n")
-    )  # the tables are read once, before the clock
+    )  # reads the tables, once for all
     gc.collect()
     gc.freeze()
     for file in found:
