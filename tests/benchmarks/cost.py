@@ -105,9 +105,7 @@ def timing(file: File, repeat: int, patience: float) -> Timing:
 def cost(folder: Path, repeat: int, patience: float, torchfix: bool) -> Cost:
     found = torch_files(folder)
     result = Cost(folder)
-    worked_on(
-        File(folder, b"import torch\nx = torch.ones(3)\n")
-    )  # reads the tables, once for all
+    worked_on(File(folder, b"import torch\nx = torch.ones(3)\n"))  # reads the tables, once for all
     gc.collect()
     gc.freeze()
     for file in found:
