@@ -128,3 +128,28 @@ def test_assert_gradients_flow_names_a_gradient_that_is_not_finite() -> None:
 def test_the_report_types_need_no_torch() -> None:
     code = "import gradfix.trace.report, gradfix.verify, sys; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_a_part_that_no_backward_reaches_is_named_without_an_optimizer(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    from gradfix.trace import watch
+
+    net = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Linear(2, 1))
+    with watch(net):
+        net[1](net[0](torch.ones(1, 2)).detach()).sum().backward()
+    said = capsys.readouterr().err
+    assert "no gradient: 0.weight (no backward reached it)" in said
+    assert "1.weight" not in said
+
+
+def test_gradients_that_a_loop_clears_at_its_end_have_flowed() -> None:
+    from gradfix.trace import assert_gradients_flow
+
+    net = torch.nn.Linear(2, 1)
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    with assert_gradients_flow(net):
+        for _ in range(2):
+            net(torch.ones(1, 2)).sum().backward()
+            optimizer.step()
+            optimizer.zero_grad()

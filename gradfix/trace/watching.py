@@ -25,6 +25,8 @@ class Watched:
         self.events: list[Any] = []
         self.reasons: dict[str, str] = {}
         """Parameter without a gradient -> why."""
+        self.missed: list[str] = []
+        """Parameters of the watched modules that no backward reached."""
 
     @property
     def defects(self) -> list[Any]:
@@ -45,6 +47,12 @@ class Watched:
         """The report as text: each broken rule with its lines, each parameter without a gradient."""
         lines = [line for defect in self.defects for line in told(defect)]
         lines += [f"no gradient: {name} ({why})" for name, why in self.reasons.items() if why != "frozen"]
+        told_of = [name for name, _ in self.reasons.items()]
+        lines += [
+            f"no gradient: {name} (no backward reached it)"
+            for name in self.missed
+            if not any(same_parameter(known, name) for known in told_of)
+        ]
         lines += [f"gradient not finite: {name}" for name, norm in self.gradients.items() if norm is None]
         if not lines:
             count = len(self.gradients)
@@ -110,6 +118,8 @@ class watch:  # noqa: N801 - used as a statement: with watch(model, optimizer)
         ending = self.session.ending("error" if error is not None else "finished", None)
         self.session.stop()
         self.seen.reasons.update(ending["reasons"])
+        if self.seen.gradients:
+            self.seen.missed += [name for given in self.objects for name in unreached(given, self.seen)]
         if not self.quiet:
             lines = self.seen.explain().splitlines()
             text = "".join(f"{rank()}gradfix: {line}\n" for line in lines)
@@ -121,7 +131,7 @@ def assert_gradients_flow(*objects: Any) -> Iterator[Watched]:
     """For tests: what runs inside breaks no rule, and every parameter of `objects` gets its gradient."""
     with watch(*objects, quiet=True) as seen:
         yield seen
-    missed = [name for given in objects for name in without_gradient(given)]
+    missed = [name for given in objects for name in unreached(given, seen)]
     bad = [name for name, norm in seen.gradients.items() if norm is None]
     if seen.defects or missed or bad:
         text = "\n".join([*(line for d in seen.defects for line in told(d)), *sentences(missed, bad, seen)])
@@ -137,8 +147,19 @@ def sentences(missed: list[str], bad: list[str], seen: Watched) -> Iterator[str]
         yield f"gradient not finite: {name}"
 
 
-def without_gradient(given: Any) -> list[str]:
-    """The parameters of a module that should have a gradient and have none."""
+def unreached(given: Any, seen: Watched) -> list[str]:
+    """The parameters of a module that should have had a gradient and never did, cleared since or not."""
     if not isinstance(given, torch.nn.Module):
         return []
-    return [name for name, p in given.named_parameters() if p.requires_grad and p.grad is None]
+    return [
+        name
+        for name, p in given.named_parameters()
+        if p.requires_grad
+        and p.grad is None
+        and not any(same_parameter(known, name) for known in seen.gradients)
+    ]
+
+
+def same_parameter(known: str, name: str) -> bool:
+    """Whether a recorded name (`net.fc1.weight`) is a module's own name for a parameter (`fc1.weight`)."""
+    return known == name or known.endswith(f".{name}")
