@@ -185,7 +185,9 @@ def tensor_attribute(vm: Interpreter, owner: Tensor, name: str, node: ast.AST) -
     if name == "ndim" and owner.shape is not None and None not in owner.shape:
         return Const(len(owner.shape))
     if name == "device":
-        return Unknown("a tensor's device", (owner,))
+        place = Unknown("a tensor's device", (owner,))
+        place.origin = "device"
+        return place
     if name in PLAIN_ATTRIBUTES:
         return Unknown(f"a tensor's {name}")
     if name in VIEW_ATTRIBUTES:

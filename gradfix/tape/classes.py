@@ -135,7 +135,7 @@ def registering(vm: Interpreter, owner: Instance, name: str, value: Value, node:
         and value.module is None
         and value.requires is None
     ):
-        value.why = f"a module built by `{value.origin}`"
+        value.built = True
 
 
 __all__ = ["NONE", "Const", "External", "Map", "Seq", "Tensor"]

@@ -199,7 +199,7 @@ def _adopt(instance: Instance) -> None:
     """Submodules that a constructor built by calls that aren't known are opaque modules (convention B)."""
     for value in instance.attrs.values():
         if isinstance(value, Unknown) and value.origin and instance.module and value.requires is None:
-            value.why = f"a module built by `{value.origin}`"
+            value.built = True
 
 
 def _entries(cls: Class) -> dict[str, Entry]:

@@ -80,9 +80,7 @@ def leaves(vm: Interpreter, value: Value, seen: set[int] | None = None) -> tuple
 
 def _maybe_module(owner: Value, name: str, child: Value) -> bool:
     """Whether an unknown attribute is a submodule: it was built by a call in a module's constructor."""
-    return isinstance(child, Unknown) and (
-        child.module is not None or child.why.startswith("a module built by")
-    )
+    return isinstance(child, Unknown) and (child.module is not None or child.built)
 
 
 def set_training(vm: Interpreter, value: Value, on: bool | None) -> None:

@@ -278,7 +278,7 @@ def move(vm: Interpreter, tensor: Tensor, args: Args, kwargs: Kwargs, node: ast.
     if (
         len(args) == 1
         and isinstance(args[0], Unknown)
-        and args[0].why == "a tensor's device"
+        and args[0].origin == "device"
         and args[0].holds[0] is tensor
     ):
         return tensor

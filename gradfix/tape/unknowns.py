@@ -68,9 +68,7 @@ def escape(vm: Interpreter, value: Value, depth: int = 0) -> None:
 
 def call_unknown(vm: Interpreter, callee: Value, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
     """Call a value that isn't known to be anything."""
-    if isinstance(callee, Unknown) and (
-        callee.module is not None or callee.why.startswith("a module built by")
-    ):
+    if isinstance(callee, Unknown) and (callee.module is not None or callee.built):
         return call_opaque(vm, opaque(vm, callee), args, kwargs, node)
     given = [*args, *kwargs.values()]
     for value in (callee, *given):
@@ -182,6 +180,7 @@ def _moved(receiver: Unknown) -> Unknown:
         return receiver
     moved = Unknown(receiver.why, receiver.holds, receiver.requires, receiver.lean)
     moved.origin, moved.part, moved.made = receiver.origin, receiver.part, receiver.made
+    moved.built = receiver.built
     return moved
 
 

@@ -80,6 +80,7 @@ class Unknown(Value):
         "about",
         "bare",
         "born",
+        "built",
         "children",
         "holds",
         "lean",
@@ -112,6 +113,8 @@ class Unknown(Value):
         """The node that made it, where a call of a module that isn't known did."""
         self.bare: Truth = None
         """Whether nothing that it holds has a history."""
+        self.built = False
+        """Whether a module's constructor built it by a call that isn't known: a submodule (convention B)."""
         self.part = False
         """Whether it is made from what it holds, and from nothing else."""
 
