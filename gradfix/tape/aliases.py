@@ -4,20 +4,10 @@ from __future__ import annotations
 
 import ast
 
+from gradfix.tape.definitions import Instance
+from gradfix.tape.graph import Storage, Tensor
 from gradfix.tape.interpreter import Frame, Interpreter
-from gradfix.tape.values import (
-    Alt,
-    External,
-    Foreign,
-    Instance,
-    Map,
-    Place,
-    Seq,
-    Storage,
-    Tensor,
-    Unknown,
-    Value,
-)
+from gradfix.tape.values import Alt, External, Foreign, Map, Place, Seq, Unknown, Value
 
 
 def sees_write(vm: Interpreter, tensor: Tensor, place: Place) -> bool:

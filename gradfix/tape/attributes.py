@@ -5,31 +5,11 @@ from __future__ import annotations
 import ast
 
 from gradfix.tape import effects
+from gradfix.tape.definitions import Bound, Class, Function, Instance, Method, Package, Super
+from gradfix.tape.graph import Node, Number, Storage, Tensor
 from gradfix.tape.interpreter import Interpreter
-from gradfix.tape.values import (
-    NOTHING,
-    Alt,
-    Bound,
-    Class,
-    Const,
-    External,
-    Function,
-    Instance,
-    Layer,
-    Method,
-    Node,
-    Number,
-    Opaque,
-    Optimizer,
-    Package,
-    Seq,
-    Storage,
-    Super,
-    Tensor,
-    Undefined,
-    Unknown,
-    Value,
-)
+from gradfix.tape.torchvalues import Layer, Opaque, Optimizer
+from gradfix.tape.values import NOTHING, Alt, Const, External, Seq, Undefined, Unknown, Value
 
 VIEW_ATTRIBUTES = frozenset({"T", "mT", "H", "mH", "real", "imag"})
 PLAIN_ATTRIBUTES = frozenset({
@@ -69,7 +49,7 @@ def load_attribute(vm: Interpreter, owner: Value, name: str, node: ast.AST) -> V
         return Unknown("a name")
     if isinstance(owner, Optimizer) and name in ("param_groups", "state", "defaults"):
         return Unknown("an optimizer's state")
-    from gradfix.tape.values import Weights
+    from gradfix.tape.torchvalues import Weights
 
     if isinstance(owner, Weights):
         return weights_attribute(vm, owner, name, node)
@@ -78,7 +58,7 @@ def load_attribute(vm: Interpreter, owner: Value, name: str, node: ast.AST) -> V
 
 def weights_attribute(vm: Interpreter, owner: Value, name: str, node: ast.AST) -> Value:
     """An attribute of a parameter that stands for all of them."""
-    from gradfix.tape.values import Weights
+    from gradfix.tape.torchvalues import Weights
 
     assert isinstance(owner, Weights)
     if name == "grad":
@@ -275,7 +255,7 @@ def store_attribute(
 
 def _store_on_weights(vm: Interpreter, owner: Value, name: str, value: Value, node: ast.AST) -> None:
     from gradfix.tape.modules import freeze
-    from gradfix.tape.values import Weights
+    from gradfix.tape.torchvalues import Weights
 
     if isinstance(owner, Weights):
         if name == "requires_grad":

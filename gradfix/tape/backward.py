@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from gradfix.tape import shapes
 from gradfix.tape.defects import Fact
 from gradfix.tape.events import Add, Backward, surely
+from gradfix.tape.graph import Node, Spoil, Tensor
 from gradfix.tape.paths import ALWAYS, Path, contradicts
 from gradfix.tape.severed import Severed
-from gradfix.tape.values import Lean, Node, Spoil, Tensor
+from gradfix.tape.values import Lean
 
 SURE, BY_USE = 2, 1
 """How a node is part of a backward: for sure, or because nothing else can be meant (convention C)."""

@@ -7,27 +7,11 @@ import builtins
 from collections.abc import Mapping, Sequence
 
 from gradfix.tape.control import elements, part
+from gradfix.tape.definitions import Class, Instance
+from gradfix.tape.graph import Number, Tensor
 from gradfix.tape.interpreter import Interpreter
-from gradfix.tape.values import (
-    FALSE,
-    NONE,
-    TRUE,
-    Class,
-    Const,
-    External,
-    Instance,
-    Layer,
-    Map,
-    Number,
-    Opaque,
-    Range,
-    Seq,
-    Tensor,
-    Truth,
-    Unknown,
-    Value,
-    Weights,
-)
+from gradfix.tape.torchvalues import Layer, Opaque, Weights
+from gradfix.tape.values import FALSE, NONE, TRUE, Const, External, Map, Range, Seq, Truth, Unknown, Value
 
 Args = Sequence[Value]
 Kwargs = Mapping[str, Value]

@@ -7,34 +7,12 @@ from collections.abc import Callable, Mapping, Sequence
 
 from gradfix.tape.attributes import load_attribute
 from gradfix.tape.control import elements, part, restore, set_mode
+from gradfix.tape.definitions import Bound, Class, Code, Function, Instance, Method, Partial, Scope, Super
+from gradfix.tape.graph import Tensor
 from gradfix.tape.interpreter import DEPTH, Frame, Interpreter, TooComplexError
+from gradfix.tape.torchvalues import Layer, Mode, Opaque, Optimizer, Scaler, Weights
 from gradfix.tape.trail import alternatives
-from gradfix.tape.values import (
-    NONE,
-    Bound,
-    Class,
-    Code,
-    Const,
-    External,
-    Function,
-    Instance,
-    Layer,
-    Map,
-    Method,
-    Mode,
-    Opaque,
-    Optimizer,
-    Partial,
-    Scaler,
-    Scope,
-    Seq,
-    Super,
-    Tensor,
-    Undefined,
-    Unknown,
-    Value,
-    Weights,
-)
+from gradfix.tape.values import NONE, Const, External, Map, Seq, Undefined, Unknown, Value
 
 FEW = 200
 """The work that any call into another file may cost."""

@@ -5,23 +5,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Mapping, Sequence
 
+from gradfix.tape.definitions import Class, Function, Instance, Scope
+from gradfix.tape.graph import Tensor
 from gradfix.tape.interpreter import Interpreter
-from gradfix.tape.values import (
-    NONE,
-    Class,
-    Const,
-    External,
-    Function,
-    Instance,
-    Layer,
-    Map,
-    Opaque,
-    Scope,
-    Seq,
-    Tensor,
-    Unknown,
-    Value,
-)
+from gradfix.tape.torchvalues import Layer, Opaque
+from gradfix.tape.values import NONE, Const, External, Map, Seq, Unknown, Value
 
 MODULE_BASES = frozenset({
     "Module", "LightningModule", "PyroModule", "MetaModule", "BaseModule", "PreTrainedModel", "ScriptModule",

@@ -7,26 +7,23 @@ from collections.abc import Sequence
 from functools import partial
 
 from gradfix.tape.conditions import condition
+from gradfix.tape.graph import Number, Tensor
 from gradfix.tape.interpreter import Interpreter, executes
 from gradfix.tape.paths import ALWAYS, Path
 from gradfix.tape.stores import assign
+from gradfix.tape.torchvalues import Layer, Mode, Weights
 from gradfix.tape.values import (
     NONE,
     NOTHING,
     Alt,
     Const,
     External,
-    Layer,
     Map,
-    Mode,
-    Number,
     Range,
     Seq,
-    Tensor,
     Undefined,
     Unknown,
     Value,
-    Weights,
 )
 
 EXACT = 4

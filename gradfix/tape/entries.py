@@ -16,31 +16,17 @@ from gradfix.tape import (  # noqa: F401 - importing them registers what they ev
 )
 from gradfix.tape.calls import call_function
 from gradfix.tape.classes import instantiate, is_module
+from gradfix.tape.definitions import Class, Code, Function, Instance, Partial, Scope
 from gradfix.tape.events import Backward
 from gradfix.tape.frameworks import ENTRIES, Entry
+from gradfix.tape.graph import Tensor
 from gradfix.tape.interpreter import Analysis, Interpreter, Resolver, Silence, TooComplexError
 from gradfix.tape.leaves import leaked
 from gradfix.tape.logged import say_what_is_logged
 from gradfix.tape.paths import ALWAYS, Equals
 from gradfix.tape.registration import check_replacements, check_unreached
-from gradfix.tape.values import (
-    NONE,
-    Class,
-    Code,
-    Const,
-    External,
-    Function,
-    Instance,
-    Layer,
-    Map,
-    Partial,
-    Scope,
-    Seq,
-    Tensor,
-    Unknown,
-    Value,
-    _stamp,
-)
+from gradfix.tape.torchvalues import Layer
+from gradfix.tape.values import NONE, Const, External, Map, Seq, Unknown, Value, stamp
 
 if TYPE_CHECKING:
     from gradfix.source import Source
@@ -51,7 +37,6 @@ CULPRITS = re.compile(
     re.MULTILINE,
 )
 """What any defect's culprit or trigger has on its line; functions without one are followed only if called."""
-WORK_FLOOR = 80_000
 WORK_PER_BYTE = 3
 WORK_FLOOR = 20_000
 SHARE = 3
@@ -130,7 +115,7 @@ def _isolated(vm: Interpreter, number: int, run: Callable[[], object]) -> None:
     left = vm.work
     share = max(left // SHARE, min(left, WORK_FLOOR))
     vm.work = share
-    vm.trail.open(_stamp())
+    vm.trail.open(stamp())
     vm.path = frozenset({(Equals(("entry",), number), True)})
     vm.handed = []
     vm.grad, vm.repeat, vm.later_turn = True, False, False

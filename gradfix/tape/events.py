@@ -5,8 +5,9 @@ from __future__ import annotations
 from itertools import count
 from typing import Any
 
+from gradfix.tape.graph import Node
 from gradfix.tape.paths import ALWAYS, Path
-from gradfix.tape.values import Lean, Node, Place, Truth, _stamp
+from gradfix.tape.values import Lean, Place, Truth, stamp
 
 
 def surely(node: Node) -> bool:
@@ -63,4 +64,4 @@ class Add:
         self.must = must
         self.path = backward.path
         self.lean = lean
-        self.born = _stamp()
+        self.born = stamp()

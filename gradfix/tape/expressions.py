@@ -10,6 +10,7 @@ from typing import Any
 from gradfix.tape.attributes import load_attribute
 from gradfix.tape.conditions import compared, condition
 from gradfix.tape.control import elements, part
+from gradfix.tape.graph import Node, Number, Tensor
 from gradfix.tape.interpreter import Interpreter, evaluates
 from gradfix.tape.paths import meet
 from gradfix.tape.stores import assign
@@ -24,11 +25,8 @@ from gradfix.tape.values import (
     Alt,
     Const,
     Map,
-    Node,
-    Number,
     Seq,
     Slice,
-    Tensor,
     Undefined,
     Unknown,
     Value,

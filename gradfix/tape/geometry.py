@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping
 from math import prod
 
 from gradfix.tape import shapes
-from gradfix.tape.values import Const, Seq, Shape, Tensor, Value
+from gradfix.tape.graph import Tensor
+from gradfix.tape.values import Const, Seq, Shape, Value
 
 Bound = Mapping[str, Value]
 Known = tuple["int | None", ...]

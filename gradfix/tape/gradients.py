@@ -8,8 +8,10 @@ from typing import Any
 from gradfix.tape.backward import Backwards
 from gradfix.tape.defects import Fact
 from gradfix.tape.events import Add, Backward
+from gradfix.tape.graph import Tensor, Write
 from gradfix.tape.paths import Path, contradicts, implies
-from gradfix.tape.values import NOTHING, Lean, Optimizer, Place, Tensor, Write
+from gradfix.tape.torchvalues import Optimizer
+from gradfix.tape.values import NOTHING, Lean, Place
 
 
 class Clear:

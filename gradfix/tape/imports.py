@@ -6,9 +6,10 @@ import ast
 from collections.abc import Iterator
 
 from gradfix.tape import effects
+from gradfix.tape.definitions import Package, Scope
 from gradfix.tape.interpreter import Frame, Interpreter
 from gradfix.tape.paths import ALWAYS
-from gradfix.tape.values import External, Package, Scope, Undefined, Value
+from gradfix.tape.values import External, Undefined, Value
 
 FOREIGN_LIMIT = 24
 """How many other files are read for one."""

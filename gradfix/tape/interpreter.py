@@ -56,7 +56,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from gradfix.tape.defects import Defect, Span
+from gradfix.tape.definitions import Code, Function, Package, Scope
 from gradfix.tape.gradients import Gradients
+from gradfix.tape.graph import Node, Tensor
 from gradfix.tape.machine import span_of
 from gradfix.tape.paths import ALWAYS, Path, meet
 from gradfix.tape.trail import Changes, alternatives, narrowed
@@ -64,20 +66,14 @@ from gradfix.tape.values import (
     NOTHING,
     UNDEFINED,
     Alt,
-    Code,
     Const,
     Foreign,
-    Function,
     Lean,
-    Node,
-    Package,
     Place,
-    Scope,
     Seq,
-    Tensor,
     Unknown,
     Value,
-    _stamp,
+    stamp,
 )
 
 if TYPE_CHECKING:
@@ -320,7 +316,7 @@ class Interpreter(Gradients):
         live: list[tuple[Path, Changes]] = []
         ended: list[tuple[Path, str, Changes]] = []
         for guard, run, both in feasible:
-            self.trail.open(_stamp())
+            self.trail.open(stamp())
             self.path = both
             try:
                 how = run()

@@ -8,26 +8,13 @@ from collections.abc import Mapping, Sequence
 
 from gradfix.tape import effects, geometry, shapes
 from gradfix.tape.conditions import truth
+from gradfix.tape.definitions import Instance, Method
+from gradfix.tape.graph import Tensor
 from gradfix.tape.interpreter import Interpreter
 from gradfix.tape.results import LOSSES
+from gradfix.tape.torchvalues import Layer, Opaque, Weights
 from gradfix.tape.trail import alternatives
-from gradfix.tape.values import (
-    NONE,
-    NOTHING,
-    Alt,
-    Const,
-    Instance,
-    Layer,
-    Map,
-    Method,
-    Opaque,
-    Seq,
-    Tensor,
-    Undefined,
-    Unknown,
-    Value,
-    Weights,
-)
+from gradfix.tape.values import NONE, NOTHING, Alt, Const, Map, Seq, Undefined, Unknown, Value
 
 CONTAINERS = frozenset({"Sequential", "ModuleList", "ModuleDict", "ParameterList", "ParameterDict"})
 OP_NAMES = {

@@ -5,26 +5,14 @@ from __future__ import annotations
 import ast
 from collections.abc import Mapping, Sequence
 
+from gradfix.tape.definitions import Class, Instance
+from gradfix.tape.graph import Node, Tensor
 from gradfix.tape.interpreter import Interpreter
 from gradfix.tape.machine import span_of
 from gradfix.tape.paths import implies
 from gradfix.tape.tensors import _made_of_gradient
-from gradfix.tape.values import (
-    Alt,
-    Class,
-    Const,
-    Foreign,
-    Instance,
-    Layer,
-    Node,
-    Opaque,
-    Optimizer,
-    Place,
-    Tensor,
-    Unknown,
-    Value,
-    Weights,
-)
+from gradfix.tape.torchvalues import Layer, Opaque, Optimizer, Weights
+from gradfix.tape.values import Alt, Const, Foreign, Place, Unknown, Value
 
 RIGHT = "requires_grad"
 

@@ -12,27 +12,10 @@ from typing import Any
 
 from gradfix.tape.defects import Certainty, Defect, Evidence, Fact, Impact, Span
 from gradfix.tape.effects import Effect
+from gradfix.tape.graph import Node, Number, Saved, Spoil, Storage, Tensor, Write
 from gradfix.tape.paths import ALWAYS, Equals, Path, contradicts, implies
 from gradfix.tape.trail import Trail, phi
-from gradfix.tape.values import (
-    NOTHING,
-    Alt,
-    Const,
-    Foreign,
-    Lean,
-    Node,
-    Number,
-    Place,
-    Saved,
-    Seq,
-    Spoil,
-    Storage,
-    Tensor,
-    Truth,
-    Unknown,
-    Value,
-    Write,
-)
+from gradfix.tape.values import NOTHING, Alt, Const, Foreign, Lean, Place, Seq, Truth, Unknown, Value
 
 NUMBER_TYPES = (bool, int, float, complex)
 PERMUTED = frozenset({"transpose", "permute", "movedim", "moveaxis", "swapaxes", "swapdims", "mT", "adjoint"})

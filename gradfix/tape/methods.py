@@ -5,27 +5,13 @@ from __future__ import annotations
 import ast
 from collections.abc import Mapping, Sequence
 
+from gradfix.tape.definitions import Instance, Method, Super
+from gradfix.tape.graph import Number
 from gradfix.tape.interpreter import Interpreter
 from gradfix.tape.modules import module_method
 from gradfix.tape.optimizers import optimizer_method, scaler_method
-from gradfix.tape.values import (
-    NONE,
-    Const,
-    Instance,
-    Layer,
-    Map,
-    Method,
-    Number,
-    Opaque,
-    Optimizer,
-    Range,
-    Scaler,
-    Seq,
-    Super,
-    Unknown,
-    Value,
-    Weights,
-)
+from gradfix.tape.torchvalues import Layer, Opaque, Optimizer, Scaler, Weights
+from gradfix.tape.values import NONE, Const, Map, Range, Seq, Unknown, Value
 
 Args = Sequence[Value]
 Kwargs = Mapping[str, Value]

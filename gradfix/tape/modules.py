@@ -5,23 +5,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Mapping, Sequence
 
+from gradfix.tape.definitions import Instance
+from gradfix.tape.graph import Node, Tensor
 from gradfix.tape.interpreter import Interpreter
 from gradfix.tape.layers import parameters_of, weights
-from gradfix.tape.values import (
-    Alt,
-    Const,
-    Instance,
-    Layer,
-    Map,
-    Node,
-    Opaque,
-    Seq,
-    Tensor,
-    Undefined,
-    Unknown,
-    Value,
-    Weights,
-)
+from gradfix.tape.torchvalues import Layer, Opaque, Weights
+from gradfix.tape.values import Alt, Const, Map, Seq, Undefined, Unknown, Value
 
 SAME = frozenset({
     "to", "cuda", "cpu", "float", "half", "double", "train", "eval", "requires_grad_", "bfloat16", "apply",

@@ -8,18 +8,11 @@ from collections.abc import Callable, Mapping, Sequence
 from gradfix.tape import shapes
 from gradfix.tape.defects import Fact
 from gradfix.tape.effects import Effect
+from gradfix.tape.graph import Node, Tensor, Write
 from gradfix.tape.machine import span_of
 from gradfix.tape.overloads import Bound
 from gradfix.tape.results import Results
-from gradfix.tape.values import (
-    NOTHING,
-    Node,
-    Place,
-    Tensor,
-    Unknown,
-    Value,
-    Write,
-)
+from gradfix.tape.values import NOTHING, Place, Unknown, Value
 
 VIEW_OF_MANY = (
     "This view is the output of a function that returns multiple views. "

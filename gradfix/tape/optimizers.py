@@ -5,27 +5,14 @@ from __future__ import annotations
 import ast
 from collections.abc import Mapping, Sequence
 
+from gradfix.tape.definitions import Instance
 from gradfix.tape.gradients import Unscale
+from gradfix.tape.graph import Number, Tensor
 from gradfix.tape.interpreter import Interpreter
 from gradfix.tape.modules import leaves
 from gradfix.tape.tensors import run_backward
-from gradfix.tape.values import (
-    NONE,
-    Alt,
-    Const,
-    Instance,
-    Layer,
-    Map,
-    Number,
-    Opaque,
-    Optimizer,
-    Scaler,
-    Seq,
-    Tensor,
-    Unknown,
-    Value,
-    Weights,
-)
+from gradfix.tape.torchvalues import Layer, Opaque, Optimizer, Scaler, Weights
+from gradfix.tape.values import NONE, Alt, Const, Map, Seq, Unknown, Value
 
 Args = Sequence[Value]
 Kwargs = Mapping[str, Value]

@@ -6,15 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from gradfix.tape.effects import Effect
+from gradfix.tape.graph import Number, Tensor
 from gradfix.tape.machine import plain_number
-from gradfix.tape.values import (
-    Const,
-    Number,
-    Seq,
-    Tensor,
-    Unknown,
-    Value,
-)
+from gradfix.tape.values import Const, Seq, Unknown, Value
 
 Bound = dict[str, Value]
 

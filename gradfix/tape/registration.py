@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import ast
 
+from gradfix.tape.definitions import Instance
+from gradfix.tape.graph import Node, Tensor
 from gradfix.tape.interpreter import Interpreter
 from gradfix.tape.modules import leaves
 from gradfix.tape.severed import MODES
-from gradfix.tape.values import Foreign, Instance, Layer, Map, Node, Opaque, Seq, Tensor, Value
+from gradfix.tape.torchvalues import Layer, Opaque
+from gradfix.tape.values import Foreign, Map, Seq, Value
 
 
 def check_registered(vm: Interpreter, instance: Instance) -> None:

@@ -4,19 +4,10 @@ from __future__ import annotations
 
 from gradfix.tape import geometry, shapes
 from gradfix.tape.effects import Effect
+from gradfix.tape.graph import Node, Storage, Tensor
 from gradfix.tape.machine import Machine
 from gradfix.tape.overloads import Bound
-from gradfix.tape.values import (
-    NOTHING,
-    Const,
-    Node,
-    Seq,
-    Shape,
-    Storage,
-    Tensor,
-    Unknown,
-    Value,
-)
+from gradfix.tape.values import NOTHING, Const, Seq, Shape, Unknown, Value
 
 REDUCED_BY_NAME = frozenset(
     {

@@ -6,9 +6,10 @@ from collections.abc import Iterator
 
 from gradfix.tape.defects import Fact, Impact, Span
 from gradfix.tape.events import Add, Backward
+from gradfix.tape.graph import Node, Tensor
 from gradfix.tape.operations import Operations
 from gradfix.tape.paths import contradicts
-from gradfix.tape.values import Lean, Node, Place, Tensor, Truth
+from gradfix.tape.values import Lean, Place, Truth
 
 CONVERSIONS = frozenset(
     {"item", "tolist", "numpy", "float", "math", "tensor", "tensor_of_list", "Variable", "Parameter"}

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from math import ceil
 
-from gradfix.tape.values import Const, Seq, Shape, Tensor, Truth, Value
+from gradfix.tape.graph import Tensor
+from gradfix.tape.values import Const, Seq, Shape, Truth, Value
 
 
 def many(shape: Shape) -> Truth:

@@ -5,28 +5,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 
+from gradfix.tape.definitions import Class, Code, Function, Instance
+from gradfix.tape.graph import Number, Tensor
 from gradfix.tape.interpreter import Interpreter, executes
+from gradfix.tape.torchvalues import Layer, Opaque
 from gradfix.tape.trail import alternatives
-from gradfix.tape.values import (
-    UNDEFINED,
-    Alt,
-    Class,
-    Code,
-    Const,
-    External,
-    Function,
-    Instance,
-    Layer,
-    Map,
-    Number,
-    Opaque,
-    Range,
-    Seq,
-    Tensor,
-    Undefined,
-    Unknown,
-    Value,
-)
+from gradfix.tape.values import UNDEFINED, Alt, Const, External, Map, Range, Seq, Undefined, Unknown, Value
 
 
 @executes(ast.Expr)

@@ -4,25 +4,12 @@ from __future__ import annotations
 
 import ast
 
+from gradfix.tape.definitions import Method
+from gradfix.tape.graph import Node, Number, Tensor
 from gradfix.tape.interpreter import Interpreter
 from gradfix.tape.tensors import method_call
-from gradfix.tape.values import (
-    Const,
-    Layer,
-    Map,
-    Method,
-    Node,
-    Number,
-    Optimizer,
-    Range,
-    Seq,
-    Shape,
-    Slice,
-    Tensor,
-    Truth,
-    Unknown,
-    Value,
-)
+from gradfix.tape.torchvalues import Layer, Optimizer
+from gradfix.tape.values import Const, Map, Range, Seq, Shape, Slice, Truth, Unknown, Value
 
 
 def load_item(vm: Interpreter, owner: Value, key: Value, node: ast.AST) -> Value:

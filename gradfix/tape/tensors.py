@@ -7,21 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 
 from gradfix.tape import effects
 from gradfix.tape.events import Add, Backward
+from gradfix.tape.graph import Node, Number, Storage, Tensor
 from gradfix.tape.interpreter import Interpreter
 from gradfix.tape.overloads import choose
-from gradfix.tape.values import (
-    NONE,
-    NOTHING,
-    Const,
-    Node,
-    Number,
-    Optimizer,
-    Seq,
-    Storage,
-    Tensor,
-    Unknown,
-    Value,
-)
+from gradfix.tape.torchvalues import Optimizer
+from gradfix.tape.values import NONE, NOTHING, Const, Seq, Unknown, Value
 
 Args = Sequence[Value]
 Kwargs = Mapping[str, Value]
@@ -181,7 +171,7 @@ def run_backward(
 
 def tensors_in(vm: Interpreter, value: Value) -> list[Tensor]:
     """The tensors that a value holds."""
-    from gradfix.tape.values import Weights
+    from gradfix.tape.torchvalues import Weights
 
     if isinstance(value, Tensor):
         return [value]

@@ -10,6 +10,8 @@ from functools import partial
 from gradfix.tape import effects, shapes
 from gradfix.tape.builtin import BUILTINS, call_builtin
 from gradfix.tape.calls import MODES_BY_PATH, call_value
+from gradfix.tape.definitions import Instance, Partial
+from gradfix.tape.graph import Node, Number, Tensor
 from gradfix.tape.imports import first_party
 from gradfix.tape.interpreter import Interpreter
 from gradfix.tape.layers import CONTAINERS, make_layer
@@ -25,28 +27,9 @@ from gradfix.tape.tensors import (
     run_backward,
     tensors_in,
 )
+from gradfix.tape.torchvalues import Layer, Mode, Opaque, Scaler
 from gradfix.tape.unknowns import call_unknown
-from gradfix.tape.values import (
-    FALSE,
-    NONE,
-    NOTHING,
-    TRUE,
-    Const,
-    External,
-    Instance,
-    Layer,
-    Map,
-    Mode,
-    Node,
-    Number,
-    Opaque,
-    Partial,
-    Scaler,
-    Seq,
-    Tensor,
-    Unknown,
-    Value,
-)
+from gradfix.tape.values import FALSE, NONE, NOTHING, TRUE, Const, External, Map, Seq, Unknown, Value
 
 Args = Sequence[Value]
 Kwargs = Mapping[str, Value]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any, TypeAlias
 
+from gradfix.tape.graph import Node
 from gradfix.tape.paths import ALWAYS, Path, meet
-from gradfix.tape.values import UNDEFINED, Alt, Const, Node, Undefined, Unknown, Value
+from gradfix.tape.values import UNDEFINED, Alt, Const, Undefined, Unknown, Value
 
 MISSING: Any = object()
 LIMIT = 4

@@ -6,27 +6,14 @@ import ast
 from collections.abc import Mapping, Sequence
 
 from gradfix.tape import effects
+from gradfix.tape.definitions import Instance
 from gradfix.tape.frameworks import BACKWARD_OF_ARGUMENT, PREPARES, SETS_UP
+from gradfix.tape.graph import Node, Tensor
 from gradfix.tape.interpreter import Interpreter
 from gradfix.tape.modules import leaves, opaque, set_training
 from gradfix.tape.tensors import cut_tensor, method_call, number, run_backward
-from gradfix.tape.values import (
-    NONE,
-    Const,
-    External,
-    Instance,
-    Layer,
-    Map,
-    Node,
-    Opaque,
-    Optimizer,
-    Scaler,
-    Seq,
-    Tensor,
-    Unknown,
-    Value,
-    Weights,
-)
+from gradfix.tape.torchvalues import Layer, Opaque, Optimizer, Scaler, Weights
+from gradfix.tape.values import NONE, Const, External, Map, Seq, Unknown, Value
 
 Args = Sequence[Value]
 Kwargs = Mapping[str, Value]
