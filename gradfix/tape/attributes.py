@@ -5,10 +5,16 @@ from __future__ import annotations
 import ast
 
 from gradfix.tape import effects
+from gradfix.tape.classes import registering
 from gradfix.tape.definitions import Bound, Class, Function, Instance, Method, Package, Super
 from gradfix.tape.graph import Node, Number, Storage, Tensor
 from gradfix.tape.interpreter import Interpreter
-from gradfix.tape.torchvalues import Layer, Opaque, Optimizer
+from gradfix.tape.layers import layer_attribute, store_on_layer
+from gradfix.tape.leaves import misspelt, read_gradient, wanted_gradient
+from gradfix.tape.modules import freeze
+from gradfix.tape.tensors import _hand_written_step, cut_tensor, set_requires_grad
+from gradfix.tape.torchvalues import Layer, Opaque, Optimizer, Weights
+from gradfix.tape.trail import narrowed
 from gradfix.tape.values import NOTHING, Alt, Const, External, Seq, Undefined, Unknown, Value
 
 VIEW_ATTRIBUTES = frozenset({"T", "mT", "H", "mH", "real", "imag"})
@@ -31,8 +37,6 @@ def load_attribute(vm: Interpreter, owner: Value, name: str, node: ast.AST) -> V
     if isinstance(owner, Unknown):
         return unknown_attribute(vm, owner, name, node)
     if isinstance(owner, Layer):
-        from gradfix.tape.layers import layer_attribute
-
         return layer_attribute(vm, owner, name)
     if isinstance(owner, Super):
         return super_attribute(owner, name)
@@ -49,7 +53,6 @@ def load_attribute(vm: Interpreter, owner: Value, name: str, node: ast.AST) -> V
         return Unknown("a name")
     if isinstance(owner, Optimizer) and name in ("param_groups", "state", "defaults"):
         return Unknown("an optimizer's state")
-    from gradfix.tape.torchvalues import Weights
 
     if isinstance(owner, Weights):
         return weights_attribute(vm, owner, name, node)
@@ -58,7 +61,6 @@ def load_attribute(vm: Interpreter, owner: Value, name: str, node: ast.AST) -> V
 
 def weights_attribute(vm: Interpreter, owner: Value, name: str, node: ast.AST) -> Value:
     """An attribute of a parameter that stands for all of them."""
-    from gradfix.tape.torchvalues import Weights
 
     assert isinstance(owner, Weights)
     if name == "grad":
@@ -75,8 +77,6 @@ def instance_attribute(vm: Interpreter, owner: Instance, name: str, node: ast.AS
     value = owner.attrs.get(name)
     if value is not None and not isinstance(value, Undefined):
         if isinstance(value, Alt):
-            from gradfix.tape.trail import narrowed
-
             return narrowed(value, vm.path)
         return value
     found = owner.cls.lookup(name)
@@ -88,8 +88,6 @@ def instance_attribute(vm: Interpreter, owner: Instance, name: str, node: ast.AS
         return Const(True) if owner.training is not False else Const(False)
     layer = owner.attrs.get("<layer>")
     if isinstance(layer, Layer):
-        from gradfix.tape.layers import layer_attribute
-
         return layer_attribute(vm, layer, name)
     if owner.module and name in MODULE_METHODS:
         return Method(owner, name)
@@ -143,7 +141,6 @@ def super_attribute(owner: Super, name: str) -> Value:
 
 def tensor_attribute(vm: Interpreter, owner: Tensor, name: str, node: ast.AST) -> Value:
     """An attribute of a tensor."""
-    from gradfix.tape.tensors import cut_tensor
 
     if name == "data" and owner.grad_of is not None:
         return owner
@@ -184,7 +181,6 @@ def tensor_attribute(vm: Interpreter, owner: Tensor, name: str, node: ast.AST) -
 
 def gradient(vm: Interpreter, owner: Tensor, node: ast.AST) -> Value:
     """`.grad`: of a leaf what its slot holds, of anything else nothing."""
-    from gradfix.tape.leaves import read_gradient
 
     read_gradient(vm, owner, node)
     slot = owner.gradient()
@@ -217,8 +213,6 @@ def unknown_attribute(vm: Interpreter, owner: Unknown, name: str, node: ast.AST)
         if isinstance(node, ast.Attribute):
             vm.texts.setdefault(("true", id(child)), vm.text(node))
     if isinstance(value, Alt):
-        from gradfix.tape.trail import narrowed
-
         return narrowed(value, vm.path)
     return value
 
@@ -227,19 +221,14 @@ def store_attribute(
     vm: Interpreter, owner: Value, name: str, value: Value, node: ast.AST, *, augmented: bool = False
 ) -> None:
     """`owner.name = value`."""
-    from gradfix.tape.leaves import misspelt
 
     misspelt(vm, owner, name, value, node)
     if isinstance(owner, Tensor):
         _store_on_tensor(vm, owner, name, value, node, augmented)
     elif isinstance(owner, Instance):
-        from gradfix.tape.classes import registering
-
         registering(vm, owner, name, value, node)
         vm.trail.put(owner, owner.attrs, name, value)
     elif isinstance(owner, Layer):
-        from gradfix.tape.layers import store_on_layer
-
         store_on_layer(vm, owner, name, value, node)
     elif isinstance(owner, Class):
         owner.attrs[name] = value
@@ -254,8 +243,6 @@ def store_attribute(
 
 
 def _store_on_weights(vm: Interpreter, owner: Value, name: str, value: Value, node: ast.AST) -> None:
-    from gradfix.tape.modules import freeze
-    from gradfix.tape.torchvalues import Weights
 
     if isinstance(owner, Weights):
         if name == "requires_grad":
@@ -267,19 +254,14 @@ def _store_on_weights(vm: Interpreter, owner: Value, name: str, value: Value, no
 def _store_on_tensor(
     vm: Interpreter, owner: Tensor, name: str, value: Value, node: ast.AST, augmented: bool
 ) -> None:
-    from gradfix.tape.tensors import set_requires_grad
 
     if name == "grad":
-        from gradfix.tape.leaves import wanted_gradient
-
         wanted_gradient(vm, owner, node)
         if not (isinstance(value, Tensor) and value.grad_of is owner):
             vm.clear([owner], vm.at(node), must=isinstance(value, Const))
     elif name == "requires_grad":
         set_requires_grad(vm, owner, value, node)
     elif name == "data" and not augmented:
-        from gradfix.tape.tensors import _hand_written_step
-
         data = tensor_attribute(vm, owner, "data", node)
         assert isinstance(data, Tensor)
         _hand_written_step(vm, data, [value], node)

@@ -6,10 +6,15 @@ import ast
 import builtins
 from collections.abc import Mapping, Sequence
 
+from gradfix.tape.attributes import load_attribute, store_attribute
+from gradfix.tape.calls import call_value
 from gradfix.tape.control import elements, part
 from gradfix.tape.definitions import Class, Instance
+from gradfix.tape.expressions import operate
 from gradfix.tape.graph import Number, Tensor
+from gradfix.tape.imports import from_star
 from gradfix.tape.interpreter import Interpreter
+from gradfix.tape.tensors import method_call, number
 from gradfix.tape.torchvalues import Layer, Opaque, Weights
 from gradfix.tape.values import FALSE, NONE, TRUE, Const, External, Map, Range, Seq, Truth, Unknown, Value
 
@@ -27,8 +32,6 @@ TENSOR_PATHS = frozenset({"torch.Tensor", "torch.autograd.Variable"})
 def builtin(vm: Interpreter, name: str) -> Value:
     """A name that no scope binds."""
     if vm.stars:
-        from gradfix.tape.imports import from_star
-
         starred = from_star(vm, name)
         if starred is not None:
             return starred
@@ -98,7 +101,6 @@ def _collect(vm: Interpreter, name: str, args: Args, node: ast.Call) -> Value:
 
 
 def _numeric(vm: Interpreter, name: str, args: Args, kwargs: Kwargs, node: ast.Call) -> Value:
-    from gradfix.tape.tensors import number
 
     if not args:
         return Const({"float": 0.0, "int": 0, "bool": False}.get(name, 0))
@@ -113,8 +115,6 @@ def _numeric(vm: Interpreter, name: str, args: Args, kwargs: Kwargs, node: ast.C
                 return Unknown("a number")
         return Unknown("a number", tuple(args))
     if name == "abs" and isinstance(first, Tensor):
-        from gradfix.tape.tensors import method_call
-
         return method_call(vm, first, "abs", [], {}, node)
     if name == "sum":
         return _sum(vm, args, node)
@@ -127,7 +127,6 @@ def _numeric(vm: Interpreter, name: str, args: Args, kwargs: Kwargs, node: ast.C
 
 
 def _sum(vm: Interpreter, args: Args, node: ast.Call) -> Value:
-    from gradfix.tape.expressions import operate
 
     items, _ = elements(vm, args[0], node)
     total: Value = args[1] if len(args) > 1 else Const(0)
@@ -185,8 +184,6 @@ def _iterating(vm: Interpreter, name: str, args: Args, node: ast.Call) -> Value:
     if name == "filter" and len(args) > 1:
         return args[1] if isinstance(args[1], Weights) else Seq("list", [part(args[1])], open=True)
     if name == "map" and len(args) > 1:
-        from gradfix.tape.calls import call_value
-
         items, known = elements(vm, args[1], node)
         return Seq(
             "list",
@@ -213,7 +210,6 @@ def _pair(one: Value, other: Value) -> Value:
 
 
 def _introspecting(vm: Interpreter, name: str, args: Args, node: ast.Call) -> Value:
-    from gradfix.tape.attributes import load_attribute, store_attribute
 
     if name == "isinstance" and len(args) > 1:
         known = _is_instance(args[0], args[1])

@@ -6,13 +6,18 @@ import ast
 from collections.abc import Callable, Mapping, Sequence
 
 from gradfix.tape.attributes import load_attribute
+from gradfix.tape.classes import instantiate
 from gradfix.tape.control import elements, part, restore, set_mode
 from gradfix.tape.definitions import Bound, Class, Code, Function, Instance, Method, Partial, Scope, Super
 from gradfix.tape.graph import Tensor
 from gradfix.tape.interpreter import DEPTH, Frame, Interpreter, TooComplexError
+from gradfix.tape.layers import call_layer
+from gradfix.tape.methods import call_own_method
+from gradfix.tape.tensors import method_call
 from gradfix.tape.torchvalues import Layer, Mode, Opaque, Optimizer, Scaler, Weights
 from gradfix.tape.trail import alternatives
-from gradfix.tape.values import NONE, Const, External, Map, Seq, Undefined, Unknown, Value
+from gradfix.tape.unknowns import call_opaque, call_unknown, unknown_method
+from gradfix.tape.values import NONE, Alt, Const, External, Map, Seq, Undefined, Unknown, Value
 
 FEW = 200
 """The work that any call into another file may cost."""
@@ -79,15 +84,11 @@ def call_method(
 ) -> Value:
     """`receiver.name(...)`."""
     if isinstance(receiver, Tensor):
-        from gradfix.tape.tensors import method_call
-
         star = [arg for arg in args if not (isinstance(arg, Seq) and arg.kind == "star")]
         return _each_argument(vm, star, lambda given: method_call(vm, receiver, name, given, kwargs, node))
     if isinstance(receiver, External):
         return call_value(vm, External(f"{receiver.path}.{name}"), args, kwargs, node)
     if isinstance(receiver, Unknown):
-        from gradfix.tape.unknowns import unknown_method
-
         return unknown_method(vm, receiver, name, args, kwargs, node)
     if isinstance(receiver, (Instance, Super)):
         return call_value(vm, load_attribute(vm, receiver, name, node), args, kwargs, node)
@@ -96,7 +97,6 @@ def call_method(
 
 def _each_argument(vm: Interpreter, args: Sequence[Value], run: Callable[[Sequence[Value]], Value]) -> Value:
     """Split on the first argument that has alternatives."""
-    from gradfix.tape.values import Alt
 
     first = next((i for i, arg in enumerate(args) if isinstance(arg, Alt)), None)
     if first is None:
@@ -120,28 +120,19 @@ def call_value(
         given = [arg for arg in args if not (isinstance(arg, Seq) and arg.kind == "star")]
         return _each_argument(vm, given, lambda some: call_external(vm, callee.path, some, kwargs, node))
     if isinstance(callee, Layer):
-        from gradfix.tape.layers import call_layer
-
         return _each_argument(vm, args, lambda some: call_layer(vm, callee, some, kwargs, node))
     if isinstance(callee, Class):
-        from gradfix.tape.classes import instantiate
-
         return instantiate(vm, callee, args, kwargs, node)
     if isinstance(callee, Instance):
         return _call_instance(vm, callee, args, kwargs, node)
     if isinstance(callee, Method):
-        from gradfix.tape.methods import call_own_method
-
         return call_own_method(vm, callee, args, kwargs, node)
     if isinstance(callee, Partial):
         return call_value(vm, callee.function, [*callee.args, *args], {**callee.kwargs, **kwargs}, node)
     if isinstance(callee, Opaque):
-        from gradfix.tape.unknowns import call_opaque
-
         return call_opaque(vm, callee, args, kwargs, node)
     if isinstance(callee, Mode):
         return args[0] if args and isinstance(args[0], Function) else callee
-    from gradfix.tape.unknowns import call_unknown
 
     return call_unknown(vm, callee, args, kwargs, node)
 
@@ -158,7 +149,6 @@ def _call_instance(
     layer = callee.attrs.get("<layer>")
     if isinstance(layer, Layer):
         return call_value(vm, layer, args, kwargs, node)
-    from gradfix.tape.unknowns import call_unknown
 
     return call_unknown(vm, callee, args, kwargs, node)
 

@@ -7,7 +7,10 @@ from collections.abc import Mapping, Sequence
 
 from gradfix.tape.definitions import Class, Function, Instance, Scope
 from gradfix.tape.graph import Tensor
+from gradfix.tape.imports import first_party
 from gradfix.tape.interpreter import Interpreter
+from gradfix.tape.layers import make_layer
+from gradfix.tape.registration import check_registered, replaced
 from gradfix.tape.torchvalues import Layer, Opaque
 from gradfix.tape.values import NONE, Const, External, Map, Seq, Unknown, Value
 
@@ -37,7 +40,6 @@ def make_class(vm: Interpreter, node: ast.ClassDef) -> Class:
 
 def _known(vm: Interpreter, base: Value) -> Value:
     """A base class of another file of the project, where that can be read."""
-    from gradfix.tape.imports import first_party
 
     if isinstance(base, External) and not base.path.startswith(("torch.", "builtins.")):
         return first_party(vm, base.path) or base
@@ -74,8 +76,6 @@ def instantiate(
     if isinstance(init, Function):
         call_function(vm, init, [instance, *args], kwargs, node, receiver=instance)
         if instance.module:
-            from gradfix.tape.registration import check_registered
-
             check_registered(vm, instance)
     elif layer_base(cls):
         base_init(vm, instance, args, kwargs, node)
@@ -102,7 +102,6 @@ def base_init(
     vm: Interpreter, instance: Instance, args: Sequence[Value], kwargs: Mapping[str, Value], node: ast.AST
 ) -> None:
     """`super().__init__(...)` of a class that extends a layer or container of torch.nn."""
-    from gradfix.tape.layers import make_layer
 
     kind = layer_base(instance.cls)
     if kind:
@@ -111,7 +110,6 @@ def base_init(
 
 def registering(vm: Interpreter, owner: Instance, name: str, value: Value, node: ast.AST) -> None:
     """Note a module replaced after an optimizer took its parameters."""
-    from gradfix.tape.registration import replaced
 
     old = owner.attrs.get(name)
     if owner.module and isinstance(old, (Layer, Instance, Opaque)) and old is not value:

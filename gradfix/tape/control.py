@@ -6,11 +6,12 @@ import ast
 from collections.abc import Sequence
 from functools import partial
 
-from gradfix.tape.conditions import condition
+from gradfix.tape.conditions import condition, truth
 from gradfix.tape.graph import Number, Tensor
 from gradfix.tape.interpreter import Interpreter, executes
 from gradfix.tape.paths import ALWAYS, Path
 from gradfix.tape.stores import assign
+from gradfix.tape.tensors import method_call
 from gradfix.tape.torchvalues import Layer, Mode, Weights
 from gradfix.tape.values import (
     NONE,
@@ -153,7 +154,6 @@ def elements(vm: Interpreter, source: Value, node: ast.AST) -> tuple[list[Value]
 
 def _rows(vm: Interpreter, source: Tensor, node: ast.AST) -> tuple[list[Value], bool]:
     """Iterating a tensor unbinds it."""
-    from gradfix.tape.tensors import method_call
 
     rows = method_call(vm, source, "unbind", [], {}, node)
     if isinstance(rows, Seq):
@@ -236,7 +236,6 @@ def _both_modes(
 
 
 def _mode_truth(vm: Interpreter, mode: Mode, node: ast.expr) -> tuple[bool | None, Path, Path]:
-    from gradfix.tape.conditions import truth
 
     known, yes, no = truth(vm, mode.sets, node.args[0] if isinstance(node, ast.Call) and node.args else node)
     return known, yes, no

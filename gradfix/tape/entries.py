@@ -26,7 +26,7 @@ from gradfix.tape.logged import say_what_is_logged
 from gradfix.tape.paths import ALWAYS, Equals
 from gradfix.tape.registration import check_replacements, check_unreached
 from gradfix.tape.torchvalues import Layer
-from gradfix.tape.values import NONE, Const, External, Map, Seq, Unknown, Value, stamp
+from gradfix.tape.values import NONE, Alt, Const, External, Map, Seq, Unknown, Value, stamp
 
 if TYPE_CHECKING:
     from gradfix.source import Source
@@ -234,7 +234,6 @@ def _wish(vm: Interpreter, roots: list[Value], node: ast.AST) -> None:
 
 
 def _tensors(values: list[Value], depth: int = 0) -> list[Tensor]:
-    from gradfix.tape.values import Alt
 
     found: list[Tensor] = []
     for value in values:

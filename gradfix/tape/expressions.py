@@ -8,7 +8,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from gradfix.tape.attributes import load_attribute
-from gradfix.tape.conditions import compared, condition
+from gradfix.tape.calls import evaluate_call, make_function
+from gradfix.tape.conditions import compared, condition, truth
 from gradfix.tape.control import elements, part
 from gradfix.tape.graph import Node, Number, Tensor
 from gradfix.tape.interpreter import Interpreter, evaluates
@@ -255,7 +256,6 @@ def boolean(vm: Interpreter, node: ast.BoolOp) -> Value:
 
 
 def _decide(vm: Interpreter, operands: Sequence[ast.expr], wanted: bool) -> Value:
-    from gradfix.tape.conditions import truth
 
     value = vm.eval(operands[0])
     if len(operands) == 1:
@@ -405,14 +405,12 @@ def yielded(vm: Interpreter, node: ast.Yield | ast.YieldFrom) -> Value:
 
 @evaluates(ast.Lambda)
 def lambda_(vm: Interpreter, node: ast.Lambda) -> Value:
-    from gradfix.tape.calls import make_function
 
     return make_function(vm, node)
 
 
 @evaluates(ast.Call)
 def call(vm: Interpreter, node: ast.Call) -> Value:
-    from gradfix.tape.calls import evaluate_call
 
     return evaluate_call(vm, node)
 

@@ -11,9 +11,10 @@ from gradfix.tape.conditions import truth
 from gradfix.tape.definitions import Instance, Method
 from gradfix.tape.graph import Tensor
 from gradfix.tape.interpreter import Interpreter
+from gradfix.tape.paths import meet
 from gradfix.tape.results import LOSSES
 from gradfix.tape.torchvalues import Layer, Opaque, Weights
-from gradfix.tape.trail import alternatives
+from gradfix.tape.trail import alternatives, narrowed
 from gradfix.tape.values import NONE, NOTHING, Alt, Const, Map, Seq, Undefined, Unknown, Value
 
 CONTAINERS = frozenset({"Sequential", "ModuleList", "ModuleDict", "ParameterList", "ParameterDict"})
@@ -153,8 +154,6 @@ def layer_attribute(vm: Interpreter, layer: Layer, name: str) -> Value:
     parameters_of(vm, layer)
     value = layer.attrs.get(name)
     if isinstance(value, Alt):
-        from gradfix.tape.trail import narrowed
-
         return narrowed(value, vm.path)
     if value is not None:
         return value
@@ -265,7 +264,6 @@ def _apply(vm: Interpreter, item: Value, value: Value, node: ast.AST, call) -> V
         return value
     if not isinstance(item, Alt):
         return vm.each(value, lambda one: call(vm, item, [one], {}, node))
-    from gradfix.tape.paths import meet
 
     base = vm.path
     options = []

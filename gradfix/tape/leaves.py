@@ -9,7 +9,9 @@ from gradfix.tape.definitions import Class, Instance
 from gradfix.tape.graph import Node, Tensor
 from gradfix.tape.interpreter import Interpreter
 from gradfix.tape.machine import span_of
+from gradfix.tape.modules import leaves
 from gradfix.tape.paths import implies
+from gradfix.tape.registration import replaced
 from gradfix.tape.tensors import _made_of_gradient
 from gradfix.tape.torchvalues import Layer, Opaque, Optimizer, Weights
 from gradfix.tape.values import Alt, Const, Foreign, Place, Unknown, Value
@@ -45,8 +47,6 @@ def rebinding(vm: Interpreter, name: str, value: Value, node: ast.AST) -> None:
         and isinstance(value, (Instance, Layer, Opaque))
         and held is not value
     ):
-        from gradfix.tape.registration import replaced
-
         replaced(vm, held, value, node)
 
 
@@ -255,7 +255,6 @@ def _handed_in(vm: Interpreter, owner: Instance, node: ast.AST) -> bool:
 
 def _trains(vm: Interpreter, module: Value) -> bool:
     """Whether every parameter of a module requires grad already."""
-    from gradfix.tape.modules import leaves
 
     return all(leaf.requires is True for leaf in leaves(vm, module)[0])
 

@@ -5,11 +5,17 @@ from __future__ import annotations
 import ast
 from collections.abc import Mapping, Sequence
 
+from gradfix.tape.classes import base_init
+from gradfix.tape.control import elements, part
 from gradfix.tape.definitions import Instance, Method, Super
+from gradfix.tape.events import Backward
 from gradfix.tape.graph import Number
 from gradfix.tape.interpreter import Interpreter
-from gradfix.tape.modules import module_method
+from gradfix.tape.layers import call_layer
+from gradfix.tape.leaves import kept
+from gradfix.tape.modules import freeze, module_method
 from gradfix.tape.optimizers import optimizer_method, scaler_method
+from gradfix.tape.tensors import number
 from gradfix.tape.torchvalues import Layer, Opaque, Optimizer, Scaler, Weights
 from gradfix.tape.values import NONE, Const, Map, Range, Seq, Unknown, Value
 
@@ -36,8 +42,6 @@ def call_own_method(vm: Interpreter, method: Method, args: Args, kwargs: Kwargs,
         and isinstance(node, ast.Call)
         and node.args
     ):
-        from gradfix.tape.leaves import kept
-
         kept(vm, args[0], node.args[0], node, "")
     if isinstance(receiver, Seq):
         return _sequence_method(vm, receiver, name, args)
@@ -46,9 +50,6 @@ def call_own_method(vm: Interpreter, method: Method, args: Args, kwargs: Kwargs,
     if isinstance(receiver, Weights):
         return _weights_method(vm, receiver, name, args)
     if isinstance(receiver, Number):
-        from gradfix.tape.events import Backward
-        from gradfix.tape.tensors import number
-
         if name == "backward":
             event = Backward(vm.at(node), vm.path, False, False, frozenset())
             vm.severed(receiver.node, event, receiver.node.lean, "'float' object has no attribute 'backward'")
@@ -80,8 +81,6 @@ def _constant_method(receiver: Value, name: str, args: Args) -> Value:
 def _super_method(
     vm: Interpreter, receiver: Super, name: str, args: Args, kwargs: Kwargs, node: ast.AST
 ) -> Value:
-    from gradfix.tape.classes import base_init
-    from gradfix.tape.layers import call_layer
 
     instance = receiver.receiver
     if not isinstance(instance, Instance):
@@ -110,8 +109,6 @@ def _sequence_method(vm: Interpreter, receiver: Seq, name: str, args: Args) -> V
             vm.trail.set(receiver, "open", True)
         return NONE
     if name == "extend" and args:
-        from gradfix.tape.control import elements, part
-
         more, known = elements(vm, args[0], receiver.place) if receiver.place else (None, False)  # type: ignore[arg-type]
         if isinstance(args[0], Seq):
             more, known = args[0].items, not args[0].open
@@ -179,7 +176,6 @@ def _key(key: object) -> Value:
 
 
 def _weights_method(vm: Interpreter, receiver: Weights, name: str, args: Args) -> Value:
-    from gradfix.tape.modules import freeze
 
     if name == "requires_grad_":
         freeze(vm, receiver, args[0] if args else Const(True))

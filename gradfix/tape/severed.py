@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from gradfix.tape.defects import Fact, Impact, Span
 from gradfix.tape.events import Add, Backward
 from gradfix.tape.graph import Node, Tensor
+from gradfix.tape.machine import span_of
 from gradfix.tape.operations import Operations
 from gradfix.tape.paths import contradicts
-from gradfix.tape.values import Lean, Place, Truth
+from gradfix.tape.values import Foreign, Lean, Place, Truth
 
 CONVERSIONS = frozenset(
     {"item", "tolist", "numpy", "float", "math", "tensor", "tensor_of_list", "Variable", "Parameter"}
@@ -338,7 +339,5 @@ class Severed(Operations):
 
     def span(self, place: Place) -> Span | None:
         """A place's span as a fact; None in another file."""
-        from gradfix.tape.machine import span_of
-        from gradfix.tape.values import Foreign
 
         return None if place is None or isinstance(place, Foreign) else span_of(place)

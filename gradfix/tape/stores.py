@@ -5,9 +5,14 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 
+from gradfix.tape.attributes import load_attribute, store_attribute
+from gradfix.tape.classes import make_class
 from gradfix.tape.definitions import Class, Code, Function, Instance
 from gradfix.tape.graph import Number, Tensor
+from gradfix.tape.imports import imported, module_value, star_names
 from gradfix.tape.interpreter import Interpreter, executes
+from gradfix.tape.leaves import accumulating, kept_on_attribute, rebinding
+from gradfix.tape.subscripts import augment_tensor_item, load_item, store_item
 from gradfix.tape.torchvalues import Layer, Opaque
 from gradfix.tape.trail import alternatives
 from gradfix.tape.values import UNDEFINED, Alt, Const, External, Map, Range, Seq, Undefined, Unknown, Value
@@ -39,20 +44,13 @@ def annotated_statement(vm: Interpreter, node: ast.AnnAssign) -> str | None:
 def assign(vm: Interpreter, target: ast.expr, value: Value, node: ast.AST) -> None:
     """Bind a target to a value."""
     if isinstance(target, ast.Name):
-        from gradfix.tape.leaves import rebinding
-
         rebinding(vm, target.id, value, node)
         vm.store(target.id, value)
     elif isinstance(target, ast.Attribute):
-        from gradfix.tape.attributes import store_attribute
-        from gradfix.tape.leaves import kept_on_attribute
-
         kept_on_attribute(vm, target, node)
         owner = vm.eval(target.value)
         vm.on_each(owner, lambda one: store_attribute(vm, one, target.attr, value, node))
     elif isinstance(target, ast.Subscript):
-        from gradfix.tape.subscripts import store_item
-
         owner = vm.eval(target.value)
         key = vm.eval(target.slice)
         vm.on_each(owner, lambda one: store_item(vm, one, key, value, node, "setitem"))
@@ -131,14 +129,11 @@ def augmented_statement(vm: Interpreter, node: ast.AugAssign) -> str | None:
         held = vm.load(target.id)
         right = vm.eval(node.value)
         result = vm.each(held, lambda one: in_place_operator(vm, one, right, node))
-        from gradfix.tape.leaves import accumulating
 
         accumulating(vm, target.id, held, right, result, node)
         if result is not held:
             vm.store(target.id, result)
     elif isinstance(target, ast.Attribute):
-        from gradfix.tape.attributes import load_attribute, store_attribute
-
         owner = vm.eval(target.value)
         held = vm.each(owner, lambda one: load_attribute(vm, one, target.attr, target))
         right = vm.eval(node.value)
@@ -155,7 +150,6 @@ def augmented_statement(vm: Interpreter, node: ast.AugAssign) -> str | None:
 
 def _augment_item(vm: Interpreter, owner: Value, key: Value, right: Value, node: ast.AugAssign) -> Value:
     from gradfix.tape.expressions import in_place_operator
-    from gradfix.tape.subscripts import augment_tensor_item, load_item, store_item
 
     if isinstance(owner, Tensor):
         augment_tensor_item(vm, owner, key, right, node)
@@ -198,7 +192,6 @@ def _delete_item(vm: Interpreter, owner: Value, key: Value) -> None:
 
 @executes(ast.Import)
 def import_statement(vm: Interpreter, node: ast.Import) -> str | None:
-    from gradfix.tape.imports import module_value
 
     for alias in node.names:
         if alias.asname:
@@ -210,7 +203,6 @@ def import_statement(vm: Interpreter, node: ast.Import) -> str | None:
 
 @executes(ast.ImportFrom)
 def import_from_statement(vm: Interpreter, node: ast.ImportFrom) -> str | None:
-    from gradfix.tape.imports import imported, star_names
 
     module = node.module or ""
     for alias in node.names:
@@ -232,7 +224,6 @@ def function_statement(vm: Interpreter, node: ast.FunctionDef | ast.AsyncFunctio
 
 @executes(ast.ClassDef)
 def class_statement(vm: Interpreter, node: ast.ClassDef) -> str | None:
-    from gradfix.tape.classes import make_class
 
     vm.store(node.name, make_class(vm, node))
     return None

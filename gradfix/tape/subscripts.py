@@ -7,6 +7,7 @@ import ast
 from gradfix.tape.definitions import Method
 from gradfix.tape.graph import Node, Number, Tensor
 from gradfix.tape.interpreter import Interpreter
+from gradfix.tape.registration import replaced
 from gradfix.tape.tensors import method_call
 from gradfix.tape.torchvalues import Layer, Optimizer
 from gradfix.tape.values import Const, Map, Range, Seq, Shape, Slice, Truth, Unknown, Value
@@ -225,8 +226,6 @@ def store_item(vm: Interpreter, owner: Value, key: Value, value: Value, node: as
             vm.trail.set(owner, "items", [*owner.items, value])
             vm.trail.set(owner, "open", True)
     elif isinstance(owner, Layer) and owner.items is not None:
-        from gradfix.tape.registration import replaced
-
         name = str(key.value) if isinstance(key, Const) else f"?{len(owner.items)}"
         if name in owner.items:
             replaced(vm, owner.items[name], value, node)

@@ -10,8 +10,8 @@ from gradfix.tape.events import Add, Backward
 from gradfix.tape.graph import Node, Number, Storage, Tensor
 from gradfix.tape.interpreter import Interpreter
 from gradfix.tape.overloads import choose
-from gradfix.tape.torchvalues import Optimizer
-from gradfix.tape.values import NONE, NOTHING, Const, Seq, Unknown, Value
+from gradfix.tape.torchvalues import Optimizer, Weights
+from gradfix.tape.values import NONE, NOTHING, Const, External, Seq, Unknown, Value
 
 Args = Sequence[Value]
 Kwargs = Mapping[str, Value]
@@ -171,7 +171,6 @@ def run_backward(
 
 def tensors_in(vm: Interpreter, value: Value) -> list[Tensor]:
     """The tensors that a value holds."""
-    from gradfix.tape.torchvalues import Weights
 
     if isinstance(value, Tensor):
         return [value]
@@ -304,7 +303,6 @@ def _on_cpu(tensor: Tensor) -> bool:
 
 
 def _asked_dtype(args: Args, kwargs: Kwargs) -> str:
-    from gradfix.tape.values import External
 
     for value in (*args, kwargs.get("dtype", NONE)):
         if isinstance(value, External):

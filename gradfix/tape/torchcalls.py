@@ -10,11 +10,16 @@ from functools import partial
 from gradfix.tape import effects, shapes
 from gradfix.tape.builtin import BUILTINS, call_builtin
 from gradfix.tape.calls import MODES_BY_PATH, call_value
+from gradfix.tape.conditions import truth, truthy
+from gradfix.tape.control import set_mode
 from gradfix.tape.definitions import Instance, Partial
+from gradfix.tape.events import Backward
+from gradfix.tape.expressions import in_graph
 from gradfix.tape.graph import Node, Number, Tensor
 from gradfix.tape.imports import first_party
 from gradfix.tape.interpreter import Interpreter
 from gradfix.tape.layers import CONTAINERS, make_layer
+from gradfix.tape.leaves import checkpointed
 from gradfix.tape.modules import leaves, opaque
 from gradfix.tape.optimizers import KINDS, clip, make_optimizer
 from gradfix.tape.overloads import choose
@@ -28,6 +33,7 @@ from gradfix.tape.tensors import (
     tensors_in,
 )
 from gradfix.tape.torchvalues import Layer, Mode, Opaque, Scaler
+from gradfix.tape.trail import alternatives
 from gradfix.tape.unknowns import call_unknown
 from gradfix.tape.values import FALSE, NONE, NOTHING, TRUE, Const, External, Map, Seq, Unknown, Value
 
@@ -176,7 +182,6 @@ def _function(vm: Interpreter, name: str, args: Args, kwargs: Kwargs, node: ast.
 
 def torch_function(vm: Interpreter, name: str, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
     """`torch.name(...)` by the table."""
-    from gradfix.tape.expressions import in_graph
 
     args = [in_graph(vm, arg) for arg in args]
     if name == "split" and len(args) > 1 and isinstance(args[1], Seq):
@@ -197,8 +202,6 @@ def torch_function(vm: Interpreter, name: str, args: Args, kwargs: Kwargs, node:
 
 def functional(vm: Interpreter, name: str, args: Args, kwargs: Kwargs, node: ast.Call) -> Value:
     """`F.name(...)`; with `inplace=True` it writes its input."""
-    from gradfix.tape.conditions import truth
-    from gradfix.tape.trail import alternatives
 
     known = effects.functional(name)
     twin = effects.module(MODULE_TWINS.get(name, ""))
@@ -244,9 +247,6 @@ def _mode(vm: Interpreter, name: str, args: Args, kwargs: Kwargs, node: ast.Call
         sets = args[0] if args else kwargs.get("mode", TRUE)
         mode = Mode("set_grad_enabled", sets, place)
         if vm.is_statement(node):
-            from gradfix.tape.conditions import truthy
-            from gradfix.tape.control import set_mode
-
             known = truthy(sets)
             set_mode(vm, "set_grad_enabled", known is not False, place)
             if known is None:
@@ -384,7 +384,6 @@ def _from_root(vm: Interpreter, root: Value, *, options: Kwargs, node: ast.Call,
 
 def _grad(vm: Interpreter, args: Args, kwargs: Kwargs, node: ast.Call) -> Value:
     """`torch.autograd.grad`: walks and frees the graph, fills no gradient."""
-    from gradfix.tape.events import Backward
 
     options = {
         **dict(
@@ -439,8 +438,6 @@ def _partial(vm: Interpreter, args: Args, kwargs: Kwargs, node: ast.Call) -> Val
 
 
 def _checkpoint(vm: Interpreter, args: Args, kwargs: Kwargs, node: ast.Call) -> Value:
-    from gradfix.tape.calls import call_value
-    from gradfix.tape.leaves import checkpointed
 
     rest = {
         k: v
