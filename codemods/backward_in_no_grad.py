@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gradfix.dissolve import backward_outside
+from gradfix.rewriting.dissolve import backward_outside
 from gradfix.rule import Decline, Fix, Options, Rule
 from gradfix.tape.defects import Span
 

@@ -15,9 +15,9 @@ from __future__ import annotations
 import libcst as cst
 from libcst import matchers as m
 
+from gradfix.rewriting.statements import node_of, path, with_argument
+from gradfix.rewriting.states import LOOPS, carrier, detached
 from gradfix.rule import Decline, Edit, Fix, Options, Rule
-from gradfix.statements import node_of, path, with_argument
-from gradfix.states import LOOPS, carrier, detached
 from gradfix.tape.defects import Defect
 from gradfix.tree import Tree
 

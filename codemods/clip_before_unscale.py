@@ -14,8 +14,8 @@ from __future__ import annotations
 import libcst as cst
 from libcst import matchers as m
 
+from gradfix.rewriting.statements import Draft, anchor, expression, home
 from gradfix.rule import Decline, Fix, Options, Rule
-from gradfix.statements import Draft, anchor, expression, home
 from gradfix.tape.defects import Defect
 from gradfix.tree import Tree
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gradfix.rejoin import cut_of, rejoined
+from gradfix.rewriting.rejoin import cut_of, rejoined
 from gradfix.rule import Decline, Fix, Options, Rule
 
 if TYPE_CHECKING:

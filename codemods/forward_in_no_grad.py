@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gradfix.dissolve import recorded
+from gradfix.rewriting.dissolve import recorded
 from gradfix.rule import Decline, Fix, Options, Rule
 from gradfix.tape.defects import Span
 

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from gradfix.calls import keyword, without
+from gradfix.rewriting.calls import keyword, without
+from gradfix.rewriting.seats import dotted, put, shown, targets
+from gradfix.rewriting.uncut import on
 from gradfix.rule import Decline, Edit, Fix, Options, Rule
-from gradfix.seats import dotted, put, shown, targets
 from gradfix.tape.defects import Span
-from gradfix.uncut import on
 
 if TYPE_CHECKING:
     from gradfix.tape.defects import Defect

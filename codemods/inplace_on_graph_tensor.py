@@ -9,7 +9,7 @@ The write becomes an assignment that makes a new tensor, as in inplace_overwrite
 Left alone: tensors outside any graph (batches, masks, counters), writes under `no_grad`, writes to `.grad`.
 """
 
-from gradfix.outofplace import out_of_place
+from gradfix.rewriting.outofplace import out_of_place
 from gradfix.rule import Rule
 
 RULE = Rule(

@@ -16,12 +16,12 @@ from __future__ import annotations
 
 import libcst as cst
 
-from gradfix.nograd import under_no_grad
-from gradfix.outofplace import NOT_FOUND, out_of_place, writing
+from gradfix.rewriting.nograd import under_no_grad
+from gradfix.rewriting.outofplace import NOT_FOUND, out_of_place, writing
+from gradfix.rewriting.updates import updates_by_hand
 from gradfix.rule import Decline, Fix, Options, Rule
 from gradfix.tape.defects import Defect
 from gradfix.tree import Tree
-from gradfix.updates import updates_by_hand
 
 
 def rewrite(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:

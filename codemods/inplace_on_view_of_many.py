@@ -11,7 +11,7 @@ Left alone: slices (`x[:, :2]`, `narrow`), which autograd can follow, and tensor
 Where only the whole tensor is read afterwards there is no fix: write to `x[i]` instead.
 """
 
-from gradfix.outofplace import out_of_place
+from gradfix.rewriting.outofplace import out_of_place
 from gradfix.rule import Rule
 
 RULE = Rule(

@@ -14,7 +14,7 @@ the save, and writes into what nothing saved (conv, linear, batch norm, add and 
 keep nothing of their result).
 """
 
-from gradfix.outofplace import out_of_place
+from gradfix.rewriting.outofplace import out_of_place
 from gradfix.rule import Rule
 
 RULE = Rule(code="GF101", message="`{culprit}` overwrites what {saver} saved", rewrite=out_of_place)

@@ -15,12 +15,12 @@ from __future__ import annotations
 
 import libcst as cst
 
-from gradfix.nograd import Update, in_no_grad, under_no_grad
-from gradfix.outofplace import says
+from gradfix.rewriting.nograd import Update, in_no_grad, under_no_grad
+from gradfix.rewriting.outofplace import says
+from gradfix.rewriting.updates import in_place_updates, rebinds_by_hand
 from gradfix.rule import Decline, Edit, Fix, Options, Rule, Safety
 from gradfix.tape.defects import Defect
 from gradfix.tree import Tree
-from gradfix.updates import in_place_updates, rebinds_by_hand
 
 
 def rewrite(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:

@@ -19,11 +19,11 @@ import re
 import libcst as cst
 from libcst import matchers as m
 
+from gradfix.rewriting.statements import Anchor, Draft, anchor, between, node_of, path, siblings, text_of
+from gradfix.rewriting.zeroing import zeroing_place
 from gradfix.rule import Decline, Fix, Options, Rule
-from gradfix.statements import Anchor, Draft, anchor, between, node_of, path, siblings, text_of
 from gradfix.tape.defects import Defect
 from gradfix.tree import Tree
-from gradfix.zeroing import zeroing_place
 
 
 def rewrite(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:

@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from gradfix.arguments import keyword, with_keyword
-from gradfix.names import walk
+from gradfix.rewriting.arguments import keyword, with_keyword
+from gradfix.rewriting.names import walk
+from gradfix.rewriting.seats import dotted, put, shown
+from gradfix.rewriting.uncut import all_numbers, method_of, on
 from gradfix.rule import Decline, Edit, Fix, Options, Rule
-from gradfix.seats import dotted, put, shown
-from gradfix.uncut import all_numbers, method_of, on
 
 if TYPE_CHECKING:
     from gradfix.tape.defects import Defect

@@ -15,9 +15,9 @@ from __future__ import annotations
 import libcst as cst
 from libcst import matchers as m
 
-from gradfix.arguments import keyword
+from gradfix.rewriting.arguments import keyword
+from gradfix.rewriting.statements import method_call
 from gradfix.rule import Decline, Edit, Fix, Options, Rule
-from gradfix.statements import method_call
 from gradfix.tape.defects import Defect
 from gradfix.tree import Tree
 

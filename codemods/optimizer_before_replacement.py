@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import libcst as cst
 
+from gradfix.rewriting.statements import Anchor, Draft, anchor, between, names_in, node_of, text_of, together
 from gradfix.rule import Decline, Fix, Options, Rule, Safety
-from gradfix.statements import Anchor, Draft, anchor, between, names_in, node_of, text_of, together
 from gradfix.tape.defects import Defect
 from gradfix.tree import Tree
 

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import libcst as cst
 
+from gradfix.rewriting.statements import with_argument
 from gradfix.rule import Decline, Edit, Fix, Options, Rule
-from gradfix.statements import with_argument
 from gradfix.tape.defects import Defect
 from gradfix.tree import Tree
 

@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from gradfix.rejoin import any_cut
+from gradfix.rewriting.rejoin import any_cut
+from gradfix.rewriting.seats import put, shown, vanished
+from gradfix.rewriting.uncut import bare
 from gradfix.rule import Decline, Edit, Fix, Options, Rule
-from gradfix.seats import put, shown, vanished
 from gradfix.tape.defects import Span
-from gradfix.uncut import bare
 
 if TYPE_CHECKING:
     from gradfix.tape.defects import Defect

@@ -18,10 +18,20 @@ import re
 import libcst as cst
 from libcst import matchers as m
 
-from gradfix.arguments import keyword, without_argument
+from gradfix.rewriting.arguments import keyword, without_argument
+from gradfix.rewriting.statements import (
+    Anchor,
+    Draft,
+    anchor,
+    between,
+    node_of,
+    path,
+    text_of,
+    together,
+    with_argument,
+)
+from gradfix.rewriting.states import LOOPS, carrier, detached
 from gradfix.rule import Decline, Fix, Options, Rule
-from gradfix.statements import Anchor, Draft, anchor, between, node_of, path, text_of, together, with_argument
-from gradfix.states import LOOPS, carrier, detached
 from gradfix.tape.defects import Defect, Span
 from gradfix.tree import Tree
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gradfix.rejoin import any_cut
+from gradfix.rewriting.rejoin import any_cut
 from gradfix.rule import Decline, Fix, Options, Rule
 from gradfix.tape.defects import Span
 

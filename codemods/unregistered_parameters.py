@@ -18,8 +18,8 @@ from collections.abc import Iterator
 import libcst as cst
 from libcst import matchers as m
 
+from gradfix.rewriting.statements import expression
 from gradfix.rule import Decline, Edit, Fix, Options, Rule, Safety
-from gradfix.statements import expression
 from gradfix.tape.defects import Defect
 from gradfix.tree import Tree
 

@@ -14,12 +14,12 @@ from __future__ import annotations
 
 import libcst as cst
 
-from gradfix.calls import Write, keyword, written
-from gradfix.holders import can_hold, cloned, holder_of, repeatable, same
-from gradfix.names import walk
-from gradfix.outofplace import NO_NAME, NOT_FOUND, assigned, heeding_aliases, says, writing
+from gradfix.rewriting.calls import Write, keyword, written
+from gradfix.rewriting.holders import can_hold, cloned, holder_of, repeatable, same
+from gradfix.rewriting.names import walk
+from gradfix.rewriting.outofplace import NO_NAME, NOT_FOUND, assigned, heeding_aliases, says, writing
+from gradfix.rewriting.statements import Draft, anchor, together
 from gradfix.rule import Decline, Edit, Fix, Options, Rule
-from gradfix.statements import Draft, anchor, together
 from gradfix.tape.defects import Defect, Span
 from gradfix.tree import Tree
 

@@ -16,11 +16,11 @@ import re
 
 import libcst as cst
 
+from gradfix.rewriting.statements import Anchor, Draft, anchor, node_of, path, siblings, text_of
+from gradfix.rewriting.zeroing import zeroing_place
 from gradfix.rule import Decline, Fix, Options, Rule
-from gradfix.statements import Anchor, Draft, anchor, node_of, path, siblings, text_of
 from gradfix.tape.defects import Defect
 from gradfix.tree import Tree
-from gradfix.zeroing import zeroing_place
 
 BY_HAND = "move the zero_grad before the iteration's first backward, or behind the step"
 

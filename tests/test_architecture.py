@@ -38,7 +38,7 @@ ROOMS = (
     ("cli",),
     ("__main__",),
 )
-"""From the cellar up. A room may import those below it; `rewriting` is what codemods share."""
+"""From the cellar up. A room may import those below it."""
 HEIGHTS = {room: height for height, rooms in enumerate(ROOMS) for room in rooms}
 
 
@@ -62,10 +62,7 @@ def parsed(name: str) -> ast.Module:
 
 def room(name: str) -> str:
     """The room that a module is in."""
-    if name in HEIGHTS:
-        return name
-    first = name.partition(".")[0]
-    return first if first in HEIGHTS else "rewriting"
+    return name if name in HEIGHTS else name.partition(".")[0]
 
 
 def imports(name: str, lazily: bool = True) -> Iterator[str]:

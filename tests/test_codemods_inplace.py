@@ -10,10 +10,10 @@ import pytest
 from gradfix import edits
 from gradfix.places import Places
 from gradfix.registry import codemods
+from gradfix.rewriting.twins import FLAG_OF_FUNCTION, FLAG_OF_MODULE, FUNCTIONS, METHODS
 from gradfix.rule import Decline, Edit, Fix, Options, Safety
 from gradfix.tape.defects import Defect, Fact, Span
 from gradfix.tree import Tree
-from gradfix.twins import FLAG_OF_FUNCTION, FLAG_OF_MODULE, FUNCTIONS, METHODS
 
 FIXTURES = Path(__file__).parent.parent / "fixtures"
 

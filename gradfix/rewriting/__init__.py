@@ -1,0 +1,1 @@
+"""What codemods are made of: how each kind of statement and expression is written anew."""

@@ -1,0 +1,151 @@
+"""Clones a tensor for which a write has no twin: before the write, or behind the operation that saved it."""
+
+from __future__ import annotations
+
+import libcst as cst
+
+from gradfix.rewriting.calls import keyword, last_name
+from gradfix.rewriting.holders import can_hold, cloned, free_name, same
+from gradfix.rewriting.names import binds
+from gradfix.rewriting.statements import Anchor, Draft, anchor, siblings
+from gradfix.rule import Decline, Edit, Fix
+from gradfix.tape import effects
+from gradfix.tape.defects import Defect, Span
+from gradfix.tree import Tree
+
+Writing = cst.AugAssign | cst.Assign | cst.Call
+
+
+def clone_saved(defect: Defect, tree: Tree) -> Fix | None:
+    """`h = relu(z).clone()`: what relu kept is then its own, and all names of `h` see the write as before."""
+    save = defect.facts.get("save")
+    node = tree.at(save, cst.Call, cst.BinaryOperation) if isinstance(save, Span) else None
+    if not isinstance(node, cst.BaseExpression) or not _keeps_only_its_result(defect):
+        return None
+    if isinstance(tree.parent(node), cst.Expr) or (isinstance(node, cst.Call) and _in_place(node)):
+        return None
+    new = cloned(node)
+    return Fix((Edit(node, new),), " ".join(tree.code(new).split()))
+
+
+def _keeps_only_its_result(defect: Defect) -> bool:
+    saver = str(defect.facts.get("saver") or "")
+    module = effects.module(saver)
+    overloads = (*effects.method(saver), *effects.function(saver), *effects.functional(saver))
+    kept = {what for each in (*overloads, *([module.train] if module else [])) for what, _ in each.saves}
+    return bool(kept) and all(what.startswith("result") for what in kept)
+
+
+def _in_place(call: cst.Call) -> bool:
+    """Whether the operation itself writes: what it keeps is then not its own."""
+    return last_name(call.func).endswith("_") or any(keyword(call, name) for name in ("inplace", "out"))
+
+
+def clone_written(
+    defect: Defect, tree: Tree, node: Writing, holder: cst.BaseExpression | None
+) -> Fix | Decline:
+    """`x = x.clone()` before `x[i] = y`, as early as the save allows."""
+    if holder is None or not can_hold(tree, node, holder):
+        return Decline("what is written has no name here that could hold a clone of it")
+    if tree.small_statement(node) is None:
+        return Decline("write on a line of its own, and clone the tensor before it")
+    save = _save(defect)
+    clone = cloned(holder)
+    says = f"{tree.code(holder)} = {tree.code(clone)}"
+    if save is not None and _within(save, tree.span(tree.small_statement(node) or node)):
+        return _with_value_first(tree, node, says)
+    draft = Draft(tree)
+    spot = _earliest(tree, anchor(tree, node), holder, save)
+    alias = _alias_before(tree, spot, holder)
+    if alias is None:
+        draft.before(spot, says)
+        return Fix(draft.edits(), says)
+    new = cloned(alias.value)
+    return Fix((Edit(alias.value, new),), f"{tree.code(holder)} = {tree.code(new)}")
+
+
+def _save(defect: Defect) -> Span | None:
+    save = defect.facts.get("save")
+    if isinstance(save, Span):
+        return save
+    return defect.evidence[0].span if defect.evidence else None
+
+
+def _within(inner: Span, outer: Span) -> bool:
+    begins = (outer.line, outer.column) <= (inner.line, inner.column)
+    return begins and (inner.end_line, inner.end_column) <= (outer.end_line, outer.end_column)
+
+
+def _with_value_first(tree: Tree, node: Writing, clone: str) -> Fix | Decline:
+    """The right side itself saves what the statement then writes: the clone has to stand between the two."""
+    if isinstance(node, cst.Call):
+        return Decline(
+            "the arguments of this call need what the call overwrites; work them out on a line before"
+        )
+    name = free_name(tree, "value", "new_value", "result")
+    draft = Draft(tree)
+    spot = anchor(tree, node)
+    value = node.value if node.value.lpar or "\n" not in tree.code(node.value) else _in_brackets(node.value)
+    draft.before(spot, f"{name} = {tree.code(value)}", clone)
+    draft.swap(node.value, cst.Name(name))
+    return Fix(draft.edits(), clone)
+
+
+def _in_brackets(node: cst.BaseExpression) -> cst.BaseExpression:
+    return node.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
+
+
+def _earliest(tree: Tree, spot: Anchor, holder: cst.BaseExpression, save: Span | None) -> Anchor:
+    """Before a row of writes to the same holder, and before the loops that the save stands before."""
+    spot = _first_of_row(tree, spot, holder, save)
+    if save is None or not isinstance(holder, cst.Name):
+        return spot
+    saver = tree.at(save)
+    for above in tree.ancestors(spot):
+        if isinstance(above, (cst.FunctionDef, cst.ClassDef, cst.Lambda)):
+            break
+        if isinstance(above, (cst.For, cst.While)):
+            earlier = saver is not None and save.end_line < tree.span(above).line
+            if not earlier or saver is None or tree.function(saver) is not tree.function(above):
+                break
+            if holder.value in binds(above):
+                break
+            spot = above
+    return spot
+
+
+def _first_of_row(tree: Tree, spot: Anchor, holder: cst.BaseExpression, save: Span | None) -> Anchor:
+    row = siblings(tree, spot)
+    at = next(i for i, each in enumerate(row) if each is spot)
+    while at and _writes_into(tree, row[at - 1], holder):
+        if save is None or save.end_line >= tree.span(row[at - 1]).line:
+            break
+        at -= 1
+    return row[at]
+
+
+def _writes_into(tree: Tree, place: Anchor, holder: cst.BaseExpression) -> bool:
+    """`x[i] = y` or `x[i] += y`."""
+    small = _small(place)
+    if isinstance(small, cst.AugAssign):
+        target = small.target
+    elif isinstance(small, cst.Assign) and len(small.targets) == 1:
+        target = small.targets[0].target
+    else:
+        return False
+    return isinstance(target, cst.Subscript) and same(tree.code(target.value), tree.code(holder))
+
+
+def _alias_before(tree: Tree, spot: Anchor, holder: cst.BaseExpression) -> cst.Assign | None:
+    """`out = x`, directly before."""
+    row = siblings(tree, spot)
+    at = next(i for i, each in enumerate(row) if each is spot)
+    small = _small(row[at - 1]) if at else None
+    if not isinstance(small, cst.Assign) or len(small.targets) != 1:
+        return None
+    plain = isinstance(small.value, (cst.Name, cst.Attribute))
+    return small if plain and same(tree.code(small.targets[0].target), tree.code(holder)) else None
+
+
+def _small(place: Anchor) -> cst.CSTNode:
+    return place.body[0] if isinstance(place, cst.SimpleStatementLine) else place

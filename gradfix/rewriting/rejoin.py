@@ -1,0 +1,291 @@
+"""From the span of a cut to the edits that join the graph again; plain numbers stay where they are logged."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+
+import libcst as cst
+
+from gradfix.rewriting.calls import last_name
+from gradfix.rewriting.dissolve import recorded
+from gradfix.rewriting.names import binds, walk
+from gradfix.rewriting.seats import appended, dotted, put, shown, targets, vanished
+from gradfix.rewriting.sources import Sources
+from gradfix.rewriting.uncut import (
+    WRAPPERS,
+    NoTwinError,
+    Uncut,
+    array_function,
+    freed,
+    imported,
+    method_of,
+    unwrapped,
+)
+from gradfix.rule import Decline, Edit, Fix
+from gradfix.tape.defects import Defect, Span
+from gradfix.tree import Tree
+
+CUT_FORMS = {"detach", "data", "detach_"}
+ARRAY_FORMS = {"numpy", "math", "tolist"}
+PASSES = (cst.BinaryOperation, cst.UnaryOperation, cst.Subscript)
+PLOTS = {"numpy", "matplotlib.pyplot"}
+Swaps = dict[cst.BaseExpression, cst.BaseExpression]
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """Where a graph was cut, and how."""
+
+    span: Span
+    form: str = "detach"
+    rewrap: Span | None = None
+    logged: tuple[Span, ...] = ()
+
+
+def cut_of(defect: Defect) -> Cut:
+    """The cut that a defect's culprit is."""
+    rewrap, logged = defect.facts.get("rewrap"), defect.facts.get("logged")
+    spans = tuple(each for each in logged if isinstance(each, Span)) if isinstance(logged, tuple) else ()
+    form = str(defect.facts.get("form") or "detach")
+    return Cut(defect.culprit, form, rewrap if isinstance(rewrap, Span) else None, spans)
+
+
+def any_cut(tree: Tree, span: Span) -> Fix | Decline:
+    """The fix for a cut of any kind, told apart by what stands there."""
+    node = tree.at(span, cst.BaseExpression)
+    name = last_name(node.func if isinstance(node, cst.Call) else node) if node is not None else ""
+    if node is None or isinstance(tree.parent(node), cst.Decorator) or name == "set_grad_enabled":
+        return recorded(tree, span, ())
+    return rejoined(Cut(span, name if name in CUT_FORMS | ARRAY_FORMS else "item"), tree)
+
+
+def rejoined(cut: Cut, tree: Tree) -> Fix | Decline:
+    """The fix that keeps the tensor where the cut stood."""
+    edits = rejoining(cut, tree)
+    return edits if isinstance(edits, Decline) else Fix(edits, shown(tree, edits))
+
+
+def rejoining(cut: Cut, tree: Tree) -> tuple[Edit, ...] | Decline:
+    """The edits that keep the tensor where the cut stood."""
+    node = tree.at(cut.span, cst.BaseExpression)
+    if node is None:
+        return Decline("take the cut out by hand: it stands where gradfix cannot rewrite")
+    small = tree.small_statement(node)
+    if small is not None and tree.parent(node) is small and isinstance(small, cst.Expr):
+        if isinstance(node, cst.Call) and last_name(node.func) == "requires_grad_":
+            return Decline("requires_grad_() only hides a cut before it: take that one out")
+        return vanished(tree, small)
+    try:
+        swaps = _swaps(cut, tree, node)
+    except NoTwinError as obstacle:
+        return Decline(f"{obstacle}: compute the loss from tensors alone")
+    edits = put(tree, swaps)
+    return edits or Decline("compute the loss from the tensor itself, not from a converted copy")
+
+
+def _swaps(cut: Cut, tree: Tree, node: cst.BaseExpression) -> Swaps:
+    rewrap = tree.at(cut.rewrap, cst.BaseExpression) if cut.rewrap else None
+    if rewrap is not None and _holds(tree, rewrap, node):
+        top, rewrap = rewrap, None
+    else:
+        top = _top(tree, node, cut.form)
+    sources = Sources(tree, node)
+    if any(sources.collect(value) for value in _built_from(node)):
+        return _rebuilt(tree, top, sources)
+    lists = _lists(tree, node, cut.form)
+    uncut = Uncut(tree, {node}, lists=lists)
+    swaps: Swaps = {top: uncut(top)}
+    if rewrap is not None:
+        lists |= _receiving(tree, top)[1]
+        swaps |= _trail(tree, uncut, top, rewrap)
+    for use, kept in (*_entries(tree, node, lists), *_plain_uses(cut, tree, top)):
+        if not any(above in swaps for above in (use, *tree.ancestors(use))):
+            swaps[use] = kept
+    return swaps
+
+
+def _built_from(node: cst.BaseExpression) -> Iterator[cst.BaseExpression]:
+    """What a constructor makes its tensor from."""
+    if isinstance(node, cst.Call) and node.args and last_name(node.func) in WRAPPERS:
+        yield node.args[0].value
+
+
+def _rebuilt(tree: Tree, top: cst.BaseExpression, sources: Sources) -> Swaps:
+    """What a tensor built from plain numbers becomes, and the places where those numbers were made."""
+    swaps, uncut = sources.swaps()
+    swaps[top] = uncut(top)
+    for name in set(sources.made) - set(uncut.inline):
+        for use in _other_uses(tree, top, name, swaps):
+            if name in sources.lists:
+                raise NoTwinError(f"`{name}` is used as plain numbers elsewhere")
+            swaps[use] = _converted(use, "item")
+    return swaps
+
+
+def _other_uses(tree: Tree, top: cst.BaseExpression, name: str, swaps: Swaps) -> Iterator[cst.Name]:
+    """Where a name that carried a plain number is read besides, once all of it was computed."""
+    last = max(swaps, key=lambda node: tree.span(node) if node is not top else Span(0, 0, 0, 0))
+    passed = False
+    for node in walk(tree.function(top) or tree.module):
+        passed = passed or node is last
+        inside = any(above in swaps for above in tree.ancestors(node))
+        if (
+            passed
+            and not inside
+            and isinstance(node, cst.Name)
+            and node.value == name
+            and _is_read(tree, node)
+        ):
+            yield node
+
+
+def _is_read(tree: Tree, node: cst.Name) -> bool:
+    parent = tree.parent(node)
+    if isinstance(parent, (cst.AssignTarget, cst.AugAssign)):
+        return False
+    named = isinstance(parent, (cst.Attribute, cst.Arg)) and parent.value is not node
+    counted = isinstance(parent, cst.Arg) and getattr(tree.parent(parent), "func", None)
+    return not named and dotted(counted or node) != "len" and not isinstance(parent, cst.Attribute)
+
+
+def _holds(tree: Tree, outer: cst.CSTNode, inner: cst.CSTNode) -> bool:
+    return outer is inner or any(above is outer for above in tree.ancestors(inner))
+
+
+def _top(tree: Tree, node: cst.BaseExpression, form: str) -> cst.BaseExpression:
+    """The outermost expression that the conversion reaches: `np.mean(x.detach().numpy())`."""
+    top = below = node
+    for above in tree.ancestors(node):
+        if not isinstance(above, cst.BaseExpression):
+            if not isinstance(above, (cst.Arg, cst.Element)):
+                break
+        elif _converts(tree, above, below, form):
+            top = below = above
+        elif isinstance(above, PASSES) or method_of(above, below):
+            below = above
+        elif not isinstance(above, cst.Attribute):
+            break
+    return top
+
+
+def _converts(tree: Tree, above: cst.BaseExpression, below: cst.BaseExpression, form: str) -> bool:
+    """Whether an expression makes a plain value of the one below it, or goes on computing with one."""
+    if unwrapped(above) is below:
+        return True
+    if isinstance(above, cst.Call) and array_function(tree, above.func)[0]:
+        return True
+    return form in ARRAY_FORMS and method_of(above, below)
+
+
+def _lists(tree: Tree, node: cst.BaseExpression, form: str) -> set[str]:
+    """The names among a constructor's arguments that are lists."""
+    if not isinstance(node, cst.Call) or not node.args or not isinstance(node.args[0].value, cst.Name):
+        return set()
+    name = node.args[0].value.value
+    return {name} if form == "tensor_of_list" or _assigned_list(tree, name) else set()
+
+
+def _assigned_list(tree: Tree, name: str) -> bool:
+    for node in walk(tree.module):
+        if isinstance(node, cst.Assign) and name in targets(node):
+            return isinstance(node.value, (cst.List, cst.ListComp))
+    return False
+
+
+def _entries(
+    tree: Tree, node: cst.CSTNode, lists: Collection[str]
+) -> Iterator[tuple[cst.BaseExpression, cst.BaseExpression]]:
+    """What is put into these lists as a plain number, and the tensor that it was read from."""
+    for each in walk(tree.function(node) or tree.module):
+        for receiver, entry in appended(each) if isinstance(each, cst.Call) else ():
+            kept = freed(entry)
+            if receiver in lists and kept is not entry:
+                yield entry, kept
+
+
+def _trail(tree: Tree, first: Uncut, top: cst.BaseExpression, rewrap: cst.BaseExpression) -> Swaps:
+    """What the statements between the cut and the tensor made of it again become."""
+    names, lists = _receiving(tree, top)
+    swaps: Swaps = {}
+    for small in _between(tree, top, rewrap):
+        uncut = Uncut(tree, first.cuts, names, lists)
+        value = getattr(small, "value", None)
+        if not isinstance(small, (cst.Assign, cst.AugAssign)) or not isinstance(value, cst.BaseExpression):
+            continue
+        if uncut.hot(value) and not _holds(tree, small, rewrap):
+            swaps[value] = uncut(value)
+            names |= set(targets(small))
+    uncut = Uncut(tree, first.cuts, names, lists)
+    if not uncut.hot(rewrap):
+        raise NoTwinError("gradfix cannot follow the value from here to the loss")
+    swaps[rewrap] = uncut(rewrap)
+    return swaps
+
+
+def _receiving(tree: Tree, top: cst.BaseExpression) -> tuple[set[str], set[str]]:
+    """The names that hold an expression's value from then on, and those of them that are lists of it."""
+    small = tree.small_statement(top)
+    names = set(targets(small))
+    lists: set[str] = set()
+    if isinstance(small, cst.Assign) and isinstance(small.value, (cst.List, cst.ListComp)):
+        lists = set(names)
+    for receiver, _ in appended(small):
+        names, lists = {receiver}, {receiver}
+    return names, lists
+
+
+def _between(
+    tree: Tree, first: cst.BaseExpression, last: cst.BaseExpression
+) -> Iterator[cst.BaseSmallStatement]:
+    """The small statements of the scope that follow one expression and end with another."""
+    scope = tree.function(last) or tree.module
+    start, end = tree.small_statement(first), tree.small_statement(last)
+    inside = False
+    for node in walk(scope):
+        if isinstance(node, cst.BaseSmallStatement):
+            if inside:
+                yield node
+            inside = (inside or node is start) and node is not end
+
+
+def _plain_uses(
+    cut: Cut, tree: Tree, top: cst.BaseExpression
+) -> Iterator[tuple[cst.BaseExpression, cst.BaseExpression]]:
+    """The later uses as a plain value, with the conversion that each needs for itself."""
+    for span in cut.logged:
+        use = tree.at(span, cst.BaseExpression)
+        if use is not None:
+            yield use, _converted(use, "detach" if cut.form in CUT_FORMS | ARRAY_FORMS - {"math"} else "item")
+    if cut.form in CUT_FORMS:
+        for name in targets(tree.small_statement(top)):
+            for use in _array_uses(tree, top, name):
+                yield use, _converted(use, "detach")
+
+
+def _converted(value: cst.BaseExpression, method: str) -> cst.BaseExpression:
+    return cst.Call(cst.Attribute(value, cst.Name(method)))
+
+
+def _array_uses(tree: Tree, top: cst.BaseExpression, name: str) -> Iterator[cst.Name]:
+    """Where a name is handed to numpy or to a plot, which take no tensor that requires grad."""
+    bound = imported(tree)
+    start = tree.small_statement(top)
+    passed = False
+    for node in walk(tree.function(top) or tree.module):
+        if isinstance(node, cst.BaseSmallStatement):
+            if passed and name in binds(node):
+                return
+            passed = passed or node is start
+        if passed and isinstance(node, cst.Name) and node.value == name and _needs_array(tree, node, bound):
+            yield node
+
+
+def _needs_array(tree: Tree, node: cst.Name, bound: Mapping[str, str]) -> bool:
+    parent = tree.parent(node)
+    if isinstance(parent, cst.Attribute):
+        return parent.value is node and parent.attr.value == "numpy"
+    call = tree.parent(parent) if isinstance(parent, cst.Arg) else None
+    if not isinstance(call, cst.Call):
+        return False
+    return bound.get(dotted(call.func).partition(".")[0]) in PLOTS

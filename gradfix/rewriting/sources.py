@@ -1,0 +1,139 @@
+"""What a rebuilt tensor was computed from: conversions in its expression and behind the names it reads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import libcst as cst
+
+from gradfix.rewriting.names import binds, walk
+from gradfix.rewriting.seats import appended, dotted, targets
+from gradfix.rewriting.uncut import SAME_FOR_TENSORS, Uncut, all_numbers, array_function, unwrapped
+from gradfix.tree import Tree
+
+GATHERING = {"sum", "abs", "max", "min"}
+SEQUENCES = (cst.List, cst.Tuple)
+COMPREHENSIONS = (cst.ListComp, cst.GeneratorExp)
+
+
+@dataclass
+class Sources:
+    """The conversions behind an expression, and the names through which they come."""
+
+    tree: Tree
+    built: cst.BaseExpression
+    cuts: set[cst.BaseExpression] = field(default_factory=set)
+    lists: set[str] = field(default_factory=set)
+    made: dict[str, list[cst.BaseExpression]] = field(default_factory=dict)
+    """For each name that carries a converted value: what is assigned, added or appended to it."""
+    seen: set[str] = field(default_factory=set)
+
+    def collect(self, node: cst.BaseExpression) -> bool:
+        """Find the conversions behind an expression; False where there are none."""
+        before = len(self.cuts)
+        atoms = list(self._atoms(node))
+        for atom in atoms:
+            under = unwrapped(atom)
+            if under is not None and not all_numbers(under):
+                self.cuts.add(atom)
+            elif isinstance(atom, cst.Name):
+                self._name(atom.value)
+        if len(self.cuts) == before:
+            self.cuts |= {each for each in walk(node) if self._of_math(each) and isinstance(each, cst.Call)}
+        return len(self.cuts) > before
+
+    def swaps(self) -> tuple[dict[cst.BaseExpression, cst.BaseExpression], Uncut]:
+        """What the definitions of the carrying names become, and how to rewrite what reads them."""
+        inline: dict[str, cst.BaseExpression] = {}
+        uncut = Uncut(self.tree, frozenset(self.cuts), frozenset(self.made), frozenset(self.lists), inline)
+        swaps: dict[cst.BaseExpression, cst.BaseExpression] = {}
+        for name, values in self.made.items():
+            kept = uncut(values[0]) if len(values) == 1 and name not in self.lists else None
+            if kept is not None and dotted(kept) and self._still(kept, name, values[0]):
+                inline[name] = kept
+            else:
+                swaps |= {value: uncut(value) for value in values if uncut.hot(value)}
+        return swaps, uncut
+
+    def _atoms(self, node: cst.BaseExpression) -> Iterator[cst.BaseExpression]:
+        """The expressions that a value is computed from by arithmetic and by numpy alone."""
+        inner = list(self._operands(node))
+        if not inner:
+            yield node
+        for each in inner:
+            yield from self._atoms(each)
+
+    def _operands(self, node: cst.BaseExpression) -> Iterator[cst.BaseExpression]:
+        if isinstance(node, cst.BinaryOperation):
+            yield from (node.left, node.right)
+        elif isinstance(node, cst.UnaryOperation):
+            yield node.expression
+        elif isinstance(node, SEQUENCES):
+            yield from (element.value for element in node.elements)
+        elif isinstance(node, COMPREHENSIONS):
+            yield node.elt
+        elif isinstance(node, cst.Subscript):
+            yield node.value
+        elif isinstance(node, cst.Call) and unwrapped(node) is None:
+            yield from self._arguments(node)
+
+    def _arguments(self, call: cst.Call) -> Iterator[cst.BaseExpression]:
+        if array_function(self.tree, call.func)[0] or dotted(call.func) in GATHERING:
+            yield from (arg.value for arg in call.args if arg.keyword is None)
+        elif isinstance(call.func, cst.Attribute) and call.func.attr.value in SAME_FOR_TENSORS:
+            yield call.func.value
+
+    def _of_math(self, node: cst.CSTNode) -> bool:
+        if not isinstance(node, cst.Call) or array_function(self.tree, node.func)[0] != "math":
+            return False
+        return not all(all_numbers(arg.value) for arg in node.args)
+
+    def _name(self, name: str) -> None:
+        """Look behind a name: at what is assigned, added and appended to it before the tensor is built."""
+        if name in self.seen:
+            return
+        self.seen.add(name)
+        values, is_list = self._reaching(name)
+        entries = [entry for value in values for entry in (self._entries(value) if is_list else (value,))]
+        found = [self.collect(entry) for entry in entries]
+        if any(found):
+            self.made[name] = values
+            if is_list:
+                self.lists.add(name)
+
+    def _entries(self, value: cst.BaseExpression) -> Iterator[cst.BaseExpression]:
+        yield from self._operands(value) if isinstance(value, (cst.List, cst.ListComp)) else (value,)
+
+    def _reaching(self, name: str) -> tuple[list[cst.BaseExpression], bool]:
+        """The values that a name is made of, and whether it is a list."""
+        values: list[cst.BaseExpression] = []
+        is_list = False
+        last = self.tree.small_statement(self.built)
+        for small in self._statements():
+            if small is last:
+                break
+            if isinstance(small, cst.Assign) and name in targets(small):
+                values, is_list = [small.value], isinstance(small.value, (cst.List, cst.ListComp))
+            elif isinstance(small, cst.AugAssign) and name in targets(small):
+                values.append(small.value)
+            else:
+                values += [entry for receiver, entry in appended(small) if receiver == name]
+        return values, is_list
+
+    def _statements(self) -> Iterator[cst.BaseSmallStatement]:
+        scope = self.tree.function(self.built) or self.tree.module
+        yield from (node for node in walk(scope) if isinstance(node, cst.BaseSmallStatement))
+
+    def _still(self, kept: cst.BaseExpression, name: str, value: cst.BaseExpression) -> bool:
+        """Whether an expression means the same where the tensor is built as where the name was assigned."""
+        root = dotted(kept).partition(".")[0]
+        first, last = self.tree.small_statement(value), self.tree.small_statement(self.built)
+        between = False
+        for small in self._statements():
+            between = between or small is first
+            if small is last:
+                return True
+            if between and root in binds(small):
+                return False
+        return False

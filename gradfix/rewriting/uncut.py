@@ -1,0 +1,300 @@
+"""Takes conversions off a tensor: the expression that keeps the graph where a cut or a plain number stood."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+
+import libcst as cst
+
+from gradfix.rewriting.calls import last_name
+from gradfix.rewriting.names import walk
+from gradfix.rewriting.seats import dotted, one_line
+from gradfix.tree import Tree, children
+
+CUTS = {"detach", "detach_", "requires_grad_"}
+NUMBERS = {"item", "tolist", "numpy"}
+WRAPPERS = {
+    "tensor", "as_tensor", "asarray", "from_numpy", "scalar_tensor", "detach", "Variable", "Parameter",
+    "Tensor", "FloatTensor", "DoubleTensor", "HalfTensor",
+}  # fmt: skip
+OF_A_LIST = {"tensor", "Tensor", "FloatTensor", "DoubleTensor", "HalfTensor", "as_tensor"}
+CASTS = {"DoubleTensor": "double", "HalfTensor": "half"}
+ARRAYS = {"numpy", "math"}
+TWINS = {
+    **{name: name for name in (
+        "exp", "exp2", "log", "log2", "log10", "log1p", "expm1", "sqrt", "sin", "cos", "tan", "sinh", "cosh",
+        "tanh", "abs", "square", "sum", "mean", "prod", "dot", "matmul", "linalg.norm", "arctan", "arcsin",
+        "arccos", "atan", "asin", "acos", "erf", "lgamma", "pow", "squeeze", "outer",
+    )},
+    "absolute": "abs", "fabs": "abs", "power": "pow", "clip": "clamp", "negative": "neg",
+}  # fmt: skip
+ONE_ARGUMENT_IN_TORCH = {"log", "sqrt", "exp"}
+SAME_FOR_TENSORS = {
+    "sum", "mean", "prod", "reshape", "squeeze", "flatten", "ravel", "dot", "clip", "cpu", "cuda", "to",
+    "clone", "double", "float", "half", "view", "contiguous", "unsqueeze", "max", "min",
+}  # fmt: skip
+
+
+class NoTwinError(Exception):
+    """Between the cut and the loss stands something that tensors have no exact twin of."""
+
+
+@dataclass(frozen=True)
+class Uncut:
+    """Rewrites an expression so that the tensors in it keep their graph.
+
+    `cuts` are the nodes that lost the graph; `carried` are the names that hold their results on the way to
+    the loss, `lists` those of them that are lists, and `inline` what may be written in place of a name.
+    """
+
+    tree: Tree
+    cuts: Collection[cst.CSTNode]
+    carried: Collection[str] = ()
+    lists: Collection[str] = ()
+    inline: Mapping[str, cst.BaseExpression] = field(default_factory=dict)
+
+    def __call__(self, node: cst.BaseExpression) -> cst.BaseExpression:
+        """The expression with its conversions off, wherever the lost graph passes through it."""
+        if not self.hot(node):
+            return freed(node)
+        for attempt in (self._peeled, self._twin, self._method):
+            found = attempt(node)
+            if found is not None:
+                return found
+        return self._inside(node)
+
+    def hot(self, node: cst.CSTNode) -> bool:
+        """Whether the cut value passes through a node."""
+        if isinstance(node, cst.Call) and dotted(node.func) == "len":
+            return False
+        if node in self.cuts or (isinstance(node, cst.Name) and node.value in self.carried):
+            return True
+        return any(self.hot(each) for each in children(node))
+
+    def _peeled(self, node: cst.BaseExpression) -> cst.BaseExpression | None:
+        listed = self._stacked(node)
+        if listed is not None:
+            return listed
+        under = unwrapped(node)
+        if under is None:
+            return None
+        inner = bare(under) if node in self.cuts else self(under)
+        return _cast(node, _keeping_brackets(node, inner))
+
+    def _stacked(self, node: cst.BaseExpression) -> cst.BaseExpression | None:
+        """`torch.stack` of a list, for a tensor built from one."""
+        if not isinstance(node, cst.Call) or last_name(node.func) not in OF_A_LIST or not node.args:
+            return None
+        entries = node.args[0].value
+        if isinstance(entries, (cst.List, cst.Tuple)):
+            built = self._rows(entries)
+        elif isinstance(entries, (cst.ListComp, cst.GeneratorExp)):
+            built = self._stack(entries.with_changes(elt=self._entry(entries.elt)))
+        elif isinstance(entries, cst.Name) and entries.value in self.lists:
+            built = self._stack(entries)
+        else:
+            return None
+        return _cast(node, built)
+
+    def _rows(self, entries: cst.List | cst.Tuple) -> cst.BaseExpression:
+        if any(isinstance(element, cst.StarredElement) for element in entries.elements):
+            raise NoTwinError("a starred entry hides how many tensors there are")
+        rows = [element.with_changes(value=self._row(element.value)) for element in entries.elements]
+        return self._stack(entries.with_changes(elements=rows))
+
+    def _row(self, value: cst.BaseExpression) -> cst.BaseExpression:
+        if all_numbers(value):
+            return cst.Call(self.torch("tensor"), [cst.Arg(value)])
+        return self._rows(value) if isinstance(value, (cst.List, cst.Tuple)) else self._entry(value)
+
+    def _entry(self, value: cst.BaseExpression) -> cst.BaseExpression:
+        return self(value) if self.hot(value) else freed(value)
+
+    def _stack(self, entries: cst.BaseExpression) -> cst.Call:
+        return cst.Call(self.torch("stack"), [cst.Arg(entries)])
+
+    def torch(self, name: str) -> cst.BaseExpression:
+        if self.tree.torch is None:
+            raise NoTwinError("torch is not imported under a name of its own")
+        return cst.parse_expression(f"{self.tree.torch}.{name}")
+
+    def _twin(self, node: cst.BaseExpression) -> cst.BaseExpression | None:
+        """The torch function for one of numpy or math."""
+        if not isinstance(node, cst.Call):
+            return None
+        room, name = array_function(self.tree, node.func)
+        if not room:
+            return None
+        if name not in TWINS or (name in ONE_ARGUMENT_IN_TORCH and len(node.args) != 1):
+            raise NoTwinError(f"`{dotted(node.func)}` has no exact torch twin here")
+        args = [each.with_changes(value=self._argument(each.value)) for each in node.args]
+        return node.with_changes(func=self.torch(TWINS[name]), args=args)
+
+    def _argument(self, value: cst.BaseExpression) -> cst.BaseExpression:
+        if isinstance(value, cst.Name) and value.value in self.lists:
+            return self._stack(value)
+        if isinstance(value, cst.List):
+            return self._rows(value)
+        if isinstance(value, cst.ListComp):
+            return self._stack(value.with_changes(elt=self._entry(value.elt)))
+        return self(value)
+
+    def _method(self, node: cst.BaseExpression) -> cst.BaseExpression | None:
+        """A method on a converted value: the tensor has the same, or there is no twin."""
+        if not isinstance(node, cst.Call) or not isinstance(node.func, cst.Attribute):
+            return None
+        if not self.hot(node.func.value):
+            return None
+        if node.func.attr.value not in SAME_FOR_TENSORS:
+            raise NoTwinError(f"`.{node.func.attr.value}()` has no exact torch twin here")
+        return _on(node, self(node.func.value))
+
+    def _inside(self, node: cst.BaseExpression) -> cst.BaseExpression:
+        if isinstance(node, cst.BinaryOperation):
+            return node.with_changes(left=self(node.left), right=self(node.right))
+        if isinstance(node, cst.UnaryOperation):
+            return node.with_changes(expression=self(node.expression))
+        if isinstance(node, (cst.ListComp, cst.GeneratorExp)):
+            return node.with_changes(elt=self(node.elt))
+        if isinstance(node, cst.Subscript):
+            return node.with_changes(value=self(node.value))
+        if isinstance(node, (cst.List, cst.Tuple)):
+            return node.with_changes(elements=[e.with_changes(value=self(e.value)) for e in node.elements])
+        if isinstance(node, cst.Call) and dotted(node.func) in {"sum", "abs"}:
+            return node.with_changes(args=[a.with_changes(value=self(a.value)) for a in node.args])
+        if isinstance(node, cst.Name):
+            return self.inline.get(node.value, node)
+        return self._elsewhere(node)
+
+    def _elsewhere(self, node: cst.BaseExpression) -> cst.BaseExpression:
+        """An expression that merely holds the cut, as an argument for instance."""
+        held = next((each for each in walk(node) if each in self.cuts), node)
+        if held is node:
+            raise NoTwinError(f"gradfix cannot rewrite `{one_line(self.tree.code(node))}`")
+        assert isinstance(held, cst.BaseExpression)
+        replaced = node.deep_replace(held, self(held))
+        assert isinstance(replaced, cst.BaseExpression)
+        return replaced
+
+
+def bare(node: cst.BaseExpression) -> cst.BaseExpression:
+    """A tensor without the cuts that stand directly on it: `x.detach().cpu()` is `x.cpu()`."""
+    under = unwrapped(node)
+    if under is not None:
+        return bare(under)
+    if isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute):
+        kept = node.func.value
+        found = bare(kept) if node.func.attr.value in SAME_FOR_TENSORS else kept
+        return node if found is kept else _on(node, found)
+    return node
+
+
+def unwrapped(node: cst.BaseExpression) -> cst.BaseExpression | None:
+    """What stands directly under a conversion or a cut; None for any other expression."""
+    if isinstance(node, cst.Attribute):
+        return node.value if node.attr.value == "data" else None
+    if not isinstance(node, cst.Call):
+        return None
+    name = last_name(node.func)
+    if isinstance(node.func, cst.Attribute) and name in CUTS | NUMBERS and not _torch_function(node.func):
+        return node.func.value
+    first = node.args[0].value if node.args and node.args[0].keyword is None else None
+    bare_number = isinstance(node.func, cst.Name) and name == "float"
+    return first if bare_number or name in WRAPPERS else None
+
+
+def freed(node: cst.BaseExpression) -> cst.BaseExpression:
+    """A sum of plain numbers beside the cut one, each as the tensor that it was read from."""
+    if isinstance(node, cst.BinaryOperation):
+        left, right = freed(node.left), freed(node.right)
+        same = left is node.left and right is node.right
+        return node if same else node.with_changes(left=left, right=right)
+    if isinstance(node, cst.UnaryOperation):
+        inner = freed(node.expression)
+        return node if inner is node.expression else node.with_changes(expression=inner)
+    read = isinstance(node, cst.Call) and last_name(node.func) in {"item", "float"}
+    under = unwrapped(node) if read else None
+    return node if under is None or all_numbers(under) else _keeping_brackets(node, bare(under))
+
+
+def method_of(above: cst.CSTNode, below: cst.BaseExpression) -> bool:
+    return isinstance(above, cst.Call) and isinstance(above.func, cst.Attribute) and above.func.value is below
+
+
+def all_numbers(node: cst.BaseExpression) -> bool:
+    """Whether an entry is a literal number, or a list of such."""
+    if isinstance(node, (cst.List, cst.Tuple)):
+        return all(all_numbers(element.value) for element in node.elements)
+    if isinstance(node, cst.UnaryOperation):
+        return all_numbers(node.expression)
+    return isinstance(node, (cst.Integer, cst.Float))
+
+
+def array_function(tree: Tree, func: cst.BaseExpression) -> tuple[str, str]:
+    """The module and the name of a function of numpy or math, else two empty texts."""
+    root, _, name = dotted(func).partition(".")
+    room = imported(tree).get(root, "")
+    if room in ARRAYS and name:
+        return room, name
+    package, _, inner = room.partition(".")
+    return (package, inner) if package in ARRAYS and inner and not name else ("", "")
+
+
+def imported(tree: Tree) -> dict[str, str]:
+    """The names that a file's imports bind, with what they stand for."""
+    bound: dict[str, str] = {}
+    for node in walk(tree.module):
+        if isinstance(node, cst.Import):
+            for alias in node.names:
+                bound[alias.evaluated_alias or alias.evaluated_name] = alias.evaluated_name
+        elif isinstance(node, cst.ImportFrom) and not isinstance(node.names, cst.ImportStar):
+            source = dotted(node.module) if node.module is not None else ""
+            for alias in node.names:
+                bound[alias.evaluated_alias or alias.evaluated_name] = f"{source}.{alias.evaluated_name}"
+    return bound
+
+
+def _torch_function(func: cst.Attribute) -> bool:
+    """`torch.detach(x)` takes its tensor as an argument."""
+    return dotted(func.value) in {"torch", "th"}
+
+
+def on(method: cst.Attribute, receiver: cst.BaseExpression) -> cst.Call:
+    """A method called on a value, in brackets where an operator would come apart."""
+    closed = isinstance(receiver, (cst.Name, cst.Attribute, cst.Call, cst.Subscript)) or receiver.lpar
+    if not closed:
+        receiver = receiver.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
+    return cst.Call(method.with_changes(value=receiver))
+
+
+def _on(call: cst.Call, receiver: cst.BaseExpression) -> cst.Call:
+    """The same call on another value."""
+    assert isinstance(call.func, cst.Attribute)
+    return call.with_changes(func=on(call.func, receiver).func)
+
+
+def _keeping_brackets(old: cst.BaseExpression, new: cst.BaseExpression) -> cst.BaseExpression:
+    return new.with_changes(lpar=old.lpar, rpar=old.rpar) if old.lpar and not new.lpar else new
+
+
+def _cast(old: cst.BaseExpression, new: cst.BaseExpression) -> cst.BaseExpression:
+    """Keep the dtype and the device that a constructor was given."""
+    if not isinstance(old, cst.Call):
+        return new
+    cast = CASTS.get(last_name(old.func))
+    if cast is not None:
+        return _call_on(new, cast, ())
+    kept = [arg for arg in old.args if arg.keyword is not None and arg.keyword.value in {"dtype", "device"}]
+    if not kept or last_name(old.func) not in WRAPPERS:
+        return new
+    alone = [kept[0].with_changes(keyword=None, equal=cst.MaybeSentinel.DEFAULT)] if len(kept) == 1 else kept
+    return _call_on(new, "to", [_on_one_line(arg) for arg in alone])
+
+
+def _on_one_line(arg: cst.Arg) -> cst.Arg:
+    return arg.with_changes(comma=cst.MaybeSentinel.DEFAULT, whitespace_after_arg=cst.SimpleWhitespace(""))
+
+
+def _call_on(value: cst.BaseExpression, method: str, args: Collection[cst.Arg]) -> cst.Call:
+    return on(cst.Attribute(value, cst.Name(method)), value).with_changes(args=list(args))

@@ -1,0 +1,49 @@
+"""Where in a training loop the gradients are to be cleared."""
+
+from __future__ import annotations
+
+import re
+
+import libcst as cst
+from libcst import matchers as m
+
+from gradfix.rewriting.statements import Anchor, anchor, between, names_in, path, together
+from gradfix.tree import Tree
+
+SICK = re.compile(r"\b(?:isnan|isinf|isfinite)\b")
+
+
+def zeroing_place(tree: Tree, backward: cst.CSTNode, step: cst.CSTNode, optimizer: str) -> tuple[str, Anchor]:
+    """Where gradients are to be cleared, and on which side: before the iteration's first backward.
+
+    Where the step waits for several backwards, or its place alone sees the optimizer: after the step.
+    """
+    here, there = anchor(tree, backward), anchor(tree, step)
+    if tree.function(backward) is not tree.function(step):
+        return ("before", here) if _closure(tree, backward, step) else ("after", there)
+    pair = together(tree, backward, step)
+    if pair is None:
+        return "after", there
+    first, last = pair
+    waits = last is not there and last in between(tree, first, None) and _counts(tree, last)
+    inner = path(tree, step)[path(tree, step).index(last) :]
+    bound = any(
+        isinstance(place, cst.For) and optimizer.split(".")[0] in names_in(place.target) for place in inner
+    )
+    return ("after", there) if waits or bound else ("before", first)
+
+
+def _counts(tree: Tree, place: Anchor) -> bool:
+    """Whether a condition lets several backwards pass: one that always steps, or looks for NaN, does not."""
+    if not isinstance(place, cst.If) or SICK.search(tree.code(place.test)):
+        return False
+    return place.orelse is None or ".step(" not in tree.code(place.orelse)
+
+
+def _closure(tree: Tree, backward: cst.CSTNode, step: cst.CSTNode) -> bool:
+    """Whether the step calls the function that runs backward, as LBFGS does."""
+    function = tree.function(backward)
+    calls = (call for call in m.findall(step, m.Call()) if isinstance(call, cst.Call))
+    return function is not None and any(
+        function.name.value in names_in(arg.value) for call in calls for arg in call.args
+    )
