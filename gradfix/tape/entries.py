@@ -23,7 +23,7 @@ from gradfix.tape.graph import Tensor
 from gradfix.tape.interpreter import Analysis, Interpreter, Resolver, Silence, TooComplexError
 from gradfix.tape.leaves import leaked
 from gradfix.tape.logged import say_what_is_logged
-from gradfix.tape.paths import ALWAYS, Equals
+from gradfix.tape.paths import ALWAYS, Equals, Path, meet
 from gradfix.tape.registration import check_replacements, check_unreached
 from gradfix.tape.torchvalues import Layer
 from gradfix.tape.values import NONE, Alt, Const, External, Map, Seq, Unknown, Value, stamp
@@ -227,29 +227,41 @@ def _enter_forward(vm: Interpreter, instance: Instance, member: Function) -> Non
 
 
 def _wish(vm: Interpreter, roots: list[Value], node: ast.AST) -> None:
-    """Backpropagate, as the callers of a module are taken to do."""
-    wish = Backward(None, vm.path, True, virtual=True, lean=frozenset({"D"}))
-    for tensor in _tensors(roots):
-        vm.backward(tensor, wish)
+    """Backpropagate, as the callers of a module are taken to do; each alternative on its own path."""
+    wishes: dict[Path, Backward] = {}
+    base = vm.path
+    for guard, tensor in _tensors(roots):
+        both = meet(base, guard)
+        if both is not None:
+            if guard not in wishes:
+                wishes[guard] = Backward(None, both, True, virtual=True, lean=frozenset({"D"}))
+            vm.assumed = both - base
+            vm.backward(tensor, wishes[guard])
+    vm.assumed = ALWAYS
 
 
-def _tensors(values: list[Value], depth: int = 0) -> list[Tensor]:
-
-    found: list[Tensor] = []
+def _tensors(values: list[Value], guard: Path = ALWAYS, depth: int = 0) -> list[tuple[Path, Tensor]]:
+    """The tensors that values hold, each under the path on which they do."""
+    found: list[tuple[Path, Tensor]] = []
     for value in values:
         if isinstance(value, Tensor):
-            found.append(value)
-        elif isinstance(value, Unknown) and depth < 4:
-            found.extend(
-                _tensors([value.tensor] if value.tensor is not None else list(value.holds), depth + 1)
-            )
+            found.append((guard, value))
         elif isinstance(value, Alt):
-            found.extend(_tensors([option for _, option in value.options], depth))
-        elif isinstance(value, Seq) and depth < 4:
-            found.extend(_tensors(value.items, depth + 1))
-        elif isinstance(value, Map) and depth < 4:
-            found.extend(_tensors(list(value.items.values()), depth + 1))
+            for path, option in value.options:
+                if (both := meet(guard, path)) is not None:
+                    found.extend(_tensors([option], both, depth))
+        elif depth < 4:
+            found.extend(_tensors(_held(value), guard, depth + 1))
     return found
+
+
+def _held(value: Value) -> list[Value]:
+    """What a value gives access to."""
+    if isinstance(value, Unknown):
+        return [value.tensor] if value.tensor is not None else list(value.holds)
+    if isinstance(value, Seq):
+        return value.items
+    return list(value.items.values()) if isinstance(value, Map) else []
 
 
 def _finish(vm: Interpreter) -> None:

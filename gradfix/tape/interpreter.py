@@ -146,8 +146,18 @@ class Frame:
 
 SWITCHES = frozenset({"requires_grad", "requires_grad_", "detach_"})
 """What changes whether a tensor that already exists requires grad."""
+MODE = "set_grad_enabled"
+"""What changes, as a statement, whether anything after it is recorded."""
 PARTINGS = 2
 """How often a function's remainder is run once more for that."""
+
+
+def _switches(node: ast.AST) -> bool:
+    """Whether what follows may require grad after this where it doesn't without it."""
+    if isinstance(node, ast.Attribute):
+        return node.attr in SWITCHES
+    called = node.value.func if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) else None
+    return isinstance(called, ast.Attribute) and called.attr == MODE
 
 
 def _with_rest(statement: ast.If, rest: Sequence[ast.stmt]) -> ast.If:
@@ -274,8 +284,7 @@ class Interpreter(Gradients):
         known = self.parting.get(id(statement))
         if known is None:
             inside = (node for part in (*statement.body, *statement.orelse) for node in ast.walk(part))
-            known = any(isinstance(node, ast.Attribute) and node.attr in SWITCHES for node in inside)
-            self.parting[id(statement)] = known
+            known = self.parting[id(statement)] = any(map(_switches, inside))
         return known
 
     def each(self, value: Value, operation: Callable[[Value], Value]) -> Value:

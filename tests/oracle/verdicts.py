@@ -46,7 +46,7 @@ def judge(result: Comparison, defect: Defect) -> str:
     check = CHECKS.get(defect.kind)
     if check is None:
         return "unchecked"
-    runs = [run for run in result.runs if concerned(defect, run)]
+    runs = [run for run in result.runs if concerned(result, defect, run)]
     if not runs:
         return "unseen"
     confirmed = [run for run in runs if check(result, defect, run)]
@@ -60,18 +60,40 @@ def judge(result: Comparison, defect: Defect) -> str:
     return "confirmed" if confirmed else "undecided"
 
 
-def concerned(defect: Defect, run: Run) -> bool:
-    return bool(culprit_lines(defect) & run.executed) and holds(defect.condition, run)
+def concerned(result: Comparison, defect: Defect, run: Run) -> bool:
+    if not culprit_lines(defect) & run.executed:
+        return False
+    return all(holds(part, run, result.program.source) for part in defect.condition.split(" and ") if part)
 
 
-def holds(condition: str, run: Run) -> bool:
-    """Whether the defect's path condition is true in that run, as far as flags can tell."""
-    if not condition:
-        return True
+def holds(condition: str, run: Run, source: str) -> bool:
+    """Whether a part of a path condition is true in that run, as far as flags and the arms taken can tell."""
     try:
         return bool(eval(condition, {}, dict(run.names)))
     except Exception:
+        return not contradicted(condition, run, ast.parse(source))
+
+
+OPPOSITES = {" != ": " == ", " is not ": " is "}
+
+
+def contradicted(condition: str, run: Run, tree: ast.Module) -> bool:
+    """Whether only the other arm of the branch that has such a test was ever taken."""
+    opposite = condition.removeprefix("not ")
+    for negative, positive in OPPOSITES.items():
+        opposite = opposite.replace(negative, positive)
+    branches = [node for node in ast.walk(tree) if isinstance(node, ast.If) and node.lineno in run.executed]
+    arms = {ast.unparse(node.test): (taken(node.body, run), taken(node.orelse, run)) for node in branches}
+    yes, no = arms.get(condition, (None, None))
+    if yes is False:
         return True
+    yes, no = arms.get(opposite, (None, None)) if opposite != condition else (None, None)
+    return yes is True and no is False
+
+
+def taken(arm: list[ast.stmt], run: Run) -> bool | None:
+    """Whether an arm ran; nobody knows of one that has no line."""
+    return arm[0].lineno in run.executed if arm else None
 
 
 Check = Callable[[Comparison, Defect, Run], bool]
