@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, TextIO
 
 from gradfix.report.screen import Line, Piece, harmless, write
@@ -39,8 +40,17 @@ def _gradients(verdict: Verdict) -> Iterator[Line]:
         yield [Piece(f"    and {len(changed) - MOST} more", "dim")]
 
 
+def _worth_saying(verdicts: Sequence[Verdict]) -> Iterator[Verdict]:
+    """All but the word on the only finding of a file that says what the word on the file has said."""
+    words = [(verdict.path, verdict.verdict, verdict.reason) for verdict in verdicts]
+    findings = Counter(verdict.path for verdict in verdicts if verdict.kind)
+    for verdict, word in zip(verdicts, words, strict=True):
+        if not (verdict.kind and findings[verdict.path] == 1 and words.count(word) > 1):
+            yield verdict
+
+
 def _of(outcome: Outcome) -> Iterator[Line]:
-    for verdict in outcome.verdicts:
+    for verdict in _worth_saying(outcome.verdicts):
         yield _said(verdict)
         if not verdict.kind:
             yield from _gradients(verdict)
