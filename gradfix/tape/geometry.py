@@ -7,18 +7,8 @@ from math import prod
 
 from gradfix.tape import shapes
 from gradfix.tape.graph import Tensor
-from gradfix.tape.values import Const, Seq, Shape, Value
-
-Bound = Mapping[str, Value]
-Known = tuple["int | None", ...]
-"""A shape of which at least the number of dimensions is known."""
-
-
-def _dim(bound: Bound, name: str, default: int | None = None) -> int | None:
-    value = bound.get(name)
-    if value is None:
-        return default
-    return value.value if isinstance(value, Const) and type(value.value) is int else None
+from gradfix.tape.pieces import PIECES, Bound, Known, dim_of, resized
+from gradfix.tape.values import Const, Seq, Shape
 
 
 def _size(sizes: Known) -> int | None:
@@ -26,7 +16,7 @@ def _size(sizes: Known) -> int | None:
 
 
 def _swapped(own: Known, bound: Bound) -> Shape:
-    one, other = _dim(bound, "dim0"), _dim(bound, "dim1")
+    one, other = dim_of(bound, "dim0", dim_of(bound, "axis0")), dim_of(bound, "dim1", dim_of(bound, "axis1"))
     if one is None or other is None or not all(-len(own) <= dim < len(own) for dim in (one, other)):
         return None
     sizes = list(own)
@@ -41,8 +31,79 @@ def _permuted(own: Known, bound: Bound) -> Shape:
     return tuple(own[d % len(own)] for d in order)
 
 
+def _moved(own: Known, bound: Bound) -> Shape:
+    one, other = dim_of(bound, "source"), dim_of(bound, "destination")
+    if one is None or other is None or not own:
+        return None
+    sizes = list(own)
+    sizes.insert(other % len(own), sizes.pop(one % len(own)))
+    return tuple(sizes)
+
+
+def _padded(own: Known, bound: Bound) -> Shape:
+    pads = shapes.integers(bound["pad"]) if "pad" in bound else None
+    if pads is None or len(pads) > 2 * len(own):
+        return (None,) * len(own)
+    sizes = list(own)
+    for i in range(len(pads) // 2):
+        size = sizes[-1 - i]
+        sizes[-1 - i] = None if size is None else size + pads[2 * i] + pads[2 * i + 1]
+    return tuple(sizes)
+
+
+def _interleaved(own: Known, bound: Bound) -> Shape:
+    count = dim_of(bound, "repeats")
+    if "dim" not in bound:
+        size = _size(own)
+        return (None if size is None or count is None else size * count,)
+    dim = dim_of(bound, "dim")
+    if dim is None or not own:
+        return None
+    size = own[dim % len(own)]
+    return resized(own, dim % len(own), None if size is None or count is None else size * count)
+
+
+def _expanded(own: Known, bound: Bound) -> Shape:
+    """-1 keeps the size that is there."""
+    wanted = shapes.sizes([bound["size"]]) if "size" in bound else None
+    if wanted is None or len(wanted) < len(own):
+        return None
+    there = (None,) * (len(wanted) - len(own)) + own
+    return tuple(old if new == -1 else new for new, old in zip(wanted, there, strict=True))
+
+
+def _viewed(own: Known, bound: Bound) -> Shape:
+    """-1 is what the other sizes leave."""
+    wanted = bound.get("size", bound.get("shape"))
+    asked = shapes.sizes([wanted]) if wanted is not None else None
+    if asked is None or "dtype" in bound:
+        return own if asked is None else None
+    whole, rest = _size(own), _size(tuple(size for size in asked if size != -1))
+    if -1 in asked and (whole is None or not rest):
+        return _some(own)
+    return tuple(whole // (rest or 1) if size == -1 and whole is not None else size for size in asked)
+
+
+def _some(own: Known) -> Shape:
+    """As many elements, in an order that isn't followed."""
+    several = shapes.many(own)
+    return None if several is None else ((None, 2) if several else (1,))
+
+
+def _unflattened(own: Known, bound: Bound) -> Shape:
+    sizes, dim = shapes.integers(bound["sizes"]) if "sizes" in bound else None, dim_of(bound, "dim")
+    if sizes is None or dim is None or not own:
+        return None
+    at = dim % len(own)
+    return (*own[:at], *(_viewed((own[at],), {"size": bound["sizes"]}) or ()), *own[at + 1 :])
+
+
+def _pooled(own: Known, bound: Bound) -> Shape:
+    return (*own[:2], *(None for _ in own[2:])) if len(own) > 2 else None
+
+
 def _unsqueezed(own: Known, bound: Bound) -> Shape:
-    dim = _dim(bound, "dim")
+    dim = dim_of(bound, "dim")
     if dim is None:
         return None
     at = dim % (len(own) + 1)
@@ -52,7 +113,7 @@ def _unsqueezed(own: Known, bound: Bound) -> Shape:
 def _squeezed(own: Known, bound: Bound) -> Shape:
     if "dim" not in bound:
         return None if None in own else tuple(size for size in own if size != 1)
-    dim = _dim(bound, "dim")
+    dim = dim_of(bound, "dim")
     if dim is None or not own or own[dim % len(own)] is None:
         return None
     at = dim % len(own)
@@ -60,52 +121,19 @@ def _squeezed(own: Known, bound: Bound) -> Shape:
 
 
 def _flattened(own: Known, bound: Bound) -> Shape:
-    first, last = _dim(bound, "start_dim", 0), _dim(bound, "end_dim", -1)
+    first, last = dim_of(bound, "start_dim", 0), dim_of(bound, "end_dim", -1)
     if first is None or last is None or not own:
         return None
     first, last = first % len(own), last % len(own)
     return (*own[:first], _size(own[first : last + 1]), *own[last + 1 :])
 
 
-def _without(own: Known, bound: Bound) -> Shape:
-    dim = _dim(bound, "dim", 0)
-    return None if dim is None or not own else own[: dim % len(own)] + own[dim % len(own) + 1 :]
-
-
-def _parted(own: Known, bound: Bound) -> Shape:
-    """A part of several: as long as all but the last are."""
-    dim, count = _dim(bound, "dim", 0), _dim(bound, "chunks")
-    names = ("split_size_or_sections", "split_size", "split_sizes")
-    wanted = {size for name in names if name in bound for size in shapes.integers(bound[name]) or ()}
-    if dim is None or not own:
-        return None
-    whole, at = own[dim % len(own)], dim % len(own)
-    length = next(iter(wanted)) if len(wanted) == 1 else whole // count if whole and count else None
-    if whole is None or not length or whole % length:
-        length = None
-    return (*own[:at], length, *own[at + 1 :])
-
-
-def _as_index(own: Known, bound: Bound) -> Shape:
-    index = bound.get("index")
-    return index.shape if isinstance(index, Tensor) else None
-
-
 def _compared(own: Known, bound: Bound) -> Shape:
     """Two tensors compared along one dimension."""
     other = next((bound[name] for name in ("x2", "other") if name in bound), None)
-    dim = _dim(bound, "dim", 1)
+    dim = dim_of(bound, "dim", 1)
     both = shapes.broadcast([own, other.shape]) if isinstance(other, Tensor) else None
-    return None if both is None or dim is None or dim >= len(both) else _without(both, {"dim": Const(dim)})
-
-
-def _looked_up(own: Known, bound: Bound) -> Shape:
-    """The rows of an embedding's weight."""
-    indices = bound.get("indices", bound.get("input"))
-    weight = bound.get("weight")
-    if not isinstance(indices, Tensor) or indices.shape is None or not isinstance(weight, Tensor):
-        return None
-    return (*indices.shape, weight.shape[-1] if weight.shape else None)
+    return None if both is None or dim is None or dim >= len(both) else both[:dim] + both[dim + 1 :]
 
 
 def _rolled(own: Known, bound: Bound) -> Shape:
@@ -117,32 +145,34 @@ def _rolled(own: Known, bound: Bound) -> Shape:
 
 
 SHAPES: Mapping[str, Callable[[Known, Bound], Shape]] = {
-    "transpose": _swapped,
-    "swapaxes": _swapped,
+    **PIECES,
+    **dict.fromkeys(("transpose", "swapaxes", "swapdims"), _swapped),
+    **dict.fromkeys(("movedim", "moveaxis"), _moved),
+    **dict.fromkeys(("flatten", "ravel"), _flattened),
+    **dict.fromkeys(("repeat", "tile"), _rolled),
+    **dict.fromkeys(("expand", "broadcast_to"), _expanded),
+    **dict.fromkeys(("view", "reshape"), _viewed),
+    **dict.fromkeys(("max_pool1d", "max_pool2d", "max_pool3d", "interpolate", "upsample"), _pooled),
+    **dict.fromkeys(("avg_pool1d", "avg_pool2d", "avg_pool3d", "grid_sample"), _pooled),
+    "t": lambda own, bound: own[::-1],
     "permute": _permuted,
     "unsqueeze": _unsqueezed,
     "squeeze": _squeezed,
-    "flatten": _flattened,
-    "ravel": _flattened,
-    "unbind": _without,
-    "select": _without,
-    "chunk": _parted,
-    "split": _parted,
-    "split_with_sizes": _parted,
-    "gather": _as_index,
-    "take_along_dim": _as_index,
+    "pad": _padded,
+    "repeat_interleave": _interleaved,
+    "unflatten": _unflattened,
     "cosine_similarity": _compared,
-    "embedding": _looked_up,
-    "repeat": _rolled,
-    "sort": lambda own, bound: own,
-    "cumsum": lambda own, bound: own,
-    "batch_norm": lambda own, bound: own,
-    "layer_norm": lambda own, bound: own,
-    "group_norm": lambda own, bound: own,
-    "instance_norm": lambda own, bound: own,
-    "prelu": lambda own, bound: own,
 }
 """Operations by name, for a first argument whose number of dimensions is known."""
+
+
+ALIKE = frozenset({
+    "softmax", "log_softmax", "relu", "clone", "contiguous", "dropout", "detach", "sort", "cumsum", "roll",
+    "batch_norm", "layer_norm", "group_norm", "instance_norm", "prelu", "scatter", "scatter_add", "index_add",
+    "index_copy", "index_fill", "index_put", "masked_scatter", "put", "select_scatter", "flip", "cummax",
+    "cummin",
+})  # fmt: skip
+"""Operations whose result is shaped as their first argument."""
 
 
 def of_layer(kind: str, given: Bound, own: Known, which: int) -> Shape:
@@ -150,30 +180,49 @@ def of_layer(kind: str, given: Bound, own: Known, which: int) -> Shape:
     if kind.startswith(("BatchNorm", "LayerNorm", "GroupNorm", "InstanceNorm", "PReLU", "Dropout")):
         return own
     if kind.startswith(("Conv", "LazyConv")) and len(own) > 1:
-        return (own[0], _dim(given, "out_channels"), *(None for _ in own[2:]))
+        return (own[0], dim_of(given, "out_channels"), *(None for _ in own[2:]))
     if "Pool" in kind or kind.startswith("Upsample"):
         return (*own[:2], *(None for _ in own[2:]))
     if kind == "Embedding":
-        return (*own, _dim(given, "embedding_dim"))
+        return (*own, dim_of(given, "embedding_dim"))
     if kind == "Unflatten" and "unflattened_size" in given and own:
-        sizes, dim = shapes.integers(given["unflattened_size"]), _dim(given, "dim")
+        sizes, dim = shapes.integers(given["unflattened_size"]), dim_of(given, "dim")
         at = None if dim is None else dim % len(own)
         return None if sizes is None or at is None else (*own[:at], *sizes, *own[at + 1 :])
     if kind == "Flatten":
         return _flattened(own, {"start_dim": Const(1), **given})
     if kind in ("RNNCell", "GRUCell", "LSTMCell"):
-        return (*own[:-1], _dim(given, "hidden_size"))
+        return (*own[:-1], dim_of(given, "hidden_size"))
     if kind in ("RNN", "GRU", "LSTM") and which == 0 and not {"bidirectional", "proj_size"} & set(given):
-        return (*own[:-1], _dim(given, "hidden_size"))
+        return (*own[:-1], dim_of(given, "hidden_size"))
     return None
 
 
-def stacked(given: Seq, bound: Bound) -> Shape:
+def stacked(bound: Bound) -> Shape:
     """The shape of `torch.stack`: the items are alike, so one whose shape is known is enough."""
-    dim = _dim(bound, "dim", 0)
+    dim, given = dim_of(bound, "dim", 0), bound.get("tensors")
+    if not isinstance(given, Seq):
+        return None
     known = [item.shape for item in given.items if isinstance(item, Tensor) and item.shape is not None]
-    if dim is None or not known or len(given.items) == 0:
+    if dim is None or not known:
         return None
     at = dim % (len(known[0]) + 1)
     count = None if given.open else len(given.items)
     return (*known[0][:at], count, *known[0][at:])
+
+
+def concatenated(bound: Bound) -> Shape:
+    """The shape of `torch.cat`."""
+    given, dim = bound.get("tensors"), dim_of(bound, "dim", 0)
+    if not isinstance(given, Seq) or given.open or dim is None:
+        return None
+    return shapes.joined([item.shape if isinstance(item, Tensor) else None for item in given.items], dim)
+
+
+JOINS: Mapping[str, Callable[[Bound], Shape]] = {
+    "stack": stacked,
+    "cat": concatenated,
+    "concat": concatenated,
+    "concatenate": concatenated,
+}
+"""Operations on several tensors, by name."""

@@ -8,11 +8,11 @@ from collections.abc import Mapping, Sequence
 
 from gradfix.tape import effects, geometry, shapes
 from gradfix.tape.conditions import truth
+from gradfix.tape.contractions import LOSSES
 from gradfix.tape.definitions import Instance, Method
 from gradfix.tape.graph import Tensor
 from gradfix.tape.interpreter import Interpreter
 from gradfix.tape.paths import meet
-from gradfix.tape.results import LOSSES
 from gradfix.tape.torchvalues import Layer, Opaque, Weights
 from gradfix.tape.trail import alternatives, narrowed
 from gradfix.tape.values import NONE, NOTHING, Alt, Const, Map, Seq, Undefined, Unknown, Value

@@ -32,6 +32,8 @@ def bind(effect: Effect, args: Sequence[Value], kwargs: Mapping[str, Value]) -> 
             name = "keepdim"
         if name not in names and name not in ("out", "dtype", "device", "layout", "memory_format"):
             return None
+        if name in bound:
+            return None
         bound[name] = value
     return (
         bound

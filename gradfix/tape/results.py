@@ -2,37 +2,18 @@
 
 from __future__ import annotations
 
-from gradfix.tape import geometry, shapes
+from gradfix.tape import contractions, pieces, shapes
+from gradfix.tape.contractions import LOSSES, PRODUCTS, REDUCTIONS
 from gradfix.tape.effects import Effect
+from gradfix.tape.geometry import ALIKE, JOINS, SHAPES
 from gradfix.tape.graph import Node, Storage, Tensor
 from gradfix.tape.machine import Machine
 from gradfix.tape.overloads import Bound
 from gradfix.tape.values import NOTHING, Const, Seq, Shape, Unknown, Value
 
-REDUCED_BY_NAME = frozenset(
-    {
-        "sum",
-        "mean",
-        "prod",
-        "norm",
-        "std",
-        "var",
-        "max",
-        "min",
-        "amax",
-        "amin",
-        "logsumexp",
-        "nansum",
-        "median",
-    }
-)
-LOSSES = frozenset({
-    "mse_loss", "l1_loss", "smooth_l1_loss", "cross_entropy", "nll_loss", "binary_cross_entropy",
-    "binary_cross_entropy_with_logits", "kl_div", "huber_loss", "cosine_embedding_loss",
-    "margin_ranking_loss", "triplet_margin_loss", "hinge_embedding_loss", "poisson_nll_loss",
-    "gaussian_nll_loss", "soft_margin_loss", "ctc_loss", "multilabel_margin_loss",
-    "multilabel_soft_margin_loss", "multi_margin_loss", "triplet_margin_with_distance_loss",
-})  # fmt: skip
+TRUTHS = frozenset({"eq", "ne", "lt", "le", "gt", "ge", "any", "all"})
+INDICES = frozenset({"bucketize", "searchsorted", "multinomial", "nonzero", "count_nonzero", "one_hot"})
+BITWISE = frozenset({"bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_not", "and", "or", "xor", "invert"})
 
 
 class Results(Machine):
@@ -50,36 +31,13 @@ class Results(Machine):
             return source
         if effect.results == 1:
             return self.result(node, effect, bound, source, 0, "result" in kept)
-        count = effect.results or self._count(node.op, bound)
+        count = effect.results or pieces.count(node.op, bound)
         items: list[Value] = []
         for i in range(count or 2):
             items.append(
                 self.result(node, effect, bound, source, i, f"result{i}" in kept or "result" in kept)
             )
         return Seq("tuple", items, open=not count)
-
-    @staticmethod
-    def _count(op: str, bound: Bound) -> int:
-        chunks = bound.get("chunks")
-        if isinstance(chunks, Const) and isinstance(chunks.value, int):
-            return chunks.value
-        parts = bound.get("split_size", bound.get("split_sizes"))
-        if isinstance(parts, Seq) and not parts.open:
-            return len(parts.items)
-        source = bound.get("self", bound.get("tensor", bound.get("input")))
-        dim = bound.get("dim", Const(0))
-        if (
-            isinstance(source, Tensor)
-            and source.shape
-            and isinstance(dim, Const)
-            and isinstance(dim.value, int)
-        ):
-            size = source.shape[dim.value] if -len(source.shape) <= dim.value < len(source.shape) else None
-            if size and op.startswith("unbind"):
-                return size
-            if size and isinstance(parts, Const) and isinstance(parts.value, int) and parts.value > 0:
-                return -(-size // parts.value)
-        return 0
 
     def result(
         self, node: Node, effect: Effect, bound: Bound, source: Value | None, i: int, kept: bool
@@ -171,83 +129,43 @@ class Results(Machine):
         """The shape of a result, where it is easily known."""
         own = source.shape if isinstance(source, Tensor) else None
         if op in LOSSES:
-            reduction = bound.get("reduction")
-            if reduction is None or (
-                isinstance(reduction, Const) and reduction.value in ("mean", "sum", "batchmean")
-            ):
-                return ()
-            if isinstance(reduction, Const) and reduction.value == "none":
-                target = bound.get("target")
-                aim = target.shape if isinstance(target, Tensor) else None
-                if op in ("cross_entropy", "nll_loss"):
-                    return own[:1] + own[2:] if own else aim
-                return shapes.broadcast([own, aim])
-            return None
-        if effect.shape == "reduction" or op in REDUCED_BY_NAME:
-            if op in ("max", "min") and isinstance(other := bound.get("other"), Tensor):
-                return shapes.broadcast([own, other.shape])
-            return shapes.reduced(own, bound)
-        if op in ("view_as", "reshape_as", "expand_as") and isinstance(other := bound.get("other"), Tensor):
-            return other.shape
-        if op == "expand" and isinstance(wanted := bound.get("size"), (Seq, Const)):
-            asked = shapes.sizes([wanted])
-            return asked if asked and -1 not in asked else None
-        if op == "diagonal" and own and len(own) == 2:
-            return (None,)
-        if op == "t" and own is not None:
-            return own[::-1]
-        if op in geometry.SHAPES and own is not None:
-            return geometry.SHAPES[op](own, bound)
-        if op in ("matmul", "mm", "dot", "mv", "bmm"):
-            other = bound.get("other", bound.get("mat2", bound.get("tensor", bound.get("vec"))))
-            return shapes.matmul(own, other.shape if isinstance(other, Tensor) else None)
-        if op == "stack" and isinstance(given := bound.get("tensors"), Seq):
-            return geometry.stacked(given, bound)
-        if op in ("cat", "concat") and isinstance(given := bound.get("tensors"), Seq) and not given.open:
-            dim = bound.get("dim", Const(0))
-            if not isinstance(dim, Const) or not isinstance(dim.value, int):
-                return None
-            own_shapes = [item.shape if isinstance(item, Tensor) else None for item in given.items]
-            return shapes.joined(own_shapes, dim.value)
-        if op == "linear":
-            weight = bound.get("weight")
-            out = weight.shape[0] if isinstance(weight, Tensor) and weight.shape else None
-            return (*own[:-1], out) if own else None
+            return contractions.of_loss(op, own, bound)
+        if op in PRODUCTS:
+            return PRODUCTS[op](own, bound)
+        if effect.shape == "reduction" or op in REDUCTIONS:
+            return contractions.reduced(op, own, bound)
+        if op in JOINS:
+            return JOINS[op](bound)
+        if own is not None and op in SHAPES:
+            return SHAPES[op](own, bound)
         if effect.shape == "elementwise":
             operands = [v for v in bound.values() if isinstance(v, (Tensor, Unknown))]
             return shapes.broadcast([v.shape if isinstance(v, Tensor) else None for v in operands])
-        if op in ("view", "reshape"):
-            wanted = bound.get("size", bound.get("shape"))
-            asked = shapes.sizes([wanted]) if wanted is not None else None
-            if asked and -1 in asked:
-                size = _reordered(own)
-                return tuple(None if one == -1 else one for one in asked) if size is None else size
-            return asked
-        if op in (
-            "softmax",
-            "log_softmax",
-            "relu",
-            "clone",
-            "contiguous",
-            "dropout",
-            "detach",
-        ) or op.endswith("_like"):
-            return own
-        if op in ("t", "transpose", "permute", "unsqueeze", "squeeze", "flatten", "ravel"):
-            return _reordered(own)
-        return None
+        if op in ("view_as", "reshape_as", "expand_as"):
+            return contractions.first_of(bound, "other")
+        return own if op in ALIKE or op.endswith("_like") else None
 
     def dtype(self, op: str, effect: Effect, bound: Bound, constant: bool) -> str:
         """The dtype class of a result."""
+        given = [v.dtype for value in bound.values() for v in listed(value) if isinstance(v, Tensor)]
         if constant:
-            return "int" if op.startswith(("arg", "max", "min", "topk", "sort", "median")) else "bool"
-        given = [v.dtype for v in bound.values() if isinstance(v, Tensor)]
+            return _constant_dtype(op, effect, bound, given)
         if op in ("softmax", "log_softmax", "mse_loss", "sigmoid", "exp", "mean"):
             return shapes.promoted(given) or ("float" if "float" in given else "")
         return shapes.promoted([kind for kind in given if kind] if "float" in given else given)
 
 
-def _reordered(shape: Shape) -> Shape:
-    """A shape whose order isn't followed: only whether there is more than one element."""
-    size = shapes.many(shape)
-    return None if size is None else ((None, 2) if size else (1,))
+def listed(value: Value) -> list[Value]:
+    """The values of an argument that may be several."""
+    return value.items if isinstance(value, Seq) else [value]
+
+
+def _constant_dtype(op: str, effect: Effect, bound: Bound, given: list[str]) -> str:
+    """The dtype class of a result that carries no gradient: an index, a truth, or like what went in."""
+    if op in TRUTHS or op.startswith(("is", "logical_")):
+        return "bool"
+    if -1 not in effect.constant or op.startswith("arg") or op in INDICES:
+        return "int"
+    if op in BITWISE or op.startswith("new_"):
+        return given[0] if given and len(set(given)) == 1 and "dtype" not in bound else ""
+    return ""

@@ -1,0 +1,156 @@
+"""The shapes of parts of a tensor: rows, slices, windows, diagonals, what an index picks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from gradfix.tape import shapes
+from gradfix.tape.graph import Tensor
+from gradfix.tape.values import Const, Seq, Shape, Value
+
+Bound = Mapping[str, Value]
+Known = tuple["int | None", ...]
+"""A shape of which at least the number of dimensions is known."""
+
+
+SIZES = ("split_size_or_sections", "split_size", "split_sizes")
+"""What the sizes of parts are called."""
+
+
+def dim_of(bound: Bound, name: str, default: int | None = None) -> int | None:
+    """An argument that is a known whole number."""
+    value = bound.get(name)
+    if value is None:
+        return default
+    return value.value if isinstance(value, Const) and type(value.value) is int else None
+
+
+def resized(own: Known, at: int, size: int | None) -> Known:
+    """A shape with another size in one place."""
+    return (*own[:at], size, *own[at + 1 :])
+
+
+def _narrowed(own: Known, bound: Bound) -> Shape:
+    dim = dim_of(bound, "dim")
+    return None if dim is None or not own else resized(own, dim % len(own), dim_of(bound, "length"))
+
+
+def _windowed(own: Known, bound: Bound) -> Shape:
+    """`x.unfold(dim, size, step)`: windows along a dimension, each in a new last one."""
+    dim, size, step = (dim_of(bound, name) for name in ("dimension", "size", "step"))
+    if dim is None or not own:
+        return None
+    whole = own[dim % len(own)]
+    count = (whole - size) // step + 1 if whole is not None and size is not None and step else None
+    return (*resized(own, dim % len(own), count), size)
+
+
+def _diagonal(own: Known, bound: Bound) -> Shape:
+    offset, one, other = dim_of(bound, "offset", 0), dim_of(bound, "dim1", 0), dim_of(bound, "dim2", 1)
+    if one is None or other is None or len(own) < 2:
+        return None
+    rows, columns = own[one % len(own)], own[other % len(own)]
+    rest = [size for i, size in enumerate(own) if i not in (one % len(own), other % len(own))]
+    if rows is None or columns is None or offset is None:
+        return (*rest, None)
+    return (*rest, max(0, min(rows + min(offset, 0), columns - max(offset, 0))))
+
+
+def _diag(own: Known, bound: Bound) -> Shape:
+    offset = dim_of(bound, "diagonal", 0)
+    if len(own) == 2:
+        return _diagonal(own, {"offset": Const(offset)})
+    side = None if offset is None or own[0] is None else own[0] + abs(offset)
+    return (side, side)
+
+
+def _halved(own: Known, bound: Bound) -> Shape:
+    dim = dim_of(bound, "dim", -1)
+    if dim is None or not own:
+        return None
+    size = own[dim % len(own)]
+    return resized(own, dim % len(own), None if size is None else size // 2)
+
+
+def _selected(own: Known, bound: Bound) -> Shape:
+    dim, index = dim_of(bound, "dim"), bound.get("index")
+    if dim is None or not own:
+        return None
+    count = index.shape[0] if isinstance(index, Tensor) and index.shape else None
+    return resized(own, dim % len(own), count)
+
+
+def _topmost(own: Known, bound: Bound) -> Shape:
+    dim = dim_of(bound, "dim", -1)
+    return None if dim is None or not own else resized(own, dim % len(own), dim_of(bound, "k"))
+
+
+def _along(own: Known, bound: Bound) -> Shape:
+    """What is found along one dimension, the last by default."""
+    return shapes.reduced(own, {"dim": Const(-1), **bound})
+
+
+def _without(own: Known, bound: Bound) -> Shape:
+    dim = dim_of(bound, "dim", 0)
+    return None if dim is None or not own else own[: dim % len(own)] + own[dim % len(own) + 1 :]
+
+
+def _parted(own: Known, bound: Bound) -> Shape:
+    """A part of several: as long as all but the last are."""
+    dim, count = dim_of(bound, "dim", 0), dim_of(bound, "chunks")
+    wanted = {size for name in SIZES if name in bound for size in shapes.integers(bound[name]) or ()}
+    if dim is None or not own:
+        return None
+    whole, at = own[dim % len(own)], dim % len(own)
+    length = next(iter(wanted)) if len(wanted) == 1 else -(-whole // count) if whole and count else None
+    if whole is None or not length or whole % length:
+        length = None
+    return (*own[:at], length, *own[at + 1 :])
+
+
+def _as_index(own: Known, bound: Bound) -> Shape:
+    index = bound.get("index")
+    return index.shape if isinstance(index, Tensor) else None
+
+
+def _looked_up(own: Known, bound: Bound) -> Shape:
+    """The rows of an embedding's weight."""
+    indices = bound.get("indices", bound.get("input"))
+    weight = bound.get("weight")
+    if not isinstance(indices, Tensor) or indices.shape is None or not isinstance(weight, Tensor):
+        return None
+    return (*indices.shape, weight.shape[-1] if weight.shape else None)
+
+
+def count(op: str, bound: Bound) -> int:
+    """How many parts come back; 0 where that isn't known."""
+    source = next((bound[name] for name in ("self", "tensor", "input") if name in bound), None)
+    own, dim = source.shape if isinstance(source, Tensor) else None, dim_of(bound, "dim", 0)
+    size = own[dim] if own and dim is not None and -len(own) <= dim < len(own) else None
+    if op.startswith("unbind"):
+        return size or 0
+    chunks = dim_of(bound, "chunks")
+    if chunks:
+        return -(-size // -(-size // chunks)) if size else chunks
+    given = next((bound[name] for name in SIZES if name in bound), None)
+    if isinstance(given, Seq):
+        return 0 if given.open else len(given.items)
+    length = given.value if isinstance(given, Const) and type(given.value) is int else 0
+    return -(-size // length) if size and length > 0 else 0
+
+
+PIECES: Mapping[str, Callable[[Known, Bound], Shape]] = {
+    **dict.fromkeys(("unbind", "select"), _without),
+    **dict.fromkeys(("chunk", "split", "split_with_sizes"), _parted),
+    **dict.fromkeys(("gather", "take_along_dim", "take"), _as_index),
+    **dict.fromkeys(("kthvalue", "mode"), _along),
+    "narrow": _narrowed,
+    "unfold": _windowed,
+    "diagonal": _diagonal,
+    "diag": _diag,
+    "glu": _halved,
+    "index_select": _selected,
+    "topk": _topmost,
+    "embedding": _looked_up,
+}
+"""Operations by name, for a first argument whose number of dimensions is known."""
