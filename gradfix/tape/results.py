@@ -9,11 +9,20 @@ from gradfix.tape.geometry import ALIKE, JOINS, SHAPES
 from gradfix.tape.graph import Node, Storage, Tensor
 from gradfix.tape.machine import Machine
 from gradfix.tape.overloads import Bound
-from gradfix.tape.values import NOTHING, Const, Seq, Shape, Unknown, Value
+from gradfix.tape.values import NOTHING, Const, Seq, Shape, Truth, Unknown, Value
 
 TRUTHS = frozenset({"eq", "ne", "lt", "le", "gt", "ge", "any", "all"})
 INDICES = frozenset({"bucketize", "searchsorted", "multinomial", "nonzero", "count_nonzero", "one_hot"})
 BITWISE = frozenset({"bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_not", "and", "or", "xor", "invert"})
+ROW_MAJOR = frozenset({
+    "contiguous", "linear", "mm", "bmm", "matmul", "addmm", "baddbmm", "outer", "stack", "cat", "concat",
+    "softmax", "log_softmax", "layer_norm", "cumsum", "embedding", "bilinear", "masked_select", "one_hot",
+})  # fmt: skip
+"""Operations whose result is contiguous, in whatever order their inputs are."""
+COLUMN_MAJOR = frozenset({
+    "inverse", "linalg.inv", "linalg.svd", "linalg.solve", "nonzero", "rot90", "cholesky", "linalg.cholesky",
+    "linalg.qr", "linalg.eigh", "svd", "linalg.lstsq",
+})  # fmt: skip
 
 
 class Results(Machine):
@@ -52,6 +61,7 @@ class Results(Machine):
         if node.op in LOSSES and isinstance(told := bound.get("reduction"), Const) and told.value == "none":
             made.facts = {**(made.facts or {}), "unreduced": True}
         tensor.dtype = self.dtype(node.op, effect, bound, made.cut == "constant")
+        tensor.layout = _layout(node.op, bound, tensor.shape)
         if isinstance(source, Tensor):
             self._look(tensor, source, effect)
             if node.op == "expand" and tensor.shape is not None and tensor.shape == source.shape:
@@ -153,6 +163,15 @@ class Results(Machine):
         if op in ("softmax", "log_softmax", "mse_loss", "sigmoid", "exp", "mean"):
             return shapes.promoted(given) or ("float" if "float" in given else "")
         return shapes.promoted([kind for kind in given if kind] if "float" in given else given)
+
+
+def _layout(op: str, bound: Bound, shape: Shape) -> Truth:
+    """Whether a result of its own memory is contiguous: most follow the order of what went in."""
+    if op in ROW_MAJOR or op.startswith("conv") or shape in ((), (1,)):
+        return True
+    inputs = [v for value in bound.values() for v in listed(value) if isinstance(v, (Tensor, Unknown))]
+    ordered = all(isinstance(v, Tensor) and (v.layout is True or v.shape == ()) for v in inputs)
+    return True if ordered and op not in COLUMN_MAJOR else None
 
 
 def listed(value: Value) -> list[Value]:
