@@ -10,6 +10,7 @@ from gradfix.tape.classes import instantiate
 from gradfix.tape.control import elements, part, restore, set_mode
 from gradfix.tape.definitions import Bound, Class, Code, Function, Instance, Method, Partial, Scope, Super
 from gradfix.tape.graph import Tensor
+from gradfix.tape.hosts import instance_host, wrapped_host
 from gradfix.tape.interpreter import DEPTH, Frame, Interpreter, TooComplexError
 from gradfix.tape.layers import call_layer
 from gradfix.tape.methods import call_own_method
@@ -83,6 +84,8 @@ def call_method(
     node: ast.Call,
 ) -> Value:
     """`receiver.name(...)`."""
+    if vm.wrapped and (done := wrapped_host(vm, receiver, name, args, kwargs, node)) is not None:
+        return done
     if isinstance(receiver, Tensor):
         star = [arg for arg in args if not (isinstance(arg, Seq) and arg.kind == "star")]
         return _each_argument(vm, star, lambda given: method_call(vm, receiver, name, given, kwargs, node))
@@ -90,8 +93,10 @@ def call_method(
         return call_value(vm, External(f"{receiver.path}.{name}"), args, kwargs, node)
     if isinstance(receiver, Unknown):
         return unknown_method(vm, receiver, name, args, kwargs, node)
-    if isinstance(receiver, (Instance, Super)):
-        return call_value(vm, load_attribute(vm, receiver, name, node), args, kwargs, node)
+    if isinstance(receiver, Instance) and (
+        (done := instance_host(vm, receiver, name, args, kwargs, node)) is not None
+    ):
+        return done
     return call_value(vm, load_attribute(vm, receiver, name, node), args, kwargs, node)
 
 

@@ -8,6 +8,7 @@ from functools import partial
 
 from gradfix.tape.conditions import condition, truth
 from gradfix.tape.graph import Number, Tensor
+from gradfix.tape.hosts import returned
 from gradfix.tape.interpreter import Interpreter, executes
 from gradfix.tape.paths import ALWAYS, Path
 from gradfix.tape.stores import assign
@@ -321,6 +322,8 @@ def return_statement(vm: Interpreter, node: ast.Return) -> str | None:
     value = vm.eval(node.value) if node.value is not None else NONE
     if vm.frame.code is not None:
         vm.passed_on.update(id(made) for made in vm.nodes(value))
+        if vm.frame.code is vm.root:
+            returned(vm, value, node)
     vm.frame.returns.append((vm.path - vm.frame.entry, value))
     return "return"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import bisect
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -16,10 +16,11 @@ from gradfix.tape import (  # noqa: F401 - importing them registers what they ev
 )
 from gradfix.tape.calls import call_function
 from gradfix.tape.classes import instantiate, is_module
-from gradfix.tape.definitions import Class, Code, Function, Instance, Partial, Scope
+from gradfix.tape.definitions import Bound, Class, Code, Function, Instance, Partial, Scope
 from gradfix.tape.events import Backward
-from gradfix.tape.frameworks import ENTRIES, Entry
+from gradfix.tape.frameworks import Entry, Row
 from gradfix.tape.graph import Tensor
+from gradfix.tape.hosts import enter, rows_of
 from gradfix.tape.interpreter import Analysis, Interpreter, Resolver, Silence, TooComplexError
 from gradfix.tape.leaves import leaked
 from gradfix.tape.logged import say_what_is_logged
@@ -48,11 +49,12 @@ REASONS: dict[type[Exception], str] = {
 }
 
 
-def analyse_module(source: Source, resolve: Resolver | None) -> Analysis:
+def analyse_module(source: Source, resolve: Resolver | None, rows: Mapping[str, Row]) -> Analysis:
     """Execute one module, then what it left unexecuted."""
     lines = source.text.encode("utf-8", "surrogatepass").splitlines()
     vm = Interpreter(source.path, lines, WORK_FLOOR + WORK_PER_BYTE * len(source.text), resolve)
     vm.module = source.tree
+    vm.rows = rows
     too_complex = ""
     top = vm.frame
     hits = _hits(source.text.encode("utf-8", "surrogatepass"))
@@ -99,8 +101,10 @@ def _within(hits: list[int], node: ast.stmt | ast.Lambda) -> bool:
 
 def _enter_all(vm: Interpreter, hits: list[int]) -> None:
     number = 0
+    entered = [code.node for code in vm.codes.values() if code.entered and code.file == vm.main]
+    vm.ran = [(node.lineno, node.end_lineno or node.lineno) for node in entered]
     for cls in list(vm.classes):
-        if cls.file == vm.main and _within(hits, cls.node):
+        if cls.file == vm.main and (_within(hits, cls.node) or any(_entries(vm, cls))):
             number += 1
             _isolated(vm, number, partial(_enter_class, vm, cls, hits))
     for function in list(vm.functions):
@@ -108,6 +112,7 @@ def _enter_all(vm: Interpreter, hits: list[int]) -> None:
         if not code.entered and function.owner is None and code.file == vm.main and _within(hits, code.node):
             number += 1
             _isolated(vm, number, partial(_enter_function, vm, function))
+    vm.ran = []
 
 
 def _isolated(vm: Interpreter, number: int, run: Callable[[], object]) -> None:
@@ -156,15 +161,20 @@ def _enter_class(vm: Interpreter, cls: Class, hits: list[int]) -> None:
     instance = _instance(vm, cls, module)
     if instance is None:
         return
-    entries = _entries(cls)
+    entries = _by_hand(vm, instance, dict(_entries(vm, cls)))
+    wished = {key for row, _ in rows_of(vm, cls) for key, entry in row.methods.items() if entry.root}
     for name, member in list(cls.attrs.items()):
         if not isinstance(member, Function) or name == "__init__":
             continue
         entry = entries.get(name)
         if name == "forward" and module:
             _enter_forward(vm, instance, member)
-        elif (entry is not None or not member.code.entered) and _within(hits, member.code.node):
-            _enter_method(vm, instance, member, entry)
+        elif entry is not None:
+            enter(vm, Bound(instance, member), entry, member.code.node)
+        elif not member.code.entered and _within(hits, member.code.node):
+            result = _enter_method(vm, instance, member)
+            if name in wished:
+                _wish(vm, [result], member.code.node)
 
 
 def _instance(vm: Interpreter, cls: Class, module: bool) -> Instance | None:
@@ -187,25 +197,29 @@ def _adopt(instance: Instance) -> None:
             value.built = True
 
 
-def _entries(cls: Class) -> dict[str, Entry]:
-    found: dict[str, Entry] = {}
-    for path in cls.externals():
-        found.update(ENTRIES.get(path.rpartition(".")[2], {}))
-    return found
+def _entries(vm: Interpreter, cls: Class) -> Iterator[tuple[str, Entry]]:
+    """The methods that a framework calls, and how."""
+    for row, sure in rows_of(vm, cls):
+        for name, entry in row.methods.items():
+            if sure or not entry.grad:
+                yield name, entry
 
 
-def _enter_method(vm: Interpreter, instance: Instance, member: Function, entry: Entry | None) -> None:
+def _by_hand(vm: Interpreter, instance: Instance, entries: dict[str, Entry]) -> dict[str, Entry]:
+    """The same for an object that says that it clears and steps by itself."""
+    switches = [row.manual for row, _ in rows_of(vm, instance.cls) if row.manual]
+    manual = any(isinstance(on := instance.attrs.get(name), Const) and not on.value for name in switches)
+    if not manual:
+        return entries
+    return {name: Entry(given=entry.given) if entry.root else entry for name, entry in entries.items()}
+
+
+def _enter_method(vm: Interpreter, instance: Instance, member: Function) -> Value:
     static = any(
         isinstance(value, External) and value.path.endswith("staticmethod") for value, _ in member.decorators
     )
     args, kwargs = _arguments(member, first=None if static else instance)
-    grad = vm.grad
-    if entry is not None and not entry.grad:
-        vm.grad, vm.grad_off = False, ("", None)
-    result = call_function(vm, member, args, kwargs, member.code.node, receiver=None if static else instance)
-    vm.grad = grad
-    if entry is not None and entry.root:
-        _wish(vm, [result], member.code.node)
+    return call_function(vm, member, args, kwargs, member.code.node, receiver=None if static else instance)
 
 
 def _enter_forward(vm: Interpreter, instance: Instance, member: Function) -> None:

@@ -57,6 +57,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from gradfix.tape.defects import Defect, Span
 from gradfix.tape.definitions import Code, Function, Package, Scope
+from gradfix.tape.frameworks import ROWS, Row
 from gradfix.tape.gradients import Gradients
 from gradfix.tape.graph import Node, Tensor
 from gradfix.tape.machine import span_of
@@ -249,6 +250,12 @@ class Interpreter(Gradients):
         self.hooked = False
         self.keep_alive: list[Value] = []
         """What path conditions are about: their keys are identities."""
+        self.rows: Mapping[str, Row] = ROWS
+        """What is known of frameworks."""
+        self.wrapped: dict[int, tuple[Value, Row, tuple[Value, ...]]] = {}
+        """Modules that a framework has wrapped, with what else it was given."""
+        self.root: Code | None = None
+        """The function whose result a framework backpropagates."""
 
     @property
     def scope(self) -> Scope:
@@ -451,11 +458,13 @@ def _worst(ends: Sequence[str]) -> str:
     return "raise"
 
 
-def analyse(source: Source, resolve: Resolver | None = None) -> Analysis:
-    """Execute a module on the tape and collect the defects."""
+def analyse(
+    source: Source, resolve: Resolver | None = None, rows: Mapping[str, Row] = ROWS
+) -> Analysis:
+    """Execute a module on the tape and collect the defects; `rows` is what is known of frameworks."""
     from gradfix.tape.entries import analyse_module
 
-    return analyse_module(source, resolve)
+    return analyse_module(source, resolve, rows)
 
 
 __all__ = ["NOTHING", "Analysis", "Interpreter", "Lean", "Mapping", "Seq", "Silence", "analyse", "span_of"]

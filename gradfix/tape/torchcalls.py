@@ -16,6 +16,7 @@ from gradfix.tape.definitions import Instance, Partial
 from gradfix.tape.events import Backward
 from gradfix.tape.expressions import in_graph
 from gradfix.tape.graph import Node, Number, Tensor
+from gradfix.tape.hosts import wrap as wrap_model
 from gradfix.tape.imports import first_party
 from gradfix.tape.interpreter import Interpreter
 from gradfix.tape.layers import CONTAINERS, make_layer
@@ -456,7 +457,12 @@ def _is_grad_enabled(vm: Interpreter, args: Args, kwargs: Kwargs, node: ast.Call
     return Unknown("the grad mode") if vm.grad is None else Const(vm.grad)
 
 
+def _engine(vm: Interpreter, args: Args, kwargs: Kwargs, node: ast.Call) -> Value:
+    return wrap_model(vm, "deepspeed.initialize", args, kwargs)
+
+
 HANDLERS: dict[str, External_] = {
+    "deepspeed.initialize": _engine,
     "torch.is_grad_enabled": _is_grad_enabled,
     "torch.tensor": _tensor,
     "torch.as_tensor": _as_tensor,

@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 
 from gradfix.tape import effects
 from gradfix.tape.definitions import Instance
-from gradfix.tape.frameworks import BACKWARD_OF_ARGUMENT, PREPARES, SETS_UP
+from gradfix.tape.frameworks import CALL
 from gradfix.tape.graph import Node, Tensor
+from gradfix.tape.hosts import hand_over, unknown_host
 from gradfix.tape.interpreter import Interpreter
 from gradfix.tape.modules import leaves, opaque, set_training
 from gradfix.tape.tensors import cut_tensor, method_call, number, run_backward
@@ -57,6 +58,12 @@ def call_unknown(vm: Interpreter, callee: Value, args: Args, kwargs: Kwargs, nod
     """Call a value that isn't known to be anything."""
     if isinstance(callee, Unknown) and (callee.module is not None or callee.built):
         return call_opaque(vm, opaque(vm, callee), args, kwargs, node)
+    if isinstance(node, ast.Call) and isinstance(callee, External):
+        hand_over(vm, callee.path, args, kwargs, node)
+    elif isinstance(node, ast.Call) and isinstance(callee, Unknown) and callee.origin:
+        framework = unknown_host(vm, callee, CALL, args, kwargs, node)
+        if framework is not None:
+            return framework
     given = [*args, *kwargs.values()]
     for value in (callee, *given):
         escape(vm, value)
@@ -97,7 +104,7 @@ def unknown_method(
         from gradfix.tape.calls import call_value
 
         return call_value(vm, receiver.children[name], args, kwargs, node)
-    framework = _framework(vm, receiver, name, args, kwargs, node)
+    framework = unknown_host(vm, receiver, name, args, kwargs, node)
     if framework is not None:
         return framework
     if receiver.origin == "grad":
@@ -182,22 +189,6 @@ def _gradient_method(vm: Interpreter, receiver: Unknown, name: str, node: ast.AS
 
 def _backward_options(args: Args, kwargs: Kwargs) -> dict[str, Value]:
     return {**dict(zip(("gradient", "retain_graph", "create_graph", "inputs"), args, strict=False)), **kwargs}
-
-
-def _framework(
-    vm: Interpreter, receiver: Unknown, name: str, args: Args, kwargs: Kwargs, node: ast.Call
-) -> Value | None:
-    """What a known framework's object does."""
-    kind = receiver.origin.rpartition(".")[2]
-    if kind in BACKWARD_OF_ARGUMENT and name in BACKWARD_OF_ARGUMENT[kind] and args:
-        root = vm.tensor_of(args[0]) if isinstance(args[0], Unknown) else args[0]
-        if isinstance(root, Tensor):
-            return run_backward(vm, root, dict(kwargs), node)
-    if kind in PREPARES and name in PREPARES[kind]:
-        return args[0] if len(args) == 1 else Seq("tuple", list(args))
-    if kind in SETS_UP and name in SETS_UP[kind]:
-        return Unknown("a context")
-    return None
 
 
 __all__ = ["Const", "Node", "Scaler", "call_opaque", "call_unknown", "escape", "unknown_method"]

@@ -1,0 +1,399 @@
+"""Code that leaves backward, steps or clearing to a framework: what is a bug there, and what is not."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Mapping
+
+import pytest
+
+from gradfix.source import Source, parse
+from gradfix.tape.frameworks import ROWS, Row
+from gradfix.tape.interpreter import analyse
+
+HEAD = "import torch\nimport torch.nn as nn\nimport torch.nn.functional as F\n"
+OFF = {"inplace_on_graph_tensor", "backward_in_no_grad"}
+
+
+def kinds(body: str, rows: Mapping[str, Row] = ROWS) -> set[str]:
+    source = parse("case.py", (HEAD + textwrap.dedent(body)).encode())
+    assert isinstance(source, Source)
+    return {defect.kind for defect in analyse(source, None, rows).defects} - OFF
+
+
+def lightning(step: str, init: str = "") -> str:
+    """A LightningModule with this training_step."""
+    body = textwrap.indent(textwrap.dedent(step).strip(), " " * 8)
+    return f"""
+import lightning as L
+
+class Model(L.LightningModule):
+    def __init__(self):
+        super().__init__()
+        self.net = nn.Linear(3, 3)
+        {init}
+
+    def training_step(self, batch, batch_idx):
+        x, y = batch
+{body}
+
+    def configure_optimizers(self):
+        return torch.optim.Adam(self.parameters())
+"""
+
+
+MANUAL = "self.automatic_optimization = False"
+SETUP = "net = nn.Linear(3, 3)\nopt = torch.optim.SGD(net.parameters(), lr=0.1)\n"
+
+
+def loop(made: str, turn: str) -> str:
+    """A plain loop with a framework's object."""
+    body = textwrap.indent(textwrap.dedent(turn).strip(), "    ")
+    return f"{made}\n{SETUP}for x, y in torch.utils.data.DataLoader([]):\n{body}\n"
+
+
+DEEPSPEED = "import deepspeed"
+ENGINE = "engine, _, _, _ = deepspeed.initialize(model=net, model_parameters=net.parameters(), config={})\n"
+
+
+def deepspeed(turn: str) -> str:
+    return loop(DEEPSPEED, turn).replace("for x", ENGINE + "for x")
+
+
+def ignite(step: str) -> str:
+    body = textwrap.indent(textwrap.dedent(step).strip(), "    ")
+    return (
+        f"from ignite.engine import Engine\n{SETUP}def update(engine, batch):\n    x, y = batch\n{body}\n"
+        "trainer = Engine(update)\n"
+    )
+
+
+def learner(body: str) -> str:
+    inner = textwrap.indent(textwrap.dedent(body).strip(), "    ")
+    return f"from fastai.learner import Learner\ndef criterion(pred, target):\n{inner}\nLearner(dls, nn.Linear(1, 1), loss_func=criterion)\n"
+
+
+def mmengine(step: str) -> str:
+    body = textwrap.indent(textwrap.dedent(step).strip(), " " * 8)
+    return f"""
+from mmengine.model import BaseModel
+
+class Model(BaseModel):
+    def __init__(self):
+        super().__init__()
+        self.net = nn.Linear(3, 3)
+
+    def train_step(self, data, optim_wrapper):
+        x, y = data
+{body}
+"""
+
+
+FOUND = {
+    "Lightning: the loss is returned as a number": (
+        lightning("loss = F.cross_entropy(self.net(x), y)\nreturn loss.item()"),
+        "converted_loss_path",
+    ),
+    "Lightning: the loss is returned without its graph": (
+        lightning("loss = F.cross_entropy(self.net(x), y)\nreturn {'loss': loss.detach()}"),
+        "detached_loss_path",
+    ),
+    "Lightning: the prediction is detached": (
+        lightning("return F.cross_entropy(self.net(x).detach(), y)"),
+        "detached_loss_path",
+    ),
+    "Lightning: the prediction is made under no_grad": (
+        lightning("with torch.no_grad():\n    out = self.net(x)\nreturn F.cross_entropy(out, y)"),
+        "forward_in_no_grad",
+    ),
+    "Lightning by hand: nothing clears": (
+        lightning(
+            "opt = self.optimizers()\nself.manual_backward(F.cross_entropy(self.net(x), y))\nopt.step()",
+            MANUAL,
+        ),
+        "missing_zero_grad",
+    ),
+    "Lightning by hand: cleared before the step": (
+        lightning(
+            """
+            opt = self.optimizers()
+            self.manual_backward(F.cross_entropy(self.net(x), y))
+            opt.zero_grad()
+            opt.step()
+            """,
+            MANUAL,
+        ),
+        "zero_grad_before_step",
+    ),
+    "Trainer: compute_loss returns a detached loss": (
+        """
+        from transformers import Trainer
+        class Own(Trainer):
+            def compute_loss(self, model, inputs, return_outputs=False):
+                outputs = model(**inputs)
+                loss = F.cross_entropy(outputs.logits, inputs["labels"])
+                loss = loss.detach()
+                return (loss, outputs) if return_outputs else loss
+        """,
+        "detached_loss_path",
+    ),
+    "skorch: get_loss detaches the prediction": (
+        """
+        from skorch import NeuralNet
+        class Own(NeuralNet):
+            def get_loss(self, y_pred, y_true, X=None, training=False):
+                return F.mse_loss(y_pred.detach(), y_true)
+        """,
+        "detached_loss_path",
+    ),
+    "Accelerate: nothing clears": (
+        loop(
+            "from accelerate import Accelerator\nacc = Accelerator()",
+            "acc.backward(F.cross_entropy(net(x), y))\nopt.step()",
+        ),
+        "missing_zero_grad",
+    ),
+    "Accelerate: the loss is a number": (
+        loop(
+            "from accelerate import Accelerator\nacc = Accelerator()",
+            "opt.zero_grad()\nacc.backward(F.cross_entropy(net(x), y).item())\nopt.step()",
+        ),
+        "converted_loss_path",
+    ),
+    "DeepSpeed: the loss is detached": (
+        deepspeed("loss = F.cross_entropy(engine(x), y).detach()\nengine.backward(loss)\nengine.step()"),
+        "detached_loss_path",
+    ),
+    "DeepSpeed: a total keeps every graph": (
+        deepspeed(
+            "loss = F.cross_entropy(engine(x), y)\nengine.backward(loss)\nengine.step()\ntotal += loss"
+        ).replace("for x", "total = 0\nfor x"),
+        "graph_leak",
+    ),
+    "Ignite: nothing clears": (
+        ignite("loss = F.cross_entropy(net(x), y)\nloss.backward()\nopt.step()\nreturn loss.item()"),
+        "missing_zero_grad",
+    ),
+    "Ignite: cleared before the step": (
+        ignite("loss = F.cross_entropy(net(x), y)\nloss.backward()\nopt.zero_grad()\nopt.step()"),
+        "zero_grad_before_step",
+    ),
+    "Ignite: the supervised trainer's loss is detached": (
+        """
+        from ignite.engine import create_supervised_trainer
+        def criterion(out, y):
+            return F.mse_loss(out.detach(), y)
+        create_supervised_trainer(nn.Linear(1, 1), None, criterion)
+        """,
+        "detached_loss_path",
+    ),
+    "fastai: the loss is returned as a number": (
+        learner("return F.mse_loss(pred, target).item()"),
+        "converted_loss_path",
+    ),
+    "mmengine: update_params gets a detached loss": (
+        mmengine("loss = F.cross_entropy(self.net(x), y)\noptim_wrapper.update_params(loss.detach())"),
+        "detached_loss_path",
+    ),
+    "mmengine: a wrapper of one's own gets a number": (
+        loop(
+            "from mmengine.optim import OptimWrapper",
+            "wrapper.update_params(F.cross_entropy(net(x), y).item())",
+        ).replace("for x", "wrapper = OptimWrapper(optimizer=opt)\nfor x"),
+        "converted_loss_path",
+    ),
+    "timm's scaler: nothing clears": (
+        loop(
+            "from timm.utils import NativeScaler\nloss_scaler = NativeScaler()",
+            "loss_scaler(F.cross_entropy(net(x), y), opt, parameters=net.parameters())",
+        ),
+        "missing_zero_grad",
+    ),
+    "tianshou: the loss is detached": (
+        """
+        from tianshou.algorithm.algorithm_base import OnPolicyAlgorithm
+        class Own(OnPolicyAlgorithm):
+            def __init__(self, policy, optim):
+                super().__init__(policy=policy)
+                self.net = nn.Linear(3, 3)
+                self.optim = self._create_optimizer(self.net, optim)
+            def _update_with_batch(self, batch, batch_size, repeat):
+                loss = self.net(torch.ones(1, 3)).mean()
+                self.optim.step(loss.detach())
+        """,
+        "detached_loss_path",
+    ),
+    "Composer: the loss is a number": (
+        """
+        from composer.models import ComposerModel
+        class Own(ComposerModel):
+            def loss(self, outputs, batch):
+                return F.mse_loss(outputs, batch).item()
+        """,
+        "converted_loss_path",
+    ),
+}
+
+SILENT = {
+    "Lightning": lightning("loss = F.cross_entropy(self.net(x), y)\nself.log('loss', loss)\nreturn loss"),
+    "Lightning: a dict": lightning("loss = F.cross_entropy(self.net(x), y)\nreturn {'loss': loss, 'n': loss.item()}"),
+    "Lightning: a batch is skipped": lightning(
+        "if batch_idx == 0:\n    return None\nreturn F.cross_entropy(self.net(x), y)"
+    ),
+    "Lightning: returned inside enable_grad": lightning(
+        "with torch.no_grad():\n    t = self.net(x)\nreturn F.mse_loss(self.net(x), t)"
+    ),
+    "Lightning by hand": lightning(
+        """
+        opt = self.optimizers()
+        self.toggle_optimizer(opt)
+        opt.zero_grad()
+        self.manual_backward(F.cross_entropy(self.net(x), y))
+        opt.step()
+        self.untoggle_optimizer(opt)
+        """,
+        MANUAL,
+    ),
+    "Lightning by hand: every second batch": lightning(
+        """
+        opt = self.optimizers()
+        self.manual_backward(F.cross_entropy(self.net(x), y))
+        if (batch_idx + 1) % 2 == 0:
+            opt.step()
+            opt.zero_grad()
+        """,
+        MANUAL,
+    ),
+    "Lightning by hand: two optimizers": """
+        import pytorch_lightning as pl
+        class GAN(pl.LightningModule):
+            def __init__(self):
+                super().__init__()
+                self.automatic_optimization = False
+                self.g, self.d = nn.Linear(2, 2), nn.Linear(2, 1)
+            def training_step(self, batch, batch_idx):
+                g, d = self.optimizers()
+                g_loss = self.d(self.g(batch)).mean()
+                g.zero_grad()
+                self.manual_backward(g_loss)
+                g.step()
+                d_loss = self.d(self.g(batch).detach()).mean()
+                d.zero_grad()
+                self.manual_backward(d_loss)
+                d.step()
+            def configure_optimizers(self):
+                return [torch.optim.Adam(self.g.parameters()), torch.optim.Adam(self.d.parameters())], []
+        """,
+    "a LightningModule of somebody else": """
+        from ours.base import LightningModule
+        class Model(LightningModule):
+            def training_step(self, batch, batch_idx):
+                return self.net(batch).mean().item()
+        """,
+    "Trainer": """
+        from transformers import Trainer
+        class Own(Trainer):
+            def compute_loss(self, model, inputs, return_outputs=False):
+                outputs = model(**inputs)
+                loss = F.cross_entropy(outputs.logits, inputs["labels"])
+                return (loss, outputs) if return_outputs else loss
+            def training_step(self, model, inputs, num_items_in_batch=None):
+                loss = self.compute_loss(model, inputs)
+                self.accelerator.backward(loss)
+                return loss.detach()
+        """,
+    "Trainer: compute_loss of the base": """
+        from transformers import Trainer
+        class Own(Trainer):
+            def compute_loss(self, model, inputs, return_outputs=False):
+                loss, outputs = super().compute_loss(model, inputs, return_outputs=True)
+                return (loss, outputs) if return_outputs else loss
+        """,
+    "Trainer: a teacher under no_grad": """
+        from transformers import Trainer
+        class Own(Trainer):
+            def compute_loss(self, model, inputs, return_outputs=False):
+                out = model(**inputs)
+                with torch.no_grad():
+                    target = self.teacher(**inputs)
+                loss = F.kl_div(out.logits.log_softmax(-1), target.logits.softmax(-1))
+                return (loss, out) if return_outputs else loss
+        """,
+    "Accelerate": loop(
+        "from accelerate import Accelerator\nacc = Accelerator()",
+        "with acc.accumulate(net):\n    acc.backward(F.cross_entropy(net(x), y))\n    opt.step()\n    opt.zero_grad()",
+    ),
+    "DeepSpeed": deepspeed("loss = F.cross_entropy(engine(x), y)\nengine.backward(loss)\nengine.step()"),
+    "DeepSpeed with an optimizer": loop(
+        DEEPSPEED,
+        "loss = F.cross_entropy(engine(x), y)\nengine.backward(loss)\nengine.step()",
+    ).replace("for x", "engine, opt, _, _ = deepspeed.initialize(model=net, optimizer=opt)\nfor x"),
+    "DeepSpeed with a model that came in": """
+        import deepspeed
+        def train(model, loader):
+            engine, *_ = deepspeed.initialize(model=model, config={})
+            for x, y in loader:
+                loss = F.cross_entropy(engine(x), y)
+                engine.backward(loss)
+                engine.step()
+        """,
+    "Ignite": ignite(
+        "opt.zero_grad()\nloss = F.cross_entropy(net(x), y)\nloss.backward()\nopt.step()\nreturn loss.item()"
+    ),
+    "Ignite: accumulation": ignite(
+        """
+        loss = F.cross_entropy(net(x), y)
+        loss.backward()
+        if engine.state.iteration % 4 == 0:
+            opt.step()
+            opt.zero_grad()
+        """
+    ),
+    "fastai": learner("return F.mse_loss(pred, target)"),
+    "mmengine": mmengine(
+        "loss = F.cross_entropy(self.net(x), y)\noptim_wrapper.update_params(loss)\nreturn {'loss': loss.detach()}"
+    ),
+    "mmengine: two updates": mmengine(
+        """
+        loss = F.cross_entropy(self.net(x), y)
+        optim_wrapper.update_params(loss)
+        optim_wrapper.update_params(F.mse_loss(self.net(x), y))
+        """
+    ),
+    "timm's scaler": loop(
+        "from timm.utils import NativeScaler\nloss_scaler = NativeScaler()",
+        "opt.zero_grad()\nloss_scaler(F.cross_entropy(net(x), y), opt, parameters=net.parameters())",
+    ),
+    "timm's scaler: accumulation": loop(
+        "from timm.utils import NativeScaler\nloss_scaler = NativeScaler()",
+        """
+        due = flag()
+        loss_scaler(F.cross_entropy(net(x), y), opt, need_update=due)
+        if due:
+            opt.zero_grad()
+        """,
+    ),
+    "tianshou": """
+        from tianshou.algorithm.algorithm_base import OnPolicyAlgorithm
+        class Own(OnPolicyAlgorithm):
+            def __init__(self, policy, optim):
+                super().__init__(policy=policy)
+                self.net = nn.Linear(3, 3)
+                self.optim = self._create_optimizer(self.net, optim)
+            def _update_with_batch(self, batch, batch_size, repeat):
+                for _ in range(repeat):
+                    loss = self.net(torch.ones(1, 3)).mean()
+                    self.optim.step(loss)
+                return loss.item()
+        """,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("body", "kind"), FOUND.values(), ids=FOUND.keys())
+def test_a_bug_in_a_framework_is_found(body: str, kind: str) -> None:
+    assert kinds(body) == {kind}
+
+
+@pytest.mark.parametrize("body", SILENT.values(), ids=SILENT.keys())
+def test_what_a_framework_makes_right_is_left_alone(body: str) -> None:
+    assert kinds(body) == set()
