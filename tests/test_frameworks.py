@@ -70,7 +70,10 @@ def ignite(step: str) -> str:
 
 def learner(body: str) -> str:
     inner = textwrap.indent(textwrap.dedent(body).strip(), "    ")
-    return f"from fastai.learner import Learner\ndef criterion(pred, target):\n{inner}\nLearner(dls, nn.Linear(1, 1), loss_func=criterion)\n"
+    return (
+        f"from fastai.learner import Learner\ndef criterion(pred, target):\n{inner}\n"
+        "Learner(dls, nn.Linear(1, 1), loss_func=criterion)\n"
+    )
 
 
 def mmengine(step: str) -> str:
@@ -236,7 +239,9 @@ FOUND = {
 
 SILENT = {
     "Lightning": lightning("loss = F.cross_entropy(self.net(x), y)\nself.log('loss', loss)\nreturn loss"),
-    "Lightning: a dict": lightning("loss = F.cross_entropy(self.net(x), y)\nreturn {'loss': loss, 'n': loss.item()}"),
+    "Lightning: a dict": lightning(
+        "loss = F.cross_entropy(self.net(x), y)\nreturn {'loss': loss, 'n': loss.item()}"
+    ),
     "Lightning: a batch is skipped": lightning(
         "if batch_idx == 0:\n    return None\nreturn F.cross_entropy(self.net(x), y)"
     ),
@@ -321,7 +326,12 @@ SILENT = {
         """,
     "Accelerate": loop(
         "from accelerate import Accelerator\nacc = Accelerator()",
-        "with acc.accumulate(net):\n    acc.backward(F.cross_entropy(net(x), y))\n    opt.step()\n    opt.zero_grad()",
+        """
+        with acc.accumulate(net):
+            acc.backward(F.cross_entropy(net(x), y))
+            opt.step()
+            opt.zero_grad()
+        """,
     ),
     "DeepSpeed": deepspeed("loss = F.cross_entropy(engine(x), y)\nengine.backward(loss)\nengine.step()"),
     "DeepSpeed with an optimizer": loop(
@@ -351,7 +361,11 @@ SILENT = {
     ),
     "fastai": learner("return F.mse_loss(pred, target)"),
     "mmengine": mmengine(
-        "loss = F.cross_entropy(self.net(x), y)\noptim_wrapper.update_params(loss)\nreturn {'loss': loss.detach()}"
+        """
+        loss = F.cross_entropy(self.net(x), y)
+        optim_wrapper.update_params(loss)
+        return {'loss': loss.detach()}
+        """
     ),
     "mmengine: two updates": mmengine(
         """

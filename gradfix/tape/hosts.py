@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from gradfix.tape.definitions import Bound, Class, Function, Instance, Partial
 from gradfix.tape.events import Backward
-from gradfix.tape.frameworks import CALL, Entry, Row
+from gradfix.tape.frameworks import Entry, Row
 from gradfix.tape.graph import Number, Tensor
 from gradfix.tape.interpreter import Interpreter
 from gradfix.tape.modules import opaque
@@ -43,7 +43,7 @@ def unknown_host(
 ) -> Value | None:
     """A method of what a framework's function or class has made; None where no row speaks of it."""
     row = row_of(vm, receiver.origin)
-    if row is None or not trusted(row, receiver.origin) and "." in receiver.origin:
+    if row is None or ("." in receiver.origin and not trusted(row, receiver.origin)):
         return None
     return _perform(vm, row, receiver.holds, name, args, kwargs, node)
 
@@ -225,7 +225,6 @@ def _loss(value: Value) -> Value:
 
 
 __all__ = [
-    "CALL",
     "backpropagated",
     "enter",
     "hand_over",

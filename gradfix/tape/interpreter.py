@@ -458,9 +458,7 @@ def _worst(ends: Sequence[str]) -> str:
     return "raise"
 
 
-def analyse(
-    source: Source, resolve: Resolver | None = None, rows: Mapping[str, Row] = ROWS
-) -> Analysis:
+def analyse(source: Source, resolve: Resolver | None = None, rows: Mapping[str, Row] = ROWS) -> Analysis:
     """Execute a module on the tape and collect the defects; `rows` is what is known of frameworks."""
     from gradfix.tape.entries import analyse_module
 
