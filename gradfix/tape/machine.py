@@ -49,6 +49,9 @@ class Machine:
         """The operation that is being recorded."""
         self.repeat = False
         """Whether this is a later turn of a loop that isn't known to have one (convention E)."""
+        self.ran: list[tuple[int, int]] = []
+        """The functions that the module itself has run, while others are entered: their lines ran without
+        this defect, and it takes convention G that somebody runs them otherwise."""
         self.spoils = 0
         self.frees = 0
         self.about: dict[Any, list[Storage]] = {}
@@ -94,6 +97,8 @@ class Machine:
         span = span_of(culprit)
         if self.repeat:
             lean = lean | {"E"}
+        if any(first <= span.line <= last for first, last in self.ran):
+            lean = lean | {"G"}
         certainty: Certainty = "likely" if lean or likely else "certain"
         known = self.found.get((kind, span))
         if known is not None and (known.certainty == "certain" or certainty == "likely"):
@@ -272,7 +277,9 @@ class Machine:
 
     def cut(self, how: str, source: Value, place: Place, at: Place = None) -> Node:
         """A node whose way to `source` carries no gradient."""
-        node = Node(how, place, tuple(self.nodes(source)), False)
+        guess = isinstance(source, Unknown) and self._own_node(source) is None
+        parents = (self._guess(source),) if guess and isinstance(source, Unknown) else self.nodes(source)
+        node = Node(how, place, tuple(parents), False)
         node.cut = how
         node.cut_place = at or place
         node.path = self.path

@@ -21,7 +21,7 @@ from .torchrun import run_all
 def judge_defects(result: Comparison) -> None:
     for defect in result.defects:
         verdict = judge(result, defect)
-        if verdict in ("false", "sometimes") and "D" in defect.conventions:
+        if verdict in ("false", "sometimes") and {"D", "G"}.intersection(defect.conventions):
             verdict = judge(backpropagated(result), defect)
         result.count(f"{verdict} {defect.kind}")
         if verdict in ("false", "sometimes"):
@@ -30,7 +30,7 @@ def judge_defects(result: Comparison) -> None:
 
 
 def backpropagated(result: Comparison) -> Comparison:
-    """The same file, used as the convention on forward says: its output is backpropagated."""
+    """The same file, used as the conventions on forward say: it is called, and its output backpropagated."""
     names = [n.name for n in ast.parse(result.program.source).body if isinstance(n, ast.ClassDef) and n.bases]
     driver = "".join(CALLS_FORWARD.format(name=name) for name in names)
     program = replace(result.program, driver=driver)
