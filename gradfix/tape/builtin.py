@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import builtins
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 from gradfix.tape.attributes import load_attribute, store_attribute
 from gradfix.tape.calls import call_value
@@ -131,12 +132,16 @@ def _sum(vm: Interpreter, args: Args, node: ast.Call) -> Value:
     items, _ = elements(vm, args[0], node)
     total: Value = args[1] if len(args) > 1 else Const(0)
     for item in items or ():
-        total = vm.each(item, lambda one, total=total: operate(vm, ast.Add, total, one, node))  # type: ignore[misc]
+        total = vm.each(total, partial(_plus, vm, node, item))
     if items is None:
         result = vm.unknown("a sum", *args)
         result.part = True
         return result
     return total
+
+
+def _plus(vm: Interpreter, node: ast.Call, item: Value, total: Value) -> Value:
+    return vm.each(item, lambda one: operate(vm, ast.Add, total, one, node))
 
 
 def _counting(name: str, args: Args) -> Value:

@@ -30,7 +30,7 @@ from gradfix.tape.values import (
 
 EXACT = 4
 """Loops of at most so many turns are run exactly, as long as the elements differ or the count is known."""
-FEW = 8
+FEW = 16
 """The most parameters of a module that a loop visits one by one; more are visited as a group."""
 MANY = 64
 """The most elements of a known container that a loop visits one by one."""

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from gradfix.tape import shapes
-from gradfix.tape.graph import Tensor
-from gradfix.tape.values import Const, Seq, Shape, Value
+from gradfix.tape.graph import Number, Tensor
+from gradfix.tape.values import NONE, Const, Range, Seq, Shape, Slice, Value
 
 Bound = Mapping[str, Value]
 Known = tuple["int | None", ...]
 """A shape of which at least the number of dimensions is known."""
 
 
+PICKED = -1
+"""Stands where the sizes of what lists and tensors pick will be."""
 SIZES = ("split_size_or_sections", "split_size", "split_sizes")
 """What the sizes of parts are called."""
 
@@ -137,6 +139,84 @@ def count(op: str, bound: Bound) -> int:
         return 0 if given.open else len(given.items)
     length = given.value if isinstance(given, Const) and type(given.value) is int else 0
     return -(-size // length) if size and length > 0 else 0
+
+
+def indexed(shape: Shape, key: Value) -> Shape:
+    """The shape of `x[key]`."""
+    if shape is None:
+        return None
+    keys = key.items if isinstance(key, Seq) and key.kind == "tuple" else [key]
+    rest, result, picked = list(shape), list[int | None](), list[Shape]()
+    for one in _spelt_out(keys, len(shape)):
+        taken = _taken(one)
+        if taken is None or taken > len(rest):
+            return None
+        if isinstance(one, Slice):
+            result.append(_sliced(rest[0], one))
+        elif one is NONE:
+            result.append(1)
+        elif not _is_number(one):
+            picked.append(_index_shape(one))
+            result += [] if len(picked) > 1 else [PICKED]
+            if result[-1] != PICKED:
+                return None
+        del rest[:taken]
+    return _filled(result, shapes.broadcast(picked)) + tuple(rest) if picked else (*result, *rest)
+
+
+def _spelt_out(keys: Sequence[Value], rank: int) -> list[Value]:
+    """The keys with as many whole slices as `...` stands for."""
+    at = next((i for i, one in enumerate(keys) if isinstance(one, Const) and one.value is ...), None)
+    if at is None:
+        return list(keys)
+    missing = rank - sum(_taken(one) or 0 for one in keys)
+    return [*keys[:at], *(Slice(NONE, NONE, NONE) for _ in range(missing)), *keys[at + 1 :]]
+
+
+def _is_number(key: Value) -> bool:
+    return isinstance(key, Number) or (isinstance(key, Const) and type(key.value) is int)
+
+
+def _taken(key: Value) -> int | None:
+    """How many dimensions an index goes through."""
+    if isinstance(key, Const) and (key.value is None or key.value is ...):
+        return 0
+    if isinstance(key, Tensor):
+        whole = key.shape is not None and key.dtype == "bool"
+        return len(key.shape or ()) if whole else (1 if key.dtype == "int" else None)
+    return 1 if isinstance(key, (Slice, Seq, Range)) or _is_number(key) else None
+
+
+def _index_shape(key: Value) -> Shape:
+    """The shape of what a list or tensor picks."""
+    if isinstance(key, Range):
+        return (len(key.range),)
+    kind = key.dtype if isinstance(key, Tensor) else shapes.literal_dtype(key)
+    return (None,) if kind == "bool" else shapes.literal(key)
+
+
+def _filled(sizes: Sequence[int | None], picked: Shape) -> Known:
+    """The sizes with those of what was picked in their place; one that isn't known if they aren't."""
+    at = list(sizes).index(PICKED)
+    return (*sizes[:at], *((None,) if picked is None else picked), *sizes[at + 1 :])
+
+
+def _sliced(size: int | None, key: Slice) -> int | None:
+    bounds = bounds_of(key)
+    if bounds == slice(None):
+        return size
+    if size is None or bounds is None:
+        return None
+    return len(range(size)[bounds])
+
+
+def bounds_of(key: Slice) -> slice | None:
+    """The slice that Python makes of it, where all of it is known and Python takes it."""
+    known = [part.value for part in (key.lower, key.upper, key.step) if isinstance(part, Const)]
+    if len(known) < 3 or known[2] == 0 or not all(one is None or isinstance(one, int) for one in known):
+        return None
+    lower, upper, step = known
+    return slice(lower, upper, step)
 
 
 PIECES: Mapping[str, Callable[[Known, Bound], Shape]] = {

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import ast
 
+from gradfix.tape import pieces
 from gradfix.tape.definitions import Method
 from gradfix.tape.graph import Node, Number, Tensor
 from gradfix.tape.interpreter import Interpreter
 from gradfix.tape.registration import replaced
 from gradfix.tape.tensors import method_call
 from gradfix.tape.torchvalues import Layer, Optimizer
-from gradfix.tape.values import Const, Map, Range, Seq, Shape, Slice, Truth, Unknown, Value
+from gradfix.tape.values import Const, Map, Range, Seq, Slice, Truth, Unknown, Value
 
 
 def load_item(vm: Interpreter, owner: Value, key: Value, node: ast.AST) -> Value:
@@ -74,7 +75,7 @@ def _sequence_item(owner: Seq, key: Value) -> Value:
         if owner.open and owner.items and key.value < 0:
             return Unknown("the end of a list that may be longer", tuple(owner.items))
     if isinstance(key, Slice):
-        bounds = _bounds(key)
+        bounds = pieces.bounds_of(key)
         if bounds is not None and not owner.open:
             return Seq(owner.kind, owner.items[bounds])
         return Seq(owner.kind, list(owner.items), open=True)
@@ -108,7 +109,7 @@ def _layer_item(owner: Layer, key: Value) -> Value:
             return list(items.values())[key.value]
     if isinstance(key, Slice):
         sliced = Layer(owner.kind, None, {}, owner.place)
-        bounds = _bounds(key)
+        bounds = pieces.bounds_of(key)
         if bounds is not None and not owner.open:
             kept = list(items.items())[bounds]
             sliced.items = dict(kept)
@@ -124,7 +125,7 @@ def tensor_item(vm: Interpreter, owner: Tensor, key: Value, node: ast.AST) -> Va
     made = vm.node("getitem", vm.at(node), [owner])
     result = vm.output(made)
     result.dtype = owner.dtype
-    result.shape = indexed_shape(owner.shape, key)
+    result.shape = pieces.indexed(owner.shape, key)
     if basic is True:
         vm.look(result, owner, "plain")
         rows = isinstance(key, Slice) and isinstance(key.step, Const) and key.step.value is None
@@ -142,7 +143,7 @@ def tensor_item(vm: Interpreter, owner: Tensor, key: Value, node: ast.AST) -> Va
 
 
 def is_basic(key: Value) -> Truth:
-    """Whether an index makes a view: numbers, slices, None and Ellipsis do; tensors and lists don't."""
+    """Whether an index makes a view: numbers (in a tensor as well), slices, None and Ellipsis do."""
     if isinstance(key, Const):
         return not isinstance(key.value, bool)
     if isinstance(key, (Slice, Number)):
@@ -150,53 +151,9 @@ def is_basic(key: Value) -> Truth:
     if isinstance(key, Seq) and key.kind == "tuple":
         kinds = [is_basic(item) for item in key.items]
         return False if False in kinds else (None if None in kinds else True)
-    if isinstance(key, (Tensor, Seq)):
-        return False
-    return None
-
-
-def indexed_shape(shape: Shape, key: Value) -> Shape:
-    """The shape of `x[key]`."""
-    if shape is None:
-        return None
-    keys = key.items if isinstance(key, Seq) and key.kind == "tuple" else [key]
-    if isinstance(key, Tensor):
-        if key.dtype == "int" and key.shape is not None and shape:
-            return (*key.shape, *shape[1:])
-        return (None, *shape[len(key.shape) :]) if key.dtype == "bool" and key.shape is not None else None
-    rest = list(shape)
-    result: list[int | None] = []
-    for one in keys:
-        if isinstance(one, Const) and isinstance(one.value, int) and not isinstance(one.value, bool) and rest:
-            rest.pop(0)
-        elif isinstance(one, Const) and one.value is None:
-            result.append(1)
-        elif isinstance(one, Seq) and rest and not one.open and all(isinstance(i, Const) for i in one.items):
-            rest.pop(0)
-            result.append(len(one.items))
-        elif isinstance(one, Slice) and rest:
-            result.append(_sliced(rest.pop(0), one))
-        else:
-            return None
-    return (*result, *rest)
-
-
-def _sliced(size: int | None, key: Slice) -> int | None:
-    bounds = _bounds(key)
-    if bounds == slice(None):
-        return size
-    if size is None or bounds is None:
-        return None
-    return len(range(size)[bounds])
-
-
-def _bounds(key: Slice) -> slice | None:
-    """The slice that Python makes of it, where all of it is known and Python takes it."""
-    known = [part.value for part in (key.lower, key.upper, key.step) if isinstance(part, Const)]
-    if len(known) < 3 or known[2] == 0 or not all(one is None or isinstance(one, int) for one in known):
-        return None
-    lower, upper, step = known
-    return slice(lower, upper, step)
+    if isinstance(key, Tensor) and key.dtype != "bool":
+        return key.dtype == "int" or None if key.shape == () else (None if key.shape is None else False)
+    return False if isinstance(key, (Tensor, Seq)) else None
 
 
 def store_item(vm: Interpreter, owner: Value, key: Value, value: Value, node: ast.AST, form: str) -> None:
