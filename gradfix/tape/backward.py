@@ -105,12 +105,14 @@ class Backwards(Severed):
         while stack:
             node, done = stack.pop()
             if done:
-                if any(id(parent) in leading or id(parent) in targets for parent in node.parents):
+                if node.requires is not False and any(
+                    id(parent) in leading or id(parent) in targets for parent in node.parents
+                ):
                     leading.add(id(node))
             elif id(node) not in opened:
                 opened.add(id(node))
                 stack.append((node, True))
-                stack.extend((parent, False) for parent in node.parents)
+                stack.extend((parent, False) for parent in node.parents if node.requires is not False)
         return leading | {id(tensor.node) for tensor in only if tensor.leaf}
 
     def _reach(self, node: Node, level: int, event: Backward, lean: Lean) -> None:

@@ -232,10 +232,21 @@ def requires_grad_in_place(
     return tensor
 
 
+def _surely_recorded(vm: Interpreter, tensor: Tensor, node: ast.AST) -> None:
+    """What may be a result stays one where it is: that it requires grad doesn't make it a leaf."""
+    made = Node("requires_grad_", vm.at(node), (tensor.node,), True)
+    made.may, made.lean = True, tensor.lean
+    vm.trail.set(tensor, "node", made)
+    vm.trail.set(tensor, "requires", True)
+
+
 def set_requires_grad(vm: Interpreter, tensor: Tensor, value: Value, node: ast.AST) -> None:
     """`x.requires_grad = value`, on a leaf or on a result that lost its graph."""
     wanted = bool(value.value) if isinstance(value, Const) else None
     if wanted is tensor.requires or (wanted is True and tensor.requires is True):
+        return
+    if wanted is True and tensor.leaf is None and tensor.requires is None:
+        _surely_recorded(vm, tensor, node)
         return
     if wanted is True and tensor.leaf is not False:
         made = Node("leaf", tensor.place, (tensor.node,), True)
