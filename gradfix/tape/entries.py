@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from gradfix.source import Source
 
 CULPRITS = re.compile(
-    rb"[-+*/%@&|^]=|\]\s*=[^=]|[A-Za-z0-9]_\(|inplace|out\s*=|backward|\.step\(|\.grad\b|\.data\b|zero_grad|requires?_?grad"
+    rb"[-+*/%@&|^]=|\]\s*=[^=]|[A-Za-z0-9]_\(|inplace|[(,]\s*out\s*=[^=]|^\s*out=|backward|\.step\(|\.grad\b|\.data\b|zero_grad|requires?_?grad"
     rb"|\(\s*True\s*\)|,\s*True\s*\)|autograd|ModuleList|^\s*self\.\w+\s*=\s*[\[{]",
     re.MULTILINE,
 )
@@ -95,7 +95,11 @@ def _hits(content: bytes) -> list[int]:
 
 
 def _within(hits: list[int], node: ast.stmt | ast.Lambda) -> bool:
-    at = bisect.bisect_left(hits, node.lineno)
+    """Whether a culprit could be in a definition: a signature holds none, though annotations look like it."""
+    if isinstance(node, ast.ClassDef):
+        return any(_within(hits, statement) for statement in node.body)
+    first = node.body[0] if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) else node
+    at = bisect.bisect_left(hits, first.lineno)
     return at < len(hits) and hits[at] <= (node.end_lineno or node.lineno)
 
 
