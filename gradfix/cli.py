@@ -159,6 +159,7 @@ def run_command(words: tuple[str, ...], module: bool, mode: str | None, **given:
 
     Exits with 0 if gradients flow, 1 if there is a defect, 2 if the program could not be run.
     """
+    from gradfix.config import ConfigError, read
     from gradfix.outcome import View
     from gradfix.report.running import render
     from gradfix.report.screen import colours
@@ -167,7 +168,12 @@ def run_command(words: tuple[str, ...], module: bool, mode: str | None, **given:
 
     limits = Limits(given["max_steps"], given["time_limit"], allow_writes=given["allow_writes"])
     command = parse_command(["-m", *words] if module else words)
-    wish = Wish(command, mode or "list", given["python"], limits, given["unsafe_fixes"], given["style"])
+    try:
+        rows = read(Path.cwd()).frameworks
+    except ConfigError as error:
+        raise click.UsageError(str(error)) from error
+    flags = (given["unsafe_fixes"], given["style"])
+    wish = Wish(command, mode or "list", given["python"], limits, *flags, rows=rows)
     told = run(wish)
     view = View(given["output_format"], colours(sys.stdout, "auto", os.environ))
     render(told, wish.mode, sys.stdout, view)

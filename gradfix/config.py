@@ -8,6 +8,8 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Literal, cast
 
+from gradfix.tape.frameworks import Entry, Row
+
 if sys.version_info >= (3, 11):
     import tomllib
 else:
@@ -39,6 +41,8 @@ class Config:
     min_certainty: Literal["certain", "likely"] = "likely"
     fix_certainty: Literal["certain", "likely"] = "likely"
     reduction: Literal["sum", "mean"] = "sum"
+    frameworks: tuple[tuple[str, Row], ...] = ()
+    """What the user's own trainers do, by the names of their classes and functions."""
 
     def with_options(self, **given: object) -> Config:
         """The same with the options that were given on the command line; None means not given."""
@@ -83,12 +87,50 @@ def _config(section: Mapping[str, object], file: Path) -> Config:
 
 
 def _value(key: str, value: object, file: Path) -> object:
+    if key == "frameworks":
+        where = f"{file}: tool.gradfix.frameworks"
+        return tuple((name, _row(row, f"{where}.{name}")) for name, row in _table(value, where).items())
     if key not in READINGS:
-        raise ConfigError(f"{file}: tool.gradfix has no key {key!r}; it knows {', '.join(READINGS)}")
+        known = ", ".join((*READINGS, "frameworks"))
+        raise ConfigError(f"{file}: tool.gradfix has no key {key!r}; it knows {known}")
     wanted, holds, convert = READINGS[key]
     if not holds(value):
         raise ConfigError(f"{file}: tool.gradfix.{key} must be {wanted}, not {value!r}")
     return convert(value)
+
+
+def _table(value: object, where: str) -> Mapping[str, object]:
+    if not isinstance(value, dict):
+        raise ConfigError(f"{where} must be a table, not {value!r}")
+    return value
+
+
+def _row(value: object, where: str) -> Row:
+    """A framework's row: lists name methods by what they do, tables say how a user's function is called."""
+    does: dict[str, Any] = {}
+    entries: dict[str, Entry] = {}
+    for key, item in _table(value, where).items():
+        if isinstance(item, dict):
+            entries[key] = _entry(item, f"{where}.{key}")
+        elif key not in DEEDS:
+            told = f"the lists {', '.join(DEEDS)}, and a table for each function that it calls"
+            raise ConfigError(f"{where} has no key {key!r}; it knows {told}")
+        elif not _is_strings(item):
+            raise ConfigError(f"{where}.{key} must be a list of strings, not {item!r}")
+        else:
+            does[key.replace("-", "_")] = frozenset(cast("list[str]", item))
+    return Row(methods=entries, functions=entries, own=True, **does)
+
+
+def _entry(value: Mapping[str, object], where: str) -> Entry:
+    for key, item in value.items():
+        if key not in FLAGS:
+            raise ConfigError(f"{where} has no key {key!r}; it knows {', '.join(FLAGS)}")
+        wanted, holds, _ = FLAGS[key]
+        if not holds(item):
+            raise ConfigError(f"{where}.{key} must be {wanted}, not {item!r}")
+    said: dict[str, Any] = {key.replace("-", "_"): FLAGS[key][2](item) for key, item in value.items()}
+    return Entry(**said)
 
 
 def _is_strings(value: object) -> bool:
@@ -97,6 +139,10 @@ def _is_strings(value: object) -> bool:
 
 def _is_strings_by_pattern(value: object) -> bool:
     return isinstance(value, dict) and all(_is_strings(item) for item in value.values())
+
+
+def _is_roles(value: object) -> bool:
+    return _is_strings(value) and all(item in ROLES for item in cast("list[str]", value))
 
 
 def _is_bool(value: object) -> bool:
@@ -113,6 +159,16 @@ def _one_of(*words: str) -> Reading:
 
 STRINGS: Reading = ("a list of strings", _is_strings, tuple)
 BOOL: Reading = ("true or false", _is_bool, bool)
+DEEDS = ("backward", "step", "zero-grad", "prepares", "harmless")
+"""What a framework's methods do, as keys of its row."""
+ROLES = ("batch", "module", "prediction", "")
+FLAGS: Mapping[str, Reading] = {
+    "grad": BOOL,
+    "root": BOOL,
+    "owns-steps": BOOL,
+    "given": (f"a list of {', '.join(map(repr, ROLES))}", _is_roles, tuple),
+}
+"""What can be said of a function that a framework calls."""
 KINDS: Mapping[str, Reading] = {
     "per_file_ignores": ("a table of lists of strings", _is_strings_by_pattern, _by_pattern),
     "force_exclude": BOOL,
@@ -124,6 +180,6 @@ KINDS: Mapping[str, Reading] = {
 READINGS: Mapping[str, Reading] = {
     field.name.replace("_", "-"): KINDS.get(field.name, STRINGS)
     for field in fields(Config)
-    if field.name != "root"
+    if field.name not in ("root", "frameworks")
 }
 """Each key: what it must be, in words; whether a value is that; how it is kept."""

@@ -12,6 +12,7 @@ from gradfix.rule import Decline, Finding, Fix, Options, Safety
 from gradfix.source import Source
 from gradfix.suppressions import Suppression, Suppressions
 from gradfix.tape.defects import Certainty, Defect, Evidence, Span
+from gradfix.tape.frameworks import ROWS, Row, merged
 
 if TYPE_CHECKING:
     from gradfix.tree import Tree
@@ -40,14 +41,18 @@ class Analysis(Protocol):
 
 
 Resolve: TypeAlias = Callable[[str, str, int], "Source | None"]
+Rows: TypeAlias = "tuple[tuple[str, Row], ...]"
 Analyse: TypeAlias = Callable[[Source, "Resolve | None"], Analysis]
 
 
-def tape(source: Source, resolve: Resolve | None) -> Analysis:
-    """Play a file on the abstract tape, imported only when there is a file to play."""
+def tape(source: Source, resolve: Resolve | None, rows: Rows = ()) -> Analysis:
+    """Play a file on the abstract tape, imported only when there is a file to play.
+
+    `rows` are the user's own frameworks, by the names of their classes and functions.
+    """
     from gradfix.tape.interpreter import analyse
 
-    return analyse(source, resolve)
+    return analyse(source, resolve, merged(ROWS, rows)) if rows else analyse(source, resolve)
 
 
 @dataclass(frozen=True, slots=True)

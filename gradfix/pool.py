@@ -14,7 +14,7 @@ from itertools import chain
 from typing import Any, Literal, TypeAlias, TypeVar
 
 from gradfix import engine, registry
-from gradfix.findings import Plan
+from gradfix.findings import Plan, Rows, tape
 from gradfix.neighbours import Neighbours
 from gradfix.outcome import Outcome
 from gradfix.patch import LineMap
@@ -44,6 +44,8 @@ class Settings:
     fix_certainty: Certainty = "likely"
     deed: Literal["fix", "ignore"] = "fix"
     follow_imports: bool = True
+    rows: Rows = ()
+    """The user's own frameworks."""
 
     def plan(self) -> Plan:
         """The plan of the engine."""
@@ -54,6 +56,7 @@ class Settings:
             self.min_certainty,
             self.fix_certainty,
             resolve=_neighbours() if self.follow_imports else None,
+            **({"analyse": partial(tape, rows=self.rows)} if self.rows else {}),
         )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from gradfix.findings import Analysis, Resolve, TapeSilence, tape
+from gradfix.findings import Analyse, Analysis, Resolve, TapeSilence, tape
 from gradfix.source import Source
 from gradfix.tape.defects import Defect, Evidence, Fact, Impact, Span
 from gradfix.verify.verdicts import STYLE, same_family
@@ -48,17 +48,17 @@ class Recorded:
 
 
 def analysis_of(
-    path: str, content: bytes, events: Sequence[Mapping[str, Any]], play: bool = True
+    path: str, content: bytes, events: Sequence[Mapping[str, Any]], play: Analyse | None = tape
 ) -> Callable[[Source, Resolve | None], Analysis]:
     """An analysis of this very text: the tape's defects where the run confirms them, else the run's own.
 
-    `play` False: leave the tape out, as for a file that it cannot read.
+    `play` None: leave the tape out, as for a file that it cannot read.
     """
 
     def analyse(source: Source, resolve: Resolve | None) -> Analysis:
         if source.content != content:
             return Recorded(())
-        known = tape(source, resolve).defects if play else ()
+        known = play(source, resolve).defects if play else ()
         found: list[Defect] = []
         for event in events:
             for defect in confirmed(event, path, known) or [of_event(event, path, source)]:

@@ -6,11 +6,12 @@ import contextlib
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from gradfix import engine, files, registry
-from gradfix.findings import Plan
+from gradfix.findings import Plan, Rows, tape
 from gradfix.neighbours import Neighbours
 from gradfix.outcome import Outcome
 from gradfix.recorded import analysis_of
@@ -37,6 +38,8 @@ class Wish:
     style: bool = False
     """Also what is legal and only bad style."""
     echo: bool = True
+    rows: Rows = ()
+    """The user's own frameworks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +171,7 @@ class Rounds:
 
     def _fixed(self, path: str, text: bytes, events: list[Mapping[str, Any]]) -> Outcome:
         """The codemods on what was recorded; without the tape, where the tape fails on the file."""
-        for play in (True, False):
+        for play in (partial(tape, rows=self.wish.rows), None):
             plan = Plan(
                 registry.codemods(),
                 Options(),

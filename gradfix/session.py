@@ -77,6 +77,7 @@ def _settings(request: Request, selected: frozenset[str]) -> Settings:
         config.fix_certainty,
         deed="ignore" if request.mode == "add-ignore" else "fix",
         follow_imports=not request.reads_stdin,
+        rows=config.frameworks,
     )
 
 

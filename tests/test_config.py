@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from gradfix.config import Config, ConfigError, read, read_file
+from gradfix.tape.frameworks import Entry, Row
 
 EVERY_KEY = """
 [tool.gradfix]
@@ -22,7 +23,19 @@ fix-certainty = "certain"
 reduction = "mean"
 [tool.gradfix.per-file-ignores]
 "tests/*" = ["GF403"]
+[tool.gradfix.frameworks.Learner]
+compute_loss = { root = true, owns-steps = true, given = ["batch"] }
+evaluate = { grad = false }
+backward = ["backprop"]
+step = ["update"]
+zero-grad = ["update"]
+prepares = ["wrap"]
+harmless = ["log"]
 """
+LEARNER = {
+    "compute_loss": Entry(root=True, owns_steps=True, given=("batch",)),
+    "evaluate": Entry(grad=False),
+}
 
 
 def written(folder: Path, text: str) -> Path:
@@ -47,6 +60,21 @@ def test_every_key_is_read(tmp_path: Path) -> None:
         "certain",
         "certain",
         "mean",
+        (
+            (
+                "Learner",
+                Row(
+                    LEARNER,
+                    LEARNER,
+                    frozenset({"backprop"}),
+                    frozenset({"update"}),
+                    frozenset({"update"}),
+                    frozenset({"wrap"}),
+                    frozenset({"log"}),
+                    own=True,
+                ),
+            ),
+        ),
     )
 
 
@@ -86,6 +114,37 @@ def test_options_of_the_command_line_come_on_top() -> None:
         pytest.param("[tool.gradfix]\nreduction = []\n", ['"sum" or "mean"'], id="a list for a word"),
         pytest.param(
             "[tool.gradfix]\nper-file-ignores = []\n", ["per-file-ignores must be a table"], id="no table"
+        ),
+        pytest.param(
+            "[tool.gradfix]\nframeworks = 1\n", ["gradfix.frameworks must be a table, not 1"], id="no rows"
+        ),
+        pytest.param(
+            "[tool.gradfix.frameworks]\nT = []\n", ["frameworks.T must be a table, not []"], id="no row"
+        ),
+        pytest.param(
+            "[tool.gradfix.frameworks.T]\nsteps = ['x']\n",
+            ["frameworks.T has no key 'steps'", "backward, step, zero-grad", "a table for each function"],
+            id="an unknown deed of a framework",
+        ),
+        pytest.param(
+            "[tool.gradfix.frameworks.T]\nstep = 'x'\n",
+            ["frameworks.T.step must be a list of strings, not 'x'"],
+            id="a string for a framework's methods",
+        ),
+        pytest.param(
+            "[tool.gradfix.frameworks.T]\nf = { roots = true }\n",
+            ["frameworks.T.f has no key 'roots'", "grad, root, owns-steps, given"],
+            id="an unknown flag of a method",
+        ),
+        pytest.param(
+            "[tool.gradfix.frameworks.T]\nf = { root = 1 }\n",
+            ["frameworks.T.f.root must be true or false, not 1"],
+            id="a number for a flag of a method",
+        ),
+        pytest.param(
+            "[tool.gradfix.frameworks.T]\nf = { given = ['x'] }\n",
+            ["frameworks.T.f.given must be a list of 'batch', 'module'", "['x']"],
+            id="an unknown argument of a method",
         ),
         pytest.param("[tool]\ngradfix = 1\n", ["tool.gradfix must be a table"], id="no section"),
         pytest.param("[tool.gradfix\n", ["line 1"], id="no toml"),

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import textwrap
 from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
+from click.testing import CliRunner, Result
 
+from gradfix import pool
+from gradfix.cli import main
+from gradfix.config import read
+from gradfix.run import Wish, run
 from gradfix.source import Source, parse
-from gradfix.tape.frameworks import ROWS, Row
+from gradfix.tape.frameworks import ROWS, Entry, Row, merged
 from gradfix.tape.interpreter import analyse
+from gradfix.verify import Command, Launcher, Limits
 
 HEAD = "import torch\nimport torch.nn as nn\nimport torch.nn.functional as F\n"
 OFF = {"inplace_on_graph_tensor", "backward_in_no_grad"}
@@ -411,3 +420,142 @@ def test_a_bug_in_a_framework_is_found(body: str, kind: str) -> None:
 @pytest.mark.parametrize("body", SILENT.values(), ids=SILENT.keys())
 def test_what_a_framework_makes_right_is_left_alone(body: str) -> None:
     assert kinds(body) == set()
+
+
+OWN_ROWS = """
+[tool.gradfix.frameworks.Learner]
+compute_loss = { root = true, owns-steps = true, given = ["batch"] }
+evaluate = { grad = false }
+backward = ["backprop"]
+step = ["update"]
+"""
+TRAINERS = """
+from operator import methodcaller
+
+import torch
+
+class Learner(torch.nn.Module):
+    def fit(self, batches, lr=0.1):
+        optimizer = torch.optim.SGD(self.parameters(), lr)
+        for batch in batches:
+            optimizer.zero_grad()
+            methodcaller("compute_loss", batch)(self).backward()
+            optimizer.step()
+"""
+TRAIN = """
+import torch
+from torch import nn
+from trainers import Learner
+
+
+class Mine(Learner):
+    def __init__(self):
+        super().__init__()
+        self.net = nn.Linear(3, 1)
+
+    def compute_loss(self, batch):
+        return self.net(batch).mean().detach()
+
+    def evaluate(self, batch):
+        return self.net(batch).mean().item()
+
+
+mine = Mine()
+mine.fit([torch.ones(2, 3)] * 2)
+"""
+MENDED = TRAIN.replace(".mean().detach()", ".mean()")
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project with a trainer of its own, and two scripts for it."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "pyproject.toml").write_text("[tool.gradfix]\n" + OWN_ROWS)
+    (tmp_path / "trainers.py").write_text(TRAINERS)
+    for name in ("one.py", "two.py"):
+        (tmp_path / name).write_text(TRAIN)
+    return tmp_path
+
+
+def gradfix(*arguments: str) -> Result:
+    return CliRunner().invoke(main, [*arguments], prog_name="gradfix")
+
+
+def codes(*arguments: str) -> list[str]:
+    return [each["code"] for each in json.loads(gradfix("--output-format", "json", *arguments).stdout)]
+
+
+@pytest.mark.usefixtures("project")
+@pytest.mark.parametrize("jobs", ["1", "2"])
+def test_rows_of_the_configuration_reach_every_process(jobs: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pool, "SMALL", 0)
+    assert codes("--jobs", jobs) == ["GF201", "GF201"]
+
+
+def test_without_the_rows_nobody_knows_what_becomes_of_the_result(project: Path) -> None:
+    (project / "pyproject.toml").write_text("[tool.gradfix]\n")
+    assert codes() == []
+
+
+def test_a_change_of_the_rows_counts_at_once(project: Path) -> None:
+    assert len(codes("one.py")) == 1
+    (project / "pyproject.toml").write_text("[tool.gradfix]\n" + OWN_ROWS.replace("root = true, ", ""))
+    assert codes("one.py") == []
+
+
+def test_diff_and_apply_know_the_rows(project: Path) -> None:
+    assert "+        return self.net(batch).mean()" in gradfix("--diff", "one.py").stdout
+    gradfix("--apply", "one.py")
+    assert (project / "one.py").read_text() == MENDED
+    assert codes("one.py") == []
+
+
+@pytest.mark.usefixtures("project")
+def test_standard_input_knows_the_rows() -> None:
+    found = CliRunner().invoke(main, ["-", "--output-format", "concise"], input=TRAIN)
+    assert "GF201" in found.stdout
+
+
+@pytest.mark.torch
+def test_a_rewrite_that_the_rows_led_to_is_verified(project: Path) -> None:
+    gradfix("--apply", "--verify", "one.py")
+    assert (project / "one.py").read_text() == MENDED
+
+
+@pytest.mark.torch
+def test_a_run_knows_the_rows(project: Path) -> None:
+    rows = read(project).frameworks
+    wish = Wish(Command("script", str(project / "one.py")), "apply", limits=Limits(seconds=20), rows=rows)
+    with Launcher() as launcher:
+        told = run(replace(wish, echo=False), launcher)
+    assert told.exit_code == 1
+    assert (project / "one.py").read_text() == MENDED
+
+
+def test_a_configured_trainer_steps_and_clears() -> None:
+    row = Row(backward=frozenset({"backprop"}), step=frozenset({"update"}), own=True)
+    clearing = replace(row, zero_grad=frozenset({"update"}))
+    body = loop("from ours import Learner", "learner.backprop(F.cross_entropy(net(x), y))\nlearner.update()")
+    body = body.replace("for x", "learner = Learner(net, opt)\nfor x")
+    assert kinds(body) == set()
+    assert kinds(body, merged(ROWS, [("Learner", row)])) == {"missing_zero_grad"}
+    assert kinds(body, merged(ROWS, [("Learner", clearing)])) == set()
+
+
+def test_a_row_of_the_user_comes_on_top_of_a_known_one() -> None:
+    body = lightning("opt = self.optimizers()\nself.ours_backward(self.net(x).mean())\nopt.step()", MANUAL)
+    row = Row(backward=frozenset({"ours_backward"}), own=True)
+    assert kinds(body, merged(ROWS, [("LightningModule", row)])) == {"missing_zero_grad"}
+
+
+def test_a_function_that_is_given_to_one_of_the_users_is_entered() -> None:
+    body = """
+        from ours import fit
+        def criterion(prediction, target):
+            return F.mse_loss(prediction.detach(), target)
+        fit(nn.Linear(1, 1), criterion=criterion)
+    """
+    entry = Entry(root=True, owns_steps=True, given=("prediction", "batch"))
+    assert kinds(body, merged(ROWS, [("fit", Row(functions={"criterion": entry}, own=True))])) == {
+        "detached_loss_path"
+    }

@@ -56,6 +56,8 @@ class Row:
     """Methods whose result another row describes."""
     packages: frozenset[str] = NONE
     """Where it comes from; what has only its name is not sure to backpropagate what it is handed."""
+    own: bool = False
+    """Whether the user wrote it: then it also speaks of classes whose source is at hand."""
 
 
 GIVEN_BATCH = ("batch", "")

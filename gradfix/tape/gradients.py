@@ -133,7 +133,7 @@ class Gradients(Backwards):
         name = by.name if isinstance(by, Optimizer) else ""
         self.report("missing_zero_grad", first.backward.place, steps, impact="trains wrong", lean=lean,
                     facts={"optimizer": name, "step": self.span(place),
-                           "parameters": () if name else (leaf.name,)})  # fmt: skip
+                           "parameters": (leaf.name,) if by is leaf and leaf.name else ()})  # fmt: skip
 
     def _meant(self, adds: list[Add]) -> Add:
         """The first contribution that a step is for, newest first given.

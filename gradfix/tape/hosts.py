@@ -32,10 +32,22 @@ def trusted(row: Row, path: str) -> bool:
 
 def rows_of(vm: Interpreter, cls: Class) -> Iterator[tuple[Row, bool]]:
     """The rows of a class's bases, and whether they are surely those."""
+    for name in _lineage(cls):
+        row = vm.rows.get(name)
+        if row is not None and row.own:
+            yield row, True
     for path in cls.externals():
         row = row_of(vm, path)
         if row is not None:
             yield row, trusted(row, path)
+
+
+def _lineage(cls: Class) -> Iterator[str]:
+    """The names of a class and of its bases, as far as their source is at hand."""
+    yield cls.name
+    for base in cls.bases:
+        if isinstance(base, Class):
+            yield from _lineage(base)
 
 
 def unknown_host(
@@ -51,11 +63,10 @@ def unknown_host(
 def instance_host(
     vm: Interpreter, receiver: Instance, name: str, args: Args, kwargs: Kwargs, node: ast.Call
 ) -> Value | None:
-    """A method that an object has from a framework's class."""
-    if receiver.cls.lookup(name) is not None or name in receiver.attrs:
-        return None
+    """A method that an object has from a framework's class; of its own ones, those that the user tells of."""
+    written = receiver.cls.lookup(name) is not None or name in receiver.attrs
     for row, sure in rows_of(vm, receiver.cls):
-        if not sure:
+        if not sure or (written and not row.own):
             continue
         if name in row.made_by:
             return _made(vm, receiver, row.made_by[name], node)

@@ -21,6 +21,7 @@ NUMBER_TYPES = (bool, int, float, complex)
 PERMUTED = frozenset({"transpose", "permute", "movedim", "moveaxis", "swapaxes", "swapdims", "mT", "adjoint"})
 PIECES = PERMUTED | {"t", "T", "H", "getitem", "narrow", "select", "chunk", "split", "unbind", "tensor_split"}
 FLATTENING = frozenset({"linear", "einsum", "matmul", "__matmul__"})
+HERE = "backward runs here"
 NORMS = ("batch_norm", "instance_norm", "group_norm")
 
 
@@ -72,6 +73,8 @@ class Machine:
         """The steps whose place is known, each once."""
         seen: dict[tuple[Span, str, str | None], None] = {}
         for place, role in steps:
+            if role == HERE and isinstance(place, ast.Return):
+                role = "backward starts from what is returned here"
             if isinstance(place, Foreign):
                 seen[span_of(place.node), role, place.path] = None
             elif place is not None:
