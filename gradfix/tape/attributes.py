@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from gradfix.tape import effects
+from gradfix.tape import effects, strides
 from gradfix.tape.classes import registering
 from gradfix.tape.definitions import Bound, Class, Function, Instance, Method, Package, Super
 from gradfix.tape.graph import Node, Number, Storage, Tensor
@@ -175,6 +175,8 @@ def tensor_attribute(vm: Interpreter, owner: Tensor, name: str, node: ast.AST) -
             result.shape = owner.shape[::-1] if name == "T" else (*owner.shape[:-2], *owner.shape[-2:][::-1])
         vm.look(result, owner, "plain")
         result.layout = None
+        if name == "T" and (steps := strides.of(owner)) is not None:
+            strides.looks(result, steps[::-1])
         return result
     return Method(owner, name)
 

@@ -145,6 +145,7 @@ class Tensor(Value):
         "shape",
         "slot",
         "storage",
+        "strides",
         "view",
     )
 
@@ -160,6 +161,8 @@ class Tensor(Value):
         """float, half, int, bool, or "" for unknown."""
         self.layout: Truth = None
         """Whether it is contiguous."""
+        self.strides: tuple[int, ...] | None = None
+        """How far apart the elements of a view lie, where all of it is known."""
         self.base: Tensor | None = None
         self.view = ""
         """"" for its own memory; plain, many (chunk, split) or no_grad for a view; loose (detach, .data)."""

@@ -214,6 +214,8 @@ def call_layer(
     op = op_name(layer.kind)
     if op in LOSSES:
         bound["reduction"] = layer.args.get("reduction", Const("mean"))
+    elif layer.kind == "Flatten":
+        bound.update({"start_dim": Const(1), **layer.args})
     if effect.writes and effect.writes[0] in bound and effect is layer.effect.inplace:
         result = vm.operate(op, effect, bound, vm.at(node), "module")
         _tell_module(vm, layer, given[0], node)

@@ -102,7 +102,7 @@ class Operations(Results):
     def _refused(self, target: Tensor, node: Node, place: Place, form: str) -> bool:
         """Whether torch raises at once: a leaf, its view, or one of several views."""
         self.history(target)
-        base = target.base if target.base is not None and target.view in ("plain", "no_grad") else None
+        base = target.base if target.base is not None and target.view != "loose" else None
         if node.requires is not True and (base is None or base.requires is not True):
             return False  # a view made without grad refuses whatever would be recorded
         facts: dict[str, Fact] = {

@@ -147,7 +147,7 @@ def indexed(shape: Shape, key: Value) -> Shape:
         return None
     keys = key.items if isinstance(key, Seq) and key.kind == "tuple" else [key]
     rest, result, picked = list(shape), list[int | None](), list[Shape]()
-    for one in _spelt_out(keys, len(shape)):
+    for one in spelt_out(keys, len(shape)):
         taken = _taken(one)
         if taken is None or taken > len(rest):
             return None
@@ -164,7 +164,7 @@ def indexed(shape: Shape, key: Value) -> Shape:
     return _filled(result, shapes.broadcast(picked)) + tuple(rest) if picked else (*result, *rest)
 
 
-def _spelt_out(keys: Sequence[Value], rank: int) -> list[Value]:
+def spelt_out(keys: Sequence[Value], rank: int) -> list[Value]:
     """The keys with as many whole slices as `...` stands for."""
     at = next((i for i, one in enumerate(keys) if isinstance(one, Const) and one.value is ...), None)
     if at is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gradfix.tape import contractions, pieces, shapes
+from gradfix.tape import contractions, pieces, shapes, strides
 from gradfix.tape.contractions import LOSSES, PRODUCTS, REDUCTIONS
 from gradfix.tape.effects import Effect
 from gradfix.tape.geometry import ALIKE, JOINS, SHAPES
@@ -19,6 +19,10 @@ ROW_MAJOR = frozenset({
     "softmax", "log_softmax", "layer_norm", "cumsum", "embedding", "bilinear", "masked_select", "one_hot",
 })  # fmt: skip
 """Operations whose result is contiguous, in whatever order their inputs are."""
+COPYING = frozenset({"reshape", "flatten", "ravel", "reshape_as"})
+"""Views where there is one of these sizes, copies elsewhere."""
+KEEPING = COPYING | {"view", "unsqueeze", "squeeze", "unflatten", "view_as"}
+"""Views that are contiguous if what they look at is."""
 COLUMN_MAJOR = frozenset({
     "inverse", "linalg.inv", "linalg.svd", "linalg.solve", "nonzero", "rot90", "cholesky", "linalg.cholesky",
     "linalg.qr", "linalg.eigh", "svd", "linalg.lstsq",
@@ -36,7 +40,7 @@ class Results(Machine):
             source = source.items[0]
         if effect.returns_self == "always" and isinstance(source, Tensor):
             return source
-        if node.op == "contiguous" and isinstance(source, Tensor) and source.layout is True:
+        if isinstance(source, Tensor) and self._is_itself(node.op, source, effect, bound):
             return source
         if effect.results == 1:
             return self.result(node, effect, bound, source, 0, "result" in kept)
@@ -47,6 +51,13 @@ class Results(Machine):
                 self.result(node, effect, bound, source, i, f"result{i}" in kept or "result" in kept)
             )
         return Seq("tuple", items, open=not count)
+
+    def _is_itself(self, op: str, source: Tensor, effect: Effect, bound: Bound) -> bool:
+        """Whether an operation has nothing to do, and gives back what it was given."""
+        if op == "flatten" and source.shape:
+            flat = self.shape(op, effect, bound, source)
+            return flat is not None and len(flat) == len(source.shape)
+        return op == "contiguous" and source.layout is True
 
     def result(
         self, node: Node, effect: Effect, bound: Bound, source: Value | None, i: int, kept: bool
@@ -63,9 +74,7 @@ class Results(Machine):
         tensor.dtype = self.dtype(node.op, effect, bound, made.cut == "constant")
         tensor.layout = _layout(node.op, bound, tensor.shape)
         if isinstance(source, Tensor):
-            self._look(tensor, source, effect)
-            if node.op == "expand" and tensor.shape is not None and tensor.shape == source.shape:
-                tensor.layout = source.layout
+            self._look(tensor, source, effect, bound)
         if kept:
             self.save(made, tensor, NOTHING)
         return tensor
@@ -79,35 +88,23 @@ class Results(Machine):
             tensor.storage.inference = self.grad_off[1]
         return tensor
 
-    def _look(self, tensor: Tensor, source: Tensor, effect: Effect) -> None:
+    def _look(self, tensor: Tensor, source: Tensor, effect: Effect, bound: Bound) -> None:
         """Let a result share its source's memory as far as that is known."""
-        view = effect.view
-        flat = source.shape is not None and len(source.shape) == 1
-        if flat and tensor.node.op in ("reshape", "flatten", "ravel"):
-            view = "always"
-        elif view == "maybe" or effect.returns_self == "maybe":
-            if (
-                effect.view == "maybe"
-                and tensor.node.op in ("reshape", "flatten", "ravel", "reshape_as")
-                and source.layout is True
-            ):
+        op, view = tensor.node.op, effect.view
+        steps = strides.of_view(op, source, bound, tensor.shape) if view else None
+        if view == "maybe" and op in COPYING:
+            flat = source.shape is not None and len(source.shape) == 1
+            if flat or source.layout is True or steps is not None:
                 view = "always"
-            else:
-                tensor.layout = True if tensor.node.op in ("contiguous", "clone") else None
+            elif strides.of(source) is not None and strides.known(tensor.shape) is not None:
+                tensor.layout = True  # no view has these sizes: it is a copy
                 return
-        if view in ("always", "many"):
+        if view == "maybe" or (not view and effect.returns_self == "maybe"):
+            tensor.layout = True if op in ("contiguous", "clone") else None
+        elif view in ("always", "many"):
             self.look(tensor, source, "many" if view == "many" else "plain")
-            keeps = tensor.node.op in (
-                "view",
-                "reshape",
-                "flatten",
-                "ravel",
-                "unsqueeze",
-                "squeeze",
-                "unflatten",
-                "view_as",
-            )
-            tensor.layout = source.layout if keeps else None
+            tensor.layout = source.layout if op in KEEPING else None
+            strides.looks(tensor, steps)
 
     def look(self, tensor: Tensor, source: Tensor, view: str) -> None:
         """Make a tensor a view of another's memory."""

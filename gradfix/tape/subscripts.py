@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from gradfix.tape import pieces
+from gradfix.tape import pieces, strides
 from gradfix.tape.definitions import Method
 from gradfix.tape.graph import Node, Number, Tensor
 from gradfix.tape.interpreter import Interpreter
@@ -130,6 +130,7 @@ def tensor_item(vm: Interpreter, owner: Tensor, key: Value, node: ast.AST) -> Va
         vm.look(result, owner, "plain")
         rows = isinstance(key, Slice) and isinstance(key.step, Const) and key.step.value is None
         result.layout = owner.layout if isinstance(key, Const) or rows else None
+        strides.looks(result, strides.of_index(owner, key))
     elif basic is False and made.requires is True:
         made.saves = True
         for index in key.items if isinstance(key, Seq) else (key,):

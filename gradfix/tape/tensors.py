@@ -193,6 +193,7 @@ def cut_tensor(vm: Interpreter, tensor: Tensor, how: str, node: ast.AST) -> Tens
     result = Tensor(made, tensor.storage, False, leaf=True)
     result.view = "loose"
     result.shape, result.dtype, result.layout = tensor.shape, tensor.dtype, tensor.layout
+    result.strides = tensor.strides
     result.data_of, result.grad_of = tensor.data_of, tensor.grad_of
     result.lean = made.lean
     return result
@@ -271,30 +272,13 @@ def move(vm: Interpreter, tensor: Tensor, args: Args, kwargs: Kwargs, node: ast.
     """`.cuda()`, `.to(...)`, `.float()`: the tensor itself, or a copy of another dtype or device."""
     name = node.func.attr if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else "to"
     dtype = CASTS.get(name, "") or _asked_dtype(args, kwargs)
-    if dtype and dtype == tensor.dtype == "float" and (name == "float" or (len(args) == 1 and not kwargs)):
-        return tensor
-    if name == "type_as" and args and args[0] is tensor:
-        return tensor
-    if (
-        len(args) == 1
-        and isinstance(args[0], Unknown)
-        and args[0].origin == "device"
-        and args[0].holds[0] is tensor
-    ):
-        return tensor
-    if (
-        name == "cpu"
-        and tensor.place is not None
-        and tensor.dtype
-        and not tensor.node.parents
-        and not vm.moved
-    ):
+    if _stays(vm, tensor, name, dtype, args, kwargs):
         return tensor
     if name != "cpu":
         vm.moved = True
     made = vm.node("to", vm.at(node), [tensor])
     result = vm.output(made)
-    result.shape, result.dtype = tensor.shape, dtype or tensor.dtype
+    result.shape, result.dtype, result.layout = tensor.shape, dtype or tensor.dtype, tensor.layout
     copied = bool(dtype and tensor.dtype and dtype != tensor.dtype) or (name == "cuda" and _on_cpu(tensor))
     result.leaf = (
         tensor.leaf
@@ -305,6 +289,23 @@ def move(vm: Interpreter, tensor: Tensor, args: Args, kwargs: Kwargs, node: ast.
         made.requires, made.cut, made.cut_place = False, "constant", made.place
         result.requires, result.leaf = False, True
     return result
+
+
+def _stays(vm: Interpreter, tensor: Tensor, name: str, dtype: str, args: Args, kwargs: Kwargs) -> bool:
+    """Whether a tensor is what and where it is asked to be, so that it is given back itself."""
+    if dtype and dtype == tensor.dtype == "float" and (name == "float" or (len(args) == 1 and not kwargs)):
+        return True
+    other = args[0] if len(args) == 1 and not kwargs else None
+    if isinstance(other, Unknown):
+        return other.origin == "device" and other.holds[0] is tensor
+    if other is tensor:
+        return True
+    here = bool(tensor.dtype) and not vm.moved
+    if isinstance(other, Tensor):
+        return here and other.dtype == tensor.dtype == "float"
+    if isinstance(other, Const):
+        return here and name == "to" and other.value == "cpu"
+    return name == "cpu" and here and tensor.place is not None and not tensor.node.parents
 
 
 def _on_cpu(tensor: Tensor) -> bool:
@@ -345,7 +346,7 @@ def cast(vm: Interpreter, tensor: Tensor, args: Args, kwargs: Kwargs, node: ast.
         node.func.attr if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else "cast"
     )
     result = vm.output(made)
-    result.shape, result.dtype = tensor.shape, CASTS.get(made.op, "int")
+    result.shape, result.dtype, result.layout = tensor.shape, CASTS.get(made.op, "int"), tensor.layout
     return result
 
 

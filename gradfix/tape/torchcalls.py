@@ -260,6 +260,8 @@ def _mode(vm: Interpreter, name: str, args: Args, kwargs: Kwargs, node: ast.Call
 
 
 def _factory(vm: Interpreter, name: str, args: Args, kwargs: Kwargs, node: ast.Call) -> Value:
+    if "device" in kwargs:
+        vm.moved = True
     requires = kwargs.get("requires_grad", FALSE)
     dtype = TYPED.get(name, "float" if name in SIZED or name in ("linspace", "eye") else "")
     asked = kwargs.get("dtype")
@@ -269,7 +271,9 @@ def _factory(vm: Interpreter, name: str, args: Args, kwargs: Kwargs, node: ast.C
         source = args[0] if args else NONE
         shape = source.shape if isinstance(source, Tensor) else None
         dtype = source.dtype if isinstance(source, Tensor) and asked is None else dtype
-        return new_leaf(vm, node, requires, shape, dtype)
+        like = new_leaf(vm, node, requires, shape, dtype)
+        like.layout = source.layout if isinstance(source, Tensor) else None
+        return like
     if name in SIZED:
         wanted = args[2:3] or args[1:2] if name == "randint" else (args[2:] if name == "normal" else args)
         wanted = [kwargs["size"]] if "size" in kwargs else wanted
@@ -303,6 +307,8 @@ def wrap(vm: Interpreter, how: str, args: Args, kwargs: Kwargs, node: ast.AST) -
     tensor = new_leaf(
         vm, node, kwargs.get("requires_grad", FALSE), shapes.literal(source), _literal_dtype(source, kwargs)
     )
+    if isinstance(source, Tensor):
+        tensor.layout = source.layout
     below = vm.nodes(source)
     if below:
         listed = isinstance(source, Seq)
