@@ -15,7 +15,7 @@ from gradfix.trace.ledger import finite
 from gradfix.trace.places import Spot, resolve
 from gradfix.trace.report import BackwardEvent, Root
 from gradfix.trace.severed import Severed
-from gradfix.trace.sources import nodes
+from gradfix.trace.sources import behind, nodes
 from gradfix.trace.state import State
 from gradfix.trace.writes import Write, Writes
 
@@ -63,11 +63,12 @@ class Backwards:
         roots = [first] if isinstance(first, torch.Tensor) else list(first or ())
         roots = [root for root in roots if isinstance(root, torch.Tensor)]
         with state.quiet():
-            leaves, inner, oldest = walked(roots, state.count)
+            leaves, inner = walked(roots)
             leaves = only(leaves, kwargs.get("inputs"))
             if fills:
                 state.ledger.before_backward(leaves)
-            self._silent(roots, oldest, spot)
+            if self.writes.silent:
+                self._silent(roots, inner, spot)
             looking = self.hunt.backward(placed(roots)) if self.hunt.armed else []
         self.running = [spot]
         try:
@@ -92,7 +93,7 @@ class Backwards:
         spot = self.running[0]
         roots = [args[0]] if isinstance(args[0], torch.Tensor) else list(args[0])
         with self.state.quiet():
-            leaves, _, _ = walked([root for root in roots if isinstance(root, torch.Tensor)], 0)
+            leaves, _ = walked([root for root in roots if isinstance(root, torch.Tensor)])
         result = real(*args, **kwargs)
         if fills:
             with self.state.quiet():
@@ -124,20 +125,22 @@ class Backwards:
         self.done += 1
         self.succeeded += 1
         state.ledger.after_backward(leaves, spot)
-        given = [leaf for leaf in leaves if leaf.grad is not None and all(leaf is not root for root in roots)]
+        own = {id(root) for root in roots}
+        given = [leaf for leaf in leaves if leaf.grad is not None and id(leaf) not in own]
         reached = {
             state.names.of(leaf): finite(norm)
             for leaf, norm in zip(given, state.ledger.norms_of(given), strict=True)
         }
         self._event(roots, spot, "", reached)
-        state.kept = [module for module, *_ in state.modules.items()]
+        state.kept = state.modules.living()
         if reached and not any(norm != 0.0 for norm in reached.values()):
             self._flat(roots, spot)
         self.severed.after(roots, leaves, spot)
         if not torch.is_grad_enabled():
             state.defect("backward_in_no_grad", spot, [], "", {})
+        mark = (spot, self.done)
         for node in freed:
-            node.metadata.setdefault(FREED, (spot, self.done))
+            node.metadata.setdefault(FREED, mark)
         for root in roots:
             if root.grad_fn is not None:
                 self.roots.append((state.weak(root), spot))
@@ -186,7 +189,7 @@ class Backwards:
         """The first write to that storage after it was saved."""
         found = AT_VERSION.search(refusal)
         expected = int(found.group(2)) if found else 0
-        ours = [w for w in self.writes.log if key and w.storage == key and w.after > expected]
+        ours = [write for held, after, write in self.writes.log if key and held == key and after > expected]
         later = [w for w in ours if w.at >= at] or ours
         return later[0] if later else None
 
@@ -210,12 +213,13 @@ class Backwards:
             facts["parameter"] = write.leaf
         self.state.defect(kind, place, evidence, text, facts)
 
-    def _silent(self, roots: list[Any], oldest: int, spot: Spot | None) -> None:
+    def _silent(self, roots: list[Any], inner: list[Any], spot: Spot | None) -> None:
         """Writes that no version counts: compare storages, but only when one came after this graph began."""
-        writes = [write for write in self.writes.silent if write.at >= oldest]
-        if not writes:
+        made = (node.metadata.get(KEY) for node in inner)
+        oldest = min((one[0] for one in made if one is not None), default=self.state.count)
+        by_storage = {key: write for key, write in reversed(self.writes.silent) if write.at >= oldest}
+        if not by_storage:
             return
-        by_storage = {write.storage: write for write in reversed(writes)}
         for node, where, at in placed(roots):
             for name in saved_names(node):
                 write = by_storage.get(storage_of(node, name))
@@ -237,21 +241,11 @@ class Backwards:
             return
 
 
-def walked(roots: list[Any], count: int) -> tuple[list[Any], list[Any], int]:
-    """The leaves behind the roots, the other nodes, and when the oldest of them was made."""
-    leaves: list[Any] = []
-    inner: list[Any] = []
-    for node, _ in nodes(root.grad_fn for root in roots):
-        leaf = getattr(node, "variable", None)
-        if leaf is None:
-            inner.append(node)
-            made = node.metadata.get(KEY)
-            if made is not None and made[0] < count:
-                count = made[0]
-        else:
-            leaves.append(leaf)
+def walked(roots: list[Any]) -> tuple[list[Any], list[Any]]:
+    """The leaves behind the roots, the roots themselves among them where they are leaves, and the nodes."""
+    leaves, inner = behind(root.grad_fn for root in roots)
     leaves.extend(root for root in roots if root.is_leaf and root.requires_grad)
-    return leaves, inner, count
+    return leaves, inner
 
 
 def only(leaves: list[Any], inputs: Any) -> list[Any]:

@@ -20,7 +20,12 @@ QUESTIONS: set[Any] = _methods(
     "type", "storage_offset", "data_ptr", "element_size", "ndimension", "get_device", "__len__",
     "__repr__", "__format__", "__bool__", "__hash__", "register_hook", "untyped_storage", "is_pinned",
     "retain_grad", "is_shared", "has_names", "is_inference", "dense_dim", "sparse_dim", "_is_view",
-)  # fmt: skip
+) | {
+    getattr(_T, name).__get__ for name in (
+        "shape", "dtype", "device", "layout", "ndim", "is_cuda", "is_cpu", "is_sparse", "is_quantized",
+        "is_meta", "is_nested", "_version", "output_nr", "names", "itemsize", "nbytes", "retains_grad",
+    ) if hasattr(getattr(_T, name, None), "__get__")
+}  # fmt: skip
 """Calls that neither write nor make a value."""
 
 NUMBERS: dict[Any, str] = {
@@ -64,7 +69,7 @@ def name_of(func: Any) -> str:
 
 
 def _of(value: Any, found: list[Any]) -> None:
-    if isinstance(value, torch.Tensor):
+    if isinstance(value, _T):
         found.append(value)
     elif isinstance(value, (list, tuple)):
         for item in value[:64]:
@@ -75,7 +80,7 @@ def tensors(args: Any, kwargs: dict[str, Any] | None) -> list[Any]:
     """The tensors among the arguments of a call, in lists too."""
     found: list[Any] = []
     for value in args:
-        if isinstance(value, torch.Tensor):
+        if isinstance(value, _T):
             found.append(value)
         elif isinstance(value, (list, tuple)):
             _of(value, found)
@@ -97,6 +102,14 @@ def version(value: Any) -> int:
         return int(value._version)
     except RuntimeError:
         return -1
+
+
+def versions(values: list[Any]) -> list[int]:
+    """The versions of many tensors."""
+    try:
+        return [value._version for value in values]
+    except RuntimeError:
+        return [version(value) for value in values]
 
 
 def storage(value: Any) -> int:

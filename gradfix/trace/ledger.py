@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import weakref
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
@@ -15,10 +16,11 @@ from gradfix.trace.report import ParameterAtStep, StepEvent
 from gradfix.trace.state import State
 
 BY_HAND = 0
+MOST_GIVEN = 64
 FreshOrStale: TypeAlias = Literal["", "fresh", "stale"]
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class Contribution:
     """What one backward added to one leaf, and the steps that have used it."""
 
@@ -79,12 +81,14 @@ class Ledger:
     def after_backward(self, leaves: list[Any], spot: Spot | None) -> None:
         """Each leaf that was reached got something."""
         self.serial += 1
+        serial, count = self.serial, self.state.count
         for leaf in leaves:
             if leaf.grad is not None:
                 slot = self.slot(leaf)
-                slot.given.append(Contribution(spot, self.state.count, self.serial))
+                slot.given.append(Contribution(spot, count, serial))
                 slot.ever = True
-                del slot.given[:-64]
+                if len(slot.given) > MOST_GIVEN:
+                    del slot.given[:-MOST_GIVEN]
 
     def erased(self, leaves: list[Any], spot: Spot | None, optimizer: str) -> None:
         """A call clears these gradients: fresh ones are lost."""
@@ -134,20 +138,15 @@ class Ledger:
         given = [p for p in parameters if p.grad is not None]
         found = dict(zip(map(id, given), self.norms_of(given), strict=True))
         report: dict[str, ParameterAtStep] = {}
+        name_of = self.state.names.of
         for parameter in parameters:
             slot = slots.get(id(parameter))
             norm = found.get(id(parameter))
-            stale = slot is not None and any(key in one.used for one in slot.given) and norm
-            state: FreshOrStale = "stale" if stale else ("fresh" if norm else "")
-            report[self.state.names.of(parameter)] = ParameterAtStep(
-                grad=kind_of(norm),
-                norm=finite(norm),
-                state=state,
-            )
+            report[name_of(parameter)] = at_step(norm, slot.given if slot is not None else (), key)
         live = {k: slot for k, slot in slots.items() if found.get(k)}
         self._stale(live, key, name, spot)
         self._use(list(slots.values()), key, spot)
-        self._lost(slots, live, name, spot)
+        self._lost([slot for slot in slots.values() if slot.erased], live, name, spot)
         for slot in slots.values():
             slot.erased.clear()
         self.steps[key] = self.steps.get(key, 0) + 1
@@ -176,6 +175,8 @@ class Ledger:
     def _stale(self, slots: dict[int, Slot], key: int, name: str, spot: Spot | None) -> None:
         """A step uses a gradient that an earlier step of the same optimizer has used."""
         for slot in slots.values():
+            if len(slot.given) < 2:
+                continue
             used = [one for one in slot.given if key in one.used]
             fresh = next((one for one in slot.given if key not in one.used), None)
             if not used or fresh is None:
@@ -185,9 +186,9 @@ class Ledger:
             self.state.defect("missing_zero_grad", fresh.spot, evidence, "", facts)
             return
 
-    def _lost(self, slots: dict[int, Slot], live: dict[int, Slot], name: str, spot: Spot | None) -> None:
+    def _lost(self, slots: list[Slot], live: dict[int, Slot], name: str, spot: Spot | None) -> None:
         """A step misses what backward gave, because it was erased in between."""
-        for slot in slots.values():
+        for slot in slots:
             lost = [item for item in slot.erased if item[0].serial not in self.served]
             if live:
                 places = {one.spot for one in slot.given}
@@ -207,6 +208,14 @@ class Ledger:
                 parameters=report,
             )
         )
+
+
+def at_step(norm: float | None, given: Sequence[Contribution], key: int) -> ParameterAtStep:
+    """What a step finds in one parameter."""
+    if not norm:
+        return {"grad": kind_of(norm), "norm": norm, "state": ""}
+    stale = any(key in one.used for one in given)
+    return {"grad": kind_of(norm), "norm": finite(norm), "state": "stale" if stale else "fresh"}
 
 
 def kind_of(norm: float | None) -> Literal["none", "zero", "finite", "not finite"]:

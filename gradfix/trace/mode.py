@@ -9,7 +9,17 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from gradfix.trace import calls
-from gradfix.trace.calls import GETTERS, NUMBERS, QUESTIONS, SETTERS, additive, floats, name_of, tensors
+from gradfix.trace.calls import (
+    GETTERS,
+    NUMBERS,
+    QUESTIONS,
+    SETTERS,
+    additive,
+    floats,
+    name_of,
+    tensors,
+    versions,
+)
 from gradfix.trace.hunt import Hunt
 from gradfix.trace.places import Spot
 from gradfix.trace.regions import Regions
@@ -20,6 +30,7 @@ from gradfix.trace.writes import Writes
 
 KEY = "gradfix"
 _T: Any = torch.Tensor
+Parameter: Any = torch.nn.Parameter
 
 
 class Calls(TorchFunctionMode):
@@ -32,6 +43,8 @@ class Calls(TorchFunctionMode):
         self.regions = regions
         self.sums = Sums(state)
         self.hunt = Hunt(state, armed=False)
+        self.adding: dict[Any, bool] = {}
+        """Function -> whether it adds up; asked once each."""
         self.special: dict[Any, Any] = dict.fromkeys(QUESTIONS)
         self.special.update(dict.fromkeys(NUMBERS, self._number))
         self.special.update(
@@ -63,10 +76,7 @@ class Calls(TorchFunctionMode):
 
     def _call(self, func: Any, args: Any, kwargs: Any) -> Any:
         found = tensors(args, kwargs)
-        try:
-            before = [value._version for value in found]
-        except RuntimeError:
-            before = [calls.version(value) for value in found]
+        before = versions(found)
         try:
             result = func(*args, **kwargs)
         except RuntimeError as error:
@@ -74,19 +84,16 @@ class Calls(TorchFunctionMode):
             raise
         self.state.count += 1
         spot = self.state.places.here(2)
-        for value, version in zip(found, before, strict=True):
+        for value, version in zip(found, before):  # noqa: B905 - the same length, and asked at every call
             if version >= 0 and value._version != version:
-                self.writes.wrote(func, value, version, spot)
-        self._results(func, args, found, result, spot)
-        return result
-
-    def _results(self, func: Any, args: Any, found: list[Any], result: Any, spot: Spot | None) -> None:
-        if isinstance(result, torch.Tensor):
+                self.writes.wrote(func, value, spot)
+        if isinstance(result, _T):
             self._made(func, args, found, result, spot)
         elif isinstance(result, (tuple, list)):
             for item in result:
-                if isinstance(item, torch.Tensor):
+                if isinstance(item, _T):
                     self._made(func, args, found, item, spot)
+        return result
 
     def _made(self, func: Any, args: Any, found: list[Any], result: Any, spot: Spot | None) -> None:
         state = self.state
@@ -98,12 +105,23 @@ class Calls(TorchFunctionMode):
         if self.hunt.armed:
             self.hunt.forward(name_of(func), found, result, spot)
         for value in found:
-            if type(value) is torch.nn.Parameter:
+            if type(value) is Parameter:
                 state.used.add(id(value))
-        if name_of(func) in ADDS:
+        adds = self.adding.get(func)
+        if adds is None:
+            adds = self.adding[func] = name_of(func) in ADDS
+        if adds:
             self.sums.added(result, found, spot)
-        if state.origins.of_tensor and found:
+        if found and self._traced(args, found):
             self._terms(func, args, found, result)
+
+    def _traced(self, args: Any, found: list[Any]) -> bool:
+        """Whether anything is known of where a call's arguments come from."""
+        table = self.state.origins.of_tensor
+        for value in found:
+            if id(value) in table:
+                return True
+        return bool(self.state.origins.of_number) and any(isinstance(one, (float, list)) for one in args)
 
     def _terms(self, func: Any, args: Any, found: list[Any], result: Any) -> None:
         """A result in the graph remembers only terms that were cut off it."""
@@ -144,7 +162,8 @@ class Calls(TorchFunctionMode):
     def _without_gradient(
         self, func: Any, args: Any, found: list[Any], result: Any, spot: Spot | None
     ) -> None:
-        sources = self._rebound(self._sources(func, args, found), found)
+        traced = self._traced(args, found)
+        sources = self._rebound(self._sources(func, args, found), found) if traced else ()
         lost = [value for value in found if value.requires_grad and value is not result]
         if lost:
             source = self._cut_by(func, lost, result, spot)

@@ -72,13 +72,24 @@ class Places:
 
     def here(self, depth: int = 2) -> Spot | None:
         """The user's place in the call that is under way."""
-        frame = self.frame(depth + 1)
-        if frame is None:
-            return None
-        spot = (frame.f_code, frame.f_lasti)
-        key = (id(spot[0]), spot[1])
-        if key not in self.seen:
-            self.seen[key] = spot
+        frame: FrameType | None = sys._getframe(depth)
+        known = self.known
+        while frame is not None:
+            code = frame.f_code
+            if known.get(code.co_filename) or (
+                code.co_filename not in known and self.is_user(code.co_filename)
+            ):
+                return self._noted(code, frame.f_lasti)
+            frame = frame.f_back
+        frame = self._outside(sys._getframe(depth))
+        return self._noted(frame.f_code, frame.f_lasti) if frame is not None else None
+
+    def _noted(self, code: CodeType, lasti: int) -> Spot:
+        """One object for each place, however often it is met."""
+        key = (id(code), lasti)
+        spot = self.seen.get(key)
+        if spot is None:
+            spot = self.seen[key] = (code, lasti)
         return spot
 
     def lines(self) -> dict[str, list[int]]:
@@ -91,8 +102,21 @@ class Places:
         return {name: sorted(lines) for name, lines in found.items()}
 
 
+RESOLVED: dict[tuple[int, int], tuple[Spot, Place]] = {}
+"""Places already looked up; each holds its code, so that no other one can take its identity."""
+
+
 def resolve(spot: Spot) -> Place:
     """The file, lines and (from Python 3.11) columns of a spot."""
+    key = (id(spot[0]), spot[1])
+    found = RESOLVED.get(key)
+    if found is None:
+        found = RESOLVED[key] = (spot, looked_up(spot))
+    return found[1]
+
+
+def looked_up(spot: Spot) -> Place:
+    """The same, from the code's table of positions."""
     code, lasti = spot
     line = end_line = code.co_firstlineno
     column = end_column = None

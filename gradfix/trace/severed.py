@@ -68,6 +68,14 @@ class Severed:
 
     def after(self, roots: list[Any], leaves: list[Any], spot: Spot | None) -> None:
         """backward went through: was it into the void, or past a term?"""
+        table = self.state.origins.of_tensor
+        if any(id(leaf) in table for leaf in leaves) and self._void(roots, leaves, spot):
+            return
+        for root in roots:
+            self._terms([s for s, term in self.state.origins.get(root) if s.cut and term], spot)
+
+    def _void(self, roots: list[Any], leaves: list[Any], spot: Spot | None) -> bool:
+        """Whether a leaf is only what is left of a cut."""
         cuts = {id(leaf): self._cuts(leaf) for leaf in leaves}
         trained = any(isinstance(leaf, torch.nn.Parameter) and not cuts[id(leaf)] for leaf in leaves)
         for leaf in leaves:
@@ -77,9 +85,8 @@ class Severed:
                 continue
             if main.kind == "converted_loss_path" or leaf.numel() == 1 or any(leaf is root for root in roots):
                 self._say(main, found, spot, "")
-                return
-        for root in roots:
-            self._terms([s for s, term in self.state.origins.get(root) if s.cut and term], spot)
+                return True
+        return False
 
     def _cuts(self, leaf: Any) -> list[Source]:
         if not self.state.origins.get(leaf):

@@ -128,11 +128,29 @@ def nodes(roots: Iterable[Any], most: int = 1_000_000) -> Iterator[tuple[Any, An
                 queue.append((following, node))
 
 
+def behind(roots: Iterable[Any], most: int = 1_000_000) -> tuple[list[Any], list[Any]]:
+    """The leaves behind some roots, and the nodes on the way to them, in one loop: every backward asks."""
+    queue = [root for root in roots if root is not None]
+    seen, found, inner = set(queue), [], []
+    for node in queue:
+        following = node.next_functions
+        if not following:
+            leaf = getattr(node, "variable", None)
+            if leaf is not None:
+                found.append(leaf)
+                continue
+        inner.append(node)
+        for one, _ in following if len(seen) <= most else ():
+            if one is not None and one not in seen:
+                seen.add(one)
+                queue.append(one)
+    return found, inner
+
+
 def leaves(value: Any) -> set[int]:
     """The identities of the leaves that a tensor's gradient would reach."""
     if not value.requires_grad:
         return set()
     if value.grad_fn is None:
         return {id(value)}
-    found = (getattr(node, "variable", None) for node, _ in nodes([value.grad_fn], MOST_NODES))
-    return {id(leaf) for leaf in found if leaf is not None}
+    return {id(leaf) for leaf in behind([value.grad_fn], MOST_NODES)[0]}

@@ -7,6 +7,8 @@ import weakref
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+import torch
+
 from gradfix.trace.places import Places, Spot, resolve
 from gradfix.trace.report import Chained, RecordedDefect, WriteEvent
 from gradfix.trace.sources import Origins
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
     from gradfix.trace.naming import Names
 
 Step = tuple[str, "Spot | None"]
+_torch: Any = torch
 
 
 class ByIdentity:
@@ -34,9 +37,32 @@ class ByIdentity:
         found = self.held.get(id(value))
         return found[1:] if found is not None else None
 
+    def living(self) -> list[Any]:
+        """Those that live, and nothing else."""
+        found = (one() for one, *_ in list(self.held.values()))
+        return [one for one in found if one is not None]
+
     def items(self) -> list[tuple[Any, int, Spot | None]]:
         """Those that live, oldest first."""
         return [(one(), at, spot) for one, at, spot in list(self.held.values()) if one() is not None]
+
+
+class Quiet:
+    """No function mode and no subclass hears of torch calls inside. No generator: it runs at every step."""
+
+    __slots__ = ("before", "guard", "state")
+
+    def __init__(self, state: State) -> None:
+        self.state = state
+
+    def __enter__(self) -> None:
+        self.before, self.state.active = self.state.active, False
+        self.guard = _torch._C.DisableTorchFunction()
+        self.guard.__enter__()
+
+    def __exit__(self, *error: object) -> None:
+        self.guard.__exit__(*error)
+        self.state.active = self.before
 
 
 class State:
@@ -113,9 +139,13 @@ class State:
         found = self.modules.get(module)
         return found[1] if found is not None else None
 
+    def quiet(self) -> Quiet:
+        """Around the recorder's own calls: neither it nor the program is told of them."""
+        return Quiet(self)
+
     @contextlib.contextmanager
-    def quiet(self) -> Iterator[None]:
-        """The recorder's own calls are none of its business."""
+    def unwatched(self) -> Iterator[None]:
+        """Around what torch does on the program's behalf: only the recorder looks away."""
         before, self.active = self.active, False
         away = self.suspend()
         try:

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from gradfix.trace.calls import storage, version
+from gradfix.trace.calls import storage, versions
 from gradfix.trace.places import Spot
 from gradfix.trace.state import State
 from gradfix.trace.writes import Write, Writes
@@ -60,7 +60,7 @@ class Steps:
         parameters = parameters_of(optimizer)
         spot = self.state.places.here(2)
         with self.state.quiet():
-            self.versions[id(optimizer)] = [version(p) for p in parameters]
+            self.versions[id(optimizer)] = versions(parameters)
             if not closure:
                 self._report(optimizer, parameters, spot)
         if not closure:
@@ -92,27 +92,19 @@ class Steps:
         """What the step has written, where the version shows it and where it doesn't."""
         fused = any(group.get("fused") for group in optimizer.param_groups)
         before = self.versions.pop(id(optimizer))
-        name = self.name(optimizer)
-        for parameter, old in zip(parameters_of(optimizer), before, strict=False):
-            now = version(parameter)
+        parameters = parameters_of(optimizer)[: len(before)]
+        name, count, ledger = self.name(optimizer), self.state.count, self.state.ledger
+        known: dict[tuple[int, bool], Write] = {}
+        for parameter, old, now in zip(parameters, before, versions(parameters), strict=True):
             silent = fused and now == old and parameter.grad is not None
             if now != old or silent:
-                given = self.state.ledger.last_used(parameter)
-                self.writes.add(
-                    Write(
-                        spot,
-                        self.state.count,
-                        storage(parameter),
-                        old,
-                        now,
-                        tuple(parameter.shape),
-                        "step",
-                        silent=silent,
-                        leaf=True,
-                        step=name,
-                        backward=given,
-                    )
-                )
+                given = ledger.last_used(parameter)
+                key = (id(given), silent)
+                write = known.get(key)
+                if write is None:
+                    write = Write(spot, count, "step", silent, leaf=True, step=name, backward=given)
+                    known[key] = write
+                self.writes.add(storage(parameter), now, write)
 
     def wrap_zero_grad(self, real: Any) -> Any:
         """zero_grad of optimizers and modules."""
@@ -124,7 +116,7 @@ class Steps:
                 leaves = list(owner.parameters()) if module else parameters_of(owner)
                 name = "" if module else self.name(owner)
                 self.state.ledger.erased(leaves, self.state.places.here(2), name)
-                with self.state.quiet():
+                with self.state.unwatched():
                     return real(owner, *args, **kwargs)
             return real(owner, *args, **kwargs)
 
@@ -177,7 +169,7 @@ class Steps:
             if self.scaled is not None and not self._unscaled(parameters):
                 evidence = [("scaled here", self.scaled)]
                 self.state.defect("clip_before_unscale", spot, evidence, "", {"form": "clip"})
-            with self.state.quiet():
+            with self.state.unwatched():
                 return real(parameters, *args, **kwargs)
 
         return watched

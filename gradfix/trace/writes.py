@@ -17,16 +17,12 @@ MOST_WRITES = 4000
 MAKER = re.compile(r"[Oo]utput \d+ of (\w+?)(?:Backward\d*)? ")
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class Write:
-    """One in-place write: where, on which storage, from which version to which."""
+    """One call that wrote in place, be it to one tensor or, as a step, to many."""
 
     spot: Spot | None
     at: int
-    storage: int
-    before: int
-    after: int
-    shape: tuple[int, ...]
     name: str
     silent: bool = False
     """It does not count in the version that autograd checks."""
@@ -45,27 +41,26 @@ class Writes:
 
     def __init__(self, state: State) -> None:
         self.state = state
-        self.log: deque[Write] = deque(maxlen=MOST_WRITES)
-        self.silent: deque[Write] = deque(maxlen=MOST_WRITES)
+        self.log: deque[tuple[int, int, Write]] = deque(maxlen=MOST_WRITES)
+        """Which storage, its version afterwards, by what."""
+        self.silent: deque[tuple[int, Write]] = deque(maxlen=MOST_WRITES)
 
-    def add(self, write: Write) -> None:
-        """Keep a write."""
-        self.log.append(write)
+    def add(self, storage: int, version: int, write: Write) -> None:
+        """Keep a write to one storage."""
+        self.log.append((storage, version, write))
         if write.silent:
-            self.silent.append(write)
+            self.silent.append((storage, write))
 
-    def wrote(self, func: Any, value: Any, before: int, spot: Spot | None) -> None:
+    def wrote(self, func: Any, value: Any, spot: Spot | None) -> None:
         """Log what a call has done to one of its arguments."""
         data = next((s for s, _ in self.state.origins.get(value) if s.form == "data"), None)
-        write = Write(
-            spot, self.state.count, storage(value), before, value._version, tuple(value.shape), name_of(func),
-            silent=data is not None, leaf=data is not None and len(data.leaves) == 1,
-        )  # fmt: skip
+        leaf = data is not None and len(data.leaves) == 1
+        write = Write(spot, self.state.count, name_of(func), silent=data is not None, leaf=leaf)
         module = inplace_module(sys._getframe(2))
         if module is not None:
             write.module = f"nn.{type(module).__name__}"
             write.built = self.state.built_at(module)
-        self.add(write)
+        self.add(storage(value), value._version, write)
         if value.grad_fn is not None and data is None and not on_a_clone(value):
             self.state.write(spot, name_of(func))
         self.by_hand(value, data.leaves if data is not None else set(), spot)
@@ -80,20 +75,8 @@ class Writes:
 
     def replaced(self, owner: Any, spot: Spot | None) -> None:
         """`owner.data = ...`: another storage behind the same version."""
-        version = owner._version
-        self.add(
-            Write(
-                spot,
-                self.state.count,
-                storage(owner),
-                version,
-                version,
-                tuple(owner.shape),
-                "data",
-                silent=True,
-                leaf=owner.is_leaf,
-            )
-        )
+        write = Write(spot, self.state.count, "data", silent=True, leaf=owner.is_leaf)
+        self.add(storage(owner), owner._version, write)
         if owner.requires_grad and owner.is_leaf:
             self.state.ledger.updated_by_hand(id(owner), spot)
 
