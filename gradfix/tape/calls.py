@@ -9,6 +9,7 @@ from gradfix.tape.attributes import load_attribute
 from gradfix.tape.classes import instantiate
 from gradfix.tape.control import elements, part, restore, set_mode
 from gradfix.tape.definitions import Bound, Class, Code, Function, Instance, Method, Partial, Scope, Super
+from gradfix.tape.exits import enter, jumps, rejoin
 from gradfix.tape.graph import Tensor
 from gradfix.tape.hosts import instance_host, wrapped_host
 from gradfix.tape.interpreter import DEPTH, Frame, Interpreter, TooComplexError
@@ -295,6 +296,7 @@ def _run_function(
     code.entered = True
     outer, file, path, later = vm.frame, vm.file, vm.path, vm.later_turn
     before = (vm.grad, vm.grad_off, vm.inference)
+    depth, modes = len(vm.trail.frames), len(vm.modes)
     frame = Frame(Scope(names, function.scope, function.scope.globals), code, path)
     frame.receiver, frame.owner, frame.caller = receiver, function.owner, outer
     vm.frame, vm.file = frame, code.file
@@ -305,12 +307,17 @@ def _run_function(
                 set_mode(vm, mode.kind, bool(mode.sets.value), vm.at(expression))
         if isinstance(code.node, ast.Lambda):
             return vm.eval(code.node.body)
+        if "return" in jumps(vm, code.node, code.node.body):
+            frame.exits = enter(vm)
         ended = vm.run(code.node.body)
         left = vm.path - path
-        vm.path = path
-        vm.settle(frame.pending, frame.scope)
+        if frame.exits is not None:
+            rejoin(vm, frame.exits, ended in (None, "return"), frame.scope)
         return _returned(frame, ended, left)
     finally:
+        while len(vm.trail.frames) > depth:
+            vm.trail.undo()
+        del vm.modes[modes:]
         vm.stack.pop()
         vm.frame, vm.file, vm.path, vm.later_turn = outer, file, path, later
         if any(isinstance(mode, Mode) for mode, _ in function.decorators):

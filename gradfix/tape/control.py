@@ -5,8 +5,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 from functools import partial
+from typing import TypeAlias
 
 from gradfix.tape.conditions import condition, truth
+from gradfix.tape.exits import Loop, enter, jumps, leave, rejoin, take
 from gradfix.tape.graph import Number, Tensor
 from gradfix.tape.hosts import returned
 from gradfix.tape.interpreter import Interpreter, executes
@@ -28,6 +30,8 @@ from gradfix.tape.values import (
     Value,
 )
 
+Modes: TypeAlias = tuple[object, object, bool]
+"""Whether operations are recorded, what turned that off, and whether it was inference mode."""
 EXACT = 4
 """Loops of at most so many turns are run exactly, as long as the elements differ or the count is known."""
 FEW = 16
@@ -62,11 +66,12 @@ def _over(vm: Interpreter, node: ast.For | ast.AsyncFor, source: Value) -> str |
     if not turns:
         return vm.run(node.orelse)
     exact = certain and (len(turns) <= EXACT or _distinct(turns))
+    count = len(turns)
     if not exact:
         turns = turns[:2]
     if vm.later_turn and not (certain and len(turns) <= EXACT):
         turns = turns[:1]
-    ended = _turns(vm, node, turns, certain)
+    ended = _turns(vm, node, turns, certain, exact and len(turns) == count)
     if not exact and isinstance(node.target, ast.Name) and isinstance(source, (Range, Number, Unknown)):
         vm.store(
             node.target.id, part(source) if isinstance(source, Unknown) else Unknown("the last of a loop")
@@ -79,36 +84,68 @@ def _distinct(turns: Sequence[Value]) -> bool:
 
 
 def _turns(
-    vm: Interpreter, node: ast.For | ast.AsyncFor | ast.While, turns: Sequence[Value | None], certain: bool
+    vm: Interpreter,
+    node: ast.For | ast.AsyncFor | ast.While,
+    turns: Sequence[Value | None],
+    certain: bool,
+    exact: bool,
 ) -> str | None:
     path, later, repeat = vm.path, vm.later_turn, vm.repeat
-    broke = False
+    depth, ways = len(vm.trail.frames), jumps(vm, node, node.body)
+    loop = Loop(enter(vm) if exact and "break" in ways else None)
+    vm.frame.loops.append(loop)
+    ended: str | None = None
     try:
         for i, value in enumerate(turns):
             vm.later_turn = later or i > 0
             vm.repeat = repeat or (i > 0 and not certain)
-            vm.frame.loops.append([])
-            ended: str | None = None
-            if not isinstance(node, ast.While) and value is not None:
-                assign(vm, node.target, value, node)
-            ended = _while_turn(vm, node) if isinstance(node, ast.While) else vm.run(node.body)
-            left = vm.frame.loops.pop()
-            vm.path = path
-            vm.settle(left, None)
-            if ended in ("return", "raise"):
-                return ended if i == 0 and certain else None
-            if ended == "break":
-                broke = True
+            ended = _turn(vm, node, value, bool(ways & {"break", "continue"}))
+            vm.path = vm.path if exact else path
+            if ended is not None:
                 break
+        vm.later_turn, vm.repeat = later, repeat
+        vm.frame.loops.pop()
+        if ended in (None, "done"):
+            ended = vm.run(node.orelse)
+        elif ended == "break":
+            ended = None
+        elif not (i == 0 and certain) and not exact:
+            ended = None  # it is not known that the loop runs at all
+        if loop.whole is not None and rejoin(vm, loop.whole, ended is None):
+            ended = None
     finally:
-        vm.later_turn, vm.repeat, vm.path = later, repeat, path
-    return None if broke else vm.run(node.orelse)
+        while len(vm.trail.frames) > depth:
+            vm.trail.undo()
+        vm.later_turn, vm.repeat, vm.path = later, repeat, vm.path if exact else path
+    return ended
+
+
+def _turn(
+    vm: Interpreter, node: ast.For | ast.AsyncFor | ast.While, value: Value | None, parts: bool
+) -> str | None:
+    """One turn of a loop: how the loop ended by it, or None where it goes on."""
+    loop = vm.frame.loops[-1]
+    loop.turn = exits = enter(vm) if parts else None
+    if not isinstance(node, ast.While) and value is not None:
+        assign(vm, node.target, value, node)
+    ended = _while_turn(vm, node) if isinstance(node, ast.While) else vm.run(node.body)
+    loop.turn = None
+    if exits is None:
+        return None if ended == "continue" else ended
+    if ended == "break" and exits.left and loop.whole is not None:
+        take(vm, loop.whole, "break")
+        ended = "parted"
+    goes_on = ended in (None, "continue") or any(how == "continue" for how, _, _ in exits.left)
+    somebody = rejoin(vm, exits, ended not in ("raise", "parted", "return"))
+    if goes_on:
+        return None
+    return "break" if somebody and ended != "done" else ended
 
 
 def _while_turn(vm: Interpreter, node: ast.While) -> str | None:
     known, yes, _ = condition(vm, node.test)
     if known is False:
-        return "break"
+        return "done"
     vm.path = vm.path | yes
     return vm.run(node.body)
 
@@ -123,7 +160,7 @@ def while_statement(vm: Interpreter, node: ast.While) -> str | None:
     turns = [None] * (EXACT + 1 if counted else 2)
     if vm.later_turn and not counted:
         turns = turns[:1]
-    return _turns(vm, node, turns, certain=counted)
+    return _turns(vm, node, turns, counted, exact=counted)
 
 
 def elements(vm: Interpreter, source: Value, node: ast.AST) -> tuple[list[Value] | None, bool]:
@@ -194,7 +231,14 @@ def with_statement(vm: Interpreter, node: ast.With | ast.AsyncWith) -> str | Non
         elif item.optional_vars is not None:
             bound: Value = value if isinstance(value, (Tensor, Layer)) else Unknown("a context", (value,))
             assign(vm, item.optional_vars, bound, node)
+    return _body(vm, node, before)
+
+
+def _body(vm: Interpreter, node: ast.With | ast.AsyncWith, before: Modes) -> str | None:
+    """A with statement's block in the modes that it has set, and back."""
+    vm.modes.append(before)
     ended = vm.run(node.body)
+    vm.modes.pop()
     restore(vm, before)
     return ended
 
@@ -210,9 +254,7 @@ def _each_mode(
         set_mode(vm, mode.kind, isinstance(mode.sets, Const) and bool(mode.sets.value), vm.at(node))
         for item in rest:
             vm.eval(item.context_expr)
-        ended = vm.run(node.body)
-        restore(vm, before)
-        return ended
+        return _body(vm, node, before)
 
     return vm.fork([(guard, lambda mode=mode: arm(mode)) for guard, mode in modes.options])  # type: ignore[misc]
 
@@ -229,9 +271,7 @@ def _both_modes(
         set_mode(vm, mode.kind, on, vm.at(node))
         for item in rest:
             vm.eval(item.context_expr)
-        ended = vm.run(node.body)
-        restore(vm, before)
-        return ended
+        return _body(vm, node, before)
 
     return vm.fork([(paths[0], lambda: arm(True)), (paths[1], lambda: arm(False))])
 
@@ -252,7 +292,7 @@ def set_mode(vm: Interpreter, kind: str, on: bool, place: object) -> None:
         vm.trail.set(vm, "grad_off", (kind, place))
 
 
-def restore(vm: Interpreter, before: tuple[object, object, bool]) -> None:
+def restore(vm: Interpreter, before: Modes) -> None:
     """Back to an earlier grad mode."""
     vm.trail.set(vm, "grad", before[0])
     vm.trail.set(vm, "grad_off", before[1])
@@ -325,17 +365,17 @@ def return_statement(vm: Interpreter, node: ast.Return) -> str | None:
         if vm.frame.code is vm.root:
             returned(vm, value, node)
     vm.frame.returns.append((vm.path - vm.frame.entry, value))
-    return "return"
+    return leave(vm, "return")
 
 
 @executes(ast.Break)
 def break_statement(vm: Interpreter, node: ast.Break) -> str | None:
-    return "break"
+    return leave(vm, "break")
 
 
 @executes(ast.Continue)
 def continue_statement(vm: Interpreter, node: ast.Continue) -> str | None:
-    return "continue"
+    return leave(vm, "continue")
 
 
 @executes(ast.Raise)

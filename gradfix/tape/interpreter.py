@@ -51,12 +51,13 @@ culprit) has a share of a budget in proportion to the file. What exceeds it is r
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from gradfix.tape.defects import Defect, Span
 from gradfix.tape.definitions import Code, Function, Package, Scope
+from gradfix.tape.exits import Exits, Loop
 from gradfix.tape.frameworks import ROWS, Row
 from gradfix.tape.gradients import Gradients
 from gradfix.tape.graph import Node, Tensor
@@ -117,10 +118,10 @@ class Frame:
         "caller",
         "code",
         "entry",
+        "exits",
         "loops",
         "owner",
         "partings",
-        "pending",
         "receiver",
         "returns",
         "scope",
@@ -134,10 +135,10 @@ class Frame:
         self.entry = entry
         self.returns: list[tuple[Path, Value]] = []
         self.yields: list[Value] | None = None
-        self.pending: list[tuple[Path, Changes]] = []
-        """The state at the end of arms that returned early."""
-        self.loops: list[list[tuple[Path, Changes]]] = []
-        """The same for arms that ended a turn of a loop, innermost loop last."""
+        self.exits: Exits | None = None
+        """The ways out of it, where it can be left in one arm of a branch."""
+        self.loops: list[Loop] = []
+        """The loops that are running, innermost last."""
         self.receiver: Value | None = None
         self.owner: Any = None
         self.partings = 0
@@ -231,6 +232,9 @@ class Interpreter(Gradients):
         self.loads: dict[int, dict[str, list[int]]] = {}
         self.functions: list[Function] = []
         self.parting: dict[int, bool] = {}
+        self.jumps: dict[int, frozenset[str]] = {}
+        self.modes: list[tuple[Any, ...]] = []
+        """The grad modes outside the with statements that are running, innermost last."""
         self.unfinished: list[type[Exception]] = []
         """Why entries were left before their end."""
         self.stars: list[str] = []
@@ -330,7 +334,7 @@ class Interpreter(Gradients):
         if len(feasible) == 1:
             return feasible[0][1]()
         live: list[tuple[Path, Changes]] = []
-        ended: list[tuple[Path, str, Changes]] = []
+        ended: list[str] = []
         for guard, run, both in feasible:
             self.trail.open(stamp())
             self.path = both
@@ -343,33 +347,15 @@ class Interpreter(Gradients):
             if how is None:
                 live.append((guard | (left - base), changes))
             else:
-                ended.append((guard, how, changes))
-        self._note_ended(ended)
+                ended.append(how)
         if not live:
-            return _worst([how for _, how, _ in ended])
+            return "raise" if all(how == "raise" for how in ended) else "parted"
         if len(live) == 1 and ended:
             self.trail.merge([(ALWAYS, live[0][1])])
             self.path = base | live[0][0]
         else:
             self.trail.merge([(guard, changes) for guard, changes in live])
         return None
-
-    def _note_ended(self, ended: Iterable[tuple[Path, str, Changes]]) -> None:
-        for guard, how, changes in ended:
-            if how == "return":
-                self.frame.pending.append((guard, changes))
-            elif how in ("break", "continue") and self.frame.loops:
-                self.frame.loops[-1].append((guard, changes))
-
-    def settle(self, pending: Iterable[tuple[Path, Changes]], skip: Scope | None) -> None:
-        """Join in the state of arms that left early, but for the names of a scope that ends with them."""
-        for guard, changes in pending:
-            kept = {
-                mark: change for mark, change in changes.items() if skip is None or change.owner is not skip
-            }
-            if kept:
-                other = frozenset((key, not holds) for key, holds in guard) if len(guard) == 1 else ALWAYS
-                self.trail.merge([(guard, kept), (other, {})])
 
     # -- names ---------------------------------------------------------------------------------------------
 
@@ -449,13 +435,6 @@ class Interpreter(Gradients):
 
 def _plain(value: Any) -> bool:
     return isinstance(value, (str, bool)) or value is None
-
-
-def _worst(ends: Sequence[str]) -> str:
-    for how in ("continue", "break", "return"):
-        if how in ends:
-            return how
-    return "raise"
 
 
 def analyse(source: Source, resolve: Resolver | None = None, rows: Mapping[str, Row] = ROWS) -> Analysis:

@@ -92,6 +92,26 @@ class Trail:
             change.write(change.old)
         return changes
 
+    def close(self) -> None:
+        """End a branch that was the only one: what it changed stays, as the doing of the branch around it."""
+        _, changes = self.frames.pop()
+        if not self.frames:
+            return
+        born, outer = self.frames[-1]
+        for mark, change in changes.items():
+            if change.owner.born <= born:
+                outer.setdefault(mark, change)
+
+    def since(self, depth: int) -> Changes:
+        """What has been written since there were so many branches, as it stands."""
+        found: Changes = {}
+        for _, changes in self.frames[depth:]:
+            for mark, change in changes.items():
+                if mark not in found:
+                    found[mark] = Change(change.owner, change.holder, change.key, change.old)
+                    found[mark].new = change.read()
+        return found
+
     def replay(self, change: Change, value: Any) -> None:
         """Write a cell of an undone branch, journalled in the branch around it."""
         self.clock += 1
