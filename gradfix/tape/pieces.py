@@ -62,6 +62,8 @@ def _diag(own: Known, bound: Bound) -> Shape:
     offset = dim_of(bound, "diagonal", 0)
     if len(own) == 2:
         return _diagonal(own, {"offset": Const(offset)})
+    if len(own) != 1:
+        return None
     side = None if offset is None or own[0] is None else own[0] + abs(offset)
     return (side, side)
 
