@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import ast
-import bisect
-import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING
@@ -16,6 +14,7 @@ from gradfix.tape import (  # noqa: F401 - importing them registers what they ev
 )
 from gradfix.tape.calls import call_function
 from gradfix.tape.classes import instantiate, is_module
+from gradfix.tape.culprits import Culprits
 from gradfix.tape.definitions import Bound, Class, Code, Function, Instance, Partial, Scope
 from gradfix.tape.events import Backward
 from gradfix.tape.frameworks import Entry, Row
@@ -32,12 +31,6 @@ from gradfix.tape.values import NONE, Alt, Const, External, Map, Seq, Unknown, V
 if TYPE_CHECKING:
     from gradfix.source import Source
 
-CULPRITS = re.compile(
-    rb"[-+*/%@&|^]=|\]\s*=[^=]|[A-Za-z0-9]_\(|inplace|[(,]\s*out\s*=[^=]|^\s*out=|backward|\.step\(|\.grad\b|\.data\b|zero_grad|requires?_?grad"
-    rb"|\(\s*True\s*\)|,\s*True\s*\)|autograd|ModuleList|^\s*self\.\w+\s*=\s*[\[{]",
-    re.MULTILINE,
-)
-"""What any defect's culprit or trigger has on its line; functions without one are followed only if called."""
 WORK_PER_BYTE = 3
 WORK_FLOOR = 20_000
 SHARE = 3
@@ -51,13 +44,15 @@ REASONS: dict[type[Exception], str] = {
 
 def analyse_module(source: Source, resolve: Resolver | None, rows: Mapping[str, Row]) -> Analysis:
     """Execute one module, then what it left unexecuted."""
-    lines = source.text.encode("utf-8", "surrogatepass").splitlines()
-    vm = Interpreter(source.path, lines, WORK_FLOOR + WORK_PER_BYTE * len(source.text), resolve)
+    content = source.text.encode("utf-8", "surrogatepass")
+    vm = Interpreter(
+        source.path, content.splitlines(), WORK_FLOOR + WORK_PER_BYTE * len(source.text), resolve
+    )
     vm.module = source.tree
     vm.rows = rows
     too_complex = ""
     top = vm.frame
-    hits = _hits(source.text.encode("utf-8", "surrogatepass"))
+    culprits = Culprits(content, source.tree)
     try:
         whole = vm.work
         vm.work = max(whole // 2, min(whole, WORK_FLOOR))
@@ -71,7 +66,7 @@ def analyse_module(source: Source, resolve: Resolver | None, rows: Mapping[str, 
                 vm.trail.undo()
         vm.work = whole // 2 + max(vm.work, 0)
         vm.path = ALWAYS
-        _enter_all(vm, hits)
+        _enter_all(vm, culprits)
         _finish(vm)
         if vm.unfinished:
             too_complex = REASONS[vm.unfinished[0]]
@@ -84,36 +79,22 @@ def analyse_module(source: Source, resolve: Resolver | None, rows: Mapping[str, 
     return Analysis(tuple(order), silences, too_complex)
 
 
-def _hits(content: bytes) -> list[int]:
-    """The lines on which a culprit could be."""
-    starts = [0]
-    found = content.find(b"\n")
-    while found >= 0:
-        starts.append(found + 1)
-        found = content.find(b"\n", found + 1)
-    return sorted({bisect.bisect_right(starts, match.end() - 1) for match in CULPRITS.finditer(content)})
-
-
-def _within(hits: list[int], node: ast.stmt | ast.Lambda) -> bool:
-    """Whether a culprit could be in a definition: a signature holds none, though annotations look like it."""
-    if isinstance(node, ast.ClassDef):
-        return any(_within(hits, statement) for statement in node.body)
-    first = node.body[0] if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) else node
-    at = bisect.bisect_left(hits, first.lineno)
-    return at < len(hits) and hits[at] <= (node.end_lineno or node.lineno)
-
-
-def _enter_all(vm: Interpreter, hits: list[int]) -> None:
+def _enter_all(vm: Interpreter, culprits: Culprits) -> None:
     number = 0
     entered = [code.node for code in vm.codes.values() if code.entered and code.file == vm.main]
     vm.ran = [(node.lineno, node.end_lineno or node.lineno) for node in entered]
     for cls in list(vm.classes):
-        if cls.file == vm.main and (_within(hits, cls.node) or any(_entries(vm, cls))):
+        if cls.file == vm.main and (culprits.suspects(cls.node) or any(_entries(vm, cls))):
             number += 1
-            _isolated(vm, number, partial(_enter_class, vm, cls, hits))
+            _isolated(vm, number, partial(_enter_class, vm, cls, culprits))
     for function in list(vm.functions):
         code = function.code
-        if not code.entered and function.owner is None and code.file == vm.main and _within(hits, code.node):
+        if (
+            not code.entered
+            and function.owner is None
+            and code.file == vm.main
+            and culprits.within(code.node)
+        ):
             number += 1
             _isolated(vm, number, partial(_enter_function, vm, function))
     vm.ran = []
@@ -160,29 +141,39 @@ def _arguments(function: Function, first: Value | None) -> tuple[list[Value], di
     return args, {}
 
 
-def _enter_class(vm: Interpreter, cls: Class, hits: list[int]) -> None:
-    module = is_module(cls)
-    instance = _instance(vm, cls, module)
+def _enter_class(vm: Interpreter, cls: Class, culprits: Culprits) -> None:
+    """Enter what a class defines and nobody has called, on an object that is built for it."""
+    entries = dict(_entries(vm, cls))
+    methods = [(name, member) for name, member in cls.attrs.items() if isinstance(member, Function)]
+    due = [(name, member) for name, member in methods if _due(name, member, cls, name in entries, culprits)]
+    if not due and not culprits.builds(cls.node):
+        return
+    instance = _instance(vm, cls)
     if instance is None:
         return
-    entries = _by_hand(vm, instance, dict(_entries(vm, cls)))
+    entries = _by_hand(vm, instance, entries)
     wished = {key for row, _ in rows_of(vm, cls) for key, entry in row.methods.items() if entry.root}
-    for name, member in list(cls.attrs.items()):
-        if not isinstance(member, Function) or name == "__init__":
-            continue
+    for name, member in due:
         entry = entries.get(name)
-        if name == "forward" and module:
+        if name == "forward" and instance.module:
             _enter_forward(vm, instance, member)
         elif entry is not None:
             enter(vm, Bound(instance, member), entry, member.code.node)
-        elif not member.code.entered and _within(hits, member.code.node):
+        elif not member.code.entered:
             result = _enter_method(vm, instance, member)
             if name in wished:
                 _wish(vm, [result], member.code.node)
 
 
-def _instance(vm: Interpreter, cls: Class, module: bool) -> Instance | None:
-    init = cls.lookup("__init__")
+def _due(name: str, member: Function, cls: Class, called: bool, culprits: Culprits) -> bool:
+    """Whether a method is entered, where nobody calls it."""
+    if name == "forward" and is_module(cls):
+        return culprits.leads(cls.node)
+    return name != "__init__" and (called or (not member.code.entered and culprits.within(member.code.node)))
+
+
+def _instance(vm: Interpreter, cls: Class) -> Instance | None:
+    init, module = cls.lookup("__init__"), is_module(cls)
     node = cls.node
     if isinstance(init, Function):
         args, kwargs = _arguments(init, first=NONE)
