@@ -224,6 +224,8 @@ class Interpreter(Gradients):
         self.handed: list[Value] = []
         """Tensors given to calls that aren't known, while a forward is entered on its own."""
         self.accumulated: dict[Span, list[Any]] = {}
+        self.put_by: list[tuple[Span, Node, int]] = []
+        """Results that were put by after their graph was walked, and when."""
         self.passed_on: set[int] = set()
         """Nodes whose tensors were returned or given to calls that aren't known."""
         self.rebound: dict[int, tuple[Tensor, Tensor, ast.AST]] = {}

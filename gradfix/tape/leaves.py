@@ -6,6 +6,7 @@ import ast
 from collections.abc import Mapping, Sequence
 
 from gradfix.tape.definitions import Class, Instance
+from gradfix.tape.events import Backward
 from gradfix.tape.graph import Node, Tensor
 from gradfix.tape.interpreter import Interpreter
 from gradfix.tape.machine import span_of
@@ -124,6 +125,7 @@ def kept(vm: Interpreter, value: Value, expression: ast.AST, node: ast.AST, targ
         when=vm.path,
         facts={"value": span_of(expression), "number": False, "target": target},
     )
+    vm.put_by.append((span_of(node), vm.history(value), next(Backward.numbers)))
 
 
 def kept_on_attribute(vm: Interpreter, target: ast.Attribute, node: ast.AST) -> None:
@@ -143,6 +145,9 @@ def kept_on_attribute(vm: Interpreter, target: ast.Attribute, node: ast.AST) -> 
 
 def leaked(vm: Interpreter) -> None:
     """At the end: totals whose graph was kept and never walked, though what they add was."""
+    for span, root, when in vm.put_by:
+        if root.clean > when:  # a later backward wanted it: a part of the next loss, not a souvenir
+            vm.found.pop(("graph_leak", span), None)
     for entries in vm.accumulated.values():
         if len(entries) < 2:
             continue
