@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from gradfix.tape.defects import Certainty, Defect, Evidence, Fact, Impact, Span
@@ -105,6 +106,7 @@ class Machine:
         certainty: Certainty = "likely" if lean or likely else "certain"
         known = self.found.get((kind, span))
         if known is not None and (known.certainty == "certain" or certainty == "likely"):
+            self.found[kind, span] = also_runs(known, self.evidence(steps))
             return
         self.found[kind, span] = Defect(
             kind=kind,
@@ -436,6 +438,13 @@ class Machine:
         trail.set(tensor, "lean", node.lean)
         if tensor.leaf and node.requires is not False:
             trail.set(tensor, "leaf", node.requires is None and None)
+
+
+def also_runs(defect: Defect, evidence: Iterable[Evidence]) -> Defect:
+    """A defect with one more backward that meets it, where that is another one."""
+    more = tuple(one for one in evidence if one.role == HERE and one not in defect.evidence)
+    few = len(defect.evidence) < 8
+    return replace(defect, evidence=defect.evidence + more) if more and few else defect
 
 
 def _copied(op: str, tensor: Tensor, bound: Mapping[str, Value]) -> bool:

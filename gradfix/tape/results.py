@@ -99,9 +99,7 @@ class Results(Machine):
             elif strides.of(source) is not None and strides.known(tensor.shape) is not None:
                 tensor.layout = True  # no view has these sizes: it is a copy
                 return
-        if view == "maybe" or (not view and effect.returns_self == "maybe"):
-            tensor.layout = True if op in ("contiguous", "clone") else None
-        elif view in ("always", "many"):
+        if view in ("always", "many"):
             self.look(tensor, source, "many" if view == "many" else "plain")
             tensor.layout = source.layout if op in KEEPING else None
             strides.looks(tensor, steps)

@@ -201,6 +201,8 @@ def cut_tensor(vm: Interpreter, tensor: Tensor, how: str, node: ast.AST) -> Tens
 
 @special("detach_")
 def detach_in_place(vm: Interpreter, tensor: Tensor, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
+    if vm.inference:
+        return tensor  # what it would change isn't kept track of
     made = vm.cut("detach_", tensor, vm.at(node))
     vm.trail.set(tensor, "node", made)
     vm.trail.set(tensor, "requires", False)

@@ -10,7 +10,7 @@ from .claims import FLOW, REQUIRED
 from .comparison import Analyser, Comparison, Disagreement, lines_of
 from .facts import Run, Step
 from .instrument import binds_nothing
-from .mend import out_of_place
+from .mend import bare_write, out_of_place
 from .programs import Program
 from .shadow import hidden_writes, with_loud_write
 from .torchrun import run_all
@@ -66,8 +66,17 @@ def has_culprit(result: Comparison, found: Disagreement, failed: list[Run]) -> b
     for statement in statements(result.program.source, found.about):
         took_part = [run.assignment for run in result.runs if statement.lineno in run.executed]
         if took_part == truths and heals(result.program, statement, found, truths):
-            return True
+            return found.about != "overwritten" or overwrites(result.program, statement, truths)
     return False
+
+
+def overwrites(program: Program, statement: ast.stmt, truths: list[tuple[bool, ...]]) -> bool:
+    """Whether it fails for what a statement writes, and not for what it saves (`y.relu_()` does both)."""
+    source = bare_write(program.source, statement.lineno)
+    if source is None:
+        return True
+    runs = [run for run in run_all(replace(program, source=source)) if run.assignment in truths]
+    return any(f.key == "overwritten" for run in runs for f in run.failures)
 
 
 def statements(source: str, about: str) -> Iterator[ast.stmt]:

@@ -1,4 +1,4 @@
-"""Takes a write's sting: the same statement out of place, on the same line."""
+"""Takes a write's sting: the same statement out of place, or a write that saves nothing, on the same line."""
 
 from __future__ import annotations
 
@@ -52,3 +52,32 @@ def unflagged(source: str, line: int) -> str | None:
         return None
     lines[line - 1] = text
     return "\n".join(lines)
+
+
+def bare_write(source: str, line: int) -> str | None:
+    """The program with a write at a line that keeps nothing for backward, or None where that isn't simple."""
+    lines = source.split("\n")
+    statements = (n for n in ast.walk(ast.parse(source)) if isinstance(n, ast.stmt))
+    statement = next((n for n in statements if n.lineno == line), None)
+    written = target(statement) if statement is not None else None
+    if statement is None or written is None:
+        return None
+    lines[line - 1] = f"{lines[line - 1][: statement.col_offset]}({ast.unparse(written)}).detach().add_(0)"
+    return "\n".join(lines)
+
+
+def target(statement: ast.stmt) -> ast.expr | None:
+    """What a statement that binds no name writes."""
+    if isinstance(statement, ast.AugAssign):
+        return statement.target
+    if not (isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call)):
+        return None
+    call = statement.value
+    function = call.func
+    if isinstance(function, ast.Attribute) and function.attr.endswith("_") and not is_module(function.value):
+        return function.value
+    return call.args[0] if call.args else None
+
+
+def is_module(node: ast.expr) -> bool:
+    return isinstance(node, ast.Name) and node.id in ("F", "torch", "nn")
