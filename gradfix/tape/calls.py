@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from gradfix.tape.attributes import load_attribute
 from gradfix.tape.classes import instantiate
@@ -23,6 +24,8 @@ from gradfix.tape.values import NONE, Alt, Const, External, Map, Seq, Undefined,
 
 FEW = 200
 """The work that any call into another file may cost."""
+SPLITS = 4
+"""How many arguments of a call may vary by themselves."""
 
 
 def evaluate_call(vm: Interpreter, node: ast.Call) -> Value:
@@ -107,7 +110,24 @@ def _each_argument(vm: Interpreter, args: Sequence[Value], run: Callable[[Sequen
     first = next((i for i, arg in enumerate(args) if isinstance(arg, Alt)), None)
     if first is None:
         return run(args)
+    if len(args) > SPLITS:
+        args = _bounded(args)
     return vm.each(args[first], lambda one: _each_argument(vm, [*args[:first], one, *args[first + 1 :]], run))
+
+
+def _bounded(args: Sequence[Value]) -> list[Value]:
+    """Arguments of which few vary by themselves: more would multiply."""
+    bounded: list[Value] = []
+    seen: set[Any] = set()
+    for arg in args:
+        if isinstance(arg, Alt):
+            keys = frozenset(key for guard, _ in arg.options for key, _ in guard)
+            if keys not in seen and len(seen) == SPLITS:
+                arg = Unknown("one of several", tuple(option for _, option in arg.options))
+            else:
+                seen.add(keys)
+        bounded.append(arg)
+    return bounded
 
 
 def call_value(

@@ -208,7 +208,9 @@ def part(source: Value) -> Value:
         if source.requires is False:
             piece.requires = False
         return piece
-    return Unknown("an element", (source,) if not isinstance(source, (Range, Const)) else ())
+    element = Unknown("an element", (source,) if not isinstance(source, (Range, Const)) else ())
+    element.part = isinstance(source, Alt)
+    return element
 
 
 @executes(ast.With, ast.AsyncWith)

@@ -331,30 +331,45 @@ def mapping(vm: Interpreter, node: ast.Dict) -> Value:
 
 @evaluates(ast.ListComp, ast.SetComp, ast.GeneratorExp)
 def comprehension(vm: Interpreter, node: ast.ListComp | ast.SetComp | ast.GeneratorExp) -> Value:
+    source = vm.eval(node.generators[0].iter)
+    return vm.each(source, lambda one: _listed(vm, node, one))
+
+
+def _listed(vm: Interpreter, node: ast.ListComp | ast.SetComp | ast.GeneratorExp, source: Value) -> Value:
     items: list[Value] = []
-    known = _generate(vm, node.generators, lambda: items.append(vm.eval(node.elt)))
+    known = _generate(vm, node.generators, lambda: items.append(vm.eval(node.elt)), source)
     return Seq("set" if isinstance(node, ast.SetComp) else "list", items, not known, node)
 
 
 @evaluates(ast.DictComp)
 def dict_comprehension(vm: Interpreter, node: ast.DictComp) -> Value:
+    source = vm.eval(node.generators[0].iter)
+    return vm.each(source, lambda one: _mapped(vm, node, one))
+
+
+def _mapped(vm: Interpreter, node: ast.DictComp, source: Value) -> Value:
     items: dict[Any, Value] = {}
 
     def add() -> None:
         key, value = vm.eval(node.key), vm.eval(node.value)
         items[key.value if isinstance(key, Const) else ("unknown", len(items))] = value
 
-    known = _generate(vm, node.generators, add)
+    known = _generate(vm, node.generators, add, source)
     return Map(items, not known, node)
 
 
-def _generate(vm: Interpreter, generators: Sequence[ast.comprehension], add: Callable[[], object]) -> bool:
+def _generate(
+    vm: Interpreter,
+    generators: Sequence[ast.comprehension],
+    add: Callable[[], object],
+    source: Value | None = None,
+) -> bool:
     """Run a comprehension's loops; whether every turn of them was seen."""
     if not generators:
         add()
         return True
     first = generators[0]
-    source = vm.eval(first.iter)
+    source = source or vm.eval(first.iter)
     turns, known = elements(vm, source, first.iter)
     if turns is None:
         turns, known = [part(source)], False
