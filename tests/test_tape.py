@@ -214,3 +214,10 @@ def test_what_cost_too_much_in_one_function_does_not_cost_the_others_theirs() ->
     )
     found = analysis(deep + last + healthy)
     assert "inplace_overwrites_saved" in {defect.kind for defect in found.defects}
+
+
+def test_a_call_with_many_arguments_that_vary_is_not_followed_for_every_combination() -> None:
+    body = "import torch.nn as nn\nlayers = []\n"
+    for i in range(30):
+        body += f"layers.append(nn.ReLU() if f{i}() else nn.Tanh())\n"
+    assert not analysis(body + "net = nn.Sequential(*layers)\n").too_complex

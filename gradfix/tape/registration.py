@@ -5,11 +5,12 @@ from __future__ import annotations
 import ast
 
 from gradfix.tape.definitions import Instance
+from gradfix.tape.events import Add
 from gradfix.tape.graph import Node, Tensor
 from gradfix.tape.interpreter import Interpreter
 from gradfix.tape.modules import leaves
 from gradfix.tape.severed import MODES
-from gradfix.tape.torchvalues import Layer, Opaque
+from gradfix.tape.torchvalues import Layer, Opaque, Optimizer
 from gradfix.tape.values import Foreign, Map, Seq, Value
 
 
@@ -70,15 +71,25 @@ def check_replacements(vm: Interpreter) -> None:
     """At the end: trained layers that no optimizer holds, because theirs was built for the ones before."""
     for old, new, place in vm.replacements:
         before, after = leaves(vm, old)[0], leaves(vm, new)[0]
-        fresh = [leaf for leaf in after if leaf.slot and leaf.slot.events and leaf.requires is True]
+        fresh = [leaf for leaf in after if leaf.requires is True and vm.is_added(leaf)]
         if not fresh or any(leaf is held for o in vm.optimizers for held in o.leaves for leaf in fresh):
             continue
         for optimizer in vm.optimizers:
-            if optimizer.stepped and any(leaf is held for held in optimizer.leaves for leaf in before):
+            held_before = any(leaf is held for held in optimizer.leaves for leaf in before)
+            if held_before and _stepped_for(optimizer, fresh):
                 vm.report("optimizer_before_replacement", optimizer.place,
                           [(optimizer.place, "takes the parameters"), (place, "replaced afterwards")],
                           impact="trains wrong", likely=True,
                           facts={"replacement": vm.span(place), "optimizer": optimizer.name})  # fmt: skip
+
+
+def _stepped_for(optimizer: Optimizer, fresh: list[Tensor]) -> bool:
+    """Whether an optimizer stepped after a backward that reached these leaves: then it was meant for them."""
+    if not (optimizer.stepped and optimizer.after):
+        return False
+    last: int = optimizer.after[0].number
+    events = [event for leaf in fresh if leaf.slot for event in leaf.slot.events]
+    return any(isinstance(event, Add) and event.backward.number <= last for event in events)
 
 
 CUT_KINDS = frozenset({

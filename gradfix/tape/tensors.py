@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable, Mapping, Sequence
 
 from gradfix.tape import effects
-from gradfix.tape.events import Add, Backward
+from gradfix.tape.events import Add, Backward, Met
 from gradfix.tape.graph import Node, Number, Storage, Tensor
 from gradfix.tape.interpreter import Interpreter
 from gradfix.tape.overloads import choose
@@ -71,7 +71,7 @@ def method_call(
         name if not name.startswith("__") else effects.DUNDERS.get(name, name.strip("_"))
     )
     if tensor.grad_of is not None and effect.writes:
-        return _on_gradient(vm, tensor, op, node)
+        return _on_gradient(vm, tensor, op, args, node)
     if effect.writes:
         _hand_written_step(vm, tensor, args, node)
     return vm.operate(op, effect, bound, vm.at(node), form)
@@ -84,12 +84,17 @@ def _unlisted(vm: Interpreter, tensor: Tensor, name: str, args: Args, node: ast.
     return result
 
 
-def _on_gradient(vm: Interpreter, gradient: Tensor, op: str, node: ast.AST) -> Value:
-    """An in-place operation on a `.grad`: zeroing clears it, anything else leaves it."""
+def _on_gradient(vm: Interpreter, gradient: Tensor, op: str, args: Args, node: ast.AST) -> Value:
+    """An in-place operation on a `.grad`: zeroing clears it, filling gives it another, the rest leaves it."""
     leaf = gradient.grad_of
     if leaf is not None and op in ("zero_", "fill_"):
-        vm.clear([leaf], vm.at(node), zeros=True)
+        vm.clear([leaf], vm.at(node), must=op == "zero_" or zero(args), zeros=True)
     return gradient
+
+
+def zero(args: Args) -> bool:
+    """Whether a gradient is filled with zeros."""
+    return bool(args) and isinstance(args[0], Const) and args[0].value == 0
 
 
 def _hand_written_step(vm: Interpreter, tensor: Tensor, args: Args, node: ast.AST) -> None:
@@ -147,7 +152,7 @@ def _options(args: Args, kwargs: Kwargs) -> dict[str, Value]:
 
 
 def run_backward(
-    vm: Interpreter, tensor: Tensor, options: Mapping[str, Value], node: ast.AST, met: set[int] | None = None
+    vm: Interpreter, tensor: Tensor, options: Mapping[str, Value], node: ast.AST, met: Met | None = None
 ) -> Value:
     """One backward call, however it is spelt; `met` is what the other roots of the same call have walked."""
     retain = options.get("retain_graph", NONE)
@@ -195,6 +200,7 @@ def cut_tensor(vm: Interpreter, tensor: Tensor, how: str, node: ast.AST) -> Tens
     result.shape, result.dtype, result.layout = tensor.shape, tensor.dtype, tensor.layout
     result.strides = tensor.strides
     result.data_of, result.grad_of = tensor.data_of, tensor.grad_of
+    result.counter = tensor.counter
     result.lean = made.lean
     return result
 

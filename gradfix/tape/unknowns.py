@@ -12,7 +12,7 @@ from gradfix.tape.graph import Node, Tensor
 from gradfix.tape.hosts import hand_over, unknown_host
 from gradfix.tape.interpreter import Interpreter
 from gradfix.tape.modules import leaves, opaque, set_training
-from gradfix.tape.tensors import cut_tensor, method_call, number, run_backward
+from gradfix.tape.tensors import cut_tensor, method_call, number, run_backward, zero
 from gradfix.tape.torchvalues import Layer, Opaque, Optimizer, Scaler, Weights
 from gradfix.tape.values import NONE, Const, External, Map, Seq, Unknown, Value
 
@@ -108,7 +108,7 @@ def unknown_method(
     if framework is not None:
         return framework
     if receiver.origin == "grad":
-        return _gradient_method(vm, receiver, name, node)
+        return _gradient_method(vm, receiver, name, args, node)
     if name == "backward":
         return run_backward(vm, vm.tensor_of(receiver), _backward_options(args, kwargs), node)
     if name in ("parameters", "named_parameters"):
@@ -178,10 +178,10 @@ def _moved(receiver: Unknown) -> Unknown:
     return moved
 
 
-def _gradient_method(vm: Interpreter, receiver: Unknown, name: str, node: ast.AST) -> Value:
+def _gradient_method(vm: Interpreter, receiver: Unknown, name: str, args: Args, node: ast.AST) -> Value:
     group = receiver.holds[0] if receiver.holds else None
     if isinstance(group, Weights) and name in ("zero_", "fill_"):
-        vm.clear(group.leaves, vm.at(node))
+        vm.clear(group.leaves, vm.at(node), must=name == "zero_" or zero(args))
     if name in ("detach_", "detach", "requires_grad_"):
         return receiver
     return Unknown("a gradient", receiver.holds, requires=False)
