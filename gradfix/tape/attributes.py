@@ -147,6 +147,7 @@ def tensor_attribute(vm: Interpreter, owner: Tensor, name: str, node: ast.AST) -
     if name == "data":
         result = cut_tensor(vm, owner, "data", node)
         result.data_of = owner.data_of or owner
+        result.counter = result
         return result
     if name == "grad":
         return gradient(vm, owner, node)

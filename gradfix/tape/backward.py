@@ -14,6 +14,8 @@ from gradfix.tape.values import Lean
 
 SURE, BY_USE = 2, 1
 """How a node is part of a backward: for sure, or because nothing else can be meant (convention C)."""
+WAYS = 3
+"""On how many different paths one backward looks at a node again."""
 OVERWRITTEN = "one of the variables needed for gradient computation has been modified by an inplace operation"
 TWICE = "Trying to backward through the graph a second time"
 NO_SCALAR = "grad can be implicitly created only for scalar outputs"
@@ -73,13 +75,16 @@ class Backwards(Severed):
         while sure or guarded or (by_use and not event.virtual):
             level = SURE if sure or guarded else BY_USE
             node, when = (sure or guarded or by_use).pop()
-            if node.requires is False or id(node) in seen or (walked is not None and id(node) not in walked):
+            if node.requires is False or (walked is not None and id(node) not in walked):
                 continue
-            seen.add(id(node))
+            before = seen.get(id(node))
+            if before is not None and (not when or len(before) >= WAYS or any(one <= when for one in before)):
+                continue
+            seen[id(node)] = (*before, when) if before else (when,)
             if not event.virtual:
                 node.clean = event.number
             if node.leaf is not None:
-                if not event.virtual and (wanted is None or id(node.leaf) in wanted):
+                if before is None and not event.virtual and (wanted is None or id(node.leaf) in wanted):
                     self._reach(node, level, event, root.lean)
                 continue
             if level == SURE and self._stops(node, event, root.lean, when):
@@ -92,7 +97,7 @@ class Backwards(Severed):
             if level == SURE and event.retain is False and not event.virtual and node.saves:
                 if node.freed is None:
                     node.freed = []
-                node.freed.append((event, self.path))
+                node.freed.append((event, self.path | when))
         if not event.virtual and event.retain is False:
             self.frees += 1
 
@@ -139,7 +144,8 @@ class Backwards(Severed):
     def _stops(self, node: Node, event: Backward, lean: Lean, when: Path) -> bool:
         """Report what this node can't give back; True where backward goes no further."""
         for spoil in node.spoiled or ():
-            paths = ((spoil.write.path, event.path), (spoil.saved.path, event.path), (when, spoil.write.path))
+            write, saved = spoil.write.path, spoil.saved.path
+            paths = ((write, event.path), (saved, event.path), (when, write), (when, saved))
             if not any(contradicts(one, other) for one, other in paths):
                 self._overwritten(spoil, event, lean, when)
         for earlier, path in node.freed or ():
@@ -148,7 +154,7 @@ class Backwards(Severed):
                 and not contradicts(path, event.path | when)
                 and not event.virtual
             ):
-                self._twice(node, earlier, event, lean, when)
+                self._twice(node, earlier, event, lean, when | path)
                 self.stopped.append(event.path)
                 return True
         return False
@@ -159,7 +165,8 @@ class Backwards(Severed):
         if not event.virtual:
             steps.append((event.place, "backward runs here"))
         lean = lean | saved.lean | event.lean
-        when = (write.path | guard | event.assumed) - (event.path - event.assumed)
+        alternative = saved.path - saved.tested
+        when = (write.path | alternative | guard | event.assumed) - (event.path - event.assumed)
         facts = {"saver": saved.node.op, "form": write.form, **write.facts}
         facts.setdefault("aliased", False)
         facts["save"] = self.span(saved.node.place)
@@ -174,7 +181,7 @@ class Backwards(Severed):
             steps.append((culprit, "built here with inplace=True"))
         elif write.form == "buffer":
             return
-        elif write.silent:
+        elif spoil.silent:
             kind = "write_through_data"
             facts["backward"] = self.span(event.place) if not event.virtual else None
             facts.setdefault("parameter", False)
@@ -182,8 +189,8 @@ class Backwards(Severed):
             name: fact for name, fact in facts.items() if not hasattr(fact, "_fields") and name != "built"
         }
         self.report(kind, culprit, steps, lean=lean, when=when, facts=facts,
-                    impact="trains wrong" if write.silent else "crashes",
-                    says="" if write.silent else OVERWRITTEN)  # fmt: skip
+                    impact="trains wrong" if spoil.silent else "crashes",
+                    says="" if spoil.silent else OVERWRITTEN)  # fmt: skip
 
     def step_facts(self, write: object, event: Backward) -> dict[str, Fact]:
         """What the rewrite of a step that came too early has to know."""
@@ -202,7 +209,7 @@ class Backwards(Severed):
             earlier.place,
             steps,
             lean=lean | node.lean,
-            when=event.path,
+            when=event.path | guard,
             says=TWICE,
             facts=facts,
         )

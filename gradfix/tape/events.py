@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from itertools import count
-from typing import Any
+from typing import Any, TypeAlias
 
 from gradfix.tape.graph import Node
 from gradfix.tape.paths import ALWAYS, Path
 from gradfix.tape.values import Lean, Place, Truth, stamp
+
+Met: TypeAlias = dict[int, tuple[Path, ...]]
+"""The nodes that a backward has visited, and under which guards."""
 
 
 def surely(node: Node) -> bool:
@@ -48,8 +51,8 @@ class Backward:
         """Whether it names the leaves that it is for."""
         self.delivered = False
         """Whether it reached a leaf that isn't merely a converted result."""
-        self.met: set[int] = set()
-        """The nodes that it visited, from all its roots."""
+        self.met: Met = {}
+        """The nodes that it visited, from all its roots, and under which guards."""
         self.scaler: dict[str, Any] | None = None
         """What a GradScaler multiplied the root with."""
 

@@ -27,38 +27,43 @@ class Storage:
 class Write:
     """One in-place write to a storage."""
 
-    __slots__ = ("aliased", "facts", "form", "path", "place", "silent")
+    __slots__ = ("aliased", "counter", "facts", "form", "path", "place", "silent")
 
-    def __init__(self, place: Place, path: Path, form: str, silent: bool) -> None:
+    def __init__(self, place: Place, path: Path, form: str, silent: bool, counter: Tensor | None) -> None:
         self.place = place
         self.path = path
         self.form = form
         """augassign, setitem, method, keyword, out, module, step, buffer."""
         self.silent = silent
-        """Whether it leaves the version counter alone (`.data`, fused optimizers)."""
+        """Whether it leaves the version counter alone (`.data = `, fused optimizers)."""
+        self.counter = counter
+        """The version counter that it raises: see Tensor."""
         self.facts: dict[str, Any] = {}
 
 
 class Saved:
     """What a graph node keeps of a storage, at the version that it had."""
 
-    __slots__ = ("lean", "node", "path", "storage")
+    __slots__ = ("counter", "lean", "node", "path", "tested")
 
-    def __init__(self, storage: Storage, node: Node, path: Path, lean: Lean) -> None:
-        self.storage = storage
+    def __init__(self, tensor: Tensor, node: Node, path: Path, tested: Path, lean: Lean) -> None:
+        self.counter = tensor.counter
         self.node = node
         self.path = path
+        self.tested = tested
+        """The part of the path that statements test; the rest says which alternative of a value this is."""
         self.lean = lean
 
 
 class Spoil:
-    """A saved value and the write that overwrote it."""
+    """A saved value and the write that overwrote it; `silent` where its version counter doesn't show it."""
 
-    __slots__ = ("saved", "write")
+    __slots__ = ("saved", "silent", "write")
 
-    def __init__(self, saved: Saved, write: Write) -> None:
+    def __init__(self, saved: Saved, write: Write, silent: bool) -> None:
         self.saved = saved
         self.write = write
+        self.silent = silent
 
 
 class Node:
@@ -127,6 +132,7 @@ class Tensor(Value):
     __slots__ = (
         "base",
         "born",
+        "counter",
         "created",
         "data_of",
         "dtype",
@@ -176,6 +182,8 @@ class Tensor(Value):
         self.name = ""
         self.grad_of: Tensor | None = None
         """The leaf whose `.grad` this is."""
+        self.counter: Tensor | None = None
+        """The `.data` whose version counter it shares; None for the counter that its memory began with."""
         self.data_of: Tensor | None = None
         """The tensor whose `.data` this is."""
 

@@ -348,7 +348,8 @@ class Machine:
                     "backward": None,
                 },
             )
-        tensor.storage.savers.append(Saved(tensor.storage, node, self.path, node.lean | lean))
+        tested = self.path - self.assumed if self.assumed else self.path
+        tensor.storage.savers.append(Saved(tensor, node, self.path, tested, node.lean | lean))
 
     def keep(
         self, node: Node, effect: Effect, bound: Mapping[str, Value], skip: Iterable[str] = ()
@@ -388,16 +389,19 @@ class Machine:
 
     def write(self, tensor: Tensor, place: Place, form: str, silent: bool = False) -> Write:
         """Overwrite a tensor's storage: what nodes saved of it is spoiled, where the paths agree."""
-        write = Write(place, self.path, form, silent)
+        write = Write(place, self.path, form, silent or tensor.counter is not None, tensor.counter)
         storage = tensor.storage
         again = self._again()
         storage.writes.append(write)
         self.trail.clock += 1
         for saved in () if again else storage.savers:
-            if implies(self.path, saved.path) and not contradicts(self.path, saved.path):
+            unseen = silent or write.counter is not saved.counter
+            if unseen and not write.silent:
+                continue  # saved through `.data`, written by its first name
+            if implies(self.path, saved.tested) and not contradicts(self.path, saved.path):
                 if saved.node.spoiled is None:
                     saved.node.spoiled = []
-                saved.node.spoiled.append(Spoil(saved, write))
+                saved.node.spoiled.append(Spoil(saved, write, unseen))
                 self.spoils += 1
         return write
 

@@ -76,7 +76,7 @@ class Operations(Results):
         kept: list[str] = []
         if node.requires is True and self.grad is True:
             kept = self.keep(node, effect, bound, skip=(effect.writes[0],))
-        self.overwrite(target, node, place, form, silent=target.data_of is not None)
+        self.overwrite(target, node, place, form)
         if target.storage.writes[-1].facts and _promotes(target, bound):
             target.storage.writes[-1].facts["promotes"] = True
         if kept:
@@ -85,12 +85,12 @@ class Operations(Results):
             node.requires = False
         return target
 
-    def overwrite(self, target: Tensor, node: Node, place: Place, form: str, silent: bool = False) -> None:
+    def overwrite(self, target: Tensor, node: Node, place: Place, form: str) -> None:
         """Write `target` in place, with all that torch refuses, spoils and rebuilds."""
         refused = self.grad is True and self._refused(target, node, place, form)
-        write = self.write(target, place, form, silent)
+        write = self.write(target, place, form)
         self.describe(write, target, place)
-        if node.requires is True and not refused and not silent:
+        if node.requires is True and not refused and target.data_of is None:
             self.graph_writes.append((write, node))
         if self.grad is False or refused or (self.grad is None and node.requires is not True):
             return

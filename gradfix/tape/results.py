@@ -107,7 +107,7 @@ class Results(Machine):
     def look(self, tensor: Tensor, source: Tensor, view: str) -> None:
         """Make a tensor a view of another's memory."""
         tensor.storage = source.storage
-        tensor.data_of = source.data_of
+        tensor.data_of, tensor.counter = source.data_of, source.counter
         tensor.seen = len(tensor.storage.writes)
         if view == "loose":
             tensor.view = "loose"

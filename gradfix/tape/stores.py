@@ -115,6 +115,7 @@ def _another(item: Value) -> Value:
         "shape",
         "view",
         "data_of",
+        "counter",
     ):
         setattr(twin, name, getattr(item, name))
     return twin

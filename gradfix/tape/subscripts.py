@@ -211,7 +211,7 @@ def _store_tensor_item(
     target = owner
     if is_basic(key) is True and owner.view != "many":
         made.saves = made.requires is True and not _whole(key)
-    vm.overwrite(target, made, vm.at(node), form, silent=owner.data_of is not None)
+    vm.overwrite(target, made, vm.at(node), form)
     if is_basic(key) is False and made.requires is True:
         for index in key.items if isinstance(key, Seq) else (key,):
             if isinstance(index, Tensor):

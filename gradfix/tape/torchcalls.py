@@ -13,7 +13,7 @@ from gradfix.tape.calls import MODES_BY_PATH, call_value
 from gradfix.tape.conditions import truth, truthy
 from gradfix.tape.control import set_mode
 from gradfix.tape.definitions import Instance, Partial
-from gradfix.tape.events import Backward
+from gradfix.tape.events import Backward, Met
 from gradfix.tape.expressions import in_graph
 from gradfix.tape.graph import Node, Number, Tensor
 from gradfix.tape.hosts import wrap as wrap_model
@@ -376,13 +376,13 @@ def _backward(vm: Interpreter, args: Args, kwargs: Kwargs, node: ast.Call) -> Va
     options = {**dict(zip(names, args[1:], strict=False)), **kwargs}
     if "grad_tensors" in options:
         options["gradient"] = options.pop("grad_tensors")
-    met: set[int] = set()
+    met: Met = {}
     for item in roots.items if isinstance(roots, Seq) else [roots]:
         vm.each(item, partial(_from_root, vm, options=options, node=node, met=met))
     return NONE
 
 
-def _from_root(vm: Interpreter, root: Value, *, options: Kwargs, node: ast.Call, met: set[int]) -> Value:
+def _from_root(vm: Interpreter, root: Value, *, options: Kwargs, node: ast.Call, met: Met) -> Value:
     """One of several roots of the same backward."""
     for tensor in tensors_in(vm, root):
         run_backward(vm, tensor, options, node, met)
