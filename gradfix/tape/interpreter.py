@@ -53,15 +53,18 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from gradfix.tape.defects import Defect, Span
 from gradfix.tape.definitions import Code, Function, Package, Scope
+from gradfix.tape.effects import Effect
 from gradfix.tape.exits import Exits, Loop
 from gradfix.tape.frameworks import ROWS, Row
 from gradfix.tape.gradients import Gradients
 from gradfix.tape.graph import Node, Tensor
 from gradfix.tape.machine import span_of
+from gradfix.tape.overloads import Bound
 from gradfix.tape.paths import ALWAYS, Path, meet
 from gradfix.tape.trail import Changes, alternatives, narrowed
 from gradfix.tape.values import (
@@ -254,6 +257,8 @@ class Interpreter(Gradients):
         self.moved = False
         """Whether something was moved to a device."""
         self.hooked = False
+        self.froze = False
+        """Whether parameters were told to require no grad."""
         self.keep_alive: list[Value] = []
         """What path conditions are about: their keys are identities."""
         self.rows: Mapping[str, Row] = ROWS
@@ -358,6 +363,34 @@ class Interpreter(Gradients):
         else:
             self.trail.merge([(guard, changes) for guard, changes in live])
         return None
+
+    def operate(self, op: str, effect: Effect, bound: Bound, place: Place, form: str = "method") -> Value:
+        """Run an operation; what it writes may be in a graph on some paths only."""
+        act = super().operate
+        if not effect.writes:
+            return act(op, effect, bound, place, form)
+        return self.parted(bound.get(effect.writes[0]), lambda: act(op, effect, bound, place, form))
+
+    def parted(self, target: Value | None, write: Callable[[], Value]) -> Value:
+        """Write to a tensor, once on the paths where it is in a graph and once on the others."""
+        guards = self._guards(target) if isinstance(target, Tensor) else ()
+        if not guards:
+            return write()
+        results: list[tuple[Path, Value]] = []
+
+        def arm(guard: Path) -> None:
+            results.append((guard, write()))
+
+        self.fork([(guard, partial(arm, guard)) for guard in guards])
+        return alternatives(results)
+
+    def _guards(self, target: Tensor) -> tuple[Path, ...]:
+        """The paths on which a tensor's memory has different histories, where one is in a graph."""
+        owner = target.base if target.base is not None and target.view != "loose" else target
+        node = self.history(owner)
+        if owner.requires is not None or node.guards is None or self.requires(owner) is not None:
+            return ()
+        return node.guards if any(parent.requires is True for parent in node.parents) else ()
 
     # -- names ---------------------------------------------------------------------------------------------
 

@@ -186,6 +186,8 @@ class Machine:
         if isinstance(value, Tensor):
             if value.base is not None:
                 self.history(value)
+            if value.requires is None and value.node.guards is not None:
+                return self._on_this_path(value.node)
             return value.requires
         if isinstance(value, Unknown):
             return value.tensor.requires if value.tensor is not None else value.requires
@@ -195,6 +197,15 @@ class Machine:
             facts = {self.requires(option) for _, option in value.options}
             return facts.pop() if len(facts) == 1 else None
         return False
+
+    def _on_this_path(self, node: Node) -> Truth:
+        """Whether a tensor is in a graph that is in one on some paths."""
+        facts = {
+            parent.requires
+            for parent, guard in zip(node.parents, node.guards or (), strict=True)
+            if not contradicts(guard, self.path)
+        }
+        return facts.pop() if len(facts) == 1 else None
 
     def leaf(self, place: Place, requires: Truth, lean: Lean = NOTHING) -> Tensor:
         """A tensor that no operation made."""

@@ -103,7 +103,7 @@ class Operations(Results):
         """Whether torch raises at once: a leaf, its view, or one of several views."""
         self.history(target)
         base = target.base if target.base is not None and target.view != "loose" else None
-        if node.requires is not True and (base is None or base.requires is not True):
+        if node.requires is not True and (base is None or self.requires(base) is not True):
             return False  # a view made without grad refuses whatever would be recorded
         facts: dict[str, Fact] = {
             "form": form,
@@ -125,7 +125,7 @@ class Operations(Results):
                         says=says, facts={**facts, "maker": maker})  # fmt: skip
             return True
         owner = target.base if target.base is not None and target.view == "plain" else target
-        if owner.leaf is True and target.requires is True:
+        if owner.leaf is True and self.requires(target) is True:
             says = "a leaf Variable that requires grad is being used in an in-place operation"
             if owner is not target:
                 says = "a view of a leaf Variable that requires grad is being used in an in-place operation"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from gradfix.tape import pieces, strides
-from gradfix.tape.definitions import Method
+from gradfix.tape.definitions import Instance, Method
 from gradfix.tape.graph import Node, Number, Tensor
 from gradfix.tape.interpreter import Interpreter
 from gradfix.tape.registration import replaced
@@ -188,6 +188,8 @@ def store_item(vm: Interpreter, owner: Value, key: Value, value: Value, node: as
         if name in owner.items:
             replaced(vm, owner.items[name], value, node)
         vm.trail.put(owner, owner.items, name, value)
+    elif isinstance(owner, Unknown) and isinstance(value, (Layer, Instance)):
+        _store_entry(vm, owner, key, value)
     elif isinstance(owner, Unknown):
         vm.escape(value)
 
@@ -205,7 +207,18 @@ def _store_tensor_item(
 ) -> None:
     from gradfix.tape.expressions import in_graph
 
-    value = in_graph(vm, value)
+    given = in_graph(vm, value)
+
+    def write() -> Value:
+        _overwrite_item(vm, owner, key, given, node, form)
+        return owner
+
+    vm.parted(owner, write)
+
+
+def _overwrite_item(
+    vm: Interpreter, owner: Tensor, key: Value, value: Value, node: ast.AST, form: str
+) -> None:
     made = vm.node("copy_", vm.at(node), [owner, value])
     made.op = "setitem"
     target = owner
