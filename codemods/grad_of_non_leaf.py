@@ -1,10 +1,12 @@
-"""`.grad` is read from a tensor that is the result of an operation: it is None.
+"""A tensor whose gradient is read or optimised is the result of an operation.
 
 What breaks: backward keeps gradients in leaves. `torch.randn(3, requires_grad=True) * 0.1` is not the leaf
-but a result of it, and so is `torch.zeros(3, requires_grad=True).cuda()`: their `.grad` stays None.
+but a result of it, and so is `torch.zeros(3, requires_grad=True).cuda()`: their `.grad` stays None, and an
+optimizer refuses them ("can't optimize a non-leaf Tensor").
 
 Rewrite: where the leaf is made in the same expression, it is made last: `(torch.randn(3) *
-0.1).requires_grad_()`. For the result of other operations `retain_grad()` is called after it.
+0.1).requires_grad_()`, `nn.Parameter(torch.randn(3).cuda())`. For the result of other operations
+`retain_grad()` is called after it; one that is optimised becomes a leaf, `.detach().requires_grad_()`.
 
 Left alone: tensors that call `retain_grad()`, and leaves.
 """
@@ -15,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from gradfix.rewriting.calls import keyword, without
+from gradfix.rewriting.calls import keyword, last_name, without
 from gradfix.rewriting.seats import dotted, put, shown, targets
 from gradfix.rewriting.uncut import on
 from gradfix.rule import Decline, Edit, Fix, Options, Rule
@@ -36,10 +38,21 @@ def rewrite(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:
     if factory is not None and factory is not made:
         edits = put(tree, {made: _leaf_last(made, factory)})
         return Fix(edits, shown(tree, edits))
+    if defect.facts.get("optimised"):
+        edits = put(tree, {made: _own_leaf(made)})
+        return Fix(edits, shown(tree, edits))
     return _retained(tree, made, str(defect.facts.get("target") or ""))
 
 
+def _own_leaf(made: cst.BaseExpression) -> cst.BaseExpression:
+    for name in ("detach", "requires_grad_"):
+        made = on(cst.Attribute(made, cst.Name(name)), made)
+    return made
+
+
 def _leaf_last(made: cst.BaseExpression, factory: cst.Call) -> cst.BaseExpression:
+    if last_name(factory.func) == "Parameter" and factory.args:
+        return _parameter_last(made, factory)
     constant = made.deep_replace(factory, _constant(factory))
     assert isinstance(constant, cst.BaseExpression)
     dot = cst.Dot()
@@ -50,6 +63,22 @@ def _leaf_last(made: cst.BaseExpression, factory: cst.Call) -> cst.BaseExpressio
     return on(cst.Attribute(constant, cst.Name("requires_grad_"), dot), constant).with_changes(
         lpar=made.lpar, rpar=made.rpar
     )
+
+
+def _parameter_last(made: cst.BaseExpression, factory: cst.Call) -> cst.BaseExpression:
+    """What is done to a parameter is done to the value that it is made of."""
+    first, *rest = factory.args
+    inner = made.deep_replace(factory, _closed(first.value))
+    assert isinstance(inner, cst.BaseExpression)
+    bare = first.with_changes(value=inner.with_changes(lpar=(), rpar=()))
+    return factory.with_changes(args=[bare, *rest], lpar=made.lpar, rpar=made.rpar)
+
+
+def _closed(value: cst.BaseExpression) -> cst.BaseExpression:
+    """A value in brackets, where something may bind tighter than what is in it."""
+    if isinstance(value, (cst.Name, cst.Attribute, cst.Call, cst.Subscript)) or value.lpar:
+        return value
+    return value.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
 
 
 def _constant(factory: cst.Call) -> cst.BaseExpression:
@@ -85,6 +114,6 @@ def _assigned(small: cst.Assign) -> set[str]:
 
 RULE = Rule(
     code="GF209",
-    message="`{target}.grad` is read, but `{culprit}` is the result of an operation and keeps no gradient",
+    message="`{target}` is no leaf but the result of `{culprit}`, so it keeps no gradient",
     rewrite=rewrite,
 )

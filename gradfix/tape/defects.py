@@ -104,8 +104,9 @@ KINDS: Mapping[str, str] = {
     "unreached_parameters": """culprit: the optimizer's Call. facts: optimizer, parameters (source text),
         cut, backward.""",
     "grad_of_non_leaf": """culprit: the expression that made the non-leaf (`torch.randn(3,
-        requires_grad=True) * 0.1`). facts: read (Span of the `.grad` read), target, factory (Span of the
-        inner factory call with requires_grad=True).""",
+        requires_grad=True) * 0.1`). facts: read (Span of the `.grad` read, or None),
+        optimised (True where an optimizer is given it), target, factory (Span of the inner factory call
+        with requires_grad=True).""",
     "unregistered_parameters": """culprit: the container expression (`[nn.Linear(..) for ..]`, a list or
         dict display, or `[]`). facts: attribute ("layers"), container ("list" | "dict"), holds ("modules"
         | "parameters").""",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Mapping, Sequence
 
+from gradfix.tape.defects import Span
 from gradfix.tape.definitions import Class, Instance
 from gradfix.tape.events import Backward
 from gradfix.tape.graph import Node, Tensor
@@ -197,14 +198,18 @@ def read_gradient(vm: Interpreter, owner: Tensor, node: ast.AST) -> None:
     ):
         if any(root is owner for _, root in vm.backwards) or not _walked(vm, owner):
             return
-        factory = _factory(owner.node)
-        inside = factory is not None and _inside(factory, owner.node.place)
         made = (owner.node.place, "made here, not a leaf")
         vm.report("grad_of_non_leaf", owner.node.place, [made, (vm.at(node), ".grad is None here")],
                   impact="crashes", when=vm.path, lean=owner.lean,
                   facts={"read": span_of(node), "target": owner.name,
-                         "factory": vm.span(factory) if inside else None},
+                         "factory": factory_inside(vm, owner)},
                   says=NOT_A_LEAF)  # fmt: skip
+
+
+def factory_inside(vm: Interpreter, result: Tensor) -> Span | None:
+    """The call that makes the leaf, where a result is made of one in one expression."""
+    factory = _factory(result.node)
+    return vm.span(factory) if factory is not None and _inside(factory, result.node.place) else None
 
 
 def _factory(node: Node) -> Place:

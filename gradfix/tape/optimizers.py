@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 
 from gradfix.tape.definitions import Instance
 from gradfix.tape.gradients import Unscale
-from gradfix.tape.graph import Number, Tensor
+from gradfix.tape.graph import Node, Number, Tensor
 from gradfix.tape.interpreter import Interpreter
+from gradfix.tape.leaves import factory_inside
 from gradfix.tape.modules import leaves
 from gradfix.tape.tensors import run_backward
 from gradfix.tape.torchvalues import Layer, Opaque, Optimizer, Scaler, Weights
@@ -27,6 +28,8 @@ def make_optimizer(vm: Interpreter, kind: str, args: Args, kwargs: Kwargs, node:
     """`optim.Kind(params, ...)`."""
     given = args[0] if args else kwargs.get("params", NONE)
     held, complete = parameters(vm, given)
+    for leaf in held:
+        _no_result(vm, leaf, node)
     optimizer = Optimizer(kind, held, complete, vm.at(node))
     optimizer.lean = frozenset().union(*(leaf.lean for leaf in held)) if held else frozenset()
     fused = kwargs.get("fused")
@@ -38,6 +41,25 @@ def make_optimizer(vm: Interpreter, kind: str, args: Args, kwargs: Kwargs, node:
         leaf.parameter = True
     vm.optimizers.append(optimizer)
     return optimizer
+
+
+NO_LEAF = "can't optimize a non-leaf Tensor"
+
+
+def _no_result(vm: Interpreter, given: Tensor, node: ast.AST) -> None:
+    """Report what is the result of an operation: an optimizer takes leaves only. Go on as if it were one."""
+    if given.requires is not True or given.leaf is not False or given.retained:
+        return
+    made = given.node.place
+    steps = [(made, "made here, not a leaf"), (vm.at(node), "an optimizer takes leaves only")]
+    vm.report("grad_of_non_leaf", made, steps, when=vm.path, lean=given.lean, says=NO_LEAF,
+              facts={"read": None, "optimised": True, "target": given.name,
+                     "factory": factory_inside(vm, given)})  # fmt: skip
+    leaf = Node("leaf", made, (), True)
+    leaf.leaf = given
+    vm.trail.set(given, "node", leaf)
+    vm.trail.set(given, "leaf", True)
+    vm.every_leaf.append(given)
 
 
 def parameters(vm: Interpreter, given: Value) -> tuple[list[Tensor], bool]:

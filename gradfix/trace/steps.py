@@ -13,6 +13,8 @@ from gradfix.trace.places import Spot
 from gradfix.trace.state import State
 from gradfix.trace.writes import Write, Writes
 
+NO_LEAF = "can't optimize a non-leaf Tensor"
+
 
 class Steps:
     """Every optimizer of the program, from the hooks that torch offers."""
@@ -127,11 +129,29 @@ class Steps:
 
         @functools.wraps(real)
         def watched(owner: Any, *args: Any, **kwargs: Any) -> Any:
-            if self.state.active:
-                self.state.optimizers.add(owner, self.state.count, self.state.places.here(2))
-            return real(owner, *args, **kwargs)
+            if not self.state.active:
+                return real(owner, *args, **kwargs)
+            spot = self.state.places.here(2)
+            self.state.optimizers.add(owner, self.state.count, spot)
+            try:
+                return real(owner, *args, **kwargs)
+            except ValueError as error:
+                if NO_LEAF in str(error):
+                    self._results_given(args[0] if args else kwargs.get("params"), spot)
+                raise
 
         return watched
+
+    def _results_given(self, params: Any, spot: Spot | None) -> None:
+        """An optimizer was given the results of operations."""
+        groups = params if isinstance(params, (list, tuple)) else ()
+        given = [each["params"] if isinstance(each, dict) else each for each in groups]
+        lists = [each if isinstance(each, (list, tuple)) else [each] for each in given]
+        for one in (one for each in lists for one in each):
+            made = one.grad_fn.metadata.get("gradfix") if getattr(one, "grad_fn", None) is not None else None
+            if made is not None:
+                evidence = [("optimised here", spot)]
+                self.state.defect("grad_of_non_leaf", made[1], evidence, NO_LEAF, {"optimised": True})
 
     def wrap_scaler(self, real: Any) -> Any:
         """scale, unscale_, step and update of a gradient scaler."""
