@@ -43,9 +43,9 @@ def leaves(vm: Interpreter, value: Value, seen: set[int] | None = None) -> tuple
         return [], True
     seen.add(id(value))
     if isinstance(value, Opaque):
-        return [value.weights], True
+        return _and_put_in(vm, value, seen), True
     if isinstance(value, Unknown):
-        return ([opaque(vm, value).weights], True) if value.origin or value.module else ([], True)
+        return leaves(vm, opaque(vm, value), seen) if value.origin or value.module else ([], True)
     if isinstance(value, Alt):
         parts = [leaves(vm, option, seen) for _, option in value.options]
         return [leaf for found, _ in parts for leaf in found], False
@@ -65,6 +65,22 @@ def leaves(vm: Interpreter, value: Value, seen: set[int] | None = None) -> tuple
             found.extend(inner)
             complete = complete and whole
     return list({id(leaf): leaf for leaf in found}.values()), complete
+
+
+def _and_put_in(vm: Interpreter, value: Opaque, seen: set[int]) -> list[Tensor]:
+    """The weights of a module that isn't known, and of the modules that were put in or told apart."""
+    found = [value.weights]
+    stack: list[Value] = [value.of]
+    while stack:
+        owner = stack.pop()
+        inside = owner.children if isinstance(owner, Unknown) else None
+        for child in [*(inside or {}).values(), *(value.children.values() if owner is value.of else ())]:
+            if isinstance(child, Unknown) and child.module is None:
+                stack.extend([child] if child.children and id(child) not in seen else [])
+                seen.add(id(child))
+            elif isinstance(child, (Layer, Instance, Opaque, Alt, Unknown)):
+                found.extend(leaves(vm, child, seen)[0])
+    return list({id(leaf): leaf for leaf in found}.values())
 
 
 def _maybe_module(owner: Value, name: str, child: Value) -> bool:
@@ -102,6 +118,7 @@ def set_leaf(vm: Interpreter, leaf: Tensor, wanted: bool | None) -> None:
     node = Node("leaf", leaf.place, (), wanted)
     node.leaf = leaf
     node.lean = leaf.lean
+    vm.froze = vm.froze or wanted is False
     vm.trail.set(leaf, "requires", wanted)
     vm.trail.set(leaf, "node", node)
 

@@ -11,7 +11,7 @@ from gradfix.tape.frameworks import CALL
 from gradfix.tape.graph import Node, Tensor
 from gradfix.tape.hosts import hand_over, unknown_host
 from gradfix.tape.interpreter import Interpreter
-from gradfix.tape.modules import leaves, opaque, set_training
+from gradfix.tape.modules import leaves, opaque, set_leaf, set_training
 from gradfix.tape.tensors import cut_tensor, method_call, number, run_backward, zero
 from gradfix.tape.torchvalues import Layer, Opaque, Optimizer, Scaler, Weights
 from gradfix.tape.values import NONE, Const, External, Map, Seq, Unknown, Value
@@ -54,6 +54,21 @@ def escape(vm: Interpreter, value: Value, depth: int = 0) -> None:
                 escape(vm, held, depth + 1)
 
 
+def _may_thaw(vm: Interpreter, value: Value) -> None:
+    """Code that isn't known may let frozen parameters train again, of what it gets and of what that is in."""
+    stack, seen = [value], 0
+    while stack and seen < 8:
+        value = stack.pop()
+        seen += 1
+        if isinstance(value, Unknown):
+            stack.extend(value.holds)
+        module = value.module if isinstance(value, Unknown) else value
+        held = value.leaves if isinstance(value, Weights) else leaves(vm, module)[0] if module else []
+        for leaf in held:
+            if leaf.requires is False and (leaf.parameter or "B" in leaf.lean):
+                set_leaf(vm, leaf, None)
+
+
 def call_unknown(vm: Interpreter, callee: Value, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
     """Call a value that isn't known to be anything."""
     if isinstance(callee, Unknown) and (callee.module is not None or callee.built):
@@ -67,6 +82,8 @@ def call_unknown(vm: Interpreter, callee: Value, args: Args, kwargs: Kwargs, nod
     given = [*args, *kwargs.values()]
     for value in (callee, *given):
         escape(vm, value)
+        if vm.froze:
+            _may_thaw(vm, value)
     result = Unknown("the result of a call that isn't followed", tuple(given))
     result.part = True
     if isinstance(callee, (External, Unknown)):
@@ -82,7 +99,7 @@ def call_opaque(vm: Interpreter, module: Opaque, args: Args, kwargs: Kwargs, nod
     for value in given:
         if not isinstance(value, Tensor):
             escape(vm, value)
-    made = vm.node("module", vm.at(node), [module.weights, *given])
+    made = vm.node("module", vm.at(node), [*leaves(vm, module)[0], *given])
     made.may = False
     if made.requires is True:
         made.lean = made.lean | module.lean
@@ -113,14 +130,14 @@ def unknown_method(
         return run_backward(vm, vm.tensor_of(receiver), _backward_options(args, kwargs), node)
     if name in ("parameters", "named_parameters"):
         module = opaque(vm, receiver, node)
-        return Weights(module, [module.weights], True, named=name == "named_parameters")
+        return Weights(module, *leaves(vm, module), named=name == "named_parameters")
     if name == "step" and receiver.module is None and not args:
         return NONE
     if name == "zero_grad" and receiver.module is None:
         vm.clear(vm.every_leaf, None, must=False)
         return NONE
     if name == "zero_grad" and receiver.module is not None:
-        vm.clear([receiver.module.weights], vm.at(node))
+        vm.clear(leaves(vm, receiver.module)[0], vm.at(node))
         return NONE
     if receiver.tensor is not None or receiver.requires is True or _tensor_only(name):
         return _as_tensor(vm, receiver, name, args, kwargs, node)
