@@ -12,6 +12,7 @@ from gradfix.tape.interpreter import Interpreter
 from gradfix.tape.layers import layer_attribute, store_on_layer
 from gradfix.tape.leaves import misspelt, read_gradient, wanted_gradient
 from gradfix.tape.modules import freeze
+from gradfix.tape.supposed import doubted
 from gradfix.tape.tensors import _hand_written_step, cut_tensor, set_requires_grad
 from gradfix.tape.torchvalues import Layer, Opaque, Optimizer, Weights
 from gradfix.tape.trail import narrowed
@@ -26,6 +27,8 @@ PLAIN_ATTRIBUTES = frozenset({
 
 def load_attribute(vm: Interpreter, owner: Value, name: str, node: ast.AST) -> Value:
     """`owner.name`."""
+    if name == "grad":
+        doubted(vm, None)
     if isinstance(owner, External):
         return External(f"{owner.path}.{name}")
     if isinstance(owner, Package):
@@ -224,7 +227,8 @@ def store_attribute(
     vm: Interpreter, owner: Value, name: str, value: Value, node: ast.AST, *, augmented: bool = False
 ) -> None:
     """`owner.name = value`."""
-
+    if name == "grad":
+        doubted(vm, None)
     misspelt(vm, owner, name, value, node)
     if isinstance(owner, Tensor):
         _store_on_tensor(vm, owner, name, value, node, augmented)

@@ -54,10 +54,14 @@ class Gradients(Backwards):
     optimizers: list[Optimizer]
     steps: list[int]
     """When an optimizer has stepped, in the numbers of the backwards."""
+    stand_ins: list[Tensor]
+    """Leaves that each stand for all that an optimizer may hold: clearing others may clear them as well."""
 
     def clear(self, leaves: Iterable[Tensor], place: Place, must: bool = True, zeros: bool = False) -> None:
         """zero_grad, or `p.grad = None`."""
         self.trail.clock += 1
+        for leaf in self.stand_ins if place is not None else ():
+            leaf.gradient().events.append(Clear(None, self.path, must=False))
         for leaf in leaves:
             leaf.gradient().events.append(Clear(place, self.path, must, zeros))
 

@@ -219,6 +219,7 @@ class Interpreter(Gradients):
         self.watched_leaves = []
         self.backwards = []
         self.steps = []
+        self.stand_ins = []
         self.rewraps = []
         self.leafless = []
         self.graph_writes = []
@@ -265,6 +266,14 @@ class Interpreter(Gradients):
         """What is known of frameworks."""
         self.wrapped: dict[int, tuple[Value, Row, tuple[Value, ...]]] = {}
         """Modules that a framework has wrapped, with what else it was given."""
+        self.supposed: dict[int, Any] = {}
+        """Values that are taken for optimizers by their use."""
+        self.loose: dict[int, Value] = {}
+        """What was handed to calls that aren't known."""
+        self.results: dict[int, tuple[Value, ast.AST]] = {}
+        """What calls that aren't known have returned, and the calls."""
+        self.fed: set[int] = set()
+        """Calls through whose results a backward has run."""
         self.root: Code | None = None
         """The function whose result a framework backpropagates."""
 

@@ -228,6 +228,7 @@ class Machine:
         node = Node("unknown", None, parents, value.requires)
         node.may = True
         node.lean = value.lean
+        node.facts = {"value": value}
         return node
 
     def nodes(self, value: Value) -> list[Node]:

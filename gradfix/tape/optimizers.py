@@ -11,6 +11,7 @@ from gradfix.tape.graph import Node, Number, Tensor
 from gradfix.tape.interpreter import Interpreter
 from gradfix.tape.leaves import factory_inside
 from gradfix.tape.modules import leaves
+from gradfix.tape.supposed import step_supposed
 from gradfix.tape.tensors import run_backward
 from gradfix.tape.torchvalues import Layer, Opaque, Optimizer, Scaler, Weights
 from gradfix.tape.values import NONE, Alt, Const, Map, Seq, Unknown, Value
@@ -125,6 +126,8 @@ def scaler_method(
         if isinstance(node, ast.Call) and node.args and vm.file == vm.main:
             vm.trail.set(optimizer, "name", vm.text(node.args[0]))
         vm.step(optimizer, vm.at(node))
+    elif name == "step" and isinstance(optimizer, Unknown) and id(optimizer) in vm.supposed:
+        step_supposed(vm, optimizer, node)
     elif name == "step" and args:
         vm.escape(args[0])
     return NONE

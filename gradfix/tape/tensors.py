@@ -10,6 +10,7 @@ from gradfix.tape.events import Add, Backward, Met
 from gradfix.tape.graph import Node, Number, Storage, Tensor
 from gradfix.tape.interpreter import Interpreter
 from gradfix.tape.overloads import choose
+from gradfix.tape.supposed import filled
 from gradfix.tape.torchvalues import Optimizer, Weights
 from gradfix.tape.values import NONE, NOTHING, Const, External, Seq, Unknown, Value
 
@@ -170,6 +171,7 @@ def run_backward(
     event = Backward(vm.at(node), vm.path, keeps, virtual=False, lean=NOTHING)
     event.met = event.met if met is None else met
     vm.backward(tensor, event, whole=gradient is NONE, only=only)
+    filled(vm, event, tensor)
     vm.trail.clock += 1
     return NONE
 

@@ -12,6 +12,7 @@ from gradfix.tape.graph import Node, Tensor
 from gradfix.tape.hosts import hand_over, unknown_host
 from gradfix.tape.interpreter import Interpreter
 from gradfix.tape.modules import leaves, opaque, set_leaf, set_training
+from gradfix.tape.supposed import clear_supposed, doubted, let_go, step_supposed
 from gradfix.tape.tensors import cut_tensor, method_call, number, run_backward, zero
 from gradfix.tape.torchvalues import Layer, Opaque, Optimizer, Scaler, Weights
 from gradfix.tape.values import NONE, Const, External, Map, Seq, Unknown, Value
@@ -23,8 +24,15 @@ CUTS = {"detach": "detach", "item": "item", "tolist": "tolist", "numpy": "numpy"
 MOVES = frozenset({"to", "cuda", "cpu", "float", "double", "half", "bfloat16"})
 
 
-def escape(vm: Interpreter, value: Value, depth: int = 0) -> None:
+def escape(vm: Interpreter, value: Value) -> None:
     """Hand a value to code that isn't known."""
+    doubted(vm, None)
+    _escape(vm, value)
+
+
+def _escape(vm: Interpreter, value: Value, depth: int = 0) -> None:
+    if isinstance(value, Unknown):
+        let_go(vm, value)
     if isinstance(value, Tensor):
         vm.handed.append(value)
         vm.passed_on.add(id(vm.history(value)))
@@ -41,17 +49,17 @@ def escape(vm: Interpreter, value: Value, depth: int = 0) -> None:
             vm.trail.set(value, "open", True)
         if depth < 3:
             for item in value.items if isinstance(value, Seq) else value.items.values():
-                escape(vm, item, depth + 1)
+                _escape(vm, item, depth + 1)
     elif isinstance(value, Instance) and depth < 2:
         for item in list(value.attrs.values()):
             if not isinstance(item, Tensor):
-                escape(vm, item, depth + 1)
+                _escape(vm, item, depth + 1)
     elif isinstance(value, Unknown) and depth < 2:
         if value.tensor is not None:
             vm.handed.append(value.tensor)
         for held in value.holds:
             if not isinstance(held, Tensor):
-                escape(vm, held, depth + 1)
+                _escape(vm, held, depth + 1)
 
 
 def _may_thaw(vm: Interpreter, value: Value) -> None:
@@ -80,11 +88,13 @@ def call_unknown(vm: Interpreter, callee: Value, args: Args, kwargs: Kwargs, nod
         if framework is not None:
             return framework
     given = [*args, *kwargs.values()]
+    doubted(vm, node)
     for value in (callee, *given):
-        escape(vm, value)
+        _escape(vm, value)
         if vm.froze:
             _may_thaw(vm, value)
     result = Unknown("the result of a call that isn't followed", tuple(given))
+    vm.results[id(result)] = (result, node)
     result.part = True
     if isinstance(callee, (External, Unknown)):
         result.origin = callee.path if isinstance(callee, External) else callee.origin
@@ -98,7 +108,7 @@ def call_opaque(vm: Interpreter, module: Opaque, args: Args, kwargs: Kwargs, nod
     given = [*args, *kwargs.values()]
     for value in given:
         if not isinstance(value, Tensor):
-            escape(vm, value)
+            _escape(vm, value)
     made = vm.node("module", vm.at(node), [*leaves(vm, module)[0], *given])
     made.may = False
     if made.requires is True:
@@ -132,12 +142,18 @@ def unknown_method(
         module = opaque(vm, receiver, node)
         return Weights(module, *leaves(vm, module), named=name == "named_parameters")
     if name == "step" and receiver.module is None and not args:
+        step_supposed(vm, receiver, node)
         return NONE
     if name == "zero_grad" and receiver.module is None:
         vm.clear(vm.every_leaf, None, must=False)
+        clear_supposed(vm, receiver, node)
         return NONE
     if name == "zero_grad" and receiver.module is not None:
         vm.clear(leaves(vm, receiver.module)[0], vm.at(node))
+        return NONE
+    stepped = args[0] if name == "step" and len(args) == 1 else None
+    if isinstance(stepped, Unknown) and id(stepped) in vm.supposed:
+        step_supposed(vm, stepped, node)
         return NONE
     if receiver.tensor is not None or receiver.requires is True or _tensor_only(name):
         return _as_tensor(vm, receiver, name, args, kwargs, node)

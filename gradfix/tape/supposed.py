@@ -1,0 +1,211 @@
+"""Optimizers that nobody has seen being made: what is cleared and stepped is one, whatever it holds.
+
+`def train(model, loader, optimizer, criterion)` says nothing of its arguments, but what has `zero_grad()` and
+`step()` called on it holds some leaves, and every backward may fill them. So it gets one leaf that stands for
+them all, to which every backward adds. Only what is wrong for any leaves is reported: a step that finds
+nothing as what arrived was cleared, a step on what an earlier step has used. Whatever else could fill or
+clear them (a call that isn't known, another `zero_grad()`, a look at `.grad`) is a doubt, and silences. Calls
+that only make what is backpropagated later on (`criterion(model(x), y)`) are known by their place: in the
+turn before, a backward ran through what they returned.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import Any
+
+from gradfix.tape.events import Add, Backward
+from gradfix.tape.gradients import Clear, Use
+from gradfix.tape.graph import Tensor
+from gradfix.tape.interpreter import Interpreter
+from gradfix.tape.paths import Path, contradicts, implies
+from gradfix.tape.torchvalues import Optimizer
+from gradfix.tape.values import Map, Seq, Unknown, Value
+
+BY_USE = frozenset({"B"})
+DEEP = 200
+"""How many values are looked through for the calls that a loss is made by."""
+
+
+class Doubt:
+    """Something that may have filled or cleared gradients: the call, where it is one."""
+
+    __slots__ = ("call", "path")
+
+    def __init__(self, call: ast.AST | None, path: Path) -> None:
+        self.call = call
+        self.path = path
+
+
+class Supposed:
+    """A value that is taken for an optimizer."""
+
+    __slots__ = ("optimizer", "value")
+
+    def __init__(self, value: Unknown, optimizer: Optimizer) -> None:
+        self.value = value
+        self.optimizer = optimizer
+
+    @property
+    def leaf(self) -> Tensor:
+        """The one leaf that stands for all it holds."""
+        return self.optimizer.leaves[0]
+
+
+def supposed(vm: Interpreter, value: Unknown, node: ast.AST) -> Supposed:
+    """The optimizer that a value is, with what has happened to its gradients so far."""
+    found = vm.supposed.get(id(value))
+    if found is None:
+        leaf = vm.leaf(None, None)
+        optimizer = Optimizer("", [leaf], False, vm.at(node))
+        optimizer.lean = BY_USE
+        vm.stand_ins.append(leaf)
+        found = vm.supposed[id(value)] = Supposed(value, optimizer)
+        events = leaf.gradient().events
+        if id(value) in vm.loose:
+            events.append(Doubt(None, vm.path))
+        else:
+            events.extend(Add(event, True, BY_USE) for event, _ in vm.backwards)
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and vm.file == vm.main:
+        found.optimizer.name = vm.text(node.func.value)
+    return found
+
+
+def clear_supposed(vm: Interpreter, value: Unknown, node: ast.AST) -> None:
+    """`optimizer.zero_grad()`: its own gradients for sure, those of others perhaps."""
+    own = supposed(vm, value, node)
+    doubted(vm, None, but=own)
+    own.leaf.gradient().events.append(Clear(vm.at(node), vm.path, True))
+
+
+def step_supposed(vm: Interpreter, value: Unknown, node: ast.AST) -> None:
+    """`optimizer.step()`."""
+    own = supposed(vm, value, node)
+    events = own.leaf.gradient().events
+    if any(isinstance(event, Clear) for event in events):
+        _nothing_left(vm, own, events, node)
+        _used_before(vm, own, events, node)
+    events.append(Use(vm.at(node), vm.path, own.optimizer))
+    vm.steps.append(next(Backward.numbers))
+
+
+def doubted(vm: Interpreter, call: ast.AST | None, but: Supposed | None = None) -> None:
+    """Something that isn't known may have filled or cleared any gradient."""
+    for one in vm.supposed.values():
+        if one is not but:
+            one.leaf.gradient().events.append(Doubt(call, vm.path))
+
+
+def let_go(vm: Interpreter, value: Value) -> None:
+    """A value was handed to what isn't known: so were the optimizers that can be had from it."""
+    vm.loose[id(value)] = value
+    for one in vm.supposed.values():
+        if any(value is above for above in _owners(one.value)):
+            one.leaf.gradient().events.append(Doubt(None, vm.path))
+
+
+def _owners(value: Value) -> Iterator[Value]:
+    """A value and what it is an attribute of."""
+    for _ in range(8):
+        yield value
+        if not isinstance(value, Unknown) or len(value.holds) != 1:
+            return
+        value = value.holds[0]
+
+
+def filled(vm: Interpreter, event: Backward, root: Tensor) -> None:
+    """A backward has run: it may have filled the gradients of every supposed optimizer."""
+    if root.requires is False:
+        return
+    for one in vm.supposed.values():
+        one.leaf.gradient().events.append(Add(event, True, BY_USE))
+    if vm.supposed:
+        vm.fed.update(_calls_behind(vm, root))
+
+
+def _calls_behind(vm: Interpreter, root: Tensor) -> Iterator[int]:
+    """The calls whose results a root was made of."""
+    stack: list[Value] = []
+    for node in vm.below(vm.history(root))[:DEEP]:
+        if node.facts and isinstance(node.facts.get("value"), Unknown):
+            stack.append(node.facts["value"])
+    seen: set[int] = set()
+    while stack and len(seen) < DEEP:
+        value = stack.pop()
+        if id(value) in seen:
+            continue
+        seen.add(id(value))
+        if id(value) in vm.results:
+            yield id(vm.results[id(value)][1])
+        if isinstance(value, Unknown):
+            stack.extend(value.holds)
+        elif isinstance(value, (Seq, Map)):
+            stack.extend(value.items if isinstance(value, Seq) else value.items.values())
+
+
+def _nothing_left(vm: Interpreter, own: Supposed, events: list[Any], node: ast.AST) -> None:
+    """A step after what arrived was cleared, with nothing between that could have brought more."""
+    clear: Clear | None = None
+    lost: list[Add] = []
+    for event in _open(vm, events):
+        if isinstance(event, Clear) and event.must and implies(vm.path, event.path):
+            clear = clear or event
+        elif isinstance(event, Add) and clear is not None:
+            lost.append(event)
+        else:
+            break
+    if clear is None or not lost:
+        return
+    first = lost[-1].backward
+    if any(lost[0].backward.number < number < clear.number for number in vm.steps):
+        return  # another optimizer has stepped since: what was cleared may have been for that one
+    steps = [(first.place, "fills the gradients"), (clear.place, "erases them")]
+    vm.report(
+        "zero_grad_before_step",
+        clear.place,
+        [*steps, (vm.at(node), "steps without them")],
+        impact="trains wrong",
+        lean=BY_USE,
+        facts={
+            "backward": vm.span(first.place),
+            "step": vm.span(vm.at(node)),
+            "optimizer": own.optimizer.name,
+        },
+    )
+
+
+def _open(vm: Interpreter, events: list[Any]) -> Iterator[Any]:
+    """The events that can have happened here, newest first, without calls that are part of a forward."""
+    for event in reversed(events):
+        forward = isinstance(event, Doubt) and id(event.call) in vm.fed
+        if not forward and not contradicts(event.path, vm.path):
+            yield event
+
+
+def _used_before(vm: Interpreter, own: Supposed, events: list[Any], node: ast.AST) -> None:
+    """A step on gradients that an earlier one used, with nothing between that could have cleared them."""
+    use: Use | None = None
+    fresh: list[Add] = []
+    stale = False
+    for event in _open(vm, events):
+        if isinstance(event, Use):
+            use = use or event
+        elif not isinstance(event, Add):
+            return
+        elif use is None:
+            fresh.append(event)
+        else:
+            stale = True
+            break
+    if use is None or not stale or not fresh or not implies(vm.path, use.path):
+        return
+    first = fresh[-1].backward
+    vm.report(
+        "missing_zero_grad",
+        first.place,
+        [(first.place, "adds to a gradient"), (use.place, "that this step has already used")],
+        impact="trains wrong",
+        lean=BY_USE,
+        facts={"optimizer": own.optimizer.name, "step": vm.span(vm.at(node)), "parameters": ()},
+    )
