@@ -4,27 +4,24 @@ from __future__ import annotations
 
 import multiprocessing
 import re
-import signal
 import time
 import traceback
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, wait
-from types import FrameType
 
 import torch
 
 from .choose import seeded
 from .compare import compare
 from .comparison import Analyser, Comparison, Disagreement
+from .patience import HungError, patience
 from .programs import Program, program
 from .shrink import shrink
 
 BATCH = 250
 CONTEXT = multiprocessing.get_context("fork")
-PATIENCE = 10.0
-"""Seconds for one program before it counts as hung."""
 
 
 @dataclass(frozen=True)
@@ -57,10 +54,6 @@ class Tally:
         self.verdicts.update(other.verdicts)
         self.groups.update(other.groups)
         self.cases += other.cases
-
-
-class HungError(BaseException):
-    """A program took longer than the patience for it. No handler inside takes it for its own."""
 
 
 def warm() -> None:
@@ -127,21 +120,6 @@ def outcome(result: Comparison) -> set[str]:
     }
     silent["leaf as root"] = any(r.leaf_roots for r in result.runs)
     return failures or {name for name, seen in silent.items() if seen} or {"healthy"}
-
-
-class patience:  # noqa: N801
-    """Raises HungError when its block takes too long."""
-
-    def __enter__(self) -> None:
-        signal.signal(signal.SIGALRM, self.ring)
-        signal.setitimer(signal.ITIMER_REAL, PATIENCE)
-
-    def __exit__(self, *_: object) -> None:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-
-    @staticmethod
-    def ring(number: int, frame: FrameType | None) -> None:
-        raise HungError(f"over {PATIENCE} s")
 
 
 def batch(work: tuple[int, int, Analyser]) -> Tally:

@@ -9,6 +9,7 @@ from itertools import islice
 
 from .compare import compare
 from .comparison import Analyser, Disagreement
+from .patience import HungError, patience
 from .programs import Program
 from .trim import parses, removed
 
@@ -18,8 +19,9 @@ def shrink(program: Program, found: Disagreement, analyse: Analyser, budget: int
 
     def holds(candidate: Program) -> bool:
         try:
-            result = compare(candidate, analyse)
-        except Exception:
+            with patience():
+                result = compare(candidate, analyse)
+        except (Exception, HungError):
             return False
         return result is not None and any(d.group == found.group for d in result.disagreements)
 
