@@ -24,7 +24,15 @@ def opaque(vm: Interpreter, value: Unknown, node: ast.AST | None = None) -> Opaq
         value.module = Opaque(value, weights(vm, node), frozenset({"B"}))
         value.module.weights.lean = frozenset({"B"})
         value.module.weights.node.lean = frozenset({"B"})
+        if vm.froze and any(_frozen(vm, held) for held in value.holds):
+            set_leaf(vm, value.module.weights, None)
     return value.module
+
+
+def _frozen(vm: Interpreter, value: Value) -> bool:
+    """Whether a module holds parameters that need no gradient: what is made of it may hold them too."""
+    module = value.module if isinstance(value, Unknown) else value
+    return module is not None and any(leaf.requires is not True for leaf in leaves(vm, module)[0])
 
 
 def children(value: Value) -> Iterator[tuple[str, Value]]:

@@ -21,7 +21,7 @@ from gradfix.tape.imports import first_party
 from gradfix.tape.interpreter import Interpreter
 from gradfix.tape.layers import CONTAINERS, make_layer
 from gradfix.tape.leaves import checkpointed
-from gradfix.tape.modules import leaves, opaque
+from gradfix.tape.modules import leaves, opaque, set_leaf
 from gradfix.tape.optimizers import KINDS, clip, make_optimizer
 from gradfix.tape.overloads import choose
 from gradfix.tape.tensors import (
@@ -434,7 +434,11 @@ def _deepcopy(vm: Interpreter, args: Args, kwargs: Kwargs, node: ast.Call) -> Va
     if isinstance(source, (Layer, Instance, Opaque)) or (isinstance(source, Unknown) and source.module):
         copy = Unknown("a copy of a module", lean=frozenset({"B"}))
         copy.origin = "copy.deepcopy"
-        return opaque(vm, copy, node)
+        module = opaque(vm, copy, node)
+        facts = {leaf.requires for leaf in leaves(vm, source)[0]}
+        if facts and facts != {True}:
+            set_leaf(vm, module.weights, False if facts == {False} else None)
+        return module
     if isinstance(source, (Seq, Map, Const)):
         return source if isinstance(source, Const) else Unknown("a copy")
     return Unknown("a copy")

@@ -11,11 +11,11 @@ from gradfix.tape.frameworks import CALL
 from gradfix.tape.graph import Node, Tensor
 from gradfix.tape.hosts import hand_over, unknown_host
 from gradfix.tape.interpreter import Interpreter
-from gradfix.tape.modules import leaves, opaque, set_leaf, set_training
+from gradfix.tape.modules import freeze, leaves, opaque, set_leaf, set_training
 from gradfix.tape.supposed import clear_supposed, doubted, let_go, step_supposed
 from gradfix.tape.tensors import cut_tensor, method_call, number, run_backward, zero
 from gradfix.tape.torchvalues import Layer, Opaque, Optimizer, Scaler, Weights
-from gradfix.tape.values import NONE, Const, External, Map, Seq, Unknown, Value
+from gradfix.tape.values import NONE, TRUE, Const, External, Map, Seq, Unknown, Value
 
 Args = Sequence[Value]
 Kwargs = Mapping[str, Value]
@@ -155,17 +155,28 @@ def unknown_method(
     if isinstance(stepped, Unknown) and id(stepped) in vm.supposed:
         step_supposed(vm, stepped, node)
         return NONE
+    if name == "requires_grad_" and receiver.tensor is None and receiver.requires is None:
+        wanted = args[0] if args else kwargs.get("requires_grad", TRUE)
+        if receiver.module is not None or not (isinstance(wanted, Const) and wanted.value):
+            return _told(vm, receiver, wanted)
     if receiver.tensor is not None or receiver.requires is True or _tensor_only(name):
         return _as_tensor(vm, receiver, name, args, kwargs, node)
     if name in MOVES:
         return _moved(receiver)
-    if name in ("train", "eval", "apply", "requires_grad_"):
+    if name in ("train", "eval", "apply"):
         if receiver.module is not None:
             set_training(vm, receiver.module, name == "train")
         return receiver
     if receiver.module is not None and name not in ("state_dict", "load_state_dict", "modules", "children"):
         return call_opaque(vm, receiver.module, args, kwargs, node)
     return call_unknown(vm, _member(receiver, name), args, kwargs, node)
+
+
+def _told(vm: Interpreter, receiver: Unknown, wanted: Value) -> Unknown:
+    """`.requires_grad_(wanted)`: what is called or asked for its parameters afterwards is a module."""
+    module = opaque(vm, receiver)
+    freeze(vm, Weights(module, *leaves(vm, module)), wanted)
+    return receiver
 
 
 def _member(receiver: Unknown, name: str) -> Unknown:
