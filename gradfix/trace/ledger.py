@@ -125,7 +125,7 @@ class Ledger:
             return
         self._stale({id(owner): slot}, BY_HAND, "", spot)
         state: FreshOrStale = "stale" if any(BY_HAND in one.used for one in slot.given) else "fresh"
-        norm = norms([owner.grad])[0]
+        norm = self.norms_of([owner])[0]
         self._use([slot], BY_HAND, spot)
         self.hand[leaf] = self.hand.get(leaf, 0) + 1
         self.state.turns += 1

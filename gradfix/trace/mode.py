@@ -162,8 +162,14 @@ class Calls(TorchFunctionMode):
     def _without_gradient(
         self, func: Any, args: Any, found: list[Any], result: Any, spot: Spot | None
     ) -> None:
-        traced = self._traced(args, found)
-        sources = self._rebound(self._sources(func, args, found), found) if traced else ()
+        sources = self._sources(func, args, found) if self._traced(args, found) else ()
+        if sources and result.requires_grad:
+            # An update in place leaves the leaf where it was: its own gradient cuts nothing off it.
+            sources = tuple(
+                (s, term) for s, term in sources if id(result) not in s.leaves or s.form != "grad"
+            )
+        elif sources:
+            sources = self._rebound(sources, found)
         lost = [value for value in found if value.requires_grad and value is not result]
         if lost:
             source = self._cut_by(func, lost, result, spot)

@@ -41,10 +41,18 @@ Sources: TypeAlias = "tuple[tuple[Source, bool], ...]"
 """Each with whether it entered as a term of a sum."""
 
 
+class Keyed(weakref.ref[Any]):
+    """A weak reference that knows under which identity it is filed."""
+
+    __slots__ = ("key",)
+    key: int
+
+
 class Origins:
     """The sources of live values, found again by identity and dropped with the value."""
 
     def __init__(self) -> None:
+        self.forget = self._forget
         self.of_tensor: dict[int, tuple[Any, Sources]] = {}
         self.of_number: OrderedDict[int, tuple[Any, Source]] = OrderedDict()
         self.recent: list[Source] = []
@@ -57,18 +65,18 @@ class Origins:
 
     def put(self, value: Any, sources: Sources) -> None:
         """Remember a tensor's sources for as long as it lives."""
-        key = id(value)
-        table = self.of_tensor
-
-        def forget(reference: Any, key: int = key) -> None:
-            found = table.get(key)
-            if found is not None and found[0] is reference:
-                del table[key]
-
         try:
-            table[key] = (weakref.ref(value, forget), sources[:MOST_SOURCES])
+            reference = Keyed(value, self.forget)
         except TypeError:
             return
+        reference.key = id(value)
+        self.of_tensor[reference.key] = (reference, sources[:MOST_SOURCES])
+
+    def _forget(self, reference: Any) -> None:
+        """The value is gone, and its identity may already be another's."""
+        found = self.of_tensor.get(reference.key)
+        if found is not None and found[0] is reference:
+            del self.of_tensor[reference.key]
 
     def put_number(self, value: Any, source: Source) -> None:
         """Remember which conversion a plain number came from."""

@@ -121,10 +121,11 @@ def inplace_module(frame: FrameType | None) -> Any:
     for _ in range(8):
         if frame is None:
             return None
-        if (
-            frame.f_code.co_name == "forward"
-            and getattr(frame.f_locals.get("self"), "inplace", False) is True
-        ):
-            return frame.f_locals["self"]
+        code = frame.f_code
+        # Only a forward that reads the flag: asking a frame for its variables is slow.
+        if code.co_name == "forward" and "inplace" in code.co_names:
+            module = frame.f_locals.get("self")
+            if getattr(module, "inplace", False) is True:
+                return module
         frame = frame.f_back
     return None

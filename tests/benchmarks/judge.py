@@ -1,6 +1,6 @@
 """How much faster the warm judge is than starting each script anew, and what the recorder costs.
 
-Run it on an idle machine: `python tests/benchmarks/judge.py`.
+`python -m tests.benchmarks.judge` measures both; with `recorder` behind it, the second alone.
 """
 
 from __future__ import annotations
@@ -14,9 +14,12 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from gradfix.trace.server import say
 from gradfix.verify import Command, JudgeOptions, Launcher, judge
 
 FIXTURES = Path(__file__).parent.parent.parent / "fixtures"
+STEPS = 8
+TURNS = 15
 SAMPLE = 10
 """Pairs that are started one by one, evenly spread; all pairs are judged."""
 
@@ -41,67 +44,63 @@ def judged(pairs: list[Path]) -> float:
     return (time.perf_counter() - started) / len(pairs)
 
 
-def programs() -> dict[str, Callable[[], tuple[Any, Any, Any]]]:
-    """Training steps of about a millisecond and more."""
-    import torch
-    from torch import nn
-
-    def wide() -> tuple[Any, Any, Any]:
-        net = nn.Sequential(*[one for _ in range(4) for one in (nn.Linear(256, 256), nn.ReLU())])
-        return net, torch.optim.Adam(net.parameters()), torch.randn(128, 256)
-
-    def image() -> tuple[Any, Any, Any]:
-        net = nn.Sequential(
-            nn.Conv2d(3, 16, 3), nn.BatchNorm2d(16), nn.ReLU(), nn.Conv2d(16, 16, 3), nn.ReLU(), nn.Flatten()
-        )
-        return net, torch.optim.Adam(net.parameters()), torch.randn(16, 3, 24, 24)
-
-    def attention() -> tuple[Any, Any, Any]:
-        layer = nn.TransformerEncoderLayer(64, 4, 128, batch_first=True)
-        net = nn.TransformerEncoder(layer, 2)
-        return net, torch.optim.Adam(net.parameters()), torch.randn(8, 16, 64)
-
-    return {"four layers of 256": wide, "two convolutions": image, "two layers of attention": attention}
-
-
-def step(net: Any, optimizer: Any, x: Any, times: int) -> float:
-    """The median milliseconds of a training step."""
+def block(step: Callable[[], None]) -> float:
+    """The median CPU seconds of a training step: what else the machine does does not count."""
     seconds = []
-    for _ in range(times):
-        started = time.perf_counter()
-        optimizer.zero_grad()
-        (net(x) - 1).pow(2).mean().backward()
-        optimizer.step()
-        seconds.append(time.perf_counter() - started)
-    return 1000 * median(seconds)
+    for _ in range(STEPS):
+        started = time.process_time()
+        step()
+        seconds.append(time.process_time() - started)
+    return median(seconds)
+
+
+def recorded(step: Callable[[], None], emit: Callable[[Any], None]) -> float:
+    """The same under the recorder, its first steps left out as those of the plain run are."""
+    from gradfix.trace.session import Session
+
+    session = Session(emit)
+    session.start()
+    try:
+        step()
+        step()
+        return block(step)
+    finally:
+        session.stop()
 
 
 def overhead() -> None:
-    """A training step with and without the recorder."""
-    from gradfix.trace.session import Session
+    """Training steps with and without the recorder, in turns, in one thread."""
+    import torch
 
-    for name, make in programs().items():
-        given = make()
-        step(*given, 10)
-        plain = step(*given, 60)
-        events: list[Any] = []
-        session = Session(events.append)
-        session.start()
-        step(*given, 5)
-        recorded = step(*given, 60)
-        session.stop()
-        plain = min(plain, step(*given, 60))
-        print(f"{name}: {plain:.2f} ms plain, {recorded:.2f} ms recorded, x{recorded / plain:.2f}")
+    from .scenes import SCENES
+
+    torch.set_num_threads(1)
+    null = os.open(os.devnull, os.O_WRONLY)
+    for name, make in SCENES.items():
+        step = make()
+        block(step)
+        pairs = [
+            (block(step), recorded(step, lambda event: say(event, null)), block(step)) for _ in range(TURNS)
+        ]
+        ratio = median(2 * during / (before + after) for before, during, after in pairs)
+        plain, with_it = (1000 * median(pair[i] for pair in pairs) for i in (0, 1))
+        print(f"{name}: {plain:.2f} ms plain, {with_it:.2f} ms recorded, x{ratio:.2f}")
 
 
 def main() -> None:
     """Print both measurements."""
+    if "recorder" not in sys.argv[1:]:
+        speed_up()
+    overhead()
+    print(f"on {os.cpu_count()} CPUs")
+
+
+def speed_up() -> None:
+    """All pairs before the judge, some of them one by one."""
     pairs = sorted(FIXTURES.glob("*/*/before.py"))
     plain = one_by_one(pairs[:: max(1, len(pairs) // SAMPLE)])
     warm = judged(pairs)
     print(f"{len(pairs)} pairs: {plain:.2f} s each one by one, {warm:.3f} s each judged, x{plain / warm:.0f}")
-    overhead()
-    print(f"on {os.cpu_count()} CPUs")
 
 
 if __name__ == "__main__":
