@@ -31,7 +31,7 @@ from torch import Tensor
 
 functional = torch.nn.functional
 CONVERTERS = {"handle_torch_function", "boolean_dispatch", "assert_int_or_pair"}
-FLAG = {"training": (True, False), "use_input_stats": (True, False)}
+FLAG = ("training", "use_input_stats", "log_target", "hard", "log_input", "swap", "sparse", "full")
 
 
 def python_rows(report: Report) -> Rows:

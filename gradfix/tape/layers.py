@@ -216,6 +216,8 @@ def call_layer(
         bound["reduction"] = layer.args.get("reduction", Const("mean"))
     elif layer.kind == "Flatten":
         bound.update({"start_dim": Const(1), **layer.args})
+    elif layer.kind.startswith("Adaptive"):
+        bound.update(layer.args)
     if effect.writes and effect.writes[0] in bound and effect is layer.effect.inplace:
         result = vm.operate(op, effect, bound, vm.at(node), "module")
         _tell_module(vm, layer, given[0], node)

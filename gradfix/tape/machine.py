@@ -370,6 +370,8 @@ class Machine:
         results: list[str] = []
         if node.requires is not True:
             return results
+        if _is_mean(node.op, bound):
+            return results
         node.saves = effect.once
         for what, needed in effect.saves:
             lean = self._needed(needed, bound)
@@ -433,19 +435,7 @@ class Machine:
         """Give a tensor that was written in place the history of the write."""
         trail = self.trail
         if tensor.base is not None and tensor.view != "loose":
-            base = tensor.base
-            above = Node(
-                "copy_slices", node.place, (self.history(base), node), either((base.requires, node.requires))
-            )
-            above.path = self.path
-            above.saves = True
-            above.lean = node.lean if base.requires is not True else base.lean
-            trail.set(base, "node", above)
-            if above.requires is not base.requires:
-                trail.set(base, "requires", above.requires)
-                trail.set(base, "lean", above.lean)
-            if base.leaf and above.requires is not False:
-                trail.set(base, "leaf", above.requires is None and None)
+            node = self._through_base(tensor.base, node)
         generation = tensor.storage.generation + 1
         tensor.storage.generation = generation
         trail.set(tensor, "generation", generation)
@@ -455,6 +445,25 @@ class Machine:
         if tensor.leaf and node.requires is not False:
             trail.set(tensor, "leaf", node.requires is None and None)
 
+    def _through_base(self, base: Tensor, node: Node) -> Node:
+        """A write to a view is one to its base: what the view shows from then on comes from there."""
+        trail = self.trail
+        above = Node(
+            "copy_slices", node.place, (self.history(base), node), either((base.requires, node.requires))
+        )
+        above.path = self.path
+        above.saves = True
+        above.lean = node.lean if base.requires is not True else base.lean
+        trail.set(base, "node", above)
+        if above.requires is not base.requires:
+            trail.set(base, "requires", above.requires)
+            trail.set(base, "lean", above.lean)
+        if base.leaf and above.requires is not False:
+            trail.set(base, "leaf", above.requires is None and None)
+        seen = Node("view", node.place, (above,), above.requires)
+        seen.path, seen.lean = self.path, above.lean
+        return seen
+
 
 def also_runs(defect: Defect, evidence: Iterable[Evidence]) -> Defect:
     """A defect with one more backward that meets it, where that is another one."""
@@ -463,10 +472,21 @@ def also_runs(defect: Defect, evidence: Iterable[Evidence]) -> Defect:
     return replace(defect, evidence=defect.evidence + more) if more and few else defect
 
 
+def _is_mean(op: str, bound: Mapping[str, Value]) -> bool:
+    """Whether an adaptive pool may have one output, which torch computes as a mean that keeps nothing."""
+    if not op.startswith("adaptive_avg_pool"):
+        return False
+    size = bound.get("output_size")
+    sizes = size.items if isinstance(size, Seq) else [size]
+    return not any(isinstance(one, Const) and one.value not in (1, None) for one in sizes)
+
+
 def _copied(op: str, tensor: Tensor, bound: Mapping[str, Value]) -> bool:
     """Whether an operation may work on, and keep, a contiguous copy of an input of this layout."""
     if tensor.layout is True or tensor.view in ("", "loose"):
         return False
+    if op == "einsum":
+        return True
     made, rank = tensor.node.op, None if tensor.shape is None else len(tensor.shape)
     if op.startswith(NORMS):
         return made in PIECES

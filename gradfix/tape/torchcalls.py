@@ -36,7 +36,7 @@ from gradfix.tape.tensors import (
 from gradfix.tape.torchvalues import Layer, Mode, Opaque, Scaler
 from gradfix.tape.trail import alternatives
 from gradfix.tape.unknowns import call_unknown
-from gradfix.tape.values import FALSE, NONE, NOTHING, TRUE, Const, External, Map, Seq, Unknown, Value
+from gradfix.tape.values import FALSE, NONE, NOTHING, TRUE, Const, External, Map, Seq, Shape, Unknown, Value
 
 Args = Sequence[Value]
 Kwargs = Mapping[str, Value]
@@ -263,42 +263,64 @@ def _factory(vm: Interpreter, name: str, args: Args, kwargs: Kwargs, node: ast.C
     if "device" in kwargs:
         vm.moved = True
     requires = kwargs.get("requires_grad", FALSE)
-    dtype = TYPED.get(name, "float" if name in SIZED or name in ("linspace", "eye") else "")
-    asked = kwargs.get("dtype")
-    if asked is not None:
-        dtype = dtype_class(asked.path) if isinstance(asked, External) else ""
+    dtype = _factory_dtype(name, args, kwargs)
     if name in LIKE:
-        source = args[0] if args else NONE
-        shape = source.shape if isinstance(source, Tensor) else None
-        dtype = source.dtype if isinstance(source, Tensor) and asked is None else dtype
-        like = new_leaf(vm, node, requires, shape, dtype)
-        like.layout = source.layout if isinstance(source, Tensor) else None
-        return like
-    if name in SIZED:
-        wanted = args[2:3] or args[1:2] if name == "randint" else (args[2:] if name == "normal" else args)
-        wanted = [kwargs["size"]] if "size" in kwargs else wanted
-        if name == "full":
-            wanted = args[:1]
-        return new_leaf(vm, node, requires, shapes.sizes(wanted) if wanted else None, dtype)
+        return _like(vm, args, requires, dtype, node)
+    if name == "normal" and args and isinstance(args[0], (Tensor, Unknown)):
+        return torch_function(vm, name, args, kwargs, node)
     if name == "from_numpy" and args and isinstance(args[0], Number):
         return wrap(vm, "tensor", args, kwargs, node)
-    if name in TYPED and args and (isinstance(args[0], (Seq, Tensor, Number)) or name == "Tensor"):
-        return wrap(vm, "tensor", args, kwargs, node)
-    if name == "arange" and args and all(isinstance(arg, Const) for arg in args):
-        values = [arg.value for arg in args if isinstance(arg, Const)]
-        floats = any(isinstance(value, float) for value in values)
-        return new_leaf(
-            vm, node, requires, (shapes.counted(values),), dtype or ("float" if floats else "int")
-        )
-    if name == "linspace" and isinstance(
-        steps := kwargs.get("steps", args[2] if len(args) > 2 else NONE), Const
-    ):
-        return new_leaf(vm, node, requires, shapes.sizes([steps]), dtype)
-    if name in ("load",):
+    if name in TYPED and args and isinstance(args[0], (Seq, Tensor, Number)):
+        typed = wrap(vm, "tensor", args, kwargs, node)
+        if isinstance(typed, Tensor):
+            typed.dtype = dtype
+        return typed
+    if name == "load":
         return Unknown("a loaded object", requires=False)
-    return new_leaf(
-        vm, node, requires, shapes.sizes(args) if name == "Tensor" or name in TYPED else None, dtype
-    )
+    return new_leaf(vm, node, requires, _factory_shape(name, args, kwargs), dtype)
+
+
+def _like(vm: Interpreter, args: Args, requires: Value, dtype: str, node: ast.Call) -> Value:
+    """`torch.zeros_like(x)` and its kin."""
+    source = args[0] if args else NONE
+    if not isinstance(source, Tensor):
+        return new_leaf(vm, node, requires, None, dtype)
+    like = new_leaf(vm, node, requires, source.shape, dtype)
+    like.layout = source.layout
+    return like
+
+
+def _factory_dtype(name: str, args: Args, kwargs: Kwargs) -> str:
+    """The dtype class of what a factory makes: what it is asked for, or what its name or its bounds say."""
+    asked = kwargs.get("dtype")
+    if asked is not None:
+        return dtype_class(asked.path) if isinstance(asked, External) else ""
+    if name in LIKE:
+        return args[0].dtype if args and isinstance(args[0], Tensor) else ""
+    if name == "full":
+        return shapes.literal_dtype(args[1] if len(args) > 1 else kwargs.get("fill_value", NONE))
+    if name in ("arange", "range") and all(isinstance(arg, Const) for arg in args):
+        floats = any(isinstance(arg.value, float) for arg in args if isinstance(arg, Const))
+        return "float" if floats or name == "range" else "int"
+    return TYPED.get(name, "float" if name in SIZED or name in ("linspace", "eye") else "")
+
+
+def _factory_shape(name: str, args: Args, kwargs: Kwargs) -> Shape:
+    """The shape of what a factory makes."""
+    if name == "arange":
+        bounds = [arg.value for arg in args if isinstance(arg, Const)]
+        return (shapes.counted(bounds) if bounds and len(bounds) == len(args) else None,)
+    if name in ("linspace", "logspace"):
+        steps = kwargs.get("steps", args[2] if len(args) > 2 else NONE)
+        return shapes.sizes([steps])
+    if name == "eye":
+        return shapes.sizes([args[0], args[1] if len(args) > 1 else args[0]]) if args else None
+    if name not in SIZED and name not in TYPED:
+        return None
+    first = {"randint": 2 if len(args) > 2 else 1, "normal": 2}.get(name, 0)
+    wanted = args[:1] if name == "full" else args[first:]
+    wanted = [kwargs["size"]] if "size" in kwargs else wanted
+    return shapes.sizes(wanted) if wanted else None
 
 
 def wrap(vm: Interpreter, how: str, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
