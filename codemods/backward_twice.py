@@ -6,7 +6,8 @@ from one iteration into the next, retaining it would only let it grow (and the n
 what it saved): the state has to be detached between the iterations, which is what truncated backpropagation
 through time means.
 
-The rewrite says `retain_graph=True` on the earlier backward, or detaches the carried state after it. Left
+The rewrite says `retain_graph=True` on the earlier backward, detaches the carried state after it, or moves
+what a closure takes from outside into it (`optimizer.step(closure)` of LBFGS calls it several times). Left
 alone: graphs that saved nothing, graphs built anew in each iteration, states detached already.
 """
 
@@ -15,7 +16,7 @@ from __future__ import annotations
 import libcst as cst
 from libcst import matchers as m
 
-from gradfix.rewriting.statements import node_of, path, with_argument
+from gradfix.rewriting.statements import Draft, anchor, node_of, path, text_of, with_argument
 from gradfix.rewriting.states import LOOPS, carrier, detached
 from gradfix.rule import Decline, Edit, Fix, Options, Rule
 from gradfix.tape.defects import Defect
@@ -34,7 +35,43 @@ def rewrite(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:
         return detached(tree, call, call, carried, str(defect.facts.get("state") or ""))
     if carried is not None or steps:
         return Decline("build the whole graph inside the loop, or detach what it takes over from before")
+    if defect.facts.get("outside"):
+        return _built_inside(call, tree, str(defect.facts["outside"]))
     return _retain(call, tree)
+
+
+def _built_inside(call: cst.Call, tree: Tree, name: str) -> Fix | Decline:
+    """A closure that is called several times builds its graph anew at each call."""
+    function = tree.function(call)
+    made = [
+        node
+        for node in m.findall(tree.module, m.Assign())
+        if isinstance(node, cst.Assign) and _sets(node, name)
+    ]
+    reads = [
+        node
+        for node in m.findall(tree.module, m.Name(name))
+        if not isinstance(tree.parent(node), cst.AssignTarget)
+    ]
+    if function is None or len(made) != 1 or any(tree.function(node) is not function for node in reads):
+        return Decline(
+            f"build {name} inside the function that runs backward, so that each call has its own graph"
+        )
+    body = function.body.body
+    first = next(
+        place for place in body if isinstance(place, cst.BaseCompoundStatement) or not _docstring(place)
+    )
+    draft = Draft(tree)
+    draft.move_before(anchor(tree, made[0]), anchor(tree, first))
+    return Fix(draft.edits(), text_of(tree, made[0]))
+
+
+def _sets(node: cst.Assign, name: str) -> bool:
+    return len(node.targets) == 1 and m.matches(node.targets[0].target, m.Name(name))
+
+
+def _docstring(place: cst.CSTNode) -> bool:
+    return m.matches(place, m.SimpleStatementLine([m.Expr(m.SimpleString())]))
 
 
 def _retain(call: cst.Call, tree: Tree) -> Fix | Decline:

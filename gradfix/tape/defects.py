@@ -119,7 +119,8 @@ KINDS: Mapping[str, str] = {
         "mean" | "": what the code itself suggests).""",
     "backward_twice": """culprit: the earlier backward Call that freed the graph. facts: again (Span of
         the later backward), carried (Span of the assignment that carries a hidden state into the next
-        iteration, or None), state (name of the state, "").""",
+        iteration, or None), state (name of the state, ""), outside (the name that gives every call of a
+        closure the same graph, where there is one).""",
     "backward_in_no_grad": "culprit: the With statement. facts: backward (Span).",
     "missing_zero_grad": """culprit: the first backward Call of the iteration that adds to the used
         gradient. facts: optimizer (source text of the optimizer, "" for hand-written updates), step

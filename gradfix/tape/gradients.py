@@ -54,6 +54,8 @@ class Gradients(Backwards):
     optimizers: list[Optimizer]
     steps: list[int]
     """When an optimizer has stepped, in the numbers of the backwards."""
+    asked = False
+    """Whether the step that runs has called a closure: what an earlier call of it left is nobody's."""
     stand_ins: list[Tensor]
     """Leaves that each stand for all that an optimizer may hold: clearing others may clear them as well."""
 
@@ -171,6 +173,8 @@ class Gradients(Backwards):
             elif isinstance(event, Add):
                 (used if clear is None else lost).append(event)
         if used:
+            if self.asked:
+                return
             places = [add.backward.place for add in used]
             lost = [add for add in lost if any(add.backward.place is one for one in places)]
         if clear is None or not lost or not all(add.must for add in lost):

@@ -56,9 +56,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from gradfix.tape.defects import Defect, Span
+from gradfix.tape.defects import Defect, Fact, Span
 from gradfix.tape.definitions import Code, Function, Package, Scope
 from gradfix.tape.effects import Effect
+from gradfix.tape.events import Backward
 from gradfix.tape.exits import Exits, Loop
 from gradfix.tape.frameworks import ROWS, Row
 from gradfix.tape.gradients import Gradients
@@ -422,6 +423,16 @@ class Interpreter(Gradients):
         self.trail.put(scope, scope.names, name, value)
         if scope is self.frame.scope:
             self.trail.clock -= 1  # a name of the running function is nobody else's business
+
+    def carried(self, node: Node, earlier: Backward, event: Backward) -> dict[str, Fact]:
+        """The name outside the running function that gives each of its calls the same graph."""
+        scope = self.frame.scope.outer or self.frame.scope.globals
+        while earlier.place is event.place and scope is not None and scope is not self.frame.scope:
+            for name, value in scope.names.items():
+                if isinstance(value, Tensor) and value.node is node:
+                    return {"outside": name}
+            scope = scope.outer
+        return {}
 
     def unknown(self, why: str, *holds: Value) -> Unknown:
         """A value that isn't decided, made from others."""

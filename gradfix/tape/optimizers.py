@@ -38,6 +38,10 @@ def make_optimizer(vm: Interpreter, kind: str, args: Args, kwargs: Kwargs, node:
         optimizer.fused = bool(fused.value)
     elif fused is not None:
         optimizer.fused = None
+    if kind == "LBFGS":
+        most = args[2] if len(args) > 2 else kwargs.get("max_iter", Const(20))
+        known = isinstance(most, Const) and isinstance(most.value, int)
+        optimizer.iterates = most.value > 1 if known else None  # type: ignore[union-attr]
     for leaf in held:
         leaf.parameter = True
     vm.optimizers.append(optimizer)
@@ -95,11 +99,16 @@ def optimizer_method(
         return NONE
     if name == "step":
         closure = args[0] if args else kwargs.get("closure", NONE)
+        vm.asked = closure is not NONE
         if closure is not NONE:
             from gradfix.tape.calls import call_value
 
+            if receiver.iterates is True:  # it writes the parameters and asks for the loss again
+                call_value(vm, closure, [], {}, node)  # type: ignore[arg-type]
+                vm.step(receiver, vm.at(node))
             call_value(vm, closure, [], {}, node)  # type: ignore[arg-type]
         vm.step(receiver, vm.at(node))
+        vm.asked = False
         return NONE
     if name == "add_param_group" and args:
         more, complete = parameters(vm, args[0])

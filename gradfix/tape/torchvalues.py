@@ -57,7 +57,19 @@ class Weights(Value):
 class Optimizer(Value):
     """An optimizer over leaves; `leaves` None when it isn't known what it holds."""
 
-    __slots__ = ("after", "born", "complete", "fused", "kind", "lean", "leaves", "name", "place", "stepped")
+    __slots__ = (
+        "after",
+        "born",
+        "complete",
+        "fused",
+        "iterates",
+        "kind",
+        "lean",
+        "leaves",
+        "name",
+        "place",
+        "stepped",
+    )
 
     def __init__(self, kind: str, leaves: list[Tensor], complete: bool, place: Place) -> None:
         self.born = stamp()
@@ -67,6 +79,8 @@ class Optimizer(Value):
         self.place = place
         self.lean: Lean = NOTHING
         self.fused: Truth = False
+        self.iterates: Truth = False
+        """Whether a step calls its closure several times."""
         self.name = ""
         self.stepped = False
         self.after: Any = None
