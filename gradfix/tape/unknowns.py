@@ -164,6 +164,7 @@ def unknown_method(
     if name in MOVES:
         return _moved(receiver)
     if name in ("train", "eval", "apply"):
+        receiver.requires = None
         if receiver.module is not None:
             set_training(vm, receiver.module, name == "train")
         return receiver
@@ -199,7 +200,8 @@ def _as_tensor(
         return (
             cut_tensor(vm, tensor, "detach", node) if name == "detach" else number(vm, receiver, name, node)
         )
-    if name in ("train", "eval", "parameters"):
+    if name in ("train", "eval"):
+        receiver.tensor, receiver.requires = None, None  # a module, as only they have these
         return receiver
     if not (effects.method(name) or name in CUTS or name in MOVES or name in TENSOR_METHODS):
         return call_unknown(vm, _member(receiver, name), args, kwargs, node)
