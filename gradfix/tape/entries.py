@@ -214,7 +214,24 @@ def _enter_method(vm: Interpreter, instance: Instance, member: Function) -> Valu
         isinstance(value, External) and value.path.endswith("staticmethod") for value, _ in member.decorators
     )
     args, kwargs = _arguments(member, first=None if static else instance)
+    _forget(vm, instance, member)
     return call_function(vm, member, args, kwargs, member.code.node, receiver=None if static else instance)
+
+
+def _forget(vm: Interpreter, instance: Instance, member: Function) -> None:
+    """What the constructor put in place of results that other methods store isn't there any more."""
+    held = {
+        name
+        for name, value in instance.attrs.items()
+        if isinstance(value, Tensor) and value.requires is False
+    }
+    for method in instance.cls.node.body if held else ():
+        if not isinstance(method, ast.FunctionDef) or method.name == "__init__" or method is member.code.node:
+            continue
+        for node in ast.walk(method):
+            if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and node.attr in held:
+                held.discard(node.attr)
+                vm.trail.put(instance, instance.attrs, node.attr, Unknown(f"`{node.attr}` of an object"))
 
 
 def _enter_forward(vm: Interpreter, instance: Instance, member: Function) -> None:
