@@ -101,7 +101,7 @@ class Results(Machine):
                 return
         if view in ("always", "many"):
             self.look(tensor, source, "many" if view == "many" else "plain")
-            tensor.layout = source.layout if op in KEEPING else None
+            tensor.layout = (op in KEEPING and source.layout) or None
             strides.looks(tensor, steps)
 
     def look(self, tensor: Tensor, source: Tensor, view: str) -> None:

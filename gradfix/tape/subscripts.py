@@ -126,11 +126,9 @@ def tensor_item(vm: Interpreter, owner: Tensor, key: Value, node: ast.AST) -> Va
     result = vm.output(made)
     result.dtype = owner.dtype
     result.shape = pieces.indexed(owner.shape, key)
+    result.layout = owner.layout or None
     if basic is True:
-        vm.look(result, owner, "plain")
-        rows = isinstance(key, Slice) and isinstance(key.step, Const) and key.step.value is None
-        result.layout = owner.layout if isinstance(key, Const) or rows else None
-        strides.looks(result, strides.of_index(owner, key))
+        _look_at(vm, result, owner, key)
     elif basic is False and made.requires is True:
         made.saves = True
         for index in key.items if isinstance(key, Seq) else (key,):
@@ -141,6 +139,15 @@ def tensor_item(vm: Interpreter, owner: Tensor, key: Value, node: ast.AST) -> Va
         if made.requires is True:
             made.saves = False
     return result
+
+
+def _look_at(vm: Interpreter, result: Tensor, owner: Tensor, key: Value) -> None:
+    """Make the result of an index a view: rows lie as what they are rows of."""
+    vm.look(result, owner, "plain")
+    rows = isinstance(key, Slice) and isinstance(key.step, Const) and key.step.value is None
+    if not rows and not isinstance(key, Const):
+        result.layout = None
+    strides.looks(result, strides.of_index(owner, key))
 
 
 def is_basic(key: Value) -> Truth:

@@ -288,7 +288,7 @@ def move(vm: Interpreter, tensor: Tensor, args: Args, kwargs: Kwargs, node: ast.
         vm.moved = True
     made = vm.node("to", vm.at(node), [tensor])
     result = vm.output(made)
-    result.shape, result.dtype, result.layout = tensor.shape, dtype or tensor.dtype, tensor.layout
+    result.shape, result.dtype, result.layout = tensor.shape, dtype or tensor.dtype, tensor.layout or None
     copied = bool(dtype and tensor.dtype and dtype != tensor.dtype) or (name == "cuda" and _on_cpu(tensor))
     result.leaf = (
         tensor.leaf
@@ -356,7 +356,8 @@ def cast(vm: Interpreter, tensor: Tensor, args: Args, kwargs: Kwargs, node: ast.
         node.func.attr if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else "cast"
     )
     result = vm.output(made)
-    result.shape, result.dtype, result.layout = tensor.shape, CASTS.get(made.op, "int"), tensor.layout
+    result.shape, result.dtype = tensor.shape, CASTS.get(made.op, "int")
+    result.layout = tensor.layout or None
     return result
 
 

@@ -286,7 +286,7 @@ def _like(vm: Interpreter, args: Args, requires: Value, dtype: str, node: ast.Ca
     if not isinstance(source, Tensor):
         return new_leaf(vm, node, requires, None, dtype)
     like = new_leaf(vm, node, requires, source.shape, dtype)
-    like.layout = source.layout
+    like.layout = source.layout or None
     return like
 
 
@@ -329,8 +329,8 @@ def wrap(vm: Interpreter, how: str, args: Args, kwargs: Kwargs, node: ast.AST) -
     tensor = new_leaf(
         vm, node, kwargs.get("requires_grad", FALSE), shapes.literal(source), _literal_dtype(source, kwargs)
     )
-    if isinstance(source, Tensor):
-        tensor.layout = source.layout
+    if isinstance(source, (Tensor, Number)):
+        tensor.layout = (isinstance(source, Tensor) and source.layout) or None
     below = vm.nodes(source)
     if below:
         listed = isinstance(source, Seq)

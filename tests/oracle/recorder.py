@@ -33,6 +33,8 @@ class Slot:
     ever: bool = False
     flows: bool = False
     """Whether the gradient was not all zeros after the last backward."""
+    void: set[int] = field(default_factory=set)
+    """Backwards after which it was all zeros: whether `.data.zero_()` cleared those can't be seen."""
 
     def state(self) -> tuple[int, int]:
         grad = self.leaf.grad
@@ -58,6 +60,7 @@ class Slot:
             self.holds.append((number, line))
             self.ever = True
             self.flows = bool(self.leaf.grad.any())
+            self.void |= set() if self.flows else {number}
         self.seen = self.state()
 
 
@@ -118,7 +121,8 @@ class Recorder:
         new = [each for each in slot.holds if each[0] not in spent]
         if old:
             lines = tuple(sorted({at for _, at in old + new}))
-            (self.run.stale if new and slot.flows else self.run.repeated).append(Step(line, lines))
+            harmful = new and slot.flows and any(number not in slot.void for number, _ in old)
+            (self.run.stale if harmful else self.run.repeated).append(Step(line, lines))
 
     def after_step(self, key: int, parameters: list[Tensor]) -> None:
         self.steps[key] = self.steps.get(key, 0) + 1
