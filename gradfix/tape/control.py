@@ -11,7 +11,7 @@ from gradfix.tape.conditions import condition, truth
 from gradfix.tape.exits import Loop, enter, jumps, leave, rejoin, take
 from gradfix.tape.graph import Number, Tensor
 from gradfix.tape.hosts import returned
-from gradfix.tape.interpreter import Interpreter, executes
+from gradfix.tape.interpreter import Interpreter, Parted, executes
 from gradfix.tape.paths import ALWAYS, Path
 from gradfix.tape.stores import assign
 from gradfix.tape.tensors import method_call
@@ -46,6 +46,24 @@ def if_statement(vm: Interpreter, node: ast.If) -> str | None:
     if known is not None:
         return vm.run(node.body if known else node.orelse)
     return vm.fork([(yes, lambda: vm.run(node.body)), (no, lambda: vm.run(node.orelse))])
+
+
+@executes(Parted)
+def parted_statement(vm: Interpreter, node: Parted) -> str | None:
+    """The literals say which of two remainders this is, so that each condition that is told has them."""
+    known, yes, no = condition(vm, node.test)
+    if known is not None:
+        return vm.run(node.body if known else node.orelse)
+    held = vm.assumed
+
+    def arm(guard: Path, body: Sequence[ast.stmt]) -> str | None:
+        vm.assumed = held | guard
+        try:
+            return vm.run(body)
+        finally:
+            vm.assumed = held
+
+    return vm.fork([(yes, partial(arm, yes, node.body)), (no, partial(arm, no, node.orelse))])
 
 
 @executes(ast.For, ast.AsyncFor)

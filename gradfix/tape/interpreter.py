@@ -158,6 +158,10 @@ PARTINGS = 2
 """How often a function's remainder is run once more for that."""
 
 
+class Parted(ast.If):
+    """A branch with what follows it in both arms: its test is not one that was written around all of that."""
+
+
 def _switches(node: ast.AST) -> bool:
     """Whether what follows may require grad after this where it doesn't without it."""
     if isinstance(node, ast.Attribute):
@@ -168,7 +172,7 @@ def _switches(node: ast.AST) -> bool:
 
 def _with_rest(statement: ast.If, rest: Sequence[ast.stmt]) -> ast.If:
     """A branch with what follows it moved into both arms."""
-    moved = ast.If(statement.test, [*statement.body, *rest], [*statement.orelse, *rest])
+    moved = Parted(statement.test, [*statement.body, *rest], [*statement.orelse, *rest])
     return ast.copy_location(moved, statement)
 
 
@@ -299,7 +303,7 @@ class Interpreter(Gradients):
             self.work -= 1
             if isinstance(statement, ast.If) and i + 1 < len(statements) and self.parts_ways(statement):
                 self.frame.partings += 1
-                return EXECUTE[ast.If](self, _with_rest(statement, statements[i + 1 :]))
+                return EXECUTE[Parted](self, _with_rest(statement, statements[i + 1 :]))
             handler = EXECUTE.get(type(statement))
             if handler is not None and (ended := handler(self, statement)) is not None:
                 return ended

@@ -186,6 +186,8 @@ class Machine:
         if isinstance(value, Tensor):
             if value.base is not None:
                 self.history(value)
+                if value.requires is not True and value.view != "loose" and value.base.requires is True:
+                    return True  # it says so even if nothing goes through it
             if value.requires is None and value.node.guards is not None:
                 return self._on_this_path(value.node)
             return value.requires
@@ -230,6 +232,13 @@ class Machine:
         node.lean = value.lean
         node.facts = {"value": value}
         return node
+
+    def _given(self, value: Value) -> list[Node]:
+        """The nodes of an operand: what isn't known may be made of what it holds, or not."""
+        if isinstance(value, Unknown) and value.bare is not True and self._own_node(value) is None:
+            guess = self._guess(value)
+            return [guess] if guess.parents else []
+        return self.nodes(value)
 
     def nodes(self, value: Value) -> list[Node]:
         """The nodes that a value carries."""
@@ -294,9 +303,7 @@ class Machine:
 
     def cut(self, how: str, source: Value, place: Place, at: Place = None) -> Node:
         """A node whose way to `source` carries no gradient."""
-        guess = isinstance(source, Unknown) and self._own_node(source) is None
-        parents = (self._guess(source),) if guess and isinstance(source, Unknown) else self.nodes(source)
-        node = Node(how, place, tuple(parents), False)
+        node = Node(how, place, tuple(self._given(source)), False)
         node.cut = how
         node.cut_place = at or place
         node.path = self.path
@@ -318,7 +325,7 @@ class Machine:
             if isinstance(value, Tensor) and value.view == "many" and len(value.storage.writes) > value.seen:
                 self.stale_view(value)
         requires = either(self.requires(value) for value in inputs)
-        parents = tuple(node for value in inputs for node in self.nodes(value))
+        parents = tuple(node for value in inputs for node in self._given(value))
         lean = self._leaning(inputs) if requires else NOTHING
         node = Node(op, place, parents, requires)
         if self.grad is not True and requires is not False:
