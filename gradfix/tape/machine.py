@@ -238,6 +238,9 @@ class Machine:
         if isinstance(value, Unknown) and value.bare is not True and self._own_node(value) is None:
             guess = self._guess(value)
             return [guess] if guess.parents else []
+        if isinstance(value, Seq) and any(isinstance(item, Unknown) for item in value.items):
+            return [node for item in value.items if item is not value
+                    for node in (self._given(item) if isinstance(item, Unknown) else self.nodes(item))]  # fmt: skip
         return self.nodes(value)
 
     def nodes(self, value: Value) -> list[Node]:
@@ -294,6 +297,11 @@ class Machine:
         others: list[Value] = []
         for path, option in value.options:
             own = self._own_node(option)
+            if own is None and isinstance(option, Unknown) and option.bare is not True:
+                bare, option.bare = option.bare, True  # what it holds may hold it in turn
+                guess = self._guess(option)
+                option.bare = bare
+                own = guess if guess.parents else None
             guarded.extend([(path, own)] if own is not None else [])
             others.extend([option] if own is None else [])
         if guarded:
