@@ -51,22 +51,24 @@ def jumps(vm: Interpreter, node: ast.AST, body: Sequence[ast.stmt]) -> frozenset
     """How a body can be left in one arm of a branch, by what kind of jump."""
     known = vm.jumps.get(id(node))
     if known is None:
-        known = vm.jumps[id(node)] = frozenset(_nested(body, False))
+        known = vm.jumps[id(node)] = frozenset(_nested(vm, body, False))
     return known
 
 
-def _nested(statements: Iterable[ast.AST], inside: bool) -> set[str]:
+def _nested(vm: Interpreter, statements: Iterable[ast.AST], inside: bool) -> set[str]:
+    """The jumps inside a branch, or behind one that parts the ways."""
     found: set[str] = set()
     for statement in statements:
+        inside = inside or (isinstance(statement, ast.If) and vm.switches(statement))
         if type(statement) in JUMPS:
             found |= {JUMPS[type(statement)]} if inside else set()
         elif isinstance(statement, (ast.For, ast.While, ast.AsyncFor)):
-            found |= _nested(statement.body, True) & {"return"}
-            found |= _nested(statement.orelse, True)
+            found |= _nested(vm, statement.body, True) & {"return"}
+            found |= _nested(vm, statement.orelse, True)
         elif isinstance(statement, BLOCKS):
-            found |= _nested(ast.iter_child_nodes(statement), True)
+            found |= _nested(vm, ast.iter_child_nodes(statement), True)
         elif isinstance(statement, (ast.ExceptHandler, ast.match_case)):
-            found |= _nested(statement.body, True)
+            found |= _nested(vm, statement.body, True)
     return found
 
 

@@ -310,9 +310,11 @@ class Interpreter(Gradients):
         return None
 
     def parts_ways(self, statement: ast.If) -> bool:
-        """Whether the arms differ in what requires grad: then what follows is run after each of them."""
-        if self.frame.partings >= PARTINGS:
-            return False
+        """Whether what follows is run after each arm of a branch."""
+        return self.frame.partings < PARTINGS and self.switches(statement)
+
+    def switches(self, statement: ast.If) -> bool:
+        """Whether the arms differ in what requires grad."""
         known = self.parting.get(id(statement))
         if known is None:
             inside = (node for part in (*statement.body, *statement.orelse) for node in ast.walk(part))

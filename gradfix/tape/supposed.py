@@ -19,6 +19,7 @@ from gradfix.tape.events import Add, Backward
 from gradfix.tape.gradients import Clear, Use
 from gradfix.tape.graph import Tensor
 from gradfix.tape.interpreter import Interpreter
+from gradfix.tape.machine import span_of
 from gradfix.tape.paths import Path, contradicts, implies
 from gradfix.tape.torchvalues import Optimizer
 from gradfix.tape.values import Map, Seq, Unknown, Value
@@ -66,7 +67,8 @@ def supposed(vm: Interpreter, value: Unknown, node: ast.AST) -> Supposed:
         if id(value) in vm.loose:
             events.append(Doubt(None, vm.path))
         else:
-            events.extend(Add(event, True, BY_USE) for event, _ in vm.backwards)
+            before = [event for event, root in vm.backwards if not _made_later(vm, found, root)]
+            events.extend(Add(event, True, BY_USE) for event in before)
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and vm.file == vm.main:
         found.optimizer.name = vm.text(node.func.value)
     return found
@@ -119,9 +121,26 @@ def filled(vm: Interpreter, event: Backward, root: Tensor) -> None:
     if root.requires is False:
         return
     for one in vm.supposed.values():
-        one.leaf.gradient().events.append(Add(event, True, BY_USE))
+        if not _made_later(vm, one, root):
+            one.leaf.gradient().events.append(Add(event, True, BY_USE))
     if vm.supposed:
         vm.fed.update(_calls_behind(vm, root))
+
+
+def _made_later(vm: Interpreter, one: Supposed, root: Tensor) -> bool:
+    """Whether all that a backward can fill was made by the running function, which was given the optimizer."""
+    code = vm.frame.code
+    older = (getattr(value, "born", 0) < vm.frame.scope.born for value in _owners(one.value))
+    if code is None or not any(older):
+        return False
+    below = vm.below(vm.history(root))[:DEEP]
+    leaves = [node.leaf.place for node in below if node.leaf is not None and node.requires is not False]
+    lines = range(code.node.lineno, (code.node.end_lineno or 0) + 1)
+    return (
+        len(below) < DEEP
+        and not any(node.may for node in below)
+        and all(isinstance(place, ast.AST) and span_of(place).line in lines for place in leaves)
+    )
 
 
 def _calls_behind(vm: Interpreter, root: Tensor) -> Iterator[int]:

@@ -1,0 +1,15 @@
+# flags 0
+# ruff: noqa
+# mypy: ignore-errors
+import torch
+from torch import nn
+def train(model, loader, optimizer):
+    w8 = nn.Parameter(torch.randn(4))
+    loss = (w8 ** 2).sum()
+    loss.backward()
+    optimizer.zero_grad()
+    optimizer.step()
+# behind the file, unseen by the tape:
+model = nn.Sequential(nn.Linear(4, 4), nn.ReLU(inplace=True), nn.Linear(4, 4))
+loader = [(torch.randn(3, 4), torch.rand(3, 4)) for _ in range(3)]
+train(model, loader, torch.optim.SGD(model.parameters(), lr=0.1))
