@@ -6,7 +6,9 @@ from one iteration into the next, retaining it would only let it grow (and the n
 what it saved): the state has to be detached between the iterations, which is what truncated backpropagation
 through time means.
 
-The rewrite says `retain_graph=True` on the earlier backward, detaches the carried state after it, or moves
+The rewrite says `retain_graph=True` on the earlier backward, or, where the later one meets that graph only on
+its way to parameters that its own step doesn't touch, which parameters it is for
+(`d_loss.backward(inputs=list(D.parameters()))`). It detaches the carried state after it, and moves
 what a closure takes from outside into it (`optimizer.step(closure)` of LBFGS calls it several times). Left
 alone: graphs that saved nothing, graphs built anew in each iteration, states detached already.
 """
@@ -16,6 +18,7 @@ from __future__ import annotations
 import libcst as cst
 from libcst import matchers as m
 
+from gradfix.rewriting.aimed import aimed, call_at, later_step, stepped
 from gradfix.rewriting.statements import Draft, anchor, node_of, path, text_of, with_argument
 from gradfix.rewriting.states import LOOPS, carrier, detached
 from gradfix.rule import Decline, Edit, Fix, Options, Rule
@@ -37,7 +40,15 @@ def rewrite(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:
         return Decline("build the whole graph inside the loop, or detach what it takes over from before")
     if defect.facts.get("outside"):
         return _built_inside(call, tree, str(defect.facts["outside"]))
-    return _retain(call, tree)
+    return _only_its_own(call, tree, defect) or _retain(call, tree)
+
+
+def _only_its_own(call: cst.Call, tree: Tree, defect: Defect) -> Fix | None:
+    """The later backward told which parameters it is for: it needn't enter the graph that was freed."""
+    again = call_at(tree, defect.facts.get("again"))
+    if again is None or again is call:
+        return None
+    return aimed(tree, again, stepped(tree, later_step(tree, again, defect)), defect)
 
 
 def _built_inside(call: cst.Call, tree: Tree, name: str) -> Fix | Decline:

@@ -30,6 +30,7 @@ class Backwards(Severed):
         """Run backward from `root`: `whole` False where a gradient is given, `only` the leaves asked for."""
         node = self.history(root)
         event.assumed = self.assumed
+        event.root = root
         if node.op == "scale" and node.facts:
             event.scaler = node.facts
         event.aimed = bool(only)
@@ -175,6 +176,8 @@ class Backwards(Severed):
         if write.form == "step":
             kind = "step_before_backward"
             facts.update(self.step_facts(write, event))
+            facts["spared"] = self.spared(event)
+            event.spoilt.add(id(write.place))
         elif write.form == "module":
             kind = "inplace_module"
             culprit = write.facts.get("built", write.place)
@@ -204,6 +207,7 @@ class Backwards(Severed):
         ]
         facts: dict[str, Fact] = {"again": self.span(event.place), "carried": None, "state": ""}
         facts.update(self.carried(node, earlier, event))
+        facts["spared"] = self.spared(event)
         self.report(
             "backward_twice",
             earlier.place,
@@ -213,6 +217,10 @@ class Backwards(Severed):
             says=TWICE,
             facts=facts,
         )
+
+    def spared(self, event: Backward) -> tuple[str, ...]:
+        """The optimizers whose leaves a backward could reach without meeting what it raises about."""
+        raise NotImplementedError
 
     def carried(self, node: Node, earlier: Backward, event: Backward) -> dict[str, Fact]:
         """The hidden state that carries a graph from one turn of a loop to the next, if there is one."""

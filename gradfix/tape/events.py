@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import count
 from typing import Any, TypeAlias
 
-from gradfix.tape.graph import Node
+from gradfix.tape.graph import Node, Tensor
 from gradfix.tape.paths import ALWAYS, Path
 from gradfix.tape.values import Lean, Place, Truth, stamp
 
@@ -33,7 +33,9 @@ class Backward:
         "path",
         "place",
         "retain",
+        "root",
         "scaler",
+        "spoilt",
         "virtual",
     )
     numbers = count()
@@ -47,12 +49,15 @@ class Backward:
         self.assumed: Path = ALWAYS
         """The part of the path that says which alternative of the root this is."""
         self.number = next(self.numbers)
+        self.root: Tensor | None = None
         self.aimed = False
         """Whether it names the leaves that it is for."""
         self.delivered = False
         """Whether it reached a leaf that isn't merely a converted result."""
         self.met: Met = {}
         """The nodes that it visited, from all its roots, and under which guards."""
+        self.spoilt: set[int] = set()
+        """The places of the steps that have overwritten what it needs."""
         self.scaler: dict[str, Any] | None = None
         """What a GradScaler multiplied the root with."""
 

@@ -132,6 +132,8 @@ class Gradients(Backwards):
             return
         first = self._meant(fresh)
         use = recent[newest]
+        if id(use.place) in first.backward.spoilt:
+            return
         lean = lean | first.lean | next(event.lean for event in stale if event.must)
         steps = [(first.backward.place, "adds to a gradient"), (use.place, "that this step has already used")]
         if use.place is not place:
@@ -242,6 +244,23 @@ class Gradients(Backwards):
             "_optimizer": None,
             "_leaf": None,
         }
+
+    def spared(self, event: Backward) -> tuple[str, ...]:
+        """The optimizers whose leaves a backward could reach without meeting what it raises about."""
+        if event.virtual or event.root is None:
+            return ()
+        root = self.history(event.root)
+        broken = [
+            id(node)
+            for node in self.below(root)
+            if node.spoiled or any(earlier.met is not event.met for earlier, _ in node.freed or ())
+        ]
+        found = []
+        for optimizer in self.optimizers:
+            walked = self._leading(root, optimizer.leaves)
+            if optimizer.name and id(root) in walked and not any(one in walked for one in broken):
+                found.append(optimizer.name)
+        return tuple(found)
 
     def trained(self) -> set[int]:
         """The leaves that somebody wants to train: an optimizer holds them."""

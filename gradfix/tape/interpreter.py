@@ -432,8 +432,9 @@ class Interpreter(Gradients):
 
     def carried(self, node: Node, earlier: Backward, event: Backward) -> dict[str, Fact]:
         """The name outside the running function that gives each of its calls the same graph."""
-        scope = self.frame.scope.outer or self.frame.scope.globals
-        while earlier.place is event.place and scope is not None and scope is not self.frame.scope:
+        own = self.frame.scope
+        scope = None if earlier.place is not event.place else own.outer or own.globals
+        while scope is not None and scope is not own:
             for name, value in scope.names.items():
                 if isinstance(value, Tensor) and value.node is node:
                     return {"outside": name}

@@ -115,7 +115,7 @@ def walked_already(vm: Interpreter, value: Value) -> Node | None:
 def kept(vm: Interpreter, value: Value, expression: ast.AST, node: ast.AST, target: str) -> None:
     """A result is put by after its graph was walked: the graph stays in memory for nothing."""
     freed = walked_already(vm, value)
-    if freed is None or vm.file != vm.main:
+    if freed is None or vm.file != vm.main or not isinstance(value, Tensor):
         return
     vm.report(
         "graph_leak",

@@ -40,8 +40,7 @@ def make_optimizer(vm: Interpreter, kind: str, args: Args, kwargs: Kwargs, node:
         optimizer.fused = None
     if kind == "LBFGS":
         most = args[2] if len(args) > 2 else kwargs.get("max_iter", Const(20))
-        known = isinstance(most, Const) and isinstance(most.value, int)
-        optimizer.iterates = most.value > 1 if known else None  # type: ignore[union-attr]
+        optimizer.iterates = None if not isinstance(most, Const) else most.value != 1
     for leaf in held:
         leaf.parameter = True
     vm.optimizers.append(optimizer)
