@@ -128,7 +128,7 @@ def filled(vm: Interpreter, event: Backward, root: Tensor) -> None:
 
 
 def _made_later(vm: Interpreter, one: Supposed, root: Tensor) -> bool:
-    """Whether all that a backward can fill was made by the running function, which was given the optimizer."""
+    """Whether all that a backward can fill was made by the running function, after the optimizer."""
     code = vm.frame.code
     older = (getattr(value, "born", 0) < vm.frame.scope.born for value in _owners(one.value))
     if code is None or not any(older):
