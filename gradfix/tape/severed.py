@@ -239,7 +239,7 @@ class Severed(Operations):
             if lost and (pointless or not lost <= reached):
                 others = [one.slot for one in self.every_leaf if one is not tensor and one.slot]
                 adds = [add for slot in others for add in slot.events if isinstance(add, Add)]
-                alone = not any(add.backward is event for add in adds)
+                alone = not any(add.backward.met is event.met for add in adds)
                 kind = "" if alone else "severed_term"
                 here = (event.place, "backward runs here")
                 self.report_cut(leaf, event, [here], impact="trains wrong", kind=kind)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 
 PROGRAM = "<program>"
@@ -54,7 +55,8 @@ class Run:
     variant: str = ""
     invalid: str = ""
     failures: list[Failure] = field(default_factory=list)
-    executed: set[int] = field(default_factory=set)
+    passes: Counter[int] = field(default_factory=Counter)
+    """How often each line ran."""
     stale: list[Step] = field(default_factory=list)
     repeated: list[Step] = field(default_factory=list)
     """Steps that used a gradient again with nothing, or only zeros, added to it."""
@@ -69,6 +71,10 @@ class Run:
     optimizers: list[Held] = field(default_factory=list)
     names: dict[str, bool] = field(default_factory=dict)
     """The truth of the flags, by name."""
+
+    @property
+    def executed(self) -> set[int]:
+        return set(self.passes)
 
     def failed(self, key: str, lines: set[int]) -> bool:
         return any(f.key == key and lines.intersection(f.lines) for f in self.failures)

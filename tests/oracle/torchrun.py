@@ -6,6 +6,7 @@ import itertools
 import os
 import sys
 import types
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -47,7 +48,7 @@ def execute(code: types.CodeType, run: Run, body: Body) -> None:
     namespace: dict[str, object] = {"__name__": "__main__"}
     with surroundings(run.assignment, body), recording(run) as recorder:
         namespace |= {"failed__": recorder.failed, "update__": recorder.update}
-        sys.settrace(tracer(run.executed))
+        sys.settrace(tracer(run.passes))
         try:
             exec(code, namespace)
         except RuntimeError as error:
@@ -73,12 +74,12 @@ def describe(error: Exception) -> str:
     return f"{type(error).__name__} at {traceback_lines(error)}: {error}"
 
 
-def tracer(executed: set[int]) -> Trace:
+def tracer(passes: Counter[int]) -> Trace:
     """Notes the program's lines and nobody else's."""
 
     def local(frame: types.FrameType, event: str, arg: object) -> Trace:
         if event == "line":
-            executed.add(frame.f_lineno)
+            passes[frame.f_lineno] += 1
         return local
 
     def enter(frame: types.FrameType, event: str, arg: object) -> Trace | None:

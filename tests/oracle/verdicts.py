@@ -82,18 +82,19 @@ def contradicted(condition: str, run: Run, tree: ast.Module) -> bool:
     opposite = condition.removeprefix("not ")
     for negative, positive in OPPOSITES.items():
         opposite = opposite.replace(negative, positive)
-    branches = [node for node in ast.walk(tree) if isinstance(node, ast.If) and node.lineno in run.executed]
-    arms = {ast.unparse(node.test): (taken(node.body, run), taken(node.orelse, run)) for node in branches}
-    yes, no = arms.get(condition, (None, None))
-    if yes is False:
-        return True
-    yes, no = arms.get(opposite, (None, None)) if opposite != condition else (None, None)
-    return yes is True and no is False
+    branches = [node for node in ast.walk(tree) if isinstance(node, ast.If) and node.lineno in run.passes]
+    arms = {ast.unparse(node.test): arms_taken(node, run) for node in branches}
+    if condition in arms:
+        return not arms[condition][0]
+    return opposite in arms and not arms[opposite][1]
 
 
-def taken(arm: list[ast.stmt], run: Run) -> bool | None:
-    """Whether an arm ran; nobody knows of one that has no line."""
-    return arm[0].lineno in run.executed if arm else None
+def arms_taken(node: ast.If, run: Run) -> tuple[bool, bool]:
+    """Whether the arms of a branch ever ran; one that has no line where the other ran less often."""
+    yes = run.passes[node.body[0].lineno]
+    if node.orelse:
+        return yes > 0, node.orelse[0].lineno in run.passes
+    return yes > 0, yes < run.passes[node.lineno]
 
 
 Check = Callable[[Comparison, Defect, Run], bool]
