@@ -48,8 +48,8 @@ MAKES_INTEGERS = {
 def rewrite(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:
     """Make the tensor a leaf that requires grad."""
     call = tree.at(defect.culprit, cst.Call)
-    if call is None:
-        return Decline("give the tensor that should learn requires_grad=True")
+    if call is None or defect.culprit == defect.facts.get("backward"):
+        return Decline("give what should learn requires_grad=True, or unfreeze it")
     misspelt = str(defect.facts.get("misspelt") or "")
     edits = _spelled(tree, call, misspelt, str(defect.facts.get("target") or "")) if misspelt else ()
     if not edits:

@@ -186,6 +186,8 @@ def store_on_layer(vm: Interpreter, layer: Layer, name: str, value: Value, node:
     old = layer.attrs.get(name)
     if isinstance(old, (Layer, Instance, Opaque, Tensor)):
         replaced(vm, old, value, node)
+    if layer.items is not None and (name in layer.items or isinstance(value, (Layer, Instance, Opaque))):
+        vm.trail.set(layer, "items", {**layer.items, name: value})
     vm.trail.put(layer, layer.attrs, name, value)
 
 
