@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from gradfix.tape.definitions import Class, Function, Instance
+from gradfix.tape.gradients import Empty
 from gradfix.tape.graph import Number, Tensor
 from gradfix.tape.interpreter import Interpreter
 from gradfix.tape.paths import ALWAYS, Equals, Path
@@ -108,7 +109,11 @@ def _comparison(vm: Interpreter, node: ast.Compare) -> Verdict:
                 return (None, no, yes) if negative else (None, yes, no)
     if isinstance(left, Alt) and isinstance(right, Const):
         return _alternative(vm, left, node, lambda option: compared(option, right, op))
-    return _fresh(vm, node, ("compare", type(op), id(left), _mark(right)), left, right)
+    verdict = _fresh(vm, node, ("compare", type(op), id(left), _mark(right)), left, right)
+    none = isinstance(op, (ast.Is, ast.IsNot)) and isinstance(right, Const) and right.value is None
+    if none and isinstance(left, Tensor) and left.grad_of is not None:
+        left.grad_of.gradient().events.append(Empty(vm.path | verdict[2 if negative else 1]))
+    return verdict
 
 
 def _mark(value: Value) -> Any:

@@ -28,6 +28,15 @@ class Clear:
         self.number = next(Backward.numbers)
 
 
+class Empty:
+    """A test found that there is no gradient: on its path nothing is left of what came before."""
+
+    __slots__ = ("path",)
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+
 class Use:
     """A step that used a gradient: `by` is the optimizer, or the leaf itself for a hand-written update."""
 
@@ -99,6 +108,8 @@ class Gradients(Backwards):
                 continue
             if isinstance(event, Clear) and event.zeros:
                 continue
+            if isinstance(event, Empty) and not implies(self.path, event.path):
+                continue
             return isinstance(event, Add) and event.must and implies(self.path, event.path)
         return False
 
@@ -107,6 +118,10 @@ class Gradients(Backwards):
         recent: list[Any] = []
         for event in reversed(events):
             if contradicts(event.path, self.path):
+                continue
+            if isinstance(event, Empty):
+                if implies(self.path, event.path):
+                    return recent
                 continue
             if isinstance(event, Clear):
                 return recent if event.must and implies(self.path, event.path) else None
@@ -166,7 +181,7 @@ class Gradients(Backwards):
         for event in reversed(events):
             if contradicts(event.path, self.path):
                 continue
-            if isinstance(event, Use):
+            if isinstance(event, Use) or (isinstance(event, Empty) and implies(self.path, event.path)):
                 break
             if isinstance(event, Clear):
                 if not event.must or not implies(self.path, event.path):
@@ -202,7 +217,7 @@ class Gradients(Backwards):
     def scaled(self, leaf: Tensor, place: Place, form: str) -> bool:
         """Report a gradient that still carries a GradScaler's factor."""
         for event in reversed(leaf.gradient().events):
-            if contradicts(event.path, self.path):
+            if contradicts(event.path, self.path) or isinstance(event, Empty):
                 continue
             if not isinstance(event, Add) or not event.must or event.backward.scaler is None:
                 return False
