@@ -16,7 +16,7 @@ import toy
 from click.testing import CliRunner, Result
 
 from gradfix.cli import main
-from gradfix.trace.server import descendants
+from gradfix.trace.processes import descendants
 
 ON_TOY = """
 import pytest, signal, toy

@@ -29,18 +29,30 @@ def changed(before: bytes, after: bytes) -> tuple[int, int]:
     return min(block[1] for block in blocks) + 1, max(block[2] for block in blocks) + 1
 
 
+def judged(path: Path, launcher: Launcher) -> str:
+    before, after = path.read_bytes(), path.with_name("after.py").read_bytes()
+    claim = Claim(str(path), path.parent.parent.name, *changed(before, after))
+    options = JudgeOptions([claim], cwd=str(path.parent), limits=Limits(seconds=30))
+    verdict = judge({str(path): before}, {str(path): after}, Command("script", str(path)), options, launcher)[
+        0
+    ]
+    return f"{verdict.verdict} ({verdict.reason})"
+
+
+@pytest.mark.parametrize("rule", ["inplace_overwrites_saved", "missing_zero_grad", "detached_loss_path"])
+def test_a_pair_flows_without_fork_as_with_it_for(rule: str, launcher: Launcher) -> None:
+    path = min((FIXTURES / rule).glob("*/before.py"))
+    with Launcher(anew=True) as forkless:
+        assert judged(path, forkless) == judged(path, launcher)
+
+
 @pytest.mark.parametrize("rule", RULES)
 def test_every_pair_flows_for(
     rule: str, launcher: Launcher, record_property: Callable[[str, object], None]
 ) -> None:
-    words: dict[str, str] = {}
-    for path in sorted((FIXTURES / rule).glob("*/before.py")):
-        before, after = path.read_bytes(), path.with_name("after.py").read_bytes()
-        claim = Claim(str(path), rule, *changed(before, after))
-        options = JudgeOptions([claim], cwd=str(path.parent), limits=Limits(seconds=30))
-        command = Command("script", str(path))
-        verdict = judge({str(path): before}, {str(path): after}, command, options, launcher)[0]
-        words[path.parent.name] = f"{verdict.verdict} ({verdict.reason})"
+    words = {
+        path.parent.name: judged(path, launcher) for path in sorted((FIXTURES / rule).glob("*/before.py"))
+    }
     unproved = {name: word for name, word in words.items() if not word.startswith("flows (")}
     record_property("proved", f"{rule:<30} {len(words) - len(unproved):>3} of {len(words)} pairs flow")
     assert unproved == {}

@@ -20,14 +20,18 @@ def load(name: str, folder: str) -> None:
 
 
 def main() -> int:
-    """Serve jobs until the parent goes away."""
+    """Serve jobs until the parent goes away; with `one`, run a single job and be gone."""
     sys.dont_write_bytecode = True
     sys.path[:] = [path for path in sys.path if os.path.abspath(path or ".") != HERE]
     load("gradfix", os.path.dirname(HERE))
     load("gradfix.trace", HERE)
+    if sys.argv[1:] == ["one"]:
+        from gradfix.trace.fresh import one
+
+        one()
     from gradfix.trace.server import serve
 
-    return serve()
+    return serve(anew=not hasattr(os, "fork") or sys.argv[1:] == ["anew"])
 
 
 if __name__ == "__main__":

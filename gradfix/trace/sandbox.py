@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import fcntl
 import os
 import socket
 import struct
@@ -125,6 +124,8 @@ def _overlay(libc: Any, folder: str, room: str) -> None:
 
 def _loopback() -> None:
     """Processes of one program may talk to each other."""
+    import fcntl
+
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as one:
         fcntl.ioctl(one.fileno(), SIOCSIFFLAGS, struct.pack("16sH14s", b"lo", UP_AND_RUNNING, b""))
 

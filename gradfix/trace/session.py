@@ -67,7 +67,8 @@ class Session:
             _optimizers.register_optimizer_step_pre_hook(self.steps.before),
             _optimizers.register_optimizer_step_post_hook(self.steps.finished),
         ]
-        os.register_at_fork(after_in_child=self._forked)
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self._forked)
         self.mode.__enter__()
         self.state.suspend, self.state.resume = self._suspend, self._resume
 

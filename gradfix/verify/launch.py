@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
-import select
+import queue
 import shlex
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import IO, Any, Literal
 
 from gradfix.trace.report import Recording
 
@@ -111,13 +113,16 @@ def parse_line(line: str) -> Command:
 class Launcher:
     """A warm interpreter; start it by `with`, and it is gone afterwards."""
 
-    def __init__(self, python: str | None = None) -> None:
+    def __init__(self, python: str | None = None, anew: bool = False) -> None:
         self.python = python or sys.executable
+        self.anew = anew
+        """Start a new process for each run, as where there is no fork."""
         self.process: subprocess.Popen[bytes] | None = None
         self.torch = ""
         self.broken = ""
-        self.scratch = tempfile.TemporaryDirectory(prefix="gradfix-")
-        self.rest = b""
+        self.scratch = tempfile.TemporaryDirectory(prefix="gradfix-", ignore_cleanup_errors=True)
+        self.answers: queue.Queue[bytes] = queue.Queue()
+        self.reader: threading.Thread | None = None
 
     def __enter__(self) -> Launcher:
         return self
@@ -135,23 +140,32 @@ class Launcher:
         if process is None:
             return
         assert process.stdin is not None and process.stdout is not None
-        process.stdin.close()
+        with contextlib.suppress(OSError):
+            process.stdin.close()
         try:
             process.wait(5)
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
+        if self.reader is not None:
+            self.reader.join(5)
         process.stdout.close()
 
     def _start(self) -> None:
         environment = {**os.environ, "PYTHONHASHSEED": "0", "TORCHDYNAMO_DISABLE": "1"}
         try:
             self.process = subprocess.Popen(
-                [self.python, str(BOOT)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment
+                [self.python, str(BOOT), *(["anew"] if self.anew else [])],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                env=environment,
             )
         except OSError as error:
             self.broken = f"cannot start {self.python}: {error.strerror}"
             return
+        self.answers = queue.Queue()
+        self.reader = threading.Thread(target=read, args=(self.process.stdout, self.answers), daemon=True)
+        self.reader.start()
         said = self._line(START_LIMIT)
         if said is None:
             self.broken = f"{self.python} did not start torch within {START_LIMIT:.0f} s"
@@ -163,18 +177,11 @@ class Launcher:
 
     def _line(self, seconds: float) -> dict[str, Any] | None:
         """The server's next answer; None when it keeps silent or has died."""
-        assert self.process is not None and self.process.stdout is not None
-        fd = self.process.stdout.fileno()
-        while b"\n" not in self.rest:
-            if not select.select([fd], [], [], seconds)[0]:
-                return None
-            data = os.read(fd, 1 << 16)
-            if not data:
-                return None
-            self.rest += data
-        line, _, self.rest = self.rest.partition(b"\n")
-        answer: dict[str, Any] = json.loads(line)
-        return answer
+        try:
+            line = self.answers.get(timeout=seconds)
+        except queue.Empty:
+            return None
+        return dict(json.loads(line)) if line.endswith(b"\n") else None
 
     def run(self, job: Job) -> Recording:
         """One program under the recorder; always an answer."""
@@ -188,13 +195,21 @@ class Launcher:
             self.process.stdin.write(message.encode())
             self.process.stdin.flush()
             answer = self._line(job.limits.seconds + GRACE)
-        except BrokenPipeError:
+        except OSError:
             answer = None
         if answer is None:
             self.process.kill()
             self._end()
             return recording({"events": [], "how": "broken", "stderr": "the run took its runner down"})
         return recording(answer)
+
+
+def read(pipe: IO[bytes], answers: queue.Queue[bytes]) -> None:
+    """Line after line into the queue; an empty one when the other side is gone."""
+    with contextlib.suppress(OSError, ValueError):
+        for line in pipe:
+            answers.put(line)
+    answers.put(b"")
 
 
 def recording(answer: Mapping[str, Any]) -> Recording:
