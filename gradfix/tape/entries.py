@@ -24,7 +24,7 @@ from gradfix.tape.interpreter import Analysis, Interpreter, Resolver, Silence, T
 from gradfix.tape.leaves import leaked
 from gradfix.tape.logged import say_what_is_logged
 from gradfix.tape.paths import ALWAYS, Equals, Path, meet
-from gradfix.tape.registration import check_replacements, check_unreached
+from gradfix.tape.registration import check_replacements, check_unreached, homeless
 from gradfix.tape.torchvalues import Layer
 from gradfix.tape.values import NONE, Alt, Const, External, Map, Seq, Unknown, Value, stamp
 
@@ -303,6 +303,7 @@ def _finish(vm: Interpreter) -> None:
     leaked(vm)
     check_replacements(vm)
     check_unreached(vm)
+    homeless(vm)
     vm.harmless_writes()
     say_what_is_logged(vm)
     for leaf, facts in vm.watched_leaves:

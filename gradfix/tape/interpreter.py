@@ -60,6 +60,7 @@ from gradfix.tape.defects import Defect, Fact, Span
 from gradfix.tape.definitions import Code, Function, Package, Scope
 from gradfix.tape.effects import Effect
 from gradfix.tape.events import Backward
+from gradfix.tape.events import on_path, partings
 from gradfix.tape.exits import Exits, Loop
 from gradfix.tape.frameworks import ROWS, Row
 from gradfix.tape.gradients import Gradients
@@ -263,6 +264,8 @@ class Interpreter(Gradients):
         self.moved = False
         """Whether something was moved to a device."""
         self.hooked = False
+        self.homeless: list[tuple[list[int], Place, dict[str, Fact]]] = []
+        """Layers in plain containers of a module, as long as nobody else registers them."""
         self.froze = False
         """Whether parameters were told to require no grad."""
         self.keep_alive: list[Value] = []
@@ -397,16 +400,19 @@ class Interpreter(Gradients):
         def arm(guard: Path) -> None:
             results.append((guard, write()))
 
+        held, self.narrow = self.narrow, True
         self.fork([(guard, partial(arm, guard)) for guard in guards])
+        self.narrow = held
         return alternatives(results)
 
     def _guards(self, target: Tensor) -> tuple[Path, ...]:
         """The paths on which a tensor's memory has different histories, where one is in a graph."""
         owner = target.base if target.base is not None and target.view != "loose" else target
         node = self.history(owner)
-        if owner.requires is not None or node.guards is None or self.requires(owner) is not None:
+        if owner.requires is not None or self.requires(owner) is not None:
             return ()
-        return node.guards if any(parent.requires is True for parent in node.parents) else ()
+        guards = partings(node)
+        return guards if any(on_path(node, self.path | guard) for guard in guards) else ()
 
     # -- names ---------------------------------------------------------------------------------------------
 
@@ -472,6 +478,13 @@ class Interpreter(Gradients):
         from gradfix.tape.aliases import written_expression
 
         return None if place is None or isinstance(place, Foreign) else written_expression(self, place)
+
+    def in_tuple(self, place: Place) -> bool:
+        """Whether what is written is an element of a tuple, to which nothing can be assigned."""
+        node = self.written(place)
+        held = node.value if isinstance(node, ast.Subscript) else None
+        owner = self.load(held.id) if isinstance(held, ast.Name) else None
+        return isinstance(owner, Seq) and owner.kind == "tuple"
 
     def blames_rebinding(self, node: Node) -> bool:
         """Whether a leaf whose name was bound to a result explains a severed root."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 
+from gradfix.tape.defects import Fact
 from gradfix.tape.definitions import Instance
 from gradfix.tape.events import Add
 from gradfix.tape.graph import Node, Tensor
@@ -19,6 +20,9 @@ def check_registered(vm: Interpreter, instance: Instance) -> None:
     if "parameters" in instance.cls.attrs:
         return
     registered = None
+    if vm.homeless:
+        registered = {id(leaf) for leaf in leaves(vm, instance)[0]}
+        vm.homeless = [one for one in vm.homeless if not registered.intersection(one[0])]
     for name, value in instance.attrs.items():
         if (
             not isinstance(value, (Seq, Map))
@@ -34,9 +38,17 @@ def check_registered(vm: Interpreter, instance: Instance) -> None:
         inside = [leaf for item in items for leaf in leaves(vm, item)[0] if "B" not in leaf.lean]
         if inside and not any(id(leaf) in registered for leaf in inside) and _used(instance, name):
             container = "dict" if isinstance(value, Map) else "list"
-            vm.report("unregistered_parameters", _owned(vm, instance, value.place),
-                      [(value.place, "not registered")], impact="trains wrong", likely=True,
-                      facts={"attribute": name, "container": container, "holds": holds})  # fmt: skip
+            facts: dict[str, Fact] = {"attribute": name, "container": container, "holds": holds}
+            vm.homeless.append(([id(leaf) for leaf in inside], _owned(vm, instance, value.place), facts))
+
+
+def homeless(vm: Interpreter) -> None:
+    """At the end: layers in plain containers that no module registers and no optimizer holds."""
+    trained = vm.trained()
+    for inside, place, facts in vm.homeless:
+        if not trained.intersection(inside):
+            vm.report("unregistered_parameters", place, [(place, "not registered")],
+                      impact="trains wrong", likely=True, facts=facts)  # fmt: skip
 
 
 def _owned(vm: Interpreter, instance: Instance, place: ast.AST) -> ast.AST | Foreign:

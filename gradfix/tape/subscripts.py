@@ -18,6 +18,8 @@ def load_item(vm: Interpreter, owner: Value, key: Value, node: ast.AST) -> Value
     """`owner[key]`."""
     if isinstance(owner, Unknown) and not _names(key) and (owner.tensor is not None or _only_tensors(key)):
         owner = vm.tensor_of(owner)
+    if isinstance(owner, Tensor) and _names(key):
+        return Unknown("an entry of what only looked like a tensor")
     if isinstance(owner, Tensor):
         return tensor_item(vm, owner, key, node)
     if isinstance(owner, Seq):
@@ -170,7 +172,9 @@ def store_item(vm: Interpreter, owner: Value, key: Value, value: Value, node: as
         _store_entry(vm, owner, key, value)
     elif isinstance(owner, Unknown) and (owner.tensor is not None or owner.requires is True):
         owner = vm.tensor_of(owner)
-    if isinstance(owner, Tensor):
+    if isinstance(owner, Tensor) and _names(key):
+        vm.escape(value)
+    elif isinstance(owner, Tensor):
         _store_tensor_item(vm, owner, key, value, node, form)
     elif isinstance(owner, Map):
         items = dict(owner.items)
