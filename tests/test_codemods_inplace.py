@@ -519,6 +519,17 @@ def test_there_is_no_fix_where_only_another_name_is_read() -> None:
     assert isinstance(answer(SAVED, "y = x\nx += 1\nz = y\n", found("x += 1", "x", aliased=True)), Decline)
 
 
+def test_a_function_that_is_called_for_what_it_writes_is_left_to_the_author() -> None:
+    source = "def scale(image, low):\n    image.clamp_(min=low)\n    image.sub_(low)\n"
+    assert isinstance(answer(MANY, source, found("image.clamp_(min=low)", "image", aliased=True)), Decline)
+
+
+def test_an_element_of_a_tuple_is_not_assigned() -> None:
+    source = "rows = x.unbind()\nrows[0].mul_(2)\ny = rows[0]\n"
+    assert isinstance(answer(MANY, source, found("rows[0].mul_(2)", "rows[0]", in_tuple=True)), Decline)
+    assert mended(MANY, source, found("rows[0].mul_(2)", "rows[0]")).count("rows[0] = rows[0].mul(2)") == 1
+
+
 def test_a_returned_tensor_is_read_again_by_the_caller() -> None:
     source = "def f(x):\n    return x.add_(1)\n"
     fix = answer(SAVED, source, found("x.add_(1)", "x", aliased=True))

@@ -13,10 +13,12 @@ HEAD = "import torch\nimport torch.nn as nn\nimport torch.nn.functional as F\n"
 OFF = {"inplace_on_graph_tensor", "backward_in_no_grad"}
 
 
-def kinds(body: str) -> set[str]:
+def found(body: str) -> list[tuple[str, int]]:
     source = parse("case.py", (HEAD + textwrap.dedent(body)).encode())
     assert isinstance(source, Source)
-    return {defect.kind for defect in analyse(source).defects} - OFF
+    return [
+        (defect.kind, defect.culprit.line) for defect in analyse(source).defects if defect.kind not in OFF
+    ]
 
 
 PROGRAMS = {
@@ -35,8 +37,21 @@ PROGRAMS = {
     ),
 }
 
+LINES = {
+    "a chain of writes is refused once, where it begins": (
+        "x = torch.ones(2, 3, requires_grad=True).clone()\nfor row in x:\n    row.mul_(2).add_(1)",
+        [("inplace_on_view_of_many", 6)],
+    ),
+}
+
 
 @pytest.mark.parametrize("name", PROGRAMS, ids=str)
 def test_the_defect_to_blame_is_named(name: str) -> None:
     body, blamed = PROGRAMS[name]
-    assert kinds(body) == blamed
+    assert {kind for kind, _ in found(body)} == blamed
+
+
+@pytest.mark.parametrize("name", LINES, ids=str)
+def test_it_is_named_once_where_it_begins(name: str) -> None:
+    body, blamed = LINES[name]
+    assert found(body) == blamed

@@ -26,6 +26,11 @@ ONLY_ALIAS = Decline(
     "only another name reads what is written here; clone the tensor before one of the two uses it"
 )
 READ_BEFORE = Decline("the tensor is read in this statement before it is written; split the statement")
+IN_TUPLE = Decline("a tuple's element can't be replaced; unpack the tuple, and write a name out of place")
+FOR_EFFECT = Decline(
+    "this function is called for what it writes; return the result instead, or write under no_grad where "
+    "no gradient is wanted"
+)
 CONDITIONAL = (cst.Lambda, cst.IfExp, cst.BooleanOperation, cst.BaseComp, cst.NamedExpr)
 
 
@@ -53,14 +58,28 @@ def rewritten(defect: Defect, tree: Tree, node: Writing) -> Fix | Decline:
 
 def heeding_aliases(answer: Fix | Decline, defect: Defect, tree: Tree, node: cst.CSTNode) -> Fix | Decline:
     """Another name would no longer see the write: unsafe, and pointless where only that name is read."""
+    if isinstance(answer, Fix) and defect.facts.get("in_tuple"):
+        return IN_TUPLE
     if isinstance(answer, Decline) or not defect.facts.get("aliased"):
         return answer
     target = target_of(defect)
     small = tree.small_statement(node)
+    if _for_effect(tree, node, target):
+        return FOR_EFFECT
     returned = isinstance(small, cst.Return) and target in reads(small)
     if target.isidentifier() and not returned and not read_later(tree, node, target):
         return ONLY_ALIAS
     return Fix(answer.edits, answer.says, Safety.UNSAFE)
+
+
+def _for_effect(tree: Tree, node: cst.CSTNode, target: str) -> bool:
+    """Whether a function writes an argument and gives nothing back."""
+    function = tree.function(node)
+    if function is None or isinstance(function.body, cst.SimpleStatementSuite):
+        return False
+    given = {param.name.value for param in (*function.params.params, *function.params.posonly_params)}
+    results = (part.value for part in walk(function) if isinstance(part, (cst.Return, cst.Yield)))
+    return target in given and all(result is None for result in results)
 
 
 def target_of(defect: Defect) -> str:

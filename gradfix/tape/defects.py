@@ -58,7 +58,7 @@ KINDS: Mapping[str, str] = {
     "inplace_overwrites_saved": """culprit: the writing node: an AugAssign statement, an Assign statement
         whose target is a Subscript (or attribute) of the written tensor, or a Call (`y.add_(1)`,
         `F.relu(y, inplace=True)`, `torch.add(a, b, out=y)`). facts: saver (name of the op, "relu"), form
-        ("augassign" | "setitem" | "method" | "keyword" | "out"), aliased (True: another live name sees
+        ("augassign" | "setitem" | "method" | "keyword" | "out"), in_tuple (True: an element of a tuple), aliased (True: another live name sees
         the write, so out of place would change what it reads), promotes (True: dtypes are known to
         differ, out of place would change the dtype), target (source text of the name, attribute or list
         element that holds the written tensor: `x` for `x += 1`, `x[0] = v`, `x[:, 0] += 1` and

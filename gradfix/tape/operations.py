@@ -109,12 +109,15 @@ class Operations(Results):
             "form": form,
             "target": self.target(place),
             "aliased": self.sees_write(target, place),
+            "in_tuple": self.in_tuple(place),
         }
         made = (target.place, "made here")
         here = (place, "written in place here")
         if target.view in ("many", "no_grad") and target.base is not None:
             if "D" in node.lean and target.storage.argument:
                 return False  # rows of what came in: as often labels as features
+            if _goes_on(place):
+                return True
             maker = target.node.op if target.view == "many" else "no_grad"
             says = VIEW_OF_MANY
             if target.view == "no_grad":
@@ -171,6 +174,7 @@ class Operations(Results):
                 "aliased": target.storage.argument or self.sees_write(target, place),
                 "in_graph": target.requires is True,
                 "parameter": target.data_of is not None and target.data_of.leaf is True,
+                "in_tuple": self.in_tuple(place),
             }
 
     def target(self, place: Place) -> str:
@@ -182,6 +186,10 @@ class Operations(Results):
         """The expression of the analysed file that a statement or call writes."""
         raise NotImplementedError
 
+    def in_tuple(self, place: Place) -> bool:
+        """Whether what is written is an element of a tuple, to which nothing can be assigned."""
+        raise NotImplementedError
+
     def text(self, node: ast.AST, file: str = "") -> str:
         """The source text of a node of the running file, on one line."""
         first, last = node.lineno - 1, node.end_lineno - 1  # type: ignore[attr-defined]
@@ -191,3 +199,11 @@ class Operations(Results):
         lines[-1] = lines[-1][: node.end_col_offset]  # type: ignore[attr-defined]
         lines[0] = lines[0][node.col_offset :]  # type: ignore[attr-defined]
         return " ".join(line.strip().decode("utf-8", "replace") for line in lines)
+
+
+def _goes_on(place: Place) -> bool:
+    """Whether a call goes on with what one before it was refused to write: `x.mul_(2).add_(1)`."""
+    function = place.func if isinstance(place, ast.Call) else None
+    before = function.value if isinstance(function, ast.Attribute) else None
+    name = before.func if isinstance(before, ast.Call) else None
+    return isinstance(name, ast.Attribute) and name.attr.endswith("_") and not name.attr.startswith("_")
