@@ -273,6 +273,8 @@ def _store_on_tensor(
         assert isinstance(data, Tensor)
         _hand_written_step(vm, data, [value], node)
         vm.describe(vm.write(owner, vm.at(node), "data", silent=True), owner, vm.at(node))
+        if isinstance(value, Tensor) and value.storage.inference is not None and not vm.path:
+            owner.storage.inference = value.storage.inference
 
 
 __all__ = ["NOTHING", "Number", "load_attribute", "store_attribute"]

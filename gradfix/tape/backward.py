@@ -42,7 +42,7 @@ class Backwards(Severed):
                 self._severed(root, node, event)
             return
         if not event.virtual:
-            if root.requires is None and node.guards is not None:
+            if root.requires is None:
                 self._severed_on_some_paths(root, node, event)
             several = shapes.many(root.shape)
             unreduced = several is None and bool(node.facts and node.facts.get("unreduced"))

@@ -6,7 +6,7 @@ from itertools import count
 from typing import Any, TypeAlias
 
 from gradfix.tape.graph import Node, Tensor
-from gradfix.tape.paths import ALWAYS, Path
+from gradfix.tape.paths import ALWAYS, Path, contradicts
 from gradfix.tape.values import Lean, Place, Truth, stamp
 
 Met: TypeAlias = dict[int, tuple[Path, ...]]
@@ -18,6 +18,41 @@ def surely(node: Node) -> bool:
     if node.requires is None and node.guards is not None:
         return any(surely(parent) for parent in node.parents)
     return node.requires is True
+
+
+FAR = 40
+"""How many nodes that may be in a graph are looked through for the branch that decides it."""
+
+
+def on_path(node: Node, path: Path, known: dict[int, Truth] | None = None) -> Truth:
+    """Whether a node is in a graph on a path, as far as what it was made from says so."""
+    if node.requires is not None or node.may or node.cut_place is not None or not node.parents:
+        return node.requires
+    known = {} if known is None else known
+    if id(node) not in known and len(known) < FAR:
+        known[id(node)] = None
+        guards = node.guards or (ALWAYS,) * len(node.parents)
+        above = [p for p, guard in zip(node.parents, guards, strict=True) if not contradicts(guard, path)]
+        facts = {on_path(parent, path, known) for parent in above}
+        if len(facts) == 1:
+            known[id(node)] = facts.pop()
+        elif node.guards is None and True in facts:
+            known[id(node)] = True
+    return known.get(id(node))
+
+
+def partings(node: Node) -> tuple[Path, ...]:
+    """The paths on which a node may be in a graph or not: the guards of the nearest branch behind it."""
+    seen: set[int] = set()
+    stack = [node]
+    while stack and len(seen) < FAR:
+        node = stack.pop()
+        if node.requires is None and id(node) not in seen:
+            seen.add(id(node))
+            if node.guards is not None:
+                return node.guards
+            stack.extend(() if node.may else node.parents)
+    return ()
 
 
 class Backward:

@@ -59,8 +59,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from gradfix.tape.defects import Defect, Fact, Span
 from gradfix.tape.definitions import Code, Function, Package, Scope
 from gradfix.tape.effects import Effect
-from gradfix.tape.events import Backward
-from gradfix.tape.events import on_path, partings
+from gradfix.tape.events import Backward, on_path, partings
 from gradfix.tape.exits import Exits, Loop
 from gradfix.tape.frameworks import ROWS, Row
 from gradfix.tape.gradients import Gradients

@@ -13,6 +13,7 @@ from typing import Any
 
 from gradfix.tape.defects import Certainty, Defect, Evidence, Fact, Impact, Span
 from gradfix.tape.effects import Effect
+from gradfix.tape.events import on_path
 from gradfix.tape.graph import Node, Number, Saved, Spoil, Storage, Tensor, Write
 from gradfix.tape.paths import ALWAYS, Equals, Path, contradicts, implies
 from gradfix.tape.trail import Trail, phi
@@ -51,6 +52,8 @@ class Machine:
         """The operation that is being recorded."""
         self.repeat = False
         """Whether this is a later turn of a loop that isn't known to have one (convention E)."""
+        self.narrow = False
+        """Whether a write is looked at once for each path on which what it writes may be in a graph."""
         self.ran: list[tuple[int, int]] = []
         """The functions that the module itself has run, while others are entered: their lines ran without
         this defect, and it takes convention G that somebody runs them otherwise."""
@@ -188,8 +191,10 @@ class Machine:
                 self.history(value)
                 if value.requires is not True and value.view != "loose" and value.base.requires is True:
                     return True  # it says so even if nothing goes through it
-            if value.requires is None and value.node.guards is not None:
-                return self._on_this_path(value.node)
+            if value.requires is None and (self.narrow or value.node.guards is not None):
+                return on_path(value.node, self.path)
+            if value.view == "no_grad" and value.node.leaf is value and value.base is not None:
+                return value.base.requires
             return value.requires
         if isinstance(value, Unknown):
             return value.tensor.requires if value.tensor is not None else value.requires
@@ -199,15 +204,6 @@ class Machine:
             facts = {self.requires(option) for _, option in value.options}
             return facts.pop() if len(facts) == 1 else None
         return False
-
-    def _on_this_path(self, node: Node) -> Truth:
-        """Whether a tensor is in a graph that is in one on some paths."""
-        facts = {
-            parent.requires
-            for parent, guard in zip(node.parents, node.guards or (), strict=True)
-            if not contradicts(guard, self.path)
-        }
-        return facts.pop() if len(facts) == 1 else None
 
     def leaf(self, place: Place, requires: Truth, lean: Lean = NOTHING) -> Tensor:
         """A tensor that no operation made."""
@@ -341,7 +337,7 @@ class Machine:
                 node.requires = False
                 node.cut, node.cut_place = self.grad_off[0] or "no_grad", self.grad_off[1]
             else:
-                node.requires = None
+                node.requires, node.cut_place = None, place
         node.path = self.path
         node.lean = lean
         return node

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gradfix.tape.defects import Fact, Impact, Span
-from gradfix.tape.events import Add, Backward
+from gradfix.tape.events import Add, Backward, on_path, partings
 from gradfix.tape.graph import Node, Tensor
 from gradfix.tape.machine import span_of
 from gradfix.tape.operations import Operations
-from gradfix.tape.paths import contradicts
+from gradfix.tape.paths import ALWAYS, Path, contradicts
 from gradfix.tape.values import Foreign, Lean, Place, Truth
 
 CONVERSIONS = frozenset(
@@ -60,10 +60,10 @@ class Severed(Operations):
     def _severed_on_some_paths(self, root: Tensor, node: Node, event: Backward) -> None:
         """The root lost its graph in one arm of a branch."""
         whole = event.path
-        for parent, guard in zip(node.parents, node.guards or (), strict=True):
-            if parent.requires is False and not contradicts(guard, whole):
+        for guard in partings(node):
+            if not contradicts(guard, whole) and on_path(node, whole | guard) is False:
                 event.path = whole | guard
-                self._severed(root, parent, event)
+                self._severed(root, node, event)
         event.path = whole
 
     def _severed(self, root: Tensor, node: Node, event: Backward) -> None:
@@ -71,7 +71,8 @@ class Severed(Operations):
 
     def severed(self, node: Node, event: Backward, lean: Lean, says: str) -> None:
         """Say what keeps the root of a backward out of every graph."""
-        cuts = list({id(cut.cut_place): cut for cut in reversed(list(self.cuts(node)))}.values())[::-1]
+        nearest = list(self.cuts(node, event.path))
+        cuts = list({id(cut.cut_place): cut for cut in reversed(nearest)}.values())[::-1]
         sure = [cut for cut in cuts if self.behind(cut) is True]
         chosen = sure or [cut for cut in cuts if self.behind(cut) is None]
         here = (event.place, "backward runs here")
@@ -83,7 +84,7 @@ class Severed(Operations):
             for cut in whole if whole == chosen else chosen[:1]:
                 self.report_cut(cut, event, [here], says=says, likely=not sure)
         elif not cuts:
-            self.leafless.append((node, event, lean))
+            self.leafless.append((node, event, event.path, lean))
         else:
             self.silence(
                 event.place, "several cuts lie behind this backward; which one was meant isn't known"
@@ -93,7 +94,7 @@ class Severed(Operations):
         """Whether a leaf whose name was bound to a result explains it."""
         raise NotImplementedError
 
-    leafless: list[tuple[Node, Backward, Lean]]
+    leafless: list[tuple[Node, Backward, Path, Lean]]
     """Roots that nothing behind requires grad for: which leaf was meant is known at the end."""
 
     def below(self, node: Node) -> list[Node]:
@@ -114,7 +115,7 @@ class Severed(Operations):
 
     def leafless_roots(self, wanted: list[Tensor]) -> None:
         """At the end: the tensors that should have been leaves are those whose gradient somebody wants."""
-        for node, event, lean in self.leafless:
+        for node, event, path, lean in self.leafless:
             below = {id(one): one for one in self.below(node)}
             meant = [t for t in wanted if id(t.node) in below and t.requires is False]
             places = list({id(t): (self._factory_below(t.node), t.name) for t in meant}.values())
@@ -124,7 +125,7 @@ class Severed(Operations):
                 places = [(event.place, "")] if len(leaves) != 1 else [(leaves[0].place, "")] if only else []
             for place, name in places:
                 steps = [(place, "requires no grad"), (event.place, "backward runs here")]
-                self.report("no_leaf_requires_grad", place, steps, says=NO_GRAPH, when=event.path, lean=lean,
+                self.report("no_leaf_requires_grad", place, steps, says=NO_GRAPH, when=path, lean=lean,
                             facts={"backward": self.span(event.place), "misspelt": "",
                                    "target": name})  # fmt: skip
 
@@ -161,7 +162,7 @@ class Severed(Operations):
             type(place).__name__, "decorator"
         )
 
-    def cuts(self, node: Node, limit: int = 2000) -> Iterator[Node]:
+    def cuts(self, node: Node, path: Path = ALWAYS, limit: int = 2000) -> Iterator[Node]:
         """The cuts nearest to a node that requires no grad, in the order of the operands."""
         seen: set[int] = set()
         stack = [node]
@@ -173,7 +174,9 @@ class Severed(Operations):
             if node.cut and self.behind(node) is not False:
                 yield node
                 continue
-            stack.extend(reversed(node.parents))
+            guards = node.guards or (ALWAYS,) * len(node.parents)
+            above = zip(reversed(node.parents), reversed(guards), strict=True)
+            stack.extend(parent for parent, guard in above if not contradicts(guard, path))
 
     def all_cuts(self, node: Node, limit: int = 2000) -> Iterator[Node]:
         """Every cut below a node, whether the node has a graph or not."""

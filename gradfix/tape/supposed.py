@@ -17,12 +17,12 @@ from typing import Any
 
 from gradfix.tape.events import Add, Backward
 from gradfix.tape.gradients import Clear, Use
-from gradfix.tape.graph import Tensor
+from gradfix.tape.graph import Node, Tensor
 from gradfix.tape.interpreter import Interpreter
 from gradfix.tape.machine import span_of
 from gradfix.tape.paths import Path, contradicts, implies
 from gradfix.tape.torchvalues import Optimizer
-from gradfix.tape.values import Map, Seq, Unknown, Value
+from gradfix.tape.values import Map, Place, Seq, Unknown, Value
 
 BY_USE = frozenset({"B"})
 DEEP = 200
@@ -133,14 +133,33 @@ def _made_later(vm: Interpreter, one: Supposed, root: Tensor) -> bool:
     older = (getattr(value, "born", 0) < vm.frame.scope.born for value in _owners(one.value))
     if code is None or not any(older):
         return False
-    below = vm.below(vm.history(root))[:DEEP]
-    leaves = [node.leaf.place for node in below if node.leaf is not None and node.requires is not False]
+    walked = list(_walked(vm.history(root)))
+    leaves = [node.leaf for node in walked if node.leaf is not None]
     lines = range(code.node.lineno, (code.node.end_lineno or 0) + 1)
     return (
-        len(below) < DEEP
-        and not any(node.may for node in below)
-        and all(isinstance(place, ast.AST) and span_of(place).line in lines for place in leaves)
+        len(walked) < DEEP
+        and not any(node.may for node in walked)
+        and not any(leaf.parameter and leaf.place is None for leaf in leaves)
+        and all(_line(leaf.place) in (*lines, 0) for leaf in leaves)
     )
+
+
+def _line(place: Place) -> int:
+    """The line of a place in this file; 0 for what was no leaf before the function made it one."""
+    return span_of(place).line if isinstance(place, ast.AST) else 0 if place is None else -1
+
+
+def _walked(node: Node) -> Iterator[Node]:
+    """The nodes that a backward passes, as far as the leaves."""
+    seen: set[int] = set()
+    stack = [node]
+    while stack and len(seen) < DEEP:
+        node = stack.pop()
+        if node.requires is False or id(node) in seen or node.op == "requires_grad_":
+            continue  # what is told to require grad here is no more likely to be held than not
+        seen.add(id(node))
+        yield node
+        stack.extend(() if node.leaf is not None else node.parents)
 
 
 def _calls_behind(vm: Interpreter, root: Tensor) -> Iterator[int]:

@@ -63,6 +63,8 @@ def announcements(statement: ast.stmt) -> list[ast.stmt]:
 def updated(statement: ast.stmt) -> str | None:
     """The tensor that is written with the help of its own `.grad`."""
     name = written_name(statement)
+    if isinstance(statement, ast.Assign) and name and not reads_itself(statement, name):
+        return None
     reads = (
         isinstance(node, ast.Attribute)
         and node.attr == "grad"
@@ -71,6 +73,15 @@ def updated(statement: ast.stmt) -> str | None:
         for node in ast.walk(statement)
     )
     return name if name and any(reads) else None
+
+
+def reads_itself(statement: ast.Assign, name: str) -> bool:
+    """Whether the new value is made of the old one: `w = w.grad` only calls the gradient by another name."""
+    if not isinstance(statement.targets[0], ast.Name):
+        return True
+    nodes = list(ast.walk(statement.value))
+    owners = {id(node.value) for node in nodes if isinstance(node, ast.Attribute) and node.attr == "grad"}
+    return any(isinstance(node, ast.Name) and node.id == name and id(node) not in owners for node in nodes)
 
 
 def written_name(statement: ast.stmt) -> str | None:

@@ -1,0 +1,16 @@
+# flags 0
+# ruff: noqa
+# mypy: ignore-errors
+import torch
+from torch import nn
+def train(model, loader, optimizer):
+    for step, (batch, target) in enumerate(loader):
+        batch.requires_grad_()
+        loss = batch.pow(2).mean()
+        loss.backward()
+        optimizer.zero_grad()
+        optimizer.step()
+# behind the file, unseen by the tape:
+model = nn.Sequential(nn.Linear(4, 4), nn.Tanh(), nn.Linear(4, 4))
+loader = [(torch.randn(3, 4), torch.rand(3, 4)) for _ in range(3)]
+train(model, loader, torch.optim.SGD(model.parameters(), lr=0.1))
