@@ -29,6 +29,45 @@ for batch in stream():
     (slope.pow(2).mean() + 0 * score[0]).backward()
     optimizer.step()
 """,
+    "entries of a graph object that its own method computes": """
+from graphs import sum_neighbours
+class Conv(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a = nn.Linear(3, 3)
+    def forward(self, g, x, norm):
+        g.ndata["h"] = x
+        g.ndata["a"] = self.a(x)
+        g.update_all(sum_neighbours)
+        h = g.ndata["h"]
+        h *= norm
+        return h
+""",
+    "a score that a graph object of the batch computes from what was put into it": """
+from graphs import dot, loader
+model = nn.Linear(3, 3)
+optimizer = torch.optim.Adam(model.parameters())
+for graph, features in torch.utils.data.DataLoader(loader):
+    graph = graph.to("cpu")
+    with graph.local_scope():
+        graph.ndata["h"] = model(features)
+        graph.apply_edges(dot)
+        score = graph.edata["score"]
+    loss = nn.functional.binary_cross_entropy_with_logits(score, torch.ones_like(score))
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+""",
+    "entries by name under an attribute called data": """
+class Score(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.w = nn.Linear(3, 3)
+    def forward(self, g, users):
+        h = self.w(g.nodes["u"].data["sum"])
+        g.nodes["u"].data["h"] = users
+        return h, g.nodes["u"].data["h"]
+""",
 }
 
 

@@ -244,6 +244,7 @@ def store_attribute(
             _store_on_tensor(vm, owner.tensor, name, value, node, augmented)
         if owner.children is None:
             owner.children = {}
+        vm.put_into(owner, value)
         vm.trail.put(owner, owner.children, name, value)
     else:
         _store_on_weights(vm, owner, name, value, node)

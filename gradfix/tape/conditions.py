@@ -112,7 +112,7 @@ def _comparison(vm: Interpreter, node: ast.Compare) -> Verdict:
     verdict = _fresh(vm, node, ("compare", type(op), id(left), _mark(right)), left, right)
     none = isinstance(op, (ast.Is, ast.IsNot)) and isinstance(right, Const) and right.value is None
     if none and isinstance(left, Tensor) and left.grad_of is not None:
-        left.grad_of.gradient().events.append(Empty(vm.path | verdict[2 if negative else 1]))
+        left.grad_of.gradient().events.append(Empty(vm.path | (verdict[2] if negative else verdict[1])))
     return verdict
 
 

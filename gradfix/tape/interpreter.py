@@ -460,6 +460,17 @@ class Interpreter(Gradients):
 
         escape(self, value)
 
+    def put_into(self, owner: Unknown, value: Value) -> None:
+        """What a graph was put into carries no gradient no longer for sure, nor what that is in."""
+        inner: Value = owner
+        if self.requires(value) is False:
+            return
+        while isinstance(inner, Unknown) and inner.requires is False:
+            self.trail.set(inner, "requires", None)
+            around = inner.holds[0] if inner.holds else UNDEFINED
+            kept = around.children if isinstance(around, Unknown) else None
+            inner = around if any(child is inner for child in (kept or {}).values()) else UNDEFINED
+
     @staticmethod
     def memo_key(code: Code, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Any:
         """What tells two calls of a function apart."""

@@ -208,6 +208,7 @@ def store_item(vm: Interpreter, owner: Value, key: Value, value: Value, node: as
 def _store_entry(vm: Interpreter, owner: Unknown, key: Value, value: Value) -> None:
     """An entry of a mapping that isn't known; what it held before stays the other alternative."""
     vm.escape(value)
+    vm.put_into(owner, value)
     _unknown_item(owner, key)
     if owner.children is not None and isinstance(key, Const):
         vm.trail.put(owner, owner.children, f"[{key.value!r}]", value)

@@ -55,11 +55,30 @@ def _escape(vm: Interpreter, value: Value, depth: int = 0) -> None:
             if not isinstance(item, Tensor):
                 _escape(vm, item, depth + 1)
     elif isinstance(value, Unknown) and depth < 2:
+        if value.children is not None:
+            _stir(vm, value)
         if value.tensor is not None:
             vm.handed.append(value.tensor)
         for held in value.holds:
             if not isinstance(held, Tensor):
                 _escape(vm, held, depth + 1)
+
+
+def _stir(vm: Interpreter, value: Unknown) -> None:
+    """What an object that isn't known keeps may be something else after code that isn't known had it."""
+    stack, seen = [value], 0
+    while stack and seen < 16:
+        owner = stack.pop()
+        seen += 1
+        for name, child in list((owner.children or {}).items()):
+            if isinstance(child, Unknown) and any(held is owner for held in child.holds):
+                stack.append(child)
+                if child.requires is False and child.tensor is None and owner.requires is None:
+                    vm.trail.set(child, "requires", None)
+            elif isinstance(child, (Tensor, Unknown)) and owner.children is not None:
+                doubt = Unknown("what a call may have put elsewhere", (child,))
+                doubt.part = True
+                vm.trail.put(owner, owner.children, name, doubt)
 
 
 def _may_thaw(vm: Interpreter, value: Value) -> None:
