@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TypeAlias
 
+from gradfix.tape.batches import take_out
 from gradfix.tape.conditions import condition, truth
 from gradfix.tape.exits import Loop, enter, jumps, leave, rejoin, take
 from gradfix.tape.graph import Number, Tensor
@@ -145,6 +146,7 @@ def _turn(
     loop = vm.frame.loops[-1]
     loop.turn = exits = enter(vm) if parts else None
     if not isinstance(node, ast.While) and value is not None:
+        take_out(vm, value)
         assign(vm, node.target, value, node)
     ended = _while_turn(vm, node) if isinstance(node, ast.While) else vm.run(node.body)
     loop.turn = None

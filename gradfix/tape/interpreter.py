@@ -279,6 +279,8 @@ class Interpreter(Gradients):
         """What was handed to calls that aren't known."""
         self.results: dict[int, tuple[Value, ast.AST]] = {}
         """What calls that aren't known have returned, and the calls."""
+        self.elements: dict[int, Value] = {}
+        """What loops have taken out of values that came in from elsewhere."""
         self.fed: set[int] = set()
         """Calls through whose results a backward has run."""
         self.root: Code | None = None

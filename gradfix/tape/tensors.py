@@ -6,6 +6,7 @@ import ast
 from collections.abc import Callable, Mapping, Sequence
 
 from gradfix.tape import effects
+from gradfix.tape.batches import severed_but_for_batches
 from gradfix.tape.events import Add, Backward, Met
 from gradfix.tape.graph import Node, Number, Storage, Tensor
 from gradfix.tape.interpreter import Interpreter
@@ -172,6 +173,7 @@ def run_backward(
     event.met = event.met if met is None else met
     vm.backward(tensor, event, whole=gradient is NONE, only=only)
     filled(vm, event, tensor)
+    severed_but_for_batches(vm, tensor, event)
     vm.trail.clock += 1
     return NONE
 

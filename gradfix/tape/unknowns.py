@@ -12,7 +12,7 @@ from gradfix.tape.graph import Node, Tensor
 from gradfix.tape.hosts import hand_over, unknown_host
 from gradfix.tape.interpreter import Interpreter
 from gradfix.tape.modules import freeze, leaves, opaque, set_leaf, set_training
-from gradfix.tape.supposed import clear_supposed, doubted, let_go, step_supposed
+from gradfix.tape.supposed import BY_USE, clear_supposed, doubted, let_go, step_supposed
 from gradfix.tape.tensors import cut_tensor, method_call, number, run_backward, zero
 from gradfix.tape.torchvalues import Layer, Opaque, Optimizer, Scaler, Weights
 from gradfix.tape.values import NONE, TRUE, Const, External, Map, Seq, Unknown, Value
@@ -114,12 +114,24 @@ def call_unknown(vm: Interpreter, callee: Value, args: Args, kwargs: Kwargs, nod
             _may_thaw(vm, value)
     result = Unknown("the result of a call that isn't followed", tuple(given))
     vm.results[id(result)] = (result, node)
+    if vm.grad is False and vm.grad_off[1] is not None and isinstance(callee, Unknown):
+        result.made, result.requires, result.lean = _unrecorded(vm, given, node), False, BY_USE
     result.part = True
     if isinstance(callee, (External, Unknown)):
         result.origin = callee.path if isinstance(callee, External) else callee.origin
         if isinstance(callee, Unknown):
             result.holds = (*result.holds, *callee.holds)
     return result
+
+
+def _unrecorded(vm: Interpreter, given: Sequence[Value], node: ast.AST) -> Node:
+    """What a call that isn't known returns where nothing is recorded: whatever was behind it is cut off."""
+    behind = Node("unknown", None, tuple(inner for value in given for inner in vm.nodes(value)), None)
+    behind.may = True
+    made = Node("call", vm.at(node), (behind,), False)
+    made.cut, made.cut_place = vm.grad_off
+    made.path, made.lean = vm.path, BY_USE
+    return made
 
 
 def call_opaque(vm: Interpreter, module: Opaque, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
