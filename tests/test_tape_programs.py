@@ -38,6 +38,23 @@ PROGRAMS = {
 }
 
 LINES = {
+    "a step without gradients is the doing of the cut that kept them out, not of the zero_grad before it": (
+        """
+        encoder, decoder = nn.Linear(8, 4), nn.Linear(4, 8)
+        encoder_optimizer = torch.optim.Adam(encoder.parameters())
+        decoder_optimizer = torch.optim.Adam(decoder.parameters())
+        for x in [torch.ones(5, 8), torch.zeros(5, 8)]:
+            encoder_loss = (decoder(encoder(x)) - x).pow(2).mean()
+            encoder_optimizer.zero_grad()
+            encoder_loss.backward()
+            encoder_optimizer.step()
+            decoder_loss = encoder(decoder(torch.randn(5, 4)).detach()).pow(2).mean()
+            decoder_optimizer.zero_grad()
+            decoder_loss.backward()
+            decoder_optimizer.step()
+        """,
+        [("detached_loss_path", 13)],
+    ),
     "a chain of writes is refused once, where it begins": (
         "x = torch.ones(2, 3, requires_grad=True).clone()\nfor row in x:\n    row.mul_(2).add_(1)",
         [("inplace_on_view_of_many", 6)],

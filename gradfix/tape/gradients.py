@@ -10,6 +10,7 @@ from gradfix.tape.defects import Fact
 from gradfix.tape.events import Add, Backward
 from gradfix.tape.graph import Tensor, Write
 from gradfix.tape.paths import Path, contradicts, implies
+from gradfix.tape.severed import KIND_OF_CUT
 from gradfix.tape.torchvalues import Optimizer
 from gradfix.tape.values import NOTHING, Lean, Place
 
@@ -173,6 +174,18 @@ class Gradients(Backwards):
         """Whether a backward since then brought nothing: then it is to blame for the empty gradients."""
         return any(event.number > clear.number and not event.delivered for event, _ in self.backwards)
 
+    def _kept_out(self, leaf: Tensor, clear: Clear, place: Place) -> bool:
+        """Whether a backward since then would have filled a gradient, had its graph not been cut: say so."""
+        for event, root in reversed(self.backwards):
+            if event.number < clear.number:
+                break
+            for cut in self.all_cuts(self.history(root)):
+                if cut.cut in KIND_OF_CUT and any(one is leaf for one in self.leaves_behind(cut)):
+                    steps = [(event.place, "backward runs here"), (place, "steps without it")]
+                    self.report_cut(cut, event, steps, impact="trains wrong")
+                    return True
+        return False
+
     def _erased(self, leaf: Tensor, events: list[Any], place: Place, by: Any, lean: Lean) -> None:
         """What a step can't use as it was cleared after it arrived: all of it, or an earlier turn's part."""
         used: list[Add] = []
@@ -196,7 +209,7 @@ class Gradients(Backwards):
             lost = [add for add in lost if any(add.backward.place is one for one in places)]
         if clear is None or not lost or not all(add.must for add in lost):
             return
-        if not used and self._failed_since(clear):
+        if not used and (self._failed_since(clear) or self._kept_out(leaf, clear, place)):
             return
         first = self._meant(lost)
         steps = [
