@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 from gradfix.tape.attributes import load_attribute
 from gradfix.tape.classes import instantiate
@@ -34,11 +34,15 @@ def evaluate_call(vm: Interpreter, node: ast.Call) -> Value:
     if isinstance(func, ast.Attribute):
         receiver = vm.eval(func.value)
         args, kwargs = arguments(vm, node)
+        if type(receiver) is not Alt:
+            return call_method(vm, receiver, func.attr, args, kwargs, node)
         return vm.each(receiver, lambda one: call_method(vm, one, func.attr, args, kwargs, node))
     callee = vm.eval(func)
     if isinstance(callee, External) and callee.path == "builtins.super":
         return _super(vm, node)
     args, kwargs = arguments(vm, node)
+    if type(callee) is not Alt:
+        return call_value(vm, callee, args, kwargs, node)
     return vm.each(callee, lambda one: call_value(vm, one, args, kwargs, node))
 
 
@@ -66,6 +70,8 @@ def arguments(vm: Interpreter, node: ast.Call) -> tuple[list[Value], dict[str, V
         else:
             args.append(vm.eval(arg))
     kwargs: dict[str, Value] = {}
+    if not node.keywords:
+        return args, kwargs
     for keyword in node.keywords:
         value = vm.eval(keyword.value)
         if keyword.arg is not None:
@@ -91,8 +97,9 @@ def call_method(
     if vm.wrapped and (done := wrapped_host(vm, receiver, name, args, kwargs, node)) is not None:
         return done
     if isinstance(receiver, Tensor):
-        star = [arg for arg in args if not (isinstance(arg, Seq) and arg.kind == "star")]
-        return _each_argument(vm, star, lambda given: method_call(vm, receiver, name, given, kwargs, node))
+        return _each_argument(
+            vm, _unstarred(args), lambda given: method_call(vm, receiver, name, given, kwargs, node)
+        )
     if isinstance(receiver, External):
         return call_value(vm, External(f"{receiver.path}.{name}"), args, kwargs, node)
     if isinstance(receiver, Unknown):
@@ -106,13 +113,24 @@ def call_method(
 
 def _each_argument(vm: Interpreter, args: Sequence[Value], run: Callable[[Sequence[Value]], Value]) -> Value:
     """Split on the first argument that has alternatives."""
-
-    first = next((i for i, arg in enumerate(args) if isinstance(arg, Alt)), None)
-    if first is None:
+    first = 0
+    for arg in args:
+        if type(arg) is Alt:
+            break
+        first += 1
+    else:
         return run(args)
     if len(args) > SPLITS:
         args = _bounded(args)
     return vm.each(args[first], lambda one: _each_argument(vm, [*args[:first], one, *args[first + 1 :]], run))
+
+
+def _unstarred(args: Sequence[Value]) -> Sequence[Value]:
+    """Arguments without the mark of a star that may add more."""
+    for arg in args:
+        if type(arg) is Seq and arg.kind == "star":
+            return [one for one in args if not (isinstance(one, Seq) and one.kind == "star")]
+    return args
 
 
 def _bounded(args: Sequence[Value]) -> list[Value]:
@@ -134,33 +152,49 @@ def call_value(
     vm: Interpreter, callee: Value, args: Sequence[Value], kwargs: Mapping[str, Value], node: ast.Call
 ) -> Value:
     """Call any value."""
-    if isinstance(callee, Function):
-        return call_function(vm, callee, args, kwargs, node)
-    if isinstance(callee, Bound):
-        return call_function(
-            vm, callee.function, [callee.receiver, *args], kwargs, node, receiver=callee.receiver
-        )
-    if isinstance(callee, External):
-        from gradfix.tape.torchcalls import call_external
+    return CALLS.get(type(callee), call_unknown)(vm, callee, args, kwargs, node)
 
-        given = [arg for arg in args if not (isinstance(arg, Seq) and arg.kind == "star")]
-        return _each_argument(vm, given, lambda some: call_external(vm, callee.path, some, kwargs, node))
-    if isinstance(callee, Layer):
-        return _each_argument(vm, args, lambda some: call_layer(vm, callee, some, kwargs, node))
-    if isinstance(callee, Class):
-        return instantiate(vm, callee, args, kwargs, node)
-    if isinstance(callee, Instance):
-        return _call_instance(vm, callee, args, kwargs, node)
-    if isinstance(callee, Method):
-        return call_own_method(vm, callee, args, kwargs, node)
-    if isinstance(callee, Partial):
-        return call_value(vm, callee.function, [*callee.args, *args], {**callee.kwargs, **kwargs}, node)
-    if isinstance(callee, Opaque):
-        return call_opaque(vm, callee, args, kwargs, node)
-    if isinstance(callee, Mode):
-        return args[0] if args and isinstance(args[0], Function) else callee
 
-    return call_unknown(vm, callee, args, kwargs, node)
+Call: TypeAlias = Callable[[Interpreter, Any, Sequence[Value], Mapping[str, Value], Any], Value]
+CallByName: TypeAlias = Callable[[Interpreter, str, Sequence[Value], Mapping[str, Value], ast.Call], Value]
+
+
+def _call_bound(
+    vm: Interpreter, callee: Bound, args: Sequence[Value], kwargs: Mapping[str, Value], node: ast.Call
+) -> Value:
+    return call_function(
+        vm, callee.function, [callee.receiver, *args], kwargs, node, receiver=callee.receiver
+    )
+
+
+def _call_layer(
+    vm: Interpreter, callee: Layer, args: Sequence[Value], kwargs: Mapping[str, Value], node: ast.Call
+) -> Value:
+    return _each_argument(vm, args, lambda some: call_layer(vm, callee, some, kwargs, node))
+
+
+def _call_partial(
+    vm: Interpreter, callee: Partial, args: Sequence[Value], kwargs: Mapping[str, Value], node: ast.Call
+) -> Value:
+    return call_value(vm, callee.function, [*callee.args, *args], {**callee.kwargs, **kwargs}, node)
+
+
+def _call_mode(
+    vm: Interpreter, callee: Mode, args: Sequence[Value], kwargs: Mapping[str, Value], node: ast.Call
+) -> Value:
+    return args[0] if args and isinstance(args[0], Function) else callee
+
+
+def calls_external(call: CallByName) -> CallByName:
+    """Register how a name of another package is called."""
+
+    def answer(
+        vm: Interpreter, callee: External, args: Sequence[Value], kwargs: Mapping[str, Value], node: ast.Call
+    ) -> Value:
+        return _each_argument(vm, _unstarred(args), lambda some: call(vm, callee.path, some, kwargs, node))
+
+    CALLS[External] = answer
+    return call
 
 
 def _call_instance(
@@ -224,31 +258,28 @@ def bind_parameters(
 ) -> dict[str, Value]:
     """Arguments by parameter name; what isn't given has its default."""
     a = function.code.node.args
-    names = [arg.arg for arg in (*a.posonlyargs, *a.args)]
+    names, every = function.code.names, function.code.every
     bound: dict[str, Value] = dict(function.defaults)
-    given = list(args)
-    star = next((i for i, arg in enumerate(given) if isinstance(arg, Seq) and arg.kind == "star"), None)
+    star = next((i for i, arg in enumerate(args) if type(arg) is Seq and arg.kind == "star"), None)
+    given = args
     if star is not None:
-        given = given[:star]
+        given = args[:star]
         for name in names[len(given) :]:
             bound[name] = Unknown(f"argument `{name}`")
     bound.update(zip(names, given, strict=False))
     if a.vararg is not None:
-        bound[a.vararg.arg] = Seq("tuple", given[len(names) :], open=star is not None)
-    extra: dict[str, Value] = {}
-    allowed = {*names, *(arg.arg for arg in a.kwonlyargs)}
+        bound[a.vararg.arg] = Seq("tuple", list(given[len(names) :]), open=star is not None)
+    extra: dict[Any, Value] = {}
     for name, value in kwargs.items():
-        if name in allowed:
+        if name in every:
             bound[name] = value
         elif name != "**":
             extra[name] = value
     if a.kwarg is not None:
-        bound[a.kwarg.arg] = Map(dict(extra), open="**" in kwargs)
-    for arg in (*a.posonlyargs, *a.args, *a.kwonlyargs):
-        if arg.arg not in bound or (
-            "**" in kwargs and arg.arg not in kwargs and arg.arg in function.defaults
-        ):
-            bound[arg.arg] = Unknown(f"argument `{arg.arg}`")
+        bound[a.kwarg.arg] = Map(extra, open="**" in kwargs)
+    for name in every:
+        if name not in bound or ("**" in kwargs and name not in kwargs and name in function.defaults):
+            bound[name] = Unknown(f"argument `{name}`")
     return bound
 
 
@@ -268,11 +299,11 @@ def call_function(
         return vm.unknown("calls too deep to follow", *args)
     if receiver is None and function.owner is not None and args:
         receiver = args[0]
-    key = vm.memo_key(code, args, kwargs)
-    found = vm.memo.get(key)
-    if found is not None and found[0] == vm.trail.clock:
-        return found[1] if isinstance(found[1], Const) else Unknown("a call", (*args, *kwargs.values()))
     clock = vm.trail.clock
+    if vm.memo and vm.memo_clock == clock:
+        found = vm.memo.get(vm.memo_key(code, args, kwargs))
+        if found is not None:
+            return found[0] if isinstance(found[0], Const) else Unknown("a call", (*args, *kwargs.values()))
     names = bind_parameters(vm, function, args, kwargs)
     if vm.floor == 0 and code.file != vm.main:
         result = _run_foreign(vm, function, names, receiver)
@@ -281,7 +312,10 @@ def call_function(
     if vm.trail.clock == clock and (
         isinstance(result, Const) or (isinstance(result, Unknown) and not result.part)
     ):
-        vm.memo[key] = (clock, result, args, kwargs)
+        if vm.memo_clock != clock:
+            vm.memo.clear()
+            vm.memo_clock = clock
+        vm.memo[vm.memo_key(code, args, kwargs)] = (result, args, kwargs)
     return result
 
 
@@ -354,5 +388,18 @@ def _returned(frame: Frame, ended: str | None, left: frozenset) -> Value:  # typ
         return NONE
     return alternatives(options)
 
+
+CALLS: dict[type[Value], Call] = {
+    Function: call_function,
+    Bound: _call_bound,
+    Layer: _call_layer,
+    Class: instantiate,
+    Instance: _call_instance,
+    Method: call_own_method,
+    Partial: _call_partial,
+    Opaque: call_opaque,
+    Mode: _call_mode,
+}
+"""Who answers a call, by what is called; what isn't here is unknown."""
 
 __all__ = ["Optimizer", "Scaler", "Weights"]

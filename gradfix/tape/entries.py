@@ -11,6 +11,7 @@ from gradfix.tape import (  # noqa: F401 - importing them registers what they ev
     control,
     expressions,
     stores,
+    torchcalls,
 )
 from gradfix.tape.calls import call_function
 from gradfix.tape.classes import instantiate, is_module

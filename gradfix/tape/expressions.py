@@ -75,7 +75,7 @@ def constant(vm: Interpreter, node: ast.Constant) -> Value:
 @evaluates(ast.Name)
 def name(vm: Interpreter, node: ast.Name) -> Value:
     value = vm.load(node.id)
-    if isinstance(value, Undefined):
+    if type(value) is Undefined:
         from gradfix.tape.builtin import builtin
 
         return builtin(vm, node.id)
@@ -84,13 +84,18 @@ def name(vm: Interpreter, node: ast.Name) -> Value:
 
 @evaluates(ast.Attribute)
 def attribute(vm: Interpreter, node: ast.Attribute) -> Value:
-    return vm.each(vm.eval(node.value), lambda one: load_attribute(vm, one, node.attr, node))
+    owner = vm.eval(node.value)
+    if type(owner) is not Alt:
+        return load_attribute(vm, owner, node.attr, node)
+    return vm.each(owner, lambda one: load_attribute(vm, one, node.attr, node))
 
 
 @evaluates(ast.Subscript)
 def subscript(vm: Interpreter, node: ast.Subscript) -> Value:
     owner = vm.eval(node.value)
     key = vm.eval(node.slice)
+    if type(owner) is not Alt and type(key) is not Alt:
+        return load_item(vm, owner, key, node)
     return vm.each(owner, lambda one: vm.each(key, lambda k: load_item(vm, one, k, node)))
 
 
@@ -103,6 +108,8 @@ def slice_(vm: Interpreter, node: ast.Slice) -> Value:
 @evaluates(ast.BinOp)
 def binary(vm: Interpreter, node: ast.BinOp) -> Value:
     left, right = vm.eval(node.left), vm.eval(node.right)
+    if type(left) is not Alt and type(right) is not Alt:
+        return operate(vm, type(node.op), left, right, node)
     return vm.each(left, lambda a: vm.each(right, lambda b: operate(vm, type(node.op), a, b, node)))
 
 
@@ -377,7 +384,8 @@ def _generate(
     whole = len(getattr(source, "range", turns))
     turns = turns[:1] if vm.later_turn and total > 4 else turns[:64]
     known = known and len(turns) == whole
-    held = dict(vm.scope.names) if isinstance(first.target, ast.Name) else None
+    target = first.target.id if isinstance(first.target, ast.Name) else ""
+    held = vm.scope.names.get(target, UNDEFINED)
     path = vm.path
     for turn in turns:
         assign(vm, first.target, turn, first.target)
@@ -391,8 +399,8 @@ def _generate(
         else:
             known = _generate(vm, generators[1:], add) and known
         vm.path = path
-    if held is not None and isinstance(first.target, ast.Name):
-        vm.store(first.target.id, held.get(first.target.id, UNDEFINED))
+    if target:
+        vm.store(target, held)
     return known
 
 

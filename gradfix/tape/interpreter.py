@@ -67,7 +67,7 @@ from gradfix.tape.graph import Node, Tensor
 from gradfix.tape.machine import span_of
 from gradfix.tape.overloads import Bound
 from gradfix.tape.paths import ALWAYS, Path, meet
-from gradfix.tape.trail import Changes, alternatives, narrowed
+from gradfix.tape.trail import Changes, alternatives, narrowed, possible
 from gradfix.tape.values import (
     NOTHING,
     UNDEFINED,
@@ -256,7 +256,9 @@ class Interpreter(Gradients):
         """Whether loops met here run one turn only: the loop around them is in a later turn of its own."""
         self.codes: dict[int, Code] = {}
         self.classes: list[Any] = []
-        self.memo: dict[Any, tuple[int, Value, Any, Any]] = {}
+        self.memo: dict[Any, tuple[Value, Any, Any]] = {}
+        """What calls returned that did nothing else, as long as nothing has happened since."""
+        self.memo_clock = 0
         self.unbound: dict[str, Value] = {}
         self.statement: ast.AST | None = None
         """The call that the present expression statement consists of."""
@@ -327,23 +329,21 @@ class Interpreter(Gradients):
 
     def each(self, value: Value, operation: Callable[[Value], Value]) -> Value:
         """Apply an operation to a value, to each alternative on its own path."""
-        if not isinstance(value, Alt):
+        if type(value) is not Alt:
             return operation(value)
-        narrow = narrowed(value, self.path)
-        if not isinstance(narrow, Alt):
-            return operation(narrow)
         base, assumed = self.path, self.assumed
+        feasible = possible(value, base)
+        if len(feasible) < 2:
+            return operation(feasible[0][1] if feasible else UNDEFINED)
         options: list[tuple[Path, Value]] = []
-        for guard, option in narrow.options:
-            both = meet(base, guard)
-            if both is None:
-                continue
-            self.path, self.assumed = both, assumed | (both - base)
-            try:
-                options.append((guard, operation(option)))
-            finally:
-                self.path, self.assumed = base, assumed
-        return alternatives(options) if options else UNDEFINED
+        try:
+            for both, option in feasible:
+                added = both - base
+                self.path, self.assumed = both, assumed | added
+                options.append((added, operation(option)))
+        finally:
+            self.path, self.assumed = base, assumed
+        return alternatives(options)
 
     def on_each(self, value: Value, effect: Callable[[Value], object]) -> None:
         """Do something to a value, to each alternative on its own path."""
@@ -419,23 +419,26 @@ class Interpreter(Gradients):
 
     def load(self, name: str) -> Value:
         """The value of a name."""
-        scope: Scope | None = self.frame.scope
-        while scope is not None:
-            value = scope.names.get(name)
-            if value is not None:
-                return narrowed(value, self.path) if isinstance(value, Alt) else value
+        innermost = scope = self.frame.scope
+        value = scope.names.get(name)
+        while value is None:
+            if scope.outer is None:
+                value = innermost.globals.names.get(name)
+                break
             scope = scope.outer
-        value = self.frame.scope.globals.names.get(name)
-        if value is not None:
-            return narrowed(value, self.path) if isinstance(value, Alt) else value
-        return UNDEFINED
+            value = scope.names.get(name)
+        if value is None:
+            return UNDEFINED
+        return narrowed(value, self.path) if type(value) is Alt else value
 
     def store(self, name: str, value: Value) -> None:
         """Bind a name in the running function."""
-        scope = self.frame.aliases.get(name, self.frame.scope)
-        self.trail.put(scope, scope.names, name, value)
-        if scope is self.frame.scope:
-            self.trail.clock -= 1  # a name of the running function is nobody else's business
+        frame, trail = self.frame, self.trail
+        own = frame.scope
+        scope = frame.aliases.get(name, own) if frame.aliases else own
+        if scope is not own:  # a name of the running function is nobody else's business
+            trail.clock += 1
+        trail.fill(scope, scope.names, name, value)
 
     def carried(self, node: Node, earlier: Backward, event: Backward) -> dict[str, Fact]:
         """The name outside the running function that gives each of its calls the same graph."""

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 Key: TypeAlias = Hashable
 Path: TypeAlias = frozenset[tuple[Key, bool]]
@@ -12,8 +11,7 @@ Path: TypeAlias = frozenset[tuple[Key, bool]]
 ALWAYS: Path = frozenset()
 
 
-@dataclass(frozen=True, slots=True)
-class Equals:
+class Equals(NamedTuple):
     """The literal `subject == constant`; two of them with different constants exclude each other."""
 
     subject: Key
@@ -26,22 +24,27 @@ def contradicts(one: Path, other: Path) -> bool:
         return False
     if len(one) > len(other):
         one, other = other, one
-    for key, holds in one:
+    for literal in one:
+        if literal in other:
+            continue
+        key, holds = literal
         if (key, not holds) in other:
             return True
-        if holds and isinstance(key, Equals) and _excluded(key, other):
+        if holds and type(key) is Equals and _excluded(key, other):
             return True
     return False
 
 
 def _excluded(key: Equals, path: Path) -> bool:
-    return any(
-        holds
-        and isinstance(other, Equals)
-        and other.subject == key.subject
-        and other.constant != key.constant
-        for other, holds in path
-    )
+    for other, holds in path:
+        if (
+            holds
+            and type(other) is Equals
+            and other.subject == key.subject
+            and other.constant != key.constant
+        ):
+            return True
+    return False
 
 
 def implies(strong: Path, weak: Path) -> bool:

@@ -9,7 +9,7 @@ from functools import partial
 
 from gradfix.tape import effects, shapes
 from gradfix.tape.builtin import BUILTINS, call_builtin
-from gradfix.tape.calls import MODES_BY_PATH, call_value
+from gradfix.tape.calls import MODES_BY_PATH, call_value, calls_external
 from gradfix.tape.conditions import truth, truthy
 from gradfix.tape.control import set_mode
 from gradfix.tape.definitions import Instance, Partial
@@ -77,6 +77,7 @@ EINOPS = frozenset(
 )
 
 
+@calls_external
 def call_external(vm: Interpreter, path: str, args: Args, kwargs: Kwargs, node: ast.Call) -> Value:
     """Call a name of another package."""
     handler = HANDLERS.get(path)

@@ -59,6 +59,10 @@ class Trail:
     def put(self, owner: Any, holder: dict[Any, Any], key: Any, value: Any) -> None:
         """Assign a dict entry."""
         self.clock += 1
+        self.fill(owner, holder, key, value)
+
+    def fill(self, owner: Any, holder: dict[Any, Any], key: Any, value: Any) -> None:
+        """Assign a dict entry that counts for nothing that happened."""
         if self.frames:
             self._note(owner, holder, key)
         holder[key] = value
@@ -160,15 +164,19 @@ def join(options: list[tuple[Path, Any]]) -> Any:
 def alternatives(options: list[tuple[Path, Value]]) -> Value:
     """The value that is each option on its path, with nested alternatives flattened and equal ones merged."""
     flat: list[tuple[Path, Value]] = []
-    for path, value in options:
-        if isinstance(value, Alt):
-            flat.extend(
-                (both, inner) for guard, inner in value.options if (both := meet(path, guard)) is not None
-            )
-        else:
-            flat.append((path, value))
+    for option in options:
+        path, value = option
+        if type(value) is not Alt:
+            flat.append(option)
+            continue
+        for guard, inner in value.options:
+            if (both := meet(path, guard)) is not None:
+                flat.append((both, inner))
     first = flat[0][1] if flat else UNDEFINED
-    if all(same(value, first) for _, value in flat):
+    for _, value in flat:
+        if not same(value, first):
+            break
+    else:
         return first
     if len(flat) > LIMIT:
         return Unknown("too many alternatives", tuple(value for _, value in flat))
@@ -179,7 +187,7 @@ def same(one: Value, other: Value) -> bool:
     """Whether two values can't be told apart."""
     if one is other:
         return True
-    if isinstance(one, Const) and isinstance(other, Const):
+    if type(one) is Const and type(other) is Const:
         return type(one.value) is type(other.value) and bool(one.value == other.value)
     return False
 
@@ -216,19 +224,23 @@ def _join_dicts(options: list[tuple[Path, Any]]) -> dict[Any, Any]:
     return {key: join([(path, items.get(key, UNDEFINED)) for path, items in dicts]) for key in keys}
 
 
+def possible(value: Alt, path: Path) -> list[tuple[Path, Value]]:
+    """The options that a value has on a path, each with both paths at once."""
+    found: list[tuple[Path, Value]] = []
+    for guard, option in value.options:
+        if type(option) is not Undefined and (both := meet(path, guard)) is not None:
+            found.append((both, option))
+    return found
+
+
 def narrowed(value: Value, path: Path) -> Value:
     """What a value can be on a path, without the options that can't hold there or that a name lacks there."""
-    if not isinstance(value, Alt):
+    if type(value) is not Alt:
         return value
-    left: list[tuple[Path, Value]] = []
-    for guard, option in value.options:
-        if isinstance(option, Undefined):
-            continue
-        both = meet(path, guard)
-        if both is not None:
-            left.append((both - path if path else guard, option))
-    if len(left) == 1:
-        return left[0][1]
-    if not left:
+    feasible = possible(value, path)
+    if len(feasible) == 1:
+        return feasible[0][1]
+    if not feasible:
         return UNDEFINED
+    left = [(both - path if path else both, option) for both, option in feasible]
     return Alt(tuple(left)) if len(left) < len(value.options) or path is not ALWAYS else value

@@ -45,7 +45,7 @@ def _escape(vm: Interpreter, value: Value, depth: int = 0) -> None:
             return
         vm.clear(leaves(vm, value)[0], None, must=False)
     elif isinstance(value, (Seq, Map)):
-        if value.kind in ("list", "set") if isinstance(value, Seq) else True:
+        if not value.open and (isinstance(value, Map) or value.kind in ("list", "set")):
             vm.trail.set(value, "open", True)
         if depth < 3:
             for item in value.items if isinstance(value, Seq) else value.items.values():
