@@ -229,7 +229,7 @@ def _as_tensor(
         tensor = vm.tensor_of(receiver)
         receiver.tensor = None if name != "detach" else tensor
         return (
-            cut_tensor(vm, tensor, "detach", node) if name == "detach" else number(vm, receiver, name, node)
+            cut_tensor(vm, tensor, "detach", node) if name == "detach" else number(vm, tensor, name, node)
         )
     if name in ("train", "eval"):
         receiver.tensor, receiver.requires = None, None  # a module, as only they have these
