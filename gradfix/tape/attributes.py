@@ -171,6 +171,8 @@ def tensor_attribute(vm: Interpreter, owner: Tensor, name: str, node: ast.AST) -
         return place
     if name in PLAIN_ATTRIBUTES:
         return Unknown(f"a tensor's {name}")
+    if name == "real" and owner.dtype in ("float", "double", "half"):
+        return owner
     if name in VIEW_ATTRIBUTES:
         made = vm.node(name, vm.at(node), [owner])
         result = vm.output(made)
@@ -179,8 +181,8 @@ def tensor_attribute(vm: Interpreter, owner: Tensor, name: str, node: ast.AST) -
             result.shape = owner.shape[::-1] if name == "T" else (*owner.shape[:-2], *owner.shape[-2:][::-1])
         vm.look(result, owner, "plain")
         result.layout = None
-        if name == "T" and (steps := strides.of(owner)) is not None:
-            strides.looks(result, steps[::-1])
+        if name != "imag" and (steps := strides.of(owner)) is not None:
+            strides.looks(result, steps[::-1] if name == "T" else (*steps[:-2], *steps[-2:][::-1]))
         return result
     return Method(owner, name)
 

@@ -155,6 +155,7 @@ SHAPES: Mapping[str, Callable[[Known, Bound], Shape]] = {
     **dict.fromkeys(("max_pool1d", "max_pool2d", "max_pool3d", "interpolate", "upsample"), _pooled),
     **dict.fromkeys(("avg_pool1d", "avg_pool2d", "avg_pool3d", "grid_sample"), _pooled),
     "t": lambda own, bound: own[::-1],
+    "sum_to_size": lambda own, bound: shapes.sizes([bound["size"]]) if "size" in bound else None,
     "permute": _permuted,
     "unsqueeze": _unsqueezed,
     "squeeze": _squeezed,

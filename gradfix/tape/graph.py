@@ -141,6 +141,7 @@ class Tensor(Value):
         "layout",
         "leaf",
         "lean",
+        "maybe",
         "name",
         "node",
         "parameter",
@@ -175,6 +176,8 @@ class Tensor(Value):
         self.generation = 0
         self.seen = 0
         """How many writes its memory had seen when the view was made."""
+        self.maybe: Tensor | None = None
+        """The tensor that this one may be, or show."""
         self.slot: Slot | None = None
         self.parameter = False
         self.retained = False

@@ -404,7 +404,7 @@ class Machine:
         best: Lean | None = None
         for name in names:
             value = bound.get(name)
-            if value is not None and self.requires(value) is True:
+            if value is not None and self.requires(value) is True and not _leads_nowhere(value):
                 lean = self._leaning((value,))
                 if best is None or len(lean) < len(best):
                     best = lean
@@ -445,6 +445,8 @@ class Machine:
     def rebase(self, tensor: Tensor, node: Node) -> None:
         """Give a tensor that was written in place the history of the write."""
         trail = self.trail
+        if (shown := (tensor.base or tensor).maybe) is not None and node.requires is not False:
+            self._may_show(shown, node)
         if tensor.base is not None and tensor.view != "loose":
             node = self._through_base(tensor.base, node)
         generation = tensor.storage.generation + 1
@@ -455,6 +457,15 @@ class Machine:
         trail.set(tensor, "lean", node.lean)
         if tensor.leaf and node.requires is not False:
             trail.set(tensor, "leaf", node.requires is None and None)
+
+    def _may_show(self, tensor: Tensor, node: Node) -> None:
+        """What may be the same memory may have learned a history."""
+        for one in (tensor, tensor.base, tensor.maybe):
+            if one is not None and one.requires is False:
+                joined = Node("maybe", node.place, (one.node, node), None)
+                joined.may, joined.lean = True, node.lean
+                for name, fact in (("node", joined), ("requires", None), ("leaf", None)):
+                    self.trail.set(one, name, fact)
 
     def _through_base(self, base: Tensor, node: Node) -> Node:
         """A write to a view is one to its base: what the view shows from then on comes from there."""
@@ -481,6 +492,16 @@ def also_runs(defect: Defect, evidence: Iterable[Evidence]) -> Defect:
     more = tuple(one for one in evidence if one.role == HERE and one not in defect.evidence)
     few = len(defect.evidence) < 8
     return replace(defect, evidence=defect.evidence + more) if more and few else defect
+
+
+def _leads_nowhere(value: Value) -> bool:
+    """Whether it is a view made without recording: its gradient isn't asked for."""
+    return (
+        isinstance(value, Tensor)
+        and value.node.leaf is value
+        and value.node.cut != ""
+        and value.base is not None
+    )
 
 
 def _is_mean(op: str, bound: Mapping[str, Value]) -> bool:

@@ -128,7 +128,7 @@ class Operations(Results):
                         says=says, facts={**facts, "maker": maker})  # fmt: skip
             return True
         owner = target.base if target.base is not None and target.view == "plain" else target
-        if owner.leaf is True and self.requires(target) is True:
+        if owner.leaf is True and True in (self.requires(target), self.requires(owner)):
             says = "a leaf Variable that requires grad is being used in an in-place operation"
             if owner is not target:
                 says = "a view of a leaf Variable that requires grad is being used in an in-place operation"

@@ -100,16 +100,32 @@ def _without(own: Known, bound: Bound) -> Shape:
 
 
 def _parted(own: Known, bound: Bound) -> Shape:
-    """A part of several: as long as all but the last are."""
-    dim, count = dim_of(bound, "dim", 0), dim_of(bound, "chunks")
-    wanted = {size for name in SIZES if name in bound for size in shapes.integers(bound[name]) or ()}
+    """One of several parts: `which` of them, where that is known."""
+    dim, which = dim_of(bound, "dim", 0), dim_of(bound, "which")
     if dim is None or not own:
         return None
-    whole, at = own[dim % len(own)], dim % len(own)
-    length = next(iter(wanted)) if len(wanted) == 1 else -(-whole // count) if whole and count else None
-    if whole is None or not length or whole % length:
-        length = None
-    return (*own[:at], length, *own[at + 1 :])
+    lengths = _even(own[dim % len(own)], dim_of(bound, "sections")) or _lengths(own[dim % len(own)], bound)
+    if which is None or which >= len(lengths):
+        return resized(own, dim % len(own), lengths[0] if len(set(lengths)) == 1 else None)
+    return resized(own, dim % len(own), lengths[which])
+
+
+def _even(whole: int | None, sections: int | None) -> list[int]:
+    """The lengths of `tensor_split`: the first ones are longer by one where it doesn't come out even."""
+    if not whole or not sections or sections < 0:
+        return []
+    return [whole // sections + (i < whole % sections) for i in range(sections)]
+
+
+def _lengths(whole: int | None, bound: Bound) -> list[int]:
+    """How long the parts are; nothing where that isn't known."""
+    given = next((bound[name] for name in SIZES if name in bound), None)
+    if isinstance(given, Seq):
+        return shapes.integers(given) or []
+    chunks = dim_of(bound, "chunks")
+    step = given.value if isinstance(given, Const) and type(given.value) is int else 0
+    step = -(-whole // chunks) if whole and chunks else step
+    return [min(step, whole - at) for at in range(0, whole, step)] if whole and step > 0 else []
 
 
 def _as_index(own: Known, bound: Bound) -> Shape:
@@ -133,6 +149,8 @@ def count(op: str, bound: Bound) -> int:
     size = own[dim] if own and dim is not None and -len(own) <= dim < len(own) else None
     if op.startswith("unbind"):
         return size or 0
+    if op == "tensor_split":
+        return len(_even(size, dim_of(bound, "sections")))
     chunks = dim_of(bound, "chunks")
     if chunks:
         return -(-size // -(-size // chunks)) if size else chunks
@@ -223,10 +241,11 @@ def bounds_of(key: Slice) -> slice | None:
 
 PIECES: Mapping[str, Callable[[Known, Bound], Shape]] = {
     **dict.fromkeys(("unbind", "select"), _without),
-    **dict.fromkeys(("chunk", "split", "split_with_sizes"), _parted),
+    **dict.fromkeys(("chunk", "split", "split_with_sizes", "tensor_split"), _parted),
     **dict.fromkeys(("gather", "take_along_dim", "take"), _as_index),
     **dict.fromkeys(("kthvalue", "mode"), _along),
     "narrow": _narrowed,
+    "as_strided": lambda own, bound: shapes.sizes([bound["size"]]) if "size" in bound else None,
     "unfold": _windowed,
     "diagonal": _diagonal,
     "diag": _diag,

@@ -15,10 +15,16 @@ TRUTHS = frozenset({"eq", "ne", "lt", "le", "gt", "ge", "any", "all"})
 INDICES = frozenset({"bucketize", "searchsorted", "multinomial", "nonzero", "count_nonzero", "one_hot"})
 BITWISE = frozenset({"bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_not", "and", "or", "xor", "invert"})
 ROW_MAJOR = frozenset({
-    "contiguous", "linear", "mm", "bmm", "matmul", "addmm", "baddbmm", "outer", "stack", "cat", "concat",
-    "softmax", "log_softmax", "layer_norm", "cumsum", "embedding", "bilinear", "masked_select", "one_hot",
+    "contiguous", "linear", "mm", "bmm", "matmul", "addmm", "baddbmm", "outer", "einsum", "softmax",
+    "log_softmax", "layer_norm", "cumsum", "cumprod", "embedding", "bilinear", "masked_select", "one_hot",
+    "sum", "mean", "std", "var", "norm", "prod", "logsumexp", "amax", "amin", "gather", "index_select",
+    "masked_fill", "tril", "triu", "topk", "repeat", "tile", "repeat_interleave", "scatter", "scatter_add",
+    "index_add", "masked_scatter", "logcumsumexp", "cosine_similarity", "gumbel_softmax", "logsigmoid",
+    "bernoulli",
 })  # fmt: skip
 """Operations whose result is contiguous, in whatever order their inputs are."""
+SMALL_ROW_MAJOR = frozenset({"stack", "cat", "concat", "roll", "pad"})
+"""The same, for results of few dimensions: images keep their channels last."""
 COPYING = frozenset({"reshape", "flatten", "ravel", "reshape_as"})
 """Views where there is one of these sizes, copies elsewhere."""
 KEEPING = COPYING | {"view", "unsqueeze", "squeeze", "unflatten", "view_as"}
@@ -47,9 +53,8 @@ class Results(Machine):
         count = effect.results or pieces.count(node.op, bound)
         items: list[Value] = []
         for i in range(count or 2):
-            items.append(
-                self.result(node, effect, bound, source, i, f"result{i}" in kept or "result" in kept)
-            )
+            one = {**bound, "which": Const(i)}
+            items.append(self.result(node, effect, one, source, i, f"result{i}" in kept or "result" in kept))
         return Seq("tuple", items, open=not count)
 
     def _is_itself(self, op: str, source: Tensor, effect: Effect, bound: Bound) -> bool:
@@ -57,6 +62,10 @@ class Results(Machine):
         if op == "flatten" and source.shape:
             flat = self.shape(op, effect, bound, source)
             return flat is not None and len(flat) == len(source.shape)
+        if op.startswith("atleast_") and source in bound.values():
+            return source.shape is not None and len(source.shape) >= int(op[8])
+        if op == "sum_to_size":
+            return source.shape is not None and self.shape(op, effect, bound, source) == source.shape
         return op == "contiguous" and source.layout is True
 
     def result(
@@ -93,16 +102,28 @@ class Results(Machine):
         op, view = tensor.node.op, effect.view
         steps = strides.of_view(op, source, bound, tensor.shape) if view else None
         if view == "maybe" and op in COPYING:
-            flat = source.shape is not None and len(source.shape) == 1
+            flat = op != "ravel" and source.shape is not None and len(source.shape) == 1
             if flat or source.layout is True or steps is not None:
                 view = "always"
             elif strides.of(source) is not None and strides.known(tensor.shape) is not None:
                 tensor.layout = True  # no view has these sizes: it is a copy
                 return
+        if op == "contiguous" and source.layout is False:
+            return
+        if view == "maybe" or (not view and effect.returns_self == "maybe"):
+            self.may_be(tensor, source)
         if view in ("always", "many"):
             self.look(tensor, source, "many" if view == "many" else "plain")
             tensor.layout = (op in KEEPING and source.layout) or None
             strides.looks(tensor, steps)
+
+    def may_be(self, tensor: Tensor, source: Tensor) -> None:
+        """Note that a result may be, or show, what it was made from: without recording too it may keep a
+        history."""
+        tensor.maybe = source
+        if self.grad is False and tensor.requires is False and source.requires is not False:
+            tensor.node.requires = tensor.requires = tensor.leaf = None
+            tensor.node.cut, tensor.node.may = "", True
 
     def look(self, tensor: Tensor, source: Tensor, view: str) -> None:
         """Make a tensor a view of another's memory."""
@@ -163,6 +184,8 @@ class Results(Machine):
 def _layout(op: str, bound: Bound, shape: Shape) -> Truth:
     """Whether a result of its own memory is contiguous: most follow the order of what went in."""
     if op in ROW_MAJOR or op.startswith("conv") or shape in ((), (1,)):
+        return True
+    if op in SMALL_ROW_MAJOR and shape is not None and len(shape) < 4:
         return True
     inputs = [v for value in bound.values() for v in listed(value) if isinstance(v, (Tensor, Unknown))]
     ordered = all(isinstance(v, Tensor) and (v.layout is True or v.shape == ()) for v in inputs)

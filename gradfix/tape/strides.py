@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
 
+from gradfix.tape import shapes
 from gradfix.tape.geometry import SHAPES
 from gradfix.tape.graph import Tensor
 from gradfix.tape.pieces import Bound, bounds_of, dim_of, spelt_out
@@ -17,7 +18,7 @@ REORDERED = frozenset(
     {"t", "transpose", "swapaxes", "swapdims", "permute", "movedim", "moveaxis", "unbind", "select"}
 )
 """Views whose strides change as their sizes do."""
-SAME = frozenset({"narrow", "chunk", "split", "split_with_sizes"})
+SAME = frozenset({"narrow", "chunk", "split", "split_with_sizes", "tensor_split"})
 RESHAPED = frozenset({
     "view", "reshape", "flatten", "ravel", "unflatten", "squeeze", "unsqueeze", "view_as", "reshape_as",
 })  # fmt: skip
@@ -74,7 +75,7 @@ def of_view(op: str, source: Tensor, bound: Bound, wanted: Sequence[int | None] 
     if op in SAME:
         return strides
     if op in RESHAPED:
-        return reshaped(sizes, strides, new)
+        return None if op == "ravel" and not is_dense(sizes, strides) else reshaped(sizes, strides, new)
     rule = RULES.get(op)
     return rule(sizes, strides, bound, new) if rule is not None else None
 
@@ -114,6 +115,11 @@ def _windowed(sizes: Sizes, strides: Sizes, bound: Bound, new: Sizes) -> Strides
     return (*strides[:at], strides[at] * step, *strides[at + 1 :], strides[at])
 
 
+def _given(sizes: Sizes, strides: Sizes, bound: Bound, new: Sizes) -> Strides:
+    given = shapes.integers(bound["stride"]) if "stride" in bound else None
+    return None if given is None else tuple(given)
+
+
 def _diagonal(sizes: Sizes, strides: Sizes, bound: Bound, new: Sizes) -> Strides:
     one, other = dim_of(bound, "dim1", 0), dim_of(bound, "dim2", 1)
     if one is None or other is None:
@@ -126,6 +132,7 @@ def _diagonal(sizes: Sizes, strides: Sizes, bound: Bound, new: Sizes) -> Strides
 RULES: Mapping[str, Callable[[Sizes, Sizes, Bound, Sizes], Strides]] = {
     **dict.fromkeys(("expand", "broadcast_to", "expand_as"), _expanded),
     "unfold": _windowed,
+    "as_strided": _given,
     "diagonal": _diagonal,
 }
 

@@ -138,6 +138,7 @@ def tensor_item(vm: Interpreter, owner: Tensor, key: Value, node: ast.AST) -> Va
                 vm.save(made, index, frozenset())
     elif basic is None:
         result.layout = None
+        vm.may_be(result, owner)
         if made.requires is True:
             made.saves = False
     return result

@@ -297,6 +297,8 @@ def move(vm: Interpreter, tensor: Tensor, args: Args, kwargs: Kwargs, node: ast.
         if tensor.requires is False
         else (None if tensor.leaf is not False and not copied else False)
     )
+    if not copied:
+        vm.may_be(result, tensor)
     if dtype in ("int", "bool"):
         made.requires, made.cut, made.cut_place = False, "constant", made.place
         result.requires, result.leaf = False, True

@@ -36,6 +36,12 @@ def with_loud_write(program: Program, line: int) -> Program:
     return variant(program, source)
 
 
+def loud_variants(program: Program, line: int) -> list[Program]:
+    """With that write loud, and with every `.data` loud: one may stand on another."""
+    everywhere = rewritten(program.source, lambda node: loud(node) or detached_read(node))
+    return [with_loud_write(program, line), variant(program, everywhere)]
+
+
 def detached_read(node: ast.AST) -> ast.AST | None:
     return detached(node) if isinstance(node, ast.Attribute) and is_data(node) else None
 
