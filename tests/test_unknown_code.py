@@ -68,6 +68,13 @@ class Score(nn.Module):
         g.nodes["u"].data["h"] = users
         return h, g.nodes["u"].data["h"]
 """,
+    "a class of another package that calls its tensor data": """
+from rotations import Quaternion
+p = torch.ones(4, requires_grad=True)
+q = Quaternion(nn.Parameter(p))
+result = q * q * 5
+result.data.sum().backward()
+""",
 }
 
 

@@ -44,6 +44,10 @@ SUMS = frozenset(
     }
 )
 SCALES = frozenset({"mul", "div", "truediv", "mul_", "div_", "__rmul__", "true_divide"})
+COPIES = frozenset({
+    "clone", "contiguous", "to", "cuda", "cpu", "float", "double", "half", "type", "view", "reshape",
+    "flatten", "squeeze", "unsqueeze", "repeat", "expand",
+})  # fmt: skip
 NO_GRAPH = "element 0 of tensors does not require grad and does not have a grad_fn"
 
 
@@ -74,7 +78,7 @@ class Severed(Operations):
         nearest = list(self.cuts(node, event.path))
         cuts = list({id(cut.cut_place): cut for cut in reversed(nearest)}.values())[::-1]
         sure = [cut for cut in cuts if self.behind(cut) is True]
-        chosen = sure or [cut for cut in cuts if self.behind(cut) is None]
+        chosen = sure or [cut for cut in cuts if self.behind(cut) is None and cut.cut != "data"]
         here = (event.place, "backward runs here")
         if self.blames_rebinding(node):
             return
@@ -214,7 +218,7 @@ class Severed(Operations):
         for leaf in (node, *self._additive(node)):
             if leaf.leaf is None or leaf.cut != "requires_grad" or leaf.requires is not True:
                 continue
-            if leaf is not node and any(parent.cut in DETACHES for parent in leaf.parents):
+            if leaf is not node and any(_copied(parent).cut in DETACHES for parent in leaf.parents):
                 continue  # `x.detach().requires_grad_()` makes a new leaf of x, which is what it is for
             cuts = [cut for parent in leaf.parents for cut in self.cuts(parent) if self.behind(cut) is True]
             if cuts:
@@ -344,3 +348,10 @@ class Severed(Operations):
         """A place's span as a fact; None in another file."""
 
         return None if place is None or isinstance(place, Foreign) else span_of(place)
+
+
+def _copied(node: Node) -> Node:
+    """What a node is a copy of, in whatever form."""
+    while node.op in COPIES and not node.cut and len(node.parents) == 1:
+        node = node.parents[0]
+    return node
