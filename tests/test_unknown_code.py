@@ -75,12 +75,47 @@ q = Quaternion(nn.Parameter(p))
 result = q * q * 5
 result.data.sum().backward()
 """,
+    "a grad mode whose name comes from a package that isn't at hand": """
+from everything import *
+class Net(Module):
+    def __init__(self):
+        self.lin = nn.Linear(3, 1)
+    def forward(self, x):
+        return self.lin(x)
+model = Net().cuda()
+def update(x, y):
+    loss = nn.functional.mse_loss(model(x), y)
+    loss.backward()
+    with torch.no_grad():
+        for p in model.parameters():
+            p.sub_(0.1 * p.grad)
+            p.grad.zero_()
+@torch.no_grad()
+def shrink():
+    for p in model.parameters():
+        p.mul_(0.9)
+for x, y in data:
+    update(x, y)
+    shrink()
+""",
+    "features that a method of the model prepares once": """
+from nets import SignedNet
+model = SignedNet(3)
+optimizer = torch.optim.Adam(model.parameters())
+features = model.spectral_features(edges)
+for epoch in range(9):
+    optimizer.zero_grad()
+    loss = model(features, edges).mean()
+    loss.backward()
+    optimizer.step()
+""",
 }
 
 
 @pytest.mark.parametrize("body", HEALTHY.values(), ids=HEALTHY)
 def test_nothing_is_said_of(body: str) -> None:
-    source = parse("program.py", (IMPORTS + body).encode())
+    head = "" if "import *" in body else IMPORTS
+    source = parse("program.py", (head + body).encode())
     assert isinstance(source, Source)
     shown = [d for d in analyse(source).defects if d.impact != "style"]
     assert not shown

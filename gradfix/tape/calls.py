@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 from gradfix.tape.attributes import load_attribute
 from gradfix.tape.classes import instantiate
-from gradfix.tape.control import elements, part, restore, set_mode
+from gradfix.tape.control import elements, part, restore, set_mode, unbound
 from gradfix.tape.definitions import Bound, Class, Code, Function, Instance, Method, Partial, Scope, Super
 from gradfix.tape.exits import enter, jumps, rejoin
 from gradfix.tape.graph import Tensor
@@ -359,6 +359,8 @@ def _run_function(
         for mode, expression in function.decorators:
             if isinstance(mode, Mode) and isinstance(mode.sets, Const):
                 set_mode(vm, mode.kind, bool(mode.sets.value), vm.at(expression))
+            elif isinstance(mode, Unknown) and unbound(vm, expression):
+                vm.trail.set(vm, "grad", None)
         if isinstance(code.node, ast.Lambda):
             return vm.eval(code.node.body)
         if "return" in jumps(vm, code.node, code.node.body):
@@ -374,7 +376,7 @@ def _run_function(
         del vm.modes[modes:]
         vm.stack.pop()
         vm.frame, vm.file, vm.path, vm.later_turn = outer, file, path, later
-        if any(isinstance(mode, Mode) for mode, _ in function.decorators):
+        if any(isinstance(mode, (Mode, Unknown)) for mode, _ in function.decorators):
             restore(vm, before)
 
 

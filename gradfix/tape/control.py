@@ -250,10 +250,19 @@ def with_statement(vm: Interpreter, node: ast.With | ast.AsyncWith) -> str | Non
                 restore(vm, before)
                 return ended
             set_mode(vm, value.kind, known, vm.at(node))
+        elif isinstance(value, Unknown) and unbound(vm, item.context_expr):
+            vm.trail.set(vm, "grad", None)
         elif item.optional_vars is not None:
             bound: Value = value if isinstance(value, (Tensor, Layer)) else Unknown("a context", (value,))
             assign(vm, item.optional_vars, bound, node)
     return _body(vm, node, before)
+
+
+def unbound(vm: Interpreter, node: ast.expr) -> bool:
+    """Whether an expression starts from a name that nothing binds here: it may be any mode of torch."""
+    while isinstance(node, (ast.Call, ast.Attribute)):
+        node = node.func if isinstance(node, ast.Call) else node.value
+    return isinstance(node, ast.Name) and node.id in vm.unbound
 
 
 def _body(vm: Interpreter, node: ast.With | ast.AsyncWith, before: Modes) -> str | None:

@@ -134,14 +134,21 @@ def _unrecorded(vm: Interpreter, given: Sequence[Value], node: ast.AST) -> Node:
     return made
 
 
-def call_opaque(vm: Interpreter, module: Opaque, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
-    """Call a module whose class isn't known: it requires grad through its weights (convention B)."""
+def call_opaque(
+    vm: Interpreter, module: Opaque, args: Args, kwargs: Kwargs, node: ast.AST, *, sure: bool = True
+) -> Value:
+    """Call a module whose class isn't known: it requires grad through its weights (convention B).
+
+    What another method of it returns may come from its weights, or may be data that it has prepared.
+    """
     given = [*args, *kwargs.values()]
     for value in given:
         if not isinstance(value, Tensor):
             _escape(vm, value)
     made = vm.node("module", vm.at(node), [*leaves(vm, module)[0], *given])
-    made.may = False
+    made.may = not sure
+    if not sure and made.requires is True:
+        made.requires = None
     if made.requires is True:
         made.lean = made.lean | module.lean
         made.saves = True
@@ -200,7 +207,7 @@ def unknown_method(
             set_training(vm, receiver.module, name == "train")
         return receiver
     if receiver.module is not None and name not in ("state_dict", "load_state_dict", "modules", "children"):
-        return call_opaque(vm, receiver.module, args, kwargs, node)
+        return call_opaque(vm, receiver.module, args, kwargs, node, sure=name == "forward")
     return call_unknown(vm, _member(receiver, name), args, kwargs, node)
 
 
