@@ -277,7 +277,7 @@ def _store_on_tensor(
         _hand_written_step(vm, data, [value], node)
         vm.describe(vm.write(owner, vm.at(node), "data", silent=True), owner, vm.at(node))
         if isinstance(value, Tensor) and value.storage.inference is not None and not vm.path:
-            owner.storage.inference = value.storage.inference
+            owner.storage.inference, vm.inferred = value.storage.inference, True
 
 
 __all__ = ["NOTHING", "Number", "load_attribute", "store_attribute"]

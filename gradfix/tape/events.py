@@ -17,6 +17,8 @@ def surely(node: Node) -> bool:
     """Whether a node is in a graph: for sure, or on one of the paths that it joins."""
     if node.requires is None and node.guards is not None:
         return any(surely(parent) for parent in node.parents)
+    if node.requires is None and node.branch:
+        return any(on_path(node, guard) for guard in node.branch)
     return node.requires is True
 
 
@@ -42,17 +44,8 @@ def on_path(node: Node, path: Path, known: dict[int, Truth] | None = None) -> Tr
 
 
 def partings(node: Node) -> tuple[Path, ...]:
-    """The paths on which a node may be in a graph or not: the guards of the nearest branch behind it."""
-    seen: set[int] = set()
-    stack = [node]
-    while stack and len(seen) < FAR:
-        node = stack.pop()
-        if node.requires is None and id(node) not in seen:
-            seen.add(id(node))
-            if node.guards is not None:
-                return node.guards
-            stack.extend(() if node.may else node.parents)
-    return ()
+    """The paths on which a node is in a graph or not, where a join behind it decides that."""
+    return () if node.requires is not None else node.guards or node.branch
 
 
 class Backward:

@@ -74,6 +74,7 @@ class Node:
     """
 
     __slots__ = (
+        "branch",
         "clean",
         "cut",
         "cut_place",
@@ -99,6 +100,9 @@ class Node:
         self.parents = parents
         self.requires = requires
         self.guards: tuple[Path, ...] | None = None
+        """Where histories are joined: the path on which each parent is the one."""
+        self.branch: tuple[Path, ...] = ()
+        """The guards of the nearest join behind it, where that decides whether it is in a graph."""
         self.path: Path = ALWAYS
         self.lean: Lean = NOTHING
         self.cut = ""

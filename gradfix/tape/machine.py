@@ -13,7 +13,7 @@ from typing import Any
 
 from gradfix.tape.defects import Certainty, Defect, Evidence, Fact, Impact, Span
 from gradfix.tape.effects import Effect
-from gradfix.tape.events import on_path
+from gradfix.tape.events import on_path, partings
 from gradfix.tape.graph import Node, Number, Saved, Spoil, Storage, Tensor, Write
 from gradfix.tape.paths import ALWAYS, Equals, Path, contradicts, implies
 from gradfix.tape.trail import Trail, phi
@@ -52,6 +52,8 @@ class Machine:
         """The operation that is being recorded."""
         self.repeat = False
         """Whether this is a later turn of a loop that isn't known to have one (convention E)."""
+        self.inferred = False
+        """Whether a tensor that requires grad was given the data of an inference tensor."""
         self.narrow = False
         """Whether a write is looked at once for each path on which what it writes may be in a graph."""
         self.ran: list[tuple[int, int]] = []
@@ -332,12 +334,17 @@ class Machine:
         parents = tuple(node for value in inputs for node in self._given(value))
         lean = self._leaning(inputs) if requires else NOTHING
         node = Node(op, place, parents, requires)
-        if self.grad is not True and requires is not False:
+        if self.inferred and requires and all(map(_inferred, inputs)):
+            node.requires, node.cut = False, "inference_mode"
+            node.cut_place = next(one.storage.inference for one in inputs if isinstance(one, Tensor))
+        elif self.grad is not True and requires is not False:
             if self.grad is False:
                 node.requires = False
                 node.cut, node.cut_place = self.grad_off[0] or "no_grad", self.grad_off[1]
             else:
                 node.requires, node.cut_place = None, place
+        elif requires is None:
+            node.branch = next((guards for parent in parents if (guards := partings(parent))), ())
         node.path = self.path
         node.lean = lean
         return node
@@ -372,15 +379,19 @@ class Machine:
                 },
             )
         tested = self.path - self.assumed if self.assumed else self.path
-        tensor.storage.savers.append(Saved(tensor, node, self.path, tested, node.lean | lean))
+        paths = [self.path]
+        if node.requires is None and not self.narrow:
+            paths = [self.path | guard for guard in node.branch if on_path(node, self.path | guard)]
+        for path in paths:
+            tensor.storage.savers.append(Saved(tensor, node, path, tested, node.lean | lean))
 
     def keep(
         self, node: Node, effect: Effect, bound: Mapping[str, Value], skip: Iterable[str] = ()
     ) -> list[str]:
         """Save what an effect keeps of its inputs; returns the results that it keeps as well."""
         results: list[str] = []
-        if node.requires is not True:
-            return results
+        if node.requires is not True and not (self.narrow and on_path(node, self.path)):
+            return self._keep_on_some_paths(node, effect, bound, skip) if node.branch else results
         if _is_mean(node.op, bound):
             return results
         node.saves = effect.once
@@ -397,6 +408,19 @@ class Machine:
                         one = one.tensor
                     if isinstance(one, Tensor) and not _copied(node.op, one, bound):
                         self.save(node, one, lean)
+        return results
+
+    def _keep_on_some_paths(
+        self, node: Node, effect: Effect, bound: Mapping[str, Value], skip: Iterable[str]
+    ) -> list[str]:
+        """The same for what is in a graph in one arm of a branch only."""
+        results: list[str] = []
+        held = self.path, self.assumed, self.narrow
+        for guard in node.branch:
+            if on_path(node, self.path | guard) and not contradicts(guard, self.path):
+                self.path, self.assumed, self.narrow = self.path | guard, self.assumed | guard, True
+                results = self.keep(node, effect, bound, skip)
+                self.path, self.assumed, self.narrow = held
         return results
 
     def _needed(self, names: Iterable[str], bound: Mapping[str, Value]) -> Lean | None:
@@ -511,6 +535,11 @@ def _is_mean(op: str, bound: Mapping[str, Value]) -> bool:
     size = bound.get("output_size")
     sizes = size.items if isinstance(size, Seq) else [size]
     return not any(isinstance(one, Const) and one.value not in (1, None) for one in sizes)
+
+
+def _inferred(value: Value) -> bool:
+    """Whether autograd passes an operand by: all others being so, nothing is recorded."""
+    return not isinstance(value, Tensor) or value.storage.inference is not None
 
 
 def _copied(op: str, tensor: Tensor, bound: Mapping[str, Value]) -> bool:
