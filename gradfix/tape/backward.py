@@ -162,6 +162,8 @@ class Backwards(Severed):
 
     def _overwritten(self, spoil: Spoil, event: Backward, lean: Lean, guard: Path) -> None:
         write, saved = spoil.write, spoil.saved
+        if spoil.silent and any(one.place is write.place for one in saved.writes[: saved.seen]):
+            return  # done before the save as well: a mask or a bound put on again may change nothing
         steps = [(saved.node.place, "saved here"), (write.place, "overwritten here")]
         if not event.virtual:
             steps.append((event.place, "backward runs here"))

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from gradfix.tape.attributes import load_attribute
-from gradfix.tape.classes import instantiate
+from gradfix.tape.classes import forward_only, instantiate
 from gradfix.tape.control import elements, part, restore, set_mode, unbound
 from gradfix.tape.definitions import Bound, Class, Code, Function, Instance, Method, Partial, Scope, Super
 from gradfix.tape.exits import enter, jumps, rejoin
@@ -104,6 +104,9 @@ def call_method(
         return call_value(vm, External(f"{receiver.path}.{name}"), args, kwargs, node)
     if isinstance(receiver, Unknown):
         return unknown_method(vm, receiver, name, args, kwargs, node)
+    if isinstance(receiver, Class) and name == "apply" and forward_only(receiver):
+        vm.exported = True
+        return Unknown("what no backward comes back from", requires=False)
     if isinstance(receiver, Instance) and (
         (done := instance_host(vm, receiver, name, args, kwargs, node)) is not None
     ):

@@ -61,15 +61,22 @@ def layer_base(cls: Class) -> str:
     return ""
 
 
+FUNCTIONS = ("torch.autograd.Function", "torch.autograd.function.Function")
+
+
+def forward_only(cls: Class) -> bool:
+    """Whether a class is a function of autograd that says nothing of a backward: made to be exported."""
+    known = not any(cls.lookup(name) is not None for name in ("backward", "vjp", "jvp"))
+    return known and not cls.opaque_base() and any(path in FUNCTIONS for path in cls.externals())
+
+
 def instantiate(
     vm: Interpreter, cls: Class, args: Sequence[Value], kwargs: Mapping[str, Value], node: ast.AST
 ) -> Value:
     """`Class(...)`."""
     from gradfix.tape.calls import call_function
 
-    if any(
-        path in ("torch.autograd.Function", "torch.autograd.function.Function") for path in cls.externals()
-    ):
+    if any(path in FUNCTIONS for path in cls.externals()):
         return Unknown("a custom autograd function")
     instance = Instance(cls, is_module(cls))
     init = cls.lookup("__init__")

@@ -247,8 +247,10 @@ def _enter_forward(vm: Interpreter, instance: Instance, member: Function) -> Non
         if isinstance(default, Const) and default.value is False:
             args[i] = default  # who trains through it needn't know the switch
     before = dict(instance.attrs)
-    vm.handed = []
+    vm.handed, vm.exported = [], False
     result = call_function(vm, member, args, kwargs, member.code.node, receiver=instance)
+    if vm.exported:
+        return  # a module for an exporter: nobody backpropagates what comes out of it
     stored = [value for name, value in instance.attrs.items() if before.get(name) is not value]
     _wish(vm, [result, *stored, *vm.handed], member.code.node)
 

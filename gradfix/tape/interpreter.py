@@ -267,6 +267,8 @@ class Interpreter(Gradients):
         self.hooked = False
         self.homeless: list[tuple[list[int], Place, dict[str, Fact]]] = []
         """Layers in plain containers of a module, as long as nobody else registers them."""
+        self.exported = False
+        """Whether a function of autograd was run that has no backward."""
         self.froze = False
         """Whether parameters were told to require no grad."""
         self.keep_alive: list[Value] = []
