@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from gradfix import files, session
+from gradfix import engine, files, session
 from gradfix.outcome import Outcome, Run
 from gradfix.rule import Finding
 from gradfix.verify import Claim, Command, JudgeOptions, Launcher, Limits, Verdict, judge
@@ -40,36 +41,70 @@ def proved(request: session.Request, proving: Proving, advance: Advance) -> Run:
     found = session.run(replace(request, mode="diff"), advance)
     changed = [outcome for outcome in found.outcomes if outcome.after is not None and not outcome.failure]
     with Launcher(proving.python) as launcher:
-        verdicts = _verdicts(changed, proving, launcher)
+        verdicts = _verdicts(changed, Bench(request, proving, launcher))
     outcomes = [replace(one, verdicts=tuple(verdicts.get(one.path, ()))) for one in found.outcomes]
     if request.mode == "apply" and not request.reads_stdin:
         outcomes = [_written(outcome, proving) for outcome in outcomes]
     return replace(found, outcomes=tuple(outcomes), mode=request.mode)
 
 
-def _verdicts(changed: Sequence[Outcome], proving: Proving, launcher: Launcher) -> dict[str, list[Verdict]]:
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """What every judgement needs."""
+
+    request: session.Request
+    proving: Proving
+    launcher: Launcher
+
+
+def _verdicts(changed: Sequence[Outcome], bench: Bench) -> dict[str, list[Verdict]]:
     """One judgement for all files if a command drives them, else one for each."""
-    if proving.command is not None:
-        said = _judged(changed, proving.command, proving, launcher) if changed else []
+    if bench.proving.command is not None:
+        said = _judged(changed, bench.proving.command, bench) if changed else []
         names = {os.path.abspath(outcome.path): outcome.path for outcome in changed}
         return {name: [replace(v, path=name) for v in said if v.path == full] for full, name in names.items()}
     found: dict[str, list[Verdict]] = {}
     for outcome in changed:
         command = Command("script", os.path.abspath(outcome.path))
-        said = _judged([outcome], command, proving, launcher)
+        said = _judged([outcome], command, bench)
         found[outcome.path] = [replace(verdict, path=outcome.path) for verdict in said]
     return found
 
 
-def _judged(
-    outcomes: Sequence[Outcome], command: Command, proving: Proving, launcher: Launcher
-) -> list[Verdict]:
+def _judged(outcomes: Sequence[Outcome], command: Command, bench: Bench) -> list[Verdict]:
     before = _texts(outcomes, lambda outcome: outcome.before)
     after = _texts(outcomes, lambda outcome: outcome.after)
+    by_path = {os.path.abspath(outcome.path): outcome for outcome in outcomes}
+
+    def alone(claim: Claim) -> Mapping[str, bytes] | None:
+        text = all_but(claim, by_path[claim.path], bench.request)
+        return {**after, claim.path: text} if text is not None else None
+
     options = JudgeOptions(
-        claims=[claim for outcome in outcomes for claim in claims(outcome)], limits=proving.limits
+        claims=[claim for outcome in outcomes for claim in claims(outcome)],
+        alone=alone,
+        limits=bench.proving.limits,
     )
-    return judge(before, after, command, options, launcher)
+    return judge(before, after, command, options, bench.launcher)
+
+
+def all_but(claim: Claim, outcome: Outcome, request: session.Request) -> bytes | None:
+    """The text with all mended but one finding (failing that, one rule); None: there is nothing else."""
+    wanted = next((one for one in outcome.findings if _is(one, claim)), None)
+    if wanted is None or outcome.before is None:
+        return None
+    settings = session.settings_of(request, outcome.path)
+    kept = engine.fix(
+        outcome.path, outcome.before, settings.plan(), Counter({(wanted.code, wanted.span.line): 1})
+    )
+    if kept.after == outcome.after:
+        without = replace(settings, rules=settings.rules - {claim.kind})
+        kept = engine.fix(outcome.path, outcome.before, without.plan())
+    return kept.after if kept.after != outcome.after else None
+
+
+def _is(finding: Finding, claim: Claim) -> bool:
+    return (finding.rule, finding.span.line) == (claim.kind, claim.line)
 
 
 def _texts(outcomes: Sequence[Outcome], text: Callable[[Outcome], bytes | None]) -> Mapping[str, bytes]:

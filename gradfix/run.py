@@ -19,8 +19,9 @@ from gradfix.rule import Finding, Options
 from gradfix.source import Failure
 from gradfix.trace.report import Recording
 from gradfix.verify import Command, Launcher, Limits, Verdict
-from gradfix.verify.judge import Case, JudgeOptions, kept_lines, on_file
+from gradfix.verify.judge import Case, JudgeOptions, on_file
 from gradfix.verify.launch import Job
+from gradfix.verify.lines import kept_lines
 from gradfix.verify.verdicts import SEVERED, STYLE, Facts, cannot, facts
 
 MOST_ROUNDS = 8

@@ -59,6 +59,11 @@ def run(request: Request, advance: Callable[[int], Advance]) -> Run:
     return Run(tuple(outcomes), request.mode, cards)
 
 
+def settings_of(request: Request, path: str) -> Settings:
+    """What a request means for one file."""
+    return _for_file(_settings(request, _selected(request.config)), path, request.config)
+
+
 def _selected(config: Config) -> frozenset[str]:
     rules = registry.codemods()
     for key, selectors in config.selectors().items():

@@ -93,6 +93,45 @@ def test_not_reproduced_when_the_program_was_fine(launcher: Launcher, tmp_path: 
     assert verdicts[1].verdict == "not reproduced"
 
 
+HIDDEN = """h = model[1](model[0](x))
+h += 1
+F.mse_loss(model[2](h), y).backward()
+loss = model(x)
+loss.backward()
+"""
+
+
+def test_not_reached_when_another_defect_stopped_the_program_before(
+    launcher: Launcher, tmp_path: Path
+) -> None:
+    mended = HIDDEN.replace("h += 1", "h = h + 1").replace("loss.b", "loss.sum().b")
+    verdict = judged(launcher, tmp_path, HIDDEN, mended, "non_scalar_backward", 5)[1]
+    assert verdict.verdict == "not reached"
+    assert f"the program stopped (RuntimeError, line {FIRST + 2}:" in verdict.reason
+
+
+def test_not_reproduced_when_the_program_stopped_before_it_could_show(
+    launcher: Launcher, tmp_path: Path
+) -> None:
+    before = LOOP.replace("opt.step()", "opt.step()\n    model(x).backward()")
+    mended = before.replace("    F.mse", "    opt.zero_grad()\n    F.mse").replace(
+        "(x).backward", "(x).sum().backward"
+    )
+    verdict = judged(launcher, tmp_path, before, mended, "missing_zero_grad", 2)[1]
+    assert verdict.verdict == "not reproduced"
+    assert "these lines ran, but the program stopped (RuntimeError" in verdict.reason
+
+
+def test_not_reached_when_the_run_ended_after_enough_steps(launcher: Launcher, tmp_path: Path) -> None:
+    healthy = LOOP.replace("    F.mse", "    opt.zero_grad()\n    F.mse")
+    late = healthy + "e = torch.exp(model(x))\ne += 1\n"
+    verdict = judged(
+        launcher, tmp_path, late, late.replace("e += 1", "e = e + 1"), "inplace_overwrites_saved", 6
+    )[1]
+    assert verdict.verdict == "not reached"
+    assert f"it ended after enough steps, in line {FIRST + 3}" in verdict.reason
+
+
 def test_not_reached_when_the_lines_never_ran(launcher: Launcher, tmp_path: Path) -> None:
     unused = (
         "def unused():\n" + textwrap.indent(RELU, "    ") + "\n\n\n\nF.mse_loss(model(x), y).backward()\n"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -159,6 +160,38 @@ def test_verify_writes_only_what_flows(tmp_path: Path) -> None:
     assert "http" not in page and "model.0.weight" in page
     gradfix(tmp_path, "--apply", "--verify=lenient", ".")
     assert "h = h + 1" in (tmp_path / "bad.py").read_text()
+
+
+BEHIND = {
+    "two": (
+        "for _ in range(3):\n    h = model[1](model[0](x))\n    h += 1\n"
+        "    loss = F.mse_loss(model[2](h), y)\n    loss.backward()\n    opt.step()\n",
+        ["inplace_overwrites_saved", "missing_zero_grad"],
+    ),
+    "three": (
+        "for _ in range(3):\n    h = torch.sigmoid(model[0](x))\n    h *= 10\n"
+        "    loss = (model[2](h) - y).pow(2)\n    loss.backward()\n    opt.step()\n",
+        ["inplace_overwrites_saved", "missing_zero_grad", "non_scalar_backward"],
+    ),
+    "one after the other": (
+        "h = model[0](x).exp()\nh += 1\nh.sum().backward()\n"
+        "w = torch.ones(3, requires_grad=True)\nv = w.exp()\nv += 1\nv.sum().backward()\n"
+        "loss = model(x)\nloss.backward()\n",
+        ["inplace_overwrites_saved", "inplace_overwrites_saved", "non_scalar_backward"],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BEHIND)
+def test_defects_that_hide_behind_a_crash_are_seen_with_the_others_mended(name: str, tmp_path: Path) -> None:
+    body, rules = BEHIND[name]
+    (tmp_path / "train.py").write_text(HEAD + body)
+    done = gradfix(tmp_path, "--diff", "--verify", "train.py")
+    said = re.findall(r"^train.py:(\d+): (\w+): (.*?) \((.*)\)$", done.stderr, re.M)
+    assert sorted(rule for _, rule, *_ in said) == rules, done.stderr
+    assert {verdict for *_, verdict, _ in said} == {"flows"}, said
+    for line, rule, _, reason in said:
+        assert f"seen before: {rule}, train.py line {line};" in reason
 
 
 def test_a_finding_that_an_earlier_rewrite_moved_is_judged_too(tmp_path: Path) -> None:

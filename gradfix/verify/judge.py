@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-import difflib
 import os
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from types import CodeType
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from gradfix.trace.report import Recording
 from gradfix.verify.launch import Command, Job, Launcher, Limits
+from gradfix.verify.lines import Lines, around, in_terms_of, kept_lines
 from gradfix.verify.verdicts import (
     STYLE,
     Claim,
@@ -23,12 +23,17 @@ from gradfix.verify.verdicts import (
     side_by_side,
 )
 
+MOST_ALONE = 12
+"""Claims of one judgement that get a run of their own."""
+
 
 @dataclass(frozen=True, slots=True)
 class JudgeOptions:
     """How to run, and which findings to judge."""
 
     claims: Sequence[Claim] = ()
+    alone: Callable[[Claim], Mapping[str, bytes] | None] = lambda _: None
+    """The files with everything mended but one claim: how else could what stands behind a crash be seen?"""
     cwd: str = ""
     python: str | None = None
     limits: Limits = field(default_factory=Limits)
@@ -61,21 +66,32 @@ def judge(
         cwd = os.path.abspath(options.cwd or os.getcwd())
         first = facts(runner.run(Job(command, cwd, before, options.limits)))
         second = facts(runner.run(Job(command, cwd, after, options.limits)))
-    paths = [path for path in after if before.get(path) != after[path]]
-    lines = {path: kept_lines(before.get(path, b""), after[path]) for path in paths}
-    case = Case(first, second, lines, options, before)
-    said = [on_claim(case, claim) for claim in options.claims if claim.path in before]
+        paths = [path for path in after if before.get(path) != after[path]]
+        lines = {path: kept_lines(before.get(path, b""), after[path]) for path in paths}
+        case = Case(first, second, lines, options, before)
+        said: list[Verdict] = []
+        for claim in options.claims:
+            if claim.path in before:
+                texts = options.alone(claim) if hidden(case, claim) and len(said) < MOST_ALONE else None
+                if texts is None:
+                    said.append(on_claim(case, claim))
+                else:
+                    recording = runner.run(Job(command, cwd, texts, options.limits))
+                    said.append(on_claim_alone(case, claim, recording, texts))
     return [on_file(case, path, [v for v in said if v.path == path]) for path in paths] + said
 
 
-def kept_lines(before: bytes, after: bytes) -> dict[int, int]:
-    """Which line is which, through a rewrite; a line that was only indented is the same line."""
-    one = [line.strip() for line in before.splitlines()]
-    other = [line.strip() for line in after.splitlines()]
-    found: dict[int, int] = {}
-    for a, b, size in difflib.SequenceMatcher(None, one, other, autojunk=False).get_matching_blocks():
-        found.update((a + i + 1, b + i + 1) for i in range(size))
-    return found
+def hidden(case: Case, claim: Claim) -> bool:
+    """Whether something else has stopped the program before a claim could show."""
+    return case.before.failed and not case.after.failed and not _seen(case, claim)
+
+
+def on_claim_alone(case: Case, claim: Claim, recording: Recording, texts: Mapping[str, bytes]) -> Verdict:
+    """The verdict on one finding, from a run in which all others were mended."""
+    lines = {path: Lines(case.texts[path], text) for path, text in texts.items() if text != case.texts[path]}
+    seen = facts(in_terms_of(lines, recording))
+    verdict = on_claim(replace(case, before=seen), claim)
+    return replace(verdict, reason=f"with the other fixes in place: {verdict.reason}")
 
 
 def on_claim(case: Case, claim: Claim) -> Verdict:
@@ -209,32 +225,34 @@ def _same_place(case: Case, claim: Claim, defect: Mapping[str, Any]) -> bool:
 
 
 def _unseen(case: Case, claim: Claim | None) -> tuple[Word, str]:
-    if claim is not None and not case.before.lines(claim.path) & around(case.texts[claim.path], claim):
-        return "not reached", "the run did not come to these lines"
+    stop = stopped_by(case.before)
+    if claim is not None and not reached(case, claim):
+        return "not reached", f"the run did not come to these lines{': ' if stop else ''}{stop}"
     if case.before.failed and case.after.failed:
         return "no change", f"the program fails as before: {case.after.failure}"
+    if case.before.failed:
+        return "not reproduced", f"these lines ran, but {stop} before it could show"
     return "not reproduced", "the gradients were fine on the lines that ran"
 
 
-def around(text: bytes, claim: Claim) -> set[int]:
-    """The lines of the innermost function that holds a claim: what runs there has come to it."""
-    try:
-        found = compile(text, claim.path, "exec", dont_inherit=True)
-    except (SyntaxError, ValueError):
-        return set(range(claim.line, max(claim.line, claim.end_line) + 1))
-    while True:
-        inner = [
-            code for code in found.co_consts if isinstance(code, CodeType) and claim.line in lines_of(code)
-        ]
-        if not inner:
-            return lines_of(found)
-        found = inner[0]
+def stopped_by(seen: Facts) -> str:
+    """What ended a run early; empty when it came to its end."""
+    if seen.failed:
+        return f"the program stopped ({seen.failure})"
+    if seen.recording["how"] == "stopped":
+        return f"it ended after enough steps{f', in line {seen.last}' if seen.last else ''} (--max-steps)"
+    return ""
 
 
-def lines_of(code: CodeType) -> set[int]:
-    """The lines of a code object, with what is nested in it."""
-    own = {line for _, _, line in code.co_lines() if line is not None}
-    return own.union(*(lines_of(one) for one in code.co_consts if isinstance(one, CodeType)))
+def reached(case: Case, claim: Claim) -> bool:
+    """Whether a run came to a claim: to its lines, or to a place behind them in the same function."""
+    ran, near = case.before.lines(claim.path), around(case.texts[claim.path], claim.path, claim.line)
+    if not ran & near:
+        return False
+    last = case.before.last_in(claim.path)
+    if not stopped_by(case.before) or any(claim.covers(line) for line in ran):
+        return True
+    return last not in near or claim.line <= last or claim.line <= max(ran & near)
 
 
 def _new(case: Case, defect: Mapping[str, Any]) -> bool:

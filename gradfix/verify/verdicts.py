@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
-from gradfix.trace.report import Recording
+from gradfix.trace.report import Place, Recording
 
 Word: TypeAlias = Literal[
     "flows", "flows partly", "no change", "worse", "not reproduced", "not reached", "could not run"
@@ -102,6 +102,26 @@ class Facts:
         where = f", line {place['line']}" if place else ""
         first = error["message"].splitlines()[0] if error["message"] else ""
         return f"{error['type']}{where}" + (f": {first[:160]}" if first else "")
+
+    @property
+    def last(self) -> int:
+        """The line that the run had come to when it ended."""
+        place = self._end()
+        return int(place["line"]) if place is not None else 0
+
+    def last_in(self, path: str) -> int:
+        """The same, if it is in this file."""
+        place = self._end()
+        return int(place["line"]) if place is not None and place["file"] == path else 0
+
+    def _end(self) -> Place | None:
+        error = self.recording["error"]
+        if error is not None:
+            return error["place"]
+        done = [
+            event["place"] for event in self.recording["events"] if event["event"] in ("backward", "step")
+        ]
+        return done[-1] if done else None
 
     def lines(self, path: str) -> set[int]:
         """Lines of a file on which torch was called."""
