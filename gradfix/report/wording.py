@@ -10,7 +10,7 @@ from gradfix.tape.defects import Impact
 
 CONVENTIONS: Mapping[str, str] = {
     "A": "batches from a loader carry no gradient",
-    "B": "a module made elsewhere passes gradients to its parameters and its arguments",
+    "B": "what is made elsewhere is what it is used as: a module passes gradients on, an optimizer steps",
     "C": "a loss function has no parameters and reduces to a scalar",
     "D": "what goes into `forward` requires grad, what comes out is backpropagated",
     "E": "loops run at least once",

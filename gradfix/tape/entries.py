@@ -26,6 +26,7 @@ from gradfix.tape.leaves import leaked
 from gradfix.tape.logged import say_what_is_logged
 from gradfix.tape.paths import ALWAYS, Equals, Path, meet
 from gradfix.tape.registration import check_replacements, check_unreached, homeless
+from gradfix.tape.supposed import report_early_steps
 from gradfix.tape.torchvalues import Layer
 from gradfix.tape.values import NONE, Alt, Const, External, Map, Seq, Unknown, Value, stamp
 
@@ -111,8 +112,12 @@ def _isolated(vm: Interpreter, number: int, run: Callable[[], object]) -> None:
     vm.handed = []
     vm.grad, vm.repeat, vm.later_turn = True, False, False
     frame, depth, file = vm.frame, len(vm.trail.frames), vm.file
+    known = (vm.supposed, vm.stand_ins, vm.loose, vm.results, vm.elements)
+    vm.supposed, vm.stand_ins = dict(vm.supposed), list(vm.stand_ins)
+    vm.loose, vm.results, vm.elements = dict(vm.loose), dict(vm.results), dict(vm.elements)
     try:
         run()
+        report_early_steps(vm)
     except (TooComplexError, RecursionError) as error:
         vm.unfinished.append(type(error))
         vm.frame, vm.file = frame, file
@@ -121,6 +126,7 @@ def _isolated(vm: Interpreter, number: int, run: Callable[[], object]) -> None:
         while len(vm.trail.frames) >= depth:
             vm.trail.undo()
         vm.path = ALWAYS
+        vm.supposed, vm.stand_ins, vm.loose, vm.results, vm.elements = known
         vm.work = left - (share - max(vm.work, 0))
 
 

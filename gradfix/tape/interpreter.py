@@ -279,6 +279,8 @@ class Interpreter(Gradients):
         """Modules that a framework has wrapped, with what else it was given."""
         self.supposed: dict[int, Any] = {}
         """Values that are taken for optimizers by their use."""
+        self.early: list[Any] = []
+        """Steps of such values that came before their backward."""
         self.loose: dict[int, Value] = {}
         """What was handed to calls that aren't known."""
         self.results: dict[int, tuple[Value, ast.AST]] = {}

@@ -67,7 +67,8 @@ def supposed(vm: Interpreter, value: Unknown, node: ast.AST) -> Supposed:
         if id(value) in vm.loose:
             events.append(Doubt(None, vm.path))
         else:
-            before = [event for event, root in vm.backwards if not _made_later(vm, found, root)]
+            ran = [(event, root) for event, root in vm.backwards if root.requires is not False]
+            before = [event for event, root in ran if not _made_later(vm, found, root)]
             events.extend(Add(event, True, BY_USE) for event in before)
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and vm.file == vm.main:
         found.optimizer.name = vm.text(node.func.value)
@@ -120,11 +121,12 @@ def filled(vm: Interpreter, event: Backward, root: Tensor) -> None:
     """A backward has run: it may have filled the gradients of every supposed optimizer."""
     if root.requires is False:
         return
+    calls = set(_calls_behind(vm, root)) if vm.supposed else set()
+    vm.fed |= calls
     for one in vm.supposed.values():
         if not _made_later(vm, one, root):
+            _too_early(vm, one, event, calls)
             one.leaf.gradient().events.append(Add(event, True, BY_USE))
-    if vm.supposed:
-        vm.fed.update(_calls_behind(vm, root))
 
 
 def _made_later(vm: Interpreter, one: Supposed, root: Tensor) -> bool:
@@ -211,6 +213,52 @@ def _nothing_left(vm: Interpreter, own: Supposed, events: list[Any], node: ast.A
             "optimizer": own.optimizer.name,
         },
     )
+
+
+def _too_early(vm: Interpreter, own: Supposed, backward: Backward, calls: set[int]) -> None:
+    """Note a step on cleared gradients between the forward of a loss and its backward."""
+    use: Use | None = None
+    forward = False
+    for event in reversed(own.leaf.gradient().events):
+        if contradicts(event.path, vm.path):
+            continue
+        if isinstance(event, Doubt) and use is not None and id(event.call) in calls:
+            forward = True
+        elif isinstance(event, Use) and use is None and implies(vm.path, event.path):
+            use = event
+        elif isinstance(event, Clear) and event.must and forward and use is not None:
+            vm.early.append((own, event, use, backward))
+            return
+        else:
+            return
+
+
+def report_early_steps(vm: Interpreter) -> None:
+    """At the end of what is executed on its own: steps that came too early and were not made up for."""
+    for own, clear, use, backward in vm.early:
+        after = [one for one in own.leaf.gradient().events if getattr(one, "backward", None) is backward]
+        events = own.leaf.gradient().events
+        later = events[events.index(after[0]) + 1 :] if after else []
+        if any(isinstance(one, (Use, Add, Doubt)) for one in later):
+            continue
+        vm.report(
+            "zero_grad_before_step",
+            clear.place,
+            [
+                (clear.place, "erases the gradients"),
+                (use.place, "steps without them"),
+                (backward.place, "fills them for the next call to erase"),
+            ],
+            impact="trains wrong",
+            lean=BY_USE,
+            when=backward.path,
+            facts={
+                "backward": vm.span(backward.place),
+                "step": vm.span(use.place),
+                "optimizer": own.optimizer.name,
+            },
+        )
+    vm.early = []
 
 
 def _open(vm: Interpreter, events: list[Any]) -> Iterator[Any]:
