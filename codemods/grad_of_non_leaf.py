@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from gradfix.rewriting.calls import keyword, last_name, without
+from gradfix.rewriting.calls import last_name
+from gradfix.rewriting.leaf import constant_of, parameter_last
 from gradfix.rewriting.seats import dotted, put, shown, targets
 from gradfix.rewriting.uncut import on
 from gradfix.rule import Decline, Edit, Fix, Options, Rule
@@ -52,8 +53,8 @@ def _own_leaf(made: cst.BaseExpression) -> cst.BaseExpression:
 
 def _leaf_last(made: cst.BaseExpression, factory: cst.Call) -> cst.BaseExpression:
     if last_name(factory.func) == "Parameter" and factory.args:
-        return _parameter_last(made, factory)
-    constant = made.deep_replace(factory, _constant(factory))
+        return parameter_last(made, factory)
+    constant = made.deep_replace(factory, constant_of(factory))
     assert isinstance(constant, cst.BaseExpression)
     dot = cst.Dot()
     if isinstance(made, cst.Call) and isinstance(made.func, cst.Attribute):
@@ -63,30 +64,6 @@ def _leaf_last(made: cst.BaseExpression, factory: cst.Call) -> cst.BaseExpressio
     return on(cst.Attribute(constant, cst.Name("requires_grad_"), dot), constant).with_changes(
         lpar=made.lpar, rpar=made.rpar
     )
-
-
-def _parameter_last(made: cst.BaseExpression, factory: cst.Call) -> cst.BaseExpression:
-    """What is done to a parameter is done to the value that it is made of."""
-    first, *rest = factory.args
-    inner = made.deep_replace(factory, _closed(first.value))
-    assert isinstance(inner, cst.BaseExpression)
-    bare = first.with_changes(value=inner.with_changes(lpar=(), rpar=()))
-    return factory.with_changes(args=[bare, *rest], lpar=made.lpar, rpar=made.rpar)
-
-
-def _closed(value: cst.BaseExpression) -> cst.BaseExpression:
-    """A value in brackets, where something may bind tighter than what is in it."""
-    if isinstance(value, (cst.Name, cst.Attribute, cst.Call, cst.Subscript)) or value.lpar:
-        return value
-    return value.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
-
-
-def _constant(factory: cst.Call) -> cst.BaseExpression:
-    """The call that makes the tensor, without asking for gradients."""
-    if isinstance(factory.func, cst.Attribute) and factory.func.attr.value == "requires_grad_":
-        return factory.func.value
-    asked = keyword(factory, "requires_grad")
-    return without(factory, asked) if asked is not None else factory
 
 
 def _retained(tree: Tree, made: cst.BaseExpression, target: str) -> Fix | Decline:

@@ -1,13 +1,14 @@
-"""Layers or parameters that a module keeps in a plain list or dict.
+"""Layers or parameters that a module keeps where it does not look for them.
 
 A module registers what is assigned to its attributes, and looks into no list: layers in `self.layers =
 [...]` are missing from `parameters()`, so they are never trained, never moved by `.to(device)` and never
-saved.
+saved. The same holds for a plain tensor (`self.w = torch.randn(3, requires_grad=True)`) and for what was
+made of a parameter (`self.w = nn.Parameter(torch.randn(3)).cuda()`).
 
 The rewrite wraps the container: `nn.ModuleList`, `nn.ModuleDict`, `nn.ParameterList` or `nn.ParameterDict`,
-by the name that the file has for them. It is unsafe, because the state_dict gets new keys. Left alone:
-layers that are registered elsewhere too (`nn.Sequential(*layers)`, `add_module`) and classes that are no
-modules.
+by the name that the file has for them; a tensor becomes an `nn.Parameter`. It is unsafe, because the
+state_dict gets new keys. Left alone: layers that are registered elsewhere too (`nn.Sequential(*layers)`,
+`add_module`), tensors that somebody else optimises or whose `.grad` is read, classes that are no modules.
 """
 
 from __future__ import annotations
@@ -18,9 +19,12 @@ from collections.abc import Iterator
 import libcst as cst
 from libcst import matchers as m
 
+from gradfix.rewriting.aimed import call_at
+from gradfix.rewriting.calls import last_name
+from gradfix.rewriting.leaf import constant_of, parameter_last
 from gradfix.rewriting.statements import expression
 from gradfix.rule import Decline, Edit, Fix, Options, Rule, Safety
-from gradfix.tape.defects import Defect
+from gradfix.tape.defects import Defect, Span
 from gradfix.tree import Tree
 
 CONTAINERS = {
@@ -42,6 +46,8 @@ TAKEN = frozenset(
 
 def rewrite(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:
     facts = defect.facts
+    if facts.get("container") == "tensor":
+        return _parameter(defect, tree)
     kind = CONTAINERS.get((str(facts.get("container")), str(facts.get("holds"))))
     plain = tree.at(defect.culprit, cst.BaseExpression)
     if kind is None or plain is None:
@@ -54,8 +60,45 @@ def rewrite(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:
     if name is None:
         return Decline(f"import torch.nn and keep them in an nn.{kind}")
     args = [] if isinstance(plain, (cst.List, cst.Dict)) and not plain.elements else [cst.Arg(plain)]
-    new = cst.Call(expression(tree, name), args)
-    return Fix((Edit(plain, new),), f"{name}(...)", Safety.UNSAFE)
+    rows = [tree.at(span, cst.BaseExpression) for span in _spans(facts.get("inner"))]
+    wrapped = {row: cst.Call(expression(tree, name), [cst.Arg(row)]) for row in rows if row is not None}
+    within = [row for row in wrapped if plain in tree.ancestors(row)]
+    whole: cst.CSTNode = plain
+    for row in within:
+        whole = whole.deep_replace(row, wrapped[row])
+    args = [cst.Arg(whole)] if args and isinstance(whole, cst.BaseExpression) else []
+    apart = [Edit(row, new) for row, new in wrapped.items() if row not in within]
+    return Fix((Edit(plain, cst.Call(expression(tree, name), args)), *apart), f"{name}(...)", Safety.UNSAFE)
+
+
+def _spans(fact: object) -> list[Span]:
+    spans = fact if isinstance(fact, tuple) else ()
+    return list(dict.fromkeys(span for span in spans if isinstance(span, Span)))
+
+
+def _parameter(defect: Defect, tree: Tree) -> Fix | Decline:
+    """A tensor that a module is to train is an `nn.Parameter` of it."""
+    made = tree.at(defect.culprit, cst.BaseExpression)
+    factory = call_at(tree, defect.facts.get("factory"))
+    name = _name(tree, "Parameter")
+    if made is None or factory is None or name is None:
+        return Decline("make it an nn.Parameter")
+    if last_name(factory.func) == "Parameter":
+        new = parameter_last(made, factory)
+    else:
+        value = made.deep_replace(factory, constant_of(factory)).with_changes(lpar=(), rpar=())
+        made = _asked_for(tree, made)
+        new = cst.Call(expression(tree, name), [cst.Arg(value)])
+    return Fix((Edit(made, new),), " ".join(tree.code(new).split()), Safety.UNSAFE)
+
+
+def _asked_for(tree: Tree, made: cst.BaseExpression) -> cst.BaseExpression:
+    """The expression with the `.requires_grad_()` behind it, where there is one."""
+    owner = tree.parent(made)
+    if isinstance(owner, cst.Attribute) and owner.value is made and owner.attr.value == "requires_grad_":
+        call = tree.parent(owner)
+        return call if isinstance(call, cst.Call) and call.func is owner else made
+    return made
 
 
 def _may_be_key(element: cst.BaseDictElement) -> bool:
@@ -95,7 +138,7 @@ def _imported(tree: Tree) -> Iterator[tuple[str, str]]:
 
 RULE = Rule(
     code="GF210",
-    message="the {holds} in `{attribute}` are not registered: modules do not look into a plain {container}",
+    message="`{attribute}` is not registered: a module sees parameters and modules, not a plain {container}",
     rewrite=rewrite,
     safety=Safety.UNSAFE,
 )

@@ -10,6 +10,7 @@ from gradfix.tape.graph import Tensor
 from gradfix.tape.imports import first_party
 from gradfix.tape.interpreter import Interpreter
 from gradfix.tape.layers import make_layer
+from gradfix.tape.plain import plain_leaves
 from gradfix.tape.registration import check_registered, replaced
 from gradfix.tape.torchvalues import Layer, Opaque
 from gradfix.tape.values import NONE, Const, External, Map, Seq, Unknown, Value
@@ -84,6 +85,7 @@ def instantiate(
         call_function(vm, init, [instance, *args], kwargs, node, receiver=instance)
         if instance.module:
             check_registered(vm, instance)
+            vm.plain_leaves.extend(plain_leaves(vm, instance))
     elif layer_base(cls):
         base_init(vm, instance, args, kwargs, node)
     else:

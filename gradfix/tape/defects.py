@@ -58,10 +58,10 @@ KINDS: Mapping[str, str] = {
     "inplace_overwrites_saved": """culprit: the writing node: an AugAssign statement, an Assign statement
         whose target is a Subscript (or attribute) of the written tensor, or a Call (`y.add_(1)`,
         `F.relu(y, inplace=True)`, `torch.add(a, b, out=y)`). facts: saver (name of the op, "relu"), form
-        ("augassign" | "setitem" | "method" | "keyword" | "out"), in_tuple (True: an element of a tuple), aliased (True: another live name sees
-        the write, so out of place would change what it reads), promotes (True: dtypes are known to
-        differ, out of place would change the dtype), target (source text of the name, attribute or list
-        element that holds the written tensor: `x` for `x += 1`, `x[0] = v`, `x[:, 0] += 1` and
+        ("augassign" | "setitem" | "method" | "keyword" | "out"), in_tuple (True: what is written is an
+        element of a tuple), aliased (True: another live name sees the write, so out of place would change
+        what it reads), promotes (True: dtypes are known to differ, out of place would change the dtype),
+        target (source text of the name, attribute or list element that holds the written tensor: `x` for `x += 1`, `x[0] = v`, `x[:, 0] += 1` and
         `x.view(-1).add_(1)`; `xs[i]` for `xs[i] += y` and `xs[i][0] = v` where xs is a list; "" for a
         value that nothing holds), save (Span of the expression whose operation saved it, or None).""",
     "inplace_on_graph_tensor": "culprit and facts as inplace_overwrites_saved, without saver.",
@@ -108,8 +108,9 @@ KINDS: Mapping[str, str] = {
         optimised (True where an optimizer is given it), target, factory (Span of the inner factory call
         with requires_grad=True).""",
     "unregistered_parameters": """culprit: the container expression (`[nn.Linear(..) for ..]`, a list or
-        dict display, or `[]`). facts: attribute ("layers"), container ("list" | "dict"), holds ("modules"
-        | "parameters").""",
+        dict display, or `[]`), or the expression that made the tensor. facts: attribute ("layers"),
+        container ("list" | "dict" | "tensor"), holds ("modules" | "parameters"), inner (Spans of the
+        lists in a list), factory (Span of the call that makes the leaf of a tensor).""",
     "optimizer_before_replacement": """culprit: the statement that builds the optimizer. facts:
         replacement (Span of the statement that replaced a layer), optimizer.""",
     "requires_grad_misspelt": """culprit: the Assign statement (`p.require_grad = False`,

@@ -25,6 +25,7 @@ from gradfix.tape.interpreter import Analysis, Interpreter, Resolver, Silence, T
 from gradfix.tape.leaves import leaked
 from gradfix.tape.logged import say_what_is_logged
 from gradfix.tape.paths import ALWAYS, Equals, Path, meet
+from gradfix.tape.plain import check_plain_leaves
 from gradfix.tape.registration import check_replacements, check_unreached, homeless
 from gradfix.tape.supposed import report_early_steps
 from gradfix.tape.torchvalues import Layer
@@ -311,6 +312,7 @@ def _finish(vm: Interpreter) -> None:
         )
     leaked(vm)
     check_replacements(vm)
+    check_plain_leaves(vm)
     check_unreached(vm)
     homeless(vm)
     vm.harmless_writes()

@@ -239,6 +239,8 @@ class Interpreter(Gradients):
         """Nodes whose tensors were returned or given to calls that aren't known."""
         self.rebound: dict[int, tuple[Tensor, Tensor, ast.AST]] = {}
         self.read_grads: list[Tensor] = []
+        self.plain_leaves: list[tuple[Any, str, Tensor, Tensor]] = []
+        """Tensors of modules that require grad, and are no parameters."""
         self.replacements: list[tuple[Value, Value, Place]] = []
         self.loads: dict[int, dict[str, list[int]]] = {}
         self.functions: list[Function] = []

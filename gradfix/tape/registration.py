@@ -35,10 +35,13 @@ def check_registered(vm: Interpreter, instance: Instance) -> None:
         if not holds:
             continue
         registered = registered if registered is not None else {id(leaf) for leaf in leaves(vm, instance)[0]}
+        inner = tuple(vm.span(item.place) for item in items if isinstance(item, Seq))
+        items = [item for one in items for item in (one.items if isinstance(one, Seq) else [one])]
         inside = [leaf for item in items for leaf in leaves(vm, item)[0] if "B" not in leaf.lean]
         if inside and not any(id(leaf) in registered for leaf in inside) and _used(instance, name):
             container = "dict" if isinstance(value, Map) else "list"
             facts: dict[str, Fact] = {"attribute": name, "container": container, "holds": holds}
+            facts["inner"] = tuple(span for span in inner if span is not None)
             vm.homeless.append(([id(leaf) for leaf in inside], _owned(vm, instance, value.place), facts))
 
 
@@ -56,11 +59,22 @@ def _owned(vm: Interpreter, instance: Instance, place: ast.AST) -> ast.AST | For
 
 
 def _holds(items: list[Value]) -> str:
-    if items and all(isinstance(item, (Layer, Instance)) and getattr(item, "module", True) for item in items):
+    if items and (all(map(_is_module, items)) or all(map(_is_row, items))):
         return "modules"
     if items and all(isinstance(item, Tensor) and item.parameter for item in items):
         return "parameters"
     return ""
+
+
+def _is_row(item: Value) -> bool:
+    """Whether an item is itself a list of modules, written out."""
+    if not isinstance(item, Seq) or not isinstance(item.place, ast.AST) or item.open:
+        return False
+    return bool(item.items) and all(map(_is_module, item.items))
+
+
+def _is_module(item: Value) -> bool:
+    return isinstance(item, (Layer, Instance)) and bool(getattr(item, "module", True))
 
 
 def _used(instance: Instance, name: str) -> bool:

@@ -108,6 +108,8 @@ class Endings:
     def _unregistered(self, module: Any, built: Spot | None, held: set[int]) -> None:
         """A plain list or dict of a module that holds what it should have registered."""
         for name, value in list(vars(module).items()):
+            if isinstance(value, torch.Tensor):
+                self._plain(module, name, value, held)
             if name.startswith("_") or not isinstance(value, (list, tuple, dict)):
                 continue
             items = list(value.values() if isinstance(value, dict) else value)
@@ -123,6 +125,21 @@ class Endings:
                 }
                 chain: list[Step] = [("the module is built here", built)]
                 self.state.defect("unregistered_parameters", inner or built, chain, "", facts)
+
+    def _plain(self, module: Any, name: str, value: Any, held: set[int]) -> None:
+        """A tensor of a module that backward reaches and nobody uses, though its parameters are trained."""
+        leaf = value if value.is_leaf else leaf_of(value)
+        slot = self.state.ledger.slots.get(id(leaf))
+        if leaf is None or id(leaf) in held or not self._ever(leaf) or slot is None or slot.read >= 0:
+            return
+        for optimizer, _, built in self.state.optimizers.items():
+            own = {id(p) for p in module.parameters()}
+            if id(optimizer) in self.state.ledger.steps and own & {id(p) for p in parameters_of(optimizer)}:
+                made = value.grad_fn.metadata.get("gradfix") if value.grad_fn is not None else None
+                facts = {"attribute": name, "container": "tensor", "class": type(module).__name__}
+                chain: list[Step] = [("takes what is registered", built)]
+                self.state.defect("unregistered_parameters", made[1] if made else built, chain, "", facts)
+                return
 
     def _misspelt(self) -> None:
         for module, *_ in self.state.modules.items():
@@ -190,7 +207,18 @@ def children_of(module: Any) -> bool:
 
 
 def leaves_in(item: Any) -> list[Any]:
-    """The parameters of one item of a list."""
+    """The parameters of one item of a list, or of a row of it."""
     if isinstance(item, torch.nn.Module):
         return list(item.parameters())
+    if isinstance(item, (list, tuple)):
+        return [leaf for one in item if isinstance(one, torch.nn.Module) for leaf in one.parameters()]
     return [item] if isinstance(item, torch.nn.Parameter) else []
+
+
+def leaf_of(value: Any) -> Any:
+    """The one leaf that a tensor was made of, where there is one."""
+    node = value.grad_fn
+    while node is not None and not hasattr(node, "variable"):
+        above = [one for one, _ in node.next_functions if one is not None]
+        node = above[0] if len(above) == 1 else None
+    return None if node is None else node.variable
