@@ -61,8 +61,9 @@ KINDS: Mapping[str, str] = {
         ("augassign" | "setitem" | "method" | "keyword" | "out"), in_tuple (True: what is written is an
         element of a tuple), aliased (True: another live name sees the write, so out of place would change
         what it reads), promotes (True: dtypes are known to differ, out of place would change the dtype),
-        target (source text of the name, attribute or list element that holds the written tensor: `x` for `x += 1`, `x[0] = v`, `x[:, 0] += 1` and
-        `x.view(-1).add_(1)`; `xs[i]` for `xs[i] += y` and `xs[i][0] = v` where xs is a list; "" for a
+        target (source text of the name, attribute or list element that holds the written tensor: `x` for
+        `x += 1`, `x[0] = v`, `x[:, 0] += 1` and `x.view(-1).add_(1)`; `xs[i]` for `xs[i] += y` and
+        `xs[i][0] = v` where xs is a list; "" for a
         value that nothing holds), save (Span of the expression whose operation saved it, or None).""",
     "inplace_on_graph_tensor": "culprit and facts as inplace_overwrites_saved, without saver.",
     "inplace_on_leaf": """culprit: the writing node as above. facts: form, target, aliased, role
