@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from gradfix.findings import Analyse, Analysis, Resolve, TapeSilence, tape
@@ -179,9 +180,17 @@ def step_of(step: Mapping[str, Any], path: str, source: Source) -> Evidence:
     place = step["place"]
     if place["file"] != path:
         span = Span(place["line"], place["column"] or 0, place["end_line"], place["end_column"] or 0)
-        return Evidence(span, step["role"], place["file"])
+        return Evidence(span, step["role"], shown(place["file"]))
     node = next((node for node in ast.walk(source.tree) if same(node, place)), None)
     return Evidence(span_of(node) if node is not None else whole_line(place, source), step["role"])
+
+
+def shown(path: str) -> str:
+    """A path as the user will recognise it."""
+    try:
+        return str(Path(path).relative_to(Path.cwd()))
+    except ValueError:
+        return path
 
 
 def facts_of(event: Mapping[str, Any], node: ast.AST | None, path: str, source: Source) -> dict[str, Fact]:
@@ -195,6 +204,8 @@ def facts_of(event: Mapping[str, Any], node: ast.AST | None, path: str, source: 
         "parameters": (str(event["facts"].get("parameter", "")),),
     }  # fmt: skip
     found.update(spans_of(event, path, source))
+    if event["kind"] == "non_differentiable_loss":
+        found["op"] = str(found["form"]).strip("_") or "this call"
     if event["kind"] == "graph_leak":
         found["value"] = added(node)
     if event["kind"] == "non_scalar_backward" and isinstance(node, ast.Call):

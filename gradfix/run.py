@@ -7,14 +7,13 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from gradfix import engine, files, registry
 from gradfix.findings import Plan, Rows, tape
 from gradfix.neighbours import Neighbours
 from gradfix.outcome import Outcome
-from gradfix.recorded import analysis_of
+from gradfix.recorded import analysis_of, shown
 from gradfix.rule import Finding, Options
 from gradfix.source import Failure
 from gradfix.trace.report import Recording
@@ -218,11 +217,3 @@ def written(outcome: Outcome) -> Outcome:
         return replace(outcome, remaining=outcome.findings, applied=())
     failure = files.write(outcome.path, outcome.before, outcome.after)
     return replace(outcome, failure=failure) if failure else replace(outcome, written=True)
-
-
-def shown(path: str) -> str:
-    """A path as the user will recognise it."""
-    try:
-        return str(Path(path).relative_to(Path.cwd()))
-    except ValueError:
-        return path

@@ -109,6 +109,30 @@ def test_finds_the_culprit_in_another_file_of_the_project(launcher: Launcher, tm
     assert found.outcomes[0].verdicts[0].verdict == "flows"
 
 
+def test_evidence_in_another_file_is_shown_with_its_line(tmp_path: Path) -> None:
+    (tmp_path / "pkg").mkdir()
+    (tmp_path / "pkg" / "parts.py").write_text("def hard(scores):\n    return scores.argmax(1).float()\n")
+    (tmp_path / "train.py").write_text(
+        HEAD + "from pkg.parts import hard\nloss = hard(model[0](x)).mean()\nloss.backward()\n"
+    )
+    said = gradfix(tmp_path, "run", "train.py").stdout
+    assert "pkg/parts.py:2:12 GF205" in said
+    assert "`argmax` has no gradient" in said
+    assert "in train.py\n" in said
+    assert "8 | loss.backward()   <- backward here" in said
+    assert "..." not in said
+
+
+def test_the_first_value_that_is_not_finite_is_shown_with_its_line(tmp_path: Path) -> None:
+    (tmp_path / "parts.py").write_text("def root(w):\n    return w.sqrt()\n")
+    (tmp_path / "train.py").write_text(
+        HEAD + "from parts import root\nw = torch.zeros(1, requires_grad=True)\nroot(w).sum().backward()\n"
+    )
+    said = gradfix(tmp_path, "run", "train.py").stdout
+    assert said.startswith("parts.py:2: Sqrt")
+    assert "      return w.sqrt()\n" in said
+
+
 def test_names_an_installed_library_and_leaves_it_alone(launcher: Launcher, tmp_path: Path) -> None:
     package = tmp_path / "site-packages"
     package.mkdir()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import linecache
+import os
 from collections.abc import Iterator
 from io import StringIO
 from typing import TYPE_CHECKING, Any, TextIO
@@ -59,9 +61,10 @@ def _not_finite(told: Told) -> Iterator[Line]:
     if event is not None:
         place, facts = event["place"], event["facts"]
         yield [
-            Piece(f"{harmless(place['file'])}:{place['line']}: ", "bold"),
+            Piece(f"{_where(place)}: ", "bold"),
             Piece(f"{facts['op']} gives the first value that is not finite ({facts['in']})", "bold red"),
         ]
+        yield [Piece(f"      {_code(place)}")]
         yield [
             Piece("      masking it afterwards does not help: 0 * inf is nan; keep its input away from there")
         ]
@@ -69,11 +72,22 @@ def _not_finite(told: Told) -> Iterator[Line]:
 
 def _foreign(event: Mapping[str, Any]) -> Iterator[Line]:
     place = event["place"]
-    yield [Piece(f"{harmless(place['file'])}:{place['line']}: ", "bold"), Piece(event["kind"], "bold red")]
+    yield [Piece(f"{_where(place)}: ", "bold"), Piece(event["kind"], "bold red")]
     yield [Piece("      in an installed library, which gradfix does not rewrite; from your code:")]
     for step in event["evidence"]:
-        where = f"{harmless(step['place']['file'])}:{step['place']['line']}"
-        yield [Piece(f"      {where} {harmless(step['role'])}")]
+        yield [Piece(f"      {_where(step['place'])}: {_code(step['place'])}   <- {harmless(step['role'])}")]
+
+
+def _where(place: Mapping[str, Any]) -> str:
+    """A recorded place, from the working directory where it lies below it."""
+    file = place["file"]
+    near = os.path.relpath(file) if os.path.isabs(file) else file
+    return f"{harmless(file if near.startswith(os.pardir) else near)}:{place['line']}"
+
+
+def _code(place: Mapping[str, Any]) -> str:
+    """The line itself."""
+    return harmless(linecache.getline(place["file"], place["line"]).strip())
 
 
 def _table(seen: Facts) -> Iterator[Line]:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from textwrap import wrap
 from typing import TYPE_CHECKING, TextIO
 
+from gradfix import files
+from gradfix.outcome import Outcome
 from gradfix.report.frame import drawn, elsewhere
 from gradfix.report.quotes import quotes
 from gradfix.report.screen import Line, Piece, cells, columns, harmless, write
 from gradfix.report.wording import CONVENTIONS, certainty, remedy, way_out
 
 if TYPE_CHECKING:
-    from gradfix.outcome import Outcome, Run, View
+    from gradfix.outcome import Run, View
     from gradfix.rule import Finding
 
 MARGIN = " " * 6
@@ -100,10 +102,20 @@ def _legend(run: Run, width: int) -> Iterator[Line]:
             yield [Piece(f"likely, {letter}: " if index == 0 else " " * 11, "dim"), Piece(text, "dim")]
 
 
+def _neighbours(run: Run, known: Container[str]) -> Iterator[tuple[str, list[str]]]:
+    """The text of the files that evidence lies in although nothing was found there."""
+    paths = (step.path for _, finding in run.findings() for step in finding.evidence)
+    for path in dict.fromkeys(path for path in paths if path and path not in known):
+        content = files.read(path)
+        if isinstance(content, bytes):
+            yield path, Outcome(path, before=content).lines
+
+
 def render(run: Run, stream: TextIO, view: View) -> None:
     """List the findings; nothing is printed where nothing was found."""
     width = columns()
     texts = {outcome.path: outcome.lines for outcome in run.outcomes if outcome.before is not None}
+    texts.update(_neighbours(run, texts))
     for outcome, finding in run.findings():
         write(stream, _told(outcome, finding, {outcome.path: [], **texts}, width), view.colour)
     write(stream, _legend(run, width), view.colour)
