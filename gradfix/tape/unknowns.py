@@ -6,7 +6,8 @@ import ast
 from collections.abc import Mapping, Sequence
 
 from gradfix.tape import effects
-from gradfix.tape.definitions import Instance
+from gradfix.tape.aliases import names_read
+from gradfix.tape.definitions import Function, Instance, Scope
 from gradfix.tape.frameworks import CALL
 from gradfix.tape.graph import Node, Tensor
 from gradfix.tape.hosts import hand_over, unknown_host
@@ -54,6 +55,9 @@ def _escape(vm: Interpreter, value: Value, depth: int = 0) -> None:
         for item in list(value.attrs.values()):
             if not isinstance(item, Tensor):
                 _escape(vm, item, depth + 1)
+    elif isinstance(value, Function) and depth < 2:
+        for item in _closed_over(vm, value):
+            _escape(vm, item, depth + 1)
     elif isinstance(value, Unknown) and depth < 2:
         if value.children is not None:
             _stir(vm, value)
@@ -62,6 +66,18 @@ def _escape(vm: Interpreter, value: Value, depth: int = 0) -> None:
         for held in value.holds:
             if not isinstance(held, Tensor):
                 _escape(vm, held, depth + 1)
+
+
+def _closed_over(vm: Interpreter, function: Function) -> list[Value]:
+    """The lists and dicts around a function that it can change when somebody calls it."""
+    names = names_read(vm, function.code.node)
+    scope: Scope | None = function.scope
+    found: list[Value] = []
+    while scope is not None and scope is not scope.globals:
+        held = [value for name, value in scope.names.items() if name in names]
+        found += [value for value in held if isinstance(value, (Seq, Map))]
+        scope = scope.outer
+    return found
 
 
 def _stir(vm: Interpreter, value: Unknown) -> None:
