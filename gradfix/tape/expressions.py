@@ -442,7 +442,7 @@ def in_place_operator(vm: Interpreter, held: Value, right: Value, node: ast.AugA
     """`held op= right`: the same object where it is written in place, a new value elsewhere."""
     held = in_graph(vm, held)
     name, _ = OPERATORS[type(node.op)]
-    if isinstance(held, Tensor):
+    if isinstance(held, Tensor) and not isinstance(node.op, ast.MatMult):  # `@=` makes a new tensor
         target = held
         return vm.each(
             right,

@@ -102,6 +102,8 @@ class Operations(Results):
     def _refused(self, target: Tensor, node: Node, place: Place, form: str) -> bool:
         """Whether torch raises at once: a leaf, its view, or one of several views."""
         self.history(target)
+        if node.op.startswith("logical_"):
+            return False  # torch doesn't look at what it overwrites with truths
         base = target.base if target.base is not None and target.view != "loose" else None
         if node.requires is not True and (base is None or self.requires(base) is not True):
             return False  # a view made without grad refuses whatever would be recorded
