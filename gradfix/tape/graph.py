@@ -44,10 +44,13 @@ class Write:
 class Saved:
     """What a graph node keeps of a storage, at the version that it had."""
 
-    __slots__ = ("counter", "lean", "node", "path", "tested")
+    __slots__ = ("counter", "lean", "node", "path", "seen", "tested", "writes")
 
     def __init__(self, tensor: Tensor, node: Node, path: Path, tested: Path, lean: Lean) -> None:
         self.counter = tensor.counter
+        self.writes = tensor.storage.writes
+        self.seen = len(self.writes)
+        """How many writes the memory had seen by then."""
         self.node = node
         self.path = path
         self.tested = tested
