@@ -16,16 +16,17 @@ from gradfix.tape.hosts import instance_host, wrapped_host
 from gradfix.tape.interpreter import DEPTH, Frame, Interpreter, TooComplexError
 from gradfix.tape.layers import call_layer
 from gradfix.tape.methods import call_own_method
+from gradfix.tape.paths import Path
 from gradfix.tape.tensors import method_call
 from gradfix.tape.torchvalues import Layer, Mode, Opaque, Optimizer, Scaler, Weights
-from gradfix.tape.trail import alternatives
+from gradfix.tape.trail import alternatives, multiply, one_of, varying
 from gradfix.tape.unknowns import call_opaque, call_unknown, unknown_method
 from gradfix.tape.values import NONE, Alt, Const, External, Map, Seq, Undefined, Unknown, Value
 
 FEW = 200
 """The work that any call into another file may cost."""
-SPLITS = 4
-"""How many arguments of a call may vary by themselves."""
+SPLITS = 8
+"""How many times a call is made for alternatives of its arguments that vary by themselves."""
 
 
 def evaluate_call(vm: Interpreter, node: ast.Call) -> Value:
@@ -36,6 +37,7 @@ def evaluate_call(vm: Interpreter, node: ast.Call) -> Value:
         args, kwargs = arguments(vm, node)
         if type(receiver) is not Alt:
             return call_method(vm, receiver, func.attr, args, kwargs, node)
+        args = [one_of(arg) if multiply(receiver, arg) else arg for arg in args]
         return vm.each(receiver, lambda one: call_method(vm, one, func.attr, args, kwargs, node))
     callee = vm.eval(func)
     if isinstance(callee, External) and callee.path == "builtins.super":
@@ -123,7 +125,7 @@ def _each_argument(vm: Interpreter, args: Sequence[Value], run: Callable[[Sequen
         first += 1
     else:
         return run(args)
-    if len(args) > SPLITS:
+    if len(args) > 1:
         args = _bounded(args)
     return vm.each(args[first], lambda one: _each_argument(vm, [*args[:first], one, *args[first + 1 :]], run))
 
@@ -140,13 +142,16 @@ def _bounded(args: Sequence[Value]) -> list[Value]:
     """Arguments of which few vary by themselves: more would multiply."""
     bounded: list[Value] = []
     seen: set[Any] = set()
+    times = 1
     for arg in args:
         if isinstance(arg, Alt):
-            keys = frozenset(key for guard, _ in arg.options for key, _ in guard)
-            if keys not in seen and len(seen) == SPLITS:
-                arg = Unknown("one of several", tuple(option for _, option in arg.options))
-            else:
-                seen.add(keys)
+            keys = varying(arg)
+            if keys not in seen:
+                if times * len(arg.options) > SPLITS:
+                    arg = one_of(arg)
+                else:
+                    times *= len(arg.options)
+                    seen.add(keys)
         bounded.append(arg)
     return bounded
 
@@ -372,7 +377,7 @@ def _run_function(
         left = vm.path - path
         if frame.exits is not None:
             rejoin(vm, frame.exits, ended in (None, "return"), frame.scope)
-        return _returned(frame, ended, left)
+        return _returned(frame, ended, left, vm.trail.limit)
     finally:
         while len(vm.trail.frames) > depth:
             vm.trail.undo()
@@ -383,7 +388,7 @@ def _run_function(
             restore(vm, before)
 
 
-def _returned(frame: Frame, ended: str | None, left: frozenset) -> Value:  # type: ignore[type-arg]
+def _returned(frame: Frame, ended: str | None, left: Path, limit: int) -> Value:
     if frame.yields is not None:
         return Seq("generator", frame.yields, open=True)
     options = list(frame.returns)
@@ -391,7 +396,7 @@ def _returned(frame: Frame, ended: str | None, left: frozenset) -> Value:  # typ
         options.append((left, NONE))
     if not options:
         return NONE
-    return alternatives(options)
+    return alternatives(options, limit)
 
 
 CALLS: dict[type[Value], Call] = {

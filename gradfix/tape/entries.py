@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 
 WORK_PER_BYTE = 3
 WORK_FLOOR = 20_000
+SPREAD_FLOOR, BYTES_PER_SPREAD = 500, 25
+"""How many alternatives are looked at one by one in a file."""
 SHARE = 3
 """No entry may use up more than this part of the work that is left, so that one can't cost the others
 theirs."""
@@ -52,6 +54,7 @@ def analyse_module(source: Source, resolve: Resolver | None, rows: Mapping[str, 
         source.path, content.splitlines(), WORK_FLOOR + WORK_PER_BYTE * len(source.text), resolve
     )
     vm.module = source.tree
+    vm.trail.spread = SPREAD_FLOOR + len(source.text) // BYTES_PER_SPREAD
     vm.rows = rows
     too_complex = ""
     top = vm.frame

@@ -17,7 +17,7 @@ from gradfix.tape.paths import meet
 from gradfix.tape.stores import assign
 from gradfix.tape.subscripts import load_item
 from gradfix.tape.tensors import method_call
-from gradfix.tape.trail import alternatives
+from gradfix.tape.trail import alternatives, multiply, one_of
 from gradfix.tape.values import (
     FALSE,
     NONE,
@@ -110,6 +110,8 @@ def binary(vm: Interpreter, node: ast.BinOp) -> Value:
     left, right = vm.eval(node.left), vm.eval(node.right)
     if type(left) is not Alt and type(right) is not Alt:
         return operate(vm, type(node.op), left, right, node)
+    if multiply(left, right):
+        left, right = one_of(left), one_of(right)
     return vm.each(left, lambda a: vm.each(right, lambda b: operate(vm, type(node.op), a, b, node)))
 
 

@@ -342,6 +342,7 @@ class Interpreter(Gradients):
         if len(feasible) < 2:
             return operation(feasible[0][1] if feasible else UNDEFINED)
         options: list[tuple[Path, Value]] = []
+        self.trail.spread -= len(feasible)
         try:
             for both, option in feasible:
                 added = both - base
@@ -349,7 +350,7 @@ class Interpreter(Gradients):
                 options.append((added, operation(option)))
         finally:
             self.path, self.assumed = base, assumed
-        return alternatives(options)
+        return alternatives(options, self.trail.limit)
 
     def on_each(self, value: Value, effect: Callable[[Value], object]) -> None:
         """Do something to a value, to each alternative on its own path."""

@@ -224,8 +224,11 @@ class Machine:
         return value.tensor
 
     def _guess(self, value: Unknown) -> Node:
-        parents = tuple(node for held in value.holds for node in self.nodes(held))
-        node = Node("unknown", None, parents, value.requires)
+        parents = tuple([node for held in value.holds for node in self.nodes(held)])
+        known = value.guess
+        if known is not None and known.parents == parents and known.requires is value.requires:
+            return known
+        node = value.guess = Node("unknown", None, parents, value.requires)
         node.may = True
         node.lean = value.lean
         node.facts = {"value": value}
@@ -303,9 +306,17 @@ class Machine:
             guarded.extend([(path, own)] if own is not None else [])
             others.extend([option] if own is None else [])
         if guarded:
-            joined = phi(guarded)
+            joined = self._joined(value, guarded)
             found[id(joined)] = joined
         return others
+
+    @staticmethod
+    def _joined(value: Alt, guarded: list[tuple[Path, Node]]) -> Node:
+        """The same node each time, as long as the alternatives have the same ones."""
+        made_of = [(node, node.requires) for _, node in guarded]
+        if value.joined is None or value.joined[0] != made_of:
+            value.joined = made_of, phi(guarded)
+        return value.joined[1]
 
     def cut(self, how: str, source: Value, place: Place, at: Place = None) -> Node:
         """A node whose way to `source` carries no gradient."""

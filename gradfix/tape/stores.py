@@ -14,7 +14,7 @@ from gradfix.tape.interpreter import Interpreter, executes
 from gradfix.tape.leaves import accumulating, kept_on_attribute, rebinding
 from gradfix.tape.subscripts import augment_tensor_item, load_item, store_item
 from gradfix.tape.torchvalues import Layer, Opaque
-from gradfix.tape.trail import alternatives
+from gradfix.tape.trail import alternatives, multiply, one_of
 from gradfix.tape.values import UNDEFINED, Alt, Const, External, Map, Range, Seq, Undefined, Unknown, Value
 
 
@@ -128,16 +128,15 @@ def augmented_statement(vm: Interpreter, node: ast.AugAssign) -> str | None:
     target = node.target
     if isinstance(target, ast.Name):
         held = vm.load(target.id)
-        right = vm.eval(node.value)
+        right = _other(held, vm.eval(node.value))
         result = vm.each(held, lambda one: in_place_operator(vm, one, right, node))
-
         accumulating(vm, target.id, held, right, result, node)
         if result is not held:
             vm.store(target.id, result)
     elif isinstance(target, ast.Attribute):
         owner = vm.eval(target.value)
         held = vm.each(owner, lambda one: load_attribute(vm, one, target.attr, target))
-        right = vm.eval(node.value)
+        right = _other(held, vm.eval(node.value))
         result = vm.each(held, lambda one: in_place_operator(vm, one, right, node))
         if result is not held or isinstance(owner, Tensor):
             vm.on_each(owner, lambda one: store_attribute(vm, one, target.attr, result, node, augmented=True))
@@ -147,6 +146,11 @@ def augmented_statement(vm: Interpreter, node: ast.AugAssign) -> str | None:
         right = vm.eval(node.value)
         vm.each(owner, lambda one: _augment_item(vm, one, key, right, node))
     return None
+
+
+def _other(held: Value, right: Value) -> Value:
+    """The right side of an augmented assignment, as one value where its alternatives would multiply."""
+    return one_of(right) if isinstance(right, Alt) and multiply(held, right) else right
 
 
 def _augment_item(vm: Interpreter, owner: Value, key: Value, right: Value, node: ast.AugAssign) -> Value:

@@ -48,6 +48,8 @@ class Trail:
     def __init__(self) -> None:
         self.frames: list[tuple[int, Changes]] = []
         self.clock = 0
+        self.spread = 1 << 30
+        """How many alternatives may still be looked at one by one; then different ones become one unknown."""
 
     def set(self, owner: Any, name: str, value: Any) -> None:
         """Assign an attribute."""
@@ -131,17 +133,22 @@ class Trail:
         for mark, change in cells.items():
             now = change.read()
             options = [(path, changes[mark].new if mark in changes else now) for path, changes in branches]
-            self.replay(change, join(options))
+            self.replay(change, join(options, self.limit))
+
+    @property
+    def limit(self) -> int:
+        """How many alternatives are kept apart now."""
+        return LIMIT if self.spread > 0 else 1
 
 
-def join(options: list[tuple[Path, Any]]) -> Any:
+def join(options: list[tuple[Path, Any]], limit: int = LIMIT) -> Any:
     """One content for a cell that holds different ones on different paths."""
     first = options[0][1]
     if all(value is first for _, value in options):
         return first
     values = [value for _, value in options]
     if any(isinstance(value, Value) for value in values):
-        return alternatives([(path, UNDEFINED if v is MISSING else v) for path, v in options])
+        return alternatives([(path, UNDEFINED if v is MISSING else v) for path, v in options], limit)
     if any(isinstance(value, Node) for value in values):
         return phi(options)
     if any(isinstance(value, list) for value in values):
@@ -161,7 +168,7 @@ def join(options: list[tuple[Path, Any]]) -> Any:
     return "" if isinstance(first, str) else None
 
 
-def alternatives(options: list[tuple[Path, Value]]) -> Value:
+def alternatives(options: list[tuple[Path, Value]], limit: int = LIMIT) -> Value:
     """The value that is each option on its path, with nested alternatives flattened and equal ones merged."""
     flat: list[tuple[Path, Value]] = []
     for option in options:
@@ -178,7 +185,7 @@ def alternatives(options: list[tuple[Path, Value]]) -> Value:
             break
     else:
         return first
-    if len(flat) > LIMIT:
+    if len(flat) > limit and (limit > 1 or sum(type(value) is not Undefined for _, value in flat) > 1):
         return Unknown("too many alternatives", tuple(value for _, value in flat))
     return Alt(tuple(flat))
 
@@ -222,6 +229,29 @@ def _join_dicts(options: list[tuple[Path, Any]]) -> dict[Any, Any]:
     dicts = [(path, value if isinstance(value, dict) else {}) for path, value in options]
     keys = list(dict.fromkeys(key for _, items in dicts for key in items))
     return {key: join([(path, items.get(key, UNDEFINED)) for path, items in dicts]) for key in keys}
+
+
+def varying(value: Alt) -> frozenset[Any]:
+    """What the alternatives of a value depend on."""
+    return frozenset([key for guard, _ in value.options for key, _ in guard])
+
+
+def one_of(value: Value) -> Value:
+    """A value whose alternatives are not followed one by one."""
+    if type(value) is not Alt:
+        return value
+    return Unknown("one of several", tuple([option for _, option in value.options]))
+
+
+def multiply(left: Value, right: Value) -> bool:
+    """Whether two values have more alternatives together than are kept apart."""
+    if type(left) is not Alt or type(right) is not Alt or len(left.options) * len(right.options) <= LIMIT:
+        return False
+    met = 0
+    for guard, _ in left.options:
+        for other, _ in right.options:
+            met += meet(guard, other) is not None
+    return met > LIMIT
 
 
 def possible(value: Alt, path: Path) -> list[tuple[Path, Value]]:

@@ -82,6 +82,7 @@ class Unknown(Value):
         "born",
         "built",
         "children",
+        "guess",
         "holds",
         "lean",
         "made",
@@ -103,6 +104,8 @@ class Unknown(Value):
         self.lean = lean
         self.tensor: Tensor | None = None
         self.children: dict[str, Value] | None = None
+        self.guess: Node | None = None
+        """The node that stands for it where it is an operand, as long as what it holds has the same ones."""
         self.origin = ""
         """The dotted name of what was called to make it."""
         self.module: Opaque | None = None
@@ -122,10 +125,12 @@ class Unknown(Value):
 class Alt(Value):
     """A few alternatives, each under the path on which it is the value."""
 
-    __slots__ = ("options",)
+    __slots__ = ("joined", "options")
 
     def __init__(self, options: tuple[tuple[Path, Value], ...]) -> None:
         self.options = options
+        self.joined: tuple[object, Node] | None = None
+        """The node of those that have one, and what it was made of."""
 
 
 class Seq(Value):
