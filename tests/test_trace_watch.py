@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import io
+import linecache
 import subprocess
 import sys
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -153,3 +155,41 @@ def test_gradients_that_a_loop_clears_at_its_end_have_flowed() -> None:
             net(torch.ones(1, 2)).sum().backward()
             optimizer.step()
             optimizer.zero_grad()
+
+
+CELL = """with watch(net, optimizer, stream=said) as seen:
+    hidden = net[0](x).exp()
+    hidden += 1
+    try:
+        hidden.sum().backward()
+    except RuntimeError:
+        pass
+"""
+
+
+def run_cell(filename: str, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Run a cell as a notebook does: compiled under a name of its own, its text in linecache."""
+    from gradfix.trace import watch
+
+    net, said = model(), io.StringIO()
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    monkeypatch.setitem(linecache.cache, filename, (len(CELL), None, CELL.splitlines(True), filename))
+    space = {"watch": watch, "net": net, "optimizer": optimizer, "said": said, "x": torch.ones(2, 3)}
+    exec(compile(CELL, filename, "exec"), space)
+    return said.getvalue()
+
+
+@pytest.mark.parametrize("filename", ["<ipython-input-3-1f2e3d>", "/tmp/ipykernel_123/1234567.py"])
+def test_watch_quotes_the_lines_of_a_notebook_cell(filename: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    said = run_cell(filename, monkeypatch)
+    assert f"gradfix: {filename}:3: inplace_overwrites_saved\n" in said
+    assert f"{filename}:3: hidden += 1   <- overwritten here\n" in said
+
+
+def test_watch_names_a_cell_as_the_notebook_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    filename = "/tmp/ipykernel_123/1234567.py"
+    compiler = SimpleNamespace(format_code_name={filename: ("Cell", "In[7]")}.get)
+    notebook: Any = ModuleType("IPython")
+    notebook.get_ipython = lambda: SimpleNamespace(compile=compiler)
+    monkeypatch.setitem(sys.modules, "IPython", notebook)
+    assert "Cell In[7]:3: hidden += 1   <- overwritten here\n" in run_cell(filename, monkeypatch)

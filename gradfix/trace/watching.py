@@ -71,10 +71,20 @@ def told(defect: Any) -> Iterator[str]:
 
 
 def where(place: Place) -> str:
-    """A place as editors open it."""
-    return (
-        f"{os.path.relpath(place['file']) if os.path.isabs(place['file']) else place['file']}:{place['line']}"
-    )
+    """A place as editors open it, a notebook's cell by its number."""
+    file = place["file"]
+    near = os.path.relpath(file) if os.path.isabs(file) else file
+    return f"{cell(file) or (file if near.startswith(os.pardir) else near)}:{place['line']}"
+
+
+def cell(filename: str) -> str:
+    """What IPython calls a cell whose code it compiled under this name; empty elsewhere."""
+    shell: Any = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    try:
+        named = shell.compile.format_code_name(filename)
+    except AttributeError:
+        return ""
+    return " ".join(named) if named else ""
 
 
 def code(place: Place) -> str:
