@@ -38,6 +38,13 @@ PROGRAMS = {
 }
 
 LINES = {
+    "a size that is a pair is taken where one number may stand for it": (
+        (
+            "x = torch.ones(1, 3, 8, 8, requires_grad=True)\ny = F.interpolate(x, size=(4, 4)).sigmoid()\n"
+            "y += 1\ny.sum().backward()"
+        ),
+        [("inplace_overwrites_saved", 6)],
+    ),
     "a step without gradients is the doing of the cut that kept them out, not of the zero_grad before it": (
         """
         encoder, decoder = nn.Linear(8, 4), nn.Linear(4, 8)

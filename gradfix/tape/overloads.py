@@ -13,8 +13,11 @@ from gradfix.tape.values import Const, Seq, Unknown, Value
 Bound = dict[str, Value]
 
 
-def bind(effect: Effect, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Bound | None:
-    """Arguments by name; None where the overload doesn't take them."""
+def bind(
+    effect: Effect, args: Sequence[Value], kwargs: Mapping[str, Value], *, pairs: bool = False
+) -> Bound | None:
+    """Arguments by name; None where the overload doesn't take them. `pairs`: a number may be one for each
+    dimension."""
     names = effect.args
     places = len(names) - effect.keyword
     if len(args) > places:
@@ -35,11 +38,11 @@ def bind(effect: Effect, args: Sequence[Value], kwargs: Mapping[str, Value]) -> 
         if name in bound:
             return None
         bound[name] = value
-    return (
-        bound
-        if all(_fits(kind, bound.get(name)) for name, kind in zip(names, effect.kinds, strict=False))
-        else None
+    given = ((kind, bound.get(name)) for name, kind in zip(names, effect.kinds, strict=False))
+    fits = all(
+        _fits(kind, one) or (pairs and kind == "number" and isinstance(one, Seq)) for kind, one in given
     )
+    return bound if fits else None
 
 
 def _fits(kind: str, value: Value | None) -> bool:
@@ -61,6 +64,9 @@ def choose(
 ) -> tuple[Effect, Bound] | None:
     """The overload that a call means; where unknown arguments leave several, what all of them agree on."""
     fitting = [(effect, bound) for effect in effects if (bound := bind(effect, args, kwargs)) is not None]
+    if not fitting:
+        tried = [(effect, bind(effect, args, kwargs, pairs=True)) for effect in effects]
+        fitting = [(effect, bound) for effect, bound in tried if bound is not None]
     fitting = [pair for pair in fitting if _holds(pair[0], pair[1])]
     if fitting and all(
         effect.when and not any(flag in bound for flag, _ in effect.when) for effect, bound in fitting
