@@ -21,6 +21,8 @@ def sees_write(vm: Interpreter, tensor: Tensor, place: Place) -> bool:
     inner = True
     while frame is not None:
         for name, value in frame.scope.names.items():
+            if type(value) not in SHOWING:
+                continue
             if inner and isinstance(written, ast.Name) and written.id == name:
                 continue
             if shows(value, tensor.storage) and (not inner or _read_later(vm, frame, name, place)):
@@ -59,6 +61,10 @@ def _of_a_package(vm: Interpreter, node: ast.expr) -> bool:
     return isinstance(node, ast.Name) and isinstance(vm.load(node.id), External)
 
 
+SHOWING = frozenset({Tensor, Unknown, Alt, Seq, Map})
+"""What can give access to a tensor's memory by itself."""
+
+
 def shows(value: Value, storage: Storage, depth: int = 0) -> bool:
     """Whether a value gives access to a storage."""
     if isinstance(value, Tensor):
@@ -68,7 +74,7 @@ def shows(value: Value, storage: Storage, depth: int = 0) -> bool:
     if isinstance(value, Alt):
         return any(shows(option, storage, depth) for _, option in value.options)
     if depth < 2 and isinstance(value, Seq):
-        return any(shows(item, storage, depth + 1) for item in value.items)
+        return any(shows(item, storage, depth + 1) for item in value.items if type(item) in SHOWING)
     if depth < 2 and isinstance(value, Map):
         return any(shows(item, storage, depth + 1) for item in value.items.values())
     return False
@@ -76,7 +82,10 @@ def shows(value: Value, storage: Storage, depth: int = 0) -> bool:
 
 def _held_by(receiver: Instance, storage: Storage, written: ast.AST | None) -> bool:
     own = written.attr if isinstance(written, ast.Attribute) else ""
-    return any(name != own and shows(value, storage) for name, value in receiver.attrs.items())
+    for name, value in receiver.attrs.items():
+        if type(value) in SHOWING and name != own and shows(value, storage):
+            return True
+    return False
 
 
 def _read_later(vm: Interpreter, frame: Frame, name: str, place: ast.AST) -> bool:

@@ -137,11 +137,11 @@ class Culprits:
     def _function_links(
         self, node: Function, siblings: dict[bytes, Function]
     ) -> Iterator[tuple[Mark, Mark | None]]:
+        yield from self._text_links(node, RUN, BUILT)
         for mode in (RUN, BUILT):
             if not node.name.startswith("__") and node.name != "forward":
                 yield (node.name.encode(), mode), (id(node), mode)
-            yield from self._text_links(node, mode)
-            if siblings and b"getattr" in self._words(node):
+            if siblings and b"getattr" in self._text(node):
                 yield from (((id(node), mode), (id(other), mode)) for other in siblings.values())
 
     def _class_links(self, node: ast.ClassDef) -> Iterator[tuple[Mark, Mark | None]]:
@@ -162,12 +162,15 @@ class Culprits:
         for base in node.bases:
             yield from ((own, (word, BUILT)) for word in self._words(base))
 
-    def _text_links(self, node: ast.stmt, mode: bool) -> Iterator[tuple[Mark, Mark | None]]:
-        own: Mark = (id(node), mode)
-        if _met(self.set if mode is BUILT else self.lines, node):
-            yield own, None
-        else:
-            yield from ((own, (word, mode)) for word in self._words(node) & self._names)
+    def _text_links(self, node: ast.stmt, *modes: bool) -> Iterator[tuple[Mark, Mark | None]]:
+        words: set[bytes] | None = None
+        for mode in modes:
+            own: Mark = (id(node), mode)
+            if _met(self.set if mode is BUILT else self.lines, node):
+                yield own, None
+            else:
+                words = self._words(node) & self._names if words is None else words
+                yield from ((own, (word, mode)) for word in words)
 
     def _words(self, node: ast.stmt | ast.expr) -> set[bytes]:
         return set(WORD.findall(self._text(node)))

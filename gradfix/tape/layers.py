@@ -123,15 +123,13 @@ def _entries(layer: Layer, given: Map) -> list[tuple[str, Value]]:
 
 def parameters_of(vm: Interpreter, layer: Layer) -> dict[str, Tensor]:
     """A layer's own parameters, made when they are first needed."""
-    if layer.effect is None:
+    if layer.effect is None or not layer.effect.parameters:
         return {}
     found: dict[str, Tensor] = {}
-    off = {
-        name
-        for flag, names in FLAG_OFF.items()
-        if isinstance(given := layer.args.get(flag), Const) and given.value is False
-        for name in names.split()
-    }
+    off: list[str] = []
+    for flag, names in FLAG_OFF.items():
+        if isinstance(given := layer.args.get(flag), Const) and given.value is False:
+            off.extend(names.split())
     for name in layer.effect.parameters:
         if name in off:
             continue

@@ -32,6 +32,10 @@ def span_of(node: ast.AST) -> Span:
     return Span(node.lineno, node.col_offset, node.end_lineno, node.end_col_offset)  # type: ignore[attr-defined]
 
 
+CARRYING = frozenset({Tensor, Number, Unknown, Seq, Alt})
+"""What can have a history, or hold what has one."""
+
+
 class Machine:
     """The state of the simulated autograd of one file, and the defects found so far."""
 
@@ -246,6 +250,8 @@ class Machine:
 
     def nodes(self, value: Value) -> list[Node]:
         """The nodes that a value carries."""
+        if type(value) not in CARRYING:
+            return []
         if (own := self._own_node(value)) is not None:
             return [own]
         found: dict[int, Node] = {}
@@ -341,10 +347,16 @@ class Machine:
         for value in inputs:
             if isinstance(value, Tensor) and value.view == "many" and len(value.storage.writes) > value.seen:
                 self.stale_view(value)
-        requires = either(self.requires(value) for value in inputs)
-        parents = tuple(node for value in inputs for node in self._given(value))
+        requires: Truth = False
+        parents: list[Node] = []
+        for value in inputs:
+            if type(value) is Const:
+                continue
+            if requires is not True and (fact := self.requires(value)) is not False:
+                requires = fact
+            parents.extend(self._given(value))
         lean = self._leaning(inputs) if requires else NOTHING
-        node = Node(op, place, parents, requires)
+        node = Node(op, place, tuple(parents), requires)
         if self.inferred and requires and all(map(_inferred, inputs)):
             node.requires, node.cut = False, "inference_mode"
             node.cut_place = next(one.storage.inference for one in inputs if isinstance(one, Tensor))

@@ -38,25 +38,25 @@ def bind(
         if name in bound:
             return None
         bound[name] = value
-    given = ((kind, bound.get(name)) for name, kind in zip(names, effect.kinds, strict=False))
-    fits = all(
-        _fits(kind, one) or (pairs and kind == "number" and isinstance(one, Seq)) for kind, one in given
-    )
-    return bound if fits else None
+    for name, kind in zip(names, effect.kinds, strict=False):
+        if name not in bound or _fits(kind, bound[name]):
+            continue
+        if not (pairs and kind == "number" and isinstance(bound[name], Seq)):
+            return None
+    return bound
 
 
-def _fits(kind: str, value: Value | None) -> bool:
-    if value is None or isinstance(value, Unknown):
+def _fits(kind: str, value: Value) -> bool:
+    given = type(value)
+    if given is Unknown:
         return True
     if kind == "tensor":
-        return isinstance(value, (Tensor, Number, Const)) and not (
-            isinstance(value, Const) and isinstance(value.value, str)
-        )
+        return given is Tensor or given is Number or (given is Const and not isinstance(value.value, str))  # type: ignore[attr-defined]
     if kind == "tensors":
-        return isinstance(value, (Seq, Tensor))
+        return given is Seq or given is Tensor
     if kind == "number":
         return plain_number(value) or (isinstance(value, Const) and value.value is None)
-    return not isinstance(value, Tensor)
+    return given is not Tensor
 
 
 def choose(
@@ -67,13 +67,11 @@ def choose(
     if not fitting:
         tried = [(effect, bind(effect, args, kwargs, pairs=True)) for effect in effects]
         fitting = [(effect, bound) for effect, bound in tried if bound is not None]
-    fitting = [pair for pair in fitting if _holds(pair[0], pair[1])]
-    if fitting and all(
-        effect.when and not any(flag in bound for flag, _ in effect.when) for effect, bound in fitting
-    ):
-        return fitting[0]  # the flag isn't given, and the row of its default comes first
+    fitting = [pair for pair in fitting if not pair[0].when or _holds(pair[0], pair[1])]
     if len(fitting) <= 1:
         return fitting[0] if fitting else None
+    if all(effect.when and not any(flag in bound for flag, _ in effect.when) for effect, bound in fitting):
+        return fitting[0]  # the flag isn't given, and the row of its default comes first
     if not any(isinstance(value, Unknown) for _, bound in fitting for value in bound.values()):
         fitting.sort(key=lambda pair: _distance(*pair))
         if not fitting[0][0].when:
@@ -100,6 +98,17 @@ def _distance(effect: Effect, bound: Bound) -> int:
 
 
 def _agreed(effects: Sequence[Effect]) -> Effect:
+    """What several rows of the table have in common, worked out once."""
+    key = tuple(map(id, effects))
+    if key not in AGREED:
+        AGREED[key] = effects, _in_common(effects)
+    return AGREED[key][1]
+
+
+AGREED: dict[tuple[int, ...], tuple[Sequence[Effect], Effect]] = {}
+
+
+def _in_common(effects: Sequence[Effect]) -> Effect:
     first = effects[0]
     saves = tuple(save for save in first.saves if all(save in effect.saves for effect in effects))
     views = {effect.view for effect in effects}
