@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
 from gradfix.tape import shapes
@@ -10,7 +11,7 @@ from gradfix.tape.events import Add, Backward, surely
 from gradfix.tape.graph import Node, Spoil, Tensor
 from gradfix.tape.paths import ALWAYS, Path, contradicts
 from gradfix.tape.severed import Severed
-from gradfix.tape.values import Lean
+from gradfix.tape.values import Lean, Place
 
 SURE, BY_USE = 2, 1
 """How a node is part of a backward: for sure, or because nothing else can be meant (convention C)."""
@@ -19,6 +20,17 @@ WAYS = 3
 OVERWRITTEN = "one of the variables needed for gradient computation has been modified by an inplace operation"
 TWICE = "Trying to backward through the graph a second time"
 NO_SCALAR = "grad can be implicitly created only for scalar outputs"
+
+
+ADDING = frozenset({"add_", "sub_", "neg_", "exp_", "sigmoid_", "tanh_"})
+
+
+def _adds_up(place: Place) -> bool:
+    """Whether a write changes its target again each time that it is done."""
+    if isinstance(place, ast.AugAssign):
+        return isinstance(place.op, (ast.Add, ast.Sub))
+    name = place.func.attr if isinstance(place, ast.Call) and isinstance(place.func, ast.Attribute) else ""
+    return name in ADDING
 
 
 class Backwards(Severed):
@@ -78,15 +90,15 @@ class Backwards(Severed):
             node, when = (sure or guarded or by_use).pop()
             if node.requires is False or (walked is not None and id(node) not in walked):
                 continue
-            before = seen.get(id(node))
-            if before is not None and (not when or len(before) >= WAYS or any(one <= when for one in before)):
+            before, here = seen.get(id(node)), event.path | when if when else event.path
+            if before is not None and (len(before) >= WAYS or any(one <= here for one in before)):
                 continue
-            seen[id(node)] = (*before, when) if before else (when,)
+            seen[id(node)] = (*before, here) if before else (here,)
             if not event.virtual:
                 node.clean = event.number
             if node.leaf is not None:
-                if before is None and not event.virtual and (wanted is None or id(node.leaf) in wanted):
-                    self._reach(node, level, event, root.lean)
+                if not event.virtual and (wanted is None or id(node.leaf) in wanted):
+                    self._reach(node, level, event, root.lean, when)
                 continue
             if level == SURE and self._stops(node, event, root.lean, when):
                 continue
@@ -121,9 +133,13 @@ class Backwards(Severed):
                 stack.extend((parent, False) for parent in node.parents if node.requires is not False)
         return leading | {id(tensor.node) for tensor in only if tensor.leaf}
 
-    def _reach(self, node: Node, level: int, event: Backward, lean: Lean) -> None:
-        """A gradient arrives at a leaf."""
+    def _reach(self, node: Node, level: int, event: Backward, lean: Lean, when: Path) -> None:
+        """A gradient arrives at a leaf; by two ways, one of them is always open."""
         assert node.leaf is not None
+        adds = node.leaf.gradient().events
+        if adds and isinstance(adds[-1], Add) and adds[-1].backward is event:
+            adds[-1].path = event.path
+            return
         if node.cut:
             self.rewraps.append((node, event))
         else:
@@ -131,7 +147,7 @@ class Backwards(Severed):
         lean = lean | node.lean | event.lean
         if level == BY_USE:
             lean = lean | {"C"}
-        node.leaf.gradient().events.append(Add(event, True, lean))
+        adds.append(Add(event, True, lean, event.path | when))
 
     @staticmethod
     def _above(node: Node, level: int, path: Path) -> Iterator[tuple[Node, bool, Path]]:
@@ -162,7 +178,8 @@ class Backwards(Severed):
 
     def _overwritten(self, spoil: Spoil, event: Backward, lean: Lean, guard: Path) -> None:
         write, saved = spoil.write, spoil.saved
-        if spoil.silent and any(one.place is write.place for one in saved.writes[: saved.seen]):
+        before = any(one.place is write.place for one in saved.writes[: saved.seen])
+        if spoil.silent and before and not _adds_up(write.place):
             return  # done before the save as well: a mask or a bound put on again may change nothing
         steps = [(saved.node.place, "saved here"), (write.place, "overwritten here")]
         if not event.virtual:

@@ -89,13 +89,20 @@ def _over(vm: Interpreter, node: ast.For | ast.AsyncFor, source: Value) -> str |
     if not exact:
         turns = turns[:2]
     if vm.later_turn and not (certain and len(turns) <= EXACT):
-        turns = turns[:1]
+        turns = [next((turn for turn in turns if _trained(vm, turn)), turns[0])]
     ended = _turns(vm, node, turns, certain, exact and len(turns) == count)
     if not exact and isinstance(node.target, ast.Name) and isinstance(source, (Range, Number, Unknown)):
         vm.store(
             node.target.id, part(source) if isinstance(source, Unknown) else Unknown("the last of a loop")
         )
     return ended
+
+
+def _trained(vm: Interpreter, turn: Value) -> bool:
+    """Whether a parameter has got a gradient, so that it shows what an update does."""
+    if isinstance(turn, Seq) and len(turn.items) == 2:
+        turn = turn.items[1]
+    return isinstance(turn, Tensor) and vm.is_added(turn)
 
 
 def _distinct(turns: Sequence[Value]) -> bool:

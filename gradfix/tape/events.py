@@ -95,9 +95,9 @@ class Add:
 
     __slots__ = ("backward", "born", "lean", "must", "path")
 
-    def __init__(self, backward: Backward, must: bool, lean: Lean) -> None:
+    def __init__(self, backward: Backward, must: bool, lean: Lean, path: Path | None = None) -> None:
         self.backward = backward
         self.must = must
-        self.path = backward.path
+        self.path = backward.path if path is None else path
         self.lean = lean
         self.born = stamp()

@@ -150,12 +150,14 @@ class Gradients(Backwards):
         use = recent[newest]
         if id(use.place) in first.backward.spoilt:
             return
-        lean = lean | first.lean | next(event.lean for event in stale if event.must)
+        old = next(event for event in stale if event.must)
+        lean = lean | first.lean | old.lean
         steps = [(first.backward.place, "adds to a gradient"), (use.place, "that this step has already used")]
         if use.place is not place:
             steps.append((place, "and this one uses again"))
         name = by.name if isinstance(by, Optimizer) else ""
         self.report("missing_zero_grad", first.backward.place, steps, impact="trains wrong", lean=lean,
+                    when=(first.path | old.path) - (self.path - self.assumed),
                     facts={"optimizer": name, "step": self.span(place),
                            "parameters": (leaf.name,) if by is leaf and leaf.name else ()})  # fmt: skip
 
@@ -224,6 +226,7 @@ class Gradients(Backwards):
             steps,
             impact="trains wrong",
             lean=lean | first.lean,
+            when=first.path - (self.path - self.assumed),
             facts={"backward": self.span(first.backward.place), "step": self.span(place), "optimizer": name},
         )
 
