@@ -109,6 +109,26 @@ for epoch in range(9):
     loss.backward()
     optimizer.step()
 """,
+    "rewards that the world gives for an action taken as a number": """
+from torch.distributions import Categorical
+from worlds import world
+policy = nn.Linear(4, 2)
+critic = nn.Linear(4, 1)
+rewards = []
+for t in range(1000):
+    action = Categorical(logits=policy(state)).sample().item()
+    state, reward, done = world.step(action)
+    rewards.append(reward)
+    if done:
+        break
+total, returns = 0, []
+for r in rewards[::-1]:
+    total = r + 0.9 * total
+    returns.insert(0, total)
+for i in range(len(returns)):
+    loss = returns[i] - critic(torch.ones(4))
+    loss.backward()
+""",
 }
 
 

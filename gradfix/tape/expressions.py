@@ -138,7 +138,7 @@ def operate(vm: Interpreter, op: type[ast.operator], left: Value, right: Value, 
         )
     result = vm.unknown("arithmetic on what isn't known", left, right)
     result.part = True
-    parents = tuple(vm.nodes(left) + vm.nodes(right))
+    parents = (*vm.given(left), *vm.given(right))
     if parents:
         result.made = Node(name, vm.at(node), parents, None)
         result.made.may = True

@@ -238,14 +238,14 @@ class Machine:
         node.facts = {"value": value}
         return node
 
-    def _given(self, value: Value) -> list[Node]:
+    def given(self, value: Value) -> list[Node]:
         """The nodes of an operand: what isn't known may be made of what it holds, or not."""
         if isinstance(value, Unknown) and value.bare is not True and self._own_node(value) is None:
             guess = self._guess(value)
             return [guess] if guess.parents else []
         if isinstance(value, Seq) and any(isinstance(item, Unknown) for item in value.items):
             return [node for item in value.items if item is not value
-                    for node in (self._given(item) if isinstance(item, Unknown) else self.nodes(item))]  # fmt: skip
+                    for node in (self.given(item) if isinstance(item, Unknown) else self.nodes(item))]  # fmt: skip
         return self.nodes(value)
 
     def nodes(self, value: Value) -> list[Node]:
@@ -326,7 +326,7 @@ class Machine:
 
     def cut(self, how: str, source: Value, place: Place, at: Place = None) -> Node:
         """A node whose way to `source` carries no gradient."""
-        node = Node(how, place, tuple(self._given(source)), False)
+        node = Node(how, place, tuple(self.given(source)), False)
         node.cut = how
         node.cut_place = at or place
         node.path = self.path
@@ -354,7 +354,7 @@ class Machine:
                 continue
             if requires is not True and (fact := self.requires(value)) is not False:
                 requires = fact
-            parents.extend(self._given(value))
+            parents.extend(self.given(value))
         lean = self._leaning(inputs) if requires else NOTHING
         node = Node(op, place, tuple(parents), requires)
         if self.inferred and requires and all(map(_inferred, inputs)):
