@@ -129,6 +129,23 @@ for i in range(len(returns)):
     loss = returns[i] - critic(torch.ones(4))
     loss.backward()
 """,
+    "a weight for each step's loss, in one of two arms, times a loss that isn't known": """
+from nets import task_loss
+optimizer = torch.optim.Adam(parameters)
+importance = torch.ones(3).to("cuda")
+for batch in batches:
+    losses = []
+    for step in range(5):
+        loss = task_loss(batch)
+        if several:
+            losses.append(importance[step] * loss)
+        elif step == last:
+            losses.append(loss)
+    total = torch.mean(torch.stack([torch.sum(torch.stack(losses))]))
+    optimizer.zero_grad()
+    total.backward()
+    optimizer.step()
+""",
 }
 
 

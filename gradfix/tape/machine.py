@@ -354,7 +354,10 @@ class Machine:
                 continue
             if requires is not True and (fact := self.requires(value)) is not False:
                 requires = fact
-            parents.extend(self.given(value))
+            nodes = self.given(value)
+            if not nodes and isinstance(value, Unknown) and value.requires is None:
+                nodes = [self._guess(value)]  # it may be in a graph, whatever the others are
+            parents.extend(nodes)
         lean = self._leaning(inputs) if requires else NOTHING
         node = Node(op, place, tuple(parents), requires)
         if self.inferred and requires and all(map(_inferred, inputs)):
