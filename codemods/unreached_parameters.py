@@ -4,8 +4,9 @@ What breaks: `step()` skips parameters whose gradient is None, so the network be
 weights while the loss of the others goes down. Typical: a generator's loss computed from `D(fake.detach())`,
 an actor's from `critic(state, action.detach())`, a code passed to the decoder as `encoder(x).data`.
 
-Rewrite: where a cut keeps the gradient from them, the cut goes. Where nothing was cut there is no fix: use
-the parameters in the loss, or take them out of the optimizer.
+Rewrite: where a cut keeps the gradient from them, the cut goes. Where that is a sample, `sample()` becomes
+`rsample()`, which passes gradients on; that is unsafe, as it draws other numbers. Where nothing was cut
+there is no fix: use the parameters in the loss, or take them out of the optimizer.
 
 Left alone: frozen parameters, parameters that another loss or another branch reaches, and parameters whose
 use gradfix cannot follow.
@@ -15,8 +16,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import libcst as cst
+
 from gradfix.rewriting.rejoin import any_cut
-from gradfix.rule import Decline, Fix, Options, Rule
+from gradfix.rule import Decline, Edit, Fix, Options, Rule, Safety
 from gradfix.tape.defects import Span
 
 if TYPE_CHECKING:
@@ -29,7 +32,17 @@ def rewrite(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:
     cut = defect.facts.get("cut")
     if not isinstance(cut, Span):
         return Decline("use these parameters in the loss, or take them out of the optimizer")
+    if defect.facts.get("cut_kind") in ("sample", "drawn"):
+        return _reparametrised(tree, tree.at(cut, cst.Call), str(defect.facts["cut_kind"]))
     return any_cut(tree, cut)
+
+
+def _reparametrised(tree: Tree, call: cst.Call | None, kind: str) -> Fix | Decline:
+    """`rsample()` draws from the same distribution, by other numbers."""
+    if kind == "drawn" or call is None or not isinstance(call.func, cst.Attribute):
+        return Decline("a sample passes no gradient on: learn from its log_prob, or relax the distribution")
+    new = call.with_changes(func=call.func.with_changes(attr=cst.Name("rsample")))
+    return Fix((Edit(call, new),), " ".join(tree.code(new).split()), Safety.UNSAFE)
 
 
 RULE = Rule(

@@ -38,6 +38,37 @@ PROGRAMS = {
 }
 
 LINES = {
+    "a sample keeps gradients from what it was drawn from": (
+        """
+        from torch.distributions import Normal
+        encoder, decoder = nn.Linear(8, 2), nn.Linear(2, 8)
+        optimizer = torch.optim.Adam([*encoder.parameters(), *decoder.parameters()])
+        for x in [torch.ones(4, 8), torch.zeros(4, 8)]:
+            loss = (decoder(Normal(encoder(x), 1.0).sample()) - x).pow(2).mean()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+        """,
+        [("unreached_parameters", 7)],
+    ),
+    "a step between the two losses of an actor and a critic, on a sample that was reparametrised": (
+        """
+        actor, critic = nn.Linear(3, 2), nn.Linear(5, 1)
+        actor_optimizer = torch.optim.Adam(actor.parameters())
+        critic_optimizer = torch.optim.Adam(critic.parameters())
+        for state in [torch.ones(6, 3), torch.zeros(6, 3)]:
+            action = torch.distributions.Normal(actor(state), 1.0).rsample()
+            actor_loss = -critic(torch.cat([state, action], -1)).mean()
+            critic_loss = critic(torch.cat([state, action.detach()], -1)).pow(2).mean()
+            critic_optimizer.zero_grad()
+            critic_loss.backward()
+            critic_optimizer.step()
+            actor_optimizer.zero_grad()
+            actor_loss.backward()
+            actor_optimizer.step()
+        """,
+        [("step_before_backward", 14)],
+    ),
     "a size that is a pair is taken where one number may stand for it": (
         (
             "x = torch.ones(1, 3, 8, 8, requires_grad=True)\ny = F.interpolate(x, size=(4, 4)).sigmoid()\n"

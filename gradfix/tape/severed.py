@@ -23,6 +23,8 @@ KIND_OF_CUT = {
     **dict.fromkeys(MODES, "forward_in_no_grad"),
     "constant": "non_differentiable_loss",
     "vanishes": "non_differentiable_loss",
+    "sample": "non_differentiable_loss",
+    "drawn": "non_differentiable_loss",
 }
 SUMS = frozenset(
     {

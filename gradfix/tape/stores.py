@@ -15,7 +15,20 @@ from gradfix.tape.leaves import accumulating, kept_on_attribute, rebinding
 from gradfix.tape.subscripts import augment_tensor_item, load_item, store_item
 from gradfix.tape.torchvalues import Layer, Opaque
 from gradfix.tape.trail import alternatives, multiply, one_of
-from gradfix.tape.values import UNDEFINED, Alt, Const, External, Map, Range, Seq, Undefined, Unknown, Value
+from gradfix.tape.values import (
+    NONE,
+    UNDEFINED,
+    Alt,
+    Const,
+    External,
+    Map,
+    Range,
+    Seq,
+    Slice,
+    Undefined,
+    Unknown,
+    Value,
+)
 
 
 @executes(ast.Expr)
@@ -191,6 +204,9 @@ def _delete_item(vm: Interpreter, owner: Value, key: Value) -> None:
         if -len(listed) <= key.value < len(listed):
             del listed[key.value]
         vm.trail.set(owner, "items", listed)
+    elif isinstance(owner, Seq) and isinstance(key, Slice) and key.lower is NONE and key.upper is NONE:
+        vm.trail.set(owner, "items", [])  # `del xs[:]`
+        vm.trail.set(owner, "open", False)
     elif isinstance(owner, (Seq, Map)):
         vm.trail.set(owner, "open", True)
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from gradfix.tape import effects
 from gradfix.tape.aliases import names_read
 from gradfix.tape.definitions import Function, Instance, Scope
+from gradfix.tape.distributions import PACKAGE, distribution_method
 from gradfix.tape.frameworks import CALL
 from gradfix.tape.graph import Node, Tensor
 from gradfix.tape.hosts import hand_over, unknown_host
@@ -116,6 +117,10 @@ def call_unknown(vm: Interpreter, callee: Value, args: Args, kwargs: Kwargs, nod
     """Call a value that isn't known to be anything."""
     if isinstance(callee, Unknown) and (callee.module is not None or callee.built):
         return call_opaque(vm, opaque(vm, callee), args, kwargs, node)
+    if isinstance(callee, Unknown) and callee.origin.startswith(PACKAGE):
+        drawn = distribution_method(vm, callee, args, node)
+        if drawn is not None:
+            return drawn
     if isinstance(node, ast.Call) and isinstance(callee, External):
         hand_over(vm, callee.path, args, kwargs, node)
     elif isinstance(node, ast.Call) and isinstance(callee, Unknown) and callee.origin:
@@ -251,9 +256,7 @@ def _as_tensor(
     if receiver.tensor is None and receiver.requires is None and name in CUTS:
         tensor = vm.tensor_of(receiver)
         receiver.tensor = None if name != "detach" else tensor
-        return (
-            cut_tensor(vm, tensor, "detach", node) if name == "detach" else number(vm, tensor, name, node)
-        )
+        return cut_tensor(vm, tensor, "detach", node) if name == "detach" else number(vm, tensor, name, node)
     if name in ("train", "eval"):
         receiver.tensor, receiver.requires = None, None  # a module, as only they have these
         return receiver
