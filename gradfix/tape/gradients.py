@@ -58,6 +58,11 @@ class Unscale:
         self.path = path
 
 
+def _shared(adds: list[Add], one: Add) -> Path:
+    """What has to hold for a contribution, whichever alternative of its root brought it."""
+    return one.path.intersection(*(add.path for add in adds if add.backward.place is one.backward.place))
+
+
 class Gradients(Backwards):
     """The machine with optimizers on it: the whole of it."""
 
@@ -157,7 +162,7 @@ class Gradients(Backwards):
             steps.append((place, "and this one uses again"))
         name = by.name if isinstance(by, Optimizer) else ""
         self.report("missing_zero_grad", first.backward.place, steps, impact="trains wrong", lean=lean,
-                    when=(first.path | old.path) - (self.path - self.assumed),
+                    when=(_shared(fresh, first) | _shared(stale, old)) - (self.path - self.assumed),
                     facts={"optimizer": name, "step": self.span(place),
                            "parameters": (leaf.name,) if by is leaf and leaf.name else ()})  # fmt: skip
 
@@ -226,7 +231,7 @@ class Gradients(Backwards):
             steps,
             impact="trains wrong",
             lean=lean | first.lean,
-            when=first.path - (self.path - self.assumed),
+            when=_shared(lost, first) - (self.path - self.assumed),
             facts={"backward": self.span(first.backward.place), "step": self.span(place), "optimizer": name},
         )
 
