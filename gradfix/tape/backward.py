@@ -23,14 +23,22 @@ NO_SCALAR = "grad can be implicitly created only for scalar outputs"
 
 
 ADDING = frozenset({"add_", "sub_", "neg_", "exp_", "sigmoid_", "tanh_"})
+SCALING = frozenset({"mul_", "div_", "pow_"})
 
 
 def _adds_up(place: Place) -> bool:
     """Whether a write changes its target again each time that it is done."""
     if isinstance(place, ast.AugAssign):
-        return isinstance(place.op, (ast.Add, ast.Sub))
-    name = place.func.attr if isinstance(place, ast.Call) and isinstance(place.func, ast.Attribute) else ""
-    return name in ADDING
+        return isinstance(place.op, (ast.Add, ast.Sub)) or _scales(place.value)
+    if not isinstance(place, ast.Call) or not isinstance(place.func, ast.Attribute):
+        return False
+    scaled = place.func.attr in SCALING and len(place.args) == 1 and _scales(place.args[0])
+    return place.func.attr in ADDING or scaled
+
+
+def _scales(by: ast.expr) -> bool:
+    """Whether a product with it is another one each time: a mask of zeros and ones it is not."""
+    return isinstance(by, ast.Constant) and by.value not in (0, 1)
 
 
 class Backwards(Severed):
