@@ -67,10 +67,10 @@ SHOWING = frozenset({Tensor, Unknown, Alt, Seq, Map})
 
 def shows(value: Value, storage: Storage, depth: int = 0) -> bool:
     """Whether a value gives access to a storage."""
-    if isinstance(value, Tensor):
-        return value.storage is storage
     if isinstance(value, Unknown):
         return value.tensor is not None and value.tensor.storage is storage
+    if isinstance(value, Tensor):
+        return value.storage is storage
     if isinstance(value, Alt):
         return any(shows(option, storage, depth) for _, option in value.options)
     if depth < 2 and isinstance(value, Seq):

@@ -29,6 +29,8 @@ def load_attribute(vm: Interpreter, owner: Value, name: str, node: ast.AST) -> V
     """`owner.name`."""
     if name == "grad":
         doubted(vm, None)
+    if isinstance(owner, Unknown):
+        return unknown_attribute(vm, owner, name, node)
     if isinstance(owner, External):
         return External(f"{owner.path}.{name}")
     if isinstance(owner, Package):
@@ -37,8 +39,6 @@ def load_attribute(vm: Interpreter, owner: Value, name: str, node: ast.AST) -> V
         return instance_attribute(vm, owner, name, node)
     if isinstance(owner, Tensor):
         return tensor_attribute(vm, owner, name, node)
-    if isinstance(owner, Unknown):
-        return unknown_attribute(vm, owner, name, node)
     if isinstance(owner, Layer):
         return layer_attribute(vm, owner, name)
     if isinstance(owner, Super):

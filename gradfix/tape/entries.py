@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 WORK_PER_BYTE = 3
 WORK_FLOOR = 20_000
-SPREAD_FLOOR, BYTES_PER_SPREAD = 500, 25
+SPREAD_FLOOR, BYTES_PER_SPREAD = 200, 50
 """How many alternatives are looked at one by one in a file."""
 SHARE = 3
 """No entry may use up more than this part of the work that is left, so that one can't cost the others

@@ -51,6 +51,8 @@ culprit) has a share of a budget in proportion to the file. What exceeds it is r
 from __future__ import annotations
 
 import ast
+import re
+from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -154,6 +156,7 @@ SWITCHES = frozenset({"requires_grad", "requires_grad_", "detach_"})
 """What changes whether a tensor that already exists requires grad."""
 MODE = "set_grad_enabled"
 """What changes, as a statement, whether anything after it is recorded."""
+WORDS = re.compile(rb"\b(?:requires_grad_?|detach_|set_grad_enabled)\b")
 PARTINGS = 2
 """How often a function's remainder is run once more for that."""
 
@@ -245,6 +248,8 @@ class Interpreter(Gradients):
         self.loads: dict[int, dict[str, list[int]]] = {}
         self.functions: list[Function] = []
         self.parting: dict[int, bool] = {}
+        self.switching: dict[str, list[int]] = {}
+        """The lines of each file with a word of what switches."""
         self.jumps: dict[int, frozenset[str]] = {}
         self.modes: list[tuple[Any, ...]] = []
         """The grad modes outside the with statements that are running, innermost last."""
@@ -329,9 +334,21 @@ class Interpreter(Gradients):
         """Whether the arms differ in what requires grad."""
         known = self.parting.get(id(statement))
         if known is None:
-            inside = (node for part in (*statement.body, *statement.orelse) for node in ast.walk(part))
-            known = self.parting[id(statement)] = any(map(_switches, inside))
+            known = type(statement) is Parted or self._may_switch(statement)
+            if known:
+                inside = (node for part in (*statement.body, *statement.orelse) for node in ast.walk(part))
+                known = any(map(_switches, inside))
+            self.parting[id(statement)] = known
         return known
+
+    def _may_switch(self, statement: ast.If) -> bool:
+        """Whether the text of a branch has a word of what switches."""
+        lines = self.switching.get(self.file)
+        if lines is None:
+            text = enumerate(self.sources[self.file], 1)
+            lines = self.switching[self.file] = [i for i, line in text if WORDS.search(line)]
+        at = bisect_left(lines, statement.lineno)
+        return at < len(lines) and lines[at] <= (statement.end_lineno or statement.lineno)
 
     def each(self, value: Value, operation: Callable[[Value], Value]) -> Value:
         """Apply an operation to a value, to each alternative on its own path."""

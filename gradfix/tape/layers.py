@@ -250,7 +250,8 @@ def _tell_module(vm: Interpreter, layer: Layer, written: Value, node: ast.AST) -
     if isinstance(written, Tensor) and written.storage.writes:
         write = written.storage.writes[-1]
         write.facts = {**write.facts, "built": layer.place, "module": f"nn.{layer.kind}"}
-        write.facts.setdefault("aliased", vm.sees_write(written, vm.at(node)))
+        if "aliased" not in write.facts:
+            write.facts["aliased"] = vm.sees_write(written, vm.at(node))
 
 
 def _call_sequence(vm: Interpreter, layer: Layer, args: Sequence[Value], node: ast.AST) -> Value:

@@ -19,10 +19,14 @@ from gradfix.tape.torchvalues import Layer, Opaque, Optimizer, Weights
 from gradfix.tape.values import Alt, Const, Foreign, Place, Unknown, Value
 
 RIGHT = "requires_grad"
+NOTED = frozenset({Optimizer, Alt, Tensor, Instance, Layer, Opaque})
+"""What makes a difference when a name is bound to it."""
 
 
 def rebinding(vm: Interpreter, name: str, value: Value, node: ast.AST) -> None:
     """A name is bound to another value."""
+    if type(value) not in NOTED:
+        return
     if isinstance(value, Optimizer) and not value.name:
         value.name = name
     held = vm.scope.names.get(name)

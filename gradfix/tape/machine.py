@@ -259,6 +259,8 @@ class Machine:
         stack = [value]
         while stack:
             value = stack.pop()
+            if type(value) not in CARRYING:
+                continue
             if (own := self._own_node(value)) is not None:
                 found[id(own)] = own
             elif isinstance(value, Unknown) and value.bare is not True and id(value) not in seen:
@@ -288,14 +290,13 @@ class Machine:
 
     def _own_node(self, value: Value) -> Node | None:
         """The one node of a value that has a history of its own."""
-        if isinstance(value, Tensor):
+        if isinstance(value, Unknown):
+            if value.tensor is not None or value.made is not None or value.requires is not None:
+                return self.history(self.tensor_of(value))
+        elif isinstance(value, Tensor):
             return self.history(value)
-        if isinstance(value, Number):
+        elif isinstance(value, Number):
             return value.node
-        if isinstance(value, Unknown) and (
-            value.tensor is not None or value.made is not None or value.requires is not None
-        ):
-            return self.history(self.tensor_of(value))
         return None
 
     def _open(self, value: Alt, found: dict[int, Node]) -> list[Value]:
@@ -360,9 +361,8 @@ class Machine:
             parents.extend(nodes)
         lean = self._leaning(inputs) if requires else NOTHING
         node = Node(op, place, tuple(parents), requires)
-        if self.inferred and requires and all(map(_inferred, inputs)):
-            node.requires, node.cut = False, "inference_mode"
-            node.cut_place = next(one.storage.inference for one in inputs if isinstance(one, Tensor))
+        if self.inferred and requires and (entered := _passed_by(inputs)) is not None:
+            node.requires, node.cut, node.cut_place = False, "inference_mode", entered
         elif self.grad is not True and requires is not False:
             if self.grad is False:
                 node.requires = False
@@ -563,9 +563,11 @@ def _is_mean(op: str, bound: Mapping[str, Value]) -> bool:
     return not any(isinstance(one, Const) and one.value not in (1, None) for one in sizes)
 
 
-def _inferred(value: Value) -> bool:
-    """Whether autograd passes an operand by: all others being so, nothing is recorded."""
-    return not isinstance(value, Tensor) or value.storage.inference is not None
+def _passed_by(inputs: Iterable[Value]) -> Place:
+    """Where the inference mode was entered that all operands come from: autograd passes them by."""
+    given = [one for value in inputs for one in (value.items if isinstance(value, Seq) else (value,))]
+    entered = [one.storage.inference for one in given if isinstance(one, Tensor)]
+    return entered[0] if entered and all(place is not None for place in entered) else None
 
 
 def _copied(op: str, tensor: Tensor, bound: Mapping[str, Value]) -> bool:

@@ -7,17 +7,17 @@ from collections.abc import Mapping, Sequence
 
 from gradfix.tape import effects
 from gradfix.tape.aliases import names_read
-from gradfix.tape.definitions import Function, Instance, Scope
+from gradfix.tape.definitions import Class, Function, Instance, Method, Scope
 from gradfix.tape.distributions import PACKAGE, distribution_method
 from gradfix.tape.frameworks import CALL
-from gradfix.tape.graph import Node, Tensor
+from gradfix.tape.graph import Node, Number, Tensor
 from gradfix.tape.hosts import hand_over, unknown_host
 from gradfix.tape.interpreter import Interpreter
 from gradfix.tape.modules import freeze, leaves, opaque, set_leaf, set_training
 from gradfix.tape.supposed import BY_USE, clear_supposed, doubted, let_go, step_supposed
 from gradfix.tape.tensors import cut_tensor, method_call, number, run_backward, zero
 from gradfix.tape.torchvalues import Layer, Opaque, Optimizer, Scaler, Weights
-from gradfix.tape.values import NONE, TRUE, Const, External, Map, Seq, Unknown, Value
+from gradfix.tape.values import NONE, TRUE, Const, External, Map, Range, Seq, Unknown, Value
 
 Args = Sequence[Value]
 Kwargs = Mapping[str, Value]
@@ -32,7 +32,14 @@ def escape(vm: Interpreter, value: Value) -> None:
     _escape(vm, value)
 
 
+DOUBT = "what a call may have put elsewhere"
+INERT = frozenset({Const, External, Range, Number, Class, Method})
+"""What code that isn't known can't change."""
+
+
 def _escape(vm: Interpreter, value: Value, depth: int = 0) -> None:
+    if type(value) in INERT:
+        return
     if isinstance(value, Unknown):
         let_go(vm, value)
     if isinstance(value, Tensor):
@@ -93,7 +100,8 @@ def _stir(vm: Interpreter, value: Unknown) -> None:
                 if child.requires is False and child.tensor is None and owner.requires is None:
                     vm.trail.set(child, "requires", None)
             elif isinstance(child, (Tensor, Unknown)) and owner.children is not None:
-                doubt = Unknown("what a call may have put elsewhere", (child,))
+                again = isinstance(child, Unknown) and child.why == DOUBT
+                doubt = Unknown(DOUBT, child.holds if again else (child,))  # type: ignore[union-attr]
                 doubt.part = True
                 vm.trail.put(owner, owner.children, name, doubt)
 
