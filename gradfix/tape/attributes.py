@@ -23,6 +23,11 @@ PLAIN_ATTRIBUTES = frozenset({
     "dtype", "device", "ndim", "is_cuda", "is_leaf", "grad_fn", "names", "layout", "itemsize", "nbytes",
     "is_sparse", "output_nr", "_version", "name", "is_meta",
 })  # fmt: skip
+FIELDS = {
+    "values": 0, "indices": 1, "U": 0, "S": 1, "Vh": 2, "V": 2, "Q": 0, "R": 1, "eigenvalues": 0,
+    "eigenvectors": 1, "sign": 0, "logabsdet": 1, "solution": 0,
+}  # fmt: skip
+"""What torch calls the parts of the tuples that its operations return."""
 
 
 def load_attribute(vm: Interpreter, owner: Value, name: str, node: ast.AST) -> Value:
@@ -56,7 +61,8 @@ def load_attribute(vm: Interpreter, owner: Value, name: str, node: ast.AST) -> V
         return Unknown("a name")
     if isinstance(owner, Optimizer) and name in ("param_groups", "state", "defaults"):
         return Unknown("an optimizer's state")
-
+    if isinstance(owner, Seq) and owner.kind == "tuple" and FIELDS.get(name, 9) < len(owner.items):
+        return owner.items[FIELDS[name]]
     if isinstance(owner, Weights):
         return weights_attribute(vm, owner, name, node)
     return Method(owner, name)
