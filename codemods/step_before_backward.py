@@ -42,7 +42,7 @@ from gradfix.rewriting.statements import (
 )
 from gradfix.rewriting.states import LOOPS, carrier, detached
 from gradfix.rule import Decline, Fix, Options, Rule, Safety
-from gradfix.tape.defects import Defect
+from gradfix.tape.defects import Defect, Span
 from gradfix.tree import Tree
 
 BY_HAND = "build the later loss after this step, or step after the later backward with gradients of its own"
@@ -59,8 +59,22 @@ def rewrite(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:
     moving = _moving(tree, step, later, optimizer)
     if moving is not None and later_optimizer == optimizer:
         return _merged(tree, moving, optimizer)
+    if moving is not None and not _cleared_along(tree, moving, defect):
+        moving = None
     fix = _moved(tree, moving, later, (optimizer, later_optimizer), defect) if moving else Decline(BY_HAND)
     return fix if isinstance(fix, Fix) else aimed(tree, later, later_optimizer, defect) or fix
+
+
+def _cleared_along(tree: Tree, moving: list[Anchor], defect: Defect) -> bool:
+    """Whether the gradients are cleared by nothing that stays where it is: then a later step finds none."""
+    spans = defect.facts.get("cleared")
+    spans = spans if isinstance(spans, tuple) else ()
+    return all(any(_within(place, tree.span(statement)) for statement in moving) for place in spans)
+
+
+def _within(inner: Span, outer: Span) -> bool:
+    begins = (outer.line, outer.column) <= (inner.line, inner.column)
+    return begins and (inner.end_line, inner.end_column) <= (outer.end_line, outer.end_column)
 
 
 def _merged(tree: Tree, moving: list[Anchor], optimizer: str) -> Fix | Decline:

@@ -146,6 +146,20 @@ for batch in batches:
     total.backward()
     optimizer.step()
 """,
+    "as many losses as loaders that are zipped": """
+from losses import criterion
+def pairs(n):
+    return [(i, j) for i in range(n) for j in range(i, n)]
+def train(loaders, model, optimizer):
+    for batches in zip(*loaders):
+        index = pairs(len(batches) - 1)
+        total = torch.zeros(1)
+        for i in range(len(index)):
+            total = total + criterion(model, batches[index[i][0]])
+        optimizer.zero_grad()
+        total.backward()
+        optimizer.step()
+""",
 }
 
 

@@ -174,6 +174,8 @@ def _iterating(vm: Interpreter, name: str, args: Args, node: ast.Call) -> Value:
             "list", [_pair(count, item) for count, item in zip(counts, items, strict=True)], open=not known
         )
     if name == "zip":
+        starred = any(isinstance(arg, ast.Starred) for arg in node.args)
+        more = starred and any(isinstance(arg, Unknown) for arg in args)
         columns = [_lazily(vm, arg, node) for arg in args]
         known = all(whole for _, whole in columns)
         lengths = [len(items) for items, _ in columns if items is not None]

@@ -10,7 +10,7 @@ from typing import TypeAlias
 from gradfix.tape.batches import take_out
 from gradfix.tape.conditions import condition, truth
 from gradfix.tape.exits import Loop, enter, jumps, leave, rejoin, take
-from gradfix.tape.graph import Number, Tensor
+from gradfix.tape.graph import Number, Storage, Tensor
 from gradfix.tape.hosts import returned
 from gradfix.tape.interpreter import Interpreter, Parted, executes
 from gradfix.tape.paths import ALWAYS, Path
@@ -195,7 +195,7 @@ def elements(vm: Interpreter, source: Value, node: ast.AST) -> tuple[list[Value]
     if isinstance(source, Seq):
         items = [item for item in source.items if not isinstance(item, Undefined)]
         if source.open:
-            return ([*items, items[-1]] if len(items) == 1 else items) or None, False
+            return ([*items, twin(items[0])] if len(items) == 1 else items) or None, False
         return items, True
     if isinstance(source, Range):
         return [Const(i) for i in source.range[: MANY if len(source.range) <= EXACT else 2]], True
@@ -215,6 +215,15 @@ def elements(vm: Interpreter, source: Value, node: ast.AST) -> tuple[list[Value]
     if isinstance(source, Tensor):
         return _rows(vm, source, node)
     return None, False
+
+
+def twin(item: Value) -> Value:
+    """Another element of the same making: a tensor of its own memory."""
+    if not isinstance(item, Tensor) or item.base is not None or item.view or item.leaf is True:
+        return item
+    other = Tensor(item.node, Storage(), item.requires, item.leaf)
+    other.shape, other.dtype, other.layout, other.lean = item.shape, item.dtype, item.layout, item.lean
+    return other
 
 
 def _rows(vm: Interpreter, source: Tensor, node: ast.AST) -> tuple[list[Value], bool]:

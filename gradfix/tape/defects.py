@@ -76,8 +76,9 @@ KINDS: Mapping[str, str] = {
         backward call that needs what the step changed), step_backward (Span of the backward that this
         step is for), zero (Span of the zero_grad that belongs to the later backward, or None), later_step
         (Span of the later backward's own step, or None), pollutes (True: the later backward also adds to
-        the gradients of this step's parameters), optimizer (source text), others (source text of the
-        parameters of the later optimizer, "" if unknown).""",
+        the gradients of this step's parameters), cleared (Spans where these gradients are cleared between
+        the step and the later backward), optimizer (source text), others (source text of the parameters of
+        the later optimizer, "" if unknown).""",
     "leaf_rebound": "culprit: the Assign statement `w = w - lr * w.grad`. facts: target.",
     "write_through_data": """culprit: the writing node (AugAssign, Assign or Call) through `.data`. facts:
         saver, form, target, parameter (True: a parameter; move it behind backward: facts.backward).""",

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from gradfix.tape.backward import Backwards
-from gradfix.tape.defects import Fact
+from gradfix.tape.defects import Fact, Span
 from gradfix.tape.events import Add, Backward
 from gradfix.tape.graph import Tensor, Write
 from gradfix.tape.paths import Path, contradicts, implies
@@ -276,10 +276,18 @@ class Gradients(Backwards):
             "zero": zero,
             "later_step": None,
             "pollutes": pollutes,
+            "cleared": self._cleared_since(leaf, write) if isinstance(leaf, Tensor) else (),
             "others": "",
             "_optimizer": None,
             "_leaf": None,
         }
+
+    def _cleared_since(self, leaf: Tensor, step: Write) -> tuple[Span, ...]:
+        """Where a leaf's gradient was cleared after a step: a step that moves behind it finds none."""
+        events = leaf.gradient().events
+        used = [i for i, event in enumerate(events) if isinstance(event, Use) and event.place is step.place]
+        later = [event for event in events[used[-1] + 1 if used else 0 :] if isinstance(event, Clear)]
+        return tuple(span for event in later if event.must and (span := self.span(event.place)) is not None)
 
     def spared(self, event: Backward) -> tuple[str, ...]:
         """The optimizers whose leaves a backward could reach without meeting what it raises about."""
