@@ -7,15 +7,17 @@ inplace".
 
 The write becomes an assignment that makes a new tensor under the same name: `gate = gate * scale`.
 
+Where only the whole tensor is read afterwards, a loop over its rows takes them one by one, since autograd can
+follow a write to `x[i]`: `for row in (x[i] for i in range(len(x)))`.
+
 Left alone: slices (`x[:, :2]`, `narrow`), which autograd can follow, and tensors that carry no gradient.
-Where only the whole tensor is read afterwards there is no fix: write to `x[i]` instead.
 """
 
-from gradfix.rewriting.outofplace import out_of_place
+from gradfix.rewriting.rows import out_of_place_or_by_index
 from gradfix.rule import Rule
 
 RULE = Rule(
     code="GF108",
     message="`{culprit}` writes to one of the views that {maker} returned",
-    rewrite=out_of_place,
+    rewrite=out_of_place_or_by_index,
 )
