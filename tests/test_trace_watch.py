@@ -84,6 +84,7 @@ def test_watch_sees_into_what_is_compiled_inside() -> None:
     assert seen.defects == []
 
 
+@pytest.mark.skipif(not hasattr(torch.amp, "GradScaler"), reason="this torch has no scaler for the CPU")
 def test_watch_follows_mixed_precision_on_the_cpu() -> None:
     from gradfix.trace import watch
 
