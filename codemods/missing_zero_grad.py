@@ -19,6 +19,7 @@ import re
 import libcst as cst
 from libcst import matchers as m
 
+from gradfix.rewriting.names import visible
 from gradfix.rewriting.statements import Anchor, Draft, anchor, between, node_of, path, siblings, text_of
 from gradfix.rewriting.zeroing import zeroing_place
 from gradfix.rule import Decline, Fix, Options, Rule
@@ -41,6 +42,8 @@ def rewrite(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:
         return Fix(draft.edits(), f"{owner}.zero_grad()")
     if not optimizer:
         return _by_hand(tree, anchor(tree, step), facts.get("parameters"))
+    if not visible(tree, backward, optimizer):
+        return Decline("clear the gradients before the iteration's first backward")
     draft = Draft(tree)
     side, place = zeroing_place(tree, backward, step, optimizer)
     clear = f"{optimizer}.zero_grad()"

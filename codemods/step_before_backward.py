@@ -67,8 +67,8 @@ def rewrite(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:
 
 def _cleared_along(tree: Tree, moving: list[Anchor], defect: Defect) -> bool:
     """Whether the gradients are cleared by nothing that stays where it is: then a later step finds none."""
-    spans = defect.facts.get("cleared")
-    spans = spans if isinstance(spans, tuple) else ()
+    cleared = defect.facts.get("cleared")
+    spans = [place for place in cleared if isinstance(place, Span)] if isinstance(cleared, tuple) else []
     return all(any(_within(place, tree.span(statement)) for statement in moving) for place in spans)
 
 

@@ -83,6 +83,17 @@ def assignable(tree: Tree, node: cst.CSTNode, name: str) -> bool:
     return name in parameters or name in binds(function.body) or name in _declared(function)
 
 
+def visible(tree: Tree, node: cst.CSTNode, dotted: str) -> bool:
+    """Whether the name that a dotted expression starts with is bound where `node` stands."""
+    name = dotted.partition(".")[0]
+    function = tree.function(node)
+    while function is not None:
+        if assignable(tree, next(iter(function.body.body), function.body), name):
+            return True
+        function = tree.function(function)
+    return name in binds(tree.module)
+
+
 def _declared(function: cst.FunctionDef) -> Iterator[str]:
     for node in walk(function.body):
         if isinstance(node, (cst.Global, cst.Nonlocal)):

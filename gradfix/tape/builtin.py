@@ -187,7 +187,7 @@ def _iterating(vm: Interpreter, name: str, args: Args, node: ast.Call) -> Value:
             ]
             for i in range(rows)
         ]
-        return Seq("list", [Seq("tuple", row) for row in table], open=not known)
+        return Seq("list", [Seq("tuple", row, open=more) for row in table], open=not known or more)
     if name == "filter" and len(args) > 1:
         return args[1] if isinstance(args[1], Weights) else Seq("list", [part(args[1])], open=True)
     if name == "map" and len(args) > 1:

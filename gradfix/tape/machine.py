@@ -244,8 +244,9 @@ class Machine:
             guess = self._guess(value)
             return [guess] if guess.parents else []
         if isinstance(value, Seq) and any(isinstance(item, Unknown) for item in value.items):
-            return [node for item in value.items if item is not value
-                    for node in (self.given(item) if isinstance(item, Unknown) else self.nodes(item))]  # fmt: skip
+            items = [item for item in value.items if item is not value]
+            carried = (self.given(i) if isinstance(i, Unknown) else self.nodes(i) for i in items)
+            return [node for nodes in carried for node in nodes]
         return self.nodes(value)
 
     def nodes(self, value: Value) -> list[Node]:

@@ -1,0 +1,63 @@
+"""Findings of real programs whose obvious rewrite would be wrong: they are shown, and nothing is written."""
+
+from __future__ import annotations
+
+import pytest
+
+from gradfix.engine import fix
+from gradfix.findings import Plan
+from gradfix.registry import codemods
+
+HEAD = "import torch\nfrom torch import nn\n"
+LEFT = {
+    "a step whose gradients a helper clears before the later backward": (
+        "GF105",
+        """
+G, D = nn.Linear(2, 2), nn.Sequential(nn.Linear(2, 2), nn.ReLU(), nn.Linear(2, 1))
+G_solver = torch.optim.Adam(G.parameters())
+D_solver = torch.optim.Adam(D.parameters())
+def reset_grad():
+    G.zero_grad()
+    D.zero_grad()
+for x in torch.ones(3, 4, 2):
+    fake = D(G(x)).exp().sum()
+    D_loss = fake - D(x).sum()
+    D_loss.backward(retain_graph=True)
+    D_solver.step()
+    reset_grad()
+    G_loss = -fake
+    G_loss.backward()
+    G_solver.step()
+    reset_grad()
+""",
+    ),
+    "scaled gradients of an optimizer that only its wrapper can name": (
+        "GF404",
+        """
+class Schedule:
+    def __init__(self, optimizer):
+        self.optimizer = optimizer
+    def step(self):
+        self.optimizer.step()
+    def zero_grad(self):
+        self.optimizer.zero_grad()
+model = nn.Linear(2, 2)
+def train(model, schedule, scaler):
+    for x in torch.ones(3, 4, 2):
+        schedule.zero_grad()
+        scaler.scale(model(x).sum()).backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        schedule.step()
+train(model, Schedule(torch.optim.Adam(model.parameters())), torch.amp.GradScaler())
+""",
+    ),
+}
+
+
+@pytest.mark.parametrize(("code", "body"), LEFT.values(), ids=LEFT)
+def test_is_shown_and_left(code: str, body: str) -> None:
+    before = (HEAD + body).encode()
+    outcome = fix("program.py", before, Plan(codemods(), unsafe_fixes=True))
+    assert code in {finding.code for finding in outcome.findings}
+    assert code in {finding.code for finding in outcome.remaining}
+    assert code not in {finding.code for finding in outcome.applied}
