@@ -12,7 +12,7 @@ from .facts import Run, Step
 from .instrument import binds_nothing
 from .mend import bare_write, out_of_place
 from .programs import Program
-from .shadow import hidden_writes, with_loud_write
+from .shadow import hidden_writes, with_telling_write
 from .torchrun import run_all
 from .trim import removed
 from .verdicts import judge_defects
@@ -144,7 +144,7 @@ def count_unsaid(result: Comparison) -> None:
 
 
 def judge_hidden_writes(result: Comparison) -> None:
-    """A write through `.data` that would have failed through `.detach()` must be a defect."""
+    """A write through `.data` that changes what was saved must be a defect."""
     if any(run.failures for run in result.runs):
         return
     for line in hidden_writes(result.program.source):
@@ -153,7 +153,7 @@ def judge_hidden_writes(result: Comparison) -> None:
 
 
 def judge_hidden_write(result: Comparison, line: int) -> None:
-    runs = run_all(with_loud_write(result.program, line))
+    runs = run_all(with_telling_write(result.program, line))
     failed = [
         run for run in runs if not run.invalid and run.failures and run.failures[0].key == "overwritten"
     ]

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TypeGuard
 
+import torch
+
 from .programs import Program
 
 
@@ -34,6 +36,40 @@ def with_loud_write(program: Program, line: int) -> Program:
     if source == program.source:
         source = rewritten(program.source, lambda node: loud(node) or detached_read(node))
     return variant(program, source)
+
+
+def with_telling_write(program: Program, line: int) -> Program:
+    """The same program, where that write bumps the version if it changes a value: else nothing is wrong."""
+    lines = program.source.split("\n")
+    for node in ast.walk(ast.parse(program.source)):
+        owner = hidden_owner(node) if getattr(node, "lineno", 0) == line else None
+        if owner is not None and is_statement(node):
+            name, indent = ast.unparse(owner), lines[line - 1][: node.col_offset]
+            parts = (f"before__ = {name}.detach().clone()", ast.unparse(node), f"bump__({name}, before__)")
+            lines[line - 1 : node.end_lineno] = [indent + "; ".join(parts)]
+            return variant(program, "\n".join(lines))
+    return with_loud_write(program, line)
+
+
+def bump(tensor: torch.Tensor, before: torch.Tensor) -> None:
+    """Raise the version of what a write has changed."""
+    after = tensor.detach()
+    if after.shape != before.shape or not torch.equal(after, before):
+        after.add_(0)
+
+
+def hidden_owner(node: ast.AST) -> ast.expr | None:
+    """The tensor whose `.data` a statement writes."""
+    target: ast.expr | None = None
+    if isinstance(node, ast.AugAssign):
+        target = node.target
+    elif isinstance(node, ast.Assign):
+        target = node.targets[0]
+    elif isinstance(node, ast.Expr) and loud(node) is not None and isinstance(node.value, ast.Call):
+        target = node.value.func.value if isinstance(node.value.func, ast.Attribute) else None
+    if isinstance(target, ast.Subscript):
+        target = target.value
+    return target.value if isinstance(target, ast.Attribute) and is_data(target) else None
 
 
 def loud_variants(program: Program, line: int) -> list[Program]:

@@ -7,7 +7,7 @@ import os
 import sys
 import types
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -17,6 +17,7 @@ from .facts import PROGRAM, Run
 from .instrument import instrumented
 from .programs import Program
 from .recorder import recording, traceback_lines
+from .shadow import bump
 
 Trace = Callable[[types.FrameType, str, object], Any]
 Body = Callable[[torch.Tensor], torch.Tensor]
@@ -30,13 +31,20 @@ BODIES: dict[str, Body] = {
 """What an unknown callee may be."""
 
 
-def run_all(program: Program) -> list[Run]:
+def backpropagates(given: torch.Tensor) -> torch.Tensor:
+    """An unknown callee as the convention on what a forward hands out has it."""
+    if given.requires_grad:
+        torch.autograd.backward(given.sum(), retain_graph=True)
+    return given
+
+
+def run_all(program: Program, bodies: Mapping[str, Body] = BODIES) -> list[Run]:
     """Every execution that the file's reader has to reckon with."""
     code = compile(instrumented(program.source + program.driver), PROGRAM, "exec")
-    bodies = BODIES if program.opaque else {"": BODIES["computes"]}
+    used = bodies if program.opaque else {"": BODIES["computes"]}
     runs = []
     for assignment in itertools.product((False, True), repeat=program.flags):
-        for variant, body in bodies.items():
+        for variant, body in used.items():
             run = Run(assignment, variant)
             execute(code, run, body)
             runs.append(run)
@@ -47,7 +55,7 @@ def execute(code: types.CodeType, run: Run, body: Body) -> None:
     torch.default_generator.manual_seed(0)
     namespace: dict[str, object] = {"__name__": "__main__"}
     with surroundings(run.assignment, body), recording(run) as recorder:
-        namespace |= {"failed__": recorder.failed, "update__": recorder.update}
+        namespace |= {"failed__": recorder.failed, "update__": recorder.update, "bump__": bump}
         sys.settrace(tracer(run.passes))
         try:
             exec(code, namespace)

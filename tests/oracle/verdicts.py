@@ -15,7 +15,7 @@ from .facts import Run, Step
 from .files import CALLS_FORWARD
 from .mend import out_of_place
 from .shadow import loud_variants, without_cuts
-from .torchrun import run_all
+from .torchrun import backpropagates, run_all
 
 
 def judge_defects(result: Comparison) -> None:
@@ -30,11 +30,13 @@ def judge_defects(result: Comparison) -> None:
 
 
 def backpropagated(result: Comparison) -> Comparison:
-    """The same file, used as the conventions on forward say: it is called, and its output backpropagated."""
+    """The same file, used as the conventions on forward say: it is called, its output and what it hands out
+    are backpropagated."""
     names = [n.name for n in ast.parse(result.program.source).body if isinstance(n, ast.ClassDef) and n.bases]
     driver = "".join(CALLS_FORWARD.format(name=name) for name in names)
     program = replace(result.program, driver=driver)
-    return Comparison(program, [run for run in run_all(program) if not run.invalid], result.defects)
+    runs = run_all(program, {"backpropagates": backpropagates})
+    return Comparison(program, [run for run in runs if not run.invalid], result.defects)
 
 
 def judge(result: Comparison, defect: Defect) -> str:
