@@ -120,8 +120,9 @@ def operate(vm: Interpreter, op: type[ast.operator], left: Value, right: Value, 
     name, compute = OPERATORS[op]
     if isinstance(left, Const) and isinstance(right, Const):
         return _computed(compute, left.value, right.value)
-    if any(isinstance(side, Const) and side.value is None for side in (left, right)):
-        return Unknown("arithmetic on None, which raises")
+    for side in (left, right):
+        if isinstance(side, Const) and side.value is None:
+            return Unknown("arithmetic on None, which raises")
     left, right = in_graph(vm, left), in_graph(vm, right)
     if isinstance(left, Tensor):
         return method_call(vm, left, f"__{name}__", [right], {}, node)

@@ -44,19 +44,15 @@ class Operations(Results):
             and isinstance(first := bound.get(effect.args[0]), Unknown)
         ):
             bound = {**bound, effect.args[0]: self.tensor_of(first)}
-        inputs = [value for name, value in bound.items() if self._enters(name, effect)]
-        node = self.node(op, place, inputs)
         out = bound.get("out")
+        inputs = [value for name, value in bound.items() if name != "out"]
+        node = self.node(op, place, inputs)
         if effect.writes:
             return self._in_place(node, effect, bound, place, form)
         if isinstance(out, Tensor):
             return self._into(out, node, place)
         kept = self.keep(node, effect, bound)
         return self._results(node, effect, bound, kept)
-
-    @staticmethod
-    def _enters(name: str, effect: Effect) -> bool:
-        return name != "out"
 
     def _into(self, out: Tensor, node: Node, place: Place) -> Value:
         self.describe(self.write(out, place, "out"), out, place)

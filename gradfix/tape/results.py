@@ -90,7 +90,7 @@ class Results(Machine):
 
     def output(self, node: Node) -> Tensor:
         """A tensor of its own memory that a node made."""
-        leaf = {True: False, False: True, None: None}[node.requires]
+        leaf = None if node.requires is None else not node.requires
         tensor = Tensor(node, Storage(), node.requires, leaf)
         tensor.layout = True
         if self.inference:
@@ -173,7 +173,7 @@ class Results(Machine):
 
     def dtype(self, op: str, effect: Effect, bound: Bound, constant: bool) -> str:
         """The dtype class of a result."""
-        given = [v.dtype for value in bound.values() for v in listed(value) if isinstance(v, Tensor)]
+        given = [tensor.dtype for tensor in _operands(bound) if type(tensor) is Tensor]
         if constant:
             return _constant_dtype(op, effect, bound, given)
         if op in ("softmax", "log_softmax", "mse_loss", "sigmoid", "exp", "mean"):
@@ -187,14 +187,21 @@ def _layout(op: str, bound: Bound, shape: Shape) -> Truth:
         return True
     if op in SMALL_ROW_MAJOR and shape is not None and len(shape) < 4:
         return True
-    inputs = [v for value in bound.values() for v in listed(value) if isinstance(v, (Tensor, Unknown))]
-    ordered = all(isinstance(v, Tensor) and (v.layout is True or v.shape == ()) for v in inputs)
-    return True if ordered and op not in COLUMN_MAJOR else None
+    for v in _operands(bound):
+        if not isinstance(v, Tensor) or (v.layout is not True and v.shape != ()):
+            return None
+    return None if op in COLUMN_MAJOR else True
 
 
-def listed(value: Value) -> list[Value]:
-    """The values of an argument that may be several."""
-    return value.items if isinstance(value, Seq) else [value]
+def _operands(bound: Bound) -> list[Value]:
+    """The arguments that are tensors or may be, those in lists too."""
+    found: list[Value] = []
+    for value in bound.values():
+        if type(value) is Tensor or type(value) is Unknown:
+            found.append(value)
+        elif type(value) is Seq:
+            found.extend([one for one in value.items if isinstance(one, (Tensor, Unknown))])
+    return found
 
 
 def _constant_dtype(op: str, effect: Effect, bound: Bound, given: list[str]) -> str:

@@ -20,7 +20,9 @@ def many(shape: Shape) -> Truth:
 
 def broadcast(shapes: Sequence[Shape]) -> Shape:
     """The shape of an elementwise result."""
-    if any(shape is None for shape in shapes):
+    if not shapes or all(shape == shapes[0] for shape in shapes):
+        return shapes[0] if shapes else ()
+    if None in shapes:
         known = [shape for shape in shapes if shape is not None and many(shape)]
         longest = max(known, key=len, default=None)
         return longest and tuple(None if size == 1 else size for size in longest)
