@@ -34,8 +34,24 @@ def rewrite(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:
     if isinstance(node, cst.Call) and not isinstance(small, cst.Expr):
         return Decline("update the leaf on a line of its own, under `with torch.no_grad():`")
     return under_no_grad(
-        tree, small, lambda other: [other] if other is small or updates_by_hand(other) else None
+        tree,
+        small,
+        lambda other: (
+            [other] if other is small or updates_by_hand(other) or _alike(tree, small, other) else None
+        ),
     )
+
+
+def _alike(tree: Tree, small: cst.BaseSmallStatement, other: cst.BaseSmallStatement) -> bool:
+    """Whether two statements write to parts of one tensor: `b[:, 4] += 1` and `b[:, 5:] += 2`."""
+    places = [_whole(each.target) for each in (small, other) if isinstance(each, cst.AugAssign)]
+    return len(places) == 2 and tree.code(places[0]) == tree.code(places[1])
+
+
+def _whole(place: cst.BaseExpression) -> cst.BaseExpression:
+    while isinstance(place, cst.Subscript):
+        place = place.value
+    return place
 
 
 RULE = Rule(code="GF103", message="`{culprit}` writes in place to a leaf that requires grad", rewrite=rewrite)

@@ -599,6 +599,12 @@ def test_a_module_that_edits_what_is_read_again_is_unsafe_to_mend() -> None:
             "import torch\nwhile c:\n    a = 1\n    with torch.no_grad():\n        w += 1  # go\n",
             id="a one-line body of two statements",
         ),
+        pytest.param(
+            "import torch\nw[:, 4] += 1\nw[:, 5:] += 2\nv += 3\n",
+            "w[:, 4] += 1",
+            "import torch\nwith torch.no_grad():\n    w[:, 4] += 1\n    w[:, 5:] += 2\nv += 3\n",
+            id="two parts of one leaf",
+        ),
     ],
 )
 def test_updates_of_leaves_go_under_no_grad(source: str, culprit: str, after: str) -> None:
