@@ -236,8 +236,12 @@ def functional(vm: Interpreter, name: str, args: Args, kwargs: Kwargs, node: ast
 def _out_of_place(
     vm: Interpreter, name: str, effect: effects.Effect, bound: dict[str, Value], node: ast.Call
 ) -> Value:
-    if name.endswith("dropout") and isinstance(p := bound.get("p"), Const) and p.value == 0:
-        return next(iter(bound.values()))
+    if name.endswith("dropout") and isinstance(p := bound.get("p", Const(0.5)), Const):
+        if p.value == 0:
+            return next(iter(bound.values()))
+        on = bound.get("training", Const(name.startswith("dropout")))
+        if effect.returns_self == "maybe" and isinstance(on, Const) and on.value:
+            effect = replace(effect, returns_self="", view="")
     if effect.writes and not isinstance(bound.get("out"), Tensor):
         effect = replace(effect, writes=effect.args[:1] if effect.returns_self == "always" else ())
     return vm.operate(name, effect, bound, vm.at(node))
