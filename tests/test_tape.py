@@ -363,3 +363,15 @@ def test_a_function_that_is_handed_on_may_fill_the_lists_around_it() -> None:
             torch.cat([one.view(-1) for one in gather(model(x))]).sum().backward()
     """
     assert kinds(body) == set()
+
+
+def test_what_every_overload_that_fits_saves_is_saved() -> None:
+    body = """
+    def f(n):
+        x = torch.ones(3, requires_grad=True) * 1
+        y = torch.clamp(x, max=n - 1)
+        x += 1
+        y.sum().backward()
+    f(m)
+    """
+    assert "inplace_overwrites_saved" in kinds(body)

@@ -67,7 +67,11 @@ def choose(
     if not fitting:
         tried = [(effect, bind(effect, args, kwargs, pairs=True)) for effect in effects]
         fitting = [(effect, bound) for effect, bound in tried if bound is not None]
-    fitting = [pair for pair in fitting if not pair[0].when or _holds(pair[0], pair[1])]
+    fitting = [
+        (effect, bound)
+        for effect, bound in fitting
+        if (not effect.when or _holds(effect, bound)) and ("out" in bound or "out" not in effect.args)
+    ]
     if len(fitting) <= 1:
         return fitting[0] if fitting else None
     if all(effect.when and not any(flag in bound for flag, _ in effect.when) for effect, bound in fitting):
@@ -110,7 +114,11 @@ AGREED: dict[tuple[int, ...], tuple[Sequence[Effect], Effect]] = {}
 
 def _in_common(effects: Sequence[Effect]) -> Effect:
     first = effects[0]
-    saves = tuple(save for save in first.saves if all(save in effect.saves for effect in effects))
+    saves = tuple(
+        (what, common)
+        for what, needed in first.saves
+        if (common := _wanted(effects, what, needed)) or all((what, needed) in one.saves for one in effects)
+    )
     views = {effect.view for effect in effects}
     selves = {effect.returns_self for effect in effects}
     return replace(
@@ -120,3 +128,9 @@ def _in_common(effects: Sequence[Effect]) -> Effect:
         returns_self=first.returns_self if len(selves) == 1 else "maybe",
         writes=tuple(name for name in first.writes if all(name in effect.writes for effect in effects)),
     )
+
+
+def _wanted(effects: Sequence[Effect], what: str, needed: tuple[str, ...]) -> tuple[str, ...]:
+    """The inputs of which any row saves this if one of them requires grad."""
+    rows = [dict(effect.saves).get(what, ()) for effect in effects]
+    return tuple(name for name in needed if all(name in row for row in rows))
