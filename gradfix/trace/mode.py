@@ -97,7 +97,10 @@ class Calls(TorchFunctionMode):
 
     def _made(self, func: Any, args: Any, found: list[Any], result: Any, spot: Spot | None) -> None:
         state = self.state
-        node = result.grad_fn
+        try:
+            node = result.grad_fn
+        except RuntimeError:  # a view made without grad, whose base was written: it has no history to tell
+            return
         if node is None:
             self._without_gradient(func, args, found, result, spot)
             return
