@@ -61,6 +61,8 @@ class Writes:
             write.module = f"nn.{type(module).__name__}"
             write.built = self.state.built_at(module)
         self.add(storage(value), value._version, write)
+        if refuses(value):
+            return
         if value.grad_fn is not None and data is None and not on_a_clone(value):
             self.state.write(spot, name_of(func))
         self.by_hand(value, data.leaves if data is not None else set(), spot)
@@ -108,6 +110,14 @@ class Writes:
         place = region.spot if region is not None else spot
         form = region.form if region is not None else ""
         self.state.defect("forward_in_no_grad", place, [("used here", spot)], text, {"form": form})
+
+
+def refuses(value: Any) -> bool:
+    """Whether a tensor won't tell its history: a view made without grad, once its base was written."""
+    try:
+        return value.grad_fn is NotImplemented
+    except RuntimeError:
+        return True
 
 
 def on_a_clone(value: Any) -> bool:
