@@ -284,6 +284,14 @@ BROKEN = {
 }
 
 HEALTHY = {
+    "parts of a bias set without grad through a view that was made with it": """
+        bias = model[0].bias.view(2, 2)
+        with torch.no_grad():
+            bias[:, 1] += 1.0
+        opt.zero_grad()
+        F.mse_loss(model(x), y).backward()
+        opt.step()
+    """,
     "a training loop": """
         for _ in range(3):
             opt.zero_grad()
