@@ -160,6 +160,18 @@ def train(loaders, model, optimizer):
         total.backward()
         optimizer.step()
 """,
+    "a penalty that is backpropagated where it has a graph": """
+from nets import quantizer
+total = torch.tensor(0.0)
+if flag:
+    total += quantizer.penalty
+if total.requires_grad:
+    total.backward(retain_graph=True)
+""",
+    "a field of a long tuple that its class names": """
+rows = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11)
+where = rows.index(3)
+""",
 }
 
 

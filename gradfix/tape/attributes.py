@@ -61,7 +61,7 @@ def load_attribute(vm: Interpreter, owner: Value, name: str, node: ast.AST) -> V
         return Unknown("a name")
     if isinstance(owner, Optimizer) and name in ("param_groups", "state", "defaults"):
         return Unknown("an optimizer's state")
-    if isinstance(owner, Seq) and owner.kind == "tuple" and FIELDS.get(name, 9) < len(owner.items):
+    if isinstance(owner, Seq) and owner.kind == "tuple" and -1 < FIELDS.get(name, -1) < len(owner.items):
         return owner.items[FIELDS[name]]
     if isinstance(owner, Weights):
         return weights_attribute(vm, owner, name, node)
@@ -162,7 +162,12 @@ def tensor_attribute(vm: Interpreter, owner: Tensor, name: str, node: ast.AST) -
         return gradient(vm, owner, node)
     if name == "requires_grad":
         requires = vm.requires(owner)
-        return Unknown("whether it requires grad") if requires is None else Const(requires)
+        if requires is not None:
+            return Const(requires)
+        whether = Unknown("whether it requires grad")
+        vm.keep_alive.append(whether)
+        vm.graph_tests.add(("true", id(whether)))
+        return whether
     if name == "shape":
         if owner.shape is not None and None not in owner.shape:
             return Seq("tuple", [Const(size) for size in owner.shape])

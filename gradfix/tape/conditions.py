@@ -224,4 +224,10 @@ def _alternative(vm: Interpreter, value: Alt, node: ast.expr, test: Callable[[Va
         return NO
     if len(yes) == 1 and len(no) == 1 and len(answers) == 2:
         return None, yes[0], no[0]
-    return _fresh(vm, node, ("true", id(value)), value)
+    _, holds, fails = _fresh(vm, node, ("true", id(value)), value)
+    return None, holds | _unless(no), fails | _unless(yes)
+
+
+def _unless(guards: list[Path]) -> Path:
+    """Where none of these guards holds, as far as one literal can say it."""
+    return frozenset((key, not holds) for guard in guards if len(guard) == 1 for key, holds in guard)

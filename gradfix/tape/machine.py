@@ -65,6 +65,8 @@ class Machine:
         this defect, and it takes convention G that somebody runs them otherwise."""
         self.spoils = 0
         self.frees = 0
+        self.graph_tests: set[Any] = set()
+        """Path conditions that say that something is in a graph."""
         self.about: dict[Any, list[Storage]] = {}
         """The memory that a path condition is a test of."""
         self.stopped: list[Path] = []
