@@ -68,6 +68,11 @@ def name_of(func: Any) -> str:
     return str(getattr(func, "__name__", "") or func)
 
 
+def in_place(name: str) -> bool:
+    """Whether a call of this name writes to its first argument."""
+    return name == "__setitem__" or name.startswith("__i") or (name.endswith("_") and name[-2:] != "__")
+
+
 def _of(value: Any, found: list[Any]) -> None:
     if isinstance(value, _T):
         found.append(value)

@@ -17,6 +17,7 @@ from gradfix.trace.calls import (
     additive,
     floats,
     name_of,
+    storage,
     tensors,
     versions,
 )
@@ -77,6 +78,7 @@ class Calls(TorchFunctionMode):
     def _call(self, func: Any, args: Any, kwargs: Any) -> Any:
         found = tensors(args, kwargs)
         before = versions(found)
+        copied = self._copied(func, args) if self.state.origins.of_tensor and args else None
         try:
             result = func(*args, **kwargs)
         except RuntimeError as error:
@@ -86,7 +88,7 @@ class Calls(TorchFunctionMode):
         spot = self.state.places.here(2)
         for value, version in zip(found, before):  # noqa: B905 - the same length, and asked at every call
             if version >= 0 and value._version != version:
-                self.writes.wrote(func, value, spot)
+                self.writes.wrote(func, value, spot, copied)
         if isinstance(result, _T):
             self._made(func, args, found, result, spot)
         elif isinstance(result, (tuple, list)):
@@ -117,6 +119,16 @@ class Calls(TorchFunctionMode):
             self.sums.added(result, found, spot)
         if found and self._traced(args, found):
             self._terms(func, args, found, result)
+
+    def _copied(self, func: Any, args: Any) -> Any:
+        """What a write through `.data` is about to replace: if it puts the same there, it spoils nothing."""
+        target = args[0]
+        if not any(source.form == "data" for source, _ in self.state.origins.get(target)):
+            return None
+        if not calls.in_place(name_of(func)):
+            return None
+        with self.state.quiet(), torch.no_grad():
+            return target.clone()
 
     def _traced(self, args: Any, found: list[Any]) -> bool:
         """Whether anything is known of where a call's arguments come from."""
@@ -279,9 +291,12 @@ class Calls(TorchFunctionMode):
         return func(*args, **kwargs)
 
     def _data_set(self, func: Any, args: Any, kwargs: Any) -> Any:
+        before = storage(args[0])
         result = func(*args, **kwargs)
         self.state.count += 1
-        self.writes.replaced(args[0], self.state.places.here(2))
+        # `p.data *= mask` ends by putting back what it took: the write itself has been seen.
+        if storage(args[0]) != before:
+            self.writes.replaced(args[0], self.state.places.here(2))
         return result
 
     def _requires(self, func: Any, args: Any, kwargs: Any) -> Any:

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from types import FrameType
 from typing import Any
 
+import torch
+
 from gradfix.trace.calls import name_of, storage
 from gradfix.trace.places import Spot
 from gradfix.trace.state import State
@@ -51,11 +53,12 @@ class Writes:
         if write.silent:
             self.silent.append((storage, write))
 
-    def wrote(self, func: Any, value: Any, spot: Spot | None) -> None:
-        """Log what a call has done to one of its arguments."""
+    def wrote(self, func: Any, value: Any, spot: Spot | None, copied: Any = None) -> None:
+        """Log what a call has done to one of its arguments; `copied`: what was there, where it matters."""
         data = next((s for s, _ in self.state.origins.get(value) if s.form == "data"), None)
         leaf = data is not None and len(data.leaves) == 1
-        write = Write(spot, self.state.count, name_of(func), silent=data is not None, leaf=leaf)
+        silent = data is not None and (copied is None or self._differ(copied, value))
+        write = Write(spot, self.state.count, name_of(func), silent=silent, leaf=leaf)
         module = inplace_module(sys._getframe(2))
         if module is not None:
             write.module = f"nn.{type(module).__name__}"
@@ -66,6 +69,10 @@ class Writes:
         if value.grad_fn is not None and data is None and not on_a_clone(value):
             self.state.write(spot, name_of(func))
         self.by_hand(value, data.leaves if data is not None else set(), spot)
+
+    def _differ(self, copied: Any, value: Any) -> bool:
+        with self.state.quiet():
+            return not torch.equal(copied, value)
 
     def by_hand(self, value: Any, owners: set[int], spot: Spot | None) -> None:
         """Tell the ledger when the write looks like an update of a leaf."""
