@@ -41,6 +41,25 @@ def _scales(by: ast.expr) -> bool:
     return isinstance(by, ast.Constant) and by.value not in (0, 1)
 
 
+MANY, FEW = 64, 16
+"""From how many nodes on the leaves are kept with each, and how many of them at most."""
+
+
+def _reached_by(node: Node, stamp: object) -> tuple[object, tuple[Node, ...]] | None:
+    """The leaves below a node whose parents have theirs, if there is nothing else to be met."""
+    if node.requires is not True or node.may or node.guards is not None or node.spoiled or node.freed:
+        return None
+    if node.leaf is not None:
+        return stamp, (node,)
+    found: dict[int, Node] = {}
+    for parent in node.parents:
+        if parent.requires is not False:
+            if parent.reach is None or parent.reach[0] != stamp or not surely(parent):
+                return None
+            found.update((id(leaf), leaf) for leaf in parent.reach[1])
+    return (stamp, tuple(found.values())) if len(found) <= FEW else None
+
+
 class Backwards(Severed):
     """The machine with backward on it."""
 
@@ -93,10 +112,15 @@ class Backwards(Severed):
         by_use: list[tuple[Node, Path]] = [] if sure else [(node, ALWAYS)]
         wanted = None if only is None else {id(leaf) for leaf in only}
         walked = None if only is None else self._leading(node, only)
+        again = (self.spoils, self.frees) if self._leaves_all(event, only) else None
+        start = node
         while sure or guarded or (by_use and not event.virtual):
             level = SURE if sure or guarded else BY_USE
             node, when = (sure or guarded or by_use).pop()
             if node.requires is False or (walked is not None and id(node) not in walked):
+                continue
+            if again and level == SURE and not when and node.reach is not None and node.reach[0] == again:
+                self._reach_all(node.reach[1], event, root.lean)
                 continue
             before, here = seen.get(id(node)), event.path | when if when else event.path
             if before is not None and (len(before) >= WAYS or any(one <= here for one in before)):
@@ -119,8 +143,36 @@ class Backwards(Severed):
                 if node.freed is None:
                     node.freed = []
                 node.freed.append((event, self.path | when))
+        if again and len(seen) > MANY:
+            self._remember(start, again)
         if not event.virtual and event.retain is False:
             self.frees += 1
+
+    @staticmethod
+    def _leaves_all(event: Backward, only: list[Tensor] | None) -> bool:
+        """Whether a backward changes nothing of the graph, so that the next one needn't look at it again."""
+        return only is None and not event.virtual and event.retain is not False
+
+    def _reach_all(self, leaves: tuple[Node, ...], event: Backward, lean: Lean) -> None:
+        for leaf in leaves:
+            if id(leaf) not in event.met:
+                event.met[id(leaf)] = (event.path,)
+                leaf.clean = event.number
+                self._reach(leaf, SURE, event, lean, ALWAYS)
+
+    @staticmethod
+    def _remember(root: Node, stamp: object) -> None:
+        """Keep with each node which leaves it leads to, where it surely does and nothing is wrong there."""
+        stack = [(root, False)]
+        opened: set[int] = set()
+        while stack:
+            node, done = stack.pop()
+            if done:
+                node.reach = _reached_by(node, stamp)
+            elif id(node) not in opened and (node.reach is None or node.reach[0] != stamp):
+                opened.add(id(node))
+                stack.append((node, True))
+                stack.extend((parent, False) for parent in node.parents if node.leaf is None)
 
     def _leading(self, root: Node, only: list[Tensor]) -> set[int]:
         """The nodes on the way from a root to the tensors that gradients are asked for."""

@@ -92,6 +92,7 @@ class Node:
         "parents",
         "path",
         "place",
+        "reach",
         "requires",
         "saves",
         "spoiled",
@@ -117,6 +118,8 @@ class Node:
         self.freed: list[tuple[Any, Path]] | None = None
         self.spoiled: list[Spoil] | None = None
         self.clean = -1
+        self.reach: tuple[object, tuple[Node, ...]] | None = None
+        """The leaves that a backward from here surely fills and meets nothing else, and as of when."""
         self.number = False
         """Whether the value is a plain Python number."""
         self.facts: dict[str, Any] | None = None
