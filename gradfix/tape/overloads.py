@@ -67,11 +67,9 @@ def choose(
     if not fitting:
         tried = [(effect, bind(effect, args, kwargs, pairs=True)) for effect in effects]
         fitting = [(effect, bound) for effect, bound in tried if bound is not None]
-    fitting = [
-        (effect, bound)
-        for effect, bound in fitting
-        if (not effect.when or _holds(effect, bound)) and ("out" in bound or "out" not in effect.args)
-    ]
+    fitting = [(effect, bound) for effect, bound in fitting if not effect.when or _holds(effect, bound)]
+    asked = [pair for pair in fitting if "out" in pair[1] or "out" not in pair[0].args]
+    fitting = asked or fitting  # some functions have but one row, whose `out` may be left away
     if len(fitting) <= 1:
         return fitting[0] if fitting else None
     if all(effect.when and not any(flag in bound for flag, _ in effect.when) for effect, bound in fitting):
