@@ -287,8 +287,9 @@ def _store_on_tensor(
         assert isinstance(data, Tensor)
         _hand_written_step(vm, data, [value], node)
         vm.describe(vm.write(owner, vm.at(node), "data", silent=True), owner, vm.at(node))
-        if isinstance(value, Tensor) and value.storage.inference is not None and not vm.path:
-            owner.storage.inference, vm.inferred = value.storage.inference, True
+        made_in = value.storage.inference if isinstance(value, Tensor) else None
+        if made_in is not None and owner.base is None and not vm.path:
+            owner.storage.inference, vm.inferred = made_in, True
 
 
 __all__ = ["NOTHING", "Number", "load_attribute", "store_attribute"]
