@@ -84,14 +84,15 @@ def assignable(tree: Tree, node: cst.CSTNode, name: str) -> bool:
 
 
 def visible(tree: Tree, node: cst.CSTNode, dotted: str) -> bool:
-    """Whether the name that a dotted expression starts with is bound where `node` stands."""
+    """Whether the name that a dotted expression starts with is bound where `node` stands, if anywhere."""
     name = dotted.partition(".")[0]
     function = tree.function(node)
     while function is not None:
         if assignable(tree, next(iter(function.body.body), function.body), name):
             return True
         function = tree.function(function)
-    return name in binds(tree.module)
+    elsewhere = any(isinstance(one, cst.Param) and one.name.value == name for one in walk(tree.module))
+    return name in binds(tree.module) or not elsewhere
 
 
 def _declared(function: cst.FunctionDef) -> Iterator[str]:
