@@ -51,6 +51,26 @@ def train(model, schedule, scaler):
 train(model, Schedule(torch.optim.Adam(model.parameters())), torch.amp.GradScaler())
 """,
     ),
+    "a parameter that an attribute, which holds a result later, takes without its gradient": (
+        "GF208",
+        """
+class Evolving(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Parameter(torch.ones(1, 2, 2))
+        self.weight = None
+        self.cell = nn.GRU(2, 2)
+    def forward(self, x):
+        if self.weight is None:
+            self.weight = self.first.data
+        _, self.weight = self.cell(self.weight, self.weight)
+        return x @ self.weight.squeeze(0)
+model = Evolving()
+optimizer = torch.optim.Adam(model.parameters())
+model(torch.ones(3, 2)).sum().backward()
+optimizer.step()
+""",
+    ),
 }
 
 

@@ -10,6 +10,7 @@ import libcst as cst
 from gradfix.rewriting.calls import last_name
 from gradfix.rewriting.dissolve import recorded
 from gradfix.rewriting.names import binds, walk
+from gradfix.rewriting.registering import registers
 from gradfix.rewriting.seats import appended, dotted, put, shown, targets, vanished
 from gradfix.rewriting.sources import Sources
 from gradfix.rewriting.uncut import (
@@ -80,6 +81,8 @@ def rejoining(cut: Cut, tree: Tree) -> tuple[Edit, ...] | Decline:
         swaps = _swaps(cut, tree, node)
     except NoTwinError as obstacle:
         return Decline(f"{obstacle}: compute the loss from tensors alone")
+    if any(registers(tree, old, new) for old, new in swaps.items()):
+        return Decline("use the parameter where it is needed: an attribute that holds it would register it")
     edits = put(tree, swaps)
     return edits or Decline("compute the loss from the tensor itself, not from a converted copy")
 
