@@ -19,13 +19,13 @@ from gradfix.tape.methods import call_own_method
 from gradfix.tape.paths import Path
 from gradfix.tape.tensors import method_call
 from gradfix.tape.torchvalues import Layer, Mode, Opaque, Optimizer, Scaler, Weights
-from gradfix.tape.trail import alternatives, multiply, one_of, varying
+from gradfix.tape.trail import alternatives, one_of, varying
 from gradfix.tape.unknowns import call_opaque, call_unknown, unknown_method
 from gradfix.tape.values import NONE, Alt, Const, External, Map, Seq, Undefined, Unknown, Value
 
 FEW = 200
 """The work that any call into another file may cost."""
-SPLITS = 8
+SPLITS = 16
 """How many times a call is made for alternatives of its arguments that vary by themselves."""
 
 
@@ -37,7 +37,6 @@ def evaluate_call(vm: Interpreter, node: ast.Call) -> Value:
         args, kwargs = arguments(vm, node)
         if type(receiver) is not Alt:
             return call_method(vm, receiver, func.attr, args, kwargs, node)
-        args = [one_of(arg) if multiply(receiver, arg) else arg for arg in args]
         return vm.each(receiver, lambda one: call_method(vm, one, func.attr, args, kwargs, node))
     callee = vm.eval(func)
     if isinstance(callee, External) and callee.path == "builtins.super":

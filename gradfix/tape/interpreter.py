@@ -51,6 +51,7 @@ culprit) has a share of a budget in proportion to the file. What exceeds it is r
 from __future__ import annotations
 
 import ast
+import gc
 import re
 from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
@@ -92,6 +93,8 @@ Resolver: TypeAlias = "Callable[[str, str, int], Source | None]"
 
 DEPTH = 14
 """How deep calls are followed."""
+SELDOM = 50_000
+"""After how many new objects cycles are looked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -555,7 +558,13 @@ def analyse(source: Source, resolve: Resolver | None = None, rows: Mapping[str, 
     """Execute a module on the tape and collect the defects; `rows` is what is known of frameworks."""
     from gradfix.tape.entries import analyse_module
 
-    return analyse_module(source, resolve, rows)
+    before = gc.get_threshold()
+    if before[0]:  # nearly all that an analysis makes lives until its end
+        gc.set_threshold(max(before[0], SELDOM), *before[1:])
+    try:
+        return analyse_module(source, resolve, rows)
+    finally:
+        gc.set_threshold(*before)
 
 
 __all__ = ["NOTHING", "Analysis", "Interpreter", "Lean", "Mapping", "Seq", "Silence", "analyse", "span_of"]
