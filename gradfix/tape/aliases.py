@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 
 from gradfix.tape.definitions import Instance
 from gradfix.tape.graph import Storage, Tensor
@@ -17,6 +18,7 @@ def sees_write(vm: Interpreter, tensor: Tensor, place: Place) -> bool:
     written: ast.AST | None = written_expression(vm, place)
     while isinstance(written, ast.Subscript):
         written = written.value
+    memory = frozenset(_memory(tensor))
     frame: Frame | None = vm.frame
     inner = True
     while frame is not None:
@@ -25,10 +27,10 @@ def sees_write(vm: Interpreter, tensor: Tensor, place: Place) -> bool:
                 continue
             if inner and isinstance(written, ast.Name) and written.id == name:
                 continue
-            if shows(value, tensor.storage) and (not inner or _read_later(vm, frame, name, place)):
+            if shows(value, memory) and (not inner or _read_later(vm, frame, name, place)):
                 return True
         receiver = frame.receiver
-        if isinstance(receiver, Instance) and _held_by(receiver, tensor.storage, written if inner else None):
+        if isinstance(receiver, Instance) and _held_by(receiver, memory, written if inner else None):
             return True
         frame, inner = frame.caller, False
     return False
@@ -65,25 +67,33 @@ SHOWING = frozenset({Tensor, Unknown, Alt, Seq, Map})
 """What can give access to a tensor's memory by itself."""
 
 
-def shows(value: Value, storage: Storage, depth: int = 0) -> bool:
-    """Whether a value gives access to a storage."""
+def _memory(tensor: Tensor) -> Iterator[Storage]:
+    """The memory of a tensor, and what it may be instead."""
+    one: Tensor | None = tensor
+    while one is not None:
+        yield one.storage
+        one = one.maybe
+
+
+def shows(value: Value, memory: frozenset[Storage], depth: int = 0) -> bool:
+    """Whether a value gives access to any of these storages."""
     if isinstance(value, Unknown):
-        return value.tensor is not None and value.tensor.storage is storage
+        return value.tensor is not None and shows(value.tensor, memory, depth)
     if isinstance(value, Tensor):
-        return value.storage is storage
+        return not memory.isdisjoint(_memory(value))
     if isinstance(value, Alt):
-        return any(shows(option, storage, depth) for _, option in value.options)
+        return any(shows(option, memory, depth) for _, option in value.options)
     if depth < 2 and isinstance(value, Seq):
-        return any(shows(item, storage, depth + 1) for item in value.items if type(item) in SHOWING)
+        return any(shows(item, memory, depth + 1) for item in value.items if type(item) in SHOWING)
     if depth < 2 and isinstance(value, Map):
-        return any(shows(item, storage, depth + 1) for item in value.items.values())
+        return any(shows(item, memory, depth + 1) for item in value.items.values())
     return False
 
 
-def _held_by(receiver: Instance, storage: Storage, written: ast.AST | None) -> bool:
+def _held_by(receiver: Instance, memory: frozenset[Storage], written: ast.AST | None) -> bool:
     own = written.attr if isinstance(written, ast.Attribute) else ""
     for name, value in receiver.attrs.items():
-        if type(value) in SHOWING and name != own and shows(value, storage):
+        if type(value) in SHOWING and name != own and shows(value, memory):
             return True
     return False
 
