@@ -30,6 +30,11 @@ def _adds_up(place: Place) -> bool:
     """Whether a write changes its target again each time that it is done."""
     if isinstance(place, ast.AugAssign):
         return isinstance(place.op, (ast.Add, ast.Sub)) or _scales(place.value)
+    if isinstance(place, ast.Assign) and isinstance(value := place.value, ast.BinOp):
+        own = ast.unparse(place.targets[0])
+        return ast.unparse(value.left) == own and (
+            isinstance(value.op, (ast.Add, ast.Sub)) or _scales(value.right)
+        )
     if not isinstance(place, ast.Call) or not isinstance(place.func, ast.Attribute):
         return False
     scaled = place.func.attr in SCALING and len(place.args) == 1 and _scales(place.args[0])
