@@ -7,7 +7,7 @@ import ast
 from gradfix.tape import effects, strides
 from gradfix.tape.classes import registering
 from gradfix.tape.definitions import Bound, Class, Function, Instance, Method, Package, Super
-from gradfix.tape.graph import Node, Number, Storage, Tensor
+from gradfix.tape.graph import Node, Storage, Tensor
 from gradfix.tape.interpreter import Interpreter
 from gradfix.tape.layers import layer_attribute, store_on_layer
 from gradfix.tape.leaves import misspelt, read_gradient, wanted_gradient
@@ -16,7 +16,7 @@ from gradfix.tape.supposed import doubted
 from gradfix.tape.tensors import _hand_written_step, cut_tensor, set_requires_grad
 from gradfix.tape.torchvalues import Layer, Opaque, Optimizer, Weights
 from gradfix.tape.trail import narrowed
-from gradfix.tape.values import NOTHING, Alt, Const, External, Seq, Undefined, Unknown, Value
+from gradfix.tape.values import Alt, Const, External, Seq, Undefined, Unknown, Value
 
 VIEW_ATTRIBUTES = frozenset({"T", "mT", "H", "mH", "real", "imag"})
 PLAIN_ATTRIBUTES = frozenset({
@@ -290,6 +290,3 @@ def _store_on_tensor(
         made_in = value.storage.inference if isinstance(value, Tensor) else None
         if made_in is not None and owner.base is None and not vm.path:
             owner.storage.inference, vm.inferred = made_in, True
-
-
-__all__ = ["NOTHING", "Number", "load_attribute", "store_attribute"]

@@ -18,7 +18,7 @@ from gradfix.tape.layers import call_layer
 from gradfix.tape.methods import call_own_method
 from gradfix.tape.paths import Path
 from gradfix.tape.tensors import method_call
-from gradfix.tape.torchvalues import Layer, Mode, Opaque, Optimizer, Scaler, Weights
+from gradfix.tape.torchvalues import Layer, Mode, Opaque
 from gradfix.tape.trail import alternatives, one_of, varying
 from gradfix.tape.unknowns import call_opaque, call_unknown, unknown_method
 from gradfix.tape.values import NONE, Alt, Const, External, Map, Seq, Undefined, Unknown, Value
@@ -410,5 +410,3 @@ CALLS: dict[type[Value], Call] = {
     Mode: _call_mode,
 }
 """Who answers a call, by what is called; what isn't here is unknown."""
-
-__all__ = ["Optimizer", "Scaler", "Weights"]

@@ -19,10 +19,8 @@ from gradfix.tape.tensors import method_call
 from gradfix.tape.torchvalues import Layer, Mode, Weights
 from gradfix.tape.values import (
     NONE,
-    NOTHING,
     Alt,
     Const,
-    External,
     Map,
     Range,
     Seq,
@@ -436,6 +434,3 @@ def assert_statement(vm: Interpreter, node: ast.Assert) -> str | None:
     if known is None and len(yes) == 1:
         vm.path = vm.path | yes
     return None
-
-
-__all__ = ["NOTHING", "External", "elements", "part", "restore", "set_mode"]

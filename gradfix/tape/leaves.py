@@ -16,7 +16,7 @@ from gradfix.tape.paths import implies
 from gradfix.tape.registration import replaced
 from gradfix.tape.tensors import _made_of_gradient
 from gradfix.tape.torchvalues import Layer, Opaque, Optimizer, Weights
-from gradfix.tape.values import Alt, Const, Foreign, Place, Unknown, Value
+from gradfix.tape.values import Alt, Const, Place, Value
 
 RIGHT = "requires_grad"
 NOTED = frozenset({Optimizer, Alt, Tensor, Instance, Layer, Opaque})
@@ -318,6 +318,3 @@ def checkpointed(
                   impact="trains wrong", lean=vm.lean(result),
                   facts={"function": vm.text(node.args[0]) if node.args else ""})  # fmt: skip
     return result
-
-
-__all__ = ["Foreign", "Unknown", "leaked", "rebinding"]

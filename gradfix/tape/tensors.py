@@ -8,11 +8,11 @@ from collections.abc import Callable, Mapping, Sequence
 from gradfix.tape import effects
 from gradfix.tape.batches import severed_but_for_batches
 from gradfix.tape.events import Add, Backward, Met
-from gradfix.tape.graph import Node, Number, Storage, Tensor
+from gradfix.tape.graph import Node, Number, Tensor
 from gradfix.tape.interpreter import Interpreter
 from gradfix.tape.overloads import choose
 from gradfix.tape.supposed import filled
-from gradfix.tape.torchvalues import Optimizer, Weights
+from gradfix.tape.torchvalues import Weights
 from gradfix.tape.values import NONE, NOTHING, Const, External, Seq, Unknown, Value
 
 Args = Sequence[Value]
@@ -421,6 +421,3 @@ def new_leaf(
     if wanted:
         vm.every_leaf.append(tensor)
     return tensor
-
-
-__all__ = ["INITIALISERS", "Optimizer", "Storage", "method_call", "new_leaf"]

@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 
 from gradfix.tape import effects, shapes
-from gradfix.tape.builtin import BUILTINS, call_builtin
+from gradfix.tape.builtin import call_builtin
 from gradfix.tape.calls import MODES_BY_PATH, call_value, calls_external
 from gradfix.tape.conditions import truth, truthy
 from gradfix.tape.control import set_mode
@@ -519,5 +519,3 @@ HANDLERS: dict[str, External_] = {
     "functools.partial": _partial,
     "torch.no_grad.__call__": _named_module,
 }
-
-__all__ = ["BUILTINS", "call_external", "functional", "leaves", "torch_function"]

@@ -16,7 +16,7 @@ from gradfix.tape.interpreter import Interpreter
 from gradfix.tape.modules import freeze, leaves, opaque, set_leaf, set_training
 from gradfix.tape.supposed import BY_USE, clear_supposed, doubted, let_go, step_supposed
 from gradfix.tape.tensors import cut_tensor, method_call, number, run_backward, zero
-from gradfix.tape.torchvalues import Layer, Opaque, Optimizer, Scaler, Weights
+from gradfix.tape.torchvalues import Layer, Opaque, Optimizer, Weights
 from gradfix.tape.values import NONE, TRUE, Const, External, Map, Range, Seq, Unknown, Value
 
 Args = Sequence[Value]
@@ -300,6 +300,3 @@ def _gradient_method(vm: Interpreter, receiver: Unknown, name: str, args: Args, 
 
 def _backward_options(args: Args, kwargs: Kwargs) -> dict[str, Value]:
     return {**dict(zip(("gradient", "retain_graph", "create_graph", "inputs"), args, strict=False)), **kwargs}
-
-
-__all__ = ["Const", "Node", "Scaler", "call_opaque", "call_unknown", "escape", "unknown_method"]
