@@ -67,9 +67,9 @@ from gradfix.tape.exits import Exits, Loop
 from gradfix.tape.frameworks import ROWS, Row
 from gradfix.tape.gradients import Gradients
 from gradfix.tape.graph import Node, Tensor
-from gradfix.tape.machine import span_of
 from gradfix.tape.overloads import Bound
 from gradfix.tape.paths import ALWAYS, Path, meet
+from gradfix.tape.reports import span_of
 from gradfix.tape.trail import Changes, alternatives, narrowed, possible
 from gradfix.tape.values import (
     NOTHING,

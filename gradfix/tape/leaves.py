@@ -10,10 +10,10 @@ from gradfix.tape.definitions import Class, Instance
 from gradfix.tape.events import Backward
 from gradfix.tape.graph import Node, Tensor
 from gradfix.tape.interpreter import Interpreter
-from gradfix.tape.machine import span_of
 from gradfix.tape.modules import leaves
 from gradfix.tape.paths import implies
 from gradfix.tape.registration import replaced
+from gradfix.tape.reports import span_of
 from gradfix.tape.tensors import _made_of_gradient
 from gradfix.tape.torchvalues import Layer, Opaque, Optimizer, Weights
 from gradfix.tape.values import Alt, Const, Place, Value

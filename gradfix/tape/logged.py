@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from gradfix.tape.interpreter import Interpreter
-from gradfix.tape.machine import span_of
+from gradfix.tape.reports import span_of
 from gradfix.tape.values import External
 
 KINDS = frozenset({"converted_loss_path", "severed_term"})

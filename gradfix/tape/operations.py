@@ -9,8 +9,8 @@ from gradfix.tape import shapes
 from gradfix.tape.defects import Fact
 from gradfix.tape.effects import Effect
 from gradfix.tape.graph import Node, Tensor, Write
-from gradfix.tape.machine import span_of
 from gradfix.tape.overloads import Bound
+from gradfix.tape.reports import span_of
 from gradfix.tape.results import Results
 from gradfix.tape.values import NOTHING, Place, Unknown, Value
 

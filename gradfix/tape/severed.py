@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from gradfix.tape.defects import Fact, Impact, Span
 from gradfix.tape.events import Add, Backward, on_path, partings
 from gradfix.tape.graph import Node, Tensor
-from gradfix.tape.machine import span_of
 from gradfix.tape.operations import Operations
 from gradfix.tape.paths import ALWAYS, Path, contradicts
+from gradfix.tape.reports import span_of
 from gradfix.tape.values import Foreign, Lean, Place, Truth
 
 CONVERSIONS = frozenset(

@@ -19,8 +19,8 @@ from gradfix.tape.events import Add, Backward
 from gradfix.tape.gradients import Clear, Use
 from gradfix.tape.graph import Node, Tensor
 from gradfix.tape.interpreter import Interpreter
-from gradfix.tape.machine import span_of
 from gradfix.tape.paths import Path, contradicts, implies
+from gradfix.tape.reports import span_of
 from gradfix.tape.torchvalues import Optimizer
 from gradfix.tape.values import Map, Place, Seq, Unknown, Value
 
