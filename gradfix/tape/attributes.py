@@ -5,7 +5,9 @@ from __future__ import annotations
 import ast
 
 from gradfix.tape import effects, strides
+from gradfix.tape.byhand import hand_written_step
 from gradfix.tape.classes import registering
+from gradfix.tape.conversions import cut_tensor
 from gradfix.tape.definitions import Bound, Class, Function, Instance, Method, Package, Super
 from gradfix.tape.graph import Node, Storage, Tensor
 from gradfix.tape.interpreter import Interpreter
@@ -13,7 +15,7 @@ from gradfix.tape.layers import layer_attribute, store_on_layer
 from gradfix.tape.leaves import misspelt, read_gradient, wanted_gradient
 from gradfix.tape.modules import freeze
 from gradfix.tape.supposed import doubted
-from gradfix.tape.tensors import _hand_written_step, cut_tensor, set_requires_grad
+from gradfix.tape.tensors import set_requires_grad
 from gradfix.tape.torchvalues import Layer, Opaque, Optimizer, Weights
 from gradfix.tape.trail import narrowed
 from gradfix.tape.values import Alt, Const, External, Seq, Undefined, Unknown, Value
@@ -285,7 +287,7 @@ def _store_on_tensor(
     elif name == "data" and not augmented:
         data = tensor_attribute(vm, owner, "data", node)
         assert isinstance(data, Tensor)
-        _hand_written_step(vm, data, [value], node)
+        hand_written_step(vm, data, [value], node)
         vm.describe(vm.write(owner, vm.at(node), "data", silent=True), owner, vm.at(node))
         made_in = value.storage.inference if isinstance(value, Tensor) else None
         if made_in is not None and owner.base is None and not vm.path:

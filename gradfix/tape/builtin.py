@@ -4,23 +4,34 @@ from __future__ import annotations
 
 import ast
 import builtins
-from collections.abc import Mapping, Sequence
 from functools import partial
 
 from gradfix.tape.attributes import load_attribute, store_attribute
 from gradfix.tape.calls import call_value
 from gradfix.tape.control import elements, part
+from gradfix.tape.conversions import number
 from gradfix.tape.definitions import Class, Instance
 from gradfix.tape.expressions import operate
 from gradfix.tape.graph import Number, Tensor
 from gradfix.tape.imports import from_star
 from gradfix.tape.interpreter import Interpreter
-from gradfix.tape.tensors import method_call, number
+from gradfix.tape.tensors import method_call
 from gradfix.tape.torchvalues import Layer, Opaque, Weights
-from gradfix.tape.values import FALSE, NONE, TRUE, Const, External, Map, Range, Seq, Truth, Unknown, Value
-
-Args = Sequence[Value]
-Kwargs = Mapping[str, Value]
+from gradfix.tape.values import (
+    FALSE,
+    NONE,
+    TRUE,
+    Args,
+    Const,
+    External,
+    Kwargs,
+    Map,
+    Range,
+    Seq,
+    Truth,
+    Unknown,
+    Value,
+)
 
 BUILTINS = frozenset(dir(builtins))
 QUIET = frozenset({

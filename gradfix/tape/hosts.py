@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 from gradfix.tape.definitions import Bound, Class, Function, Instance, Partial
 from gradfix.tape.events import Backward
@@ -11,12 +11,10 @@ from gradfix.tape.frameworks import Entry, Row
 from gradfix.tape.graph import Number, Tensor
 from gradfix.tape.interpreter import Interpreter
 from gradfix.tape.modules import opaque
-from gradfix.tape.tensors import run_backward
 from gradfix.tape.torchvalues import Layer, Opaque, Optimizer
-from gradfix.tape.values import NONE, Alt, Const, Map, Seq, Unknown, Value
+from gradfix.tape.values import NONE, Alt, Args, Const, Kwargs, Map, Seq, Unknown, Value
+from gradfix.tape.walks import run_backward
 
-Args = Sequence[Value]
-Kwargs = Mapping[str, Value]
 NOT_A_TENSOR = "'float' object has no attribute 'backward'"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Mapping, Sequence
 
+from gradfix.tape.byhand import made_of_gradient
 from gradfix.tape.defects import Span
 from gradfix.tape.definitions import Class, Instance
 from gradfix.tape.events import Backward
@@ -14,7 +15,6 @@ from gradfix.tape.modules import leaves
 from gradfix.tape.paths import implies
 from gradfix.tape.registration import replaced
 from gradfix.tape.reports import span_of
-from gradfix.tape.tensors import _made_of_gradient
 from gradfix.tape.torchvalues import Layer, Opaque, Optimizer, Weights
 from gradfix.tape.values import Alt, Const, Place, Value
 
@@ -43,7 +43,7 @@ def rebinding(vm: Interpreter, name: str, value: Value, node: ast.AST) -> None:
             and held.requires is True
             and held.leaf is True
             and not (value.leaf is True and value.requires is True)
-            and _made_of_gradient(vm, value, held)
+            and made_of_gradient(vm, value, held)
         ):
             vm.rebound[id(value)] = (value, held, node)
         elif isinstance(held, Tensor) and id(held) in vm.rebound and vm.rebound[id(held)][2] is node:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping, Sequence
 
 from gradfix.tape.classes import base_init
 from gradfix.tape.control import elements, part
+from gradfix.tape.conversions import number
 from gradfix.tape.definitions import Instance, Method, Super
 from gradfix.tape.events import Backward
 from gradfix.tape.graph import Number
@@ -15,12 +15,8 @@ from gradfix.tape.layers import call_layer
 from gradfix.tape.leaves import kept
 from gradfix.tape.modules import freeze, module_method
 from gradfix.tape.optimizers import optimizer_method, scaler_method
-from gradfix.tape.tensors import number
 from gradfix.tape.torchvalues import Layer, Opaque, Optimizer, Scaler, Weights
-from gradfix.tape.values import NONE, Const, Map, Range, Seq, Unknown, Value
-
-Args = Sequence[Value]
-Kwargs = Mapping[str, Value]
+from gradfix.tape.values import NONE, Args, Const, Kwargs, Map, Range, Seq, Unknown, Value
 
 
 def call_own_method(vm: Interpreter, method: Method, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping, Sequence
 
 from gradfix.tape.definitions import Instance
 from gradfix.tape.gradients import Unscale
@@ -12,12 +11,9 @@ from gradfix.tape.interpreter import Interpreter
 from gradfix.tape.leaves import factory_inside
 from gradfix.tape.modules import leaves
 from gradfix.tape.supposed import step_supposed
-from gradfix.tape.tensors import run_backward
 from gradfix.tape.torchvalues import Layer, Opaque, Optimizer, Scaler, Weights
-from gradfix.tape.values import NONE, Alt, Const, Map, Seq, Unknown, Value
-
-Args = Sequence[Value]
-Kwargs = Mapping[str, Value]
+from gradfix.tape.values import NONE, Alt, Args, Const, Kwargs, Map, Seq, Unknown, Value
+from gradfix.tape.walks import run_backward
 
 KINDS = frozenset({
     "Adadelta", "Adafactor", "Adagrad", "Adam", "AdamW", "SparseAdam", "Adamax", "ASGD", "LBFGS", "NAdam",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
@@ -12,6 +12,7 @@ from gradfix.tape.builtin import call_builtin
 from gradfix.tape.calls import MODES_BY_PATH, call_value, calls_external
 from gradfix.tape.conditions import truth, truthy
 from gradfix.tape.control import set_mode
+from gradfix.tape.conversions import cut_tensor, dtype_class, number
 from gradfix.tape.definitions import Instance, Partial
 from gradfix.tape.events import Backward, Met
 from gradfix.tape.expressions import in_graph
@@ -24,22 +25,27 @@ from gradfix.tape.leaves import checkpointed
 from gradfix.tape.modules import leaves, opaque, set_leaf
 from gradfix.tape.optimizers import KINDS, clip, make_optimizer
 from gradfix.tape.overloads import choose
-from gradfix.tape.tensors import (
-    cut_tensor,
-    dtype_class,
-    method_call,
-    new_leaf,
-    number,
-    run_backward,
-    tensors_in,
-)
+from gradfix.tape.tensors import method_call, new_leaf
 from gradfix.tape.torchvalues import Layer, Mode, Opaque, Scaler
 from gradfix.tape.trail import alternatives
 from gradfix.tape.unknowns import call_unknown
-from gradfix.tape.values import FALSE, NONE, NOTHING, TRUE, Const, External, Map, Seq, Shape, Unknown, Value
+from gradfix.tape.values import (
+    FALSE,
+    NONE,
+    NOTHING,
+    TRUE,
+    Args,
+    Const,
+    External,
+    Kwargs,
+    Map,
+    Seq,
+    Shape,
+    Unknown,
+    Value,
+)
+from gradfix.tape.walks import run_backward, tensors_in
 
-Args = Sequence[Value]
-Kwargs = Mapping[str, Value]
 External_ = Callable[[Interpreter, Args, Kwargs, ast.Call], Value]
 
 SIZED = frozenset({"zeros", "ones", "rand", "randn", "empty", "full", "randint", "normal"})

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from gradfix.tape import effects
 from gradfix.tape.aliases import names_read
+from gradfix.tape.conversions import cut_tensor, number
 from gradfix.tape.definitions import Class, Function, Instance, Method, Scope
 from gradfix.tape.distributions import PACKAGE, distribution_method
 from gradfix.tape.frameworks import CALL
@@ -15,12 +16,10 @@ from gradfix.tape.hosts import hand_over, unknown_host
 from gradfix.tape.interpreter import Interpreter
 from gradfix.tape.modules import freeze, leaves, opaque, set_leaf, set_training
 from gradfix.tape.supposed import BY_USE, clear_supposed, doubted, let_go, step_supposed
-from gradfix.tape.tensors import cut_tensor, method_call, number, run_backward, zero
+from gradfix.tape.tensors import method_call, zero
 from gradfix.tape.torchvalues import Layer, Opaque, Optimizer, Weights
-from gradfix.tape.values import NONE, TRUE, Const, External, Map, Range, Seq, Unknown, Value
-
-Args = Sequence[Value]
-Kwargs = Mapping[str, Value]
+from gradfix.tape.values import NONE, TRUE, Args, Const, External, Kwargs, Map, Range, Seq, Unknown, Value
+from gradfix.tape.walks import run_backward
 
 CUTS = {"detach": "detach", "item": "item", "tolist": "tolist", "numpy": "numpy"}
 MOVES = frozenset({"to", "cuda", "cpu", "float", "double", "half", "bfloat16"})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Mapping, Sequence
 from itertools import count
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -39,6 +40,11 @@ class Value:
     """Anything that a Python expression can evaluate to. Mutable fields change through the trail only."""
 
     __slots__ = ()
+
+
+Args: TypeAlias = Sequence[Value]
+Kwargs: TypeAlias = Mapping[str, Value]
+"""What a call is given, by place and by name."""
 
 
 class Const(Value):
