@@ -8,9 +8,9 @@ from functools import partial
 
 from gradfix.tape.attributes import load_attribute, store_attribute
 from gradfix.tape.calls import call_value
-from gradfix.tape.control import elements, part
 from gradfix.tape.conversions import number
 from gradfix.tape.definitions import Class, Instance
+from gradfix.tape.elements import elements, part
 from gradfix.tape.expressions import operate
 from gradfix.tape.graph import Number, Tensor
 from gradfix.tape.imports import from_star

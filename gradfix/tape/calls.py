@@ -8,14 +8,15 @@ from typing import Any, TypeAlias
 
 from gradfix.tape.attributes import load_attribute
 from gradfix.tape.classes import forward_only, instantiate
-from gradfix.tape.control import elements, part, restore, set_mode, unbound
 from gradfix.tape.definitions import Bound, Class, Code, Function, Instance, Method, Partial, Scope, Super
+from gradfix.tape.elements import elements, part
 from gradfix.tape.exits import enter, jumps, rejoin
 from gradfix.tape.graph import Tensor
 from gradfix.tape.hosts import instance_host, wrapped_host
 from gradfix.tape.interpreter import DEPTH, Frame, Interpreter, TooComplexError
 from gradfix.tape.layers import call_layer
 from gradfix.tape.methods import call_own_method
+from gradfix.tape.modes import MODES_BY_PATH, restore, set_mode, unbound
 from gradfix.tape.paths import Path
 from gradfix.tape.tensors import method_call
 from gradfix.tape.torchvalues import Layer, Mode, Opaque
@@ -251,13 +252,6 @@ def decorated(vm: Interpreter, function: Function, node: ast.FunctionDef | ast.A
         kept.append((value, expression))
     function.decorators = tuple(kept)
     return function
-
-
-MODES_BY_PATH = {
-    f"{prefix}.{name}": name
-    for prefix in ("torch", "torch.autograd", "torch.autograd.grad_mode")
-    for name in ("no_grad", "enable_grad", "inference_mode")
-}
 
 
 def bind_parameters(

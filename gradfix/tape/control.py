@@ -1,42 +1,23 @@
-"""Statements that steer: branches, loops, with, try, match."""
+"""Statements that steer: branches, loops, with, try, match, and how they are left."""
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
 from functools import partial
-from typing import TypeAlias
 
 from gradfix.tape.batches import take_out
 from gradfix.tape.conditions import condition, truth
+from gradfix.tape.elements import EXACT, MANY, elements, part
 from gradfix.tape.exits import Loop, enter, jumps, leave, rejoin, take
-from gradfix.tape.graph import Number, Storage, Tensor
+from gradfix.tape.graph import Number, Tensor
 from gradfix.tape.hosts import returned
 from gradfix.tape.interpreter import Interpreter, Parted, executes
+from gradfix.tape.modes import Modes, restore, set_mode, unbound
 from gradfix.tape.paths import ALWAYS, Path
 from gradfix.tape.stores import assign
-from gradfix.tape.tensors import method_call
-from gradfix.tape.torchvalues import Layer, Mode, Weights
-from gradfix.tape.values import (
-    NONE,
-    Alt,
-    Const,
-    Map,
-    Range,
-    Seq,
-    Undefined,
-    Unknown,
-    Value,
-)
-
-Modes: TypeAlias = tuple[object, object, bool]
-"""Whether operations are recorded, what turned that off, and whether it was inference mode."""
-EXACT = 4
-"""Loops of at most so many turns are run exactly, as long as the elements differ or the count is known."""
-FEW = 16
-"""The most parameters of a module that a loop visits one by one; more are visited as a group."""
-MANY = 64
-"""The most elements of a known container that a loop visits one by one."""
+from gradfix.tape.torchvalues import Layer, Mode
+from gradfix.tape.values import NONE, Alt, Const, Range, Seq, Undefined, Unknown, Value
 
 
 @executes(ast.If)
@@ -188,65 +169,6 @@ def while_statement(vm: Interpreter, node: ast.While) -> str | None:
     return _turns(vm, node, turns, counted, exact=counted)
 
 
-def elements(vm: Interpreter, source: Value, node: ast.AST) -> tuple[list[Value] | None, bool]:
-    """What a loop over a value meets, and whether that is known; None for no idea."""
-    if isinstance(source, Seq):
-        items = [item for item in source.items if not isinstance(item, Undefined)]
-        if source.open:
-            return ([*items, twin(items[0])] if len(items) == 1 else items) or None, False
-        return items, True
-    if isinstance(source, Range):
-        return [Const(i) for i in source.range[: MANY if len(source.range) <= EXACT else 2]], True
-    if isinstance(source, Map):
-        return (None, False) if source.open else ([Const(key) for key in source.items], True)
-    if isinstance(source, Layer) and source.items is not None:
-        return list(source.items.values()), not source.open
-    if isinstance(source, Weights) and source.complete and 0 < len(source.leaves) <= FEW:
-        found: list[Value] = list(source.leaves)
-        if source.named:
-            found = [Seq("tuple", [Unknown("a parameter's name"), leaf]) for leaf in found]
-        return found, True
-    if isinstance(source, Weights):
-        group = Weights(source.of, source.leaves, source.complete)
-        one: Value = Seq("tuple", [Unknown("a parameter's name"), group]) if source.named else group
-        return [one], True
-    if isinstance(source, Tensor):
-        return _rows(vm, source, node)
-    return None, False
-
-
-def twin(item: Value) -> Value:
-    """Another element of the same making: a tensor of its own memory."""
-    if not isinstance(item, Tensor) or item.base is not None or item.view or item.leaf is True:
-        return item
-    other = Tensor(item.node, Storage(), item.requires, item.leaf)
-    other.shape, other.dtype, other.layout, other.lean = item.shape, item.dtype, item.layout, item.lean
-    return other
-
-
-def _rows(vm: Interpreter, source: Tensor, node: ast.AST) -> tuple[list[Value], bool]:
-    """Iterating a tensor unbinds it."""
-
-    rows = method_call(vm, source, "unbind", [], {}, node)
-    if isinstance(rows, Seq):
-        return list(rows.items), not rows.open
-    return [part(source), part(source)], False
-
-
-def part(source: Value) -> Value:
-    """One element of something whose elements aren't known."""
-    if isinstance(source, Unknown):
-        piece = Unknown(f"part of {source.why}", (source,))
-        piece.part = True
-        piece.lean = source.lean
-        if source.requires is False:
-            piece.requires = False
-        return piece
-    element = Unknown("an element", (source,) if not isinstance(source, (Range, Const)) else ())
-    element.part = isinstance(source, Alt)
-    return element
-
-
 @executes(ast.With, ast.AsyncWith)
 def with_statement(vm: Interpreter, node: ast.With | ast.AsyncWith) -> str | None:
     before = (vm.grad, vm.grad_off, vm.inference)
@@ -270,13 +192,6 @@ def with_statement(vm: Interpreter, node: ast.With | ast.AsyncWith) -> str | Non
             bound: Value = value if isinstance(value, (Tensor, Layer)) else Unknown("a context", (value,))
             assign(vm, item.optional_vars, bound, node)
     return _body(vm, node, before)
-
-
-def unbound(vm: Interpreter, node: ast.expr) -> bool:
-    """Whether an expression starts from a name that nothing binds here: it may be any mode of torch."""
-    while isinstance(node, (ast.Call, ast.Attribute)):
-        node = node.func if isinstance(node, ast.Call) else node.value
-    return isinstance(node, ast.Name) and node.id in vm.unbound
 
 
 def _body(vm: Interpreter, node: ast.With | ast.AsyncWith, before: Modes) -> str | None:
@@ -325,23 +240,6 @@ def _mode_truth(vm: Interpreter, mode: Mode, node: ast.expr) -> tuple[bool | Non
 
     known, yes, no = truth(vm, mode.sets, node.args[0] if isinstance(node, ast.Call) and node.args else node)
     return known, yes, no
-
-
-def set_mode(vm: Interpreter, kind: str, on: bool, place: object) -> None:
-    """Turn recording on or off; inside inference mode there is no turning it on."""
-    if vm.inference and kind != "inference_mode":
-        return
-    vm.trail.set(vm, "grad", on)
-    vm.trail.set(vm, "inference", kind == "inference_mode" and not on)
-    if not on:
-        vm.trail.set(vm, "grad_off", (kind, place))
-
-
-def restore(vm: Interpreter, before: Modes) -> None:
-    """Back to an earlier grad mode."""
-    vm.trail.set(vm, "grad", before[0])
-    vm.trail.set(vm, "grad_off", before[1])
-    vm.trail.set(vm, "inference", before[2])
 
 
 @executes(ast.Try)

@@ -10,13 +10,13 @@ from typing import Any
 from gradfix.tape.attributes import load_attribute
 from gradfix.tape.calls import evaluate_call, make_function
 from gradfix.tape.conditions import compared, condition, truth
-from gradfix.tape.control import elements, part
+from gradfix.tape.elements import elements, part
 from gradfix.tape.graph import Node, Number, Tensor
 from gradfix.tape.interpreter import Interpreter, evaluates
 from gradfix.tape.paths import meet
 from gradfix.tape.stores import assign
 from gradfix.tape.subscripts import load_item
-from gradfix.tape.tensors import method_call
+from gradfix.tape.tensors import in_graph, method_call
 from gradfix.tape.trail import alternatives, multiply, one_of
 from gradfix.tape.values import (
     FALSE,
@@ -151,13 +151,6 @@ def operate(vm: Interpreter, op: type[ast.operator], left: Value, right: Value, 
     if facts == {False}:
         result.requires = False
     return result
-
-
-def in_graph(vm: Interpreter, value: Value) -> Value:
-    """An unknown that is known to be a tensor, as that tensor."""
-    if isinstance(value, Unknown) and (value.tensor is not None or value.requires is True):
-        return vm.tensor_of(value)
-    return value
 
 
 FAILURES = (ArithmeticError, TypeError, ValueError, LookupError, AttributeError, MemoryError)

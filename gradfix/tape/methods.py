@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 
 from gradfix.tape.classes import base_init
-from gradfix.tape.control import elements, part
 from gradfix.tape.conversions import number
 from gradfix.tape.definitions import Instance, Method, Super
+from gradfix.tape.elements import elements, part
 from gradfix.tape.events import Backward
 from gradfix.tape.graph import Number
 from gradfix.tape.interpreter import Interpreter

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from gradfix.tape.attributes import load_attribute, store_attribute
 from gradfix.tape.classes import make_class
 from gradfix.tape.definitions import Class, Code, Function, Instance
+from gradfix.tape.elements import elements, part
 from gradfix.tape.graph import Number, Tensor
 from gradfix.tape.imports import imported, module_value, star_names
 from gradfix.tape.interpreter import Interpreter, executes
@@ -93,8 +94,6 @@ def _each_unpacked(vm: Interpreter, value: Value, count: int, star: int | None, 
 
 def unpacked(vm: Interpreter, value: Value, count: int, star: int | None, node: ast.AST) -> list[Value]:
     """A value taken apart into so many pieces."""
-    from gradfix.tape.control import elements, part
-
     items, known = elements(vm, value, node)
     if items is None:
         pieces = [part(value) for _ in range(count)]

@@ -6,10 +6,11 @@ import ast
 
 from gradfix.tape import pieces, strides
 from gradfix.tape.definitions import Instance, Method
+from gradfix.tape.elements import part
 from gradfix.tape.graph import Node, Number, Tensor
 from gradfix.tape.interpreter import Interpreter
 from gradfix.tape.registration import replaced
-from gradfix.tape.tensors import method_call
+from gradfix.tape.tensors import in_graph, method_call
 from gradfix.tape.torchvalues import Layer, Optimizer
 from gradfix.tape.values import Const, Map, Range, Seq, Slice, Truth, Unknown, Value
 
@@ -56,8 +57,6 @@ def _only_tensors(key: Value) -> bool:
 
 
 def _unknown_item(owner: Value, key: Value) -> Value:
-    from gradfix.tape.control import part
-
     if isinstance(owner, (Method, Optimizer)):
         return Unknown("an element")
     if isinstance(owner, Unknown) and isinstance(key, Const) and isinstance(key.value, (str, int)):
@@ -218,8 +217,6 @@ def _store_entry(vm: Interpreter, owner: Unknown, key: Value, value: Value) -> N
 def _store_tensor_item(
     vm: Interpreter, owner: Tensor, key: Value, value: Value, node: ast.AST, form: str
 ) -> None:
-    from gradfix.tape.expressions import in_graph
-
     given = in_graph(vm, value)
 
     def write() -> Value:
@@ -257,7 +254,7 @@ def augment_tensor_item(
     vm: Interpreter, owner: Tensor, key: Value, right: Value, node: ast.AugAssign
 ) -> None:
     """`x[i] += y`: reads the item, writes it in place, and stores it again."""
-    from gradfix.tape.expressions import OPERATORS, in_graph, operate
+    from gradfix.tape.expressions import OPERATORS, operate
 
     item = tensor_item(vm, owner, key, node)
     if is_basic(key) is True and isinstance(item, Tensor):

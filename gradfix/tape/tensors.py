@@ -188,3 +188,10 @@ def new_leaf(
     if wanted:
         vm.every_leaf.append(tensor)
     return tensor
+
+
+def in_graph(vm: Interpreter, value: Value) -> Value:
+    """An unknown that is known to be a tensor, as that tensor."""
+    if isinstance(value, Unknown) and (value.tensor is not None or value.requires is True):
+        return vm.tensor_of(value)
+    return value

@@ -5,28 +5,25 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 
 from gradfix.tape import effects, shapes
 from gradfix.tape.builtin import call_builtin
-from gradfix.tape.calls import MODES_BY_PATH, call_value, calls_external
-from gradfix.tape.conditions import truth, truthy
-from gradfix.tape.control import set_mode
+from gradfix.tape.calls import call_value, calls_external
+from gradfix.tape.conditions import truth
 from gradfix.tape.conversions import cut_tensor, dtype_class, number
 from gradfix.tape.definitions import Instance, Partial
-from gradfix.tape.events import Backward, Met
-from gradfix.tape.expressions import in_graph
 from gradfix.tape.graph import Node, Number, Tensor
 from gradfix.tape.hosts import wrap as wrap_model
 from gradfix.tape.imports import first_party
 from gradfix.tape.interpreter import Interpreter
 from gradfix.tape.layers import CONTAINERS, make_layer
 from gradfix.tape.leaves import checkpointed
+from gradfix.tape.modes import MODES_BY_PATH, SWITCHES, call_mode
 from gradfix.tape.modules import leaves, opaque, set_leaf
 from gradfix.tape.optimizers import KINDS, clip, make_optimizer
 from gradfix.tape.overloads import choose
-from gradfix.tape.tensors import method_call, new_leaf
-from gradfix.tape.torchvalues import Layer, Mode, Opaque, Scaler
+from gradfix.tape.tensors import in_graph, method_call, new_leaf
+from gradfix.tape.torchvalues import Layer, Opaque, Scaler
 from gradfix.tape.trail import alternatives
 from gradfix.tape.unknowns import call_unknown
 from gradfix.tape.values import (
@@ -44,7 +41,7 @@ from gradfix.tape.values import (
     Unknown,
     Value,
 )
-from gradfix.tape.walks import run_backward, tensors_in
+from gradfix.tape.walks import backward_from_roots, grad_of_roots
 
 External_ = Callable[[Interpreter, Args, Kwargs, ast.Call], Value]
 
@@ -146,17 +143,10 @@ def _numpy(vm: Interpreter, args: Args, node: ast.Call) -> Value:
     return Unknown("a numpy value", requires=False)
 
 
-SWITCHES = (
-    "torch.set_grad_enabled",
-    "torch.autograd.set_grad_enabled",
-    "torch.autograd.grad_mode.set_grad_enabled",
-)
-
-
 def _torch(vm: Interpreter, path: str, args: Args, kwargs: Kwargs, node: ast.Call) -> Value:
     name = path.rpartition(".")[2]
     if path in MODES_BY_PATH or path in SWITCHES:
-        return _mode(vm, name, args, kwargs, node)
+        return call_mode(vm, name, args, kwargs, node)
     if path.startswith("torch.optim.") and name in KINDS:
         return make_optimizer(vm, name, args, kwargs, node)
     if path in SAME_MODULE:
@@ -251,23 +241,6 @@ def _out_of_place(
     if effect.writes and not isinstance(bound.get("out"), Tensor):
         effect = replace(effect, writes=effect.args[:1] if effect.returns_self == "always" else ())
     return vm.operate(name, effect, bound, vm.at(node))
-
-
-def _mode(vm: Interpreter, name: str, args: Args, kwargs: Kwargs, node: ast.Call) -> Value:
-    place = vm.at(node)
-    if name == "set_grad_enabled":
-        sets = args[0] if args else kwargs.get("mode", TRUE)
-        mode = Mode("set_grad_enabled", sets, place)
-        if vm.is_statement(node):
-            known = truthy(sets)
-            set_mode(vm, "set_grad_enabled", known is not False, place)
-            if known is None:
-                vm.trail.set(vm, "grad", None)
-        return mode
-    if args and not isinstance(args[0], Const):
-        return args[0]
-    on = name == "enable_grad" or (name == "inference_mode" and bool(args) and args[0] is FALSE)
-    return Mode(name, Const(on), place)
 
 
 def _factory(vm: Interpreter, name: str, args: Args, kwargs: Kwargs, node: ast.Call) -> Value:
@@ -403,54 +376,6 @@ def _parameter(vm: Interpreter, args: Args, kwargs: Kwargs, node: ast.Call) -> V
     return tensor
 
 
-def _backward(vm: Interpreter, args: Args, kwargs: Kwargs, node: ast.Call) -> Value:
-    names = ("gradient", "retain_graph", "create_graph")
-    roots = args[0] if args else kwargs.get("tensors", NONE)
-    options = {**dict(zip(names, args[1:], strict=False)), **kwargs}
-    if "grad_tensors" in options:
-        options["gradient"] = options.pop("grad_tensors")
-    met: Met = {}
-    for item in roots.items if isinstance(roots, Seq) else [roots]:
-        vm.each(item, partial(_from_root, vm, options=options, node=node, met=met))
-    return NONE
-
-
-def _from_root(vm: Interpreter, root: Value, *, options: Kwargs, node: ast.Call, met: Met) -> Value:
-    """One of several roots of the same backward."""
-    for tensor in tensors_in(vm, root):
-        run_backward(vm, tensor, options, node, met)
-    return NONE
-
-
-def _grad(vm: Interpreter, args: Args, kwargs: Kwargs, node: ast.Call) -> Value:
-    """`torch.autograd.grad`: walks and frees the graph, fills no gradient."""
-
-    options = {
-        **dict(
-            zip(("outputs", "inputs", "grad_outputs", "retain_graph", "create_graph"), args, strict=False)
-        ),
-        **kwargs,
-    }
-    keep = [options.get(name, NONE) for name in ("retain_graph", "create_graph")]
-    retain: bool | None = any(isinstance(option, Const) and option.value for option in keep)
-    if any(not isinstance(option, Const) for option in keep):
-        retain = None
-    create = options.get("create_graph", FALSE)
-    outputs = options.get("outputs", NONE)
-    for root in tensors_in(vm, outputs):
-        if root.requires is True:
-            vm.backward(
-                root,
-                Backward(vm.at(node), vm.path, retain, False, frozenset()),
-                whole="grad_outputs" not in options,
-                only=tensors_in(vm, options.get("inputs", NONE)),
-            )
-    result = Unknown("gradients", (outputs,))
-    if isinstance(create, Const):
-        result.requires = bool(create.value) and vm.requires(outputs)
-    return result
-
-
 def _initialise(vm: Interpreter, args: Args, node: ast.Call) -> Value:
     if args and isinstance(args[0], Tensor):
         vm.describe(vm.write(args[0], vm.at(node), "callee"), args[0], vm.at(node))
@@ -514,8 +439,8 @@ HANDLERS: dict[str, External_] = {
     "torch.autograd.variable.Variable": _variable,
     "torch.nn.Parameter": _parameter,
     "torch.nn.parameter.Parameter": _parameter,
-    "torch.autograd.backward": _backward,
-    "torch.autograd.grad": _grad,
+    "torch.autograd.backward": backward_from_roots,
+    "torch.autograd.grad": grad_of_roots,
     "torch.amp.GradScaler": _scaler,
     "torch.cuda.amp.GradScaler": _scaler,
     "torch.cuda.amp.grad_scaler.GradScaler": _scaler,

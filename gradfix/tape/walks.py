@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping
+from functools import partial
 
 from gradfix.tape.batches import severed_but_for_batches
 from gradfix.tape.events import Backward, Met
@@ -12,7 +13,7 @@ from gradfix.tape.interpreter import Interpreter
 from gradfix.tape.supposed import filled
 from gradfix.tape.tensors import special
 from gradfix.tape.torchvalues import Weights
-from gradfix.tape.values import NONE, NOTHING, Args, Const, Kwargs, Seq, Value
+from gradfix.tape.values import FALSE, NONE, NOTHING, Args, Const, Kwargs, Seq, Unknown, Value
 
 
 @special("backward")
@@ -66,3 +67,51 @@ def tensors_in(vm: Interpreter, value: Value) -> list[Tensor]:
     if isinstance(value, Seq):
         return [tensor for item in value.items for tensor in tensors_in(vm, item)]
     return []
+
+
+def backward_from_roots(vm: Interpreter, args: Args, kwargs: Kwargs, node: ast.Call) -> Value:
+    names = ("gradient", "retain_graph", "create_graph")
+    roots = args[0] if args else kwargs.get("tensors", NONE)
+    options = {**dict(zip(names, args[1:], strict=False)), **kwargs}
+    if "grad_tensors" in options:
+        options["gradient"] = options.pop("grad_tensors")
+    met: Met = {}
+    for item in roots.items if isinstance(roots, Seq) else [roots]:
+        vm.each(item, partial(_from_root, vm, options=options, node=node, met=met))
+    return NONE
+
+
+def _from_root(vm: Interpreter, root: Value, *, options: Kwargs, node: ast.Call, met: Met) -> Value:
+    """One of several roots of the same backward."""
+    for tensor in tensors_in(vm, root):
+        run_backward(vm, tensor, options, node, met)
+    return NONE
+
+
+def grad_of_roots(vm: Interpreter, args: Args, kwargs: Kwargs, node: ast.Call) -> Value:
+    """`torch.autograd.grad`: walks and frees the graph, fills no gradient."""
+
+    options = {
+        **dict(
+            zip(("outputs", "inputs", "grad_outputs", "retain_graph", "create_graph"), args, strict=False)
+        ),
+        **kwargs,
+    }
+    keep = [options.get(name, NONE) for name in ("retain_graph", "create_graph")]
+    retain: bool | None = any(isinstance(option, Const) and option.value for option in keep)
+    if any(not isinstance(option, Const) for option in keep):
+        retain = None
+    create = options.get("create_graph", FALSE)
+    outputs = options.get("outputs", NONE)
+    for root in tensors_in(vm, outputs):
+        if root.requires is True:
+            vm.backward(
+                root,
+                Backward(vm.at(node), vm.path, retain, False, frozenset()),
+                whole="grad_outputs" not in options,
+                only=tensors_in(vm, options.get("inputs", NONE)),
+            )
+    result = Unknown("gradients", (outputs,))
+    if isinstance(create, Const):
+        result.requires = bool(create.value) and vm.requires(outputs)
+    return result
