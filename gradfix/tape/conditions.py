@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from gradfix.tape.definitions import Class, Function, Instance
-from gradfix.tape.gradients import Empty
+from gradfix.tape.events import Empty
 from gradfix.tape.graph import Number, Tensor
 from gradfix.tape.interpreter import Interpreter
 from gradfix.tape.paths import ALWAYS, Equals, Path

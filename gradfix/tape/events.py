@@ -1,4 +1,4 @@
-"""What happens to a graph and to gradients: a backward, and what it adds to a leaf."""
+"""What happens to a graph and to gradients: a backward, what it adds to a leaf, who clears and uses that."""
 
 from __future__ import annotations
 
@@ -101,3 +101,46 @@ class Add:
         self.path = backward.path if path is None else path
         self.lean = lean
         self.born = stamp()
+
+
+class Clear:
+    """A gradient set to zero or None; `must` False where an unknown call may have done it."""
+
+    __slots__ = ("must", "number", "path", "place", "zeros")
+
+    def __init__(self, place: Place, path: Path, must: bool, zeros: bool = False) -> None:
+        self.place = place
+        self.path = path
+        self.must = must
+        self.zeros = zeros
+        """Whether a gradient of zeros is left, which a step uses like any other."""
+        self.number = next(Backward.numbers)
+
+
+class Empty:
+    """A test found that there is no gradient: on its path nothing is left of what came before."""
+
+    __slots__ = ("path",)
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+
+class Use:
+    """A step that used a gradient: `by` is the optimizer, or the leaf itself for a hand-written update."""
+
+    __slots__ = ("by", "path", "place")
+
+    def __init__(self, place: Place, path: Path, by: Any) -> None:
+        self.place = place
+        self.path = path
+        self.by = by
+
+
+class Unscale:
+    """A GradScaler took its factor out of a gradient."""
+
+    __slots__ = ("path",)
+
+    def __init__(self, path: Path) -> None:
+        self.path = path

@@ -7,55 +7,12 @@ from typing import Any
 
 from gradfix.tape.backward import Backwards
 from gradfix.tape.defects import Fact, Span
-from gradfix.tape.events import Add, Backward
+from gradfix.tape.events import Add, Backward, Clear, Empty, Unscale, Use
 from gradfix.tape.graph import Tensor, Write
 from gradfix.tape.paths import Path, contradicts, implies
 from gradfix.tape.severed import KIND_OF_CUT
 from gradfix.tape.torchvalues import Optimizer
 from gradfix.tape.values import NOTHING, Lean, Place
-
-
-class Clear:
-    """A gradient set to zero or None; `must` False where an unknown call may have done it."""
-
-    __slots__ = ("must", "number", "path", "place", "zeros")
-
-    def __init__(self, place: Place, path: Path, must: bool, zeros: bool = False) -> None:
-        self.place = place
-        self.path = path
-        self.must = must
-        self.zeros = zeros
-        """Whether a gradient of zeros is left, which a step uses like any other."""
-        self.number = next(Backward.numbers)
-
-
-class Empty:
-    """A test found that there is no gradient: on its path nothing is left of what came before."""
-
-    __slots__ = ("path",)
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-
-
-class Use:
-    """A step that used a gradient: `by` is the optimizer, or the leaf itself for a hand-written update."""
-
-    __slots__ = ("by", "path", "place")
-
-    def __init__(self, place: Place, path: Path, by: Any) -> None:
-        self.place = place
-        self.path = path
-        self.by = by
-
-
-class Unscale:
-    """A GradScaler took its factor out of a gradient."""
-
-    __slots__ = ("path",)
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
 
 
 def _shared(adds: list[Add], one: Add) -> Path:
@@ -195,26 +152,16 @@ class Gradients(Backwards):
 
     def _erased(self, leaf: Tensor, events: list[Any], place: Place, by: Any, lean: Lean) -> None:
         """What a step can't use as it was cleared after it arrived: all of it, or an earlier turn's part."""
-        used: list[Add] = []
-        lost: list[Add] = []
-        clear: Clear | None = None
-        for event in reversed(events):
-            if contradicts(event.path, self.path):
-                continue
-            if isinstance(event, Use) or (isinstance(event, Empty) and implies(self.path, event.path)):
-                break
-            if isinstance(event, Clear):
-                if not event.must or not implies(self.path, event.path):
-                    return
-                clear = clear or event
-            elif isinstance(event, Add):
-                (used if clear is None else lost).append(event)
+        since = self._since_use(events)
+        if since is None:
+            return
+        clear, lost, used = since
         if used:
             if self.asked:
                 return
             places = [add.backward.place for add in used]
             lost = [add for add in lost if any(add.backward.place is one for one in places)]
-        if clear is None or not lost or not all(add.must for add in lost):
+        if not lost or not all(add.must for add in lost):
             return
         if not used and (self._failed_since(clear) or self._kept_out(leaf, clear, place)):
             return
@@ -234,6 +181,24 @@ class Gradients(Backwards):
             when=_shared(lost, first) - (self.path - self.assumed),
             facts={"backward": self.span(first.backward.place), "step": self.span(place), "optimizer": name},
         )
+
+    def _since_use(self, events: list[Any]) -> tuple[Clear, list[Add], list[Add]] | None:
+        """The last clearing of what no step has used yet, what it erased and what came after."""
+        used: list[Add] = []
+        lost: list[Add] = []
+        clear: Clear | None = None
+        for event in reversed(events):
+            if contradicts(event.path, self.path):
+                continue
+            if isinstance(event, Use) or (isinstance(event, Empty) and implies(self.path, event.path)):
+                break
+            if isinstance(event, Clear):
+                if not event.must or not implies(self.path, event.path):
+                    return None
+                clear = clear or event
+            elif isinstance(event, Add):
+                (used if clear is None else lost).append(event)
+        return None if clear is None else (clear, lost, used)
 
     def scaled(self, leaf: Tensor, place: Place, form: str) -> bool:
         """Report a gradient that still carries a GradScaler's factor."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from gradfix.tape.definitions import Instance
-from gradfix.tape.gradients import Unscale
+from gradfix.tape.events import Unscale
 from gradfix.tape.graph import Node, Number, Tensor
 from gradfix.tape.interpreter import Interpreter
 from gradfix.tape.leaves import factory_inside

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gradfix.tape.definitions import Instance
-from gradfix.tape.events import Add
-from gradfix.tape.gradients import Use
+from gradfix.tape.events import Add, Use
 from gradfix.tape.graph import Tensor
 from gradfix.tape.interpreter import Interpreter
 from gradfix.tape.leaves import factory_inside

@@ -15,8 +15,7 @@ import ast
 from collections.abc import Iterator
 from typing import Any
 
-from gradfix.tape.events import Add, Backward
-from gradfix.tape.gradients import Clear, Use
+from gradfix.tape.events import Add, Backward, Clear, Use
 from gradfix.tape.graph import Node, Tensor
 from gradfix.tape.interpreter import Interpreter
 from gradfix.tape.paths import Path, contradicts, implies
