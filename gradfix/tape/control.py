@@ -1,4 +1,4 @@
-"""Statements that steer: branches, loops, with, try, match, and how they are left."""
+"""Statements that steer: branches, loops, try, match, and how they are left."""
 
 from __future__ import annotations
 
@@ -7,16 +7,14 @@ from collections.abc import Sequence
 from functools import partial
 
 from gradfix.tape.batches import take_out
-from gradfix.tape.conditions import condition, truth
+from gradfix.tape.conditions import condition
 from gradfix.tape.elements import EXACT, MANY, elements, part
 from gradfix.tape.exits import Loop, enter, jumps, leave, rejoin, take
 from gradfix.tape.graph import Number, Tensor
 from gradfix.tape.hosts import returned
 from gradfix.tape.interpreter import Interpreter, Parted, executes
-from gradfix.tape.modes import Modes, restore, set_mode, unbound
 from gradfix.tape.paths import ALWAYS, Path
 from gradfix.tape.stores import assign
-from gradfix.tape.torchvalues import Layer, Mode
 from gradfix.tape.values import NONE, Alt, Const, Range, Seq, Undefined, Unknown, Value
 
 
@@ -167,79 +165,6 @@ def while_statement(vm: Interpreter, node: ast.While) -> str | None:
     if vm.later_turn and not counted:
         turns = turns[:1]
     return _turns(vm, node, turns, counted, exact=counted)
-
-
-@executes(ast.With, ast.AsyncWith)
-def with_statement(vm: Interpreter, node: ast.With | ast.AsyncWith) -> str | None:
-    before = (vm.grad, vm.grad_off, vm.inference)
-    for i, item in enumerate(node.items):
-        value = vm.eval(item.context_expr)
-        if isinstance(value, Alt) and all(isinstance(option, Mode) for _, option in value.options):
-            ended = _each_mode(vm, node, value, node.items[i + 1 :])
-            restore(vm, before)
-            return ended
-        if isinstance(value, Mode):
-            known, yes, no = _mode_truth(vm, value, item.context_expr)
-            if known is None:
-                rest = node.items[i + 1 :]
-                ended = _both_modes(vm, node, value, (yes, no), rest)
-                restore(vm, before)
-                return ended
-            set_mode(vm, value.kind, known, vm.at(node))
-        elif isinstance(value, Unknown) and unbound(vm, item.context_expr):
-            vm.trail.set(vm, "grad", None)
-        elif item.optional_vars is not None:
-            bound: Value = value if isinstance(value, (Tensor, Layer)) else Unknown("a context", (value,))
-            assign(vm, item.optional_vars, bound, node)
-    return _body(vm, node, before)
-
-
-def _body(vm: Interpreter, node: ast.With | ast.AsyncWith, before: Modes) -> str | None:
-    """A with statement's block in the modes that it has set, and back."""
-    vm.modes.append(before)
-    ended = vm.run(node.body)
-    vm.modes.pop()
-    restore(vm, before)
-    return ended
-
-
-def _each_mode(
-    vm: Interpreter, node: ast.With | ast.AsyncWith, modes: Alt, rest: Sequence[ast.withitem]
-) -> str | None:
-    """A mode whose flag has alternatives: the block runs once for each of them."""
-
-    def arm(mode: Value) -> str | None:
-        before = (vm.grad, vm.grad_off, vm.inference)
-        assert isinstance(mode, Mode)
-        set_mode(vm, mode.kind, isinstance(mode.sets, Const) and bool(mode.sets.value), vm.at(node))
-        for item in rest:
-            vm.eval(item.context_expr)
-        return _body(vm, node, before)
-
-    return vm.fork([(guard, lambda mode=mode: arm(mode)) for guard, mode in modes.options])  # type: ignore[misc]
-
-
-def _both_modes(
-    vm: Interpreter,
-    node: ast.With | ast.AsyncWith,
-    mode: Mode,
-    paths: tuple[Path, Path],
-    rest: Sequence[ast.withitem],
-) -> str | None:
-    def arm(on: bool) -> str | None:
-        before = (vm.grad, vm.grad_off, vm.inference)
-        set_mode(vm, mode.kind, on, vm.at(node))
-        for item in rest:
-            vm.eval(item.context_expr)
-        return _body(vm, node, before)
-
-    return vm.fork([(paths[0], lambda: arm(True)), (paths[1], lambda: arm(False))])
-
-
-def _mode_truth(vm: Interpreter, mode: Mode, node: ast.expr) -> tuple[bool | None, Path, Path]:
-
-    known, yes, no = truth(vm, mode.sets, node.args[0] if isinstance(node, ast.Call) and node.args else node)
-    return known, yes, no
 
 
 @executes(ast.Try)

@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from gradfix.tape import (  # noqa: F401 - importing them registers what they evaluate and execute
+    contexts,
     control,
     expressions,
     stores,

@@ -11,6 +11,7 @@ from gradfix.tape.attributes import load_attribute
 from gradfix.tape.calls import evaluate_call, make_function
 from gradfix.tape.conditions import compared, condition, truth
 from gradfix.tape.elements import elements, part
+from gradfix.tape.functions import torch_function
 from gradfix.tape.graph import Node, Number, Tensor
 from gradfix.tape.interpreter import Interpreter, evaluates
 from gradfix.tape.paths import meet
@@ -176,8 +177,6 @@ def _reflected(vm: Interpreter, name: str, left: Value, right: Tensor, node: ast
         inverse = method_call(vm, right, "reciprocal", [], {}, node)
         return operate(vm, ast.Mult, inverse, left, node)
     if name == "pow":
-        from gradfix.tape.torchcalls import torch_function
-
         return torch_function(vm, "pow", [left, right], {}, node)
     if name == "sub":
         return method_call(vm, right, "__sub__", [left], {}, node)

@@ -170,26 +170,6 @@ def opaque_write(vm: Interpreter, tensor: Tensor, args: Args, kwargs: Kwargs, no
     return tensor
 
 
-@special("new_tensor")
-def new_tensor(vm: Interpreter, tensor: Tensor, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
-    """`x.new_tensor(data)`: `torch.tensor(data)` with x's dtype."""
-    from gradfix.tape.torchcalls import wrap
-
-    return wrap(vm, "tensor", args, kwargs, node)
-
-
-def new_leaf(
-    vm: Interpreter, node: ast.AST, requires: Value, shape: tuple[int | None, ...] | None, dtype: str
-) -> Tensor:
-    """What a factory returns."""
-    wanted = bool(requires.value) if isinstance(requires, Const) else None
-    tensor = vm.leaf(vm.at(node), wanted)
-    tensor.shape, tensor.dtype, tensor.layout = shape, dtype, True
-    if wanted:
-        vm.every_leaf.append(tensor)
-    return tensor
-
-
 def in_graph(vm: Interpreter, value: Value) -> Value:
     """An unknown that is known to be a tensor, as that tensor."""
     if isinstance(value, Unknown) and (value.tensor is not None or value.requires is True):
