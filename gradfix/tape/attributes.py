@@ -72,7 +72,6 @@ def load_attribute(vm: Interpreter, owner: Value, name: str, node: ast.AST) -> V
 
 def weights_attribute(vm: Interpreter, owner: Value, name: str, node: ast.AST) -> Value:
     """An attribute of a parameter that stands for all of them."""
-
     assert isinstance(owner, Weights)
     if name == "grad":
         tensor = Unknown("a parameter's gradient", (owner,), requires=False)
@@ -152,7 +151,6 @@ def super_attribute(owner: Super, name: str) -> Value:
 
 def tensor_attribute(vm: Interpreter, owner: Tensor, name: str, node: ast.AST) -> Value:
     """An attribute of a tensor."""
-
     if name == "data" and owner.grad_of is not None:
         return owner
     if name == "data":
@@ -202,7 +200,6 @@ def tensor_attribute(vm: Interpreter, owner: Tensor, name: str, node: ast.AST) -
 
 def gradient(vm: Interpreter, owner: Tensor, node: ast.AST) -> Value:
     """`.grad`: of a leaf what its slot holds, of anything else nothing."""
-
     read_gradient(vm, owner, node)
     slot = owner.gradient()
     if slot.tensor is None:
@@ -266,7 +263,6 @@ def store_attribute(
 
 
 def _store_on_weights(vm: Interpreter, owner: Value, name: str, value: Value, node: ast.AST) -> None:
-
     if isinstance(owner, Weights):
         if name == "requires_grad":
             freeze(vm, owner, value)

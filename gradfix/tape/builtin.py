@@ -6,12 +6,12 @@ import ast
 import builtins
 from functools import partial
 
+from gradfix.tape.arithmetic import operate
 from gradfix.tape.attributes import load_attribute, store_attribute
 from gradfix.tape.calls import call_value
 from gradfix.tape.conversions import number
 from gradfix.tape.definitions import Class, Instance
 from gradfix.tape.elements import elements, part
-from gradfix.tape.expressions import operate
 from gradfix.tape.graph import Number, Tensor
 from gradfix.tape.imports import from_star
 from gradfix.tape.interpreter import Interpreter
@@ -113,7 +113,6 @@ def _collect(vm: Interpreter, name: str, args: Args, node: ast.Call) -> Value:
 
 
 def _numeric(vm: Interpreter, name: str, args: Args, kwargs: Kwargs, node: ast.Call) -> Value:
-
     if not args:
         return Const({"float": 0.0, "int": 0, "bool": False}.get(name, 0))
     first = args[0]
@@ -139,7 +138,6 @@ def _numeric(vm: Interpreter, name: str, args: Args, kwargs: Kwargs, node: ast.C
 
 
 def _sum(vm: Interpreter, args: Args, node: ast.Call) -> Value:
-
     items, _ = elements(vm, args[0], node)
     total: Value = args[1] if len(args) > 1 else Const(0)
     for item in items or ():
@@ -228,7 +226,6 @@ def _pair(one: Value, other: Value) -> Value:
 
 
 def _introspecting(vm: Interpreter, name: str, args: Args, node: ast.Call) -> Value:
-
     if name == "isinstance" and len(args) > 1:
         known = _is_instance(args[0], args[1])
         return Unknown("a type test") if known is None else (TRUE if known else FALSE)

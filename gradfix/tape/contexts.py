@@ -83,6 +83,5 @@ def _both_modes(
 
 
 def _mode_truth(vm: Interpreter, mode: Mode, node: ast.expr) -> tuple[bool | None, Path, Path]:
-
     known, yes, no = truth(vm, mode.sets, node.args[0] if isinstance(node, ast.Call) and node.args else node)
     return known, yes, no

@@ -113,7 +113,6 @@ def _on_cpu(tensor: Tensor) -> bool:
 
 
 def _asked_dtype(args: Args, kwargs: Kwargs) -> str:
-
     for value in (*args, kwargs.get("dtype", NONE)):
         if isinstance(value, External):
             kind = dtype_class(value.path)

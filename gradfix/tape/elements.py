@@ -56,7 +56,6 @@ def twin(item: Value) -> Value:
 
 def _rows(vm: Interpreter, source: Tensor, node: ast.AST) -> tuple[list[Value], bool]:
     """Iterating a tensor unbinds it."""
-
     rows = method_call(vm, source, "unbind", [], {}, node)
     if isinstance(rows, Seq):
         return list(rows.items), not rows.open

@@ -8,8 +8,10 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from gradfix.tape import (  # noqa: F401 - importing them registers what they evaluate and execute
+    arithmetic,
     contexts,
     control,
+    displays,
     expressions,
     stores,
     torchcalls,

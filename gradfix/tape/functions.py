@@ -21,7 +21,6 @@ MODULE_TWINS = {"logsigmoid": "LogSigmoid"}
 
 def torch_function(vm: Interpreter, name: str, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
     """`torch.name(...)` by the table."""
-
     args = [in_graph(vm, arg) for arg in args]
     if name == "split" and len(args) > 1 and isinstance(args[1], Seq):
         name = "split_with_sizes"
@@ -41,7 +40,6 @@ def torch_function(vm: Interpreter, name: str, args: Args, kwargs: Kwargs, node:
 
 def functional(vm: Interpreter, name: str, args: Args, kwargs: Kwargs, node: ast.Call) -> Value:
     """`F.name(...)`; with `inplace=True` it writes its input."""
-
     known = effects.functional(name)
     twin = effects.module(MODULE_TWINS.get(name, ""))
     if twin is not None:

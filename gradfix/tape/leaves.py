@@ -269,7 +269,6 @@ def _handed_in(vm: Interpreter, owner: Instance, node: ast.AST) -> bool:
 
 def _trains(vm: Interpreter, module: Value) -> bool:
     """Whether every parameter of a module requires grad already."""
-
     return all(leaf.requires is True for leaf in leaves(vm, module)[0])
 
 

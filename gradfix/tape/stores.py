@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 
+from gradfix.tape.arithmetic import in_place_operator
 from gradfix.tape.attributes import load_attribute, store_attribute
 from gradfix.tape.classes import make_class
 from gradfix.tape.definitions import Class, Code, Function, Instance
@@ -135,8 +136,6 @@ def _another(item: Value) -> Value:
 
 @executes(ast.AugAssign)
 def augmented_statement(vm: Interpreter, node: ast.AugAssign) -> str | None:
-    from gradfix.tape.expressions import in_place_operator
-
     target = node.target
     if isinstance(target, ast.Name):
         held = vm.load(target.id)
@@ -166,8 +165,6 @@ def _other(held: Value, right: Value) -> Value:
 
 
 def _augment_item(vm: Interpreter, owner: Value, key: Value, right: Value, node: ast.AugAssign) -> Value:
-    from gradfix.tape.expressions import in_place_operator
-
     if isinstance(owner, Tensor):
         augment_tensor_item(vm, owner, key, right, node)
         return owner

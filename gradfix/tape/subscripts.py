@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 
 from gradfix.tape import pieces, strides
+from gradfix.tape.arithmetic import OPERATORS, operate
 from gradfix.tape.definitions import Instance, Method
 from gradfix.tape.elements import part
 from gradfix.tape.graph import Node, Number, Tensor
@@ -254,8 +255,6 @@ def augment_tensor_item(
     vm: Interpreter, owner: Tensor, key: Value, right: Value, node: ast.AugAssign
 ) -> None:
     """`x[i] += y`: reads the item, writes it in place, and stores it again."""
-    from gradfix.tape.expressions import OPERATORS, operate
-
     item = tensor_item(vm, owner, key, node)
     if is_basic(key) is True and isinstance(item, Tensor):
         name, _ = OPERATORS[type(node.op)]

@@ -142,7 +142,6 @@ def _partial(vm: Interpreter, args: Args, kwargs: Kwargs, node: ast.Call) -> Val
 
 
 def _checkpoint(vm: Interpreter, args: Args, kwargs: Kwargs, node: ast.Call) -> Value:
-
     rest = {
         k: v
         for k, v in kwargs.items()

@@ -59,7 +59,6 @@ def run_backward(
 
 def tensors_in(vm: Interpreter, value: Value) -> list[Tensor]:
     """The tensors that a value holds."""
-
     if isinstance(value, Tensor):
         return [value]
     if isinstance(value, Weights):
@@ -90,7 +89,6 @@ def _from_root(vm: Interpreter, root: Value, *, options: Kwargs, node: ast.Call,
 
 def grad_of_roots(vm: Interpreter, args: Args, kwargs: Kwargs, node: ast.Call) -> Value:
     """`torch.autograd.grad`: walks and frees the graph, fills no gradient."""
-
     options = {
         **dict(
             zip(("outputs", "inputs", "grad_outputs", "retain_graph", "create_graph"), args, strict=False)
