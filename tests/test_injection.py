@@ -16,8 +16,8 @@ FLOORS = {
     "rebuilt from item": 0.95,
     "written in place": 0.94,
 }
-"""The share of the bugs that make a program fail and are given back, for each kind; in programs whose model and
-optimizer are arguments of a function that nobody calls by name, some can't be told from what is meant."""
+"""The share of the bugs that make a program fail and are given back, for each kind. In programs whose model
+and optimizer are arguments of a function that nobody calls by name, some can't be told from what is meant."""
 ALL = 0.94
 
 HEALTHY = """import torch
