@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterator
+from typing import Any
 
 from gradfix.tape import shapes
 from gradfix.tape.defects import Fact
 from gradfix.tape.events import Add, Backward, surely
 from gradfix.tape.graph import Node, Spoil, Tensor
 from gradfix.tape.paths import ALWAYS, Path, contradicts
+from gradfix.tape.reach import MANY, remember
+from gradfix.tape.repeats import adds_up
 from gradfix.tape.severed import Severed
 from gradfix.tape.values import Lean, Place
 
@@ -20,49 +22,6 @@ WAYS = 3
 OVERWRITTEN = "one of the variables needed for gradient computation has been modified by an inplace operation"
 TWICE = "Trying to backward through the graph a second time"
 NO_SCALAR = "grad can be implicitly created only for scalar outputs"
-
-
-ADDING = frozenset({"add_", "sub_", "neg_", "exp_", "sigmoid_", "tanh_"})
-SCALING = frozenset({"mul_", "div_", "pow_"})
-
-
-def _adds_up(place: Place) -> bool:
-    """Whether a write changes its target again each time that it is done."""
-    if isinstance(place, ast.AugAssign):
-        return isinstance(place.op, (ast.Add, ast.Sub)) or _scales(place.value)
-    if isinstance(place, ast.Assign) and isinstance(value := place.value, ast.BinOp):
-        own = ast.unparse(place.targets[0])
-        return ast.unparse(value.left) == own and (
-            isinstance(value.op, (ast.Add, ast.Sub)) or _scales(value.right)
-        )
-    if not isinstance(place, ast.Call) or not isinstance(place.func, ast.Attribute):
-        return False
-    scaled = place.func.attr in SCALING and len(place.args) == 1 and _scales(place.args[0])
-    return place.func.attr in ADDING or scaled
-
-
-def _scales(by: ast.expr) -> bool:
-    """Whether a product with it is another one each time: a mask of zeros and ones it is not."""
-    return isinstance(by, ast.Constant) and by.value not in (0, 1)
-
-
-MANY, FEW = 64, 16
-"""From how many nodes on the leaves are kept with each, and how many of them at most."""
-
-
-def _reached_by(node: Node, stamp: object) -> tuple[object, tuple[Node, ...]] | None:
-    """The leaves below a node whose parents have theirs, if there is nothing else to be met."""
-    if node.requires is not True or node.may or node.guards is not None or node.spoiled or node.freed:
-        return None
-    if node.leaf is not None:
-        return stamp, (node,)
-    found: dict[int, Node] = {}
-    for parent in node.parents:
-        if parent.requires is not False:
-            if parent.reach is None or parent.reach[0] != stamp or not surely(parent):
-                return None
-            found.update((id(leaf), leaf) for leaf in parent.reach[1])
-    return (stamp, tuple(found.values())) if len(found) <= FEW else None
 
 
 class Backwards(Severed):
@@ -118,6 +77,7 @@ class Backwards(Severed):
         wanted = None if only is None else {id(leaf) for leaf in only}
         walked = None if only is None else self._leading(node, only)
         again = (self.spoils, self.frees) if self._leaves_all(event, only) else None
+        frees = event.retain is False and not event.virtual
         start = node
         while sure or guarded or (by_use and not event.virtual):
             level = SURE if sure or guarded else BY_USE
@@ -144,14 +104,17 @@ class Backwards(Severed):
                     (guarded if known else by_use).append((parent, when | guard))
                 else:
                     (sure if known else by_use).append((parent, ALWAYS))
-            if level == SURE and event.retain is False and not event.virtual and node.saves:
-                if node.freed is None:
-                    node.freed = []
-                node.freed.append((event, self.path | when))
+            if frees and level == SURE and node.saves:
+                self._free(node, event, when)
         if again and len(seen) > MANY:
-            self._remember(start, again)
-        if not event.virtual and event.retain is False:
+            remember(start, again)
+        if frees:
             self.frees += 1
+
+    def _free(self, node: Node, event: Backward, when: Path) -> None:
+        if node.freed is None:
+            node.freed = []
+        node.freed.append((event, self.path | when))
 
     @staticmethod
     def _leaves_all(event: Backward, only: list[Tensor] | None) -> bool:
@@ -164,20 +127,6 @@ class Backwards(Severed):
                 event.met[id(leaf)] = (event.path,)
                 leaf.clean = event.number
                 self._reach(leaf, SURE, event, lean, ALWAYS)
-
-    @staticmethod
-    def _remember(root: Node, stamp: object) -> None:
-        """Keep with each node which leaves it leads to, where it surely does and nothing is wrong there."""
-        stack = [(root, False)]
-        opened: set[int] = set()
-        while stack:
-            node, done = stack.pop()
-            if done:
-                node.reach = _reached_by(node, stamp)
-            elif id(node) not in opened and (node.reach is None or node.reach[0] != stamp):
-                opened.add(id(node))
-                stack.append((node, True))
-                stack.extend((parent, False) for parent in node.parents if node.leaf is None)
 
     def _leading(self, root: Node, only: list[Tensor]) -> set[int]:
         """The nodes on the way from a root to the tensors that gradients are asked for."""
@@ -243,8 +192,10 @@ class Backwards(Severed):
 
     def _overwritten(self, spoil: Spoil, event: Backward, lean: Lean, guard: Path) -> None:
         write, saved = spoil.write, spoil.saved
+        if write.form == "buffer":
+            return
         before = any(one.place is write.place for one in saved.writes[: saved.seen])
-        if spoil.silent and before and not _adds_up(write.place):
+        if spoil.silent and before and not adds_up(write.place):
             return  # done before the save as well: a mask or a bound put on again may change nothing
         steps = [(saved.node.place, "saved here"), (write.place, "overwritten here")]
         if not event.virtual:
@@ -255,29 +206,33 @@ class Backwards(Severed):
         facts = {"saver": saved.node.op, "form": write.form, **write.facts}
         facts.setdefault("aliased", False)
         facts["save"] = self.span(saved.node.place)
-        culprit = write.place
-        kind = "inplace_overwrites_saved"
-        if write.form == "step":
-            kind = "step_before_backward"
-            facts.update(self.step_facts(write, event))
-            facts["spared"] = self.spared(event)
-            event.spoilt.add(id(write.place))
-        elif write.form == "module":
-            kind = "inplace_module"
-            culprit = write.facts.get("built", write.place)
-            steps.append((culprit, "built here with inplace=True"))
-        elif write.form == "buffer":
-            return
-        elif spoil.silent:
-            kind = "write_through_data"
-            facts["backward"] = self.span(event.place) if not event.virtual else None
-            facts.setdefault("parameter", False)
+        kind, culprit = self._blamed(spoil, event, steps, facts)
         facts = {
             name: fact for name, fact in facts.items() if not hasattr(fact, "_fields") and name != "built"
         }
         self.report(kind, culprit, steps, lean=lean, when=when, facts=facts,
                     impact="trains wrong" if spoil.silent else "crashes",
                     says="" if spoil.silent else OVERWRITTEN)  # fmt: skip
+
+    def _blamed(
+        self, spoil: Spoil, event: Backward, steps: list[tuple[Place, str]], facts: dict[str, Any]
+    ) -> tuple[str, Place]:
+        """The rule that an overwriting has broken, and the place that breaks it."""
+        write = spoil.write
+        if write.form == "step":
+            facts.update(self.step_facts(write, event))
+            facts["spared"] = self.spared(event)
+            event.spoilt.add(id(write.place))
+            return "step_before_backward", write.place
+        if write.form == "module":
+            built = write.facts.get("built", write.place)
+            steps.append((built, "built here with inplace=True"))
+            return "inplace_module", built
+        if spoil.silent:
+            facts["backward"] = self.span(event.place) if not event.virtual else None
+            facts.setdefault("parameter", False)
+            return "write_through_data", write.place
+        return "inplace_overwrites_saved", write.place
 
     def step_facts(self, write: object, event: Backward) -> dict[str, Fact]:
         """What the rewrite of a step that came too early has to know."""

@@ -1,0 +1,30 @@
+"""Whether a write that is done again changes its target again: a mask that is put on twice does not."""
+
+from __future__ import annotations
+
+import ast
+
+from gradfix.tape.values import Place
+
+ADDING = frozenset({"add_", "sub_", "neg_", "exp_", "sigmoid_", "tanh_"})
+SCALING = frozenset({"mul_", "div_", "pow_"})
+
+
+def adds_up(place: Place) -> bool:
+    """Whether a write changes its target again each time that it is done."""
+    if isinstance(place, ast.AugAssign):
+        return isinstance(place.op, (ast.Add, ast.Sub)) or _scales(place.value)
+    if isinstance(place, ast.Assign) and isinstance(value := place.value, ast.BinOp):
+        own = ast.unparse(place.targets[0])
+        return ast.unparse(value.left) == own and (
+            isinstance(value.op, (ast.Add, ast.Sub)) or _scales(value.right)
+        )
+    if not isinstance(place, ast.Call) or not isinstance(place.func, ast.Attribute):
+        return False
+    scaled = place.func.attr in SCALING and len(place.args) == 1 and _scales(place.args[0])
+    return place.func.attr in ADDING or scaled
+
+
+def _scales(by: ast.expr) -> bool:
+    """Whether a product with it is another one each time: a mask of zeros and ones it is not."""
+    return isinstance(by, ast.Constant) and by.value not in (0, 1)
