@@ -9,10 +9,12 @@ from gradfix.tape.byhand import hand_written_step
 from gradfix.tape.classes import registering
 from gradfix.tape.conversions import cut_tensor
 from gradfix.tape.definitions import Bound, Class, Function, Instance, Method, Package, Super
+from gradfix.tape.following import call_function
 from gradfix.tape.graph import Node, Storage, Tensor
 from gradfix.tape.interpreter import Interpreter
 from gradfix.tape.layers import layer_attribute, store_on_layer
-from gradfix.tape.leaves import misspelt, read_gradient, wanted_gradient
+from gradfix.tape.leaves import read_gradient, wanted_gradient
+from gradfix.tape.misspellings import misspelt
 from gradfix.tape.modules import freeze
 from gradfix.tape.supposed import doubted
 from gradfix.tape.tensors import set_requires_grad
@@ -133,8 +135,6 @@ def _bound(vm: Interpreter, owner: Instance, found: Function, node: ast.AST) -> 
     if "staticmethod" in kinds or "builtins.staticmethod" in kinds:
         return found
     if kinds & {"builtins.property", "functools.cached_property"}:
-        from gradfix.tape.calls import call_function
-
         return call_function(vm, found, [owner], {}, node)
     if "builtins.classmethod" in kinds:
         return Bound(owner.cls, found)

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Mapping, Sequence
 
 from gradfix.tape.definitions import Class, Function, Instance, Scope
+from gradfix.tape.following import call_function
 from gradfix.tape.graph import Tensor
 from gradfix.tape.imports import first_party
 from gradfix.tape.interpreter import Interpreter
@@ -75,8 +76,6 @@ def instantiate(
     vm: Interpreter, cls: Class, args: Sequence[Value], kwargs: Mapping[str, Value], node: ast.AST
 ) -> Value:
     """`Class(...)`."""
-    from gradfix.tape.calls import call_function
-
     if any(path in FUNCTIONS for path in cls.externals()):
         return Unknown("a custom autograd function")
     instance = Instance(cls, is_module(cls))

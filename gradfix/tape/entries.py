@@ -16,16 +16,16 @@ from gradfix.tape import (  # noqa: F401 - importing them registers what they ev
     stores,
     torchcalls,
 )
-from gradfix.tape.calls import call_function
 from gradfix.tape.classes import instantiate, is_module
 from gradfix.tape.culprits import Culprits
 from gradfix.tape.definitions import Bound, Class, Code, Function, Instance, Partial, Scope
 from gradfix.tape.events import Backward
+from gradfix.tape.following import call_function
 from gradfix.tape.frameworks import Entry, Row
 from gradfix.tape.graph import Tensor
 from gradfix.tape.hosts import enter, rows_of
 from gradfix.tape.interpreter import Analysis, Interpreter, Resolver, Silence, TooComplexError
-from gradfix.tape.leaves import leaked
+from gradfix.tape.leaks import leaked
 from gradfix.tape.logged import say_what_is_logged
 from gradfix.tape.paths import ALWAYS, Equals, Path, meet
 from gradfix.tape.plain import check_plain_leaves

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 
 from gradfix.tape.attributes import load_attribute
 from gradfix.tape.builtin import builtin
-from gradfix.tape.calls import evaluate_call, make_function
+from gradfix.tape.calls import evaluate_call
 from gradfix.tape.conditions import condition, truth
 from gradfix.tape.elements import part
+from gradfix.tape.following import make_function
 from gradfix.tape.interpreter import Interpreter, evaluates
 from gradfix.tape.paths import meet
 from gradfix.tape.stores import assign

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from gradfix.tape.definitions import Bound, Class, Function, Instance, Partial
 from gradfix.tape.events import Backward
+from gradfix.tape.following import call_function
 from gradfix.tape.frameworks import Entry, Row
 from gradfix.tape.graph import Number, Tensor
 from gradfix.tape.interpreter import Interpreter
@@ -156,8 +157,6 @@ def _optimizers(values: Sequence[Value], depth: int = 0) -> Iterator[Optimizer]:
 
 def _made(vm: Interpreter, receiver: Instance, method: str, node: ast.Call) -> Value:
     """What a method of the object makes, once: one optimizer, or a list of them."""
-    from gradfix.tape.calls import call_function
-
     key = f"<{method}>"
     if key not in receiver.attrs:
         found = receiver.cls.lookup(method)

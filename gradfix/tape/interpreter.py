@@ -488,7 +488,7 @@ class Interpreter(Gradients):
 
     def escape(self, value: Value) -> None:
         """Hand a value to code that isn't known: it may change whatever can be changed."""
-        from gradfix.tape.unknowns import escape
+        from gradfix.tape.escapes import escape
 
         escape(self, value)
 

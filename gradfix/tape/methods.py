@@ -12,7 +12,7 @@ from gradfix.tape.events import Backward
 from gradfix.tape.graph import Number
 from gradfix.tape.interpreter import Interpreter
 from gradfix.tape.layers import call_layer
-from gradfix.tape.leaves import kept
+from gradfix.tape.leaks import kept
 from gradfix.tape.modules import freeze, module_method
 from gradfix.tape.optimizers import optimizer_method, scaler_method
 from gradfix.tape.torchvalues import Layer, Opaque, Optimizer, Scaler, Weights

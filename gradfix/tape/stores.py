@@ -10,10 +10,12 @@ from gradfix.tape.attributes import load_attribute, store_attribute
 from gradfix.tape.classes import make_class
 from gradfix.tape.definitions import Class, Code, Function, Instance
 from gradfix.tape.elements import elements, part
+from gradfix.tape.following import decorated, make_function
 from gradfix.tape.graph import Number, Tensor
 from gradfix.tape.imports import imported, module_value, star_names
 from gradfix.tape.interpreter import Interpreter, executes
-from gradfix.tape.leaves import accumulating, kept_on_attribute, rebinding
+from gradfix.tape.leaks import accumulating, kept_on_attribute
+from gradfix.tape.leaves import rebinding
 from gradfix.tape.subscripts import augment_tensor_item, load_item, store_item
 from gradfix.tape.torchvalues import Layer, Opaque
 from gradfix.tape.trail import alternatives, multiply, one_of
@@ -233,8 +235,6 @@ def import_from_statement(vm: Interpreter, node: ast.ImportFrom) -> str | None:
 
 @executes(ast.FunctionDef, ast.AsyncFunctionDef)
 def function_statement(vm: Interpreter, node: ast.FunctionDef | ast.AsyncFunctionDef) -> str | None:
-    from gradfix.tape.calls import decorated, make_function
-
     vm.store(node.name, decorated(vm, make_function(vm, node), node))
     return None
 

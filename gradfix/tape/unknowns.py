@@ -6,118 +6,22 @@ import ast
 from collections.abc import Sequence
 
 from gradfix.tape import effects
-from gradfix.tape.aliases import names_read
 from gradfix.tape.conversions import cut_tensor, number
-from gradfix.tape.definitions import Class, Function, Instance, Method, Scope
 from gradfix.tape.distributions import PACKAGE, distribution_method
+from gradfix.tape.escapes import hand_out, may_thaw
 from gradfix.tape.frameworks import CALL
-from gradfix.tape.graph import Node, Number, Tensor
+from gradfix.tape.graph import Node, Tensor
 from gradfix.tape.hosts import hand_over, unknown_host
 from gradfix.tape.interpreter import Interpreter
-from gradfix.tape.modules import freeze, leaves, opaque, set_leaf, set_training
-from gradfix.tape.supposed import BY_USE, clear_supposed, doubted, let_go, step_supposed
+from gradfix.tape.modules import freeze, leaves, opaque, set_training
+from gradfix.tape.supposed import BY_USE, clear_supposed, doubted, step_supposed
 from gradfix.tape.tensors import method_call, zero
-from gradfix.tape.torchvalues import Layer, Opaque, Optimizer, Weights
-from gradfix.tape.values import NONE, TRUE, Args, Const, External, Kwargs, Map, Range, Seq, Unknown, Value
+from gradfix.tape.torchvalues import Opaque, Weights
+from gradfix.tape.values import NONE, TRUE, Args, Const, External, Kwargs, Unknown, Value
 from gradfix.tape.walks import run_backward
 
 CUTS = {"detach": "detach", "item": "item", "tolist": "tolist", "numpy": "numpy"}
 MOVES = frozenset({"to", "cuda", "cpu", "float", "double", "half", "bfloat16"})
-
-
-def escape(vm: Interpreter, value: Value) -> None:
-    """Hand a value to code that isn't known."""
-    doubted(vm, None)
-    _escape(vm, value)
-
-
-DOUBT = "what a call may have put elsewhere"
-INERT = frozenset({Const, External, Range, Number, Class, Method})
-"""What code that isn't known can't change."""
-
-
-def _escape(vm: Interpreter, value: Value, depth: int = 0) -> None:
-    if type(value) in INERT:
-        return
-    if isinstance(value, Unknown):
-        let_go(vm, value)
-    if isinstance(value, Tensor):
-        vm.handed.append(value)
-        vm.passed_on.add(id(vm.history(value)))
-    elif isinstance(value, (Optimizer, Weights, Layer, Opaque)) and not vm.backwards:
-        return  # no gradient yet that could be cleared
-    elif isinstance(value, (Optimizer, Weights)):
-        vm.clear(value.leaves, None, must=False)
-    elif isinstance(value, (Layer, Opaque)) or (isinstance(value, Instance) and value.module):
-        if not vm.backwards:
-            return
-        vm.clear(leaves(vm, value)[0], None, must=False)
-    elif isinstance(value, (Seq, Map)):
-        if not value.open and (isinstance(value, Map) or value.kind in ("list", "set")):
-            vm.trail.set(value, "open", True)
-        if depth < 3:
-            for item in value.items if isinstance(value, Seq) else value.items.values():
-                _escape(vm, item, depth + 1)
-    elif isinstance(value, Instance) and depth < 2:
-        for item in list(value.attrs.values()):
-            if not isinstance(item, Tensor):
-                _escape(vm, item, depth + 1)
-    elif isinstance(value, Function) and depth < 2:
-        for item in _closed_over(vm, value):
-            _escape(vm, item, depth + 1)
-    elif isinstance(value, Unknown) and depth < 2:
-        if value.children is not None:
-            _stir(vm, value)
-        if value.tensor is not None:
-            vm.handed.append(value.tensor)
-        for held in value.holds:
-            if not isinstance(held, Tensor):
-                _escape(vm, held, depth + 1)
-
-
-def _closed_over(vm: Interpreter, function: Function) -> list[Value]:
-    """The lists and dicts around a function that it can change when somebody calls it."""
-    names = names_read(vm, function.code.node)
-    scope: Scope | None = function.scope
-    found: list[Value] = []
-    while scope is not None and scope is not scope.globals:
-        held = [value for name, value in scope.names.items() if name in names]
-        found += [value for value in held if isinstance(value, (Seq, Map))]
-        scope = scope.outer
-    return found
-
-
-def _stir(vm: Interpreter, value: Unknown) -> None:
-    """What an object that isn't known keeps may be something else after code that isn't known had it."""
-    stack, seen = [value], 0
-    while stack and seen < 16:
-        owner = stack.pop()
-        seen += 1
-        for name, child in list((owner.children or {}).items()):
-            if isinstance(child, Unknown) and any(held is owner for held in child.holds):
-                stack.append(child)
-                if child.requires is False and child.tensor is None and owner.requires is None:
-                    vm.trail.set(child, "requires", None)
-            elif isinstance(child, (Tensor, Unknown)) and owner.children is not None:
-                again = isinstance(child, Unknown) and child.why == DOUBT
-                doubt = Unknown(DOUBT, child.holds if again else (child,))  # type: ignore[union-attr]
-                doubt.part = True
-                vm.trail.put(owner, owner.children, name, doubt)
-
-
-def _may_thaw(vm: Interpreter, value: Value) -> None:
-    """Code that isn't known may let frozen parameters train again, of what it gets and of what that is in."""
-    stack, seen = [value], 0
-    while stack and seen < 8:
-        value = stack.pop()
-        seen += 1
-        if isinstance(value, Unknown):
-            stack.extend(value.holds)
-        module = value.module if isinstance(value, Unknown) else value
-        held = value.leaves if isinstance(value, Weights) else leaves(vm, module)[0] if module else []
-        for leaf in held:
-            if leaf.requires is False and (leaf.parameter or "B" in leaf.lean):
-                set_leaf(vm, leaf, None)
 
 
 def call_unknown(vm: Interpreter, callee: Value, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
@@ -137,9 +41,9 @@ def call_unknown(vm: Interpreter, callee: Value, args: Args, kwargs: Kwargs, nod
     given = [*args, *kwargs.values()]
     doubted(vm, node)
     for value in (callee, *given):
-        _escape(vm, value)
+        hand_out(vm, value)
         if vm.froze:
-            _may_thaw(vm, value)
+            may_thaw(vm, value)
     result = Unknown("the result of a call that isn't followed", tuple(given))
     vm.results[id(result)] = (result, node)
     if vm.grad is False and vm.grad_off[1] is not None and isinstance(callee, Unknown):
@@ -172,7 +76,7 @@ def call_opaque(
     given = [*args, *kwargs.values()]
     for value in given:
         if not isinstance(value, Tensor):
-            _escape(vm, value)
+            hand_out(vm, value)
     made = vm.node("module", vm.at(node), [*leaves(vm, module)[0], *given])
     made.may = not sure
     if not sure and made.requires is True:
