@@ -6,11 +6,11 @@ from collections.abc import Iterable
 from typing import Any
 
 from gradfix.tape.backward import Backwards
+from gradfix.tape.cuts import KIND_OF_CUT
 from gradfix.tape.defects import Fact, Span
 from gradfix.tape.events import Add, Backward, Clear, Empty, Unscale, Use
 from gradfix.tape.graph import Tensor, Write
 from gradfix.tape.paths import Path, contradicts, implies
-from gradfix.tape.severed import KIND_OF_CUT
 from gradfix.tape.torchvalues import Optimizer
 from gradfix.tape.values import NOTHING, Lean, Place
 

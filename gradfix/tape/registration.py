@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import ast
 
+from gradfix.tape.cuts import MODES
 from gradfix.tape.defects import Fact
 from gradfix.tape.definitions import Instance
 from gradfix.tape.events import Add
 from gradfix.tape.graph import Node, Tensor
 from gradfix.tape.interpreter import Interpreter
 from gradfix.tape.modules import leaves
-from gradfix.tape.severed import MODES
 from gradfix.tape.torchvalues import Layer, Opaque, Optimizer
 from gradfix.tape.values import Foreign, Map, Seq, Value
 

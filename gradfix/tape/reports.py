@@ -64,6 +64,10 @@ class Reports:
         """The place of a node of the file that is being executed."""
         return node if self.file == self.main else Foreign(node, self.file)
 
+    def span(self, place: Place) -> Span | None:
+        """A place's span as a fact; None in another file."""
+        return None if place is None or isinstance(place, Foreign) else span_of(place)
+
     def evidence(self, steps: Iterable[tuple[Place, str]]) -> tuple[Evidence, ...]:
         """The steps whose place is known, each once."""
         seen: dict[tuple[Span, str, str | None], None] = {}

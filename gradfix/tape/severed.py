@@ -2,66 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from gradfix.tape.defects import Fact, Impact, Span
+from gradfix.tape.cuts import CONVERSIONS, DETACHES, KIND_OF_CUT, MODES, Cuts, copied
+from gradfix.tape.defects import Fact, Impact
 from gradfix.tape.events import Add, Backward, on_path, partings
 from gradfix.tape.graph import Node, Tensor
-from gradfix.tape.operations import Operations
-from gradfix.tape.paths import ALWAYS, Path, contradicts
-from gradfix.tape.reports import span_of
-from gradfix.tape.values import Foreign, Lean, Place, Truth
+from gradfix.tape.paths import Path, contradicts
+from gradfix.tape.values import Lean, Place
 
-CONVERSIONS = frozenset(
-    {"item", "tolist", "numpy", "float", "math", "tensor", "tensor_of_list", "Variable", "Parameter"}
-)
-DETACHES = frozenset({"detach", "data", "detach_"})
-MODES = frozenset({"no_grad", "inference_mode", "set_grad_enabled"})
-KIND_OF_CUT = {
-    **dict.fromkeys(CONVERSIONS, "converted_loss_path"),
-    **dict.fromkeys(DETACHES, "detached_loss_path"),
-    **dict.fromkeys(MODES, "forward_in_no_grad"),
-    "constant": "non_differentiable_loss",
-    "vanishes": "non_differentiable_loss",
-    "sample": "non_differentiable_loss",
-    "drawn": "non_differentiable_loss",
-}
-SUMS = frozenset(
-    {
-        "add",
-        "sub",
-        "neg",
-        "sum",
-        "mean",
-        "stack",
-        "cat",
-        "__radd__",
-        "add_",
-        "sub_",
-        "scale",
-        "phi",
-        "view",
-        "squeeze",
-        "reshape",
-    }
-)
-SCALES = frozenset({"mul", "div", "truediv", "mul_", "div_", "__rmul__", "true_divide"})
-COPIES = frozenset({
-    "clone", "contiguous", "to", "cuda", "cpu", "float", "double", "half", "type", "view", "reshape",
-    "flatten", "squeeze", "unsqueeze", "repeat", "expand",
-})  # fmt: skip
 NO_GRAPH = "element 0 of tensors does not require grad and does not have a grad_fn"
 
 
-class Severed(Operations):
+class Severed(Cuts):
     """The machine that can say why no gradient arrives."""
 
     backwards: list[tuple[Backward, Tensor]]
     """Every real backward, with its root."""
     rewraps: list[tuple[Node, Backward]]
     """Leaves made of converted values that a backward reached."""
-
-    # -- severed graphs ------------------------------------------------------------------------------------
 
     def _severed_on_some_paths(self, root: Tensor, node: Node, event: Backward) -> None:
         """The root lost its graph in one arm of a branch."""
@@ -104,17 +61,6 @@ class Severed(Operations):
 
     leafless: list[tuple[Node, Backward, Path, Lean]]
     """Roots that nothing behind requires grad for: which leaf was meant is known at the end."""
-
-    def below(self, node: Node) -> list[Node]:
-        """A node and all that went into it, in order."""
-        seen: dict[int, Node] = {}
-        stack = [node]
-        while stack:
-            node = stack.pop()
-            if id(node) not in seen:
-                seen[id(node)] = node
-                stack.extend(reversed(node.parents))
-        return list(seen.values())
 
     def _factory_below(self, node: Node) -> Place:
         """The one call that made what a tensor was computed from."""
@@ -170,59 +116,12 @@ class Severed(Operations):
             type(place).__name__, "decorator"
         )
 
-    def cuts(self, node: Node, path: Path = ALWAYS, limit: int = 2000) -> Iterator[Node]:
-        """The cuts nearest to a node that requires no grad, in the order of the operands."""
-        seen: set[int] = set()
-        stack = [node]
-        while stack and len(seen) < limit:
-            node = stack.pop()
-            if id(node) in seen:
-                continue
-            seen.add(id(node))
-            if node.cut and self.behind(node) is not False:
-                yield node
-                continue
-            guards = node.guards or (ALWAYS,) * len(node.parents)
-            above = zip(reversed(node.parents), reversed(guards), strict=True)
-            stack.extend(parent for parent, guard in above if not contradicts(guard, path))
-
-    def all_cuts(self, node: Node, limit: int = 2000) -> Iterator[Node]:
-        """Every cut below a node, whether the node has a graph or not."""
-        seen: set[int] = set()
-        stack = [node]
-        while stack and len(seen) < limit:
-            node = stack.pop()
-            if id(node) in seen:
-                continue
-            seen.add(id(node))
-            if node.cut:
-                yield node
-            stack.extend(reversed(node.parents))
-
-    def behind(self, cut: Node) -> Truth:
-        """Whether a graph ends at this cut."""
-        seen: set[int] = set()
-        stack = list(cut.parents)
-        unknown = False
-        while stack:
-            node = stack.pop()
-            if id(node) in seen:
-                continue
-            seen.add(id(node))
-            if node.requires is True:
-                return True
-            if node.requires is None:
-                unknown = True
-            else:
-                stack.extend(node.parents)
-        return None if unknown else False
-
     def _rewrapped(self, root: Tensor, node: Node, event: Backward) -> None:
         """A severed result that was told to require grad: no error, and no gradient behind it."""
         for leaf in (node, *self._additive(node)):
             if leaf.leaf is None or leaf.cut != "requires_grad" or leaf.requires is not True:
                 continue
-            if leaf is not node and any(_copied(parent).cut in DETACHES for parent in leaf.parents):
+            if leaf is not node and any(copied(parent).cut in DETACHES for parent in leaf.parents):
                 continue  # `x.detach().requires_grad_()` makes a new leaf of x, which is what it is for
             cuts = [cut for parent in leaf.parents for cut in self.cuts(parent) if self.behind(cut) is True]
             if cuts:
@@ -257,22 +156,6 @@ class Severed(Operations):
 
     every_leaf: list[Tensor]
 
-    def _additive(self, node: Node) -> Iterator[Node]:
-        """The terms of a sum, scaled or averaged."""
-        seen: set[int] = set()
-        stack = [node]
-        while stack:
-            node = stack.pop()
-            if id(node) in seen:
-                continue
-            seen.add(id(node))
-            if node.op in SUMS and not node.cut:
-                stack.extend(reversed(node.parents))
-            elif node.op in SCALES and len(node.parents) == 1 and not node.cut:
-                stack.extend(node.parents)
-            elif node.leaf is not None or node.cut:
-                yield node
-
     def severed_terms(self, reached: set[int]) -> None:
         """At the end: terms of a loss that lost their graph while the loss has one."""
         for event, root in self.backwards:
@@ -294,68 +177,3 @@ class Severed(Operations):
     def trained(self) -> set[int]:
         """The leaves that somebody wants to train: an optimizer holds them."""
         raise NotImplementedError
-
-    @staticmethod
-    def _adjacent(cut: Node) -> bool:
-        """Whether nothing but conversions lies between a cut and the graph."""
-        stack, seen = [cut], 0
-        while stack and seen < 50:
-            node = stack.pop()
-            seen += 1
-            if any(parent.requires is True for parent in node.parents):
-                return True
-            stack.extend(parent for parent in node.parents if parent.cut)
-        return False
-
-    def _between(self, cut: Node) -> list[Node]:
-        """A cut and the unrecorded nodes behind it: a detach among them says that the cut is meant."""
-        found: list[Node] = []
-        stack = [cut]
-        while stack and len(found) < 50:
-            node = stack.pop()
-            found.append(node)
-            stack.extend(parent for parent in node.parents if parent.requires is False)
-        return found
-
-    def _nearest_graph(self, cut: Node) -> list[Node]:
-        """The recorded nodes next to a cut."""
-        found: list[Node] = []
-        stack = list(cut.parents)
-        seen: set[int] = set()
-        while stack:
-            node = stack.pop()
-            if id(node) in seen:
-                continue
-            seen.add(id(node))
-            if node.requires is True:
-                found.append(node)
-            else:
-                stack.extend(node.parents)
-        return found
-
-    def leaves_behind(self, node: Node) -> list[Tensor]:
-        """The leaves that a node was made from, through cuts or not."""
-        seen: set[int] = set()
-        found: list[Tensor] = []
-        stack = [node]
-        while stack:
-            node = stack.pop()
-            if id(node) in seen:
-                continue
-            seen.add(id(node))
-            if node.leaf is not None and node.requires is not False:
-                found.append(node.leaf)
-            stack.extend(node.parents)
-        return found
-
-    def span(self, place: Place) -> Span | None:
-        """A place's span as a fact; None in another file."""
-
-        return None if place is None or isinstance(place, Foreign) else span_of(place)
-
-
-def _copied(node: Node) -> Node:
-    """What a node is a copy of, in whatever form."""
-    while node.op in COPIES and not node.cut and len(node.parents) == 1:
-        node = node.parents[0]
-    return node
