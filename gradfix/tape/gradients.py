@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from gradfix.tape.backward import Backwards
@@ -23,13 +23,15 @@ def _shared(adds: list[Add], one: Add) -> Path:
 class Gradients(Backwards):
     """The machine with optimizers on it: the whole of it."""
 
-    optimizers: list[Optimizer]
-    steps: list[int]
-    """When an optimizer has stepped, in the numbers of the backwards."""
-    asked = False
-    """Whether the step that runs has called a closure: what an earlier call of it left is nobody's."""
-    stand_ins: list[Tensor]
-    """Leaves that each stand for all that an optimizer may hold: clearing others may clear them as well."""
+    def __init__(self, file: str, lines: Sequence[bytes]) -> None:
+        super().__init__(file, lines)
+        self.optimizers: list[Optimizer] = []
+        self.steps: list[int] = []
+        """When an optimizer has stepped, in the numbers of the backwards."""
+        self.asked = False
+        """Whether the step that runs has called a closure: what an earlier call of it left is nobody's."""
+        self.stand_ins: list[Tensor] = []
+        """Leaves that each stand for all that an optimizer may hold: clearing others may clear them too."""
 
     def clear(self, leaves: Iterable[Tensor], place: Place, must: bool = True, zeros: bool = False) -> None:
         """zero_grad, or `p.grad = None`."""

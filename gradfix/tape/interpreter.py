@@ -213,8 +213,7 @@ class Interpreter(Gradients):
     """The machine with Python on it."""
 
     def __init__(self, file: str, lines: Sequence[bytes], work: int, resolve: Resolver | None) -> None:
-        super().__init__(file)
-        self.sources = {file: lines}
+        super().__init__(file, lines)
         self.module: ast.Module | None = None
         self.resolve = resolve
         self.work = work
@@ -226,16 +225,6 @@ class Interpreter(Gradients):
         """Functions of other files that cost more than they may."""
         self.frame = Frame(Scope({}, None, None), None, ALWAYS)
         self.stack: list[Code] = []
-        self.modules: dict[str, Value] = {}
-        self.watched_leaves = []
-        self.backwards = []
-        self.steps = []
-        self.stand_ins = []
-        self.rewraps = []
-        self.leafless = []
-        self.graph_writes = []
-        self.optimizers = []
-        self.every_leaf = []
         self.handed: list[Value] = []
         """Tensors given to calls that aren't known, while a forward is entered on its own."""
         self.accumulated: dict[Span, list[Any]] = {}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from gradfix.tape import shapes
 from gradfix.tape.defects import Fact
@@ -31,10 +31,14 @@ def _promotes(target: Tensor, bound: Mapping[str, Value]) -> bool:
 class Operations(Results):
     """The machine with torch's operations on it."""
 
-    sources: dict[str, Sequence[bytes]]
-    """The lines of each file that was read."""
-    sees_write: Callable[[Tensor, Place], bool]
-    """Whether another live name would see a write to a tensor's memory; the interpreter knows the names."""
+    def __init__(self, file: str, lines: Sequence[bytes]) -> None:
+        super().__init__(file)
+        self.sources = {file: lines}
+        """The lines of each file that was read."""
+        self.graph_writes: list[tuple[Write, Node]] = []
+        """In-place operations on the graph."""
+        self.watched_leaves: list[tuple[Tensor, dict[str, Fact]]] = []
+        """Leaves that were written in place, with what the rewrite has to know of it."""
 
     def operate(self, op: str, effect: Effect, bound: Bound, place: Place, form: str = "method") -> Value:
         """Run one operation whose arguments are bound."""
@@ -141,8 +145,6 @@ class Operations(Results):
             return True
         return False
 
-    graph_writes: list[tuple[Write, Node]]
-
     def harmless_writes(self) -> None:
         """At the end: in-place operations on the graph that overwrote nothing saved: a matter of style."""
         culprits = {span for _, span in self.found}
@@ -162,8 +164,6 @@ class Operations(Results):
                     facts={"form": write.form, "aliased": False, **facts},
                 )
 
-    watched_leaves: list[tuple[Tensor, dict[str, Fact]]]
-
     def describe(self, write: Write, target: Tensor, place: Place) -> None:
         """Note what a rewrite of this write would have to know, where something was saved."""
         if target.storage.savers or target.requires:
@@ -182,6 +182,10 @@ class Operations(Results):
 
     def written(self, place: Place) -> ast.expr | None:
         """The expression of the analysed file that a statement or call writes."""
+        raise NotImplementedError
+
+    def sees_write(self, tensor: Tensor, place: Place) -> bool:
+        """Whether another live name would see a write to a tensor's memory."""
         raise NotImplementedError
 
     def in_tuple(self, place: Place) -> bool:

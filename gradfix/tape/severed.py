@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from gradfix.tape.cuts import CONVERSIONS, DETACHES, KIND_OF_CUT, MODES, Cuts, copied
 from gradfix.tape.defects import Fact, Impact
 from gradfix.tape.events import Add, Backward, on_path, partings
@@ -15,10 +17,15 @@ NO_GRAPH = "element 0 of tensors does not require grad and does not have a grad_
 class Severed(Cuts):
     """The machine that can say why no gradient arrives."""
 
-    backwards: list[tuple[Backward, Tensor]]
-    """Every real backward, with its root."""
-    rewraps: list[tuple[Node, Backward]]
-    """Leaves made of converted values that a backward reached."""
+    def __init__(self, file: str, lines: Sequence[bytes]) -> None:
+        super().__init__(file, lines)
+        self.backwards: list[tuple[Backward, Tensor]] = []
+        """Every real backward, with its root."""
+        self.rewraps: list[tuple[Node, Backward]] = []
+        """Leaves made of converted values that a backward reached."""
+        self.leafless: list[tuple[Node, Backward, Path, Lean]] = []
+        """Roots that nothing behind requires grad for: which leaf was meant is known at the end."""
+        self.every_leaf: list[Tensor] = []
 
     def _severed_on_some_paths(self, root: Tensor, node: Node, event: Backward) -> None:
         """The root lost its graph in one arm of a branch."""
@@ -58,9 +65,6 @@ class Severed(Cuts):
     def blames_rebinding(self, node: Node) -> bool:
         """Whether a leaf whose name was bound to a result explains it."""
         raise NotImplementedError
-
-    leafless: list[tuple[Node, Backward, Path, Lean]]
-    """Roots that nothing behind requires grad for: which leaf was meant is known at the end."""
 
     def _factory_below(self, node: Node) -> Place:
         """The one call that made what a tensor was computed from."""
@@ -153,8 +157,6 @@ class Severed(Cuts):
                 kind = "" if alone else "severed_term"
                 here = (event.place, "backward runs here")
                 self.report_cut(leaf, event, [here], impact="trains wrong", kind=kind)
-
-    every_leaf: list[Tensor]
 
     def severed_terms(self, reached: set[int]) -> None:
         """At the end: terms of a loss that lost their graph while the loss has one."""
