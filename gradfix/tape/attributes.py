@@ -4,29 +4,21 @@ from __future__ import annotations
 
 import ast
 
-from gradfix.tape import effects, strides
-from gradfix.tape.byhand import hand_written_step
+from gradfix.tape import effects
 from gradfix.tape.classes import registering
-from gradfix.tape.conversions import cut_tensor
 from gradfix.tape.definitions import Bound, Class, Function, Instance, Method, Package, Super
 from gradfix.tape.following import call_function
-from gradfix.tape.graph import Node, Storage, Tensor
+from gradfix.tape.graph import Tensor
 from gradfix.tape.interpreter import Interpreter
 from gradfix.tape.layers import layer_attribute, store_on_layer
-from gradfix.tape.leaves import read_gradient, wanted_gradient
 from gradfix.tape.misspellings import misspelt
 from gradfix.tape.modules import freeze
 from gradfix.tape.supposed import doubted
-from gradfix.tape.tensors import set_requires_grad
+from gradfix.tape.tensorattributes import store_on_tensor, tensor_attribute
 from gradfix.tape.torchvalues import Layer, Opaque, Optimizer, Weights
 from gradfix.tape.trail import narrowed
 from gradfix.tape.values import Alt, Const, External, Seq, Undefined, Unknown, Value
 
-VIEW_ATTRIBUTES = frozenset({"T", "mT", "H", "mH", "real", "imag"})
-PLAIN_ATTRIBUTES = frozenset({
-    "dtype", "device", "ndim", "is_cuda", "is_leaf", "grad_fn", "names", "layout", "itemsize", "nbytes",
-    "is_sparse", "output_nr", "_version", "name", "is_meta",
-})  # fmt: skip
 FIELDS = {
     "values": 0, "indices": 1, "U": 0, "S": 1, "Vh": 2, "V": 2, "Q": 0, "R": 1, "eigenvalues": 0,
     "eigenvectors": 1, "sign": 0, "logabsdet": 1, "solution": 0,
@@ -149,68 +141,6 @@ def super_attribute(owner: Super, name: str) -> Value:
     return Method(owner, name)
 
 
-def tensor_attribute(vm: Interpreter, owner: Tensor, name: str, node: ast.AST) -> Value:
-    """An attribute of a tensor."""
-    if name == "data" and owner.grad_of is not None:
-        return owner
-    if name == "data":
-        result = cut_tensor(vm, owner, "data", node)
-        result.data_of = owner.data_of or owner
-        result.counter = result
-        return result
-    if name == "grad":
-        return gradient(vm, owner, node)
-    if name == "requires_grad":
-        requires = vm.requires(owner)
-        if requires is not None:
-            return Const(requires)
-        whether = Unknown("whether it requires grad")
-        vm.keep_alive.append(whether)
-        vm.graph_tests.add(("true", id(whether)))
-        return whether
-    if name == "shape":
-        if owner.shape is not None and None not in owner.shape:
-            return Seq("tuple", [Const(size) for size in owner.shape])
-        return Seq("tuple", [Unknown("a size")] * 0, open=True)
-    if name == "is_leaf" and owner.leaf is not None:
-        return Const(owner.leaf)
-    if name == "ndim" and owner.shape is not None and None not in owner.shape:
-        return Const(len(owner.shape))
-    if name == "device":
-        place = Unknown("a tensor's device", (owner,))
-        place.origin = "device"
-        return place
-    if name in PLAIN_ATTRIBUTES:
-        return Unknown(f"a tensor's {name}")
-    if name == "real" and owner.dtype in ("float", "double", "half"):
-        return owner
-    if name in VIEW_ATTRIBUTES:
-        made = vm.node(name, vm.at(node), [owner])
-        result = vm.output(made)
-        result.dtype = owner.dtype
-        if owner.shape is not None and name not in ("real", "imag"):
-            result.shape = owner.shape[::-1] if name == "T" else (*owner.shape[:-2], *owner.shape[-2:][::-1])
-        vm.look(result, owner, "plain")
-        result.layout = None
-        if name != "imag" and (steps := strides.of(owner)) is not None:
-            strides.looks(result, steps[::-1] if name == "T" else (*steps[:-2], *steps[-2:][::-1]))
-        return result
-    return Method(owner, name)
-
-
-def gradient(vm: Interpreter, owner: Tensor, node: ast.AST) -> Value:
-    """`.grad`: of a leaf what its slot holds, of anything else nothing."""
-    read_gradient(vm, owner, node)
-    slot = owner.gradient()
-    if slot.tensor is None:
-        made = Node("grad", owner.place, (), False)
-        made.facts = {"of": owner}
-        slot.tensor = Tensor(made, Storage(), False, leaf=True)
-        slot.tensor.grad_of = owner
-        slot.tensor.shape, slot.tensor.dtype = owner.shape, owner.dtype
-    return slot.tensor
-
-
 def unknown_attribute(vm: Interpreter, owner: Unknown, name: str, node: ast.AST) -> Value:
     """An attribute of what isn't known: the same unknown each time."""
     if owner.tensor is not None and (
@@ -243,7 +173,7 @@ def store_attribute(
         doubted(vm, None)
     misspelt(vm, owner, name, value, node)
     if isinstance(owner, Tensor):
-        _store_on_tensor(vm, owner, name, value, node, augmented)
+        store_on_tensor(vm, owner, name, value, node, augmented)
     elif isinstance(owner, Instance):
         registering(vm, owner, name, value, node)
         vm.trail.put(owner, owner.attrs, name, value)
@@ -253,7 +183,7 @@ def store_attribute(
         owner.attrs[name] = value
     elif isinstance(owner, Unknown):
         if owner.tensor is not None:
-            _store_on_tensor(vm, owner.tensor, name, value, node, augmented)
+            store_on_tensor(vm, owner.tensor, name, value, node, augmented)
         if owner.children is None:
             owner.children = {}
         vm.put_into(owner, value)
@@ -268,23 +198,3 @@ def _store_on_weights(vm: Interpreter, owner: Value, name: str, value: Value, no
             freeze(vm, owner, value)
         elif name == "grad":
             vm.clear(owner.leaves, vm.at(node), must=isinstance(value, Const) and value.value is None)
-
-
-def _store_on_tensor(
-    vm: Interpreter, owner: Tensor, name: str, value: Value, node: ast.AST, augmented: bool
-) -> None:
-
-    if name == "grad":
-        wanted_gradient(vm, owner, node)
-        if not (isinstance(value, Tensor) and value.grad_of is owner):
-            vm.clear([owner], vm.at(node), must=isinstance(value, Const))
-    elif name == "requires_grad":
-        set_requires_grad(vm, owner, value, node)
-    elif name == "data" and not augmented:
-        data = tensor_attribute(vm, owner, "data", node)
-        assert isinstance(data, Tensor)
-        hand_written_step(vm, data, [value], node)
-        vm.describe(vm.write(owner, vm.at(node), "data", silent=True), owner, vm.at(node))
-        made_in = value.storage.inference if isinstance(value, Tensor) else None
-        if made_in is not None and owner.base is None and not vm.path:
-            owner.storage.inference, vm.inferred = made_in, True

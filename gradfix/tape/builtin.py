@@ -8,13 +8,13 @@ from functools import partial
 
 from gradfix.tape.arithmetic import operate
 from gradfix.tape.attributes import load_attribute, store_attribute
-from gradfix.tape.calls import call_value
 from gradfix.tape.conversions import number
 from gradfix.tape.definitions import Class, Instance
 from gradfix.tape.elements import elements, part
 from gradfix.tape.graph import Number, Tensor
 from gradfix.tape.imports import from_star
 from gradfix.tape.interpreter import Interpreter
+from gradfix.tape.iterating import iterating
 from gradfix.tape.tensors import method_call
 from gradfix.tape.torchvalues import Layer, Opaque, Weights
 from gradfix.tape.values import (
@@ -70,7 +70,7 @@ def call_builtin(vm: Interpreter, name: str, args: Args, kwargs: Kwargs, node: a
     if name in ("range", "len"):
         return _counting(name, args)
     if name in ("enumerate", "zip", "map", "filter", "iter", "next"):
-        return _iterating(vm, name, args, node)
+        return iterating(vm, name, args, node)
     if name in ("isinstance", "hasattr", "getattr", "setattr"):
         return _introspecting(vm, name, args, node)
     if name in ("any", "all"):
@@ -167,62 +167,6 @@ def _counting(name: str, args: Args) -> Value:
     if args and isinstance(args[0], Range):
         return Const(len(args[0].range))
     return Unknown("a length")
-
-
-def _iterating(vm: Interpreter, name: str, args: Args, node: ast.Call) -> Value:
-    if name == "enumerate" and args:
-        items, known = _lazily(vm, args[0], node)
-        start = args[1].value if len(args) > 1 and isinstance(args[1], Const) else 0
-        if items is None:
-            return Seq("list", [_pair(Unknown("an index"), part(args[0])) for _ in range(2)], open=True)
-        counts = [
-            Const(i + start) if known and isinstance(start, int) else Unknown("an index")
-            for i in range(len(items))
-        ]
-        return Seq(
-            "list", [_pair(count, item) for count, item in zip(counts, items, strict=True)], open=not known
-        )
-    if name == "zip":
-        starred = any(isinstance(arg, ast.Starred) for arg in node.args)
-        more = starred and any(isinstance(arg, Unknown) for arg in args)
-        columns = [_lazily(vm, arg, node) for arg in args]
-        known = all(whole for _, whole in columns)
-        lengths = [len(items) for items, _ in columns if items is not None]
-        rows = min(lengths) if lengths and all(items is not None for items, _ in columns) else 2
-        table = [
-            [
-                items[i] if items is not None and i < len(items) else part(arg)
-                for (items, _), arg in zip(columns, args, strict=True)
-            ]
-            for i in range(rows)
-        ]
-        return Seq("list", [Seq("tuple", row, open=more) for row in table], open=not known or more)
-    if name == "filter" and len(args) > 1:
-        return args[1] if isinstance(args[1], Weights) else Seq("list", [part(args[1])], open=True)
-    if name == "map" and len(args) > 1:
-        items, known = elements(vm, args[1], node)
-        return Seq(
-            "list",
-            [call_value(vm, args[0], [item], {}, node) for item in (items or [part(args[1])])],
-            open=not known,
-        )
-    if name == "next" and args:
-        items, _ = elements(vm, args[0], node)
-        if isinstance(args[0], Weights) and args[0].leaves:
-            return args[0].leaves[0] if len(args[0].leaves) == 1 else Unknown("a parameter", (args[0],))
-        return items[0] if items else part(args[0])
-    return args[0] if args else Unknown(f"{name}()")
-
-
-def _lazily(vm: Interpreter, value: Value, node: ast.AST) -> tuple[list[Value] | None, bool]:
-    """The elements of something looped over, long ranges cut to the turns that a loop runs."""
-    if isinstance(value, Range) and len(value.range) > 4:
-        return [Const(i) for i in value.range[:2]], False
-    return elements(vm, value, node)
-
-
-def _pair(one: Value, other: Value) -> Value:
-    return Seq("tuple", [one, other])
 
 
 def _introspecting(vm: Interpreter, name: str, args: Args, node: ast.Call) -> Value:

@@ -111,28 +111,21 @@ def unknown_method(
     if name in ("parameters", "named_parameters"):
         module = opaque(vm, receiver, node)
         return Weights(module, *leaves(vm, module), named=name == "named_parameters")
-    if name == "step" and receiver.module is None and not args:
-        step_supposed(vm, receiver, node)
+    if name in ("step", "zero_grad") and _as_optimizer(vm, receiver, name, args, node):
         return NONE
-    if name == "zero_grad" and receiver.module is None:
-        vm.clear(vm.every_leaf, None, must=False)
-        clear_supposed(vm, receiver, node)
-        return NONE
-    if name == "zero_grad" and receiver.module is not None:
-        vm.clear(leaves(vm, receiver.module)[0], vm.at(node))
-        return NONE
-    stepped = args[0] if name == "step" and len(args) == 1 else None
-    if isinstance(stepped, Unknown) and id(stepped) in vm.supposed:
-        step_supposed(vm, stepped, node)
-        return NONE
-    if name == "requires_grad_" and receiver.tensor is None and receiver.requires is None:
-        wanted = args[0] if args else kwargs.get("requires_grad", TRUE)
-        if receiver.module is not None or not (isinstance(wanted, Const) and wanted.value):
-            return _told(vm, receiver, wanted)
+    if name == "requires_grad_" and _told(vm, receiver, args, kwargs):
+        return receiver
     if receiver.tensor is not None or receiver.requires is True or _tensor_only(name):
         return _as_tensor(vm, receiver, name, args, kwargs, node)
     if name in MOVES:
         return _moved(receiver)
+    return _of_object(vm, receiver, name, args, kwargs, node)
+
+
+def _of_object(
+    vm: Interpreter, receiver: Unknown, name: str, args: Args, kwargs: Kwargs, node: ast.Call
+) -> Value:
+    """A method of what is no tensor, or may be none."""
     if name in ("train", "eval", "apply"):
         receiver.requires = None
         if receiver.module is not None:
@@ -143,11 +136,35 @@ def unknown_method(
     return call_unknown(vm, _member(receiver, name), args, kwargs, node)
 
 
-def _told(vm: Interpreter, receiver: Unknown, wanted: Value) -> Unknown:
+def _as_optimizer(vm: Interpreter, receiver: Unknown, name: str, args: Args, node: ast.Call) -> bool:
+    """Step or clear what may be an optimizer, or clear a module; whether it was taken so."""
+    if name == "zero_grad" and receiver.module is not None:
+        vm.clear(leaves(vm, receiver.module)[0], vm.at(node))
+        return True
+    if name == "zero_grad":
+        vm.clear(vm.every_leaf, None, must=False)
+        clear_supposed(vm, receiver, node)
+        return True
+    if receiver.module is None and not args:
+        step_supposed(vm, receiver, node)
+        return True
+    stepped = args[0] if len(args) == 1 else None
+    if isinstance(stepped, Unknown) and id(stepped) in vm.supposed:
+        step_supposed(vm, stepped, node)
+        return True
+    return False
+
+
+def _told(vm: Interpreter, receiver: Unknown, args: Args, kwargs: Kwargs) -> bool:
     """`.requires_grad_(wanted)`: what is called or asked for its parameters afterwards is a module."""
+    if receiver.tensor is not None or receiver.requires is not None:
+        return False
+    wanted = args[0] if args else kwargs.get("requires_grad", TRUE)
+    if receiver.module is None and isinstance(wanted, Const) and wanted.value:
+        return False
     module = opaque(vm, receiver)
     freeze(vm, Weights(module, *leaves(vm, module)), wanted)
-    return receiver
+    return True
 
 
 def _member(receiver: Unknown, name: str) -> Unknown:
