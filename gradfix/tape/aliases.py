@@ -6,8 +6,9 @@ import ast
 from collections.abc import Iterator
 
 from gradfix.tape.definitions import Instance
+from gradfix.tape.frames import Frame
 from gradfix.tape.graph import Storage, Tensor
-from gradfix.tape.interpreter import Frame, Interpreter
+from gradfix.tape.interpreter import Interpreter
 from gradfix.tape.values import Alt, External, Foreign, Map, Place, Seq, Unknown, Value
 
 

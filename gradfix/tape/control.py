@@ -12,9 +12,10 @@ from gradfix.tape.elements import EXACT, MANY, elements, part
 from gradfix.tape.exits import Loop, enter, jumps, leave, rejoin, take
 from gradfix.tape.graph import Number, Tensor
 from gradfix.tape.hosts import returned
-from gradfix.tape.interpreter import Interpreter, Parted, executes
+from gradfix.tape.interpreter import Interpreter, executes
 from gradfix.tape.paths import ALWAYS, Path
 from gradfix.tape.stores import assign
+from gradfix.tape.switches import Parted
 from gradfix.tape.values import NONE, Alt, Const, Range, Seq, Undefined, Unknown, Value
 
 

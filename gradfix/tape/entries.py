@@ -16,6 +16,7 @@ from gradfix.tape import (  # noqa: F401 - importing them registers what they ev
     stores,
     torchcalls,
 )
+from gradfix.tape.analysis import Analysis, Resolver, Silence, TooComplexError
 from gradfix.tape.classes import instantiate, is_module
 from gradfix.tape.culprits import Culprits
 from gradfix.tape.definitions import Bound, Class, Code, Function, Instance, Partial, Scope
@@ -24,7 +25,7 @@ from gradfix.tape.following import call_function
 from gradfix.tape.frameworks import Entry, Row
 from gradfix.tape.graph import Tensor
 from gradfix.tape.hosts import enter, rows_of
-from gradfix.tape.interpreter import Analysis, Interpreter, Resolver, Silence, TooComplexError
+from gradfix.tape.interpreter import Interpreter
 from gradfix.tape.leaks import leaked
 from gradfix.tape.logged import say_what_is_logged
 from gradfix.tape.paths import ALWAYS, Equals, Path, meet

@@ -5,10 +5,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Mapping, Sequence
 
+from gradfix.tape.analysis import TooComplexError
 from gradfix.tape.arguments import bind_parameters
 from gradfix.tape.definitions import Code, Function, Scope
 from gradfix.tape.exits import enter, jumps, rejoin
-from gradfix.tape.interpreter import DEPTH, Frame, Interpreter, TooComplexError
+from gradfix.tape.frames import Frame
+from gradfix.tape.interpreter import DEPTH, Interpreter
 from gradfix.tape.modes import MODES_BY_PATH, restore, set_mode, unbound
 from gradfix.tape.paths import Path
 from gradfix.tape.torchvalues import Mode

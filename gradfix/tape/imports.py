@@ -7,7 +7,8 @@ from collections.abc import Iterator
 
 from gradfix.tape import effects
 from gradfix.tape.definitions import Package, Scope
-from gradfix.tape.interpreter import Frame, Interpreter
+from gradfix.tape.frames import Frame
+from gradfix.tape.interpreter import Interpreter
 from gradfix.tape.paths import ALWAYS
 from gradfix.tape.values import External, Undefined, Value
 

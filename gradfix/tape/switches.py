@@ -1,0 +1,70 @@
+"""Branches that switch gradients on or off: what follows them is run after each arm by itself."""
+
+from __future__ import annotations
+
+import ast
+import re
+from bisect import bisect_left
+from collections.abc import Sequence
+
+from gradfix.tape.forks import Forks
+
+SWITCHES = frozenset({"requires_grad", "requires_grad_", "detach_"})
+"""What changes whether a tensor that already exists requires grad."""
+MODE = "set_grad_enabled"
+"""What changes, as a statement, whether anything after it is recorded."""
+WORDS = re.compile(rb"\b(?:requires_grad_?|detach_|set_grad_enabled)\b")
+PARTINGS = 2
+"""How often a function's remainder is run once more for that."""
+
+
+class Parted(ast.If):
+    """A branch with what follows it in both arms: its test is not one that was written around all of that."""
+
+
+class Switches(Forks):
+    """The machine that knows which branches part the ways of what follows."""
+
+    def __init__(self, file: str, lines: Sequence[bytes]) -> None:
+        super().__init__(file, lines)
+        self.parting: dict[int, bool] = {}
+        self.switching: dict[str, list[int]] = {}
+        """The lines of each file with a word of what switches."""
+
+    def parts_ways(self, statement: ast.If) -> bool:
+        """Whether what follows is run after each arm of a branch."""
+        return self.frame.partings < PARTINGS and self.switches(statement)
+
+    def switches(self, statement: ast.If) -> bool:
+        """Whether the arms differ in what requires grad."""
+        known = self.parting.get(id(statement))
+        if known is None:
+            known = type(statement) is Parted or self._may_switch(statement)
+            if known:
+                inside = (node for part in (*statement.body, *statement.orelse) for node in ast.walk(part))
+                known = any(map(_switches, inside))
+            self.parting[id(statement)] = known
+        return known
+
+    def _may_switch(self, statement: ast.If) -> bool:
+        """Whether the text of a branch has a word of what switches."""
+        lines = self.switching.get(self.file)
+        if lines is None:
+            text = enumerate(self.sources[self.file], 1)
+            lines = self.switching[self.file] = [i for i, line in text if WORDS.search(line)]
+        at = bisect_left(lines, statement.lineno)
+        return at < len(lines) and lines[at] <= (statement.end_lineno or statement.lineno)
+
+
+def _switches(node: ast.AST) -> bool:
+    """Whether what follows may require grad after this where it doesn't without it."""
+    if isinstance(node, ast.Attribute):
+        return node.attr in SWITCHES
+    called = node.value.func if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) else None
+    return isinstance(called, ast.Attribute) and called.attr == MODE
+
+
+def with_rest(statement: ast.If, rest: Sequence[ast.stmt]) -> ast.If:
+    """A branch with what follows it moved into both arms."""
+    moved = Parted(statement.test, [*statement.body, *rest], [*statement.orelse, *rest])
+    return ast.copy_location(moved, statement)
