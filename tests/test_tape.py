@@ -7,7 +7,8 @@ import textwrap
 import pytest
 
 from gradfix.source import Source, parse
-from gradfix.tape.interpreter import Analysis, analyse
+from gradfix.tape.analysis import Analysis
+from gradfix.tape.interpreter import analyse
 
 HEAD = "import torch\nimport torch.nn as nn\nimport torch.nn.functional as F\n"
 OFF = {"inplace_on_graph_tensor", "backward_in_no_grad"}

@@ -18,22 +18,19 @@ from gradfix.tape import (  # noqa: F401 - importing them registers what they ev
 )
 from gradfix.tape.analysis import Analysis, Resolver, Silence, TooComplexError
 from gradfix.tape.classes import instantiate, is_module
+from gradfix.tape.closing import close
 from gradfix.tape.culprits import Culprits
-from gradfix.tape.definitions import Bound, Class, Code, Function, Instance, Partial, Scope
-from gradfix.tape.events import Backward
+from gradfix.tape.definitions import Bound, Class, Function, Instance, Partial
 from gradfix.tape.following import call_function
 from gradfix.tape.frameworks import Entry, Row
 from gradfix.tape.graph import Tensor
 from gradfix.tape.hosts import enter, rows_of
 from gradfix.tape.interpreter import Interpreter
-from gradfix.tape.leaks import leaked
-from gradfix.tape.logged import say_what_is_logged
-from gradfix.tape.paths import ALWAYS, Equals, Path, meet
-from gradfix.tape.plain import check_plain_leaves
-from gradfix.tape.registration import check_replacements, check_unreached, homeless
+from gradfix.tape.paths import ALWAYS, Equals
 from gradfix.tape.supposed import report_early_steps
 from gradfix.tape.torchvalues import Layer
-from gradfix.tape.values import NONE, Alt, Const, External, Map, Seq, Unknown, Value, stamp
+from gradfix.tape.values import NONE, Const, External, Unknown, Value, stamp
+from gradfix.tape.wishes import wish
 
 if TYPE_CHECKING:
     from gradfix.source import Source
@@ -54,39 +51,38 @@ REASONS: dict[type[Exception], str] = {
 def analyse_module(source: Source, resolve: Resolver | None, rows: Mapping[str, Row]) -> Analysis:
     """Execute one module, then what it left unexecuted."""
     content = source.text.encode("utf-8", "surrogatepass")
-    vm = Interpreter(
-        source.path, content.splitlines(), WORK_FLOOR + WORK_PER_BYTE * len(source.text), resolve
-    )
+    work = WORK_FLOOR + WORK_PER_BYTE * len(source.text)
+    vm = Interpreter(source.path, content.splitlines(), work, resolve)
     vm.module = source.tree
     vm.trail.spread = SPREAD_FLOOR + len(source.text) // BYTES_PER_SPREAD
     vm.rows = rows
-    too_complex = ""
-    top = vm.frame
     culprits = Culprits(content, source.tree)
     try:
-        whole = vm.work
-        vm.work = max(whole // 2, min(whole, WORK_FLOOR))
-        try:
-            vm.run(source.tree.body)
-        except TooComplexError:
-            vm.unfinished.append(TooComplexError)
-            vm.frame, vm.file = top, source.path
-            vm.stack.clear()
-            while vm.trail.frames:
-                vm.trail.undo()
-        vm.work = whole // 2 + max(vm.work, 0)
-        vm.path = ALWAYS
+        _run_module(vm, source.tree)
         _enter_all(vm, culprits)
-        _finish(vm)
-        if vm.unfinished:
-            too_complex = REASONS[vm.unfinished[0]]
-    except TooComplexError:
-        too_complex = REASONS[TooComplexError]
-    except RecursionError:
-        too_complex = REASONS[RecursionError]
+        close(vm)
+    except (TooComplexError, RecursionError) as error:
+        vm.unfinished.insert(0, type(error))
+    too_complex = REASONS[vm.unfinished[0]] if vm.unfinished else ""
     silences = tuple(Silence(span, reason) for span, reason in vm.silences)
     order = sorted(vm.found.values(), key=lambda defect: (defect.culprit, defect.kind))
     return Analysis(tuple(order), silences, too_complex)
+
+
+def _run_module(vm: Interpreter, tree: ast.Module) -> None:
+    """Run the module itself, with half of the work at most."""
+    top, whole = vm.frame, vm.work
+    vm.work = max(whole // 2, min(whole, WORK_FLOOR))
+    try:
+        vm.run(tree.body)
+    except TooComplexError:
+        vm.unfinished.append(TooComplexError)
+        vm.frame, vm.file = top, vm.main
+        vm.stack.clear()
+        while vm.trail.frames:
+            vm.trail.undo()
+    vm.work = whole // 2 + max(vm.work, 0)
+    vm.path = ALWAYS
 
 
 def _enter_all(vm: Interpreter, culprits: Culprits) -> None:
@@ -177,7 +173,7 @@ def _enter_class(vm: Interpreter, cls: Class, culprits: Culprits) -> None:
         elif not member.code.entered:
             result = _enter_method(vm, instance, member)
             if name in wished:
-                _wish(vm, [result], member.code.node)
+                wish(vm, [result])
 
 
 def _due(name: str, member: Function, cls: Class, called: bool, culprits: Culprits) -> bool:
@@ -266,71 +262,4 @@ def _enter_forward(vm: Interpreter, instance: Instance, member: Function) -> Non
     if vm.exported:
         return  # a module for an exporter: nobody backpropagates what comes out of it
     stored = [value for name, value in instance.attrs.items() if before.get(name) is not value]
-    _wish(vm, [result, *stored, *vm.handed], member.code.node)
-
-
-def _wish(vm: Interpreter, roots: list[Value], node: ast.AST) -> None:
-    """Backpropagate, as the callers of a module are taken to do; each alternative on its own path."""
-    wishes: dict[Path, Backward] = {}
-    base = vm.path
-    for guard, tensor in _tensors(roots):
-        both = meet(base, guard)
-        if both is not None:
-            if guard not in wishes:
-                wishes[guard] = Backward(None, both, True, virtual=True, lean=frozenset({"D"}))
-            vm.assumed = both - base
-            vm.backward(tensor, wishes[guard])
-    vm.assumed = ALWAYS
-
-
-def _tensors(values: list[Value], guard: Path = ALWAYS, depth: int = 0) -> list[tuple[Path, Tensor]]:
-    """The tensors that values hold, each under the path on which they do."""
-    found: list[tuple[Path, Tensor]] = []
-    for value in values:
-        if isinstance(value, Tensor):
-            found.append((guard, value))
-        elif isinstance(value, Alt):
-            for path, option in value.options:
-                if (both := meet(guard, path)) is not None:
-                    found.extend(_tensors([option], both, depth))
-        elif depth < 4:
-            found.extend(_tensors(_held(value), guard, depth + 1))
-    return found
-
-
-def _held(value: Value) -> list[Value]:
-    """What a value gives access to."""
-    if isinstance(value, Unknown):
-        return [value.tensor] if value.tensor is not None else list(value.holds)
-    if isinstance(value, Seq):
-        return value.items
-    return list(value.items.values()) if isinstance(value, Map) else []
-
-
-def _finish(vm: Interpreter) -> None:
-    """What can only be said when everything has run."""
-    vm.repeat, vm.grad = False, None
-    reached = vm.reached()
-    vm.severed_terms(reached)
-    vm.rewrapped_leaves(vm.read_grads, reached)
-    if not any(kind == "requires_grad_misspelt" for kind, _ in vm.found):
-        vm.leafless_roots(
-            [*vm.read_grads, *(leaf for optimizer in vm.optimizers for leaf in optimizer.leaves)]
-        )
-    leaked(vm)
-    check_replacements(vm)
-    check_plain_leaves(vm)
-    check_unreached(vm)
-    homeless(vm)
-    vm.harmless_writes()
-    say_what_is_logged(vm)
-    for leaf, facts in vm.watched_leaves:
-        if (
-            leaf.parameter
-            or (leaf.slot is not None and leaf.slot.events)
-            or any(leaf is read for read in vm.read_grads)
-        ):
-            facts["role"] = "update"
-
-
-__all__ = ["Code", "Const", "Scope", "analyse_module"]
+    wish(vm, [result, *stored, *vm.handed])

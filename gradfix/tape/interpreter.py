@@ -212,6 +212,3 @@ def analyse(source: Source, resolve: Resolver | None = None, rows: Mapping[str, 
         return analyse_module(source, resolve, rows)
     finally:
         gc.set_threshold(*before)
-
-
-__all__ = ["Analysis", "Interpreter", "analyse"]
