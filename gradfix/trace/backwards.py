@@ -9,22 +9,18 @@ from typing import Any
 
 import torch
 
-from gradfix.trace.calls import FLAT, storage
+from gradfix.trace.calls import FLAT
+from gradfix.trace.graphs import FREED, KEY, only, op_of, placed, refuses, saved_names, storage_of, walked
 from gradfix.trace.hunt import Hunt
 from gradfix.trace.ledger import finite
 from gradfix.trace.places import Spot, resolve
 from gradfix.trace.report import BackwardEvent, Root
 from gradfix.trace.severed import Severed
-from gradfix.trace.sources import behind, nodes
+from gradfix.trace.sources import nodes
 from gradfix.trace.state import State
 from gradfix.trace.writes import Write, Writes
 
-KEY = "gradfix"
-FREED = "gradfix_freed"
-SAVED = "_raw_saved_"
 AT_VERSION = re.compile(r"is at version (\d+); expected version (\d+)")
-SAVER = re.compile(r"output \d+ of (\w+)")
-_autograd: Any = torch.autograd
 
 
 class Backwards:
@@ -239,82 +235,3 @@ class Backwards:
                 evidence.append(("carried from here", made[1]))
             self.state.defect("backward_twice", earlier, evidence, text, facts)
             return
-
-
-def walked(roots: list[Any]) -> tuple[list[Any], list[Any]]:
-    """The leaves behind the roots, the roots themselves among them where they are leaves, and the nodes."""
-    leaves, inner = behind(root.grad_fn for root in roots)
-    leaves.extend(root for root in roots if root.is_leaf and root.requires_grad)
-    return leaves, inner
-
-
-def only(leaves: list[Any], inputs: Any) -> list[Any]:
-    """`backward(inputs=...)` gives to no other leaf."""
-    if inputs is None:
-        return leaves
-    wanted = {id(inputs)} if isinstance(inputs, torch.Tensor) else {id(value) for value in inputs}
-    return [leaf for leaf in leaves if id(leaf) in wanted]
-
-
-def placed(roots: list[Any]) -> list[tuple[Any, Spot | None, int]]:
-    """Every node with its line and its time; inner nodes have those of the call they belong to."""
-    found: list[tuple[Any, Spot | None, int]] = []
-    at: dict[Any, tuple[int, Spot | None]] = {}
-    for node, via in nodes(root.grad_fn for root in roots):
-        if getattr(node, "variable", None) is not None:
-            continue
-        made = node.metadata.get(KEY) or at.get(via) or (0, None)
-        at[node] = made
-        found.append((node, made[1], made[0]))
-    return found
-
-
-def saved_names(node: Any) -> list[str]:
-    """The values that a node saved, by name."""
-    return [name[len(SAVED) :] for name in dir(type(node)) if name.startswith(SAVED)]
-
-
-def refuses(node: Any, name: str) -> str:
-    """What torch says when the saved value is asked for, if it was overwritten."""
-    try:
-        getattr(node, f"_saved_{name}")
-    except RuntimeError as error:
-        return str(error) if "modified by an inplace operation" in str(error) else ""
-    return ""
-
-
-def storage_of(node: Any, name: str) -> int:
-    """The storage of a saved value, whether or not torch still hands it out; 0 when it is gone."""
-    try:
-        raw = getattr(node, SAVED + name)
-    except RuntimeError:
-        return 0
-    for one in raw if isinstance(raw, (tuple, list)) else (raw,):
-        value = getattr(one, "data", None)
-        if isinstance(value, torch.Tensor):
-            return storage(value)
-        found = unpacked(one)
-        if found is not None:
-            return storage(found)
-    return 0
-
-
-def unpacked(raw: Any) -> Any:
-    """A saved value by way of a pack hook, for versions of torch that show it no other way."""
-    seen: list[Any] = []
-
-    def pack(value: Any) -> Any:
-        seen.append(value)
-        return value
-
-    try:
-        raw.register_hooks(pack, lambda value: value)
-    except (RuntimeError, AttributeError):
-        return None
-    return seen[0] if seen else None
-
-
-def op_of(node: Any) -> str:
-    """The operation's name as users write it: ReluBackward0 -> relu."""
-    name = re.sub(r"Backward\d*$", "", str(node.name()))
-    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()

@@ -188,7 +188,7 @@ class Session:
                 given = args[0] if args else kwargs.get("data")
                 if self.state.active and isinstance(given, torch.Tensor) and isinstance(result, torch.Tensor):
                     with self.state.quiet():
-                        self.calls.wrapped(form, given, result, self.state.places.here(2))
+                        self.calls.accesses.wrapped(form, given, result, self.state.places.here(2))
                 return result
 
             return watched
