@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from gradfix.tape.definitions import Function
 from gradfix.tape.elements import elements, part
 from gradfix.tape.interpreter import Interpreter
 from gradfix.tape.trail import one_of, varying
-from gradfix.tape.values import Alt, Map, Seq, Unknown, Value
+from gradfix.tape.values import Alt, Args, Kwargs, Map, Seq, Unknown, Value
 
 SPLITS = 16
 """How many times a call is made for alternatives of its arguments that vary by themselves."""
@@ -44,7 +44,7 @@ def arguments(vm: Interpreter, node: ast.Call) -> tuple[list[Value], dict[str, V
     return args, kwargs
 
 
-def each_argument(vm: Interpreter, args: Sequence[Value], run: Callable[[Sequence[Value]], Value]) -> Value:
+def each_argument(vm: Interpreter, args: Args, run: Callable[[Args], Value]) -> Value:
     """Split on the first argument that has alternatives."""
     first = 0
     for arg in args:
@@ -58,7 +58,7 @@ def each_argument(vm: Interpreter, args: Sequence[Value], run: Callable[[Sequenc
     return vm.each(args[first], lambda one: each_argument(vm, [*args[:first], one, *args[first + 1 :]], run))
 
 
-def unstarred(args: Sequence[Value]) -> Sequence[Value]:
+def unstarred(args: Args) -> Args:
     """Arguments without the mark of a star that may add more."""
     for arg in args:
         if type(arg) is Seq and arg.kind == "star":
@@ -66,7 +66,7 @@ def unstarred(args: Sequence[Value]) -> Sequence[Value]:
     return args
 
 
-def _bounded(args: Sequence[Value]) -> list[Value]:
+def _bounded(args: Args) -> list[Value]:
     """Arguments of which few vary by themselves: more would multiply."""
     bounded: list[Value] = []
     seen: set[Any] = set()
@@ -84,9 +84,7 @@ def _bounded(args: Sequence[Value]) -> list[Value]:
     return bounded
 
 
-def bind_parameters(
-    vm: Interpreter, function: Function, args: Sequence[Value], kwargs: Mapping[str, Value]
-) -> dict[str, Value]:
+def bind_parameters(vm: Interpreter, function: Function, args: Args, kwargs: Kwargs) -> dict[str, Value]:
     """Arguments by parameter name; what isn't given has its default."""
     a = function.code.node.args
     names, every = function.code.names, function.code.every

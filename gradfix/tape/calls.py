@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from typing import Any, TypeAlias
 
 from gradfix.tape.arguments import arguments, each_argument, unstarred
@@ -19,7 +19,10 @@ from gradfix.tape.methods import call_own_method
 from gradfix.tape.tensors import method_call
 from gradfix.tape.torchvalues import Layer, Mode, Opaque
 from gradfix.tape.unknowns import call_opaque, call_unknown, unknown_method
-from gradfix.tape.values import Alt, External, Undefined, Unknown, Value
+from gradfix.tape.values import Alt, Args, External, Kwargs, Undefined, Unknown, Value
+
+Call: TypeAlias = Callable[[Interpreter, Any, Args, Kwargs, Any], Value]
+CallByName: TypeAlias = Callable[[Interpreter, str, Args, Kwargs, ast.Call], Value]
 
 
 def evaluate_call(vm: Interpreter, node: ast.Call) -> Value:
@@ -52,12 +55,7 @@ def _super(vm: Interpreter, node: ast.Call) -> Value:
 
 
 def call_method(
-    vm: Interpreter,
-    receiver: Value,
-    name: str,
-    args: Sequence[Value],
-    kwargs: Mapping[str, Value],
-    node: ast.Call,
+    vm: Interpreter, receiver: Value, name: str, args: Args, kwargs: Kwargs, node: ast.Call
 ) -> Value:
     """`receiver.name(...)`."""
     if vm.wrapped and (done := wrapped_host(vm, receiver, name, args, kwargs, node)) is not None:
@@ -80,58 +78,40 @@ def call_method(
     return call_value(vm, load_attribute(vm, receiver, name, node), args, kwargs, node)
 
 
-def call_value(
-    vm: Interpreter, callee: Value, args: Sequence[Value], kwargs: Mapping[str, Value], node: ast.Call
-) -> Value:
+def call_value(vm: Interpreter, callee: Value, args: Args, kwargs: Kwargs, node: ast.Call) -> Value:
     """Call any value."""
     return CALLS.get(type(callee), call_unknown)(vm, callee, args, kwargs, node)
 
 
-Call: TypeAlias = Callable[[Interpreter, Any, Sequence[Value], Mapping[str, Value], Any], Value]
-CallByName: TypeAlias = Callable[[Interpreter, str, Sequence[Value], Mapping[str, Value], ast.Call], Value]
-
-
-def _call_bound(
-    vm: Interpreter, callee: Bound, args: Sequence[Value], kwargs: Mapping[str, Value], node: ast.Call
-) -> Value:
+def _call_bound(vm: Interpreter, callee: Bound, args: Args, kwargs: Kwargs, node: ast.Call) -> Value:
     return call_function(
         vm, callee.function, [callee.receiver, *args], kwargs, node, receiver=callee.receiver
     )
 
 
-def _call_layer(
-    vm: Interpreter, callee: Layer, args: Sequence[Value], kwargs: Mapping[str, Value], node: ast.Call
-) -> Value:
+def _call_layer(vm: Interpreter, callee: Layer, args: Args, kwargs: Kwargs, node: ast.Call) -> Value:
     return each_argument(vm, args, lambda some: call_layer(vm, callee, some, kwargs, node))
 
 
-def _call_partial(
-    vm: Interpreter, callee: Partial, args: Sequence[Value], kwargs: Mapping[str, Value], node: ast.Call
-) -> Value:
+def _call_partial(vm: Interpreter, callee: Partial, args: Args, kwargs: Kwargs, node: ast.Call) -> Value:
     return call_value(vm, callee.function, [*callee.args, *args], {**callee.kwargs, **kwargs}, node)
 
 
-def _call_mode(
-    vm: Interpreter, callee: Mode, args: Sequence[Value], kwargs: Mapping[str, Value], node: ast.Call
-) -> Value:
+def _call_mode(vm: Interpreter, callee: Mode, args: Args, kwargs: Kwargs, node: ast.Call) -> Value:
     return args[0] if args and isinstance(args[0], Function) else callee
 
 
 def calls_external(call: CallByName) -> CallByName:
     """Register how a name of another package is called."""
 
-    def answer(
-        vm: Interpreter, callee: External, args: Sequence[Value], kwargs: Mapping[str, Value], node: ast.Call
-    ) -> Value:
+    def answer(vm: Interpreter, callee: External, args: Args, kwargs: Kwargs, node: ast.Call) -> Value:
         return each_argument(vm, unstarred(args), lambda some: call(vm, callee.path, some, kwargs, node))
 
     CALLS[External] = answer
     return call
 
 
-def _call_instance(
-    vm: Interpreter, callee: Instance, args: Sequence[Value], kwargs: Mapping[str, Value], node: ast.Call
-) -> Value:
+def _call_instance(vm: Interpreter, callee: Instance, args: Args, kwargs: Kwargs, node: ast.Call) -> Value:
     found = callee.cls.lookup("forward" if callee.module else "__call__")
     own = callee.attrs.get("forward")
     if own is not None and not isinstance(own, Undefined):
@@ -141,7 +121,6 @@ def _call_instance(
     layer = callee.attrs.get("<layer>")
     if isinstance(layer, Layer):
         return call_value(vm, layer, args, kwargs, node)
-
     return call_unknown(vm, callee, args, kwargs, node)
 
 

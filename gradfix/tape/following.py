@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping, Sequence
 
 from gradfix.tape.analysis import TooComplexError
 from gradfix.tape.arguments import bind_parameters
@@ -15,7 +14,7 @@ from gradfix.tape.modes import MODES_BY_PATH, restore, set_mode, unbound
 from gradfix.tape.paths import Path
 from gradfix.tape.torchvalues import Mode
 from gradfix.tape.trail import alternatives
-from gradfix.tape.values import NONE, Const, External, Seq, Unknown, Value
+from gradfix.tape.values import NONE, Args, Const, External, Kwargs, Seq, Unknown, Value
 
 FEW = 200
 """The work that any call into another file may cost."""
@@ -57,8 +56,8 @@ def decorated(vm: Interpreter, function: Function, node: ast.FunctionDef | ast.A
 def call_function(
     vm: Interpreter,
     function: Function,
-    args: Sequence[Value],
-    kwargs: Mapping[str, Value],
+    args: Args,
+    kwargs: Kwargs,
     node: ast.AST,
     receiver: Value | None = None,
 ) -> Value:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping, Sequence
 
 from gradfix.tape.byhand import made_of_gradient
 from gradfix.tape.defects import Span
@@ -14,7 +13,7 @@ from gradfix.tape.leaks import accumulating, adds_to
 from gradfix.tape.registration import replaced
 from gradfix.tape.reports import span_of
 from gradfix.tape.torchvalues import Layer, Opaque, Optimizer
-from gradfix.tape.values import Alt, Const, Place, Value
+from gradfix.tape.values import Alt, Args, Const, Kwargs, Place, Value
 
 NOTED = frozenset({Optimizer, Alt, Tensor, Instance, Layer, Opaque})
 """What makes a difference when a name is bound to it."""
@@ -123,9 +122,7 @@ def _inside(inner: object, outer: object) -> bool:
     return any(node is inner for node in ast.walk(outer))
 
 
-def checkpointed(
-    vm: Interpreter, args: Sequence[Value], kwargs: Mapping[str, Value], result: Value, node: ast.Call
-) -> Value:
+def checkpointed(vm: Interpreter, args: Args, kwargs: Kwargs, result: Value, node: ast.Call) -> Value:
     """Reentrant checkpointing walks only from inputs that require grad."""
     reentrant = kwargs.get("use_reentrant")
     if reentrant is None or not isinstance(reentrant, Const) or not reentrant.value:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
 from functools import partial
 
 from gradfix.tape.batches import severed_but_for_batches
@@ -33,7 +32,7 @@ def _options(args: Args, kwargs: Kwargs) -> dict[str, Value]:
 
 
 def run_backward(
-    vm: Interpreter, tensor: Tensor, options: Mapping[str, Value], node: ast.AST, met: Met | None = None
+    vm: Interpreter, tensor: Tensor, options: Kwargs, node: ast.AST, met: Met | None = None
 ) -> Value:
     """One backward call, however it is spelt; `met` is what the other roots of the same call have walked."""
     retain = options.get("retain_graph", NONE)
