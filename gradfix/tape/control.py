@@ -1,4 +1,4 @@
-"""Statements that steer: branches, loops, try, match, and how they are left."""
+"""Statements that steer: branches, try, match, and what leaves a block."""
 
 from __future__ import annotations
 
@@ -6,17 +6,14 @@ import ast
 from collections.abc import Sequence
 from functools import partial
 
-from gradfix.tape.batches import take_out
 from gradfix.tape.conditions import condition
-from gradfix.tape.elements import EXACT, MANY, elements, part
-from gradfix.tape.exits import Loop, enter, jumps, leave, rejoin, take
-from gradfix.tape.graph import Number, Tensor
+from gradfix.tape.elements import part
+from gradfix.tape.exits import leave
 from gradfix.tape.hosts import returned
 from gradfix.tape.interpreter import Interpreter, executes
 from gradfix.tape.paths import ALWAYS, Path
-from gradfix.tape.stores import assign
 from gradfix.tape.switches import Parted
-from gradfix.tape.values import NONE, Alt, Const, Range, Seq, Undefined, Unknown, Value
+from gradfix.tape.values import NONE, Const, Unknown, Value
 
 
 @executes(ast.If)
@@ -43,129 +40,6 @@ def parted_statement(vm: Interpreter, node: Parted) -> str | None:
             vm.assumed = held
 
     return vm.fork([(yes, partial(arm, yes, node.body)), (no, partial(arm, no, node.orelse))])
-
-
-@executes(ast.For, ast.AsyncFor)
-def for_statement(vm: Interpreter, node: ast.For | ast.AsyncFor) -> str | None:
-    source = vm.eval(node.iter)
-    if isinstance(source, Alt):
-        options = [(guard, option) for guard, option in source.options if not isinstance(option, Undefined)]
-        if len(options) <= 3:
-            return vm.fork([(guard, partial(_over, vm, node, option)) for guard, option in options])
-        source = Unknown("several iterables", tuple(option for _, option in options))
-    return _over(vm, node, source)
-
-
-def _over(vm: Interpreter, node: ast.For | ast.AsyncFor, source: Value) -> str | None:
-    turns, certain = elements(vm, source, node.iter)
-    if turns is None:
-        turns, certain = [part(source), part(source)], False
-    if not turns:
-        return vm.run(node.orelse)
-    exact = certain and (len(turns) <= EXACT or _distinct(turns))
-    count = len(turns)
-    if not exact:
-        turns = turns[:2]
-    if vm.later_turn and not (certain and len(turns) <= EXACT):
-        turns = [next((turn for turn in turns if _trained(vm, turn)), turns[0])]
-    ended = _turns(vm, node, turns, certain, exact and len(turns) == count)
-    if not exact and isinstance(node.target, ast.Name) and isinstance(source, (Range, Number, Unknown)):
-        vm.store(
-            node.target.id, part(source) if isinstance(source, Unknown) else Unknown("the last of a loop")
-        )
-    return ended
-
-
-def _trained(vm: Interpreter, turn: Value) -> bool:
-    """Whether a parameter has got a gradient, so that it shows what an update does."""
-    if isinstance(turn, Seq) and len(turn.items) == 2:
-        turn = turn.items[1]
-    return isinstance(turn, Tensor) and vm.is_added(turn)
-
-
-def _distinct(turns: Sequence[Value]) -> bool:
-    return len(turns) <= MANY and not all(isinstance(turn, Const) for turn in turns)
-
-
-def _turns(
-    vm: Interpreter,
-    node: ast.For | ast.AsyncFor | ast.While,
-    turns: Sequence[Value | None],
-    certain: bool,
-    exact: bool,
-) -> str | None:
-    path, later, repeat = vm.path, vm.later_turn, vm.repeat
-    depth, ways = len(vm.trail.frames), jumps(vm, node, node.body)
-    loop = Loop(enter(vm) if exact and "break" in ways else None)
-    vm.frame.loops.append(loop)
-    ended: str | None = None
-    try:
-        for i, value in enumerate(turns):
-            vm.later_turn = later or i > 0
-            vm.repeat = repeat or (i > 0 and not certain)
-            ended = _turn(vm, node, value, bool(ways & {"break", "continue"}))
-            vm.path = vm.path if exact else path
-            if ended is not None:
-                break
-        vm.later_turn, vm.repeat = later, repeat
-        vm.frame.loops.pop()
-        if ended in (None, "done"):
-            ended = vm.run(node.orelse)
-        elif ended == "break":
-            ended = None
-        elif not (i == 0 and certain) and not exact:
-            ended = None  # it is not known that the loop runs at all
-        if loop.whole is not None and rejoin(vm, loop.whole, ended is None):
-            ended = None
-    finally:
-        while len(vm.trail.frames) > depth:
-            vm.trail.undo()
-        vm.later_turn, vm.repeat, vm.path = later, repeat, vm.path if exact else path
-    return ended
-
-
-def _turn(
-    vm: Interpreter, node: ast.For | ast.AsyncFor | ast.While, value: Value | None, parts: bool
-) -> str | None:
-    """One turn of a loop: how the loop ended by it, or None where it goes on."""
-    loop = vm.frame.loops[-1]
-    loop.turn = exits = enter(vm) if parts else None
-    if not isinstance(node, ast.While) and value is not None:
-        take_out(vm, value)
-        assign(vm, node.target, value, node)
-    ended = _while_turn(vm, node) if isinstance(node, ast.While) else vm.run(node.body)
-    loop.turn = None
-    if exits is None:
-        return None if ended == "continue" else ended
-    if ended == "break" and exits.left and loop.whole is not None:
-        take(vm, loop.whole, "break")
-        ended = "parted"
-    goes_on = ended in (None, "continue") or any(how == "continue" for how, _, _ in exits.left)
-    somebody = rejoin(vm, exits, ended not in ("raise", "parted", "return"))
-    if goes_on:
-        return None
-    return "break" if somebody and ended != "done" else ended
-
-
-def _while_turn(vm: Interpreter, node: ast.While) -> str | None:
-    known, yes, _ = condition(vm, node.test)
-    if known is False:
-        return "done"
-    vm.path = vm.path | yes
-    return vm.run(node.body)
-
-
-@executes(ast.While)
-def while_statement(vm: Interpreter, node: ast.While) -> str | None:
-    known, _, _ = condition(vm, node.test)
-    if known is False:
-        return vm.run(node.orelse)
-    endless = isinstance(node.test, ast.Constant)
-    counted = known is True and not endless
-    turns = [None] * (EXACT + 1 if counted else 2)
-    if vm.later_turn and not counted:
-        turns = turns[:1]
-    return _turns(vm, node, turns, counted, exact=counted)
 
 
 @executes(ast.Try)

@@ -13,6 +13,7 @@ from gradfix.tape import (  # noqa: F401 - importing them registers what they ev
     control,
     displays,
     expressions,
+    loops,
     stores,
     torchcalls,
 )
