@@ -8,7 +8,7 @@ from math import prod
 from gradfix.tape import shapes
 from gradfix.tape.graph import Tensor
 from gradfix.tape.pieces import PIECES, Bound, Known, dim_of, resized
-from gradfix.tape.values import Const, Seq, Shape
+from gradfix.tape.values import Alt, Const, Seq, Shape, Value
 
 
 def _size(sizes: Known) -> int | None:
@@ -204,7 +204,7 @@ def stacked(bound: Bound) -> Shape:
     dim, given = dim_of(bound, "dim", 0), bound.get("tensors")
     if not isinstance(given, Seq):
         return None
-    known = [item.shape for item in given.items if isinstance(item, Tensor) and item.shape is not None]
+    known = [shape for shape in map(shape_of, given.items) if shape is not None]
     if dim is None or not known:
         return None
     at = dim % (len(known[0]) + 1)
@@ -217,7 +217,15 @@ def concatenated(bound: Bound) -> Shape:
     given, dim = bound.get("tensors"), dim_of(bound, "dim", 0)
     if not isinstance(given, Seq) or given.open or dim is None:
         return None
-    return shapes.joined([item.shape if isinstance(item, Tensor) else None for item in given.items], dim)
+    return shapes.joined([shape_of(item) for item in given.items], dim)
+
+
+def shape_of(value: Value) -> Shape:
+    """The shape of a tensor, whichever of its alternatives it is."""
+    if isinstance(value, Alt):
+        first, *others = (shape_of(option) for _, option in value.options)
+        return first if all(other == first for other in others) else None
+    return value.shape if isinstance(value, Tensor) else None
 
 
 JOINS: Mapping[str, Callable[[Bound], Shape]] = {

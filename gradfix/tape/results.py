@@ -9,7 +9,7 @@ from gradfix.tape.geometry import ALIKE, JOINS, SHAPES
 from gradfix.tape.graph import Node, Storage, Tensor
 from gradfix.tape.machine import Machine
 from gradfix.tape.overloads import Bound
-from gradfix.tape.values import NOTHING, Const, Seq, Shape, Truth, Unknown, Value
+from gradfix.tape.values import NOTHING, Alt, Const, Seq, Shape, Truth, Unknown, Value
 
 TRUTHS = frozenset({"eq", "ne", "lt", "le", "gt", "ge", "any", "all"})
 INDICES = frozenset({"bucketize", "searchsorted", "multinomial", "nonzero", "count_nonzero", "one_hot"})
@@ -200,7 +200,7 @@ def _operands(bound: Bound) -> list[Value]:
         if type(value) is Tensor or type(value) is Unknown:
             found.append(value)
         elif type(value) is Seq:
-            found.extend([one for one in value.items if isinstance(one, (Tensor, Unknown))])
+            found.extend([one for one in value.items if isinstance(one, (Tensor, Unknown, Alt))])
     return found
 
 
