@@ -44,10 +44,6 @@ def parted_statement(vm: Interpreter, node: Parted) -> str | None:
 
 @executes(ast.Try)
 def try_statement(vm: Interpreter, node: ast.Try) -> str | None:
-    return _try(vm, node)
-
-
-def _try(vm: Interpreter, node: ast.Try) -> str | None:
     ended = vm.run(node.body)
     if ended is None and node.orelse:
         ended = vm.run(node.orelse)

@@ -6,7 +6,7 @@ import ast
 
 from gradfix.tape.graph import Number, Tensor
 from gradfix.tape.interpreter import Interpreter
-from gradfix.tape.tensors import special
+from gradfix.tape.tensors import called, special
 from gradfix.tape.values import NONE, Args, Const, External, Kwargs, Unknown, Value
 
 MOVES = frozenset(
@@ -51,9 +51,7 @@ def detach_in_place(vm: Interpreter, tensor: Tensor, args: Args, kwargs: Kwargs,
 @special("item", "tolist", "numpy", "__float__", "__int__", "__array__")
 def convert(vm: Interpreter, tensor: Tensor, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
     """Out of the graph, into plain Python or numpy."""
-    attribute = (
-        node.func.attr if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else "item"
-    )
+    attribute = called(node, "item")
     return number(vm, tensor, {"__float__": "float"}.get(attribute, attribute), node)
 
 
@@ -66,7 +64,7 @@ def number(vm: Interpreter, value: Value, how: str, node: ast.AST) -> Number:
 @special(*MOVES)
 def move(vm: Interpreter, tensor: Tensor, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
     """`.cuda()`, `.to(...)`, `.float()`: the tensor itself, or a copy of another dtype or device."""
-    name = node.func.attr if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else "to"
+    name = called(node, "to")
     dtype = CASTS.get(name, "") or _asked_dtype(args, kwargs)
     if _stays(vm, tensor, name, dtype, args, kwargs):
         return tensor
@@ -139,9 +137,7 @@ def dtype_class(path: str) -> str:
 def cast(vm: Interpreter, tensor: Tensor, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
     """A cast to integers or truth values ends the graph."""
     made = vm.cut("constant", tensor, vm.at(node))
-    made.op = (
-        node.func.attr if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else "cast"
-    )
+    made.op = called(node, "cast")
     result = vm.output(made)
     result.shape, result.dtype = tensor.shape, CASTS.get(made.op, "int")
     result.layout = tensor.layout or None

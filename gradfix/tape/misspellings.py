@@ -12,6 +12,10 @@ from gradfix.tape.torchvalues import Layer, Opaque, Weights
 from gradfix.tape.values import Const, Value
 
 RIGHT = "requires_grad"
+SLIPS = frozenset({
+    "requiregrad", "requiresgrads", "requiresgradient", "requiregrads", "requiregradient", "requiredgrad",
+    "requresgrad", "requriesgrad", "reqiuresgrad",
+})  # fmt: skip
 
 
 def misspelt(vm: Interpreter, owner: Value, name: str, value: Value, node: ast.AST) -> None:
@@ -63,12 +67,6 @@ def _reads_it(cls: Class, name: str) -> bool:
         and node.value.id == "self"
         for node in ast.walk(cls.node)
     )
-
-
-SLIPS = frozenset({
-    "requiregrad", "requiresgrads", "requiresgradient", "requiregrads", "requiregradient", "requiredgrad",
-    "requresgrad", "requriesgrad", "reqiuresgrad",
-})  # fmt: skip
 
 
 def _close(name: str) -> bool:

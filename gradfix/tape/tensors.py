@@ -145,7 +145,7 @@ def retain_grad(vm: Interpreter, tensor: Tensor, args: Args, kwargs: Kwargs, nod
 )  # fmt: skip
 def property_call(vm: Interpreter, tensor: Tensor, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
     """Facts about a tensor that involve no gradient."""
-    name = node.func.attr if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else ""
+    name = called(node, "")
     if name == "size" and tensor.shape and None not in tensor.shape:
         if args and isinstance(args[0], Const) and isinstance(args[0].value, int):
             if -len(tensor.shape) <= args[0].value < len(tensor.shape):
@@ -168,6 +168,13 @@ def hook(vm: Interpreter, tensor: Tensor, args: Args, kwargs: Kwargs, node: ast.
 @special("set_", "resize_", "share_memory_", "pin_memory", "apply_", "map_")
 def opaque_write(vm: Interpreter, tensor: Tensor, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
     return tensor
+
+
+def called(node: ast.AST, otherwise: str) -> str:
+    """The name of the method that is called, where it is written as a call."""
+    return (
+        node.func.attr if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else otherwise
+    )
 
 
 def in_graph(vm: Interpreter, value: Value) -> Value:
