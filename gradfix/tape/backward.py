@@ -67,18 +67,17 @@ class Backwards(Severed):
         func = getattr(event.place, "func", None)
         return self.text(func.value, self.main) if func is not None and hasattr(func, "value") else ""
 
-    def _walk(self, root: Tensor, node: Node, event: Backward, only: list[Tensor] | None) -> None:
+    def _walk(self, root: Tensor, start: Node, event: Backward, only: list[Tensor] | None) -> None:
         """Visit what backward visits; what is surely part of it is seen as such even if met before."""
         seen = event.met
-        known = surely(node) if root.requires is None else root.requires is True
-        sure: list[tuple[Node, Path]] = [(node, ALWAYS)] if known else []
+        known = surely(start) if root.requires is None else root.requires is True
+        sure: list[tuple[Node, Path]] = [(start, ALWAYS)] if known else []
         guarded: list[tuple[Node, Path]] = []
-        by_use: list[tuple[Node, Path]] = [] if sure else [(node, ALWAYS)]
+        by_use: list[tuple[Node, Path]] = [] if sure else [(start, ALWAYS)]
         wanted = None if only is None else {id(leaf) for leaf in only}
-        walked = None if only is None else self._leading(node, only)
+        walked = None if only is None else self._leading(start, only)
         again = (self.spoils, self.frees) if self._leaves_all(event, only) else None
         frees = event.retain is False and not event.virtual
-        start = node
         while sure or guarded or (by_use and not event.virtual):
             level = SURE if sure or guarded else BY_USE
             node, when = (sure or guarded or by_use).pop()
@@ -100,10 +99,8 @@ class Backwards(Severed):
             if level == SURE and self._stops(node, event, root.lean, when):
                 continue
             for parent, known, guard in self._above(node, level, event.path):
-                if guard or when:
-                    (guarded if known else by_use).append((parent, when | guard))
-                else:
-                    (sure if known else by_use).append((parent, ALWAYS))
+                both = when | guard
+                (by_use if not known else guarded if both else sure).append((parent, both))
             if frees and level == SURE and node.saves:
                 self._free(node, event, when)
         if again and len(seen) > MANY:

@@ -18,6 +18,7 @@ VIEW_OF_MANY = (
     "This view is the output of a function that returns multiple views. "
     "Such functions do not allow the output views to be modified inplace."
 )
+VIEW_WITHOUT_GRAD = "A view was created in no_grad mode and is being modified inplace with grad mode enabled."
 
 
 def _promotes(target: Tensor, bound: Mapping[str, Value]) -> bool:
@@ -113,37 +114,40 @@ class Operations(Results):
             "aliased": self.sees_write(target, place),
             "in_tuple": self.in_tuple(place),
         }
-        made = (target.place, "made here")
-        here = (place, "written in place here")
         if target.view in ("many", "no_grad") and target.base is not None:
-            if "D" in node.lean and target.storage.argument:
-                return False  # rows of what came in: as often labels as features
-            if _goes_on(place):
-                return True
-            maker = target.node.op if target.view == "many" else "no_grad"
-            says = VIEW_OF_MANY
-            if target.view == "no_grad":
-                says = (
-                    "A view was created in no_grad mode and is being modified inplace with grad mode enabled."
-                )
-            self.report("inplace_on_view_of_many", place, [made, here], lean=node.lean, when=self.path,
-                        says=says, facts={**facts, "maker": maker})  # fmt: skip
-            return True
+            return self._refused_view(target, node, place, facts)
         owner = target.base if target.base is not None and target.view == "plain" else target
-        if owner.leaf is True and True in (self.requires(target), self.requires(owner)):
-            says = "a leaf Variable that requires grad is being used in an in-place operation"
-            if owner is not target:
-                says = "a view of a leaf Variable that requires grad is being used in an in-place operation"
-            facts["role"] = "update" if owner.parameter or owner.slot is not None else "value"
-            self.report("inplace_on_leaf", place, [(owner.place, "a leaf that requires grad"), here],
-                        lean=owner.lean, when=self.path, says=says, facts=facts)  # fmt: skip
-            learned = any(parent.requires is True for parent in node.parents if parent is not target.node)
-            if learned:  # an update that is itself differentiated
-                facts["role"] = "value"
-            else:
-                self.watched_leaves.append((owner, facts))
+        if owner.leaf is not True or True not in (self.requires(target), self.requires(owner)):
+            return False
+        self._refused_leaf(target, owner, node, facts, place)
+        return True
+
+    def _refused_view(self, target: Tensor, node: Node, place: Place, facts: dict[str, Fact]) -> bool:
+        if "D" in node.lean and target.storage.argument:
+            return False  # rows of what came in: as often labels as features
+        if _goes_on(place):
             return True
-        return False
+        maker = target.node.op if target.view == "many" else "no_grad"
+        says = VIEW_OF_MANY if target.view == "many" else VIEW_WITHOUT_GRAD
+        steps = [(target.place, "made here"), (place, "written in place here")]
+        self.report("inplace_on_view_of_many", place, steps, lean=node.lean, when=self.path,
+                    says=says, facts={**facts, "maker": maker})  # fmt: skip
+        return True
+
+    def _refused_leaf(
+        self, target: Tensor, owner: Tensor, node: Node, facts: dict[str, Fact], place: Place
+    ) -> None:
+        says = "a leaf Variable that requires grad is being used in an in-place operation"
+        if owner is not target:
+            says = "a view of a leaf Variable that requires grad is being used in an in-place operation"
+        facts["role"] = "update" if owner.parameter or owner.slot is not None else "value"
+        steps = [(owner.place, "a leaf that requires grad"), (place, "written in place here")]
+        self.report("inplace_on_leaf", place, steps, lean=owner.lean, when=self.path, says=says, facts=facts)
+        learned = any(parent.requires is True for parent in node.parents if parent is not target.node)
+        if learned:  # an update that is itself differentiated
+            facts["role"] = "value"
+        else:
+            self.watched_leaves.append((owner, facts))
 
     def harmless_writes(self) -> None:
         """At the end: in-place operations on the graph that overwrote nothing saved: a matter of style."""
