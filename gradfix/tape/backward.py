@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from gradfix.tape import shapes
@@ -26,6 +26,13 @@ NO_SCALAR = "grad can be implicitly created only for scalar outputs"
 
 class Backwards(Severed):
     """The machine with backward on it."""
+
+    def __init__(self, file: str, lines: Sequence[bytes]) -> None:
+        super().__init__(file, lines)
+        self.stopped: list[Path] = []
+        """Where a backward raised: what a step lacks afterwards is that backward's doing."""
+        self.frees = 0
+        """How many backwards have freed what they walked."""
 
     def backward(
         self, root: Tensor, event: Backward, *, whole: bool = True, only: list[Tensor] | None = None

@@ -8,7 +8,7 @@ from gradfix.tape.events import on_path
 from gradfix.tape.graph import Node, Number, Storage, Tensor
 from gradfix.tape.paths import Path, implies
 from gradfix.tape.reports import Reports
-from gradfix.tape.trail import phi
+from gradfix.tape.trail import Trail, phi
 from gradfix.tape.values import NOTHING, Alt, Lean, Place, Seq, Truth, Unknown, Value
 
 CARRYING = frozenset({Tensor, Number, Unknown, Seq, Alt})
@@ -17,6 +17,18 @@ CARRYING = frozenset({Tensor, Number, Unknown, Seq, Alt})
 
 class Histories(Reports):
     """The machine that knows where each value comes from."""
+
+    born = 0
+    """To the trail it is older than any branch."""
+
+    def __init__(self, file: str) -> None:
+        super().__init__(file)
+        self.trail = Trail()
+        self.grad: Truth = True
+        self.narrow = False
+        """Whether a write is looked at once for each path on which what it writes may be in a graph."""
+        self.here: Place = None
+        """The operation that is being recorded."""
 
     def history(self, tensor: Tensor) -> Node:
         """The node that made a tensor's present value; a view follows what was written to its base."""

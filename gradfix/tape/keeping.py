@@ -22,6 +22,11 @@ NORMS = ("batch_norm", "instance_norm", "group_norm")
 class Keeping(Histories):
     """The machine whose nodes keep what backward will need."""
 
+    def __init__(self, file: str) -> None:
+        super().__init__(file)
+        self.inference = False
+        """Whether what is made can't be kept for backward."""
+
     def save(self, node: Node, tensor: Tensor, lean: Lean) -> None:
         """Let a node keep a tensor at its present version."""
         if tensor.storage.inference is not None and not self.inference:

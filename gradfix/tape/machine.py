@@ -7,19 +7,29 @@ the graph as torch would, on every path at once. Facts are three-valued; only a 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from gradfix.tape.events import partings
-from gradfix.tape.graph import Node, Number, Spoil, Tensor, Write
+from gradfix.tape.graph import Node, Spoil, Storage, Tensor, Write
 from gradfix.tape.histories import either
 from gradfix.tape.keeping import Keeping
 from gradfix.tape.paths import contradicts, implies
 from gradfix.tape.values import NOTHING, Const, Place, Seq, Truth, Unknown, Value
 
-NUMBER_TYPES = (bool, int, float, complex)
-
 
 class Machine(Keeping):
     """The simulated autograd of one file: what runs on it, and what is written."""
+
+    def __init__(self, file: str) -> None:
+        super().__init__(file)
+        self.grad_off: tuple[str, Place] = ("", None)
+        """What turned recording off: the mode's name and the with statement, decorator or call."""
+        self.inferred = False
+        """Whether a tensor that requires grad was given the data of an inference tensor."""
+        self.about: dict[Any, list[Storage]] = {}
+        """The memory that a path condition is a test of."""
+        self.spoils = 0
+        """How many saved values were overwritten so far."""
 
     def node(self, op: str, place: Place, inputs: Sequence[Value]) -> Node:
         """A recorded operation on inputs, in the present grad mode."""
@@ -134,8 +144,3 @@ def _passed_by(inputs: Iterable[Value]) -> Place:
     given = [one for value in inputs for one in (value.items if isinstance(value, Seq) else (value,))]
     entered = [one.storage.inference for one in given if isinstance(one, Tensor)]
     return entered[0] if entered and all(place is not None for place in entered) else None
-
-
-def plain_number(value: Value) -> bool:
-    """Whether a value is a Python number, known or converted."""
-    return isinstance(value, Number) or (isinstance(value, Const) and isinstance(value.value, NUMBER_TYPES))

@@ -7,10 +7,10 @@ from dataclasses import replace
 
 from gradfix.tape.effects import Effect
 from gradfix.tape.graph import Number, Tensor
-from gradfix.tape.machine import plain_number
 from gradfix.tape.values import Const, Seq, Unknown, Value
 
 Bound = dict[str, Value]
+NUMBER_TYPES = (bool, int, float, complex)
 
 
 def bind(
@@ -132,3 +132,8 @@ def _wanted(effects: Sequence[Effect], what: str, needed: tuple[str, ...]) -> tu
     """The inputs of which any row saves this if one of them requires grad."""
     rows = [dict(effect.saves).get(what, ()) for effect in effects]
     return tuple(name for name in needed if all(name in row for row in rows))
+
+
+def plain_number(value: Value) -> bool:
+    """Whether a value is a Python number, known or converted."""
+    return isinstance(value, Number) or (isinstance(value, Const) and isinstance(value.value, NUMBER_TYPES))

@@ -1,4 +1,4 @@
-"""The state that everything on the tape shares, and the defects that are found in it: each told once."""
+"""Defects as they are found, each told once, with the places and conditions that explain it."""
 
 from __future__ import annotations
 
@@ -8,10 +8,8 @@ from dataclasses import replace
 from typing import Any
 
 from gradfix.tape.defects import Certainty, Defect, Evidence, Fact, Impact, Span
-from gradfix.tape.graph import Storage
 from gradfix.tape.paths import ALWAYS, Equals, Path
-from gradfix.tape.trail import Trail
-from gradfix.tape.values import NOTHING, Foreign, Lean, Place, Truth
+from gradfix.tape.values import NOTHING, Foreign, Lean, Place
 
 HERE = "backward runs here"
 
@@ -22,40 +20,19 @@ def span_of(node: ast.AST) -> Span:
 
 
 class Reports:
-    """The present path and grad mode of one file's execution, and the defects found so far."""
-
-    born = 0
+    """The present place and path of one file's execution, and the defects found so far."""
 
     def __init__(self, file: str) -> None:
         self.main = file
         self.file = file
-        self.trail = Trail()
         self.path: Path = ALWAYS
-        self.grad: Truth = True
-        self.grad_off: tuple[str, Place] = ("", None)
-        """What turned recording off: the mode's name and the with statement, decorator or call."""
-        self.inference = False
         self.assumed: Path = ALWAYS
         """The part of the path that no statement tests: which alternative of a value is looked at."""
-        self.here: Place = None
-        """The operation that is being recorded."""
         self.repeat = False
         """Whether this is a later turn of a loop that isn't known to have one (convention E)."""
-        self.inferred = False
-        """Whether a tensor that requires grad was given the data of an inference tensor."""
-        self.narrow = False
-        """Whether a write is looked at once for each path on which what it writes may be in a graph."""
         self.ran: list[tuple[int, int]] = []
         """The functions that the module itself has run, while others are entered: their lines ran without
         this defect, and it takes convention G that somebody runs them otherwise."""
-        self.spoils = 0
-        self.frees = 0
-        self.graph_tests: set[Any] = set()
-        """Path conditions that say that something is in a graph."""
-        self.about: dict[Any, list[Storage]] = {}
-        """The memory that a path condition is a test of."""
-        self.stopped: list[Path] = []
-        """Where a backward raised: what a step lacks afterwards is that backward's doing."""
         self.texts: dict[Any, str] = {}
         self.found: dict[tuple[str, Span], Defect] = {}
         self.silences: dict[tuple[Span, str], None] = {}

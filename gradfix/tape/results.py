@@ -38,8 +38,6 @@ COLUMN_MAJOR = frozenset({
 class Results(Machine):
     """The machine with the results of operations on it."""
 
-    # -- results -------------------------------------------------------------------------------------------
-
     def _results(self, node: Node, effect: Effect, bound: Bound, kept: list[str]) -> Value:
         source = bound.get(effect.args[0]) if effect.args else None
         if isinstance(source, Seq) and source.items:

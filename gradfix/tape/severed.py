@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from gradfix.tape.cuts import CONVERSIONS, DETACHES, KIND_OF_CUT, MODES, Cuts, copied
 from gradfix.tape.defects import Fact, Impact
@@ -26,6 +27,8 @@ class Severed(Cuts):
         self.leafless: list[tuple[Node, Backward, Path, Lean]] = []
         """Roots that nothing behind requires grad for: which leaf was meant is known at the end."""
         self.every_leaf: list[Tensor] = []
+        self.graph_tests: set[Any] = set()
+        """Path conditions that say that something is in a graph."""
 
     def _severed_on_some_paths(self, root: Tensor, node: Node, event: Backward) -> None:
         """The root lost its graph in one arm of a branch."""
