@@ -80,10 +80,7 @@ def _within(inner: Span, outer: Span) -> bool:
 def _merged(tree: Tree, moving: list[Anchor], optimizer: str) -> Fix | Decline:
     """Both backwards are for one optimizer: it steps once, after the later one."""
     gone = [text_of(tree, place) for place in moving]
-    if any(
-        not re.fullmatch(r"[\w.]+\.step\(.*\)", text) or not text.startswith(optimizer)
-        for text in gone
-    ):
+    if any(not re.fullmatch(r"[\w.]+\.step\(.*\)", text) or not text.startswith(optimizer) for text in gone):
         return Decline(BY_HAND)
     draft = Draft(tree)
     for place in moving:

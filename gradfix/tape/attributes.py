@@ -182,6 +182,8 @@ def store_attribute(
     elif isinstance(owner, Class):
         owner.attrs[name] = value
     elif isinstance(owner, Unknown):
+        if name == "requires_grad" and owner.module is None and isinstance(value, Const) and value.value:
+            vm.tensor_of(owner)  # what is no tensor learns nothing from it
         if owner.tensor is not None:
             store_on_tensor(vm, owner.tensor, name, value, node, augmented)
         if owner.children is None:

@@ -19,7 +19,7 @@ from gradfix.tape.methods import call_own_method
 from gradfix.tape.tensors import method_call
 from gradfix.tape.torchvalues import Layer, Mode, Opaque
 from gradfix.tape.unknowns import call_opaque, call_unknown, unknown_method
-from gradfix.tape.values import Alt, Args, External, Kwargs, Undefined, Unknown, Value
+from gradfix.tape.values import Alt, Args, Const, External, Kwargs, Undefined, Unknown, Value
 
 Call: TypeAlias = Callable[[Interpreter, Any, Args, Kwargs, Any], Value]
 CallByName: TypeAlias = Callable[[Interpreter, str, Args, Kwargs, ast.Call], Value]
@@ -29,7 +29,7 @@ def evaluate_call(vm: Interpreter, node: ast.Call) -> Value:
     """A call expression."""
     func = node.func
     if isinstance(func, ast.Attribute):
-        receiver = vm.eval(func.value)
+        receiver = answering(vm.eval(func.value), func.attr)
         args, kwargs = arguments(vm, node)
         if type(receiver) is not Alt:
             return call_method(vm, receiver, func.attr, args, kwargs, node)
@@ -41,6 +41,20 @@ def evaluate_call(vm: Interpreter, node: ast.Call) -> Value:
     if type(callee) is not Alt:
         return call_value(vm, callee, args, kwargs, node)
     return vm.each(callee, lambda one: call_value(vm, one, args, kwargs, node))
+
+
+def answering(value: Value, name: str) -> Value:
+    """A value without those of its alternatives that have no such attribute: Python stops there."""
+    if type(value) is not Alt:
+        return value
+    left = [option for option in value.options if not _lacks(option[1], name)]
+    if not left or len(left) == len(value.options):
+        return value
+    return left[0][1] if len(left) == 1 else Alt(tuple(left))
+
+
+def _lacks(value: Value, name: str) -> bool:
+    return isinstance(value, Const) and not hasattr(value.value, name)
 
 
 def _super(vm: Interpreter, node: ast.Call) -> Value:
