@@ -92,7 +92,7 @@ class Reports:
             conventions=tuple(sorted(lean)),
             condition=self.wording(when),
             torch_says=says,
-            facts=dict(facts or {}),
+            facts={} if facts is None else facts,  # the same object: some are known at the end only
         )
 
     def silence(self, place: Place, reason: str) -> None:
