@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import TypeAlias
 
 from gradfix.tape.events import on_path
 from gradfix.tape.graph import Node, Number, Storage, Tensor
@@ -11,6 +12,8 @@ from gradfix.tape.reports import Reports
 from gradfix.tape.trail import Trail, phi
 from gradfix.tape.values import NOTHING, Alt, Lean, Place, Seq, Truth, Unknown, Value
 
+Gathered: TypeAlias = "dict[int, Node | None]"
+"""By unknown alternative, the node of what it may be made of."""
 CARRYING = frozenset({Tensor, Number, Unknown, Seq, Alt})
 """What can have a history, or hold what has one."""
 
@@ -29,6 +32,8 @@ class Histories(Reports):
         """Whether a write is looked at once for each path on which what it writes may be in a graph."""
         self.here: Place = None
         """The operation that is being recorded."""
+        self.gathered: Gathered | None = None
+        """Only while a value is gone through."""
 
     def history(self, tensor: Tensor) -> Node:
         """The node that made a tensor's present value; a view follows what was written to its base."""
@@ -136,6 +141,16 @@ class Histories(Reports):
             return []
         if (own := self._own_node(value)) is not None:
             return [own]
+        if self.gathered is not None:
+            return self._walked(value, self.gathered)
+        self.gathered = {}
+        try:
+            return self._walked(value, self.gathered)
+        finally:
+            self.gathered = None
+
+    def _walked(self, value: Value, gathered: Gathered) -> list[Node]:
+        """The nodes that are met on every way from a value to what it holds."""
         found: dict[int, Node] = {}
         seen: set[int] = set()
         stack = [value]
@@ -145,17 +160,20 @@ class Histories(Reports):
                 continue
             if (own := self._own_node(value)) is not None:
                 found[id(own)] = own
-            elif isinstance(value, Unknown) and value.bare is not True and id(value) not in seen:
+            elif id(value) in seen:
+                continue
+            elif isinstance(value, Unknown) and value.bare is not True:
                 seen.add(id(value))
                 if value.bare is None and stack:
                     found.update((id(node), node) for node in self._inside(value))
                 else:
                     stack.extend(reversed(value.holds))
-            elif isinstance(value, Seq) and id(value) not in seen:
+            elif isinstance(value, Seq):
                 seen.add(id(value))
                 stack.extend(reversed(value.items))
             elif isinstance(value, Alt):
-                stack.extend(self._open(value, found))
+                seen.add(id(value))
+                stack.extend(self._open(value, found, gathered))
         return list(found.values())
 
     def _inside(self, value: Unknown) -> list[Node]:
@@ -181,23 +199,30 @@ class Histories(Reports):
             return value.node
         return None
 
-    def _open(self, value: Alt, found: dict[int, Node]) -> list[Value]:
+    def _open(self, value: Alt, found: dict[int, Node], gathered: Gathered) -> list[Value]:
         """Join the alternatives that have a history into one node; returns the others."""
         guarded: list[tuple[Path, Node]] = []
         others: list[Value] = []
         for path, option in value.options:
             own = self._own_node(option)
             if own is None and isinstance(option, Unknown) and option.bare is not True:
-                bare, option.bare = option.bare, True  # what it holds may hold it in turn
-                guess = self._guess(option)
-                option.bare = bare
-                own = guess if guess.parents else None
+                own = self._gathered(option, gathered)
             guarded.extend([(path, own)] if own is not None else [])
             others.extend([option] if own is None else [])
         if guarded:
             joined = self._joined(value, guarded)
             found[id(joined)] = joined
         return others
+
+    def _gathered(self, option: Unknown, gathered: Gathered) -> Node | None:
+        """What an unknown alternative may be made of, looked up once however many ways lead to it."""
+        if id(option) not in gathered:
+            gathered[id(option)] = None
+            bare, option.bare = option.bare, True  # what it holds may hold it in turn
+            guess = self._guess(option)
+            option.bare = bare
+            gathered[id(option)] = guess if guess.parents else None
+        return gathered[id(option)]
 
     @staticmethod
     def _joined(value: Alt, guarded: list[tuple[Path, Node]]) -> Node:
