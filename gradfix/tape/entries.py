@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING
@@ -30,7 +31,7 @@ from gradfix.tape.interpreter import Interpreter
 from gradfix.tape.paths import ALWAYS, Equals
 from gradfix.tape.supposed import report_early_steps
 from gradfix.tape.torchvalues import Layer
-from gradfix.tape.values import NONE, Const, External, Unknown, Value, stamp
+from gradfix.tape.values import NONE, Alt, Const, External, Unknown, Value, stamp
 from gradfix.tape.wishes import wish
 
 if TYPE_CHECKING:
@@ -231,19 +232,23 @@ def _enter_method(vm: Interpreter, instance: Instance, member: Function) -> Valu
 
 
 def _forget(vm: Interpreter, instance: Instance, member: Function) -> None:
-    """What the constructor put in place of results that other methods store isn't there any more."""
-    held = {
-        name
-        for name, value in instance.attrs.items()
-        if isinstance(value, Tensor) and value.requires is False
-    }
-    for method in instance.cls.node.body if held else ():
+    """What other methods put in the place of a constructor's constant, or in turn, may be anything by now."""
+    held = {name: value for name, value in instance.attrs.items() if isinstance(value, (Tensor, Alt))}
+    times = Counter(name for name in _stored_elsewhere(instance, member) if name in held) if held else {}
+    for name, methods in times.items():
+        value = held[name]
+        constant = isinstance(value, Tensor) and value.requires is False
+        if constant or methods > 1:
+            vm.trail.put(instance, instance.attrs, name, Unknown(f"`{name}` of an object"))
+
+
+def _stored_elsewhere(instance: Instance, member: Function) -> Iterator[str]:
+    """The attributes that each method besides one and the constructor assigns."""
+    for method in instance.cls.node.body:
         if not isinstance(method, ast.FunctionDef) or method.name == "__init__" or method is member.code.node:
             continue
-        for node in ast.walk(method):
-            if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and node.attr in held:
-                held.discard(node.attr)
-                vm.trail.put(instance, instance.attrs, node.attr, Unknown(f"`{node.attr}` of an object"))
+        nodes = (node for node in ast.walk(method) if isinstance(node, ast.Attribute))
+        yield from {node.attr for node in nodes if isinstance(node.ctx, ast.Store)}
 
 
 def _enter_forward(vm: Interpreter, instance: Instance, member: Function) -> None:
