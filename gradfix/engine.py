@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import traceback
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from pathlib import PurePath
 from typing import TypeAlias
 
 from gradfix import suppressions as comments
-from gradfix.findings import Plan, Seen, look
+from gradfix.findings import Candidate, Plan, Seen, look
 from gradfix.outcome import Outcome
 from gradfix.patch import LineMap, unified
 from gradfix.rule import Finding
@@ -18,6 +18,8 @@ from gradfix.source import Failure, Stage, parse
 
 ROUNDS = 12
 """More rounds than any chain of rewrites takes; a file that needs more is not settling."""
+
+UNSETTLED = "the rewrite that usually mends this does not settle here"
 
 Known: TypeAlias = "Counter[tuple[str, int]]"
 """Findings that are not to be shown or mended, as code and line."""
@@ -30,8 +32,15 @@ class Progress:
     stage: Stage = "parse"
 
 
+class UnreadableError(Exception):
+    """A rewritten text that is not Python."""
+
+
 class UnsettledError(Exception):
-    """The rewrites of a file did not come to rest, or broke it."""
+    """A rule finds the same again in what it has rewritten."""
+
+    def __init__(self, code: str) -> None:
+        self.code = code
 
 
 def fix(path: str, content: bytes, plan: Plan, known: Known | None = None) -> Outcome:
@@ -72,16 +81,15 @@ def _fix(path: str, content: bytes, plan: Plan, known: Known, progress: Progress
         return Outcome(path, skipped="# gradfix: skip-file")
     progress.stage = "tape"
     first = _without(known, look(source, silencing, plan))
-    outcome = _listed(path, first)
     if not first.candidates:
-        return outcome
+        return _listed(path, first)
     progress.stage = "rewrite"
     try:
-        last, applied = _settled(first, plan, known)
-    except UnsettledError as error:
-        return replace(outcome, failure=Failure("check", str(error)))
+        first, last, applied = _mended(first, plan, known)
+    except UnreadableError as error:
+        return replace(_listed(path, first), failure=Failure("check", str(error)))
     after = last.source.content if applied else None
-    return replace(outcome, after=after, remaining=last.findings, applied=applied)
+    return replace(_listed(path, first), after=after, remaining=last.findings, applied=applied)
 
 
 def _listed(path: str, seen: Seen) -> Outcome:
@@ -99,7 +107,33 @@ def _listed(path: str, seen: Seen) -> Outcome:
     )
 
 
-def _settled(first: Seen, plan: Plan, known: Known) -> tuple[Seen, tuple[Finding, ...]]:
+def _mended(first: Seen, plan: Plan, known: Known) -> tuple[Seen, Seen, tuple[Finding, ...]]:
+    """The first look, the last one and what was rewritten, without the rules that would not settle here."""
+    withheld: set[str] = set()
+    while True:
+        begun = _withholding(first, withheld)
+        try:
+            return begun, *_settled(begun, plan, known, withheld)
+        except UnsettledError as error:
+            withheld.add(error.code)
+
+
+def _withholding(seen: Seen, withheld: Collection[str]) -> Seen:
+    """A look in which the findings of some rules are for the user to mend."""
+    if not withheld:
+        return seen
+    candidates = (
+        Candidate(replace(c.finding, safety=None, says="", edits=(), decline=UNSETTLED), None)
+        if c.fix and c.finding.code in withheld
+        else c
+        for c in seen.candidates
+    )
+    return replace(seen, candidates=tuple(candidates))
+
+
+def _settled(
+    first: Seen, plan: Plan, known: Known, withheld: Collection[str]
+) -> tuple[Seen, tuple[Finding, ...]]:
     """Rewrite and look again until nothing is left to apply."""
     seen = first
     applied: list[Finding] = []
@@ -108,8 +142,8 @@ def _settled(first: Seen, plan: Plan, known: Known) -> tuple[Seen, tuple[Finding
         if not mended:
             return seen, tuple(applied)
         applied += mended
-        seen = _again(first, seen.source.encode(text), plan, known)
-    raise UnsettledError(f"{applied[-1].code} in line {applied[-1].span.line} is not settled by its rewrite")
+        seen = _withholding(_again(first, seen.source.encode(text), plan, known), withheld)
+    raise UnsettledError(applied[-1].code)
 
 
 def _rewritten(seen: Seen, plan: Plan) -> tuple[str, list[Finding]]:
@@ -127,7 +161,7 @@ def _rewritten(seen: Seen, plan: Plan) -> tuple[str, list[Finding]]:
 def _again(first: Seen, content: bytes, plan: Plan, known: Known) -> Seen:
     source = parse(first.source.path, content)
     if isinstance(source, Failure):
-        raise UnsettledError(f"the rewritten text does not parse: {source.reason} (line {source.line})")
+        raise UnreadableError(f"the rewritten text does not parse: {source.reason} (line {source.line})")
     seen = look(source, comments.read(source), plan)
     if not known:
         return seen

@@ -116,9 +116,16 @@ def test_rules_that_are_not_selected_find_nothing() -> None:
 
 def test_a_rewrite_that_does_not_settle_is_not_made() -> None:
     outcome = fix("x.py", b"x /= y\n", PLAN)
-    assert outcome.failure is not None and outcome.failure.stage == "check"
-    assert "TOY11 in line 1" in outcome.failure.reason
-    assert (codes(outcome), outcome.after, outcome.applied) == (["TOY11"], None, ())
+    (finding,) = outcome.findings
+    assert (finding.code, finding.safety, outcome.after, outcome.failure) == ("TOY11", None, None, None)
+    assert "does not settle here" in finding.decline
+
+
+def test_a_rewrite_that_does_not_settle_leaves_the_others_alone() -> None:
+    outcome = fix("x.py", b"x /= y\nx += y\n", PLAN)
+    assert outcome.after == b"x /= y\nx = x + y\n"
+    assert codes(outcome) == ["TOY11", "TOY1"]
+    assert [finding.code for finding in outcome.remaining] == ["TOY11"]
 
 
 def test_a_rewrite_that_is_not_python_is_not_made() -> None:
