@@ -29,6 +29,10 @@ def _promotes(target: Tensor, bound: Mapping[str, Value]) -> bool:
     )
 
 
+ANEW = frozenset({"zero_", "fill_", "normal_", "uniform_", "random_", "bernoulli_", "exponential_"})
+"""Writes that keep nothing of what was there."""
+
+
 class Operations(Results):
     """The machine with torch's operations on it."""
 
@@ -93,12 +97,20 @@ class Operations(Results):
         self.describe(write, target, place)
         if node.requires is True and not refused and target.data_of is None:
             self.graph_writes.append((write, node))
+        if self.grad is False and node.op in ANEW and target.base is None and target.node.leaf is target:
+            self._made_anew(target)
         if self.grad is False or refused or (self.grad is None and node.requires is not True):
             return
         if node.requires is not False or target.requires is not False:
             if self.grad is None:
                 node.requires = None
             self.rebase(target, node)
+
+    def _made_anew(self, leaf: Tensor) -> None:
+        """A leaf whose every element was set is made of nothing that went before."""
+        node = Node("leaf", leaf.place, (), leaf.requires)
+        node.leaf, node.lean, node.path = leaf, leaf.lean, self.path
+        self.trail.set(leaf, "node", node)
 
     def _refused(self, target: Tensor, node: Node, place: Place, form: str) -> bool:
         """Whether torch raises at once: a leaf, its view, or one of several views."""
