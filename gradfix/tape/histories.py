@@ -91,7 +91,7 @@ class Histories(Reports):
         if isinstance(value, Unknown):
             return value.tensor.requires if value.tensor is not None else value.requires
         if isinstance(value, Seq):
-            return either(self.requires(item) for item in value.items)
+            return either(self.requires(item) for item in value.items if item is not value)
         if isinstance(value, Alt):
             facts = {self.requires(option) for _, option in value.options}
             return facts.pop() if len(facts) == 1 else None

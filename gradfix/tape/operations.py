@@ -55,6 +55,8 @@ class Operations(Results):
             bound = {**bound, effect.args[0]: self.tensor_of(first)}
         out = bound.get("out")
         inputs = [value for name, value in bound.items() if name != "out"]
+        if not effect.writes and out is None and (same := self.itself(op, effect, bound)) is not None:
+            return same
         node = self.node(op, place, inputs)
         if effect.writes:
             return self._in_place(node, effect, bound, place, form)

@@ -42,10 +42,6 @@ class Results(Machine):
         source = bound.get(effect.args[0]) if effect.args else None
         if isinstance(source, Seq) and source.items:
             source = source.items[0]
-        if effect.returns_self == "always" and isinstance(source, Tensor):
-            return source
-        if isinstance(source, Tensor) and self._is_itself(node.op, source, effect, bound):
-            return source
         if effect.results == 1:
             return self.result(node, effect, bound, source, 0, "result" in kept)
         count = effect.results or pieces.count(node.op, bound)
@@ -54,6 +50,15 @@ class Results(Machine):
             one = {**bound, "which": Const(i)}
             items.append(self.result(node, effect, one, source, i, f"result{i}" in kept or "result" in kept))
         return Seq("tuple", items, open=not count)
+
+    def itself(self, op: str, effect: Effect, bound: Bound) -> Tensor | None:
+        """The tensor that an operation hands back as it is: nothing is recorded then, nor looked at."""
+        source = bound.get(effect.args[0]) if effect.args else None
+        if not isinstance(source, Tensor):
+            return None
+        return (
+            source if effect.returns_self == "always" or self._is_itself(op, source, effect, bound) else None
+        )
 
     def _is_itself(self, op: str, source: Tensor, effect: Effect, bound: Bound) -> bool:
         """Whether an operation has nothing to do, and gives back what it was given."""

@@ -193,7 +193,8 @@ def store_item(vm: Interpreter, owner: Value, key: Value, value: Value, node: as
             listed[key.value] = value
             vm.trail.set(owner, "items", listed)
         else:
-            vm.trail.set(owner, "items", [*owner.items, value])
+            put = value.items if isinstance(key, Slice) and isinstance(value, Seq) else [value]
+            vm.trail.set(owner, "items", [*owner.items, *put])
             vm.trail.set(owner, "open", True)
     elif isinstance(owner, Layer) and owner.items is not None:
         name = str(key.value) if isinstance(key, Const) else f"?{len(owner.items)}"
