@@ -50,7 +50,7 @@ def tape(source: Source, resolve: Resolve | None, rows: Rows = ()) -> Analysis:
 
     `rows` are the user's own frameworks, by the names of their classes and functions.
     """
-    from gradfix.tape.interpreter import analyse
+    from gradfix.tape.entries import analyse
 
     return analyse(source, resolve, merged(ROWS, rows)) if rows else analyse(source, resolve)
 

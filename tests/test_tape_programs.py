@@ -7,7 +7,7 @@ import textwrap
 import pytest
 
 from gradfix.source import Source, parse
-from gradfix.tape.interpreter import analyse
+from gradfix.tape.entries import analyse
 
 HEAD = "import torch\nimport torch.nn as nn\nimport torch.nn.functional as F\n"
 OFF = {"inplace_on_graph_tensor", "backward_in_no_grad"}

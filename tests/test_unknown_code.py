@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gradfix.source import Source, parse
-from gradfix.tape.interpreter import analyse
+from gradfix.tape.entries import analyse
 
 IMPORTS = "import torch\nfrom torch import nn\n"
 HEALTHY = {

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from gradfix.tape.definitions import Instance
-from gradfix.tape.frames import Frame
 from gradfix.tape.graph import Storage, Tensor
-from gradfix.tape.interpreter import Interpreter
 from gradfix.tape.values import Alt, External, Foreign, Map, Place, Seq, Unknown, Value
+
+if TYPE_CHECKING:
+    from gradfix.tape.frames import Frame
+    from gradfix.tape.interpreter import Interpreter
 
 
 def sees_write(vm: Interpreter, tensor: Tensor, place: Place) -> bool:

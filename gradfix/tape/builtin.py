@@ -11,6 +11,7 @@ from gradfix.tape.attributes import load_attribute, store_attribute
 from gradfix.tape.conversions import number
 from gradfix.tape.definitions import Class, Instance
 from gradfix.tape.elements import elements, part
+from gradfix.tape.escapes import escape
 from gradfix.tape.graph import Number, Tensor
 from gradfix.tape.imports import from_star
 from gradfix.tape.interpreter import Interpreter
@@ -82,7 +83,7 @@ def call_builtin(vm: Interpreter, name: str, args: Args, kwargs: Kwargs, node: a
     if name == "type" and args:
         return args[0].cls if isinstance(args[0], Instance) else Unknown("a type")
     for arg in args:
-        vm.escape(arg)
+        escape(vm, arg)
     return vm.unknown(f"{name}()", *args)
 
 
@@ -176,7 +177,7 @@ def _introspecting(vm: Interpreter, name: str, args: Args, node: ast.Call) -> Va
     key = args[1].value if len(args) > 1 and isinstance(args[1], Const) else None
     if not isinstance(key, str):
         if name == "setattr" and args:
-            vm.escape(args[0])
+            escape(vm, args[0])
         return vm.unknown(f"{name}()", *args)
     if name == "setattr" and len(args) > 2:
         vm.on_each(args[0], lambda one: store_attribute(vm, one, key, args[2], node))

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Mapping, Sequence
 
 from gradfix.tape.definitions import Class, Function, Instance, Scope
+from gradfix.tape.escapes import escape
 from gradfix.tape.following import call_function
 from gradfix.tape.graph import Tensor
 from gradfix.tape.imports import first_party
@@ -91,7 +92,7 @@ def instantiate(
         _fields(vm, instance, args, kwargs)
         if cls.opaque_base():
             for value in (*args, *kwargs.values()):
-                vm.escape(value)
+                escape(vm, value)
     return instance
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import gc
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
@@ -24,7 +25,7 @@ from gradfix.tape.closing import close
 from gradfix.tape.culprits import Culprits
 from gradfix.tape.definitions import Bound, Class, Function, Instance, Partial
 from gradfix.tape.following import call_function
-from gradfix.tape.frameworks import Entry, Row
+from gradfix.tape.frameworks import ROWS, Entry, Row
 from gradfix.tape.graph import Tensor
 from gradfix.tape.hosts import enter, rows_of
 from gradfix.tape.interpreter import Interpreter
@@ -37,6 +38,8 @@ from gradfix.tape.wishes import wish
 if TYPE_CHECKING:
     from gradfix.source import Source
 
+SELDOM = 50_000
+"""After how many new objects cycles are looked for."""
 WORK_PER_BYTE = 3
 WORK_FLOOR = 20_000
 SPREAD_FLOOR, BYTES_PER_SPREAD = 200, 50
@@ -50,7 +53,18 @@ REASONS: dict[type[Exception], str] = {
 }
 
 
-def analyse_module(source: Source, resolve: Resolver | None, rows: Mapping[str, Row]) -> Analysis:
+def analyse(source: Source, resolve: Resolver | None = None, rows: Mapping[str, Row] = ROWS) -> Analysis:
+    """Execute a module on the tape and collect the defects; `rows` is what is known of frameworks."""
+    before = gc.get_threshold()
+    if before[0]:  # nearly all that an analysis makes lives until its end
+        gc.set_threshold(max(before[0], SELDOM), *before[1:])
+    try:
+        return _analysed(source, resolve, rows)
+    finally:
+        gc.set_threshold(*before)
+
+
+def _analysed(source: Source, resolve: Resolver | None, rows: Mapping[str, Row]) -> Analysis:
     """Execute one module, then what it left unexecuted."""
     content = source.text.encode("utf-8", "surrogatepass")
     work = WORK_FLOOR + WORK_PER_BYTE * len(source.text)

@@ -7,6 +7,7 @@ import ast
 from gradfix.tape.analysis import TooComplexError
 from gradfix.tape.arguments import bind_parameters
 from gradfix.tape.definitions import Code, Function, Scope
+from gradfix.tape.escapes import escape
 from gradfix.tape.exits import enter, jumps, rejoin
 from gradfix.tape.frames import Frame
 from gradfix.tape.interpreter import DEPTH, Interpreter
@@ -65,7 +66,7 @@ def call_function(
     code = function.code
     if len(vm.stack) >= DEPTH or vm.stack.count(code) >= 2:
         for value in (*args, *kwargs.values()):
-            vm.escape(value)
+            escape(vm, value)
         return vm.unknown("calls too deep to follow", *args)
     if receiver is None and function.owner is not None and args:
         receiver = args[0]
@@ -109,7 +110,7 @@ def _run_foreign(
         vm.floor = 0
         vm.abroad -= work - vm.work
     for value in given:
-        vm.escape(value)
+        escape(vm, value)
     return vm.unknown("a call that takes too long to follow", *given)
 
 

@@ -51,25 +51,22 @@ culprit) has a share of a budget in proportion to the file. What exceeds it is r
 from __future__ import annotations
 
 import ast
-import gc
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from gradfix.tape.analysis import Analysis, Resolver, TooComplexError
+from gradfix.tape.aliases import sees_write, written_expression
+from gradfix.tape.analysis import Resolver, TooComplexError
 from gradfix.tape.definitions import Code
-from gradfix.tape.frameworks import ROWS, Row
 from gradfix.tape.graph import Tensor
 from gradfix.tape.state import Notes, Program, Strangers
 from gradfix.tape.switches import Parted, Switches, with_rest
 from gradfix.tape.values import UNDEFINED, Const, Foreign, Place, Unknown, Value
 
 if TYPE_CHECKING:
-    from gradfix.source import Source
+    pass
 
 DEPTH = 14
 """How deep calls are followed."""
-SELDOM = 50_000
-"""After how many new objects cycles are looked for."""
 
 
 Evaluate: TypeAlias = "Callable[[Interpreter, Any], Value]"
@@ -157,21 +154,11 @@ class Interpreter(Switches, Program, Notes, Strangers):
 
     def written(self, place: Place) -> ast.expr | None:
         """The expression of the analysed file that a statement or call writes."""
-        from gradfix.tape.aliases import written_expression
-
         return None if place is None or isinstance(place, Foreign) else written_expression(self, place)
 
     def sees_write(self, tensor: Tensor, place: Place) -> bool:
         """Whether a name other than the written one shows the same memory later on."""
-        from gradfix.tape.aliases import sees_write
-
         return sees_write(self, tensor, place)
-
-    def escape(self, value: Value) -> None:
-        """Hand a value to code that isn't known: it may change whatever can be changed."""
-        from gradfix.tape.escapes import escape
-
-        escape(self, value)
 
     def put_into(self, owner: Unknown, value: Value) -> None:
         """What a graph was put into carries no gradient no longer for sure, nor what that is in."""
@@ -199,16 +186,3 @@ class Interpreter(Switches, Program, Notes, Strangers):
 
 def _plain(value: Any) -> bool:
     return isinstance(value, (str, bool)) or value is None
-
-
-def analyse(source: Source, resolve: Resolver | None = None, rows: Mapping[str, Row] = ROWS) -> Analysis:
-    """Execute a module on the tape and collect the defects; `rows` is what is known of frameworks."""
-    from gradfix.tape.entries import analyse_module
-
-    before = gc.get_threshold()
-    if before[0]:  # nearly all that an analysis makes lives until its end
-        gc.set_threshold(max(before[0], SELDOM), *before[1:])
-    try:
-        return analyse_module(source, resolve, rows)
-    finally:
-        gc.set_threshold(*before)

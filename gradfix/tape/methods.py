@@ -8,6 +8,7 @@ from gradfix.tape.classes import base_init
 from gradfix.tape.conversions import number
 from gradfix.tape.definitions import Instance, Method, Super
 from gradfix.tape.elements import elements, part
+from gradfix.tape.escapes import escape
 from gradfix.tape.events import Backward
 from gradfix.tape.graph import Number
 from gradfix.tape.interpreter import Interpreter
@@ -55,7 +56,7 @@ def call_own_method(vm: Interpreter, method: Method, args: Args, kwargs: Kwargs,
     if isinstance(receiver, (Const, Range)):
         return _constant_method(receiver, name, args)
     for value in (receiver, *args, *kwargs.values()):
-        vm.escape(value)
+        escape(vm, value)
     return vm.unknown(f"`.{name}()` isn't known", *args)
 
 
@@ -92,7 +93,7 @@ def _super_method(
     if instance.module:
         return module_method(vm, instance, name, args, kwargs, node)
     for value in (instance, *args):
-        vm.escape(value)
+        escape(vm, value)
     return vm.unknown("a method of a base that isn't known", *args)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 
 from gradfix.tape.definitions import Instance
+from gradfix.tape.escapes import escape
 from gradfix.tape.events import Unscale
 from gradfix.tape.graph import Node, Number, Tensor
 from gradfix.tape.interpreter import Interpreter
@@ -133,7 +134,7 @@ def scaler_method(
     elif name == "step" and isinstance(optimizer, Unknown) and id(optimizer) in vm.supposed:
         step_supposed(vm, optimizer, node)
     elif name == "step" and args:
-        vm.escape(args[0])
+        escape(vm, args[0])
     return NONE
 
 

@@ -8,6 +8,7 @@ from gradfix.tape import pieces, strides
 from gradfix.tape.arithmetic import OPERATORS, operate
 from gradfix.tape.definitions import Instance, Method
 from gradfix.tape.elements import part
+from gradfix.tape.escapes import escape
 from gradfix.tape.graph import Node, Number, Tensor
 from gradfix.tape.interpreter import Interpreter
 from gradfix.tape.registration import replaced
@@ -174,7 +175,7 @@ def store_item(vm: Interpreter, owner: Value, key: Value, value: Value, node: as
     elif isinstance(owner, Unknown) and (owner.tensor is not None or owner.requires is True):
         owner = vm.tensor_of(owner)
     if isinstance(owner, Tensor) and _names(key):
-        vm.escape(value)
+        escape(vm, value)
     elif isinstance(owner, Tensor):
         _store_tensor_item(vm, owner, key, value, node, form)
     elif isinstance(owner, Map):
@@ -204,12 +205,12 @@ def store_item(vm: Interpreter, owner: Value, key: Value, value: Value, node: as
     elif isinstance(owner, Unknown) and isinstance(value, (Layer, Instance)):
         _store_entry(vm, owner, key, value)
     elif isinstance(owner, Unknown):
-        vm.escape(value)
+        escape(vm, value)
 
 
 def _store_entry(vm: Interpreter, owner: Unknown, key: Value, value: Value) -> None:
     """An entry of a mapping that isn't known; what it held before stays the other alternative."""
-    vm.escape(value)
+    escape(vm, value)
     vm.put_into(owner, value)
     _unknown_item(owner, key)
     if owner.children is not None and isinstance(key, Const):

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from gradfix.gate import passes
 from gradfix.source import Source, parse
-from gradfix.tape.interpreter import analyse
+from gradfix.tape.entries import analyse
 
 from .corpus import File, torch_files
 from .watch import HungError, watchdog

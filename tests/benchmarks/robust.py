@@ -11,7 +11,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 
 from gradfix.source import Source, parse
-from gradfix.tape.interpreter import analyse
+from gradfix.tape.entries import analyse
 
 from .corpus import files
 from .watch import HungError, watchdog

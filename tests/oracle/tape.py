@@ -8,7 +8,7 @@ import pkgutil
 import gradfix.tape
 from gradfix.source import Source, parse
 from gradfix.tape.defects import Defect
-from gradfix.tape.interpreter import analyse
+from gradfix.tape.entries import analyse
 
 for _module in pkgutil.iter_modules(gradfix.tape.__path__):
     importlib.import_module(f"gradfix.tape.{_module.name}")  # so that forked batches all run the same code
