@@ -129,7 +129,7 @@ PLAN = Plan(RULES, analyse=analyse)
 
 def install(monkeypatch: pytest.MonkeyPatch) -> None:
     """Put the toy in the place of the tape and of the rules; processes that are forked inherit it."""
-    import gradfix.tape.interpreter
+    import gradfix.tape.entries
 
-    monkeypatch.setattr(gradfix.tape.interpreter, "analyse", analyse)
+    monkeypatch.setattr(gradfix.tape.entries, "analyse", analyse)
     monkeypatch.setattr(registry, "codemods", lambda: RULES)

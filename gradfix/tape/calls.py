@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from gradfix.tape.arguments import arguments, each_argument, unstarred
 from gradfix.tape.attributes import load_attribute
@@ -13,7 +13,7 @@ from gradfix.tape.definitions import Bound, Class, Function, Instance, Method, P
 from gradfix.tape.following import call_function
 from gradfix.tape.graph import Tensor
 from gradfix.tape.hosts import instance_host, wrapped_host
-from gradfix.tape.interpreter import Interpreter
+from gradfix.tape.interpreter import CALLS, Interpreter
 from gradfix.tape.layers import call_layer
 from gradfix.tape.methods import call_own_method
 from gradfix.tape.tensors import method_call
@@ -21,7 +21,6 @@ from gradfix.tape.torchvalues import Layer, Mode, Opaque
 from gradfix.tape.unknowns import call_opaque, call_unknown, unknown_method
 from gradfix.tape.values import Alt, Args, Const, External, Kwargs, Undefined, Unknown, Value
 
-Call: TypeAlias = Callable[[Interpreter, Any, Args, Kwargs, Any], Value]
 CallByName: TypeAlias = Callable[[Interpreter, str, Args, Kwargs, ast.Call], Value]
 
 
@@ -39,8 +38,8 @@ def evaluate_call(vm: Interpreter, node: ast.Call) -> Value:
         return _super(vm, node)
     args, kwargs = arguments(vm, node)
     if type(callee) is not Alt:
-        return call_value(vm, callee, args, kwargs, node)
-    return vm.each(callee, lambda one: call_value(vm, one, args, kwargs, node))
+        return vm.call(callee, args, kwargs, node)
+    return vm.each(callee, lambda one: vm.call(one, args, kwargs, node))
 
 
 def answering(value: Value, name: str) -> Value:
@@ -79,7 +78,7 @@ def call_method(
             vm, unstarred(args), lambda given: method_call(vm, receiver, name, given, kwargs, node)
         )
     if isinstance(receiver, External):
-        return call_value(vm, External(f"{receiver.path}.{name}"), args, kwargs, node)
+        return vm.call(External(f"{receiver.path}.{name}"), args, kwargs, node)
     if isinstance(receiver, Unknown):
         return unknown_method(vm, receiver, name, args, kwargs, node)
     if isinstance(receiver, Class) and name == "apply" and forward_only(receiver):
@@ -89,12 +88,7 @@ def call_method(
         (done := instance_host(vm, receiver, name, args, kwargs, node)) is not None
     ):
         return done
-    return call_value(vm, load_attribute(vm, receiver, name, node), args, kwargs, node)
-
-
-def call_value(vm: Interpreter, callee: Value, args: Args, kwargs: Kwargs, node: ast.Call) -> Value:
-    """Call any value."""
-    return CALLS.get(type(callee), call_unknown)(vm, callee, args, kwargs, node)
+    return vm.call(load_attribute(vm, receiver, name, node), args, kwargs, node)
 
 
 def _call_bound(vm: Interpreter, callee: Bound, args: Args, kwargs: Kwargs, node: ast.Call) -> Value:
@@ -108,7 +102,7 @@ def _call_layer(vm: Interpreter, callee: Layer, args: Args, kwargs: Kwargs, node
 
 
 def _call_partial(vm: Interpreter, callee: Partial, args: Args, kwargs: Kwargs, node: ast.Call) -> Value:
-    return call_value(vm, callee.function, [*callee.args, *args], {**callee.kwargs, **kwargs}, node)
+    return vm.call(callee.function, [*callee.args, *args], {**callee.kwargs, **kwargs}, node)
 
 
 def _call_mode(vm: Interpreter, callee: Mode, args: Args, kwargs: Kwargs, node: ast.Call) -> Value:
@@ -129,16 +123,16 @@ def _call_instance(vm: Interpreter, callee: Instance, args: Args, kwargs: Kwargs
     found = callee.cls.lookup("forward" if callee.module else "__call__")
     own = callee.attrs.get("forward")
     if own is not None and not isinstance(own, Undefined):
-        return call_value(vm, own, args, kwargs, node)
+        return vm.call(own, args, kwargs, node)
     if isinstance(found, Function):
         return call_function(vm, found, [callee, *args], kwargs, node, receiver=callee)
     layer = callee.attrs.get("<layer>")
     if isinstance(layer, Layer):
-        return call_value(vm, layer, args, kwargs, node)
+        return vm.call(layer, args, kwargs, node)
     return call_unknown(vm, callee, args, kwargs, node)
 
 
-CALLS: dict[type[Value], Call] = {
+CALLS.update({
     Function: call_function,
     Bound: _call_bound,
     Layer: _call_layer,
@@ -148,5 +142,5 @@ CALLS: dict[type[Value], Call] = {
     Partial: _call_partial,
     Opaque: call_opaque,
     Mode: _call_mode,
-}
-"""Who answers a call, by what is called; what isn't here is unknown."""
+    Value: call_unknown,
+})  # fmt: skip

@@ -8,14 +8,13 @@ from collections.abc import Mapping, Sequence
 from gradfix.tape.definitions import Class, Function, Instance, Scope
 from gradfix.tape.escapes import escape
 from gradfix.tape.following import call_function
-from gradfix.tape.graph import Tensor
 from gradfix.tape.imports import first_party
 from gradfix.tape.interpreter import Interpreter
 from gradfix.tape.layers import make_layer
 from gradfix.tape.plain import plain_leaves
 from gradfix.tape.registration import check_registered, replaced
 from gradfix.tape.torchvalues import Layer, Opaque
-from gradfix.tape.values import NONE, Const, External, Map, Seq, Unknown, Value
+from gradfix.tape.values import External, Unknown, Value
 
 MODULE_BASES = frozenset({
     "Module", "LightningModule", "PyroModule", "MetaModule", "BaseModule", "PreTrainedModel", "ScriptModule",
@@ -131,6 +130,3 @@ def registering(vm: Interpreter, owner: Instance, name: str, value: Value, node:
         and value.requires is None
     ):
         value.built = True
-
-
-__all__ = ["NONE", "Const", "External", "Map", "Seq", "Tensor"]

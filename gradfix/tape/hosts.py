@@ -186,8 +186,6 @@ def hand_over(vm: Interpreter, path: str, args: Args, kwargs: Kwargs, node: ast.
 
 def enter(vm: Interpreter, function: Value, entry: Entry, node: ast.AST) -> None:
     """Call a function as a framework does: twice where it is the body of a loop over batches."""
-    from gradfix.tape.calls import call_value
-
     grad, grad_off, repeat, later, root = vm.grad, vm.grad_off, vm.repeat, vm.later_turn, vm.root
     if not entry.grad:
         vm.grad, vm.grad_off = False, ("", None)
@@ -197,7 +195,7 @@ def enter(vm: Interpreter, function: Value, entry: Entry, node: ast.AST) -> None
     try:
         for turn in range(2 if entry.loops else 1):
             vm.repeat, vm.later_turn = repeat or turn > 0, later or turn > 0
-            call_value(vm, function, [_given(vm, kind) for kind in entry.given], {}, node)  # type: ignore[arg-type]
+            vm.call(function, [_given(vm, kind) for kind in entry.given], {}, node)
     finally:
         vm.grad, vm.grad_off, vm.repeat, vm.later_turn, vm.root = grad, grad_off, repeat, later, root
 
@@ -230,14 +228,3 @@ def _loss(value: Value) -> Value:
     if isinstance(value, Seq) and value.kind == "tuple" and value.items:
         return value.items[0]
     return value
-
-
-__all__ = [
-    "backpropagated",
-    "enter",
-    "hand_over",
-    "instance_host",
-    "returned",
-    "unknown_host",
-    "wrap",
-]

@@ -52,7 +52,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from gradfix.tape.aliases import sees_write, written_expression
 from gradfix.tape.analysis import Resolver, TooComplexError
@@ -60,10 +60,7 @@ from gradfix.tape.definitions import Code
 from gradfix.tape.graph import Tensor
 from gradfix.tape.state import Notes, Program, Strangers
 from gradfix.tape.switches import Parted, Switches, with_rest
-from gradfix.tape.values import UNDEFINED, Const, Foreign, Place, Unknown, Value
-
-if TYPE_CHECKING:
-    pass
+from gradfix.tape.values import UNDEFINED, Args, Const, Foreign, Kwargs, Place, Unknown, Value
 
 DEPTH = 14
 """How deep calls are followed."""
@@ -72,8 +69,12 @@ DEPTH = 14
 Evaluate: TypeAlias = "Callable[[Interpreter, Any], Value]"
 Execute: TypeAlias = "Callable[[Interpreter, Any], str | None]"
 
+Call: TypeAlias = "Callable[[Interpreter, Any, Args, Kwargs, Any], Value]"
+
 EVALUATE: dict[type[ast.AST], Evaluate] = {}
 EXECUTE: dict[type[ast.AST], Execute] = {}
+CALLS: dict[type[Value], Call] = {}
+"""Who answers a call, by what is called; for Value itself: who answers where nobody else does."""
 
 
 def evaluates(*kinds: type[ast.AST]) -> Callable[[Evaluate], Evaluate]:
@@ -143,6 +144,11 @@ class Interpreter(Switches, Program, Notes, Strangers):
             if handler is not None and (ended := handler(self, statement)) is not None:
                 return ended
         return None
+
+    def call(self, callee: Value, args: Args, kwargs: Kwargs, node: Any) -> Value:
+        """Call any value."""
+        answer = CALLS.get(type(callee)) or CALLS[Value]
+        return answer(self, callee, args, kwargs, node)
 
     def unknown(self, why: str, *holds: Value) -> Unknown:
         """A value that isn't decided, made from others."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable
 
-from gradfix.tape.calls import call_value
 from gradfix.tape.elements import elements, part
 from gradfix.tape.interpreter import Interpreter
 from gradfix.tape.torchvalues import Weights
@@ -54,7 +53,7 @@ def _filter(vm: Interpreter, args: Args, node: ast.Call) -> Value:
 
 def _map(vm: Interpreter, args: Args, node: ast.Call) -> Value:
     items, known = elements(vm, args[1], node)
-    called = [call_value(vm, args[0], [item], {}, node) for item in (items or [part(args[1])])]
+    called = [vm.call(args[0], [item], {}, node) for item in (items or [part(args[1])])]
     return Seq("list", called, open=not known)
 
 

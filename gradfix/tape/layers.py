@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from gradfix.tape import effects, geometry, shapes
 from gradfix.tape.conditions import truth
@@ -13,7 +14,7 @@ from gradfix.tape.definitions import Instance, Method
 from gradfix.tape.graph import Tensor
 from gradfix.tape.interpreter import Interpreter
 from gradfix.tape.paths import meet
-from gradfix.tape.torchvalues import Layer, Opaque, Weights
+from gradfix.tape.torchvalues import Layer, Opaque
 from gradfix.tape.trail import alternatives, narrowed
 from gradfix.tape.values import NONE, NOTHING, Alt, Const, Map, Seq, Undefined, Unknown, Value
 
@@ -240,8 +241,6 @@ def _measure(layer: Layer, given: Value, result: Value) -> None:
 def _without_buffer_writes(effect: effects.Effect) -> effects.Effect:
     if not effect.writes:
         return effect
-    from dataclasses import replace
-
     return replace(effect, writes=())
 
 
@@ -255,20 +254,17 @@ def _tell_module(vm: Interpreter, layer: Layer, written: Value, node: ast.AST) -
 
 
 def _call_sequence(vm: Interpreter, layer: Layer, args: Sequence[Value], node: ast.AST) -> Value:
-    from gradfix.tape.calls import call_value
-
     value: Value = args[0] if args else Unknown("no argument")
-    assert isinstance(node, ast.Call) or True
     for item in (layer.items or {}).values():
-        value = _apply(vm, item, value, node, call_value)
+        value = _apply(vm, item, value, node)
     return vm.unknown("a container that may hold more", value) if layer.open else value
 
 
-def _apply(vm: Interpreter, item: Value, value: Value, node: ast.AST, call) -> Value:  # type: ignore[no-untyped-def]
+def _apply(vm: Interpreter, item: Value, value: Value, node: ast.AST) -> Value:
     if isinstance(item, Undefined):
         return value
     if not isinstance(item, Alt):
-        return vm.each(value, lambda one: call(vm, item, [one], {}, node))
+        return vm.each(value, lambda one: vm.call(item, [one], {}, node))
 
     base = vm.path
     options = []
@@ -278,19 +274,8 @@ def _apply(vm: Interpreter, item: Value, value: Value, node: ast.AST, call) -> V
             continue
         vm.path = both
         result = (
-            value if isinstance(option, Undefined) or option is NONE else call(vm, option, [value], {}, node)
+            value if isinstance(option, Undefined) or option is NONE else vm.call(option, [value], {}, node)
         )
         options.append((guard, result))
         vm.path = base
     return alternatives(options) if options else value
-
-
-__all__ = [
-    "Weights",
-    "call_layer",
-    "layer_attribute",
-    "make_layer",
-    "parameters_of",
-    "store_on_layer",
-    "weights",
-]

@@ -10,7 +10,7 @@ from gradfix.tape.graph import Node, Tensor
 from gradfix.tape.interpreter import Interpreter
 from gradfix.tape.layers import parameters_of, weights
 from gradfix.tape.torchvalues import Layer, Opaque, Weights
-from gradfix.tape.values import Alt, Const, Map, Seq, Undefined, Unknown, Value
+from gradfix.tape.values import Alt, Const, Map, Seq, Unknown, Value
 
 SAME = frozenset({
     "to", "cuda", "cpu", "float", "half", "double", "train", "eval", "requires_grad_", "bfloat16", "apply",
@@ -210,9 +210,7 @@ def _registering(
     if isinstance(owner, Layer) and owner.items is not None and name in ("values", "keys", "items"):
         return _dictionary_view(owner, name)
     if name in ("forward", "__call__"):
-        from gradfix.tape.calls import call_value
-
-        return call_value(vm, owner, args, kwargs, node)  # type: ignore[arg-type]
+        return vm.call(owner, args, kwargs, node)
     return Unknown(f"`.{name}()` of a module")
 
 
@@ -246,6 +244,3 @@ def _dictionary_view(owner: Layer, name: str) -> Value:
     if name == "values":
         return Seq("list", list(items.values()), owner.open)
     return Seq("list", [Seq("tuple", [Const(key), value]) for key, value in items.items()], owner.open)
-
-
-__all__ = ["Undefined", "freeze", "leaves", "module_method", "opaque", "set_training"]

@@ -7,14 +7,13 @@ import ast
 from gradfix.tape.definitions import Instance
 from gradfix.tape.escapes import escape
 from gradfix.tape.events import Unscale
-from gradfix.tape.graph import Node, Number, Tensor
+from gradfix.tape.graph import Node, Tensor
 from gradfix.tape.interpreter import Interpreter
 from gradfix.tape.leaves import factory_inside
 from gradfix.tape.modules import leaves
 from gradfix.tape.supposed import step_supposed
 from gradfix.tape.torchvalues import Layer, Opaque, Optimizer, Scaler, Weights
 from gradfix.tape.values import NONE, Alt, Args, Const, Kwargs, Map, Seq, Unknown, Value
-from gradfix.tape.walks import run_backward
 
 KINDS = frozenset({
     "Adadelta", "Adafactor", "Adagrad", "Adam", "AdamW", "SparseAdam", "Adamax", "ASGD", "LBFGS", "NAdam",
@@ -97,12 +96,10 @@ def optimizer_method(
         closure = args[0] if args else kwargs.get("closure", NONE)
         vm.asked = closure is not NONE
         if closure is not NONE:
-            from gradfix.tape.calls import call_value
-
             if receiver.iterates is True:  # it writes the parameters and asks for the loss again
-                call_value(vm, closure, [], {}, node)  # type: ignore[arg-type]
+                vm.call(closure, [], {}, node)
                 vm.step(receiver, vm.at(node))
-            call_value(vm, closure, [], {}, node)  # type: ignore[arg-type]
+            vm.call(closure, [], {}, node)
         vm.step(receiver, vm.at(node))
         vm.asked = False
         return NONE
@@ -159,6 +156,3 @@ def clip(vm: Interpreter, given: Value, node: ast.AST) -> None:
     for leaf in held:
         if vm.scaled(leaf, vm.at(node), "clip"):
             return
-
-
-__all__ = ["Number", "clip", "make_optimizer", "optimizer_method", "run_backward", "scaler_method"]

@@ -8,29 +8,26 @@ from collections.abc import Sequence
 from gradfix.tape.arithmetic import in_place_operator
 from gradfix.tape.attributes import load_attribute, store_attribute
 from gradfix.tape.classes import make_class
-from gradfix.tape.definitions import Class, Code, Function, Instance
+from gradfix.tape.definitions import Instance
 from gradfix.tape.elements import elements, part
 from gradfix.tape.following import decorated, make_function
-from gradfix.tape.graph import Number, Tensor
+from gradfix.tape.graph import Tensor
 from gradfix.tape.imports import imported, module_value, star_names
 from gradfix.tape.interpreter import Interpreter, executes
 from gradfix.tape.leaks import accumulating, kept_on_attribute
 from gradfix.tape.leaves import rebinding
 from gradfix.tape.subscripts import augment_tensor_item, load_item, store_item
-from gradfix.tape.torchvalues import Layer, Opaque
+from gradfix.tape.torchvalues import Layer
 from gradfix.tape.trail import alternatives, multiply, one_of
 from gradfix.tape.values import (
     NONE,
     UNDEFINED,
     Alt,
     Const,
-    External,
     Map,
-    Range,
     Seq,
     Slice,
     Undefined,
-    Unknown,
     Value,
 )
 
@@ -261,17 +258,3 @@ def nonlocal_statement(vm: Interpreter, node: ast.Nonlocal) -> str | None:
         if scope is not None:
             vm.frame.aliases[name] = scope
     return None
-
-
-__all__ = [
-    "UNDEFINED",
-    "Class",
-    "Code",
-    "External",
-    "Function",
-    "Number",
-    "Opaque",
-    "Range",
-    "Undefined",
-    "Unknown",
-]

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from gradfix.tape import effects
 from gradfix.tape.builtin import call_builtin
-from gradfix.tape.calls import call_value, calls_external
+from gradfix.tape.calls import calls_external
 from gradfix.tape.conversions import number
 from gradfix.tape.definitions import Instance, Partial
 from gradfix.tape.factories import (
@@ -72,7 +72,7 @@ def call_external(vm: Interpreter, path: str, args: Args, kwargs: Kwargs, node: 
         return harmless(path, args)
     own = first_party(vm, path)
     if own is not None:
-        return call_value(vm, own, args, kwargs, node)
+        return vm.call(own, args, kwargs, node)
     return call_unknown(vm, External(path), args, kwargs, node)
 
 
@@ -147,7 +147,7 @@ def _checkpoint(vm: Interpreter, args: Args, kwargs: Kwargs, node: ast.Call) -> 
         for k, v in kwargs.items()
         if k not in ("use_reentrant", "preserve_rng_state", "determinism_check", "debug", "context_fn")
     }
-    result = call_value(vm, args[0], args[1:], rest, node) if args else NONE
+    result = vm.call(args[0], args[1:], rest, node) if args else NONE
     return checkpointed(vm, args, kwargs, result, node)
 
 

@@ -98,9 +98,7 @@ def unknown_method(
         and name in receiver.children
         and not isinstance(receiver.children[name], Unknown)
     ):
-        from gradfix.tape.calls import call_value
-
-        return call_value(vm, receiver.children[name], args, kwargs, node)
+        return vm.call(receiver.children[name], args, kwargs, node)
     framework = unknown_host(vm, receiver, name, args, kwargs, node)
     if framework is not None:
         return framework
