@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from gradfix.tape.conditions import truth
 from gradfix.tape.graph import Tensor
 from gradfix.tape.interpreter import Interpreter, executes
-from gradfix.tape.modes import Modes, restore, set_mode, unbound
+from gradfix.tape.modes import Modes, lose_mode, modes_of, restore, set_mode, unbound
 from gradfix.tape.paths import Path
 from gradfix.tape.stores import assign
 from gradfix.tape.torchvalues import Layer, Mode
@@ -17,7 +17,7 @@ from gradfix.tape.values import Alt, Const, Unknown, Value
 
 @executes(ast.With, ast.AsyncWith)
 def with_statement(vm: Interpreter, node: ast.With | ast.AsyncWith) -> str | None:
-    before = (vm.grad, vm.grad_off, vm.inference)
+    before = modes_of(vm)
     for i, item in enumerate(node.items):
         value = vm.eval(item.context_expr)
         if isinstance(value, Alt) and all(isinstance(option, Mode) for _, option in value.options):
@@ -33,7 +33,7 @@ def with_statement(vm: Interpreter, node: ast.With | ast.AsyncWith) -> str | Non
                 return ended
             set_mode(vm, value.kind, known, vm.at(node))
         elif isinstance(value, Unknown) and unbound(vm, item.context_expr):
-            vm.trail.set(vm, "grad", None)
+            lose_mode(vm)
         elif item.optional_vars is not None:
             bound: Value = value if isinstance(value, (Tensor, Layer)) else Unknown("a context", (value,))
             assign(vm, item.optional_vars, bound, node)
@@ -55,7 +55,7 @@ def _each_mode(
     """A mode whose flag has alternatives: the block runs once for each of them."""
 
     def arm(mode: Value) -> str | None:
-        before = (vm.grad, vm.grad_off, vm.inference)
+        before = modes_of(vm)
         assert isinstance(mode, Mode)
         set_mode(vm, mode.kind, isinstance(mode.sets, Const) and bool(mode.sets.value), vm.at(node))
         for item in rest:
@@ -73,7 +73,7 @@ def _both_modes(
     rest: Sequence[ast.withitem],
 ) -> str | None:
     def arm(on: bool) -> str | None:
-        before = (vm.grad, vm.grad_off, vm.inference)
+        before = modes_of(vm)
         set_mode(vm, mode.kind, on, vm.at(node))
         for item in rest:
             vm.eval(item.context_expr)

@@ -29,6 +29,7 @@ from gradfix.tape.frameworks import ROWS, Entry, Row
 from gradfix.tape.graph import Tensor
 from gradfix.tape.hosts import enter, rows_of
 from gradfix.tape.interpreter import Interpreter
+from gradfix.tape.machine import UNSET
 from gradfix.tape.paths import ALWAYS, Equals
 from gradfix.tape.supposed import report_early_steps
 from gradfix.tape.torchvalues import Layer
@@ -130,7 +131,7 @@ def _isolated(vm: Interpreter, number: int, run: Callable[[], object]) -> None:
     vm.trail.open(stamp())
     vm.path = frozenset({(Equals(("entry",), number), True)})
     vm.handed = []
-    vm.grad, vm.repeat, vm.later_turn = True, False, False
+    vm.grad, vm.mode, vm.repeat, vm.later_turn = True, UNSET, False, False
     frame, depth, file = vm.frame, len(vm.trail.frames), vm.file
     known = (vm.supposed, vm.stand_ins, vm.loose, vm.results, vm.elements)
     vm.supposed, vm.stand_ins = dict(vm.supposed), list(vm.stand_ins)

@@ -22,7 +22,7 @@ ALL = 1 << 62
 """As the birth of a branch: whatever is written in it is noted, also of what was born in it."""
 JUMPS: dict[type[ast.AST], str] = {ast.Break: "break", ast.Continue: "continue", ast.Return: "return"}
 BLOCKS = (ast.If, ast.With, ast.AsyncWith, ast.Try, ast.Match, getattr(ast, "TryStar", ast.Try))
-MODES = ("grad", "grad_off", "inference")
+MODES = ("grad", "mode", "inference")
 
 
 class Exits:
@@ -51,7 +51,7 @@ def jumps(vm: Interpreter, node: ast.AST, body: Sequence[ast.stmt]) -> frozenset
     """How a body can be left in one arm of a branch, by what kind of jump."""
     known = vm.jumps.get(id(node))
     if known is None:
-        known = vm.jumps[id(node)] = frozenset(_nested(vm, body, False))
+        known = vm.jumps[id(node)] = frozenset(_nested(vm, body, vm.sets_mode()))
     return known
 
 

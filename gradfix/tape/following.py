@@ -11,7 +11,7 @@ from gradfix.tape.escapes import escape
 from gradfix.tape.exits import enter, jumps, rejoin
 from gradfix.tape.frames import Frame
 from gradfix.tape.interpreter import DEPTH, Interpreter
-from gradfix.tape.modes import MODES_BY_PATH, restore, set_mode, unbound
+from gradfix.tape.modes import MODES_BY_PATH, lose_mode, modes_of, restore, set_mode, unbound
 from gradfix.tape.paths import Path
 from gradfix.tape.torchvalues import Mode
 from gradfix.tape.trail import alternatives
@@ -95,7 +95,7 @@ def _run_foreign(
 ) -> Value:
     """Follow a call into another file, as long as that leaves most of the work to this one."""
     given = list(names.values())
-    before = (vm.grad, vm.grad_off, vm.inference)
+    before = modes_of(vm)
     repeat, statement = vm.repeat, vm.statement
     work = vm.work
     vm.floor = max(work - max(min(vm.abroad, work) // 4, FEW), 1)
@@ -120,7 +120,7 @@ def _run_function(
     code = function.code
     code.entered = True
     outer, file, path, later = vm.frame, vm.file, vm.path, vm.later_turn
-    before = (vm.grad, vm.grad_off, vm.inference)
+    before = modes_of(vm)
     depth, modes = len(vm.trail.frames), len(vm.modes)
     frame = Frame(Scope(names, function.scope, function.scope.globals), code, path)
     frame.receiver, frame.owner, frame.caller = receiver, function.owner, outer
@@ -131,7 +131,7 @@ def _run_function(
             if isinstance(mode, Mode) and isinstance(mode.sets, Const):
                 set_mode(vm, mode.kind, bool(mode.sets.value), vm.at(expression))
             elif isinstance(mode, Unknown) and unbound(vm, expression):
-                vm.trail.set(vm, "grad", None)
+                lose_mode(vm)
         if isinstance(code.node, ast.Lambda):
             return vm.eval(code.node.body)
         if "return" in jumps(vm, code.node, code.node.body):

@@ -12,8 +12,8 @@ from gradfix.tape.frameworks import Entry, Row
 from gradfix.tape.graph import Number, Tensor
 from gradfix.tape.interpreter import Interpreter
 from gradfix.tape.modules import opaque
-from gradfix.tape.torchvalues import Layer, Opaque, Optimizer
-from gradfix.tape.values import NONE, Alt, Args, Const, Kwargs, Map, Seq, Unknown, Value
+from gradfix.tape.torchvalues import Layer, Mode, Opaque, Optimizer
+from gradfix.tape.values import FALSE, NONE, Alt, Args, Const, Kwargs, Map, Seq, Unknown, Value
 from gradfix.tape.walks import run_backward
 
 NOT_A_TENSOR = "'float' object has no attribute 'backward'"
@@ -186,9 +186,9 @@ def hand_over(vm: Interpreter, path: str, args: Args, kwargs: Kwargs, node: ast.
 
 def enter(vm: Interpreter, function: Value, entry: Entry, node: ast.AST) -> None:
     """Call a function as a framework does: twice where it is the body of a loop over batches."""
-    grad, grad_off, repeat, later, root = vm.grad, vm.grad_off, vm.repeat, vm.later_turn, vm.root
+    grad, mode, repeat, later, root = vm.grad, vm.mode, vm.repeat, vm.later_turn, vm.root
     if not entry.grad:
-        vm.grad, vm.grad_off = False, ("", None)
+        vm.grad, vm.mode = False, Mode("", FALSE, None)
     code = function.code if isinstance(function, Function) else None
     code = function.function.code if isinstance(function, Bound) else code
     vm.root = code if entry.root else None
@@ -197,7 +197,7 @@ def enter(vm: Interpreter, function: Value, entry: Entry, node: ast.AST) -> None
             vm.repeat, vm.later_turn = repeat or turn > 0, later or turn > 0
             vm.call(function, [_given(vm, kind) for kind in entry.given], {}, node)
     finally:
-        vm.grad, vm.grad_off, vm.repeat, vm.later_turn, vm.root = grad, grad_off, repeat, later, root
+        vm.grad, vm.mode, vm.repeat, vm.later_turn, vm.root = grad, mode, repeat, later, root
 
 
 def _given(vm: Interpreter, kind: str) -> Value:

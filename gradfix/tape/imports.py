@@ -9,6 +9,7 @@ from gradfix.tape import effects
 from gradfix.tape.definitions import Package, Scope
 from gradfix.tape.frames import Frame
 from gradfix.tape.interpreter import Interpreter
+from gradfix.tape.machine import UNSET
 from gradfix.tape.paths import ALWAYS
 from gradfix.tape.values import External, Undefined, Value
 
@@ -126,13 +127,14 @@ def _package(vm: Interpreter, importer: str, module: str, level: int) -> Package
 
 
 def _execute(vm: Interpreter, path: str, tree: ast.Module, content: bytes, package: Package) -> None:
-    outer = (vm.frame, vm.file, vm.path, vm.later_turn, vm.grad, vm.grad_off, vm.repeat)
-    vm.frame, vm.file, vm.path, vm.later_turn, vm.grad = (
+    outer = (vm.frame, vm.file, vm.path, vm.later_turn, vm.grad, vm.mode, vm.repeat)
+    vm.frame, vm.file, vm.path, vm.later_turn, vm.grad, vm.mode = (
         Frame(package.scope, None, ALWAYS),
         path,
         ALWAYS,
         False,
         True,
+        UNSET,
     )
     vm.sources[path] = content.splitlines()
     vm.work += FOREIGN_WORK
@@ -141,7 +143,7 @@ def _execute(vm: Interpreter, path: str, tree: ast.Module, content: bytes, packa
         vm.run([statement for statement in tree.body if isinstance(statement, DEFINING)])
     finally:
         vm.trail.frames = frames
-        vm.frame, vm.file, vm.path, vm.later_turn, vm.grad, vm.grad_off, vm.repeat = outer
+        vm.frame, vm.file, vm.path, vm.later_turn, vm.grad, vm.mode, vm.repeat = outer
 
 
 DEFINING = (

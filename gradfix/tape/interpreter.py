@@ -59,7 +59,7 @@ from gradfix.tape.analysis import Resolver, TooComplexError
 from gradfix.tape.definitions import Code
 from gradfix.tape.graph import Tensor
 from gradfix.tape.state import Notes, Program, Strangers
-from gradfix.tape.switches import Parted, Switches, with_rest
+from gradfix.tape.switches import EachMode, Parted, Switches, with_rest
 from gradfix.tape.values import UNDEFINED, Args, Const, Foreign, Kwargs, Place, Unknown, Value
 
 DEPTH = 14
@@ -137,6 +137,8 @@ class Interpreter(Switches, Program, Notes, Strangers):
         """Execute a block; how it ended, or None where it runs off its end."""
         for i, statement in enumerate(statements):
             self.work -= 1
+            if self.grad is None and self.several_modes():
+                return EXECUTE[EachMode](self, EachMode([*statements[i:]], []))
             if isinstance(statement, ast.If) and i + 1 < len(statements) and self.parts_ways(statement):
                 self.frame.partings += 1
                 return EXECUTE[Parted](self, with_rest(statement, statements[i + 1 :]))

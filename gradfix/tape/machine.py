@@ -14,7 +14,12 @@ from gradfix.tape.graph import Node, Spoil, Storage, Tensor, Write
 from gradfix.tape.histories import either
 from gradfix.tape.keeping import Keeping
 from gradfix.tape.paths import contradicts, implies
-from gradfix.tape.values import NOTHING, Const, Place, Seq, Truth, Unknown, Value
+from gradfix.tape.torchvalues import Mode
+from gradfix.tape.trail import possible
+from gradfix.tape.values import FALSE, NOTHING, TRUE, Alt, Const, Place, Seq, Truth, Unknown, Value
+
+UNSET = Mode("", TRUE, None)
+"""How a program begins: everything is recorded."""
 
 
 class Machine(Keeping):
@@ -22,14 +27,22 @@ class Machine(Keeping):
 
     def __init__(self, file: str) -> None:
         super().__init__(file)
-        self.grad_off: tuple[str, Place] = ("", None)
-        """What turned recording off: the mode's name and the with statement, decorator or call."""
+        self.mode: Value = UNSET
+        """What turned recording on or off; several where that differs by path."""
         self.inferred = False
         """Whether a tensor that requires grad was given the data of an inference tensor."""
         self.about: dict[Any, list[Storage]] = {}
         """The memory that a path condition is a test of."""
         self.spoils = 0
         """How many saved values were overwritten so far."""
+
+    @property
+    def grad_off(self) -> tuple[str, Place]:
+        """What turned recording off: the mode's name and the with statement, decorator or call."""
+        modes = possible(self.mode, self.path) if isinstance(self.mode, Alt) else [(self.path, self.mode)]
+        off = (mode for _, mode in modes if isinstance(mode, Mode) and mode.sets is FALSE)
+        mode = next(off, UNSET)
+        return mode.kind, mode.place
 
     def node(self, op: str, place: Place, inputs: Sequence[Value]) -> Node:
         """A recorded operation on inputs, in the present grad mode."""

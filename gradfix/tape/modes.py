@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import ast
+from functools import partial
 from typing import TypeAlias
 
-from gradfix.tape.conditions import truthy
-from gradfix.tape.interpreter import Interpreter
+from gradfix.tape.conditions import truth
+from gradfix.tape.interpreter import Interpreter, executes
+from gradfix.tape.paths import Path
+from gradfix.tape.switches import EachMode
 from gradfix.tape.torchvalues import Mode
-from gradfix.tape.values import FALSE, TRUE, Args, Const, Kwargs, Value
+from gradfix.tape.trail import possible
+from gradfix.tape.values import FALSE, TRUE, Alt, Args, Const, Kwargs, Place, Truth, Unknown, Value
 
 SWITCHES = (
     "torch.set_grad_enabled",
@@ -22,8 +26,8 @@ MODES_BY_PATH = {
     for name in ("no_grad", "enable_grad", "inference_mode")
 }
 
-Modes: TypeAlias = tuple[object, object, bool]
-"""Whether operations are recorded, what turned that off, and whether it was inference mode."""
+Modes: TypeAlias = tuple[Truth, Value, bool]
+"""Whether operations are recorded, what set that, and whether it was inference mode."""
 
 
 def unbound(vm: Interpreter, node: ast.expr) -> bool:
@@ -33,20 +37,27 @@ def unbound(vm: Interpreter, node: ast.expr) -> bool:
     return isinstance(node, ast.Name) and node.id in vm.unbound
 
 
-def set_mode(vm: Interpreter, kind: str, on: bool, place: object) -> None:
+def set_mode(vm: Interpreter, kind: str, on: bool, place: Place) -> None:
     """Turn recording on or off; inside inference mode there is no turning it on."""
     if vm.inference and kind != "inference_mode":
         return
-    vm.trail.set(vm, "grad", on)
-    vm.trail.set(vm, "inference", kind == "inference_mode" and not on)
-    if not on:
-        vm.trail.set(vm, "grad_off", (kind, place))
+    restore(vm, (on, Mode(kind, TRUE if on else FALSE, place), kind == "inference_mode" and not on))
+
+
+def lose_mode(vm: Interpreter) -> None:
+    """Recording may be on or off from here."""
+    restore(vm, (None, Mode("", Unknown("the grad mode"), None), vm.inference))
+
+
+def modes_of(vm: Interpreter) -> Modes:
+    """The present grad mode, to come back to."""
+    return vm.grad, vm.mode, vm.inference
 
 
 def restore(vm: Interpreter, before: Modes) -> None:
     """Back to an earlier grad mode."""
     vm.trail.set(vm, "grad", before[0])
-    vm.trail.set(vm, "grad_off", before[1])
+    vm.trail.set(vm, "mode", before[1])
     vm.trail.set(vm, "inference", before[2])
 
 
@@ -57,12 +68,36 @@ def call_mode(vm: Interpreter, name: str, args: Args, kwargs: Kwargs, node: ast.
         sets = args[0] if args else kwargs.get("mode", TRUE)
         mode = Mode("set_grad_enabled", sets, place)
         if vm.is_statement(node):
-            known = truthy(sets)
-            set_mode(vm, "set_grad_enabled", known is not False, place)
+            known, yes, no = truth(vm, sets, node.args[0] if node.args else node)
             if known is None:
-                vm.trail.set(vm, "grad", None)
+                switch = partial(set_mode, vm, "set_grad_enabled", place=place)
+                vm.fork([(yes, partial(switch, on=True)), (no, partial(switch, on=False))])
+            else:
+                set_mode(vm, "set_grad_enabled", known, place)
         return mode
     if args and not isinstance(args[0], Const):
         return args[0]
     on = name == "enable_grad" or (name == "inference_mode" and bool(args) and args[0] is FALSE)
     return Mode(name, Const(on), place)
+
+
+@executes(EachMode)
+def each_mode(vm: Interpreter, node: EachMode) -> str | None:
+    """What follows runs once in each grad mode, on the paths that led to it."""
+    held = vm.assumed
+
+    def arm(guard: Path, mode: Value) -> str | None:
+        sets = mode.sets if isinstance(mode, Mode) else None
+        on = sets.value if isinstance(sets, Const) else None
+        restore(vm, (on, mode, isinstance(mode, Mode) and mode.kind == "inference_mode" and on is False))
+        vm.assumed = held | guard
+        vm.each_modes += 1
+        try:
+            return vm.run(node.body)
+        finally:
+            vm.each_modes -= 1
+            vm.assumed = held
+
+    modes = possible(vm.mode, vm.path) if isinstance(vm.mode, Alt) else []
+    guarded = [(both - vm.path, mode) for both, mode in modes]
+    return vm.fork([(guard, partial(arm, guard, mode)) for guard, mode in guarded])

@@ -234,11 +234,11 @@ def _overwrite_item(
 ) -> None:
     made = vm.node("copy_", vm.at(node), [owner, value])
     made.op = "setitem"
-    target = owner
-    if is_basic(key) is True and owner.view != "many":
+    basic = is_basic(key)
+    if basic is False or (basic is True and owner.view != "many"):
         made.saves = made.requires is True and not _whole(key)
-    vm.overwrite(target, made, vm.at(node), form)
-    if is_basic(key) is False and made.requires is True:
+    vm.overwrite(owner, made, vm.at(node), form)
+    if basic is False and made.requires is True:
         for index in key.items if isinstance(key, Seq) else (key,):
             if isinstance(index, Tensor):
                 vm.save(made, index, frozenset())

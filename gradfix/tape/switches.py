@@ -8,18 +8,23 @@ from bisect import bisect_left
 from collections.abc import Sequence
 
 from gradfix.tape.forks import Forks
+from gradfix.tape.values import Alt
 
 SWITCHES = frozenset({"requires_grad", "requires_grad_", "detach_"})
 """What changes whether a tensor that already exists requires grad."""
-MODE = "set_grad_enabled"
+WORDS = re.compile(rb"\b(?:requires_grad_?|detach_)\b")
+SETS_MODE = re.compile(rb"(?:^|[:;])\s*(?:\w+\.)*set_grad_enabled\s*\(")
 """What changes, as a statement, whether anything after it is recorded."""
-WORDS = re.compile(rb"\b(?:requires_grad_?|detach_|set_grad_enabled)\b")
 PARTINGS = 2
 """How often a function's remainder is run once more for that."""
 
 
 class Parted(ast.If):
     """A branch with what follows it in both arms: its test is not one that was written around all of that."""
+
+
+class EachMode(ast.Module):
+    """Statements that are reached in several grad modes, each on paths of its own."""
 
 
 class Switches(Forks):
@@ -30,6 +35,10 @@ class Switches(Forks):
         self.parting: dict[int, bool] = {}
         self.switching: dict[str, list[int]] = {}
         """The lines of each file with a word of what switches."""
+        self.setting: dict[str, bool] = {}
+        """Whether each file has a statement that sets the grad mode."""
+        self.each_modes = 0
+        """In how many grad modes, one inside the other, what follows is being run."""
 
     def parts_ways(self, statement: ast.If) -> bool:
         """Whether what follows is run after each arm of a branch."""
@@ -46,6 +55,17 @@ class Switches(Forks):
             self.parting[id(statement)] = known
         return known
 
+    def several_modes(self) -> bool:
+        """Whether what follows is run once in each of the grad modes that there may be."""
+        return type(self.mode) is Alt and self.each_modes < PARTINGS
+
+    def sets_mode(self) -> bool:
+        """Whether a file sets the grad mode by a statement, so that any block may be reached in several."""
+        for file, lines in self.sources.items():
+            if file not in self.setting:
+                self.setting[file] = any(map(SETS_MODE.search, lines))
+        return True in self.setting.values()
+
     def _may_switch(self, statement: ast.If) -> bool:
         """Whether the text of a branch has a word of what switches."""
         lines = self.switching.get(self.file)
@@ -58,10 +78,7 @@ class Switches(Forks):
 
 def _switches(node: ast.AST) -> bool:
     """Whether what follows may require grad after this where it doesn't without it."""
-    if isinstance(node, ast.Attribute):
-        return node.attr in SWITCHES
-    called = node.value.func if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) else None
-    return isinstance(called, ast.Attribute) and called.attr == MODE
+    return isinstance(node, ast.Attribute) and node.attr in SWITCHES
 
 
 def with_rest(statement: ast.If, rest: Sequence[ast.stmt]) -> ast.If:

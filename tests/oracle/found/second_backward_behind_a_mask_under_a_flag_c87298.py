@@ -1,0 +1,18 @@
+# flags 1
+# ruff: noqa
+# mypy: ignore-errors
+import sys
+import torch
+import torch.nn.functional as F
+from torch.autograd import Variable
+flag0 = len(sys.argv) > 5
+w7 = Variable(torch.randn(3, 4), requires_grad=True)
+x11 = w7.mean(-1, keepdim=True)
+if flag0:
+    pass
+else:
+    x11[x11 > 0] = 0.0
+loss15 = F.kl_div(F.log_softmax(x11, -1), F.softmax(x11, -1), reduction='batchmean')
+loss15.backward()
+loss23 = x11.pow(2).mean()
+loss23.backward()
