@@ -104,6 +104,7 @@ def _run_module(vm: Interpreter, tree: ast.Module) -> None:
 
 def _enter_all(vm: Interpreter, culprits: Culprits) -> None:
     number = 0
+    vm.of_module = len(vm.backwards)
     entered = [code.node for code in vm.codes.values() if code.entered and code.file == vm.main]
     vm.ran = [(node.lineno, node.end_lineno or node.lineno) for node in entered]
     for cls in list(vm.classes):
@@ -133,9 +134,11 @@ def _isolated(vm: Interpreter, number: int, run: Callable[[], object]) -> None:
     vm.handed = []
     vm.grad, vm.mode, vm.repeat, vm.later_turn = True, UNSET, False, False
     frame, depth, file = vm.frame, len(vm.trail.frames), vm.file
-    known = (vm.supposed, vm.stand_ins, vm.loose, vm.results, vm.elements)
+    known = (vm.supposed, vm.stand_ins, vm.loose, vm.results, vm.elements, vm.steps)
     vm.supposed, vm.stand_ins = dict(vm.supposed), list(vm.stand_ins)
     vm.loose, vm.results, vm.elements = dict(vm.loose), dict(vm.results), dict(vm.elements)
+    ran, of_module = vm.backwards, vm.of_module
+    vm.backwards, vm.steps = ran[:of_module], list(vm.steps)
     try:
         run()
         report_early_steps(vm)
@@ -147,7 +150,9 @@ def _isolated(vm: Interpreter, number: int, run: Callable[[], object]) -> None:
         while len(vm.trail.frames) >= depth:
             vm.trail.undo()
         vm.path = ALWAYS
-        vm.supposed, vm.stand_ins, vm.loose, vm.results, vm.elements = known
+        vm.supposed, vm.stand_ins, vm.loose, vm.results, vm.elements, vm.steps = known
+        ran.extend(vm.backwards[of_module:])
+        vm.backwards = ran
         vm.work = left - (share - max(vm.work, 0))
 
 

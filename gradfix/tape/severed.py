@@ -21,7 +21,9 @@ class Severed(Cuts):
     def __init__(self, file: str, lines: Sequence[bytes]) -> None:
         super().__init__(file, lines)
         self.backwards: list[tuple[Backward, Tensor]] = []
-        """Every real backward, with its root."""
+        """The real backwards that can have run here, with their roots; at the end all of them."""
+        self.of_module = 0
+        """How many of them the module itself ran."""
         self.rewraps: list[tuple[Node, Backward]] = []
         """Leaves made of converted values that a backward reached."""
         self.leafless: list[tuple[Node, Backward, Path, Lean]] = []
