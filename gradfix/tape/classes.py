@@ -11,6 +11,7 @@ from gradfix.tape.following import call_function
 from gradfix.tape.imports import first_party
 from gradfix.tape.interpreter import Interpreter
 from gradfix.tape.layers import make_layer
+from gradfix.tape.often import past
 from gradfix.tape.plain import plain_leaves
 from gradfix.tape.registration import check_registered, replaced
 from gradfix.tape.torchvalues import Layer, Opaque
@@ -81,6 +82,8 @@ def instantiate(
     instance = Instance(cls, is_module(cls))
     init = cls.lookup("__init__")
     if isinstance(init, Function):
+        if past(vm, init, [instance, *args], kwargs).enough(vm.share):
+            return Unknown("an object like many before", (*args, *kwargs.values()))
         call_function(vm, init, [instance, *args], kwargs, node, receiver=instance)
         if instance.module:
             check_registered(vm, instance)

@@ -11,13 +11,15 @@ from gradfix.tape.values import External, Truth, Value, stamp
 class Code:
     """A function's text: shared by all closures made from it."""
 
-    __slots__ = ("entered", "every", "file", "name", "names", "node")
+    __slots__ = ("entered", "every", "file", "name", "names", "node", "size")
 
     def __init__(self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda, file: str) -> None:
         self.node = node
         self.file = file
         self.name = "<lambda>" if isinstance(node, ast.Lambda) else node.name
         self.entered = False
+        self.size = 0
+        """How many parts its text has, once somebody has counted."""
         a = node.args
         self.names = tuple(arg.arg for arg in (*a.posonlyargs, *a.args))
         """The parameters that can be given by position."""

@@ -89,7 +89,7 @@ def _analysed(source: Source, resolve: Resolver | None, rows: Mapping[str, Row])
 def _run_module(vm: Interpreter, tree: ast.Module) -> None:
     """Run the module itself, with half of the work at most."""
     top, whole = vm.frame, vm.work
-    vm.work = max(whole // 2, min(whole, WORK_FLOOR))
+    vm.work = vm.share = max(whole // 2, min(whole, WORK_FLOOR))
     try:
         vm.run(tree.body)
     except TooComplexError:
@@ -128,7 +128,8 @@ def _isolated(vm: Interpreter, number: int, run: Callable[[], object]) -> None:
     """Run an entry so that nothing it does is seen by the next one."""
     left = vm.work
     share = max(left // SHARE, min(left, WORK_FLOOR))
-    vm.work = share
+    vm.work = vm.share = share
+    vm.past = {}
     vm.trail.open(stamp())
     vm.path = frozenset({(Equals(("entry",), number), True)})
     vm.handed = []

@@ -12,6 +12,7 @@ from gradfix.tape.exits import enter, jumps, rejoin
 from gradfix.tape.frames import Frame
 from gradfix.tape.interpreter import DEPTH, Interpreter
 from gradfix.tape.modes import MODES_BY_PATH, lose_mode, modes_of, restore, set_mode, unbound
+from gradfix.tape.often import Watch, past
 from gradfix.tape.paths import Path
 from gradfix.tape.torchvalues import Mode
 from gradfix.tape.trail import alternatives
@@ -75,11 +76,16 @@ def call_function(
         found = vm.memo.get(vm.memo_key(code, args, kwargs))
         if found is not None:
             return found[0] if isinstance(found[0], Const) else Unknown("a call", (*args, *kwargs.values()))
+    before = past(vm, function, args, kwargs)
+    if code.name != "__init__" and before.enough(vm.share):
+        return Unknown("a call like many before", (*args, *kwargs.values()))
     names = bind_parameters(vm, function, args, kwargs)
+    watch = Watch(vm, before, receiver)
     if vm.floor == 0 and code.file != vm.main:
         result = _run_foreign(vm, function, names, receiver)
     else:
         result = _run_function(vm, function, names, receiver)
+    watch.end()
     if vm.trail.clock == clock and (
         isinstance(result, Const) or (isinstance(result, Unknown) and not result.part)
     ):

@@ -35,7 +35,7 @@ class Gradients(Backwards):
 
     def clear(self, leaves: Iterable[Tensor], place: Place, must: bool = True, zeros: bool = False) -> None:
         """zero_grad, or `p.grad = None`."""
-        self.trail.clock += 1
+        self.trail.tick()
         for leaf in self.stand_ins if place is not None else ():
             leaf.gradient().events.append(Clear(None, self.path, must=False))
         for leaf in leaves:
@@ -43,7 +43,7 @@ class Gradients(Backwards):
 
     def step(self, optimizer: Optimizer, place: Place, *, must: bool = True) -> None:
         """An optimizer's step: judge the gradients that it uses, then write its parameters."""
-        self.trail.clock += 1
+        self.trail.tick()
         self.trail.set(optimizer, "stepped", True)
         self.steps.append(next(Backward.numbers))
         if self.backwards:

@@ -124,6 +124,10 @@ class Interpreter(Switches, Program, Notes, Strangers):
         self.memo: dict[Any, tuple[Value, Any, Any]] = {}
         """What calls returned that did nothing else, as long as nothing has happened since."""
         self.memo_clock = 0
+        self.past: dict[Any, Any] = {}
+        """What following calls of each kind has cost."""
+        self.share = work
+        """The work that what is being executed began with."""
 
     def eval(self, node: ast.expr) -> Value:
         """The value of an expression."""

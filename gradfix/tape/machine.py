@@ -83,7 +83,7 @@ class Machine(Keeping):
         storage = tensor.storage
         again = self._again()
         storage.writes.append(write)
-        self.trail.clock += 1
+        self.trail.tick()
         for saved in () if again else storage.savers:
             unseen = silent or write.counter is not saved.counter
             if unseen and not write.silent:

@@ -89,11 +89,13 @@ def step_supposed(vm: Interpreter, value: Unknown, node: ast.AST) -> None:
         _nothing_left(vm, own, events, node)
         _used_before(vm, own, events, node)
     events.append(Use(vm.at(node), vm.path, own.optimizer))
+    vm.trail.deeds += 1
     vm.steps.append(next(Backward.numbers))
 
 
 def doubted(vm: Interpreter, call: ast.AST | None, but: Supposed | None = None) -> None:
     """Something that isn't known may have filled or cleared any gradient."""
+    vm.trail.deeds += len(vm.supposed)
     for one in vm.supposed.values():
         if one is not but:
             one.leaf.gradient().events.append(Doubt(call, vm.path))

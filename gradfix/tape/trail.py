@@ -48,6 +48,8 @@ class Trail:
     def __init__(self) -> None:
         self.frames: list[tuple[int, Changes]] = []
         self.clock = 0
+        self.deeds = 0
+        """How often memory, graphs or gradients were changed, not only what names and attributes hold."""
         self.spread = 1 << 30
         """How many alternatives may still be looked at one by one; then different ones become one unknown."""
 
@@ -57,6 +59,11 @@ class Trail:
         if self.frames:
             self._note(owner, None, name)
         setattr(owner, name, value)
+
+    def tick(self) -> None:
+        """Memory, a graph or a gradient was changed."""
+        self.clock += 1
+        self.deeds += 1
 
     def put(self, owner: Any, holder: dict[Any, Any], key: Any, value: Any) -> None:
         """Assign a dict entry."""

@@ -52,7 +52,7 @@ def run_backward(
     vm.backward(tensor, event, whole=gradient is NONE, only=only)
     filled(vm, event, tensor)
     severed_but_for_batches(vm, tensor, event)
-    vm.trail.clock += 1
+    vm.trail.tick()
     return NONE
 
 
