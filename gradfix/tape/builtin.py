@@ -16,6 +16,7 @@ from gradfix.tape.graph import Number, Tensor
 from gradfix.tape.imports import from_star
 from gradfix.tape.interpreter import Interpreter
 from gradfix.tape.iterating import iterating
+from gradfix.tape.modules import register
 from gradfix.tape.tensors import method_call
 from gradfix.tape.torchvalues import Layer, Opaque, Weights
 from gradfix.tape.values import (
@@ -176,8 +177,9 @@ def _introspecting(vm: Interpreter, name: str, args: Args, node: ast.Call) -> Va
         return Unknown("a type test") if known is None else (TRUE if known else FALSE)
     key = args[1].value if len(args) > 1 and isinstance(args[1], Const) else None
     if not isinstance(key, str):
-        if name == "setattr" and args:
+        if name == "setattr" and len(args) > 2:
             escape(vm, args[0])
+            vm.on_each(args[0], lambda one: register(vm, one, args[1], args[2]))
         return vm.unknown(f"{name}()", *args)
     if name == "setattr" and len(args) > 2:
         vm.on_each(args[0], lambda one: store_attribute(vm, one, key, args[2], node))

@@ -194,11 +194,7 @@ def _registering(
 ) -> Value:
     named = args[0] if args else kwargs.get("name")
     if name in ("add_module", "register_module", "register_parameter", "register_buffer") and len(args) > 1:
-        key = named.value if isinstance(named, Const) else f"?{vm.trail.clock}"
-        if isinstance(owner, Instance):
-            vm.trail.put(owner, owner.attrs, key, args[1])
-        elif isinstance(owner, Layer) and owner.items is not None:
-            vm.trail.put(owner, owner.items, str(key), args[1])
+        register(vm, owner, named, args[1])
         return Const(None)
     if (
         isinstance(owner, Layer)
@@ -212,6 +208,15 @@ def _registering(
     if name in ("forward", "__call__"):
         return vm.call(owner, args, kwargs, node)
     return Unknown(f"`.{name}()` of a module")
+
+
+def register(vm: Interpreter, owner: Value, named: Value | None, value: Value) -> None:
+    """Give a module a submodule or parameter by its name, which needn't be known."""
+    key = named.value if isinstance(named, Const) else f"?{vm.trail.clock}"
+    if isinstance(owner, Instance):
+        vm.trail.put(owner, owner.attrs, key, value)
+    elif isinstance(owner, Layer) and owner.items is not None:
+        vm.trail.put(owner, owner.items, str(key), value)
 
 
 def _grow(vm: Interpreter, owner: Layer, name: str, args: Sequence[Value]) -> None:
