@@ -173,6 +173,31 @@ QUIET = {
             opt.step()
             finish(opt)
         """,
+    "a method that finds recording as the one before left it": """
+        class Agent:
+            def __init__(self):
+                self.critic = nn.Linear(2, 1)
+                self.optimizer = torch.optim.SGD(self.critic.parameters(), lr=0.1)
+            def update(self, states):
+                target = self.critic(states) + 1
+                torch.set_grad_enabled(True)
+                for _ in range(3):
+                    loss = (self.critic(states) - target).pow(2).mean()
+                    self.optimizer.zero_grad()
+                    loss.backward()
+                    self.optimizer.step()
+                torch.set_grad_enabled(False)
+        """,
+    "results put into a fresh tensor where recording may be on": """
+        def collect(net, states):
+            out = torch.empty(4)
+            for i in range(4):
+                out[i] = net(states[i]).sum()
+            out.mean().backward()
+        def serve(net, state):
+            torch.set_grad_enabled(False)
+            return net(state)
+        """,
     "a straight-through estimator": """
         x = torch.ones(3, requires_grad=True)
         y = x + (x.round() - x).detach()

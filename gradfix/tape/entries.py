@@ -30,6 +30,7 @@ from gradfix.tape.graph import Tensor
 from gradfix.tape.hosts import enter, rows_of
 from gradfix.tape.interpreter import Interpreter
 from gradfix.tape.machine import UNSET
+from gradfix.tape.modes import lose_mode
 from gradfix.tape.paths import ALWAYS, Equals
 from gradfix.tape.supposed import report_early_steps
 from gradfix.tape.torchvalues import Layer
@@ -134,6 +135,8 @@ def _isolated(vm: Interpreter, number: int, run: Callable[[], object]) -> None:
     vm.path = frozenset({(Equals(("entry",), number), True)})
     vm.handed = []
     vm.grad, vm.mode, vm.repeat, vm.later_turn = True, UNSET, False, False
+    if vm.sets_mode():  # whoever ran before may have left recording off
+        lose_mode(vm)
     frame, depth, file = vm.frame, len(vm.trail.frames), vm.file
     known = (vm.supposed, vm.stand_ins, vm.loose, vm.results, vm.elements, vm.steps)
     vm.supposed, vm.stand_ins = dict(vm.supposed), list(vm.stand_ins)

@@ -162,7 +162,7 @@ class Gradients(Backwards):
             if self.asked:
                 return
             places = [add.backward.place for add in used]
-            lost = [add for add in lost if any(add.backward.place is one for one in places)]
+            lost = [add for add in lost if add.backward.place in places and not self._stepped(add, clear)]
         if not lost or not all(add.must for add in lost):
             return
         if not used and (self._failed_since(clear) or self._kept_out(leaf, clear, place)):
@@ -183,6 +183,10 @@ class Gradients(Backwards):
             when=_shared(lost, first) - (self.path - self.assumed),
             facts={"backward": self.span(first.backward.place), "step": self.span(place), "optimizer": name},
         )
+
+    def _stepped(self, add: Add, clear: Clear) -> bool:
+        """Whether another optimizer has stepped before a contribution was erased: it was for that one."""
+        return any(add.backward.number < step < clear.number for step in self.steps)
 
     def _since_use(self, events: list[Any]) -> tuple[Clear, list[Add], list[Add]] | None:
         """The last clearing of what no step has used yet, what it erased and what came after."""

@@ -101,8 +101,10 @@ class Operations(Results):
             self.graph_writes.append((write, node))
         if self.grad is False and node.op in ANEW and target.base is None and target.node.leaf is target:
             self._made_anew(target)
-        if self.grad is False or refused or (self.grad is None and node.requires is not True):
+        if self.grad is False or refused:
             return
+        if self.grad is None and (target.requires is True or node.requires is False):
+            return  # in a graph it stays there, recorded or not
         if node.requires is not False or target.requires is not False:
             if self.grad is None:
                 node.requires = None
