@@ -28,7 +28,9 @@ def hand_out(vm: Interpreter, value: Value, depth: int = 0) -> None:
         return
     if isinstance(value, Unknown):
         let_go(vm, value)
-    if isinstance(value, Tensor):
+        if depth < 2:
+            _hand_out_unknown(vm, value, depth)
+    elif isinstance(value, Tensor):
         vm.handed.append(value)
         vm.passed_on.add(id(vm.history(value)))
     elif isinstance(value, (Optimizer, Weights, Layer, Opaque)) and not vm.backwards:
@@ -52,14 +54,17 @@ def hand_out(vm: Interpreter, value: Value, depth: int = 0) -> None:
     elif isinstance(value, Function) and depth < 2:
         for item in _closed_over(vm, value):
             hand_out(vm, item, depth + 1)
-    elif isinstance(value, Unknown) and depth < 2:
-        if value.children is not None:
-            _stir(vm, value)
-        if value.tensor is not None:
-            vm.handed.append(value.tensor)
-        for held in value.holds:
-            if not isinstance(held, Tensor):
-                hand_out(vm, held, depth + 1)
+
+
+def _hand_out_unknown(vm: Interpreter, value: Unknown, depth: int) -> None:
+    """What isn't known may give away all that it is made of."""
+    if value.children:
+        _stir(vm, value)
+    if value.tensor is not None:
+        vm.handed.append(value.tensor)
+    for held in value.holds:
+        if not isinstance(held, Tensor):
+            hand_out(vm, held, depth + 1)
 
 
 def _closed_over(vm: Interpreter, function: Function) -> list[Value]:
@@ -80,16 +85,18 @@ def _stir(vm: Interpreter, value: Unknown) -> None:
     while stack and seen < 16:
         owner = stack.pop()
         seen += 1
-        for name, child in list((owner.children or {}).items()):
-            if isinstance(child, Unknown) and any(held is owner for held in child.holds):
-                stack.append(child)
+        children = owner.children or {}
+        for name, child in children.items():
+            if isinstance(child, Unknown) and owner in child.holds:
+                if child.children:
+                    stack.append(child)
                 if child.requires is False and child.tensor is None and owner.requires is None:
                     vm.trail.set(child, "requires", None)
-            elif isinstance(child, (Tensor, Unknown)) and owner.children is not None:
+            elif isinstance(child, (Tensor, Unknown)):
                 again = isinstance(child, Unknown) and child.why == DOUBT
                 doubt = Unknown(DOUBT, child.holds if again else (child,))  # type: ignore[union-attr]
                 doubt.part = True
-                vm.trail.put(owner, owner.children, name, doubt)
+                vm.trail.put(owner, children, name, doubt)
 
 
 def may_thaw(vm: Interpreter, value: Value) -> None:

@@ -41,10 +41,12 @@ class Doubt:
 class Supposed:
     """A value that is taken for an optimizer."""
 
-    __slots__ = ("optimizer", "value")
+    __slots__ = ("optimizer", "owners", "value")
 
     def __init__(self, value: Unknown, optimizer: Optimizer) -> None:
         self.value = value
+        self.owners = tuple(_owners(value))
+        """The value and what it is an attribute of."""
         self.optimizer = optimizer
 
     @property
@@ -105,7 +107,7 @@ def let_go(vm: Interpreter, value: Value) -> None:
     """A value was handed to what isn't known: so were the optimizers that can be had from it."""
     vm.loose[id(value)] = value
     for one in vm.supposed.values():
-        if any(value is above for above in _owners(one.value)):
+        if value in one.owners:
             one.leaf.gradient().events.append(Doubt(None, vm.path))
 
 
@@ -133,7 +135,7 @@ def filled(vm: Interpreter, event: Backward, root: Tensor) -> None:
 def _made_later(vm: Interpreter, one: Supposed, root: Tensor) -> bool:
     """Whether all that a backward can fill was made by the running function, after the optimizer."""
     code = vm.frame.code
-    older = (getattr(value, "born", 0) < vm.frame.scope.born for value in _owners(one.value))
+    older = (getattr(value, "born", 0) < vm.frame.scope.born for value in one.owners)
     if code is None or not any(older):
         return False
     walked = list(_walked(vm.history(root)))
