@@ -172,6 +172,9 @@ def _compare(vm: Interpreter, left: Value, right: Value, op: ast.cmpop, node: as
     if known is not None:
         return Const(known)
     method = COMPARISONS.get(type(op))
+    if method and isinstance(left, Alt) and all(isinstance(one, Tensor) for _, one in left.options):
+        given = one_of(right) if multiply(left, right) else right
+        return vm.each(left, lambda one: vm.each(given, lambda two: _compare(vm, one, two, op, node)))
     if method and isinstance(left, Tensor):
         return method_call(vm, left, method, [right], {}, node)
     if method and isinstance(right, Tensor) and not isinstance(left, Alt):

@@ -205,7 +205,7 @@ class Backwards(Severed):
         if not event.virtual:
             steps.append((event.place, "backward runs here"))
         lean = lean | saved.lean | event.lean
-        alternative = saved.path - saved.tested
+        alternative = saved.path - write.path
         when = (write.path | alternative | guard | event.assumed) - (event.path - event.assumed)
         facts = {"saver": saved.node.op, "form": write.form, **write.facts}
         facts.setdefault("aliased", False)

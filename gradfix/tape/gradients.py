@@ -10,7 +10,7 @@ from gradfix.tape.cuts import KIND_OF_CUT
 from gradfix.tape.defects import Fact, Span
 from gradfix.tape.events import Add, Backward, Clear, Empty, Unscale, Use
 from gradfix.tape.graph import Tensor, Write
-from gradfix.tape.paths import Path, contradicts, implies
+from gradfix.tape.paths import Path, contradicts, covered, implies
 from gradfix.tape.torchvalues import Optimizer
 from gradfix.tape.values import NOTHING, Lean, Place
 
@@ -68,8 +68,14 @@ class Gradients(Backwards):
         write.facts = {"optimizer": optimizer.name, "_optimizer": optimizer, "_leaf": leaf}
 
     def _filled(self, leaf: Tensor) -> bool:
+        added: list[Path] = []
         for event in reversed(leaf.gradient().events):
             if contradicts(event.path, self.path) or isinstance(event, (Use, Unscale)):
+                continue
+            if isinstance(event, Add) and event.must and not implies(self.path, event.path):
+                added.append(event.path)  # one of several, of which one is sure to arrive
+                if covered(self.path, added):
+                    return True
                 continue
             if isinstance(event, Clear) and event.zeros:
                 continue

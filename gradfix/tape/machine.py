@@ -10,10 +10,10 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from gradfix.tape.events import partings
-from gradfix.tape.graph import Node, Spoil, Storage, Tensor, Write
+from gradfix.tape.graph import Node, Saved, Spoil, Storage, Tensor, Write
 from gradfix.tape.histories import either
 from gradfix.tape.keeping import Keeping
-from gradfix.tape.paths import contradicts, implies
+from gradfix.tape.paths import contradicts, covered, implies
 from gradfix.tape.torchvalues import Mode
 from gradfix.tape.trail import possible
 from gradfix.tape.values import FALSE, NOTHING, TRUE, Alt, Const, Place, Seq, Truth, Unknown, Value
@@ -84,16 +84,27 @@ class Machine(Keeping):
         again = self._again()
         storage.writes.append(write)
         self.trail.tick()
+        partly: list[Saved] = []
         for saved in () if again else storage.savers:
-            unseen = silent or write.counter is not saved.counter
-            if unseen and not write.silent:
+            if write.counter is not saved.counter and not write.silent:
                 continue  # saved through `.data`, written by its first name
-            if implies(self.path, saved.tested) and not contradicts(self.path, saved.path):
-                if saved.node.spoiled is None:
-                    saved.node.spoiled = []
-                saved.node.spoiled.append(Spoil(saved, write, unseen))
-                self.spoils += 1
+            if contradicts(self.path, saved.path):
+                continue
+            if implies(self.path, saved.tested):
+                self._spoil(saved, write, silent)
+            else:
+                partly.append(saved)
+        if len(partly) > 1 and covered(self.path, [saved.tested for saved in partly]):
+            for saved in partly:  # each arm of a branch has kept it
+                self._spoil(saved, write, silent)
         return write
+
+    def _spoil(self, saved: Saved, write: Write, silent: bool) -> None:
+        """Note that what a node keeps isn't what it was."""
+        if saved.node.spoiled is None:
+            saved.node.spoiled = []
+        saved.node.spoiled.append(Spoil(saved, write, silent or write.counter is not saved.counter))
+        self.spoils += 1
 
     def _again(self) -> bool:
         """Whether this runs under a test of memory that was written under that test before: it runs once."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from typing import NamedTuple, TypeAlias
 
 Key: TypeAlias = Hashable
@@ -50,6 +50,23 @@ def _excluded(key: Equals, path: Path) -> bool:
 def implies(strong: Path, weak: Path) -> bool:
     """Whether every run that satisfies `strong` satisfies `weak`."""
     return weak <= strong
+
+
+FEW = 6
+"""How many paths are put together to see whether one of them always holds."""
+
+
+def covered(path: Path, by: Sequence[Path]) -> bool:
+    """Whether every run that satisfies `path` satisfies one of a few others."""
+    for one in by:
+        if one <= path:
+            return True
+    left = [one for one in by if not contradicts(one, path)] if len(by) <= FEW else []
+    if len(left) < 2:
+        return False
+    key = min(left, key=len).difference(path)
+    subject = next(iter(key))[0]
+    return covered(path | {(subject, True)}, left) and covered(path | {(subject, False)}, left)
 
 
 def meet(one: Path, other: Path) -> Path | None:

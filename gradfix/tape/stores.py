@@ -153,7 +153,7 @@ def augmented_statement(vm: Interpreter, node: ast.AugAssign) -> str | None:
     elif isinstance(target, ast.Subscript):
         owner = vm.eval(target.value)
         key = vm.eval(target.slice)
-        right = vm.eval(node.value)
+        right = _other(owner, vm.eval(node.value))
         vm.each(owner, lambda one: _augment_item(vm, one, key, right, node))
     return None
 

@@ -260,7 +260,10 @@ def augment_tensor_item(
     item = tensor_item(vm, owner, key, node)
     if is_basic(key) is True and isinstance(item, Tensor):
         name, _ = OPERATORS[type(node.op)]
-        method_call(vm, item, f"__i{name}__", [in_graph(vm, right)], {}, node, form="augassign")
+        target, method = item, f"__i{name}__"
+        vm.on_each(
+            right, lambda one: method_call(vm, target, method, [in_graph(vm, one)], {}, node, form="augassign")
+        )
         return
     result = vm.each(right, lambda one: operate(vm, type(node.op), item, one, node))
     _store_tensor_item(vm, owner, key, result, node, "augassign")

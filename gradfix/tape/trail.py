@@ -210,17 +210,30 @@ def phi(options: list[tuple[Path, Any]]) -> Node:
     """The node of a tensor whose history differs by path."""
     nodes = [(path, node) for path, node in options if isinstance(node, Node)]
     requires = {node.requires for _, node in nodes}
+    if len(requires) > 1 or None in requires:
+        nodes = _flat(nodes)
     merged = Node(
         "phi",
         nodes[0][1].place,
         tuple(node for _, node in nodes),
         requires.pop() if len(requires) == 1 else None,
     )
-    if merged.requires is None and any(node.requires for _, node in nodes):
-        merged.requires = None
     merged.guards = tuple(path for path, _ in nodes)
     merged.lean = frozenset().union(*(node.lean for _, node in nodes))
     return merged
+
+
+def _flat(nodes: list[tuple[Path, Node]]) -> list[tuple[Path, Node]]:
+    """The nodes of an undecided history without joins among them, so that each path tells which one it is."""
+    flat: list[tuple[Path, Node]] = []
+    for path, node in nodes:
+        if node.op != "phi" or node.requires is not None or node.guards is None:
+            flat.append((path, node))
+            continue
+        for guard, parent in zip(node.guards, node.parents, strict=True):
+            if (both := meet(path, guard)) is not None:
+                flat.append((both, parent))
+    return flat if len(flat) <= 2 * LIMIT else nodes
 
 
 def _join_lists(options: list[tuple[Path, Any]]) -> list[Any]:

@@ -52,7 +52,8 @@ class Slot:
         if self.holds and self.cleared():
             spent = set().union(*self.used.values())
             self.erased += [each for each in self.holds if each[0] not in spent]
-            self.holds = []
+            if self.flows or self.leaf.grad is None:
+                self.holds = []  # else zeros were written over zeros: clipping does that as well as zero_()
         self.seen = self.state()
 
     def add(self, number: int, line: int) -> None:

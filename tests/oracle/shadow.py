@@ -171,6 +171,21 @@ def without_cuts(program: Program, lines: range) -> Program | None:
     return None if source == program.source else variant(program, source)
 
 
+def without_flags(program: Program, line: int) -> Program:
+    """The same program, where nothing on a line is told to require grad; names are bound as before."""
+    source = rewritten(program.source, lambda n: unflagged(n) if getattr(n, "lineno", 0) == line else None)
+    return variant(program, source)
+
+
+def unflagged(node: ast.AST) -> ast.AST | None:
+    """What is left of `x.requires_grad_()` and of `x.requires_grad = True`."""
+    if isinstance(node, ast.Assign) and getattr(node.targets[0], "attr", "") == "requires_grad":
+        return ast.Pass()
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        return node.func.value if node.func.attr == "requires_grad_" else None
+    return None
+
+
 def uncut(node: ast.expr) -> ast.expr | None:
     """What is left when all cuts around and inside an expression are gone; None where it isn't a cut."""
     inner = kept(node)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
@@ -14,7 +13,7 @@ from .comparison import Comparison, Disagreement, culprit_lines, lines_of
 from .facts import Run, Step
 from .files import CALLS_FORWARD
 from .mend import out_of_place
-from .shadow import loud_variants, without_cuts
+from .shadow import loud_variants, without_cuts, without_flags
 from .torchrun import backpropagates, run_all
 
 
@@ -86,6 +85,9 @@ def contradicted(condition: str, run: Run, tree: ast.Module) -> bool:
         opposite = opposite.replace(negative, positive)
     branches = [node for node in ast.walk(tree) if isinstance(node, ast.If) and node.lineno in run.passes]
     arms = {ast.unparse(node.test): arms_taken(node, run) for node in branches}
+    for test, (yes, no) in list(arms.items()):
+        if test.startswith("not "):
+            arms.setdefault(test.removeprefix("not "), (no, yes))  # the tape says it of what is negated
     if condition in arms:
         return not arms[condition][0]
     return opposite in arms and not arms[opposite][1]
@@ -134,9 +136,7 @@ def flag_on_result(result: Comparison, defect: Defect, run: Run) -> bool:
     """Without the flag, backward says that the loss is severed."""
     if run.leaf_roots or any(f.key == "flag of a result" for f in run.failures):
         return True
-    lines = result.program.source.split("\n")
-    lines[defect.culprit.line - 1] = re.sub(r"\S.*", "pass", lines[defect.culprit.line - 1])
-    without = run_all(replace(result.program, source="\n".join(lines)))
+    without = run_all(without_flags(result.program, defect.culprit.line))
     return any(f.key == "severed" for other in without for f in other.failures)
 
 
