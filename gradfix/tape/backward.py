@@ -43,7 +43,7 @@ class Backwards(Severed):
         event.root = root
         if node.op == "scale" and node.facts:
             event.scaler = node.facts
-        event.aimed = bool(only)
+        event.aimed = tuple(only or ())
         if not event.virtual:
             self.backwards.append((event, root))
         if root.requires is False:

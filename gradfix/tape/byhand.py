@@ -15,7 +15,7 @@ def hand_written_step(vm: Interpreter, tensor: Tensor, args: Args, node: ast.AST
     leaf = tensor.data_of or tensor
     if (
         leaf.leaf is not True
-        or leaf.requires is not True
+        or vm.requires(leaf) is not True
         or (tensor.data_of is None and vm.grad is not False)
     ):
         return

@@ -78,8 +78,8 @@ class Backward:
         """The part of the path that says which alternative of the root this is."""
         self.number = next(self.numbers)
         self.root: Tensor | None = None
-        self.aimed = False
-        """Whether it names the leaves that it is for."""
+        self.aimed: tuple[Tensor, ...] = ()
+        """The tensors that it is for, where it names them."""
         self.delivered = False
         """Whether it reached a leaf that isn't merely a converted result."""
         self.met: Met = {}

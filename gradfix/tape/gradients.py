@@ -62,7 +62,7 @@ class Gradients(Backwards):
 
     def advance(self, leaf: Tensor, place: Place, optimizer: Optimizer, must: bool) -> None:
         """Write a parameter, where it surely has a gradient."""
-        if not must or leaf.requires is not True or not self._filled(leaf):
+        if not must or self.requires(leaf) is not True or not self._filled(leaf):
             return
         write = self.write(leaf, place, "step", silent=optimizer.fused is True)
         write.facts = {"optimizer": optimizer.name, "_optimizer": optimizer, "_leaf": leaf}

@@ -173,6 +173,8 @@ class Severed(Cuts):
                     continue
                 if any(-1 < parent.clean < event.number for parent in self._nearest_graph(term)):
                     continue  # made of an earlier turn's graph: a baseline, not a term
+                if event.aimed and not self._is_for(event, term):
+                    continue
                 lost = {id(leaf) for leaf in self.leaves_behind(term)} & self.trained()
                 meant = any(one.cut in DETACHES for one in self._between(term))
                 if (term.cut in CONVERSIONS and not meant and self._adjacent(term)) or (
@@ -180,6 +182,11 @@ class Severed(Cuts):
                 ):
                     self.report_cut(term, event, [(event.place, "backward runs here without it")],
                                     kind="severed_term", impact="trains wrong")  # fmt: skip
+
+    def _is_for(self, event: Backward, term: Node) -> bool:
+        """Whether one of the tensors that a backward names is behind a term."""
+        below = {id(node) for node in self.below(term)}
+        return any(id(self.history(tensor)) in below for tensor in event.aimed)
 
     def trained(self) -> set[int]:
         """The leaves that somebody wants to train: an optimizer holds them."""

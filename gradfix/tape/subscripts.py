@@ -261,9 +261,11 @@ def augment_tensor_item(
     if is_basic(key) is True and isinstance(item, Tensor):
         name, _ = OPERATORS[type(node.op)]
         target, method = item, f"__i{name}__"
-        vm.on_each(
-            right, lambda one: method_call(vm, target, method, [in_graph(vm, one)], {}, node, form="augassign")
-        )
+
+        def write(one: Value) -> Value:
+            return method_call(vm, target, method, [in_graph(vm, one)], {}, node, form="augassign")
+
+        vm.on_each(right, write)
         return
     result = vm.each(right, lambda one: operate(vm, type(node.op), item, one, node))
     _store_tensor_item(vm, owner, key, result, node, "augassign")
