@@ -198,6 +198,21 @@ QUIET = {
             torch.set_grad_enabled(False)
             return net(state)
         """,
+    "a loop that freezes all parameters but those of some names": """
+        def work(models, loader, args):
+            model = models[args.arch]
+            for name, param in model.named_parameters():
+                if name not in ["fc.weight", "fc.bias"]:
+                    param.requires_grad = False
+            wanted = [p for p in model.parameters() if p.requires_grad]
+            train(loader, model, nn.CrossEntropyLoss(), torch.optim.SGD(wanted, 0.1))
+        def train(loader, model, criterion, optimizer):
+            for images, target in loader:
+                loss = criterion(model(images), target)
+                optimizer.zero_grad()
+                loss.backward()
+                optimizer.step()
+        """,
     "a straight-through estimator": """
         x = torch.ones(3, requires_grad=True)
         y = x + (x.round() - x).detach()

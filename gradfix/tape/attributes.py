@@ -12,7 +12,7 @@ from gradfix.tape.graph import Tensor
 from gradfix.tape.interpreter import Interpreter
 from gradfix.tape.layers import layer_attribute, store_on_layer
 from gradfix.tape.misspellings import misspelt
-from gradfix.tape.modules import freeze
+from gradfix.tape.modules import all_of, freeze
 from gradfix.tape.supposed import doubted
 from gradfix.tape.tensorattributes import store_on_tensor, tensor_attribute
 from gradfix.tape.torchvalues import Layer, Opaque, Optimizer, Weights
@@ -199,4 +199,5 @@ def _store_on_weights(vm: Interpreter, owner: Value, name: str, value: Value, no
         if name == "requires_grad":
             freeze(vm, owner, value)
         elif name == "grad":
-            vm.clear(owner.leaves, vm.at(node), must=isinstance(value, Const) and value.value is None)
+            none = isinstance(value, Const) and value.value is None
+            vm.clear(owner.leaves, vm.at(node), must=none and all_of(vm, owner))

@@ -38,6 +38,7 @@ def elements(vm: Interpreter, source: Value, node: ast.AST) -> tuple[list[Value]
         return found, True
     if isinstance(source, Weights):
         group = Weights(source.of, source.leaves, source.complete)
+        group.met = vm.path
         one: Value = Seq("tuple", [Unknown("a parameter's name"), group]) if source.named else group
         return [one], True
     if isinstance(source, Tensor):

@@ -101,6 +101,7 @@ def _turn(
     """One turn of a loop: how the loop ended by it, or None where it goes on."""
     loop = vm.frame.loops[-1]
     loop.turn = exits = enter(vm) if parts else None
+    loop.path = vm.path
     if not isinstance(node, ast.While) and value is not None:
         take_out(vm, value)
         assign(vm, node.target, value, node)

@@ -112,9 +112,14 @@ def set_training(vm: Interpreter, value: Value, on: bool | None) -> None:
             stack.extend(option for _, option in value.options)
 
 
+def all_of(vm: Interpreter, group: Weights) -> bool:
+    """Whether what is done to a group of parameters is done to each of them."""
+    return group.met is None or vm.path == group.met
+
+
 def freeze(vm: Interpreter, group: Weights, value: Value) -> None:
     """`p.requires_grad = value` over parameters."""
-    wanted = bool(value.value) if isinstance(value, Const) else None
+    wanted = bool(value.value) if isinstance(value, Const) and all_of(vm, group) else None
     for leaf in group.leaves:
         set_leaf(vm, leaf, wanted)
 

@@ -108,7 +108,7 @@ def _surely_recorded(vm: Interpreter, tensor: Tensor, node: ast.AST) -> None:
 
 def set_requires_grad(vm: Interpreter, tensor: Tensor, value: Value, node: ast.AST) -> None:
     """`x.requires_grad = value`, on a leaf or on a result that lost its graph."""
-    wanted = bool(value.value) if isinstance(value, Const) else None
+    wanted = bool(value.value) if isinstance(value, Const) and not _some_of_many(vm, tensor) else None
     if wanted is tensor.requires or (wanted is True and tensor.requires is True):
         return
     if wanted is True and tensor.leaf is None and tensor.requires is None:
@@ -130,6 +130,12 @@ def set_requires_grad(vm: Interpreter, tensor: Tensor, value: Value, node: ast.A
         made = Node("leaf", tensor.place, (), wanted)
         made.leaf = tensor
         vm.trail.set(tensor, "node", made)
+
+
+def _some_of_many(vm: Interpreter, tensor: Tensor) -> bool:
+    """Whether a leaf stands for all parameters of a module, and a test in a loop over them has picked some."""
+    loops = vm.frame.loops
+    return tensor.parameter and "B" in tensor.lean and bool(loops) and loops[-1].path != vm.path
 
 
 @special("retain_grad")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from gradfix.tape.graph import Tensor
+from gradfix.tape.paths import Path
 from gradfix.tape.values import NOTHING, Lean, Place, Truth, Value, stamp
 
 if TYPE_CHECKING:
@@ -45,13 +46,15 @@ class Opaque(Value):
 class Weights(Value):
     """`module.parameters()`: the leaves of a module, `complete` when they are all of them."""
 
-    __slots__ = ("complete", "leaves", "named", "of")
+    __slots__ = ("complete", "leaves", "met", "named", "of")
 
     def __init__(self, of: Value, leaves: list[Tensor], complete: bool, named: bool = False) -> None:
         self.of = of
         self.leaves = leaves
         self.complete = complete
         self.named = named
+        self.met: Path | None = None
+        """The path on which a loop took it for each one of them: a test inside may pick some."""
 
 
 class Optimizer(Value):
