@@ -213,6 +213,33 @@ QUIET = {
                 loss.backward()
                 optimizer.step()
         """,
+    "a learnt coefficient taken as a number, times what a policy says": """
+        class Agent:
+            def __init__(self, policy, judge, optimizer):
+                self.policy, self.judge, self.optimizer = policy, judge, optimizer
+                self.log_alpha = nn.Parameter(torch.zeros(1))
+            def update(self, state):
+                alpha = self.log_alpha.exp().item()
+                action, log_prob = self.policy(state)
+                loss = torch.mean(alpha * log_prob[..., None] - self.judge(state, action))
+                self.optimizer.zero_grad()
+                loss.backward()
+                self.optimizer.step()
+        """,
+    "a term that was asked for without recording": """
+        class Agent:
+            def __init__(self, policy, optimizer):
+                self.policy, self.optimizer = policy, optimizer
+                self.log_alpha = nn.Parameter(torch.zeros(1))
+            def level(self):
+                with torch.no_grad():
+                    return float(self.log_alpha.exp())
+            def update(self, state):
+                loss = self.policy(state).mean() - 2 * self.level()
+                self.optimizer.zero_grad()
+                loss.backward()
+                self.optimizer.step()
+        """,
     "a straight-through estimator": """
         x = torch.ones(3, requires_grad=True)
         y = x + (x.round() - x).detach()

@@ -15,6 +15,8 @@ from gradfix.tape.tensors import in_graph, method_call
 from gradfix.tape.trail import alternatives, multiply, one_of
 from gradfix.tape.values import FALSE, TRUE, Alt, Const, Map, Seq, Unknown, Value
 
+FEW = 20
+"""How many values are looked through for a call that made one of them."""
 OPERATORS: dict[type[ast.operator], tuple[str, Callable[[Any, Any], Any]]] = {
     ast.Add: ("add", operator.add),
     ast.Sub: ("sub", operator.sub),
@@ -81,14 +83,35 @@ def _undecided(vm: Interpreter, name: str, left: Value, right: Value, node: ast.
     """Arithmetic on what isn't known: both sides may be in the result."""
     result = vm.unknown("arithmetic on what isn't known", left, right)
     result.part = True
-    parents = (*vm.given(left), *vm.given(right))
-    if parents:
+    parents = (*_operand(vm, left), *_operand(vm, right))
+    if any(parent.op != "unknown" or parent.parents for parent in parents):
         result.made = Node(name, vm.at(node), parents, None)
         result.made.may = True
     unknown = isinstance(left, Unknown) and isinstance(right, Unknown)
     if unknown and vm.requires(left) is False and vm.requires(right) is False:
         result.requires = False
     return result
+
+
+def _operand(vm: Interpreter, value: Value) -> list[Node]:
+    """The nodes of an operand: what a call that isn't known has returned may be in a graph of its own."""
+    nodes = vm.given(value)
+    if not nodes and isinstance(value, Unknown) and value.requires is None and _returned(vm, value):
+        nodes = [vm.guess(value)]
+    return nodes
+
+
+def _returned(vm: Interpreter, value: Unknown) -> bool:
+    """Whether a value comes out of a call that isn't known."""
+    stack: list[Value] = [value]
+    for _ in range(FEW):
+        if not stack:
+            return False
+        one = stack.pop()
+        if id(one) in vm.results:
+            return True
+        stack.extend(one.holds if isinstance(one, Unknown) and one.part else ())
+    return False
 
 
 FAILURES = (ArithmeticError, TypeError, ValueError, LookupError, AttributeError, MemoryError)

@@ -109,11 +109,11 @@ class Histories(Reports):
     def tensor_of(self, value: Unknown) -> Tensor:
         """The tensor that an unknown value turns out to be when it is used as one."""
         if value.tensor is None:
-            node = value.made or self._guess(value)
+            node = value.made or self.guess(value)
             value.tensor = Tensor(node, Storage(argument=True), value.requires, leaf=None)
         return value.tensor
 
-    def _guess(self, value: Unknown) -> Node:
+    def guess(self, value: Unknown) -> Node:
         parents = tuple([node for held in value.holds for node in self.nodes(held)])
         known = value.guess
         if known is not None and known.parents == parents and known.requires is value.requires:
@@ -127,7 +127,7 @@ class Histories(Reports):
     def given(self, value: Value) -> list[Node]:
         """The nodes of an operand: what isn't known may be made of what it holds, or not."""
         if isinstance(value, Unknown) and value.bare is not True and self._own_node(value) is None:
-            guess = self._guess(value)
+            guess = self.guess(value)
             return [guess] if guess.parents else []
         if isinstance(value, Seq) and any(isinstance(item, Unknown) for item in value.items):
             items = [item for item in value.items if item is not value]
@@ -219,7 +219,7 @@ class Histories(Reports):
         if id(option) not in gathered:
             gathered[id(option)] = None
             bare, option.bare = option.bare, True  # what it holds may hold it in turn
-            guess = self._guess(option)
+            guess = self.guess(option)
             option.bare = bare
             gathered[id(option)] = guess if guess.parents else None
         return gathered[id(option)]

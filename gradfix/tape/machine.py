@@ -59,7 +59,7 @@ class Machine(Keeping):
                 requires = fact
             nodes = self.given(value)
             if not nodes and isinstance(value, Unknown) and value.requires is None:
-                nodes = [self._guess(value)]  # it may be in a graph, whatever the others are
+                nodes = [self.guess(value)]  # it may be in a graph, whatever the others are
             parents.extend(nodes)
         lean = self._leaning(inputs) if requires else NOTHING
         node = Node(op, place, tuple(parents), requires)

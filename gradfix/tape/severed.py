@@ -176,7 +176,7 @@ class Severed(Cuts):
                 if event.aimed and not self._is_for(event, term):
                     continue
                 lost = {id(leaf) for leaf in self.leaves_behind(term)} & self.trained()
-                meant = any(one.cut in DETACHES for one in self._between(term))
+                meant = any(one.cut in DETACHES | MODES for one in self._between(term))
                 if (term.cut in CONVERSIONS and not meant and self._adjacent(term)) or (
                     term.cut in DETACHES and lost - reached
                 ):

@@ -133,7 +133,7 @@ def set_requires_grad(vm: Interpreter, tensor: Tensor, value: Value, node: ast.A
 
 
 def _some_of_many(vm: Interpreter, tensor: Tensor) -> bool:
-    """Whether a leaf stands for all parameters of a module, and a test in a loop over them has picked some."""
+    """Whether a leaf stands for all parameters of a module, and a test in a loop has picked some."""
     loops = vm.frame.loops
     return tensor.parameter and "B" in tensor.lean and bool(loops) and loops[-1].path != vm.path
 
