@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import codecs
+import gc
 import io
 import re
 import tokenize
@@ -93,6 +94,8 @@ def _decode(content: bytes) -> tuple[str, str] | Failure:
 
 
 def _tree(text: str) -> ast.Module | Failure:
+    collecting = gc.isenabled()
+    gc.disable()  # all that a parser makes lives on: looking for garbage meanwhile only costs time
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -103,6 +106,9 @@ def _tree(text: str) -> ast.Module | Failure:
         return Failure("parse", "nested too deeply for Python's parser")
     except ValueError as error:
         return Failure("parse", str(error))
+    finally:
+        if collecting:
+            gc.enable()
 
 
 def _reason(error: SyntaxError) -> str:
