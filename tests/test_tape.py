@@ -240,6 +240,21 @@ QUIET = {
                 loss.backward()
                 self.optimizer.step()
         """,
+    "a kernel in another language that fills a parameter": """
+        import taichi as ti
+        import triton
+        @ti.kernel
+        def fill(data: ti.types.ndarray()):
+            for place in ti.grouped(data):
+                data[place] = ti.random()
+        @triton.autotune(configs=[], key=[])
+        @triton.jit
+        def clear(data):
+            data[0] = 0
+        weights = nn.Parameter(torch.zeros(4))
+        fill(weights)
+        clear(weights)
+        """,
     "a straight-through estimator": """
         x = torch.ones(3, requires_grad=True)
         y = x + (x.round() - x).detach()

@@ -13,6 +13,7 @@ from gradfix.tape.frames import Frame
 from gradfix.tape.interpreter import DEPTH, Interpreter
 from gradfix.tape.modes import MODES_BY_PATH, lose_mode, modes_of, restore, set_mode, unbound
 from gradfix.tape.often import Watch, past
+from gradfix.tape.packages import TRANSLATORS
 from gradfix.tape.paths import Path
 from gradfix.tape.torchvalues import Mode
 from gradfix.tape.trail import alternatives
@@ -52,7 +53,16 @@ def decorated(vm: Interpreter, function: Function, node: ast.FunctionDef | ast.A
             )
         kept.append((value, expression))
     function.decorators = tuple(kept)
+    if any(_path(value).startswith(TRANSLATORS) for value, _ in kept):
+        vm.functions = [one for one in vm.functions if one is not function]
+        return Unknown("a function that is translated")
     return function
+
+
+def _path(value: Value) -> str:
+    if isinstance(value, Unknown):
+        return value.origin
+    return value.path if isinstance(value, External) else ""
 
 
 def call_function(

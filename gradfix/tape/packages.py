@@ -15,6 +15,10 @@ SILENT_PACKAGES = (
     "torch.utils.data", "torch.optim.lr_scheduler", "torchvision.utils", "collections.", "itertools.",
     "typing.", "tensorboardX.",
 )  # fmt: skip
+TRANSLATORS = (
+    "taichi.", "numba.", "triton.", "tensorflow.", "jax.", "warp.", "tilelang.", "cupyx.", "pyopencl.",
+)  # fmt: skip
+"""What takes a decorated function's text for a program of its own: Python never runs it on tensors."""
 NUMPY = ("numpy.",)
 EINOPS = frozenset(
     {"einops.rearrange", "einops.reduce", "einops.repeat", "einops.einsum", "einops.pack", "einops.unpack"}
