@@ -71,6 +71,29 @@ FOUND = {
         """,
         "inplace_overwrites_saved",
     ),
+    "an update by hand in a method whose callers are elsewhere": (
+        """
+        class Trainer:
+            def __init__(self):
+                self.net = nn.Linear(2, 1)
+            def train(self, x):
+                self.net(x).sum().backward()
+                self.net.weight -= 0.1 * self.net.weight.grad
+        """,
+        "inplace_on_leaf",
+    ),
+    "a parameter drawn by the constructor": (
+        """
+        class Head(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.lin = nn.Linear(2, 1)
+                self.lin.weight.uniform_(-1, 1)
+            def forward(self, x):
+                return self.lin(x)
+        """,
+        "inplace_on_leaf",
+    ),
     "a step between forward and the second backward": (
         """
         a, b = nn.Linear(2, 2), nn.Linear(2, 2)
@@ -254,6 +277,26 @@ QUIET = {
         weights = nn.Parameter(torch.zeros(4))
         fill(weights)
         clear(weights)
+        """,
+    "weights loaded by a method whose callers are elsewhere": """
+        def to_torch(array):
+            return torch.from_numpy(array)
+        class Unit(nn.Module):
+            def __init__(self, width):
+                super().__init__()
+                self.conv = nn.Conv2d(width, width, 1)
+            def forward(self, x):
+                return self.conv(x)
+            def load_from(self, arrays):
+                self.conv.weight.copy_(to_torch(arrays["kernel"]))
+        """,
+    "an augmentation that overwrites its input with noise": """
+        class Erase(nn.Module):
+            def forward(self, x):
+                mean, std, low, high = x.mean(), x.std(), x.min(), x.max()
+                nn.init.normal_(x[:, :, 2:4, 2:4], mean=mean, std=std)
+                x.clamp_(low, high)
+                return x
         """,
     "a straight-through estimator": """
         x = torch.ones(3, requires_grad=True)

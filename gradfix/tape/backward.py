@@ -206,6 +206,8 @@ class Backwards(Severed):
             steps.append((event.place, "backward runs here"))
         lean = lean | saved.lean | event.lean
         alternative = saved.path - write.path
+        if "D" in lean and saved.argument and any(one.unrecorded for one in saved.writes):
+            return  # what came in is data, as it is written where nothing is recorded
         when = (write.path | alternative | guard | event.assumed) - (event.path - event.assumed)
         facts = {"saver": saved.node.op, "form": write.form, **write.facts}
         facts.setdefault("aliased", False)

@@ -135,6 +135,7 @@ def _isolated(vm: Interpreter, number: int, run: Callable[[], object]) -> None:
     vm.path = frozenset({(Equals(("entry",), number), True)})
     vm.handed = []
     vm.grad, vm.mode, vm.repeat, vm.later_turn = True, UNSET, False, False
+    vm.uncalled = False
     if vm.sets_mode():  # whoever ran before may have left recording off
         lose_mode(vm)
     frame, depth, file = vm.frame, len(vm.trail.frames), vm.file
@@ -161,6 +162,7 @@ def _isolated(vm: Interpreter, number: int, run: Callable[[], object]) -> None:
 
 
 def _enter_function(vm: Interpreter, function: Function) -> None:
+    vm.uncalled = True
     call_function(vm, function, *_arguments(function, first=None), function.code.node)
 
 
@@ -252,7 +254,13 @@ def _enter_method(vm: Interpreter, instance: Instance, member: Function) -> Valu
     )
     args, kwargs = _arguments(member, first=None if static else instance)
     _forget(vm, instance, member)
-    return call_function(vm, member, args, kwargs, member.code.node, receiver=None if static else instance)
+    vm.uncalled = True
+    try:
+        return call_function(
+            vm, member, args, kwargs, member.code.node, receiver=None if static else instance
+        )
+    finally:
+        vm.uncalled = False
 
 
 def _forget(vm: Interpreter, instance: Instance, member: Function) -> None:

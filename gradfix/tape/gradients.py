@@ -28,6 +28,8 @@ class Gradients(Backwards):
         self.optimizers: list[Optimizer] = []
         self.steps: list[int] = []
         """When an optimizer has stepped, in the numbers of the backwards."""
+        self.updated: list[Tensor] = []
+        """Leaves that are stepped by hand."""
         self.asked = False
         """Whether the step that runs has called a closure: what an earlier call of it left is nobody's."""
         self.stand_ins: list[Tensor] = []
@@ -59,6 +61,8 @@ class Gradients(Backwards):
             self._stale(leaf, events, place, by, lean)
             self._erased(leaf, events, place, by, lean)
         events.append(Use(place, self.path, by))
+        if by is leaf:
+            self.updated.append(leaf)
 
     def advance(self, leaf: Tensor, place: Place, optimizer: Optimizer, must: bool) -> None:
         """Write a parameter, where it surely has a gradient."""

@@ -27,7 +27,7 @@ class Storage:
 class Write:
     """One in-place write to a storage."""
 
-    __slots__ = ("aliased", "counter", "facts", "form", "path", "place", "silent")
+    __slots__ = ("aliased", "counter", "facts", "form", "path", "place", "silent", "unrecorded")
 
     def __init__(self, place: Place, path: Path, form: str, silent: bool, counter: Tensor | None) -> None:
         self.place = place
@@ -38,15 +38,18 @@ class Write:
         """Whether it leaves the version counter alone (`.data = `, fused optimizers)."""
         self.counter = counter
         """The version counter that it raises: see Tensor."""
+        self.unrecorded = False
+        """Whether it was done where nothing is recorded: only data is written so, and what nobody trains."""
         self.facts: dict[str, Any] = {}
 
 
 class Saved:
     """What a graph node keeps of a storage, at the version that it had."""
 
-    __slots__ = ("counter", "lean", "node", "path", "seen", "tested", "writes")
+    __slots__ = ("argument", "counter", "lean", "node", "path", "seen", "tested", "writes")
 
     def __init__(self, tensor: Tensor, node: Node, path: Path, tested: Path, lean: Lean) -> None:
+        self.argument = tensor.storage.argument
         self.counter = tensor.counter
         self.writes = tensor.storage.writes
         self.seen = len(self.writes)

@@ -80,6 +80,7 @@ class Machine(Keeping):
     def write(self, tensor: Tensor, place: Place, form: str, silent: bool = False) -> Write:
         """Overwrite a tensor's storage: what nodes saved of it is spoiled, where the paths agree."""
         write = Write(place, self.path, form, silent or tensor.counter is not None, tensor.counter)
+        write.unrecorded = self.grad is False or form == "callee"
         storage = tensor.storage
         again = self._again()
         storage.writes.append(write)

@@ -156,6 +156,8 @@ class Operations(Results):
         says = "a leaf Variable that requires grad is being used in an in-place operation"
         if owner is not target:
             says = "a view of a leaf Variable that requires grad is being used in an in-place operation"
+        if self.for_others(owner):
+            return
         facts["role"] = "update" if owner.parameter or owner.slot is not None else "value"
         steps = [(owner.place, "a leaf that requires grad"), (place, "written in place here")]
         self.report("inplace_on_leaf", place, steps, lean=owner.lean, when=self.path, says=says, facts=facts)
@@ -164,6 +166,10 @@ class Operations(Results):
             facts["role"] = "value"
         else:
             self.watched_leaves.append((owner, facts))
+
+    def for_others(self, leaf: Tensor) -> bool:
+        """Whether a leaf is written for callers who are elsewhere, and may well switch off recording."""
+        raise NotImplementedError
 
     def harmless_writes(self) -> None:
         """At the end: in-place operations on the graph that overwrote nothing saved: a matter of style."""

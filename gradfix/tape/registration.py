@@ -46,10 +46,12 @@ def check_registered(vm: Interpreter, instance: Instance) -> None:
 
 
 def homeless(vm: Interpreter) -> None:
-    """At the end: layers in plain containers that no module registers and no optimizer holds."""
-    trained = vm.trained()
-    for inside, place, facts in vm.homeless:
-        if not trained.intersection(inside):
+    """At the end: layers in plain containers that no module registers and nobody steps."""
+    trained = vm.trained() | {id(leaf) for leaf in vm.updated}
+    found = [(place, trained.intersection(inside)) for inside, place, _ in vm.homeless]
+    stepped = {vm.span(place) for place, meant in found if meant}
+    for _, place, facts in vm.homeless:
+        if vm.span(place) not in stepped:
             vm.report("unregistered_parameters", place, [(place, "not registered")],
                       impact="trains wrong", likely=True, facts=facts)  # fmt: skip
 

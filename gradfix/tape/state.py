@@ -55,6 +55,8 @@ class Notes:
         """Whether a function of autograd was run that has no backward."""
         self.froze = False
         """Whether parameters were told to require no grad."""
+        self.uncalled = False
+        """Whether a function runs that was entered on its own, as nobody calls it here."""
         self.keep_alive: list[Value] = []
         """What path conditions are about: their keys are identities."""
 
