@@ -7,7 +7,7 @@ from typing import Any
 
 from gradfix.tape import shapes
 from gradfix.tape.defects import Fact
-from gradfix.tape.events import Add, Backward, surely
+from gradfix.tape.events import Add, Backward, live_arms, surely
 from gradfix.tape.graph import Node, Spoil, Tensor
 from gradfix.tape.paths import ALWAYS, Path, contradicts
 from gradfix.tape.reach import MANY, remember
@@ -77,8 +77,8 @@ class Backwards(Severed):
     def _walk(self, root: Tensor, start: Node, event: Backward, only: list[Tensor] | None) -> None:
         """Visit what backward visits; what is surely part of it is seen as such even if met before."""
         seen = event.met
-        known = surely(start) if root.requires is None else root.requires is True
-        sure: list[tuple[Node, Path]] = [(start, ALWAYS)] if known else []
+        arms = live_arms(start, event.path) if root.requires is None else [event.path] if root.requires else []
+        sure: list[tuple[Node, Path]] = [(start, arm - event.path) for arm in arms]
         guarded: list[tuple[Node, Path]] = []
         by_use: list[tuple[Node, Path]] = [] if sure else [(start, ALWAYS)]
         wanted = None if only is None else {id(leaf) for leaf in only}
@@ -174,7 +174,10 @@ class Backwards(Severed):
         sure = level == SURE and not node.may
         for parent, guard in zip(reversed(node.parents), reversed(guards), strict=True):
             if not contradicts(guard, path):
-                yield parent, sure and surely(parent), guard - path
+                for arm in live_arms(parent, path | guard) if sure else ():
+                    yield parent, True, arm - path
+                if not sure or not surely(parent):
+                    yield parent, False, guard - path
 
     def _stops(self, node: Node, event: Backward, lean: Lean, when: Path) -> bool:
         """Report what this node can't give back; True where backward goes no further."""

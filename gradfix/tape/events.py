@@ -6,7 +6,7 @@ from itertools import count
 from typing import Any, TypeAlias
 
 from gradfix.tape.graph import Node, Tensor
-from gradfix.tape.paths import ALWAYS, Path, contradicts
+from gradfix.tape.paths import ALWAYS, Path, contradicts, meet
 from gradfix.tape.values import Lean, Place, Truth, stamp
 
 Met: TypeAlias = dict[int, tuple[Path, ...]]
@@ -20,6 +20,14 @@ def surely(node: Node) -> bool:
     if node.requires is None and node.branch:
         return any(on_path(node, guard) for guard in node.branch)
     return node.requires is True
+
+
+def live_arms(node: Node, path: Path) -> list[Path]:
+    """The paths on which a node is in a graph for sure: where a branch behind it decides that, some of it."""
+    if node.requires is None and node.guards is None and node.branch:
+        arms = [both for guard in node.branch if (both := meet(path, guard)) is not None]
+        return [arm for arm in arms if on_path(node, arm)]
+    return [path] if surely(node) else []
 
 
 FAR = 40

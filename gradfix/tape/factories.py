@@ -45,6 +45,8 @@ def new_leaf(vm: Interpreter, node: ast.AST, requires: Value, shape: Shape, dtyp
     wanted = bool(requires.value) if isinstance(requires, Const) else None
     tensor = vm.leaf(vm.at(node), wanted)
     tensor.shape, tensor.dtype, tensor.layout = shape, dtype, True
+    if vm.inference:
+        tensor.storage.inference = vm.grad_off[1]
     if wanted:
         vm.every_leaf.append(tensor)
     return tensor

@@ -140,7 +140,7 @@ class Results(Machine):
         tensor.view = view if view == "many" or source.view in ("", "loose") else source.view
         if self.grad is False and not (self.inference and tensor.base.requires is False):
             tensor.view = "no_grad"
-        if self.grad is False and tensor.base.requires is True:
+        if self.grad is False and self.requires(tensor.base) is True:
             self._unrecorded_view(tensor)
         tensor.generation = tensor.storage.generation
         if tensor.leaf is True and tensor.base.requires is not False:
