@@ -105,7 +105,7 @@ class Backwards(Severed):
                 continue
             if level == SURE and self._stops(node, event, root.lean, when):
                 continue
-            for parent, known, guard in self._above(node, level, event.path):
+            for parent, known, guard in self._above(node, level, here):
                 both = when | guard
                 (by_use if not known else guarded if both else sure).append((parent, both))
             if frees and level == SURE and node.saves:

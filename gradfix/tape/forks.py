@@ -27,14 +27,21 @@ class Forks(Names):
         if len(feasible) < 2:
             return operation(feasible[0][1] if feasible else UNDEFINED)
         options: list[tuple[Path, Value]] = []
+        arms: list[tuple[Path, Changes]] = []
         self.trail.spread -= len(feasible)
         try:
             for both, option in feasible:
                 added = both - base
                 self.path, self.assumed = both, assumed | added
-                options.append((added, operation(option)))
+                self.trail.open(stamp())
+                try:
+                    options.append((added, operation(option)))
+                finally:
+                    arms.append((added, self.trail.undo()))
         finally:
             self.path, self.assumed = base, assumed
+        if any(changes for _, changes in arms):
+            self.trail.merge(arms)
         return alternatives(options, self.trail.limit)
 
     def on_each(self, value: Value, effect: Callable[[Value], object]) -> None:
