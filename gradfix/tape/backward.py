@@ -77,7 +77,7 @@ class Backwards(Severed):
     def _walk(self, root: Tensor, start: Node, event: Backward, only: list[Tensor] | None) -> None:
         """Visit what backward visits; what is surely part of it is seen as such even if met before."""
         seen = event.met
-        arms = live_arms(start, event.path) if root.requires is None else [event.path] if root.requires else []
+        arms = live_arms(start, event.path) if root.requires is None else [event.path]
         sure: list[tuple[Node, Path]] = [(start, arm - event.path) for arm in arms]
         guarded: list[tuple[Node, Path]] = []
         by_use: list[tuple[Node, Path]] = [] if sure else [(start, ALWAYS)]

@@ -37,7 +37,7 @@ class Forks(Names):
                 try:
                     options.append((added, operation(option)))
                 finally:
-                    arms.append((added, self.trail.undo()))
+                    arms.append((added, self.trail.undo_of(Tensor)))
         finally:
             self.path, self.assumed = base, assumed
         if any(changes for _, changes in arms):

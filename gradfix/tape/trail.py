@@ -105,9 +105,24 @@ class Trail:
             change.write(change.old)
         return changes
 
+    def undo_of(self, kind: type) -> Changes:
+        """End a branch that undoes only what it changed of things of one kind; returns that."""
+        _, changes = self.frames.pop()
+        undone = {mark: change for mark, change in changes.items() if type(change.owner) is kind}
+        for mark, change in undone.items():
+            del changes[mark]
+            change.new = change.read()
+            change.write(change.old)
+        self._hand_on(changes)
+        return undone
+
     def close(self) -> None:
         """End a branch that was the only one: what it changed stays, as the doing of the branch around it."""
         _, changes = self.frames.pop()
+        self._hand_on(changes)
+
+    def _hand_on(self, changes: Changes) -> None:
+        """Let what stays be the doing of the branch around it."""
         if not self.frames:
             return
         born, outer = self.frames[-1]
