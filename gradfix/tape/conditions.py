@@ -105,6 +105,7 @@ def _comparison(vm: Interpreter, node: ast.Compare) -> Verdict:
                 vm.keep_alive.append(subject)
                 key = Equals(where, constant.value)
                 _note_subject(vm, key, subject)
+                _note_turn(vm, key, subject)
                 yes, no = frozenset({(key, True)}), frozenset({(key, False)})
                 return (None, no, yes) if negative else (None, yes, no)
     if isinstance(left, Alt) and isinstance(right, Const):
@@ -132,11 +133,20 @@ def _note_subject(vm: Interpreter, key: Any, value: Value) -> None:
             vm.about.setdefault(key, []).append(storage)
 
 
+def _note_turn(vm: Interpreter, key: Any, value: Value) -> None:
+    """Remember in which turn of a loop a test looks at something that this turn has made."""
+    born = getattr(value, "born", 0)
+    turn = next((turn for turn in reversed(vm.turns) if turn < born), 0)
+    if turn:
+        vm.picks[key] = turn
+
+
 def _fresh(vm: Interpreter, node: ast.expr, key: Any, *alive: Value) -> Verdict:
     vm.texts.setdefault(key, vm.text(node))
     vm.keep_alive.extend(alive)
     for value in alive:
         _note_subject(vm, key, value)
+        _note_turn(vm, key, value)
     return None, frozenset({(key, True)}), frozenset({(key, False)})
 
 

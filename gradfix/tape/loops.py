@@ -13,7 +13,7 @@ from gradfix.tape.exits import Loop, enter, jumps, rejoin, take
 from gradfix.tape.graph import Number, Tensor
 from gradfix.tape.interpreter import Interpreter, executes
 from gradfix.tape.stores import assign
-from gradfix.tape.values import Alt, Const, Range, Seq, Undefined, Unknown, Value
+from gradfix.tape.values import Alt, Const, Range, Seq, Undefined, Unknown, Value, stamp
 
 
 @executes(ast.For, ast.AsyncFor)
@@ -67,6 +67,7 @@ def _turns(
 ) -> str | None:
     path, later, repeat = vm.path, vm.later_turn, vm.repeat
     depth, ways = len(vm.trail.frames), jumps(vm, node, node.body)
+    outside = len(vm.turns)
     loop = Loop(enter(vm) if exact and "break" in ways else None)
     vm.frame.loops.append(loop)
     ended: str | None = None
@@ -74,7 +75,10 @@ def _turns(
         for i, value in enumerate(turns):
             vm.later_turn = later or i > 0
             vm.repeat = repeat or (i > 0 and not certain)
+            if not exact:
+                vm.turns.append(stamp())
             ended = _turn(vm, node, value, bool(ways & {"break", "continue"}))
+            del vm.turns[outside:]
             vm.path = vm.path if exact else path
             if ended is not None:
                 break
@@ -91,6 +95,7 @@ def _turns(
     finally:
         while len(vm.trail.frames) > depth:
             vm.trail.undo()
+        del vm.turns[outside:]
         vm.later_turn, vm.repeat, vm.path = later, repeat, vm.path if exact else path
     return ended
 

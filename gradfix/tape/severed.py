@@ -29,6 +29,10 @@ class Severed(Cuts):
         self.leafless: list[tuple[Node, Backward, Path, Lean]] = []
         """Roots that nothing behind requires grad for: which leaf was meant is known at the end."""
         self.every_leaf: list[Tensor] = []
+        self.turns: list[int] = [0]
+        """When the turns began that are running, of loops that are not run to their end."""
+        self.picks: dict[Any, int] = {}
+        """The path conditions that are tests of what such a turn has made, and that turn."""
         self.graph_tests: set[Any] = set()
         """Path conditions that say that something is in a graph."""
 
@@ -36,6 +40,8 @@ class Severed(Cuts):
         """The root lost its graph in one arm of a branch."""
         whole = event.path
         for guard in partings(node):
+            if any(self.picks.get(key, 0) not in self.turns for key, _ in guard - whole):
+                continue  # other turns of that loop may have brought a graph
             if not contradicts(guard, whole) and on_path(node, whole | guard) is False:
                 event.path = whole | guard
                 self._severed(root, node, event)
