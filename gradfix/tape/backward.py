@@ -63,8 +63,9 @@ class Backwards(Severed):
                              when=event.path, says=NO_SCALAR,
                             facts={"root": self._root_text(event), "reduction": ""})  # fmt: skip
             if self.grad is False and root.requires is True:
-                self.report("backward_in_no_grad", self.grad_off[1], [(event.place, "backward runs here")],
-                            impact="style", facts={"backward": self.span(event.place)})  # fmt: skip
+                here = [(event.place, "backward runs here")]
+                self.report("backward_in_no_grad", self.grad_off[1], here, impact="style", when=event.path,
+                            facts={"backward": self.span(event.place)})  # fmt: skip
             self._rewrapped(root, node, event)
             if only and node.cut and node.leaf is not None:
                 self.rewraps.append((node, event))

@@ -58,7 +58,9 @@ def convert(vm: Interpreter, tensor: Tensor, args: Args, kwargs: Kwargs, node: a
 def number(vm: Interpreter, value: Value, how: str, node: ast.AST) -> Number:
     """A plain value converted from a tensor or from another plain value."""
     kinds = {"tolist": "list", "numpy": "array"}
-    return Number(vm.cut(how, value, vm.at(node)), vm.at(node), kinds.get(how, "number"))
+    made = Number(vm.cut(how, value, vm.at(node)), vm.at(node), kinds.get(how, "number"))
+    made.shape = value.shape if how in kinds and isinstance(value, Tensor) else None
+    return made
 
 
 @special(*MOVES)

@@ -120,9 +120,8 @@ def _factory_shape(name: str, args: Args, kwargs: Kwargs) -> Shape:
 def wrap(vm: Interpreter, how: str, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
     """`torch.tensor(value)`: a copy outside any graph."""
     source = args[0] if args else kwargs.get("data", NONE)
-    tensor = new_leaf(
-        vm, node, kwargs.get("requires_grad", FALSE), shapes.literal(source), _literal_dtype(source, kwargs)
-    )
+    shape = source.shape if isinstance(source, Number) else shapes.literal(source)
+    tensor = new_leaf(vm, node, kwargs.get("requires_grad", FALSE), shape, _literal_dtype(source, kwargs))
     if isinstance(source, (Tensor, Number)):
         tensor.layout = (isinstance(source, Tensor) and source.layout) or None
     below = vm.nodes(source)

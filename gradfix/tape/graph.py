@@ -213,10 +213,11 @@ class Tensor(Value):
 class Number(Value):
     """A Python number or array that was converted from a tensor: outside the graph, with its origin."""
 
-    __slots__ = ("form", "kind", "node", "place")
+    __slots__ = ("kind", "node", "place", "shape")
 
     def __init__(self, node: Node, place: Place, kind: str) -> None:
         self.node = node
         self.place = place
         self.kind = kind
         """number, list or array."""
+        self.shape: Shape = None

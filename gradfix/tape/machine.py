@@ -6,7 +6,7 @@ the graph as torch would, on every path at once. Facts are three-valued; only a 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from gradfix.tape.events import partings
@@ -63,7 +63,7 @@ class Machine(Keeping):
             parents.extend(nodes)
         lean = self._leaning(inputs) if requires else NOTHING
         node = Node(op, place, tuple(parents), requires)
-        if self.inferred and requires and (entered := _passed_by(inputs)) is not None:
+        if self.inferred and requires and (entered := _passed_by(op, inputs)) is not None:
             node.requires, node.cut, node.cut_place = False, "inference_mode", entered
         elif self.grad is not True and requires is not False:
             if self.grad is False:
@@ -164,8 +164,15 @@ class Machine(Keeping):
         return seen
 
 
-def _passed_by(inputs: Iterable[Value]) -> Place:
+WRAPPING = frozenset({"add", "sub", "mul", "div", "true_divide", "floor_divide", "rsub", "remainder", "where",
+                      "copy"})  # fmt: skip
+"""Operations that make a tensor of a number first, one that no inference mode has seen."""
+
+
+def _passed_by(op: str, inputs: Sequence[Value]) -> Place:
     """Where the inference mode was entered that all operands come from: autograd passes them by."""
+    if op.strip("_") in WRAPPING and any(type(value) is Const for value in inputs):
+        return None
     given = [one for value in inputs for one in (value.items if isinstance(value, Seq) else (value,))]
     entered = [one.storage.inference for one in given if isinstance(one, Tensor)]
     return entered[0] if entered and all(place is not None for place in entered) else None

@@ -101,7 +101,7 @@ class Operations(Results):
             self.graph_writes.append((write, node))
         if self.grad is False and node.op in ANEW and target.base is None and target.node.leaf is target:
             self._made_anew(target)
-        if self.grad is False or refused:
+        if self.grad is False or refused or (self.inferred and node.cut == "inference_mode"):
             return
         if self.grad is None and (target.requires is True or node.requires is False):
             return  # in a graph it stays there, recorded or not

@@ -85,6 +85,8 @@ class Results(Machine):
             made.facts = {**(made.facts or {}), "unreduced": True}
         tensor.dtype = self.dtype(node.op, effect, bound, made.cut == "constant")
         tensor.layout = _layout(node.op, bound, tensor.shape)
+        if tensor.layout is None and node.op in strides.POINTWISE:
+            strides.looks(tensor, strides.of_pointwise(bound, tensor.shape))
         if isinstance(source, Tensor):
             self._look(tensor, source, effect, bound)
         if kept:

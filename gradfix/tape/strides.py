@@ -136,6 +136,65 @@ RULES: Mapping[str, Callable[[Sizes, Sizes, Bound, Sizes], Strides]] = {
     "diagonal": _diagonal,
 }
 
+POINTWISE = frozenset({
+    "add", "sub", "mul", "div", "true_divide", "neg", "exp", "log", "sqrt", "tanh", "sigmoid", "relu", "abs",
+    "sin", "cos", "maximum", "minimum",
+})  # fmt: skip
+"""Operations whose result lies in memory in the order that their operands agree on."""
+
+
+def of_pointwise(bound: Bound, wanted: Sequence[int | None] | None) -> Strides:
+    """The strides of new memory: dense, with the dimensions sorted as torch sorts them."""
+    sizes, operands = known(wanted), list[Sizes]()
+    for value in bound.values() if sizes else ():
+        if isinstance(value, Tensor):
+            one, steps = known(value.shape), of(value)
+            if one is None or steps is None:
+                return None
+            operands.append(_broadcast(one, steps, sizes or ()))
+        elif not isinstance(value, Const):
+            return None
+    if sizes is None or not operands:
+        return None
+    result, step = [0] * len(sizes), 1
+    for dim in _sorted(sizes, operands):
+        result[dim] = step
+        step *= sizes[dim]
+    return tuple(result)
+
+
+def _broadcast(own: Sizes, strides: Sizes, sizes: Sizes) -> Sizes:
+    """An operand's strides in the dimensions of the result: 0 where it is repeated."""
+    added = len(sizes) - len(own)
+    kept = (0 if size == 1 and sizes[added + i] != 1 else strides[i] for i, size in enumerate(own))
+    return (*([0] * added), *kept)
+
+
+def _sorted(sizes: Sizes, operands: Sequence[Sizes]) -> list[int]:
+    """The dimensions, fastest first: the last one, unless an operand has it otherwise."""
+    order = list(reversed(range(len(sizes))))
+    for i in range(1, len(order)):
+        later = i
+        for earlier in reversed(range(i)):
+            verdict = _slower(order[earlier], order[later], sizes, operands)
+            if verdict is False:
+                break
+            if verdict is True:
+                order[earlier], order[later] = order[later], order[earlier]
+                later = earlier
+    return order
+
+
+def _slower(one: int, other: int, sizes: Sizes, operands: Sequence[Sizes]) -> bool | None:
+    """Whether the first operand that tells has larger steps in one dimension than in another."""
+    for strides in operands:
+        if strides[one] and strides[other]:
+            if strides[one] != strides[other]:
+                return strides[one] > strides[other]
+            if sizes[one] > sizes[other]:
+                return True
+    return None
+
 
 def of_index(source: Tensor, key: Value) -> Strides:
     """The strides of `x[key]` where that is a view."""

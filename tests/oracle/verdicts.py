@@ -14,14 +14,15 @@ from .facts import Run, Step
 from .files import CALLS_FORWARD
 from .mend import out_of_place
 from .shadow import loud_variants, without_cuts, without_flags
-from .torchrun import backpropagates, run_all
+from .torchrun import Body, Keeps, backpropagates, run_all
 
 
 def judge_defects(result: Comparison) -> None:
     for defect in result.defects:
         verdict = judge(result, defect)
-        if verdict in ("false", "sometimes") and {"D", "G"}.intersection(defect.conventions):
-            verdict = judge(backpropagated(result), defect)
+        for used in (backpropagated, backpropagated_later):
+            if verdict in ("false", "sometimes") and {"D", "G"}.intersection(defect.conventions):
+                verdict = judge(used(result), defect)
         result.count(f"{verdict} {defect.kind}")
         if verdict in ("false", "sometimes"):
             sort = verdict if defect.certainty == "certain" else f"{verdict} (likely)"
@@ -31,10 +32,19 @@ def judge_defects(result: Comparison) -> None:
 def backpropagated(result: Comparison) -> Comparison:
     """The same file, used as the conventions on forward say: it is called, its output and what it hands out
     are backpropagated."""
+    return driven(result, "", backpropagates)
+
+
+def backpropagated_later(result: Comparison) -> Comparison:
+    """The same, where what it hands out is a loss that is kept, and backpropagated behind the output."""
+    return driven(result, "blur.backward()\n" if result.program.opaque else "", Keeps())
+
+
+def driven(result: Comparison, behind: str, body: Body) -> Comparison:
     names = [n.name for n in ast.parse(result.program.source).body if isinstance(n, ast.ClassDef) and n.bases]
-    driver = "".join(CALLS_FORWARD.format(name=name) for name in names)
+    driver = "".join(CALLS_FORWARD.format(name=name) for name in names) + behind
     program = replace(result.program, driver=driver)
-    runs = run_all(program, {"backpropagates": backpropagates})
+    runs = run_all(program, {"backpropagates": body})
     return Comparison(program, [run for run in runs if not run.invalid], result.defects)
 
 
