@@ -11,7 +11,7 @@ from gradfix.tape.events import Add, Backward, live_arms, surely
 from gradfix.tape.graph import Node, Spoil, Tensor
 from gradfix.tape.paths import ALWAYS, Path, contradicts
 from gradfix.tape.reach import MANY, remember
-from gradfix.tape.repeats import adds_up
+from gradfix.tape.repeats import put_again
 from gradfix.tape.severed import Severed
 from gradfix.tape.values import Lean, Place
 
@@ -202,9 +202,8 @@ class Backwards(Severed):
         write, saved = spoil.write, spoil.saved
         if write.form == "buffer":
             return
-        before = any(one.place is write.place for one in saved.writes[: saved.seen])
-        if spoil.silent and before and not adds_up(write.place):
-            return  # done before the save as well: a mask or a bound put on again may change nothing
+        if spoil.silent and put_again(write, saved):
+            return
         steps = [(saved.node.place, "saved here"), (write.place, "overwritten here")]
         if not event.virtual:
             steps.append((event.place, "backward runs here"))

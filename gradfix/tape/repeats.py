@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 
+from gradfix.tape.graph import Saved, Write
+from gradfix.tape.paths import implies
 from gradfix.tape.values import Place
 
 ADDING = frozenset({"add_", "sub_", "neg_", "exp_", "sigmoid_", "tanh_"})
@@ -28,3 +30,12 @@ def adds_up(place: Place) -> bool:
 def _scales(by: ast.expr) -> bool:
     """Whether a product with it is another one each time: a mask of zeros and ones it is not."""
     return isinstance(by, ast.Constant) and by.value not in (0, 1)
+
+
+def put_again(write: Write, saved: Saved) -> bool:
+    """Whether a write was done before the save as well, and nothing was added since: a mask or a bound that
+    is put on again may change nothing."""
+    if adds_up(write.place) or all(one.place is not write.place for one in saved.writes[: saved.seen]):
+        return False
+    since = saved.writes[saved.seen : saved.writes.index(write)]
+    return not any(implies(write.path, one.path) and adds_up(one.place) for one in since)
