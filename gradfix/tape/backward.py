@@ -174,11 +174,13 @@ class Backwards(Severed):
         guards = node.guards or (ALWAYS,) * len(node.parents)
         sure = level == SURE and not node.may
         for parent, guard in zip(reversed(node.parents), reversed(guards), strict=True):
-            if not contradicts(guard, path):
-                for arm in live_arms(parent, path | guard) if sure else ():
+            if contradicts(guard, path):
+                continue
+            if sure and parent.requires is None and surely(parent):
+                for arm in live_arms(parent, path | guard):
                     yield parent, True, arm - path
-                if not sure or not surely(parent):
-                    yield parent, False, guard - path
+            else:
+                yield parent, sure and parent.requires is True, guard - path
 
     def _stops(self, node: Node, event: Backward, lean: Lean, when: Path) -> bool:
         """Report what this node can't give back; True where backward goes no further."""

@@ -58,10 +58,12 @@ FEW = 6
 
 def covered(path: Path, by: Sequence[Path]) -> bool:
     """Whether every run that satisfies `path` satisfies one of a few others."""
+    if len(by) > FEW:
+        return False
     for one in by:
         if one <= path:
             return True
-    left = [one for one in by if not contradicts(one, path)] if len(by) <= FEW else []
+    left = [one for one in by if not contradicts(one, path)]
     if len(left) < 2:
         return False
     key = min(left, key=len).difference(path)

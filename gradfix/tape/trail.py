@@ -108,6 +108,8 @@ class Trail:
     def undo_of(self, kind: type) -> Changes:
         """End a branch that undoes only what it changed of things of one kind; returns that."""
         _, changes = self.frames.pop()
+        if not changes:
+            return changes
         undone = {mark: change for mark, change in changes.items() if type(change.owner) is kind}
         for mark, change in undone.items():
             del changes[mark]
