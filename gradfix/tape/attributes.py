@@ -10,7 +10,7 @@ from gradfix.tape.definitions import Bound, Class, Function, Instance, Method, P
 from gradfix.tape.following import call_function
 from gradfix.tape.graph import Tensor
 from gradfix.tape.interpreter import Interpreter
-from gradfix.tape.layers import layer_attribute, store_on_layer
+from gradfix.tape.layers import is_packed, layer_attribute, store_on_layer
 from gradfix.tape.misspellings import misspelt
 from gradfix.tape.modules import all_of, freeze
 from gradfix.tape.supposed import doubted
@@ -143,11 +143,14 @@ def super_attribute(owner: Super, name: str) -> Value:
 
 def unknown_attribute(vm: Interpreter, owner: Unknown, name: str, node: ast.AST) -> Value:
     """An attribute of what isn't known: the same unknown each time."""
-    if owner.tensor is not None and (
-        effects.method(name) or name in ("data", "grad", "requires_grad", "shape")
+    packed = name == "data" and is_packed(owner)
+    if (
+        owner.tensor is not None
+        and not packed
+        and (effects.method(name) or name in ("data", "grad", "requires_grad", "shape"))
     ):
         return tensor_attribute(vm, owner.tensor, name, node)
-    if name in ("data",) and (owner.requires is True or owner.part):
+    if name == "data" and not packed and (owner.requires is True or owner.part):
         return tensor_attribute(vm, vm.tensor_of(owner), name, node)
     if owner.children is None:
         owner.children = {}

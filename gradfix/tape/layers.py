@@ -225,7 +225,28 @@ def call_layer(
         return result
     result = vm.operate(op, _without_buffer_writes(effect), bound, vm.at(node))
     _measure(layer, next(iter(bound.values())), result)
+    return _nested(vm, layer, args[0], result) if isinstance(result, Seq) and args else result
+
+
+def _nested(vm: Interpreter, layer: Layer, given: Value, result: Seq) -> Value:
+    """What a recurrent layer returns: an LSTM's state is a pair, what comes of a packed sequence is packed."""
+    output, state = (*result.items, NONE)[:2]
+    if layer.kind == "LSTM" and isinstance(state, Tensor):
+        result.items[1] = Seq("tuple", [state, vm.output(state.node)])
+    if is_packed(given):
+        packed = Unknown("a packed sequence", (output,))
+        packed.part, packed.origin = True, PACKED
+        packed.children = {"data": output}
+        result.items[0] = packed
     return result
+
+
+PACKED = "torch.nn.utils.rnn.pack"
+
+
+def is_packed(value: Value) -> bool:
+    """Whether a value is a packed sequence, whose `.data` is what it holds."""
+    return isinstance(value, Unknown) and value.origin.startswith(PACKED)
 
 
 def _measure(layer: Layer, given: Value, result: Value) -> None:
