@@ -310,6 +310,34 @@ QUIET = {
         points, features = torch.rand(9, 3), torch.rand(9, 8, requires_grad=True)
         torch.sum(pooled(points, features) * torch.rand(64, 8)).backward()
         """,
+    "an episode that ends the loop it was recorded in": """
+        class Estimator:
+            def __init__(self):
+                self.model = nn.Linear(4, 2)
+                self.optimizer = torch.optim.Adam(self.model.parameters())
+            def update(self, returns, log_probs):
+                terms = [-log_prob * gain for log_prob, gain in zip(log_probs, returns)]
+                self.optimizer.zero_grad()
+                torch.stack(terms).sum().backward()
+                self.optimizer.step()
+            def act(self, state):
+                probs = torch.softmax(self.model(torch.Tensor(state)), -1)
+                action = torch.multinomial(probs, 1).item()
+                return action, torch.log(probs[action])
+        def reinforce(env, estimator):
+            for episode in range(100):
+                log_probs, rewards = [], []
+                state = env.reset()
+                while True:
+                    action, log_prob = estimator.act(state)
+                    state, reward, done, _ = env.step(action)
+                    log_probs.append(log_prob)
+                    rewards.append(reward)
+                    if done:
+                        estimator.update(torch.tensor(rewards), log_probs)
+                        break
+        reinforce(env, Estimator())
+        """,
     "a straight-through estimator": """
         x = torch.ones(3, requires_grad=True)
         y = x + (x.round() - x).detach()

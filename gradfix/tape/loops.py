@@ -68,7 +68,7 @@ def _turns(
     path, later, repeat = vm.path, vm.later_turn, vm.repeat
     depth, ways = len(vm.trail.frames), jumps(vm, node, node.body)
     outside = len(vm.turns)
-    loop = Loop(enter(vm) if exact and "break" in ways else None)
+    loop = Loop(enter(vm) if "break" in ways else None)
     vm.frame.loops.append(loop)
     ended: str | None = None
     try:
@@ -79,7 +79,8 @@ def _turns(
                 vm.turns.append(stamp())
             ended = _turn(vm, node, value, bool(ways & {"break", "continue"}))
             del vm.turns[outside:]
-            vm.path = vm.path if exact else path
+            if not exact and (loop.whole is None or not loop.whole.left):
+                vm.path = path
             if ended is not None:
                 break
         vm.later_turn, vm.repeat = later, repeat

@@ -136,6 +136,13 @@ def set_leaf(vm: Interpreter, leaf: Tensor, wanted: bool | None) -> None:
     vm.trail.set(leaf, "node", node)
 
 
+REGISTERING = {
+    "add_module": "module", "register_module": "module", "register_parameter": "param",
+    "register_buffer": "tensor",
+}  # fmt: skip
+"""What puts a part into a module, and what it calls that part."""
+
+
 def module_method(
     vm: Interpreter,
     owner: Value,
@@ -198,8 +205,10 @@ def _registering(
     node: ast.AST,
 ) -> Value:
     named = args[0] if args else kwargs.get("name")
-    if name in ("add_module", "register_module", "register_parameter", "register_buffer") and len(args) > 1:
-        register(vm, owner, named, args[1])
+    if name in REGISTERING:
+        given = args[1] if len(args) > 1 else kwargs.get(REGISTERING[name])
+        if given is not None:
+            register(vm, owner, named, given)
         return Const(None)
     if (
         isinstance(owner, Layer)
