@@ -177,6 +177,8 @@ def unary(vm: Interpreter, node: ast.UnaryOp) -> Value:
 
 @evaluates(ast.Compare)
 def compare(vm: Interpreter, node: ast.Compare) -> Value:
+    if isinstance(node.ops[0], (ast.Is, ast.IsNot)):
+        vm.compared = node.left
     left = vm.eval(node.left)
     results: list[Value] = []
     for op, comparator in zip(node.ops, node.comparators, strict=True):

@@ -87,8 +87,10 @@ def _any_of(vm: Interpreter, node: ast.BoolOp) -> Verdict:
 
 
 def _comparison(vm: Interpreter, node: ast.Compare) -> Verdict:
-    left, right = vm.eval(node.left), vm.eval(node.comparators[0])
     op = node.ops[0]
+    if isinstance(op, (ast.Is, ast.IsNot)):
+        vm.compared = node.left
+    left, right = vm.eval(node.left), vm.eval(node.comparators[0])
     negative = isinstance(op, (ast.NotEq, ast.IsNot, ast.NotIn))
     known = compared(left, right, op)
     if known is not None:

@@ -124,6 +124,7 @@ def raise_statement(vm: Interpreter, node: ast.Raise) -> str | None:
 
 @executes(ast.Assert)
 def assert_statement(vm: Interpreter, node: ast.Assert) -> str | None:
+    vm.demanded.update(one.left for one in ast.walk(node.test) if isinstance(one, ast.Compare))
     known, yes, _ = condition(vm, node.test)
     if known is None and len(yes) == 1:
         vm.path = vm.path | yes

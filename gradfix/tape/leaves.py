@@ -89,7 +89,8 @@ def read_gradient(vm: Interpreter, owner: Tensor, node: ast.AST) -> None:
         and vm.backwards
         and not vm.hooked
     ):
-        if any(root is owner for _, root in vm.backwards) or not _walked(vm, owner):
+        known = [root for _, root in vm.backwards] + vm.asked_for
+        if any(one is owner for one in known) or not _walked(vm, owner):
             return
         made = (owner.node.place, "made here, not a leaf")
         vm.report("grad_of_non_leaf", owner.node.place, [made, (vm.at(node), ".grad is None here")],

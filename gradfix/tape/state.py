@@ -57,6 +57,12 @@ class Notes:
         """Whether parameters were told to require no grad."""
         self.uncalled = False
         """Whether a function runs that was entered on its own, as nobody calls it here."""
+        self.compared: ast.AST | None = None
+        """What is looked at to see whether it is None."""
+        self.demanded: set[ast.AST] = set()
+        """What is compared in an assertion: it has to hold."""
+        self.asked_for: list[Tensor] = []
+        """Results of which somebody has asked whether they have a gradient."""
         self.keep_alive: list[Value] = []
         """What path conditions are about: their keys are identities."""
 

@@ -13,7 +13,7 @@ from gradfix.tape.graph import Node, Storage, Tensor
 from gradfix.tape.interpreter import Interpreter
 from gradfix.tape.leaves import read_gradient, wanted_gradient
 from gradfix.tape.tensors import set_requires_grad
-from gradfix.tape.values import Const, Seq, Unknown, Value
+from gradfix.tape.values import NONE, Const, Seq, Unknown, Value
 
 VIEW_ATTRIBUTES = frozenset({"T", "mT", "H", "mH", "real", "imag"})
 PLAIN_ATTRIBUTES = frozenset({
@@ -90,8 +90,16 @@ def _looked_at(vm: Interpreter, owner: Tensor, name: str, node: ast.AST) -> Tens
     return result
 
 
+def _no_gradient(vm: Interpreter, owner: Tensor) -> bool:
+    """Whether a tensor is one that backward leaves no gradient with."""
+    return owner.requires is True and owner.leaf is False and not owner.retained and not vm.hooked
+
+
 def gradient(vm: Interpreter, owner: Tensor, node: ast.AST) -> Value:
     """`.grad`: of a leaf what its slot holds, of anything else nothing."""
+    if vm.compared is node and node not in vm.demanded and _no_gradient(vm, owner):
+        vm.asked_for.append(owner)
+        return NONE
     read_gradient(vm, owner, node)
     slot = owner.gradient()
     if slot.tensor is None:
