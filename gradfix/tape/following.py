@@ -81,11 +81,6 @@ def call_function(
         return vm.unknown("calls too deep to follow", *args)
     if receiver is None and function.owner is not None and args:
         receiver = args[0]
-    clock = vm.trail.clock
-    if vm.memo and vm.memo_clock == clock:
-        found = vm.memo.get(vm.memo_key(code, args, kwargs))
-        if found is not None:
-            return found[0] if isinstance(found[0], Const) else Unknown("a call", (*args, *kwargs.values()))
     before = past(vm, function, args, kwargs)
     if code.name != "__init__" and before.enough(vm.share):
         return Unknown("a call like many before", (*args, *kwargs.values()))
@@ -96,13 +91,6 @@ def call_function(
     else:
         result = _run_function(vm, function, names, receiver)
     watch.end()
-    if vm.trail.clock == clock and (
-        isinstance(result, Const) or (isinstance(result, Unknown) and not result.part)
-    ):
-        if vm.memo_clock != clock:
-            vm.memo.clear()
-            vm.memo_clock = clock
-        vm.memo[vm.memo_key(code, args, kwargs)] = (result, args, kwargs)
     return result
 
 

@@ -44,14 +44,15 @@ not be made of its arguments. A fact that leans on a convention (A to G) carries
 it leads to is likely, not certain.
 
 *Work.* Loops run twice, so that what one turn leaves behind meets the next; inside a later turn, loops run
-once, so that nesting costs a sum and not a product. Calls are followed to a bounded depth, and each entry
-(`entries`: the module itself, then each class and function that nobody called and that holds a possible
-culprit) has a share of a budget in proportion to the file. What exceeds it is reported as too complex."""
+once, so that nesting costs a sum and not a product. Calls are followed to a bounded depth, and not for ever
+where the same is asked again and again (`often`). Each entry (`entries`: the module itself, then each class
+and function that nobody called and that holds a possible culprit) has a share of a budget in proportion to
+the file. What exceeds it is reported as too complex."""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 from gradfix.tape.aliases import sees_write, written_expression
@@ -62,7 +63,7 @@ from gradfix.tape.machine import UNSET
 from gradfix.tape.reports import span_of
 from gradfix.tape.state import Notes, Program, Strangers
 from gradfix.tape.switches import EachMode, Parted, Switches, with_rest
-from gradfix.tape.values import UNDEFINED, Args, Const, Foreign, Kwargs, Place, Unknown, Value
+from gradfix.tape.values import UNDEFINED, Args, Foreign, Kwargs, Place, Unknown, Value
 
 DEPTH = 14
 """How deep calls are followed."""
@@ -123,9 +124,6 @@ class Interpreter(Switches, Program, Notes, Strangers):
         """Whether loops met here run one turn only: the loop around them is in a later turn of its own."""
         self.statement: ast.AST | None = None
         """The call that the present expression statement consists of."""
-        self.memo: dict[Any, tuple[Value, Any, Any]] = {}
-        """What calls returned that did nothing else, as long as nothing has happened since."""
-        self.memo_clock = 0
         self.past: dict[Any, Any] = {}
         """What following calls of each kind has cost."""
         self.share = work
@@ -192,19 +190,3 @@ class Interpreter(Switches, Program, Notes, Strangers):
             around = inner.holds[0] if inner.holds else UNDEFINED
             kept = around.children if isinstance(around, Unknown) else None
             inner = around if any(child is inner for child in (kept or {}).values()) else UNDEFINED
-
-    @staticmethod
-    def memo_key(code: Code, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Any:
-        """What tells two calls of a function apart."""
-        return (
-            id(code),
-            tuple(
-                value.value if isinstance(value, Const) and _plain(value.value) else id(value)
-                for value in args
-            ),
-            tuple((name, id(value)) for name, value in kwargs.items()),
-        )
-
-
-def _plain(value: Any) -> bool:
-    return isinstance(value, (str, bool)) or value is None
