@@ -128,7 +128,10 @@ class Histories(Reports):
         """The nodes of an operand: what isn't known may be made of what it holds, or not."""
         if isinstance(value, Unknown) and value.bare is not True and self._own_node(value) is None:
             guess = self.guess(value)
-            return [guess] if guess.parents else []
+            if guess.parents:
+                return [guess]
+            value.bare = True
+            return []
         if isinstance(value, Seq) and any(isinstance(item, Unknown) for item in value.items):
             items = [item for item in value.items if item is not value]
             carried = (self.given(i) if isinstance(i, Unknown) else self.nodes(i) for i in items)
