@@ -21,7 +21,8 @@ def for_statement(vm: Interpreter, node: ast.For | ast.AsyncFor) -> str | None:
     source = vm.eval(node.iter)
     if isinstance(source, Alt):
         options = [(guard, option) for guard, option in source.options if not isinstance(option, Undefined)]
-        if len(options) <= 3:
+        told_apart = any(type(option) is not Unknown for _, option in options)
+        if told_apart and len(options) <= 3:
             return vm.fork([(guard, partial(_over, vm, node, option)) for guard, option in options])
         source = Unknown("several iterables", tuple(option for _, option in options))
     return _over(vm, node, source)
