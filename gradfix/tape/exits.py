@@ -40,13 +40,15 @@ class Exits:
 class Loop:
     """A loop that is running: the ways out of its present turn, and out of the whole."""
 
-    __slots__ = ("path", "turn", "whole")
+    __slots__ = ("inner", "path", "turn", "whole")
 
     def __init__(self, whole: Exits | None) -> None:
         self.whole = whole
         self.turn: Exits | None = None
         self.path = ALWAYS
         """The path on which the present turn began."""
+        self.inner = 0
+        """How many loops were met inside it, one in the other."""
 
 
 def jumps(vm: Interpreter, node: ast.AST, body: Sequence[ast.stmt]) -> frozenset[str]:
