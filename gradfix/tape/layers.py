@@ -229,7 +229,7 @@ def call_layer(
 
 
 def _nested(vm: Interpreter, layer: Layer, given: Value, result: Seq) -> Value:
-    """What a recurrent layer returns: an LSTM's state is a pair; what comes of a packed sequence is packed."""
+    """What a recurrent layer returns: an LSTM's state is a pair, a packed sequence stays packed."""
     output, state = (*result.items, NONE)[:2]
     if layer.kind == "LSTM" and isinstance(state, Tensor):
         result.items[1] = Seq("tuple", [state, vm.output(state.node)])

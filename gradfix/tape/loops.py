@@ -15,6 +15,9 @@ from gradfix.tape.interpreter import Interpreter, executes
 from gradfix.tape.stores import assign
 from gradfix.tape.values import Alt, Const, Range, Seq, Undefined, Unknown, Value, stamp
 
+DEEP = 4
+"""Loops around more than so many others run one turn: what a second one leaves behind is met by those."""
+
 
 @executes(ast.For, ast.AsyncFor)
 def for_statement(vm: Interpreter, node: ast.For | ast.AsyncFor) -> str | None:
@@ -70,10 +73,14 @@ def _turns(
     depth, ways = len(vm.trail.frames), jumps(vm, node, node.body)
     outside = len(vm.turns)
     loop = Loop(enter(vm) if "break" in ways else None)
+    for height, outer in enumerate(reversed(vm.frame.loops), 1):
+        outer.inner = max(outer.inner, height)
     vm.frame.loops.append(loop)
     ended: str | None = None
     try:
         for i, value in enumerate(turns):
+            if i > 0 and not exact and loop.inner > DEEP:
+                break
             vm.later_turn = later or i > 0
             vm.repeat = repeat or (i > 0 and not certain)
             if not exact:
