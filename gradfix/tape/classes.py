@@ -82,7 +82,8 @@ def instantiate(
     instance = Instance(cls, is_module(cls))
     init = cls.lookup("__init__")
     if isinstance(init, Function):
-        if past(vm, init, [instance, *args], kwargs).enough(vm.share):
+        before = past(vm, init, [instance, *args], kwargs)
+        if before is not None and before.enough(vm.share):
             return Unknown("an object like many before", (*args, *kwargs.values()))
         call_function(vm, init, [instance, *args], kwargs, node, receiver=instance)
         if instance.module:

@@ -130,7 +130,7 @@ def _isolated(vm: Interpreter, number: int, run: Callable[[], object]) -> None:
     left = vm.work
     share = max(left // SHARE, min(left, WORK_FLOOR))
     vm.work = vm.share = share
-    vm.past = {}
+    vm.past, vm.times = {}, {}
     vm.trail.open(stamp())
     vm.path = frozenset({(Equals(("entry",), number), True)})
     vm.handed = []

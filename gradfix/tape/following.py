@@ -82,15 +82,16 @@ def call_function(
     if receiver is None and function.owner is not None and args:
         receiver = args[0]
     before = past(vm, function, args, kwargs)
-    if code.name != "__init__" and before.enough(vm.share):
+    if before is not None and code.name != "__init__" and before.enough(vm.share):
         return Unknown("a call like many before", (*args, *kwargs.values()))
     names = bind_parameters(vm, function, args, kwargs)
-    watch = Watch(vm, before, receiver)
+    watch = None if before is None else Watch(vm, before, receiver)
     if vm.floor == 0 and code.file != vm.main:
         result = _run_foreign(vm, function, names, receiver)
     else:
         result = _run_function(vm, function, names, receiver)
-    watch.end()
+    if watch is not None:
+        watch.end()
     return result
 
 

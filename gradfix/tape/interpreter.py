@@ -124,6 +124,8 @@ class Interpreter(Switches, Program, Notes, Strangers):
         """Whether loops met here run one turn only: the loop around them is in a later turn of its own."""
         self.statement: ast.AST | None = None
         """The call that the present expression statement consists of."""
+        self.times: dict[int, int] = {}
+        """How often each function was called."""
         self.past: dict[Any, Any] = {}
         """What following calls of each kind has cost."""
         self.share = work

@@ -18,9 +18,11 @@ from gradfix.tape.interpreter import Interpreter
 from gradfix.tape.trail import Changes
 from gradfix.tape.values import Args, Const, External, Kwargs, Seq, Value, stamp
 
-TIMES = 8
-"""How many calls are followed in any case."""
-WATCHED = 4
+SELDOM = 2
+"""How many calls of a function nobody asks about."""
+TIMES = 6
+"""How many calls that look alike are followed in any case, from then on."""
+WATCHED = 3
 """How many of them are watched: the last ones."""
 FOLD = 4
 """What one call may cost, in sizes of its function, before it counts as more than it is worth."""
@@ -76,8 +78,11 @@ class Watch:
         return any(change.owner is not own for change in changes.values())
 
 
-def past(vm: Interpreter, function: Function, args: Args, kwargs: Kwargs) -> Past:
-    """What is known of calls like this one."""
+def past(vm: Interpreter, function: Function, args: Args, kwargs: Kwargs) -> Past | None:
+    """What is known of calls like this one; nothing as long as there are few."""
+    times = vm.times[id(function.code)] = vm.times.get(id(function.code), 0) + 1
+    if times <= SELDOM:
+        return None
     key = (
         id(function.code),
         tuple([_look(value) for value in args]),

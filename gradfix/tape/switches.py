@@ -13,7 +13,7 @@ from gradfix.tape.values import Alt
 SWITCHES = frozenset({"requires_grad", "requires_grad_", "detach_"})
 """What changes whether a tensor that already exists requires grad."""
 WORDS = re.compile(rb"\b(?:requires_grad_?|detach_)\b")
-SETS_MODE = re.compile(rb"(?:^|[:;])[ \t]*(?:\w+\.)*set_grad_enabled\s*\(", re.MULTILINE)
+SETS_MODE = re.compile(rb"(?:^|[:;])\s*(?:\w+\.)*set_grad_enabled\s*\(")
 """What changes, as a statement, whether anything after it is recorded."""
 PARTINGS = 2
 """How often a function's remainder is run once more for that."""
@@ -63,21 +63,22 @@ class Switches(Forks):
         """Whether a file sets the grad mode by a statement, so that any block may be reached in several."""
         for file, lines in self.sources.items():
             if file not in self.setting:
-                self.setting[file] = bool(_with(SETS_MODE, lines))
+                self.setting[file] = bool(_with(SETS_MODE, lines, b"set_grad_enabled"))
         return True in self.setting.values()
 
     def _may_switch(self, statement: ast.If) -> bool:
         """Whether the text of a branch has a word of what switches."""
         lines = self.switching.get(self.file)
         if lines is None:
-            lines = self.switching[self.file] = _with(WORDS, self.sources[self.file])
+            lines = self.switching[self.file] = _with(WORDS, self.sources[self.file], b"requires_grad", b"detach_")
         at = bisect_left(lines, statement.lineno)
         return at < len(lines) and lines[at] <= (statement.end_lineno or statement.lineno)
 
 
-def _with(pattern: re.Pattern[bytes], lines: Sequence[bytes]) -> list[int]:
-    """The lines on which a pattern is found: in most files on none, which one look at the whole tells."""
-    if pattern.search(b"\n".join(lines)) is None:
+def _with(pattern: re.Pattern[bytes], lines: Sequence[bytes], *words: bytes) -> list[int]:
+    """The lines on which a pattern is found: on none where the text has none of its words, as in most files."""
+    text = b"\n".join(lines)
+    if not any(word in text for word in words):
         return []
     return [i for i, line in enumerate(lines, 1) if pattern.search(line)]
 
