@@ -338,6 +338,28 @@ QUIET = {
                         break
         reinforce(env, Estimator())
         """,
+    "a layer filled for callers who are elsewhere": """
+        def widened(layer, kernel):
+            made = nn.Conv2d(layer.in_channels, layer.out_channels, 3)
+            made.weight.copy_(kernel)
+            return made
+        """,
+    "a frozen model whose head is thawed by name": """
+        from zoo import resnet
+        def work(args, loader):
+            model = resnet(args.depth).cuda(args.gpu)
+            args.log.write(str(model.load_state_dict(torch.load(args.path))))
+            if args.freeze:
+                model.requires_grad_(False)
+                model.fc.requires_grad_(True)
+            model = nn.parallel.DistributedDataParallel(model)
+            optimizer = torch.optim.SGD(model.parameters(), 0.1)
+            for images, target in loader:
+                loss = F.cross_entropy(model(images), target.long())
+                optimizer.zero_grad()
+                loss.backward()
+                optimizer.step()
+        """,
     "a straight-through estimator": """
         x = torch.ones(3, requires_grad=True)
         y = x + (x.round() - x).detach()

@@ -60,7 +60,6 @@ from gradfix.tape.analysis import Resolver, TooComplexError
 from gradfix.tape.definitions import Code
 from gradfix.tape.graph import Tensor
 from gradfix.tape.machine import UNSET
-from gradfix.tape.reports import span_of
 from gradfix.tape.state import Notes, Program, Strangers
 from gradfix.tape.switches import EachMode, Parted, Switches, with_rest
 from gradfix.tape.values import UNDEFINED, Args, Foreign, Kwargs, Place, Unknown, Value
@@ -175,12 +174,8 @@ class Interpreter(Switches, Program, Notes, Strangers):
         return sees_write(self, tensor, place)
 
     def for_others(self, leaf: Tensor) -> bool:
-        """Whether a leaf is written by what was entered on its own, made by none of the running functions."""
-        if not (self.uncalled and leaf.parameter and leaf.slot is None and self.mode is UNSET):
-            return False
-        line = span_of(leaf.place).line if isinstance(leaf.place, ast.AST) else 0
-        running = [code.node for code in self.stack if code.file == self.main]
-        return not any(node.lineno <= line <= (node.end_lineno or 0) for node in running)
+        """Whether a parameter that nobody has trained is written by what was entered on its own."""
+        return self.uncalled and leaf.parameter and leaf.slot is None and self.mode is UNSET
 
     def put_into(self, owner: Unknown, value: Value) -> None:
         """What a graph was put into carries no gradient no longer for sure, nor what that is in."""

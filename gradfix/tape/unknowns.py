@@ -158,7 +158,8 @@ def _told(vm: Interpreter, receiver: Unknown, args: Args, kwargs: Kwargs) -> boo
     if receiver.tensor is not None or receiver.requires is not None:
         return False
     wanted = args[0] if args else kwargs.get("requires_grad", TRUE)
-    if receiver.module is None and isinstance(wanted, Const) and wanted.value:
+    within = any(isinstance(held, Unknown) and held.module is not None for held in receiver.holds)
+    if receiver.module is None and not within and isinstance(wanted, Const) and wanted.value:
         return False
     module = opaque(vm, receiver)
     freeze(vm, Weights(module, *leaves(vm, module)), wanted)
