@@ -29,7 +29,7 @@ class Gradients(Backwards):
         self.steps: list[int] = []
         """When an optimizer has stepped, in the numbers of the backwards."""
         self.updated: list[Tensor] = []
-        """Leaves that are stepped by hand."""
+        """Leaves that are stepped by hand, or that some optimizer may hold."""
         self.asked = False
         """Whether the step that runs has called a closure: what an earlier call of it left is nobody's."""
         self.stand_ins: list[Tensor] = []

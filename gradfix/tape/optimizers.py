@@ -62,9 +62,17 @@ def _no_result(vm: Interpreter, given: Tensor, node: ast.AST) -> None:
     vm.every_leaf.append(given)
 
 
+def _one_of_these(vm: Interpreter, module: Value) -> list[Tensor]:
+    """The parameters of all those that a module is one of: an element of a list, it isn't known which."""
+    chosen = module.of if isinstance(module, Opaque) else NONE
+    held = chosen.holds if isinstance(chosen, Unknown) and chosen.part else ()
+    return [leaf for one in held if isinstance(one, (Layer, Instance)) for leaf in leaves(vm, one)[0]]
+
+
 def parameters(vm: Interpreter, given: Value) -> tuple[list[Tensor], bool]:
     """The leaves that an optimizer is given, and whether they are all."""
     if isinstance(given, Weights):
+        vm.updated.extend(_one_of_these(vm, given.of))
         return list(given.leaves), given.complete
     if isinstance(given, Tensor):
         return [given], True
