@@ -192,6 +192,9 @@ def _enter_class(vm: Interpreter, cls: Class, culprits: Culprits) -> None:
         return
     entries = _by_hand(vm, instance, entries)
     wished = {key for row, _ in rows_of(vm, cls) for key, entry in row.methods.items() if entry.root}
+    if len(due) > 1:  # what another method calls is met on the way
+        called = _called(cls.node)
+        due.sort(key=lambda one: one[0] in called and one[0] not in entries)
     for name, member in due:
         entry = entries.get(name)
         if name == "forward" and instance.module:
@@ -202,6 +205,12 @@ def _enter_class(vm: Interpreter, cls: Class, culprits: Culprits) -> None:
             result = _enter_method(vm, instance, member)
             if name in wished:
                 wish(vm, [result])
+
+
+def _called(node: ast.ClassDef) -> set[str]:
+    """The names of methods that a class calls somewhere."""
+    calls = (one.func for one in ast.walk(node) if isinstance(one, ast.Call))
+    return {func.attr for func in calls if isinstance(func, ast.Attribute)}
 
 
 def _due(name: str, member: Function, cls: Class, called: bool, culprits: Culprits) -> bool:
