@@ -360,6 +360,56 @@ QUIET = {
                 loss.backward()
                 optimizer.step()
         """,
+    "a method that is left to subclasses": """
+        class Model:
+            def __init__(self, tasks):
+                self.tasks = tasks
+                self.optimizer = torch.optim.Adam(self.weights)
+            def cost(self, out, target):
+                raise NotImplementedError("to be overridden")
+            def fit(self, data):
+                for x, y in data:
+                    costs = []
+                    for task in range(self.tasks):
+                        costs.append(self.cost(x[task], y[:, task]))
+                    self.optimizer.zero_grad()
+                    torch.cat(costs).sum().backward()
+                    self.optimizer.step()
+        """,
+    "methods of a GAN in the order of their names": """
+        class Pair(nn.Module):
+            def __init__(self, options):
+                super().__init__()
+                self.g, self.d = build(options.g), build(options.d)
+                self.opt_g = torch.optim.Adam(self.g.parameters())
+                self.opt_d = torch.optim.Adam(self.d.parameters())
+            def backward_d(self, fake, real):
+                loss = self.d(fake.detach()).mean() - self.d(real).mean()
+                loss.backward()
+            def backward_g(self, fake):
+                loss = -self.d(fake).mean()
+                loss.backward()
+            def update(self, noise, real):
+                fake = self.g(noise)
+                self.opt_d.zero_grad()
+                self.backward_d(fake, real)
+                self.opt_d.step()
+                self.opt_g.zero_grad()
+                self.backward_g(fake)
+                self.opt_g.step()
+        """,
+    "parameters that hold the place of inputs": """
+        class Pair(nn.Module):
+            def __init__(self, shapes):
+                super().__init__()
+                self.inputs = []
+                for shape in shapes:
+                    self.inputs.append(nn.Parameter(torch.empty(shape)))
+                self.lin = nn.Linear(2, 2)
+            def forward(self, given):
+                self.inputs = [given]
+                return self.lin(self.inputs[0])
+        """,
     "a straight-through estimator": """
         x = torch.ones(3, requires_grad=True)
         y = x + (x.round() - x).detach()

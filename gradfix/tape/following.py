@@ -145,6 +145,8 @@ def _run_function(
         left = vm.path - path
         if frame.exits is not None:
             rejoin(vm, frame.exits, ended in (None, "return"), frame.scope)
+        if ended == "raise" and _abstract(code):
+            return _overridden(vm, names)
         return _returned(frame, ended, left, vm.trail.limit)
     finally:
         while len(vm.trail.frames) > depth:
@@ -154,6 +156,22 @@ def _run_function(
         vm.frame, vm.file, vm.path, vm.later_turn = outer, file, path, later
         if any(isinstance(mode, (Mode, Unknown)) for mode, _ in function.decorators):
             restore(vm, before)
+
+
+def _abstract(code: Code) -> bool:
+    """Whether a function does nothing but raise, so that another one must stand in for it."""
+    body = code.node.body
+    stated = [one for one in body if not isinstance(one, ast.Expr)] if isinstance(body, list) else []
+    return len(stated) == 1 and isinstance(stated[0], ast.Raise)
+
+
+def _overridden(vm: Interpreter, names: dict[str, Value]) -> Value:
+    """What the function returns that is called in the place of one that only raises."""
+    for value in names.values():
+        escape(vm, value)
+    result = vm.unknown("what is left to subclasses", *names.values())
+    result.part = True
+    return result
 
 
 def _returned(frame: Frame, ended: str | None, left: Path, limit: int) -> Value:

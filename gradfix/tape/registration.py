@@ -80,13 +80,16 @@ def _is_module(item: Value) -> bool:
 
 
 def _used(instance: Instance, name: str) -> bool:
-    """Whether a method other than the constructor reads the attribute."""
+    """Whether methods other than the constructor read the attribute, and none puts something else there."""
+    reads = False
     for method in instance.cls.node.body:
         if isinstance(method, ast.FunctionDef) and method.name != "__init__":
             for node in ast.walk(method):
                 if isinstance(node, ast.Attribute) and node.attr == name and isinstance(node.value, ast.Name):
-                    return True
-    return False
+                    if isinstance(node.ctx, ast.Store):
+                        return False
+                    reads = True
+    return reads
 
 
 def replaced(vm: Interpreter, old: Value, new: Value, node: ast.AST) -> None:
