@@ -17,10 +17,11 @@ Mark: TypeAlias = "tuple[object, bool]"
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 RUN, BUILT = False, True
 DOES = tuple(map(re.compile, (
-    rb"[-+*/%@&|^]=", rb"\]\s*=(?!=)", rb"_\((?<=[A-Za-z0-9]_\()", rb"out\s*=(?!=)", rb"backward",
-    rb"autograd", rb"\.(?:step\(|grad\b|data\b)", rb"zero_grad", rb"requires?_?grad",
+    rb"[-+*/%@&|^]=(?!\s*(?:\[|f?['\"]))", rb"(?<!['\"])\]\s*=(?!=)", rb"_\((?<=[A-Za-z0-9]_\()",
+    rb"\bout\s*=(?!=)", rb"backward", rb"autograd", rb"\.(?:step\(|grad\b)", rb"(?<!utils)\.data\b",
+    rb"zero_grad", rb"requires?_?grad",
 )))  # fmt: skip
-"""What does something when its line runs."""
+"""What does something when its line runs: no tensor is added to a list or a text, or looked up by a text."""
 SETS = (re.compile(rb"inplace"), re.compile(rb"True\s*\)"))
 """What decides, where a module is built, what its calls will do."""
 KEEPS = re.compile(rb"=\s*[\[{]")
