@@ -66,6 +66,8 @@ class Severed(Cuts):
             whole = [cut for cut in chosen if id(cut) in terms]
             for cut in whole if whole == chosen else chosen[:1]:
                 self.report_cut(cut, event, [here], says=says, likely=not sure)
+        elif not cuts and len(event.path - (self.path - self.assumed)) > 1:
+            pass  # what each of several flags switches off is replaced by a constant: nothing is to be learnt
         elif not cuts:
             self.leafless.append((node, event, event.path, lean))
         else:
