@@ -70,13 +70,14 @@ class Switches(Forks):
         """Whether the text of a branch has a word of what switches."""
         lines = self.switching.get(self.file)
         if lines is None:
-            lines = self.switching[self.file] = _with(WORDS, self.sources[self.file], b"requires_grad", b"detach_")
+            text = self.sources[self.file]
+            lines = self.switching[self.file] = _with(WORDS, text, b"requires_grad", b"detach_")
         at = bisect_left(lines, statement.lineno)
         return at < len(lines) and lines[at] <= (statement.end_lineno or statement.lineno)
 
 
 def _with(pattern: re.Pattern[bytes], lines: Sequence[bytes], *words: bytes) -> list[int]:
-    """The lines on which a pattern is found: on none where the text has none of its words, as in most files."""
+    """The lines on which a pattern is found: none where the text has none of its words, as in most files."""
     text = b"\n".join(lines)
     if not any(word in text for word in words):
         return []
