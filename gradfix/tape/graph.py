@@ -11,7 +11,7 @@ from gradfix.tape.values import NOTHING, Lean, Place, Shape, Truth, Value, stamp
 class Storage:
     """The memory of one or more tensors: its version is the number of writes that count."""
 
-    __slots__ = ("argument", "base", "generation", "inference", "savers", "writes")
+    __slots__ = ("argument", "base", "generation", "inference", "inferred", "savers", "writes")
 
     def __init__(self, argument: bool = False) -> None:
         self.writes: list[Write] = []
@@ -20,6 +20,8 @@ class Storage:
         self.base: Tensor | None = None
         self.inference: Place = None
         """Where the inference mode was entered in which it was made."""
+        self.inferred: Path = ALWAYS
+        """The path on which that is so."""
         self.argument = argument
         """Whether it came in as an argument of a function whose callers aren't known."""
 

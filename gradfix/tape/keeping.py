@@ -9,7 +9,7 @@ from gradfix.tape.effects import Effect
 from gradfix.tape.events import on_path
 from gradfix.tape.graph import Node, Saved, Tensor
 from gradfix.tape.histories import Histories
-from gradfix.tape.paths import contradicts
+from gradfix.tape.paths import contradicts, implies
 from gradfix.tape.reports import span_of
 from gradfix.tape.values import Const, Lean, Seq, Unknown, Value
 
@@ -29,10 +29,11 @@ class Keeping(Histories):
 
     def save(self, node: Node, tensor: Tensor, lean: Lean) -> None:
         """Let a node keep a tensor at its present version."""
-        if tensor.storage.inference is not None and not self.inference:
+        stored = tensor.storage
+        if stored.inference is not None and not self.inference and implies(self.path, stored.inferred):
             self.report(
                 "forward_in_no_grad",
-                tensor.storage.inference,
+                stored.inference,
                 [(tensor.place, "made in inference mode"), (node.place, "saved for backward here")],
                 lean=node.lean | lean,
                 when=self.path,

@@ -42,6 +42,8 @@ def rebinding(vm: Interpreter, name: str, value: Value, node: ast.AST) -> None:
             and made_of_gradient(vm, value, held)
         ):
             vm.rebound[id(value)] = (value, held, node)
+            if any(below.leaf is held for below in vm.below(value.node)):
+                vm.use(held, vm.at(node), held, must=True, lean=held.lean)
         elif isinstance(held, Tensor) and id(held) in vm.rebound and vm.rebound[id(held)][2] is node:
             vm.rebound[id(value)] = (value, vm.rebound[id(held)][1], node)
     if (

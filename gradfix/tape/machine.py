@@ -13,9 +13,9 @@ from gradfix.tape.events import partings
 from gradfix.tape.graph import Node, Saved, Spoil, Storage, Tensor, Write
 from gradfix.tape.histories import either
 from gradfix.tape.keeping import Keeping
-from gradfix.tape.paths import contradicts, covered, implies
+from gradfix.tape.paths import ALWAYS, contradicts, covered, implies
 from gradfix.tape.torchvalues import Mode
-from gradfix.tape.trail import possible
+from gradfix.tape.trail import phi, possible
 from gradfix.tape.values import FALSE, NOTHING, TRUE, Alt, Const, Place, Seq, Truth, Unknown, Value
 
 UNSET = Mode("", TRUE, None)
@@ -63,9 +63,7 @@ class Machine(Keeping):
             parents.extend(nodes)
         lean = self._leaning(inputs) if requires else NOTHING
         node = Node(op, place, tuple(parents), requires)
-        if self.inferred and requires and (entered := _passed_by(op, inputs)) is not None:
-            node.requires, node.cut, node.cut_place = False, "inference_mode", entered
-        elif self.grad is not True and requires is not False:
+        if self.grad is not True and requires is not False:
             if self.grad is False:
                 node.requires = False
                 node.cut, node.cut_place = self.grad_off[0] or "no_grad", self.grad_off[1]
@@ -75,7 +73,21 @@ class Machine(Keeping):
             node.branch = next((guards for parent in parents if (guards := partings(parent))), ())
         node.path = self.path
         node.lean = lean
+        if self.inferred and node.requires and (entered := _passed_by(op, inputs)) is not None:
+            return self._passing(node, entered, inputs)
         return node
+
+    def _passing(self, node: Node, entered: Place, inputs: Sequence[Value]) -> Node:
+        """What autograd passes by isn't recorded: on the path on which it does."""
+        when = ALWAYS.union(*(one.storage.inferred for one in _tensors(inputs))) - self.path
+        if contradicts(when, self.path):
+            return node
+        past = Node(node.op, node.place, node.parents, False)
+        past.cut, past.cut_place, past.path = "inference_mode", entered, self.path
+        if not when or len(when) > 1:
+            return past
+        ((key, holds),) = when
+        return phi([(when, past), (frozenset({(key, not holds)}), node)])
 
     def write(self, tensor: Tensor, place: Place, form: str, silent: bool = False) -> Write:
         """Overwrite a tensor's storage: what nodes saved of it is spoiled, where the paths agree."""
@@ -164,6 +176,11 @@ class Machine(Keeping):
         return seen
 
 
+def _tensors(inputs: Sequence[Value]) -> list[Tensor]:
+    given = [one for value in inputs for one in (value.items if isinstance(value, Seq) else (value,))]
+    return [one for one in given if isinstance(one, Tensor)]
+
+
 WRAPPING = frozenset({"add", "sub", "mul", "div", "true_divide", "floor_divide", "rsub", "remainder", "where",
                       "copy"})  # fmt: skip
 """Operations that make a tensor of a number first, one that no inference mode has seen."""
@@ -173,6 +190,5 @@ def _passed_by(op: str, inputs: Sequence[Value]) -> Place:
     """Where the inference mode was entered that all operands come from: autograd passes them by."""
     if op.strip("_") in WRAPPING and any(type(value) is Const for value in inputs):
         return None
-    given = [one for value in inputs for one in (value.items if isinstance(value, Seq) else (value,))]
-    entered = [one.storage.inference for one in given if isinstance(one, Tensor)]
+    entered = [one.storage.inference for one in _tensors(inputs)]
     return entered[0] if entered and all(place is not None for place in entered) else None
