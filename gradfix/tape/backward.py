@@ -135,7 +135,7 @@ class Backwards(Severed):
 
     def _leading(self, root: Node, only: list[Tensor]) -> set[int]:
         """The nodes on the way from a root to the tensors that gradients are asked for."""
-        targets = {id(self.history(tensor)) for tensor in only}
+        targets = {id(self.history(tensor)) for tensor in only} | {id(tensor) for tensor in only}
         leading: set[int] = set()
         stack: list[tuple[Node, bool]] = [(root, False)]
         opened: set[int] = set()
@@ -143,7 +143,8 @@ class Backwards(Severed):
             node, done = stack.pop()
             if done:
                 if node.requires is not False and any(
-                    id(parent) in leading or id(parent) in targets for parent in node.parents
+                    id(parent) in leading or id(parent) in targets or id(parent.leaf) in targets
+                    for parent in node.parents
                 ):
                     leading.add(id(node))
             elif id(node) not in opened:

@@ -123,7 +123,8 @@ def wrap(vm: Interpreter, how: str, args: Args, kwargs: Kwargs, node: ast.AST) -
     shape = source.shape if isinstance(source, Number) else shapes.literal(source)
     tensor = new_leaf(vm, node, kwargs.get("requires_grad", FALSE), shape, _literal_dtype(source, kwargs))
     if isinstance(source, (Tensor, Number)):
-        tensor.layout = (isinstance(source, Tensor) and source.layout) or None
+        plain = isinstance(source, Number) and source.kind == "list"
+        tensor.layout = (source.layout if isinstance(source, Tensor) else plain) or None
     below = vm.nodes(source)
     if below:
         listed = isinstance(source, Seq)

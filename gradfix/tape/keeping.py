@@ -30,13 +30,18 @@ class Keeping(Histories):
     def save(self, node: Node, tensor: Tensor, lean: Lean) -> None:
         """Let a node keep a tensor at its present version."""
         stored = tensor.storage
-        if stored.inference is not None and not self.inference and implies(self.path, stored.inferred):
+        if (
+            stored.inference is not None
+            and not self.inference
+            and not contradicts(self.path, stored.inferred)
+            and (implies(self.path, stored.inferred) or implies(stored.inferred, self.path))
+        ):
             self.report(
                 "forward_in_no_grad",
                 stored.inference,
                 [(tensor.place, "made in inference mode"), (node.place, "saved for backward here")],
                 lean=node.lean | lean,
-                when=self.path,
+                when=self.path | stored.inferred,
                 says="Inference tensors cannot be saved for backward",
                 facts={
                     "form": "with",
@@ -62,8 +67,9 @@ class Keeping(Histories):
         if _is_mean(node.op, bound):
             return results
         node.saves = effect.once
+        alone = sum(kind.startswith("tensor") for kind in effect.kinds) == 1
         for what, needed in effect.saves:
-            lean = self._needed(needed, bound)
+            lean = self._needed(needed, bound, alone)
             if lean is None:
                 continue
             if what.startswith("result"):
@@ -90,12 +96,13 @@ class Keeping(Histories):
                 self.path, self.assumed, self.narrow = held
         return results
 
-    def _needed(self, names: Iterable[str], bound: Mapping[str, Value]) -> Lean | None:
-        """What it leans on that one of these inputs requires grad; None where none surely does."""
+    def _needed(self, names: Iterable[str], bound: Mapping[str, Value], alone: bool) -> Lean | None:
+        """What it leans on that one of these inputs requires grad; None where none surely does. Where there
+        is only one, nobody asks whether its gradient goes anywhere."""
         best: Lean | None = None
         for name in names:
             value = bound.get(name)
-            if value is not None and self.requires(value) is True and not _leads_nowhere(value):
+            if value is not None and self.requires(value) is True and (alone or not _leads_nowhere(value)):
                 lean = self._leaning((value,))
                 if best is None or len(lean) < len(best):
                     best = lean

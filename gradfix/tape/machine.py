@@ -29,6 +29,8 @@ class Machine(Keeping):
         super().__init__(file)
         self.mode: Value = UNSET
         """What turned recording on or off; several where that differs by path."""
+        self.late: Tensor | None = None
+        """The view that the operation before learnt the history of: until then it counts as a leaf."""
         self.inferred = False
         """Whether a tensor that requires grad was given the data of an inference tensor."""
         self.about: dict[Any, list[Storage]] = {}
@@ -47,9 +49,14 @@ class Machine(Keeping):
     def node(self, op: str, place: Place, inputs: Sequence[Value]) -> Node:
         """A recorded operation on inputs, in the present grad mode."""
         self.here = place
+        self.late = None
         for value in inputs:
-            if isinstance(value, Tensor) and value.view == "many" and len(value.storage.writes) > value.seen:
+            if not isinstance(value, Tensor) or value.base is None:
+                continue
+            if value.view == "many" and len(value.storage.writes) > value.seen:
                 self.stale_view(value)
+            elif value.view == "plain" and value.leaf and value.base.requires and self.grad:
+                self._learns(value, value is inputs[0])
         requires: Truth = False
         parents: list[Node] = []
         for value in inputs:
@@ -76,6 +83,13 @@ class Machine(Keeping):
         if self.inferred and node.requires and (entered := _passed_by(op, inputs)) is not None:
             return self._passing(node, entered, inputs)
         return node
+
+    def _learns(self, view: Tensor, first: bool) -> None:
+        """A view is used for the first time since what it shows got into a graph: now it has a history."""
+        assert view.base is not None
+        if view.base.leaf is not True:
+            self.trail.set(view, "leaf", False)
+            self.late = view if first else self.late
 
     def _passing(self, node: Node, entered: Place, inputs: Sequence[Value]) -> Node:
         """What autograd passes by isn't recorded: on the path on which it does."""

@@ -132,6 +132,9 @@ class Operations(Results):
         }
         if target.view in ("many", "no_grad") and target.base is not None:
             return self._refused_view(target, node, place, facts)
+        if self.late is target and node.requires is True:
+            self._refused_leaf(target, target, node, facts, place)
+            return True
         owner = target.base if target.base is not None and target.view == "plain" else target
         if owner.leaf is not True or True not in (self.requires(target), self.requires(owner)):
             return False
