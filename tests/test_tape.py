@@ -348,10 +348,11 @@ QUIET = {
         from zoo import resnet
         def work(args, loader):
             model = resnet(args.depth).cuda(args.gpu)
-            args.log.write(str(model.load_state_dict(torch.load(args.path))))
             if args.freeze:
                 model.requires_grad_(False)
                 model.fc.requires_grad_(True)
+            if args.path.is_file():
+                model.load_state_dict(torch.load(args.path))
             model = nn.parallel.DistributedDataParallel(model)
             optimizer = torch.optim.SGD(model.parameters(), 0.1)
             for images, target in loader:
