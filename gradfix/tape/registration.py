@@ -169,6 +169,16 @@ def _cut_before(vm: Interpreter, never: list[Tensor], root: Tensor) -> Node | No
         if cut.cut in MODES:  # a part of a forward that somebody runs unrecorded is frozen on purpose
             continue
         behind = {id(leaf) for leaf in vm.leaves_behind(cut)}
-        if behind & wanted:
+        if behind & wanted and not _asked_for(vm, cut):
             return cut
     return None
+
+
+def _asked_for(vm: Interpreter, cut: Node) -> bool:
+    """Whether a cut is all that an argument switches on: whoever calls with it wants the cut."""
+    place = cut.cut_place
+    if not isinstance(place, ast.AST) or vm.module is None:
+        return False
+    tests = (one for one in ast.walk(vm.module) if isinstance(one, ast.If) and isinstance(one.test, ast.Name))
+    alone = (one.body[0] for one in tests if len(one.body) == 1 and not one.orelse)
+    return any(inner is place for statement in alone for inner in ast.walk(statement))
