@@ -82,6 +82,26 @@ FOUND = {
         """,
         "inplace_on_leaf",
     ),
+    "a block that normalises what it is given": (
+        """
+        class Scale(nn.Module):
+            def __init__(self, width):
+                super().__init__()
+                self.lin = nn.Linear(width, width)
+            def forward(self, x):
+                x = x - x.mean(1, keepdim=True)
+                spread = torch.sqrt(torch.var(x, dim=1, keepdim=True) + 1e-5)
+                x /= spread
+                return self.lin(x)
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.body = nn.Sequential(nn.Linear(4, 4), Scale(4))
+            def forward(self, x):
+                return self.body(x)
+        """,
+        "inplace_overwrites_saved",
+    ),
     "a parameter drawn by the constructor": (
         """
         class Head(nn.Module):
@@ -410,6 +430,36 @@ QUIET = {
             def forward(self, given):
                 self.inputs = [given]
                 return self.lin(self.inputs[0])
+        """,
+    "a whole model that normalises its data": """
+        from layers import Embedding
+        class Forecaster(nn.Module):
+            def __init__(self, width, steps):
+                super().__init__()
+                self.embedding = Embedding(width)
+                self.head = nn.Linear(width, steps)
+            def forward(self, x, marks):
+                x = x - x.mean(1, keepdim=True).detach()
+                spread = torch.sqrt(torch.var(x, dim=1, keepdim=True) + 1e-5)
+                x /= spread
+                return self.head(self.embedding(x, marks)) * spread
+        """,
+    "a model that trains itself and is asked for samples": """
+        class Denoiser(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.net = nn.Linear(2, 2)
+                self.optimizer = torch.optim.Adam(self.net.parameters())
+            def fit(self, loader):
+                for x in loader:
+                    self.optimizer.zero_grad()
+                    (self.net(x) - x).pow(2).mean().backward()
+                    self.optimizer.step()
+            def forward(self, count):
+                x = torch.randn(count, 2)
+                for _ in range(9):
+                    x -= self.net(x)
+                return x
         """,
     "a straight-through estimator": """
         x = torch.ones(3, requires_grad=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from gradfix.tape import shapes
@@ -31,6 +31,8 @@ class Backwards(Severed):
         super().__init__(file, lines)
         self.stopped: list[Path] = []
         """Where a backward raised: what a step lacks afterwards is that backward's doing."""
+        self.whole: Callable[[], bool] | None = None
+        """Whether what is backpropagated came out of a whole model, which is given data."""
         self.frees = 0
         """How many backwards have freed what they walked."""
 
@@ -214,6 +216,8 @@ class Backwards(Severed):
         alternative = saved.path - write.path
         if "D" in lean and saved.argument and any(one.unrecorded for one in saved.writes):
             return  # what came in is data, as it is written where nothing is recorded
+        if "D" in lean and self._prepares(saved.node):
+            return
         when = (write.path | alternative | guard | event.assumed) - (event.path - event.assumed)
         facts = {"saver": saved.node.op, "form": write.form, **write.facts}
         facts.setdefault("aliased", False)
@@ -225,6 +229,12 @@ class Backwards(Severed):
         self.report(kind, culprit, steps, lean=lean, when=when, facts=facts,
                     impact="trains wrong" if spoil.silent else "crashes",
                     says="" if spoil.silent else OVERWRITTEN)  # fmt: skip
+
+    def _prepares(self, node: Node) -> bool:
+        """Whether a node stands before the first layer of a whole model: it is given data."""
+        if self.whole is None or any(leaf.parameter for leaf in self.leaves_behind(node)):
+            return False
+        return self.whole()
 
     def _blamed(
         self, spoil: Spoil, event: Backward, steps: list[tuple[Place, str]], facts: dict[str, Any]

@@ -35,6 +35,7 @@ from gradfix.tape.paths import ALWAYS, Equals
 from gradfix.tape.supposed import report_early_steps
 from gradfix.tape.torchvalues import Layer
 from gradfix.tape.values import NONE, Alt, Const, External, Unknown, Value, stamp
+from gradfix.tape.whole import is_whole, trains_itself
 from gradfix.tape.wishes import wish
 
 if TYPE_CHECKING:
@@ -306,7 +307,10 @@ def _enter_forward(vm: Interpreter, instance: Instance, member: Function) -> Non
     before = dict(instance.attrs)
     vm.handed, vm.exported = [], False
     result = call_function(vm, member, args, kwargs, member.code.node, receiver=instance)
-    if vm.exported:
-        return  # a module for an exporter: nobody backpropagates what comes out of it
+    if vm.exported or trains_itself(instance.cls.node):
+        return  # nobody backpropagates what comes out of it
     stored = [value for name, value in instance.attrs.items() if before.get(name) is not value]
-    wish(vm, [result, *stored, *vm.handed])
+    roots = [result, *stored, *vm.handed]
+    vm.whole = partial(is_whole, vm, instance, roots)
+    wish(vm, roots)
+    vm.whole = None

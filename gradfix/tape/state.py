@@ -29,6 +29,8 @@ class Program:
         self.resolved: dict[str, Value | None] = {}
         self.packages: dict[str, Package] = {}
         self.unbound: dict[str, Value] = {}
+        self.built_in: frozenset[str] | None = None
+        """The names of classes that are built into others, once they have been looked for."""
         self.rows: Mapping[str, Row] = ROWS
         """What is known of frameworks."""
 
