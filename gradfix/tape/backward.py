@@ -137,7 +137,7 @@ class Backwards(Severed):
 
     def _leading(self, root: Node, only: list[Tensor]) -> set[int]:
         """The nodes on the way from a root to the tensors that gradients are asked for."""
-        targets = {id(self.history(tensor)) for tensor in only} | {id(tensor) for tensor in only}
+        targets = {id(self.history(tensor)) for tensor in only} | {id(tensor) for tensor in only if tensor.leaf}
         leading: set[int] = set()
         stack: list[tuple[Node, bool]] = [(root, False)]
         opened: set[int] = set()
