@@ -137,7 +137,8 @@ class Backwards(Severed):
 
     def _leading(self, root: Node, only: list[Tensor]) -> set[int]:
         """The nodes on the way from a root to the tensors that gradients are asked for."""
-        targets = {id(self.history(tensor)) for tensor in only} | {id(tensor) for tensor in only if tensor.leaf}
+        targets = {id(self.history(tensor)) for tensor in only}
+        leaves = {id(tensor) for tensor in only if tensor.leaf}
         leading: set[int] = set()
         stack: list[tuple[Node, bool]] = [(root, False)]
         opened: set[int] = set()
@@ -145,7 +146,9 @@ class Backwards(Severed):
             node, done = stack.pop()
             if done:
                 if node.requires is not False and any(
-                    id(parent) in leading or id(parent) in targets or id(parent.leaf) in targets
+                    id(parent) in leading
+                    or id(parent) in targets
+                    or (parent.requires is not False and id(parent.leaf) in leaves)
                     for parent in node.parents
                 ):
                     leading.add(id(node))
