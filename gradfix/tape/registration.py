@@ -12,7 +12,7 @@ from gradfix.tape.graph import Node, Tensor
 from gradfix.tape.interpreter import Interpreter
 from gradfix.tape.modules import leaves
 from gradfix.tape.torchvalues import Layer, Opaque, Optimizer
-from gradfix.tape.values import Foreign, Map, Seq, Value
+from gradfix.tape.values import Alt, Foreign, Map, Seq, Undefined, Value
 
 
 def check_registered(vm: Interpreter, instance: Instance) -> None:
@@ -76,6 +76,8 @@ def _is_row(item: Value) -> bool:
 
 
 def _is_module(item: Value) -> bool:
+    if isinstance(item, Alt):  # appended under a condition, or one of several
+        return all(isinstance(one, Undefined) or _is_module(one) for _, one in item.options)
     return isinstance(item, (Layer, Instance)) and bool(getattr(item, "module", True))
 
 
