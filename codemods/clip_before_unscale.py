@@ -5,8 +5,9 @@ After `scaler.scale(loss).backward()` the gradients are larger than the real one
 `optimizer.step()` of its own takes steps that are larger by that factor.
 
 The rewrite calls `scaler.unscale_(optimizer)` before the clip (the scaler's step knows and does not unscale
-again), or steps through the scaler. Left alone: gradients unscaled before, and losses that were never
-scaled.
+again), or steps through the scaler. It is left to you where the scaler steps only now and then while every
+micro-batch is clipped: unscaling twice for one step raises. Left alone: gradients unscaled before, and
+losses that were never scaled.
 """
 
 from __future__ import annotations
@@ -28,7 +29,10 @@ def rewrite(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:
         return Decline("call the scaler's unscale_() on the optimizer before the gradients are used")
     if defect.facts.get("form") == "step" and tree.code(call.func) == f"{optimizer}.step":
         return _step_through(tree, call, scaler, optimizer)
-    return _unscale_before(tree, call, f"{scaler}.unscale_({optimizer})")
+    unscale = f"{scaler}.unscale_({optimizer})"
+    if _seldom(tree, call, f"{scaler}.update()"):
+        return Decline(f"put {unscale} and the clip where the scaler steps: it may run once for each step only")
+    return _unscale_before(tree, call, unscale)
 
 
 def _unscale_before(tree: Tree, call: cst.Call, unscale: str) -> Fix | Decline:
@@ -42,6 +46,13 @@ def _unscale_before(tree: Tree, call: cst.Call, unscale: str) -> Fix | Decline:
     else:
         return Decline(f"move {unscale} before the clip; it may run once for each step only")
     return Fix(draft.edits(), unscale)
+
+
+def _seldom(tree: Tree, call: cst.Call, update: str) -> bool:
+    """Whether the scaler goes on to its next step more seldom than the gradients are clipped."""
+    around = list(tree.ancestors(anchor(tree, call)))
+    homes = [home(tree, anchor(tree, node)) for node in _statements(tree, call, update)]
+    return bool(homes) and not any(one is body for one in homes for body in around)
 
 
 def _step_through(tree: Tree, call: cst.Call, scaler: str, optimizer: str) -> Fix | Decline:

@@ -31,6 +31,21 @@ for x in torch.ones(3, 4, 2):
     reset_grad()
 """,
     ),
+    "a clip of every micro-batch, while the scaler steps after some": (
+        "GF404",
+        """
+model = nn.Linear(2, 2)
+optimizer = torch.optim.Adam(model.parameters())
+scaler = torch.amp.GradScaler()
+for i, x in enumerate(torch.ones(8, 4, 2)):
+    scaler.scale(model(x).sum() / 4).backward()
+    nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+    if i % 4 == 3:
+        scaler.step(optimizer)
+        scaler.update()
+        optimizer.zero_grad()
+""",
+    ),
     "scaled gradients of an optimizer that only its wrapper can name": (
         "GF404",
         """
