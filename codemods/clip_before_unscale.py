@@ -31,7 +31,7 @@ def rewrite(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:
         return _step_through(tree, call, scaler, optimizer)
     unscale = f"{scaler}.unscale_({optimizer})"
     if _seldom(tree, call, f"{scaler}.update()"):
-        return Decline(f"put {unscale} and the clip where the scaler steps: it may run once for each step only")
+        return Decline(f"put {unscale} and the clip where the scaler steps: it may run once a step")
     return _unscale_before(tree, call, unscale)
 
 

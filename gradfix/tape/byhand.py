@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from gradfix.tape.events import Add
-from gradfix.tape.graph import Tensor
+from gradfix.tape.graph import Tensor, upstream
 from gradfix.tape.interpreter import Interpreter
 from gradfix.tape.values import Args, Value
 
@@ -31,14 +31,5 @@ def _older(value: Value, leaf: Tensor) -> bool:
 
 
 def made_of_gradient(vm: Interpreter, value: Value, leaf: Tensor) -> bool:
-    stack = vm.nodes(value)
-    seen: set[int] = set()
-    while stack:
-        node = stack.pop()
-        if id(node) in seen:
-            continue
-        seen.add(id(node))
-        if node.op == "grad" and node.facts and node.facts["of"] is leaf:
-            return True
-        stack.extend(node.parents)
-    return False
+    behind = upstream(vm.nodes(value))
+    return any(node.op == "grad" and (node.facts or {}).get("of") is leaf for node in behind)

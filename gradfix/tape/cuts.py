@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import islice
 
-from gradfix.tape.graph import Node, Tensor
+from gradfix.tape.graph import Node, Tensor, upstream
+from gradfix.tape.histories import either
 from gradfix.tape.operations import Operations
 from gradfix.tape.paths import ALWAYS, Path, contradicts
 from gradfix.tape.values import Truth
@@ -54,92 +56,39 @@ class Cuts(Operations):
 
     def below(self, node: Node) -> list[Node]:
         """A node and all that went into it, in order."""
-        seen: dict[int, Node] = {}
-        stack = [node]
-        while stack:
-            node = stack.pop()
-            if id(node) not in seen:
-                seen[id(node)] = node
-                stack.extend(reversed(node.parents))
-        return list(seen.values())
+        return list(upstream([node], _in_order))
 
     def cuts(self, node: Node, path: Path = ALWAYS, limit: int = 2000) -> Iterator[Node]:
         """The cuts nearest to a node that requires no grad, in the order of the operands."""
-        seen: set[int] = set()
-        stack = [node]
-        while stack and len(seen) < limit:
-            node = stack.pop()
-            if id(node) in seen:
-                continue
-            seen.add(id(node))
-            if node.cut and self.behind(node) is not False:
-                yield node
-                continue
+        ends: set[int] = set()
+
+        def onward(node: Node) -> Iterable[Node]:
             guards = node.guards or (ALWAYS,) * len(node.parents)
             above = zip(reversed(node.parents), reversed(guards), strict=True)
-            stack.extend(parent for parent, guard in above if not contradicts(guard, path))
+            return () if id(node) in ends else [one for one, guard in above if not contradicts(guard, path)]
+
+        for one in islice(upstream([node], onward), limit):
+            if one.cut and self.behind(one) is not False:
+                ends.add(id(one))
+                yield one
 
     def all_cuts(self, node: Node, limit: int = 2000) -> Iterator[Node]:
         """Every cut below a node, whether the node has a graph or not."""
-        seen: set[int] = set()
-        stack = [node]
-        while stack and len(seen) < limit:
-            node = stack.pop()
-            if id(node) in seen:
-                continue
-            seen.add(id(node))
-            if node.cut:
-                yield node
-            stack.extend(reversed(node.parents))
+        return (one for one in islice(upstream([node], _in_order), limit) if one.cut)
 
     def behind(self, cut: Node) -> Truth:
         """Whether a graph ends at this cut."""
-        seen: set[int] = set()
-        stack = list(cut.parents)
-        unknown = False
-        while stack:
-            node = stack.pop()
-            if id(node) in seen:
-                continue
-            seen.add(id(node))
-            if node.requires is True:
-                return True
-            if node.requires is None:
-                unknown = True
-            else:
-                stack.extend(node.parents)
-        return None if unknown else False
+        return either(node.requires for node in upstream(cut.parents, _if_unrecorded))
 
     def leaves_behind(self, node: Node) -> list[Tensor]:
         """The leaves that a node was made from, through cuts or not."""
-        seen: set[int] = set()
-        found: list[Tensor] = []
-        stack = [node]
-        while stack:
-            node = stack.pop()
-            if id(node) in seen:
-                continue
-            seen.add(id(node))
-            if node.leaf is not None and node.requires is not False:
-                found.append(node.leaf)
-            stack.extend(node.parents)
-        return found
+        return [one.leaf for one in upstream([node]) if one.leaf is not None and one.requires is not False]
 
     def _additive(self, node: Node) -> Iterator[Node]:
         """The terms of a sum, scaled or averaged."""
-        seen: set[int] = set()
-        stack = [node]
-        while stack:
-            node = stack.pop()
-            if id(node) in seen:
-                continue
-            seen.add(id(node))
-            if node.op in SUMS and not node.cut:
-                stack.extend(reversed(node.parents))
-            elif node.op in SCALES and len(node.parents) == 1 and not node.cut:
-                stack.extend(node.parents)
-            elif node.leaf is not None or node.cut:
-                yield node
+        for one in upstream([node], _terms):
+            if (one.leaf is not None or one.cut) and not _terms(one):
+                yield one
 
     @staticmethod
     def _adjacent(cut: Node) -> bool:
@@ -165,19 +114,23 @@ class Cuts(Operations):
 
     def _nearest_graph(self, cut: Node) -> list[Node]:
         """The recorded nodes next to a cut."""
-        found: list[Node] = []
-        stack = list(cut.parents)
-        seen: set[int] = set()
-        while stack:
-            node = stack.pop()
-            if id(node) in seen:
-                continue
-            seen.add(id(node))
-            if node.requires is True:
-                found.append(node)
-            else:
-                stack.extend(node.parents)
-        return found
+        near = upstream(cut.parents, lambda node: () if node.requires is True else node.parents)
+        return [node for node in near if node.requires is True]
+
+
+def _in_order(node: Node) -> Iterator[Node]:
+    return reversed(node.parents)
+
+
+def _if_unrecorded(node: Node) -> tuple[Node, ...]:
+    return node.parents if node.requires is False else ()
+
+
+def _terms(node: Node) -> tuple[Node, ...]:
+    """What a node is the sum of, or one times a number."""
+    if node.cut or not (node.op in SUMS or (node.op in SCALES and len(node.parents) == 1)):
+        return ()
+    return node.parents[::-1]
 
 
 def copied(node: Node) -> Node:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, TypeAlias
 
 from gradfix.tape.paths import ALWAYS, Path
 from gradfix.tape.values import NOTHING, Lean, Place, Shape, Truth, Value, stamp
@@ -128,6 +129,21 @@ class Node:
         self.number = False
         """Whether the value is a plain Python number."""
         self.facts: dict[str, Any] | None = None
+
+
+Onward: TypeAlias = "Callable[[Node], Iterable[Node]]"
+
+
+def upstream(starts: Iterable[Node], onward: Onward | None = None) -> Iterator[Node]:
+    """Some nodes and what went into them, each once; `onward` says where it goes on, if not everywhere."""
+    seen: set[int] = set()
+    stack = list(starts)
+    while stack:
+        node = stack.pop()
+        if id(node) not in seen:
+            seen.add(id(node))
+            yield node
+            stack.extend(node.parents if onward is None else onward(node))
 
 
 class Slot:

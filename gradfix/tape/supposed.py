@@ -13,10 +13,11 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from itertools import islice
 from typing import Any
 
 from gradfix.tape.events import Add, Backward, Clear, Use
-from gradfix.tape.graph import Node, Tensor
+from gradfix.tape.graph import Node, Tensor, upstream
 from gradfix.tape.interpreter import Interpreter
 from gradfix.tape.paths import Path, contradicts, implies
 from gradfix.tape.reports import span_of
@@ -156,15 +157,13 @@ def _line(place: Place) -> int:
 
 def _walked(node: Node) -> Iterator[Node]:
     """The nodes that a backward passes, as far as the leaves."""
-    seen: set[int] = set()
-    stack = [node]
-    while stack and len(seen) < DEEP:
-        node = stack.pop()
-        if node.requires is False or id(node) in seen or node.op == "requires_grad_":
-            continue  # what is told to require grad here is no more likely to be held than not
-        seen.add(id(node))
-        yield node
-        stack.extend(() if node.leaf is not None else node.parents)
+    passed = upstream([node], lambda node: node.parents if _passes(node) and node.leaf is None else ())
+    return islice(filter(_passes, passed), DEEP)
+
+
+def _passes(node: Node) -> bool:
+    """What is told to require grad where a backward comes by is no more likely to be held than not."""
+    return node.requires is not False and node.op != "requires_grad_"
 
 
 def _calls_behind(vm: Interpreter, root: Tensor) -> Iterator[int]:
