@@ -461,6 +461,15 @@ QUIET = {
                     x -= self.net(x)
                 return x
         """,
+    "an exercise whose layers are still to be written": """
+        net = nn.Sequential()
+        optimizer = torch.optim.Adam(net.parameters(), lr=0.01)
+        for _ in range(3):
+            loss = F.mse_loss(net(torch.ones(4, 1)), torch.ones(4, 1))
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+        """,
     "a straight-through estimator": """
         x = torch.ones(3, requires_grad=True)
         y = x + (x.round() - x).detach()

@@ -136,7 +136,7 @@ def _isolated(vm: Interpreter, number: int, run: Callable[[], object]) -> None:
     vm.path = frozenset({(Equals(("entry",), number), True)})
     vm.handed = []
     vm.grad, vm.mode, vm.repeat, vm.later_turn = True, UNSET, False, False
-    vm.uncalled, vm.turns = False, [0]
+    vm.uncalled, vm.turns, vm.refused = False, [0], None
     if vm.sets_mode():  # whoever ran before may have left recording off
         lose_mode(vm)
     frame, depth, file = vm.frame, len(vm.trail.frames), vm.file

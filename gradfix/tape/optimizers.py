@@ -25,6 +25,8 @@ def make_optimizer(vm: Interpreter, kind: str, args: Args, kwargs: Kwargs, node:
     """`optim.Kind(params, ...)`."""
     given = args[0] if args else kwargs.get("params", NONE)
     held, complete = parameters(vm, given)
+    if isinstance(given, Weights) and complete and not held:
+        vm.refused = vm.path
     for leaf in held:
         _no_result(vm, leaf, node)
     optimizer = Optimizer(kind, held, complete, vm.at(node))

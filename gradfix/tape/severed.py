@@ -33,6 +33,8 @@ class Severed(Cuts):
         """When the turns began that are running, of loops that are not run to their end."""
         self.picks: dict[Any, int] = {}
         """The path conditions that are tests of what such a turn has made, and that turn."""
+        self.refused: Path | None = None
+        """The path on which torch has refused to make an optimizer of no parameters: nothing comes after."""
         self.graph_tests: set[Any] = set()
         """Path conditions that say that something is in a graph."""
 
@@ -54,6 +56,8 @@ class Severed(Cuts):
         """Say what keeps the root of a backward out of every graph."""
         if any(holds and key in self.graph_tests for key, holds in event.path):
             return  # it runs only where a test has found a graph
+        if self.refused is not None and self.refused <= event.path:
+            return
         nearest = list(self.cuts(node, event.path))
         cuts = list({id(cut.cut_place): cut for cut in reversed(nearest)}.values())[::-1]
         sure = [cut for cut in cuts if self.behind(cut) is True]
