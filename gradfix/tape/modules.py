@@ -130,7 +130,7 @@ def set_leaf(vm: Interpreter, leaf: Tensor, wanted: bool | None) -> None:
         return
     node = Node("leaf", leaf.place, (), wanted)
     node.leaf = leaf
-    node.lean = leaf.lean
+    node.lean, node.path = leaf.lean, vm.path
     vm.froze = vm.froze or wanted is False
     vm.trail.set(leaf, "requires", wanted)
     vm.trail.set(leaf, "node", node)

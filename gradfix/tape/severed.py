@@ -70,7 +70,7 @@ class Severed(Cuts):
             whole = [cut for cut in chosen if id(cut) in terms]
             for cut in whole if whole == chosen else chosen[:1]:
                 self.report_cut(cut, event, [here], says=says, likely=not sure)
-        elif not cuts and len(event.path - (self.path - self.assumed)) > 1:
+        elif not cuts and not self._frozen_by_one(node, event.path - (self.path - self.assumed)):
             pass  # what each of several flags switches off is replaced by a constant: nothing is to be learnt
         elif not cuts:
             self.leafless.append((node, event, event.path, lean))
@@ -78,6 +78,10 @@ class Severed(Cuts):
             self.silence(
                 event.place, "several cuts lie behind this backward; which one was meant isn't known"
             )
+
+    def _frozen_by_one(self, node: Node, when: Path) -> bool:
+        """Whether one flag, or one leaf that was frozen under all of them, decides that there is no graph."""
+        return len(when) < 2 or any(one.leaf is not None and when <= one.path for one in self.below(node))
 
     def blames_rebinding(self, node: Node) -> bool:
         """Whether a leaf whose name was bound to a result explains it."""

@@ -128,7 +128,7 @@ def set_requires_grad(vm: Interpreter, tensor: Tensor, value: Value, node: ast.A
     elif wanted is not True and tensor.leaf is not False:
         vm.trail.set(tensor, "requires", wanted)
         made = Node("leaf", tensor.place, (), wanted)
-        made.leaf = tensor
+        made.leaf, made.path = tensor, vm.path
         vm.trail.set(tensor, "node", made)
 
 
