@@ -148,13 +148,18 @@ class Gradients(Backwards):
 
     def _failed_since(self, clear: Clear) -> bool:
         """Whether a backward since then brought nothing: then it is to blame for the empty gradients."""
-        return any(event.number > clear.number and not event.delivered for event, _ in self.backwards)
+        return any(
+            event.number > clear.number and not event.delivered and not contradicts(event.path, self.path)
+            for event, _ in self.backwards
+        )
 
     def _kept_out(self, leaf: Tensor, clear: Clear, place: Place) -> bool:
         """Whether a backward since then would have filled a gradient, had its graph not been cut: say so."""
         for event, root in reversed(self.backwards):
             if event.number < clear.number:
                 break
+            if contradicts(event.path, self.path):
+                continue
             for cut in self.all_cuts(self.history(root)):
                 if cut.cut in KIND_OF_CUT and any(one is leaf for one in self.leaves_behind(cut)):
                     steps = [(event.place, "backward runs here"), (place, "steps without it")]

@@ -154,7 +154,6 @@ class Results(Machine):
         node.cut, node.cut_place = self.grad_off[0] or "no_grad", self.grad_off[1]
         node.path, node.lean, node.leaf = self.path, self.lean(tensor.base or tensor), tensor
         tensor.node, tensor.requires, tensor.leaf = node, True, True
-        tensor.storage.inference = None
 
     def shape(self, op: str, effect: Effect, bound: Bound, source: Value | None) -> Shape:
         """The shape of a result, where it is easily known."""

@@ -23,9 +23,7 @@ def broadcast(shapes: Sequence[Shape]) -> Shape:
     if not shapes or all(shape == shapes[0] for shape in shapes):
         return shapes[0] if shapes else ()
     if None in shapes:
-        known = [shape for shape in shapes if shape is not None and many(shape)]
-        longest = max(known, key=len, default=None)
-        return longest and tuple(None if size == 1 else size for size in longest)
+        return None
     length = max((len(shape or ()) for shape in shapes), default=0)
     return tuple(_widest([_size(shape or (), i - length) for shape in shapes]) for i in range(length))
 
