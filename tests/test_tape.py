@@ -629,6 +629,9 @@ BY_USE = {
     "the loss is a number": (trained("criterion(model(x), y).item().backward()"), "converted_loss_path"),
 }
 DOUBTFUL = {
+    "the backward is for an input": trained(
+        "y.requires_grad_()\nF.mse_loss(y, x.sigmoid()).backward()\noptimizer.zero_grad()\noptimizer.step()"
+    ),
     "all is well": trained("optimizer.zero_grad()\n" + LOSS + "loss.backward()\noptimizer.step()"),
     "cleared at the end": trained(LOSS + "loss.backward()\noptimizer.step()\noptimizer.zero_grad()"),
     "a scheduler, which nobody clears": trained(LOSS + "loss.backward()\noptimizer.step()"),

@@ -70,8 +70,8 @@ def supposed(vm: Interpreter, value: Unknown, node: ast.AST) -> Supposed:
             events.append(Doubt(None, vm.path))
         else:
             ran = [(event, root) for event, root in vm.backwards if root.requires is not False]
-            before = [event for event, root in ran if not _made_later(vm, found, root)]
-            events.extend(Add(event, True, BY_USE) for event in before)
+            before = [pair for pair in ran if not _made_later(vm, found, pair[1])]
+            events.extend(_arrived(vm, event, root) for event, root in before)
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and vm.file == vm.main:
         found.optimizer.name = vm.text(node.func.value)
     return found
@@ -130,7 +130,13 @@ def filled(vm: Interpreter, event: Backward, root: Tensor) -> None:
     for one in vm.supposed.values():
         if not _made_later(vm, one, root):
             _too_early(vm, one, event, calls)
-            one.leaf.gradient().events.append(Add(event, True, BY_USE))
+            one.leaf.gradient().events.append(_arrived(vm, event, root))
+
+
+def _arrived(vm: Interpreter, event: Backward, root: Tensor) -> Add | Doubt:
+    """What a backward may have brought; one through what is told to require grad may be for that alone."""
+    told = any(node.op == "requires_grad_" for node in vm.below(vm.history(root))[:DEEP])
+    return Doubt(None, event.path) if told else Add(event, True, BY_USE)
 
 
 def _made_later(vm: Interpreter, one: Supposed, root: Tensor) -> bool:
