@@ -470,6 +470,34 @@ QUIET = {
             loss.backward()
             optimizer.step()
         """,
+    "layers of a list that are set as attributes by their names": """
+        class Mlp(nn.Module):
+            def __init__(self, sizes):
+                super().__init__()
+                self.layers = []
+                for i, (a, b) in enumerate(zip(sizes, sizes[1:])):
+                    layer = nn.Linear(a, b)
+                    self.__setattr__("layer{}".format(i), layer)
+                    self.layers.append(layer)
+            def forward(self, x):
+                for layer in self.layers:
+                    x = layer(x)
+                return x
+        """,
+    "state that a module keeps in buffers": """
+        class Spiking(nn.Module):
+            def __init__(self, threshold):
+                super().__init__()
+                self.threshold = threshold
+                self.register_buffer("v", torch.zeros(4))
+                self.register_buffer("s", torch.zeros(4))
+            def forward(self, x):
+                self.v = self.v * 0.9 + x
+                self.s = self.v >= self.threshold
+                self.v.masked_fill_(self.s, 0.0)
+                if self.s.any():
+                    self.s.zero_()
+        """,
     "a straight-through estimator": """
         x = torch.ones(3, requires_grad=True)
         y = x + (x.round() - x).detach()

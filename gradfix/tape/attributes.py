@@ -108,7 +108,7 @@ MODULE_METHODS = frozenset({
     "zero_grad", "requires_grad_", "modules", "children", "named_modules", "named_children", "state_dict",
     "load_state_dict", "register_buffer", "register_parameter", "add_module", "register_module", "apply",
     "buffers", "register_forward_hook", "bfloat16", "share_memory", "register_full_backward_hook",
-    "register_forward_pre_hook",
+    "register_forward_pre_hook", "__setattr__",
 })  # fmt: skip
 
 

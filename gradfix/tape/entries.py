@@ -309,7 +309,8 @@ def _enter_forward(vm: Interpreter, instance: Instance, member: Function) -> Non
     result = call_function(vm, member, args, kwargs, member.code.node, receiver=instance)
     if vm.exported or trains_itself(instance.cls.node):
         return  # nobody backpropagates what comes out of it
-    stored = [value for name, value in instance.attrs.items() if before.get(name) is not value]
+    kept = {name: value for name, value in instance.attrs.items() if (id(instance), name) not in vm.buffers}
+    stored = [value for name, value in kept.items() if before.get(name) is not value]
     roots = [result, *stored, *vm.handed]
     vm.whole = partial(is_whole, vm, instance, roots)
     wish(vm, roots)

@@ -138,7 +138,7 @@ def set_leaf(vm: Interpreter, leaf: Tensor, wanted: bool | None) -> None:
 
 REGISTERING = {
     "add_module": "module", "register_module": "module", "register_parameter": "param",
-    "register_buffer": "tensor",
+    "register_buffer": "tensor", "__setattr__": "value",
 }  # fmt: skip
 """What puts a part into a module, and what it calls that part."""
 
@@ -209,6 +209,8 @@ def _registering(
         given = args[1] if len(args) > 1 else kwargs.get(REGISTERING[name])
         if given is not None:
             register(vm, owner, named, given)
+        if name == "register_buffer" and isinstance(named, Const):
+            vm.buffers.add((id(owner), named.value))
         return Const(None)
     if (
         isinstance(owner, Layer)

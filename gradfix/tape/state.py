@@ -50,6 +50,8 @@ class Notes:
         self.replacements: list[tuple[Value, Value, Place]] = []
         self.homeless: list[tuple[list[int], Place, dict[str, Fact]]] = []
         """Layers in plain containers of a module, as long as nobody else registers them."""
+        self.buffers: set[tuple[int, Any]] = set()
+        """The attributes of objects that are registered as buffers."""
         self.moved = False
         """Whether something was moved to a device."""
         self.hooked = False
