@@ -70,7 +70,7 @@ def supposed(vm: Interpreter, value: Unknown, node: ast.AST) -> Supposed:
             events.append(Doubt(None, vm.path))
         else:
             ran = [(event, root) for event, root in vm.backwards if root.requires is not False]
-            before = [pair for pair in ran if not _made_later(vm, found, pair[1])]
+            before = [pair for pair in ran if not _beside(vm, found, pair[1])]
             events.extend(_arrived(vm, event, root) for event, root in before)
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and vm.file == vm.main:
         found.optimizer.name = vm.text(node.func.value)
@@ -128,7 +128,7 @@ def filled(vm: Interpreter, event: Backward, root: Tensor) -> None:
     calls = set(_calls_behind(vm, root)) if vm.supposed else set()
     vm.fed |= calls
     for one in vm.supposed.values():
-        if not _made_later(vm, one, root):
+        if not _beside(vm, one, root):
             _too_early(vm, one, event, calls)
             one.leaf.gradient().events.append(_arrived(vm, event, root))
 
@@ -137,6 +137,18 @@ def _arrived(vm: Interpreter, event: Backward, root: Tensor) -> Add | Doubt:
     """What a backward may have brought; one through what is told to require grad may be for that alone."""
     told = any(node.op == "requires_grad_" for node in vm.below(vm.history(root))[:DEEP])
     return Doubt(None, event.path) if told else Add(event, True, BY_USE)
+
+
+def _beside(vm: Interpreter, one: Supposed, root: Tensor) -> bool:
+    """Whether a backward fills nothing that an optimizer can hold."""
+    return _cut_off(vm.history(root)) or _made_later(vm, one, root)
+
+
+def _cut_off(root: Node) -> bool:
+    """Whether all that a root was made of, as far as that is known, was made without recording."""
+    walked = list(_walked(root))
+    ends = [node for node in walked if not any(map(_passes, node.parents))]
+    return bool(ends) and all(any(parent.cut for parent in node.parents) for node in ends)
 
 
 def _made_later(vm: Interpreter, one: Supposed, root: Tensor) -> bool:
