@@ -140,5 +140,7 @@ def store_on_tensor(
         hand_written_step(vm, data, [value], node)
         vm.describe(vm.write(owner, vm.at(node), "data", silent=True), owner, vm.at(node))
         made_in = value.storage.inference if isinstance(value, Tensor) else None
+        if made_in is not None and owner.view == "loose":
+            vm.trail.set(owner, "storage", Storage())  # whose memory it had keeps what it was
         if made_in is not None and owner.base is None and len(vm.path) < 2:
             owner.storage.inference, owner.storage.inferred, vm.inferred = made_in, vm.path, True
