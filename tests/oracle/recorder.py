@@ -95,15 +95,14 @@ class Recorder:
             slot.refresh()
         return reached
 
-    def after_backward(self, reached: list[Slot], nodes: int, line: int) -> None:
+    def after_backward(self, reached: list[Slot], nodes: int, line: int, mark: float) -> None:
         self.count += 1
         for slot in reached:
             slot.add(self.count, line)
         if not reached:
             self.run.lost.append(line)
-        got = [slot.leaf.grad for slot in reached if slot.leaf.grad is not None]
-        mark = sum(float(g.detach().abs().sum()) for g in got)
-        self.run.backwards.append(Backward(line, len(got), nodes, round(mark, 4), torch.is_grad_enabled()))
+        got = sum(slot.leaf.grad is not None for slot in reached)
+        self.run.backwards.append(Backward(line, got, nodes, round(mark, 4), torch.is_grad_enabled()))
 
     def before_step(self, key: int, parameters: list[Tensor], line: int) -> None:
         slots = [self.slot(p) for p in parameters]
@@ -233,8 +232,16 @@ def watched_backward(recorder: Recorder, backward: Any) -> Any:
         line = current_line()
         leaves, nodes = graph_of(roots)
         reached = recorder.before_backward(leaves, roots, line)
-        backward(tensors, *args, **kwargs)
-        recorder.after_backward(reached, nodes, line)
+        arrived: list[float] = []  # not the sum in `.grad`: a huge one swallows what is added to it
+        hooks = [
+            leaf.register_hook(lambda g: arrived.append(float(g.detach().abs().sum())))  # type: ignore[no-untyped-call] for leaf in leaves
+        ]
+        try:
+            backward(tensors, *args, **kwargs)
+        finally:
+            for hook in hooks:
+                hook.remove()
+        recorder.after_backward(reached, nodes, line, sum(arrived))
 
     return wrapper
 
