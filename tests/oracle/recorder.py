@@ -233,9 +233,7 @@ def watched_backward(recorder: Recorder, backward: Any) -> Any:
         leaves, nodes = graph_of(roots)
         reached = recorder.before_backward(leaves, roots, line)
         arrived: list[float] = []  # not the sum in `.grad`: a huge one swallows what is added to it
-        hooks = [
-            leaf.register_hook(lambda g: arrived.append(float(g.detach().abs().sum())))  # type: ignore[no-untyped-call] for leaf in leaves
-        ]
+        hooks = [watch(leaf, arrived) for leaf in leaves]
         try:
             backward(tensors, *args, **kwargs)
         finally:
@@ -244,6 +242,12 @@ def watched_backward(recorder: Recorder, backward: Any) -> Any:
         recorder.after_backward(reached, nodes, line, sum(arrived))
 
     return wrapper
+
+
+def watch(leaf: Tensor, arrived: list[float]) -> Any:
+    """Note how much arrives at a leaf."""
+    note: Any = leaf.register_hook
+    return note(lambda gradient: arrived.append(float(gradient.detach().abs().sum())))
 
 
 def watched_init(recorder: Recorder, init: Any) -> Any:
