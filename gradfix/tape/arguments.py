@@ -6,10 +6,10 @@ import ast
 from collections.abc import Callable
 from typing import Any
 
+from gradfix.tape.alternatives import one_of, varying
 from gradfix.tape.definitions import Function
 from gradfix.tape.elements import elements, part
 from gradfix.tape.interpreter import Interpreter
-from gradfix.tape.trail import one_of, varying
 from gradfix.tape.values import Alt, Args, Kwargs, Map, Seq, Unknown, Value
 
 SPLITS = 16

@@ -7,12 +7,12 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
+from gradfix.tape.alternatives import alternatives, multiply, one_of
 from gradfix.tape.conditions import compared, condition
 from gradfix.tape.functions import torch_function
 from gradfix.tape.graph import Node, Number, Tensor
 from gradfix.tape.interpreter import Interpreter, evaluates
 from gradfix.tape.tensors import in_graph, method_call
-from gradfix.tape.trail import alternatives, multiply, one_of
 from gradfix.tape.values import FALSE, TRUE, Alt, Const, Map, Seq, Unknown, Value
 
 FEW = 20

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 
 from gradfix.tape import effects
+from gradfix.tape.alternatives import narrowed
 from gradfix.tape.classes import registering
 from gradfix.tape.definitions import Bound, Class, Function, Instance, Method, Package, Super
 from gradfix.tape.following import call_function
@@ -16,7 +17,6 @@ from gradfix.tape.modules import all_of, freeze
 from gradfix.tape.supposed import doubted
 from gradfix.tape.tensorattributes import store_on_tensor, tensor_attribute
 from gradfix.tape.torchvalues import Layer, Opaque, Optimizer, Weights
-from gradfix.tape.trail import narrowed
 from gradfix.tape.values import Alt, Const, External, Seq, Undefined, Unknown, Value
 
 FIELDS = {

@@ -7,13 +7,13 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
+from gradfix.tape.alternatives import narrowed
 from gradfix.tape.definitions import Class, Function, Instance
 from gradfix.tape.events import Empty
 from gradfix.tape.graph import Number, Tensor
 from gradfix.tape.interpreter import Interpreter
 from gradfix.tape.paths import ALWAYS, Equals, Path
 from gradfix.tape.torchvalues import Layer, Optimizer
-from gradfix.tape.trail import narrowed
 from gradfix.tape.values import Alt, Const, External, Map, Range, Seq, Truth, Undefined, Unknown, Value
 
 Verdict = tuple[Truth, Path, Path]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 
+from gradfix.tape.alternatives import alternatives
 from gradfix.tape.attributes import load_attribute
 from gradfix.tape.builtin import builtin
 from gradfix.tape.calls import evaluate_call
@@ -15,7 +16,6 @@ from gradfix.tape.interpreter import Interpreter, evaluates
 from gradfix.tape.paths import meet
 from gradfix.tape.stores import assign
 from gradfix.tape.subscripts import load_item
-from gradfix.tape.trail import alternatives
 from gradfix.tape.values import FALSE, NONE, TRUE, Alt, Const, Slice, Undefined, Unknown, Value
 
 

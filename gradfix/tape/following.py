@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 
+from gradfix.tape.alternatives import alternatives
 from gradfix.tape.analysis import TooComplexError
 from gradfix.tape.arguments import bind_parameters
 from gradfix.tape.definitions import Code, Function, Scope
@@ -16,7 +17,6 @@ from gradfix.tape.often import Watch, past
 from gradfix.tape.packages import TRANSLATORS
 from gradfix.tape.paths import Path
 from gradfix.tape.torchvalues import Mode
-from gradfix.tape.trail import alternatives
 from gradfix.tape.values import NONE, Args, Const, External, Kwargs, Seq, Unknown, Value
 
 FEW = 200

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 
+from gradfix.tape.alternatives import alternatives, possible
 from gradfix.tape.effects import Effect
 from gradfix.tape.events import on_path, partings
 from gradfix.tape.graph import Tensor
 from gradfix.tape.names import Names
 from gradfix.tape.overloads import Bound
 from gradfix.tape.paths import ALWAYS, Path, meet
-from gradfix.tape.trail import Changes, alternatives, possible
+from gradfix.tape.trail import Changes
 from gradfix.tape.values import UNDEFINED, Alt, Place, Value, stamp
 
 

@@ -6,12 +6,12 @@ import ast
 from dataclasses import replace
 
 from gradfix.tape import effects
+from gradfix.tape.alternatives import alternatives
 from gradfix.tape.conditions import truth
 from gradfix.tape.graph import Tensor
 from gradfix.tape.interpreter import Interpreter
 from gradfix.tape.overloads import choose
 from gradfix.tape.tensors import in_graph
-from gradfix.tape.trail import alternatives
 from gradfix.tape.unknowns import call_unknown
 from gradfix.tape.values import FALSE, Args, Const, External, Kwargs, Seq, Unknown, Value
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TypeAlias
 
+from gradfix.tape.alternatives import phi
 from gradfix.tape.events import on_path
 from gradfix.tape.graph import Node, Number, Storage, Tensor
 from gradfix.tape.paths import Path, implies
 from gradfix.tape.reports import Reports
-from gradfix.tape.trail import Trail, phi
+from gradfix.tape.trail import Trail
 from gradfix.tape.values import NOTHING, Alt, Lean, Place, Seq, Truth, Unknown, Value
 
 Gathered: TypeAlias = "dict[int, Node | None]"

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from gradfix.tape import effects, geometry, shapes
+from gradfix.tape.alternatives import alternatives, narrowed
 from gradfix.tape.conditions import truth
 from gradfix.tape.contractions import LOSSES
 from gradfix.tape.definitions import Instance, Method
@@ -15,7 +16,6 @@ from gradfix.tape.graph import Tensor
 from gradfix.tape.interpreter import Interpreter
 from gradfix.tape.paths import meet
 from gradfix.tape.torchvalues import Layer, Opaque
-from gradfix.tape.trail import alternatives, narrowed
 from gradfix.tape.values import NONE, NOTHING, Alt, Const, Map, Seq, Undefined, Unknown, Value
 
 CONTAINERS = frozenset({"Sequential", "ModuleList", "ModuleDict", "ParameterList", "ParameterDict"})

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from gradfix.tape.alternatives import phi, possible
 from gradfix.tape.events import partings
 from gradfix.tape.graph import Node, Saved, Spoil, Storage, Tensor, Write
 from gradfix.tape.histories import either
 from gradfix.tape.keeping import Keeping
 from gradfix.tape.paths import ALWAYS, contradicts, covered, implies
 from gradfix.tape.torchvalues import Mode
-from gradfix.tape.trail import phi, possible
 from gradfix.tape.values import FALSE, NOTHING, TRUE, Alt, Const, Place, Seq, Truth, Unknown, Value
 
 UNSET = Mode("", TRUE, None)

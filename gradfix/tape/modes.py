@@ -6,12 +6,12 @@ import ast
 from functools import partial
 from typing import TypeAlias
 
+from gradfix.tape.alternatives import possible
 from gradfix.tape.conditions import truth
 from gradfix.tape.interpreter import Interpreter, executes
 from gradfix.tape.paths import Path
 from gradfix.tape.switches import EachMode
 from gradfix.tape.torchvalues import Mode
-from gradfix.tape.trail import possible
 from gradfix.tape.values import FALSE, TRUE, Alt, Args, Const, Kwargs, Place, Truth, Unknown, Value
 
 SWITCHES = (

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 
+from gradfix.tape.alternatives import narrowed
 from gradfix.tape.defects import Fact
 from gradfix.tape.definitions import Scope
 from gradfix.tape.events import Backward
@@ -12,7 +13,6 @@ from gradfix.tape.frames import Frame
 from gradfix.tape.gradients import Gradients
 from gradfix.tape.graph import Node, Tensor
 from gradfix.tape.paths import ALWAYS
-from gradfix.tape.trail import narrowed
 from gradfix.tape.values import UNDEFINED, Alt, Place, Seq, Value
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 
+from gradfix.tape.alternatives import alternatives, multiply, one_of
 from gradfix.tape.arithmetic import in_place_operator
 from gradfix.tape.attributes import load_attribute, store_attribute
 from gradfix.tape.classes import make_class
@@ -18,7 +19,6 @@ from gradfix.tape.leaks import accumulating, kept_on_attribute
 from gradfix.tape.leaves import rebinding
 from gradfix.tape.subscripts import augment_tensor_item, load_item, store_item
 from gradfix.tape.torchvalues import Layer
-from gradfix.tape.trail import alternatives, multiply, one_of
 from gradfix.tape.values import (
     NONE,
     UNDEFINED,
