@@ -1,0 +1,177 @@
+"""What nobody calls is entered: functions with unknown arguments, methods on an object built for them."""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+from collections.abc import Iterator
+from functools import partial
+
+from gradfix.tape.classes import instantiate, is_module
+from gradfix.tape.culprits import Culprits
+from gradfix.tape.definitions import Bound, Class, Function, Instance, Partial
+from gradfix.tape.following import call_function
+from gradfix.tape.frameworks import Entry
+from gradfix.tape.graph import Tensor
+from gradfix.tape.hosts import enter, rows_of
+from gradfix.tape.interpreter import Interpreter
+from gradfix.tape.torchvalues import Layer
+from gradfix.tape.values import NONE, Alt, Const, External, Unknown, Value
+from gradfix.tape.whole import is_whole, trains_itself
+from gradfix.tape.wishes import wish
+
+
+def enter_function(vm: Interpreter, function: Function) -> None:
+    """Call a function with arguments that nobody knows."""
+    vm.uncalled = True
+    call_function(vm, function, *_arguments(function, first=None), function.code.node)
+
+
+def _arguments(function: Function, first: Value | None) -> tuple[list[Value], dict[str, Value]]:
+    """Unknown arguments; callable defaults hold (F), flags and numbers are open."""
+    a = function.code.node.args
+    names = [arg.arg for arg in (*a.posonlyargs, *a.args)]
+    args = [first] if first is not None else []
+    for name in names[len(args) :]:
+        default = function.defaults.get(name)
+        if isinstance(default, (External, Class, Function, Partial, Layer)):
+            args.append(default)
+        else:
+            args.append(Unknown(f"argument `{name}`"))
+    return args, {}
+
+
+def enter_class(vm: Interpreter, cls: Class, culprits: Culprits) -> None:
+    """Enter what a class defines and nobody has called, on an object that is built for it."""
+    entries = dict(entries_of(vm, cls))
+    methods = [(name, member) for name, member in cls.attrs.items() if isinstance(member, Function)]
+    due = [(name, member) for name, member in methods if _due(name, member, cls, name in entries, culprits)]
+    if not due and not culprits.builds(cls.node):
+        return
+    instance = _instance(vm, cls)
+    if instance is None:
+        return
+    entries = _by_hand(vm, instance, entries)
+    wished = {key for row, _ in rows_of(vm, cls) for key, entry in row.methods.items() if entry.root}
+    if len(due) > 1:  # what another method calls is met on the way
+        called = _called(cls.node)
+        due.sort(key=lambda one: one[0] in called and one[0] not in entries)
+    for name, member in due:
+        entry = entries.get(name)
+        if name == "forward" and instance.module:
+            _enter_forward(vm, instance, member)
+        elif entry is not None:
+            enter(vm, Bound(instance, member), entry, member.code.node)
+        elif not member.code.entered:
+            result = _enter_method(vm, instance, member)
+            if name in wished:
+                wish(vm, [result])
+
+
+def _called(node: ast.ClassDef) -> set[str]:
+    """The names of methods that a class calls somewhere."""
+    calls = (one.func for one in ast.walk(node) if isinstance(one, ast.Call))
+    return {func.attr for func in calls if isinstance(func, ast.Attribute)}
+
+
+def _due(name: str, member: Function, cls: Class, called: bool, culprits: Culprits) -> bool:
+    """Whether a method is entered, where nobody calls it."""
+    if name == "forward" and is_module(cls):
+        return culprits.leads(cls.node)
+    return name != "__init__" and (called or (not member.code.entered and culprits.within(member.code.node)))
+
+
+def _instance(vm: Interpreter, cls: Class) -> Instance | None:
+    init, module = cls.lookup("__init__"), is_module(cls)
+    node = cls.node
+    if isinstance(init, Function):
+        args, kwargs = _arguments(init, first=NONE)
+        made = instantiate(vm, cls, args[1:], kwargs, node)
+    else:
+        made = instantiate(vm, cls, [], {}, node) if module else Instance(cls, module)
+    if isinstance(made, Instance):
+        _adopt(made)
+    return made if isinstance(made, Instance) else None
+
+
+def _adopt(instance: Instance) -> None:
+    """Submodules that a constructor built by calls that aren't known are opaque modules (convention B)."""
+    for value in instance.attrs.values():
+        if isinstance(value, Unknown) and value.origin and instance.module and value.requires is None:
+            value.built = True
+
+
+def entries_of(vm: Interpreter, cls: Class) -> Iterator[tuple[str, Entry]]:
+    """The methods that a framework calls, and how."""
+    for row, sure in rows_of(vm, cls):
+        for name, entry in row.methods.items():
+            if sure or not entry.grad:
+                yield name, entry
+
+
+def _by_hand(vm: Interpreter, instance: Instance, entries: dict[str, Entry]) -> dict[str, Entry]:
+    """The same for an object that says that it clears and steps by itself."""
+    switches = [row.manual for row, _ in rows_of(vm, instance.cls) if row.manual]
+    manual = any(isinstance(on := instance.attrs.get(name), Const) and not on.value for name in switches)
+    if not manual:
+        return entries
+    return {name: Entry(given=entry.given) if entry.root else entry for name, entry in entries.items()}
+
+
+def _enter_method(vm: Interpreter, instance: Instance, member: Function) -> Value:
+    static = any(
+        isinstance(value, External) and value.path.endswith("staticmethod") for value, _ in member.decorators
+    )
+    args, kwargs = _arguments(member, first=None if static else instance)
+    _forget(vm, instance, member)
+    vm.uncalled = True
+    try:
+        return call_function(
+            vm, member, args, kwargs, member.code.node, receiver=None if static else instance
+        )
+    finally:
+        vm.uncalled = False
+
+
+def _forget(vm: Interpreter, instance: Instance, member: Function) -> None:
+    """What other methods put in the place of a constructor's constant, or in turn, may be anything by now."""
+    held = {name: value for name, value in instance.attrs.items() if isinstance(value, (Tensor, Alt))}
+    times = Counter(name for name in _stored_elsewhere(instance, member) if name in held) if held else {}
+    for name, methods in times.items():
+        value = held[name]
+        constant = isinstance(value, Tensor) and value.requires is False
+        if constant or methods > 1:
+            vm.trail.put(instance, instance.attrs, name, Unknown(f"`{name}` of an object"))
+
+
+def _stored_elsewhere(instance: Instance, member: Function) -> Iterator[str]:
+    """The attributes that each method besides one and the constructor assigns."""
+    for method in instance.cls.node.body:
+        if not isinstance(method, ast.FunctionDef) or method.name == "__init__" or method is member.code.node:
+            continue
+        nodes = (node for node in ast.walk(method) if isinstance(node, ast.Attribute))
+        yield from {node.attr for node in nodes if isinstance(node.ctx, ast.Store)}
+
+
+def _enter_forward(vm: Interpreter, instance: Instance, member: Function) -> None:
+    """Enter a forward on its own: its input requires grad, its output is backpropagated (convention D)."""
+    args, kwargs = _arguments(member, first=instance)
+    for i, arg in enumerate(args[1:2], 1):
+        if isinstance(arg, Unknown):
+            args[i] = Unknown(arg.why, requires=True, lean=frozenset({"D"}))
+    names = [arg.arg for arg in member.code.node.args.args]
+    for i, name in enumerate(names[1 : len(args)], 1):
+        default = member.defaults.get(name)
+        if isinstance(default, Const) and default.value is False:
+            args[i] = default  # who trains through it needn't know the switch
+    before = dict(instance.attrs)
+    vm.handed, vm.exported = [], False
+    result = call_function(vm, member, args, kwargs, member.code.node, receiver=instance)
+    if vm.exported or trains_itself(instance.cls.node):
+        return  # nobody backpropagates what comes out of it
+    kept = {name: value for name, value in instance.attrs.items() if (id(instance), name) not in vm.buffers}
+    stored = [value for name, value in kept.items() if before.get(name) is not value]
+    roots = [result, *stored, *vm.handed]
+    vm.whole = partial(is_whole, vm, instance, roots)
+    wish(vm, roots)
+    vm.whole = None
