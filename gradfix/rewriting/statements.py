@@ -181,7 +181,7 @@ class Draft:
         beside = self._at(place)
         beside.gone, beside.comments = True, False
         if isinstance(place, cst.SimpleStatementLine):
-            return place.with_changes(leading_lines=_own_comments(place))
+            return place.with_changes(leading_lines=_own_comments(place.leading_lines))
         assert isinstance(place, cst.BaseSmallStatement)
         return cst.SimpleStatementLine([place.with_changes(semicolon=cst.MaybeSentinel.DEFAULT)])
 
@@ -226,10 +226,10 @@ class _Inside(cst.CSTTransformer):
         return self.new.get(original_node, updated_node)
 
 
-def _own_comments(line: cst.SimpleStatementLine) -> list[cst.EmptyLine]:
-    """The comment lines directly above a statement."""
+def _own_comments(leading: Sequence[cst.EmptyLine]) -> list[cst.EmptyLine]:
+    """The comment lines directly above a statement, of all lines that lead to it."""
     own: list[cst.EmptyLine] = []
-    for empty in reversed(line.leading_lines):
+    for empty in reversed(leading):
         if empty.comment is None:
             break
         own.insert(0, empty)
@@ -240,7 +240,7 @@ def _removal(node: cst.CSTNode, beside: Beside) -> Iterator[Edit]:
     if beside.comments or not isinstance(node, cst.SimpleStatementLine):
         yield Edit(node, cst.RemoveFromParent())
         return
-    for comment in _own_comments(node):
+    for comment in _own_comments(node.leading_lines):
         yield Edit(comment, cst.RemoveFromParent())
     yield Edit(node.trailing_whitespace, cst.TrailingWhitespace())
     yield Edit(node.body[0], cst.RemoveFromParent())
@@ -256,20 +256,13 @@ def _on_one_line(node: cst.BaseSmallStatement, beside: Beside, kept: list[cst.CS
 
 
 def _on_own_lines(beside: Beside, kept: list[cst.CSTNode]) -> list[cst.CSTNode]:
-    """The first has the blank lines that stood there; a comment above a simple line heads them all."""
+    """The first has the blank lines that stood there; the comment of what stays stays above it."""
     if not kept or not beside.before:
         return [*beside.before, *kept, *beside.after]
     node = kept[0]
     leading = list(getattr(node, "leading_lines", ()))
+    own = _own_comments(leading)
+    above = leading[: len(leading) - len(own)]
     first, *rest = beside.before
-    own = list(first.leading_lines)
-    shared = leading if isinstance(node, cst.SimpleStatementLine) and not own else _blank_start(leading)
-    first = first.with_changes(leading_lines=[*shared, *own])
-    node = node.with_changes(leading_lines=leading[len(shared) :])
-    return [first, *rest, node, *beside.after]
-
-
-def _blank_start(leading: Sequence[cst.EmptyLine]) -> list[cst.EmptyLine]:
-    """The blank lines before the first comment."""
-    count = next((n for n, line in enumerate(leading) if line.comment is not None), len(leading))
-    return list(leading[:count])
+    first = first.with_changes(leading_lines=[*above, *first.leading_lines])
+    return [first, *rest, node.with_changes(leading_lines=own), *beside.after]

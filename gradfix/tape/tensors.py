@@ -119,7 +119,7 @@ def set_requires_grad(vm: Interpreter, tensor: Tensor, value: Value, node: ast.A
         made.lean = tensor.lean
         if tensor.node.parents:
             made.cut, made.cut_place = "requires_grad", vm.at(node)
-            made.facts = {"target": vm.target(vm.at(node))}
+            made.facts = {"target": vm.target(vm.at(node)).removesuffix(".requires_grad")}
         made.leaf = tensor
         vm.trail.set(tensor, "node", made)
         vm.trail.set(tensor, "requires", True)
