@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 FORMATS = ("text", "concise", "json", "github", "sarif", "rdjson")
 CERTAINTY = click.Choice(("certain", "likely"))
 INTERRUPTED = 130
+VERIFY = {"--verify=lenient": "--verify-lenient", "--verify=strict": "--verify"}
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -30,8 +31,35 @@ def _split(
     return tuple(item.strip() for value in values for item in value.split(",") if item.strip()) or None
 
 
-def _listed(name: str, text: str) -> Callable[[F], F]:
-    return click.option(name, multiple=True, callback=_split, metavar="LIST", help=text)
+def _split_rules(
+    context: click.Context, option: click.Parameter, values: tuple[str, ...]
+) -> tuple[str, ...] | None:
+    """A list of rules that is given and empty is a slip: it would mean nothing, or everything."""
+    for value in values:
+        if not value.replace(",", " ").strip():
+            raise click.BadParameter(f"{value!r} names no rule; see --list-rules", context, option)
+    return _split(context, option, values)
+
+
+def _listed(name: str, text: str, callback: Callable[..., Any] = _split) -> Callable[[F], F]:
+    return click.option(name, multiple=True, callback=callback, metavar="LIST", help=text)
+
+
+def _mode(given: dict[str, Any]) -> Mode:
+    """What to do with what is found: one thing at a time."""
+    modes: tuple[Mode, ...] = ("diff", "apply", "add-ignore")
+    wanted = [mode for mode in modes if given.pop(mode.replace("-", "_"), False)]
+    if len(wanted) > 1:
+        told = " and ".join(f"--{mode}" for mode in wanted)
+        raise click.UsageError(f"{told} exclude each other: give one of them")
+    return wanted[0] if wanted else "list"
+
+
+def _refuse_two_reports(given: dict[str, Any]) -> None:
+    """A diff is a report of its own."""
+    other = "--statistics" if given["statistics"] else f"--output-format {given['output_format']}"
+    if given["mode"] == "diff" and other != "--output-format text":
+        raise click.UsageError(f"--diff prints a diff, so it does not go with {other}: leave out one of them")
 
 
 def _print_version(context: click.Context, option: click.Parameter, wanted: bool) -> None:
@@ -58,8 +86,15 @@ class Gradfix(click.Command):
 
     def parse_args(self, context: click.Context, args: list[str]) -> list[str]:
         """`--verify=lenient` is an option of its own."""
-        known = {"--verify=lenient": "--verify-lenient", "--verify=strict": "--verify"}
-        return super().parse_args(context, [known.get(word, word) for word in args])
+        end = args.index("--") if "--" in args else len(args)
+        options = [VERIFY.get(word, word) for word in args[:end]]
+        for word in options:
+            if word.startswith("--verify="):
+                given = word.partition("=")[2]
+                raise click.UsageError(
+                    f"--verify={given}: give --verify, --verify=strict or --verify=lenient"
+                )
+        return super().parse_args(context, options + args[end:])
 
     def main(  # type: ignore[override]
         self, args: Sequence[str] | None = None, prog_name: str | None = None, **extra: Any
@@ -75,13 +110,14 @@ class Gradfix(click.Command):
     cls=Gradfix, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
 )
 @click.argument("paths", nargs=-1, metavar="[PATHS]")
-@click.option("--diff", "mode", flag_value="diff", help="Show what --apply would write, change nothing.")
-@click.option("--apply", "mode", flag_value="apply", help="Rewrite the files.")
+@click.option("--diff", is_flag=True, help="Show what --apply would write, change nothing.")
+@click.option("--apply", is_flag=True, help="Rewrite the files.")
+@click.option("--add-ignore", is_flag=True, help="Silence all of today's findings by comments.")
 @click.option(
-    "--add-ignore", "mode", flag_value="add-ignore", help="Silence all of today's findings by comments."
-)
-@click.option(
-    "--verify", "verify", flag_value="strict", help="Run the code before and after; write only what flows."
+    "--verify",
+    "verify",
+    flag_value="strict",
+    help="Run the code before and after; write only what flows (--verify=lenient: also what no run showed).",
 )
 @click.option("--verify-lenient", "verify", flag_value="lenient", hidden=True)
 @click.option(
@@ -92,9 +128,9 @@ class Gradfix(click.Command):
 @click.option("--max-steps", type=click.IntRange(min=1), default=3, help="Optimizer steps to run.  [3]")
 @click.option("--report", type=click.Path(dir_okay=False), help="Write a page with diffs and gradients.")
 @click.option("--since", metavar="REV", help="Only what is new since a git revision.")
-@_listed("--select", "Rules to look for: codes, their beginnings, names, ALL.")
-@_listed("--ignore", "Rules not to look for.")
-@_listed("--extend-select", "Rules to look for besides.")
+@_listed("--select", "Rules to look for: codes, their beginnings, names, ALL.", _split_rules)
+@_listed("--ignore", "Rules not to look for.", _split_rules)
+@_listed("--extend-select", "Rules to look for besides.", _split_rules)
 @_listed("--exclude", "Patterns of files to leave out, instead of the default ones.")
 @_listed("--extend-exclude", "Patterns of files to leave out besides.")
 @click.option("--force-exclude", is_flag=True, default=None, help="Leave out excluded files even if named.")
@@ -132,6 +168,8 @@ def main(**given: Any) -> None:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
+    given["mode"] = _mode(given)
+    _refuse_two_reports(given)
     try:
         sys.exit(_explained(**given) if given["list_rules"] or given["explain"] else _checked(given))
     except KeyboardInterrupt:
@@ -141,8 +179,8 @@ def main(**given: Any) -> None:
 @click.command(
     "run", context_settings={"help_option_names": ["-h", "--help"], "allow_interspersed_args": False}
 )
-@click.option("--diff", "mode", flag_value="diff", help="Show the rewrite, change nothing.")
-@click.option("--apply", "mode", flag_value="apply", help="Rewrite the files.")
+@click.option("--diff", is_flag=True, help="Show the rewrite, change nothing.")
+@click.option("--apply", is_flag=True, help="Rewrite the files.")
 @click.option("--unsafe-fixes", is_flag=True, help="Rewrite also what may change values.")
 @click.option("--python", metavar="PATH", help="The interpreter that has torch.  [this one]")
 @click.option("--max-steps", type=click.IntRange(min=1), default=3, show_default=True)
@@ -154,7 +192,7 @@ def main(**given: Any) -> None:
 @click.option("--output-format", type=click.Choice(("text", "json")), default="text", show_default=True)
 @click.option("-m", "module", is_flag=True, help="The program is a module.")
 @click.argument("words", nargs=-1, required=True, type=click.UNPROCESSED, metavar="PROGRAM [ARGS]...")
-def run_command(words: tuple[str, ...], module: bool, mode: str | None, **given: Any) -> None:
+def run_command(words: tuple[str, ...], module: bool, **given: Any) -> None:
     """Run a program until the first broken rule of autograd, explain it, mend it, prove it.
 
     Exits with 0 if gradients flow, 1 if there is a defect, 2 if the program could not be run.
@@ -166,6 +204,7 @@ def run_command(words: tuple[str, ...], module: bool, mode: str | None, **given:
     from gradfix.run import Wish, run
     from gradfix.verify import Limits, parse_command
 
+    mode = _mode(given)
     limits = Limits(given["max_steps"], given["time_limit"], allow_writes=given["allow_writes"])
     command = parse_command(["-m", *words] if module else words)
     try:
@@ -173,7 +212,7 @@ def run_command(words: tuple[str, ...], module: bool, mode: str | None, **given:
     except ConfigError as error:
         raise click.UsageError(str(error)) from error
     flags = (given["unsafe_fixes"], given["style"])
-    wish = Wish(command, mode or "list", given["python"], limits, *flags, rows=rows)
+    wish = Wish(command, mode, given["python"], limits, *flags, rows=rows)
     told = run(wish)
     view = View(given["output_format"], colours(sys.stdout, "auto", os.environ))
     render(told, wish.mode, sys.stdout, view)
@@ -182,14 +221,14 @@ def run_command(words: tuple[str, ...], module: bool, mode: str | None, **given:
 
 def _explained(list_rules: bool, explain: str | None, **_: Any) -> int:
     from gradfix.explain import listing, page
-    from gradfix.registry import codemods, find
+    from gradfix.registry import codemods, find, suggestion
 
     if explain is None:
         click.echo(listing(codemod.card for codemod in codemods().values()), nl=False)
         return 0
     codemod = find(codemods(), explain)
     if codemod is None:
-        raise click.UsageError(f"there is no rule {explain!r}; see --list-rules")
+        raise click.UsageError(f"there is no rule {explain!r}; {suggestion(codemods(), explain)}")
     click.echo(page(codemod.card), nl=False)
     return 0
 
@@ -241,9 +280,9 @@ def _request(given: dict[str, Any]) -> Request:
         raise click.UsageError("- stands alone")
     if STDIN in paths and (given["mode"] == "add-ignore" or given["since"]):
         raise click.UsageError("standard input has no history and can't be silenced")
-    mode: Mode = given["mode"] or "list"
     jobs: int = given["jobs"] or usable_cpus()
-    return Request(paths, mode, _config(given), jobs, given["since"], given["stdin_filename"] or "<stdin>")
+    name = given["stdin_filename"] or "<stdin>"
+    return Request(paths, given["mode"], _config(given), jobs, given["since"], name)
 
 
 def _config(given: dict[str, Any]) -> Config:

@@ -8,6 +8,7 @@ import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -18,6 +19,8 @@ from gradfix.rule import Rule
 
 PACKAGE = "gradfix.codemods"
 SIBLING = Path(__file__).resolve().parent.parent / "codemods"
+ALIKE = 0.75
+"""How alike a slip and what was meant are: one sign of a code's five may be wrong."""
 SENTENCE = re.compile(r".*?\.(?=\s|$)")
 
 
@@ -94,20 +97,34 @@ def unknown(rules: Mapping[str, Codemod], selectors: Iterable[str]) -> Iterator[
 
 def find(rules: Mapping[str, Codemod], name: str) -> Codemod | None:
     """The rule of a code or a name."""
-    return next((each for each in rules.values() if name in (each.name, each.rule.code)), None)
+    asked = name.lower()
+    return next((each for each in rules.values() if asked in (each.name, each.rule.code.lower())), None)
+
+
+def suggestion(rules: Mapping[str, Codemod], selector: str) -> str:
+    """What to say after a selector that names no rule."""
+    words = {word.lower(): word for each in rules.values() for word in (each.rule.code, each.name)}
+    close = get_close_matches(selector.lower(), words, 1, ALIKE)
+    return f"did you mean {words[close[0]]}?" if close else "see --list-rules"
+
+
+def names(selector: str, code: str, name: str) -> bool:
+    """Say whether a selector, in any case, names the rule of a code and a name."""
+    return _closeness(selector, code, name) >= 0
 
 
 def _weight(selectors: Iterable[str], codemod: Codemod) -> int:
     """How closely the closest selector names a rule; -1: none does."""
-    return max((_closeness(selector, codemod) for selector in selectors), default=-1)
+    code, name = codemod.rule.code, codemod.name
+    return max((_closeness(selector, code, name) for selector in selectors), default=-1)
 
 
-def _closeness(selector: str, codemod: Codemod) -> int:
-    if selector == "ALL":
+def _closeness(selector: str, code: str, name: str) -> int:
+    if selector.upper() == "ALL":
         return 1
-    if selector == codemod.name:
-        return len(codemod.rule.code) + 1
-    return len(selector) + 1 if selector and codemod.rule.code.startswith(selector) else -1
+    if selector.lower() == name:
+        return len(code) + 1
+    return len(selector) + 1 if selector and code.startswith(selector.upper()) else -1
 
 
 def _codemod(module: ModuleType) -> Codemod:

@@ -68,7 +68,8 @@ def _selected(config: Config) -> frozenset[str]:
     rules = registry.codemods()
     for key, selectors in config.selectors().items():
         for selector in registry.unknown(rules, selectors):
-            raise ConfigError(f"{key}: {selector!r} names no rule; see --list-rules")
+            hint = registry.suggestion(rules, selector)
+            raise ConfigError(f"{key}: {selector!r} names no rule; {hint}")
     return registry.resolve(rules, config.select, config.ignore, config.extend_select)
 
 

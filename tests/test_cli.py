@@ -133,7 +133,9 @@ def test_certain_fixes_are_applied_and_the_rest_is_listed() -> None:
         pytest.param([], ["TOY1", "TOY2", "TOY3"], id="the default rules"),
         pytest.param(["--select", "TOY1,TOY4"], ["TOY1", "TOY4"], id="select"),
         pytest.param(
-            ["--select", "TOY1", "--select", "quiet_toy"], ["TOY1", "TOY4"], id="select, twice, by name"
+            ["--select", "toy1", "--select", "Quiet_Toy"],
+            ["TOY1", "TOY4"],
+            id="select, twice, by name, in any case",
         ),
         pytest.param(["--ignore", "TOY1"], ["TOY2", "TOY3"], id="ignore"),
         pytest.param(["--extend-select", "TOY4"], ["TOY1", "TOY2", "TOY3", "TOY4"], id="extend-select"),
@@ -166,6 +168,17 @@ def test_the_configuration_holds_and_the_command_line_comes_on_top() -> None:
         pytest.param(["--select", "TOX"], ["select: 'TOX' names no rule"], id="an unknown rule"),
         pytest.param(["--explain", "TOX"], ["no rule 'TOX'"], id="an unknown rule to explain"),
         pytest.param(["--since", "nonsense"], ["Error"], id="an unknown revision"),
+        pytest.param(["--select", "to1"], ["did you mean TOY1?"], id="a slip in a code"),
+        pytest.param(["--ignore", "Saef_toy"], ["did you mean safe_toy?"], id="a slip in a name"),
+        pytest.param(["--explain", "saef_toy"], ["did you mean safe_toy?"], id="a slip in what to explain"),
+        pytest.param(["--select", ""], ["--select", "names no rule"], id="nothing selected"),
+        pytest.param(["--ignore", " ,"], ["--ignore", "names no rule"], id="nothing ignored"),
+        pytest.param(["--verify=foo"], ["--verify=foo", "--verify=lenient"], id="a way to verify"),
+        pytest.param(["run", "--diff", "--apply", "a.py"], ["--diff and --apply"], id="two modes to run"),
+        pytest.param(
+            ["--diff", "--output-format", "json"], ["--diff", "--output-format json"], id="two reports"
+        ),
+        pytest.param(["--diff", "--statistics"], ["--diff", "--statistics"], id="a diff and a count"),
         pytest.param(["--nonsense"], ["--nonsense"], id="an unknown option"),
         pytest.param(["--jobs", "0"], ["--jobs"], id="no job"),
         pytest.param(["-", "a.py"], ["stands alone"], id="standard input with files"),
@@ -179,6 +192,26 @@ def test_a_wrong_call_is_named(arguments: list[str], words: list[str]) -> None:
     assert result.exit_code == 2
     assert all(word in result.stderr for word in words)
     assert "Traceback" not in result.output
+
+
+@pytest.mark.parametrize(
+    "modes",
+    [("--diff", "--apply"), ("--apply", "--diff"), ("--add-ignore", "--diff"), ("--apply", "--add-ignore")],
+)
+def test_two_modes_are_refused_and_nothing_is_written(modes: tuple[str, str]) -> None:
+    file = make("a.py")
+    result = gradfix(*modes)
+    assert (result.exit_code, result.stdout, file.read_text()) == (2, "", GATED + "x += y\n")
+    assert all(mode in result.stderr for mode in modes) and "exclude each other" in result.stderr
+
+
+def test_a_word_after_two_dashes_is_a_path() -> None:
+    make("--verify=foo")
+    assert found("--", "--verify=foo") == ["TOY1"]
+
+
+def test_help_mentions_the_lenient_judge() -> None:
+    assert "--verify=lenient" in gradfix("--help").stdout
 
 
 def test_one_bad_file_never_stops_a_run() -> None:
