@@ -498,6 +498,22 @@ QUIET = {
                 if self.s.any():
                     self.s.zero_()
         """,
+    "a frozen copy of a module isn't among what a filter takes": """
+        import copy
+        class Net(nn.Module):
+            def __init__(self, net):
+                super().__init__()
+                self.online, self.target = net, copy.deepcopy(net)
+                for p in self.target.parameters():
+                    p.requires_grad = False
+            def forward(self, a):
+                return (self.online(a) - self.target(a).detach()).pow(2).mean()
+        model = Net(nn.Linear(4, 8))
+        opt = torch.optim.Adam([p for p in model.parameters() if p.requires_grad])
+        loss = model(torch.randn(8, 4))
+        loss.backward()
+        opt.step()
+        """,
     "a straight-through estimator": """
         x = torch.ones(3, requires_grad=True)
         y = x + (x.round() - x).detach()

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from gradfix.tape.arguments import arguments, each_argument, unstarred
-from gradfix.tape.attributes import load_attribute
+from gradfix.tape.attributes import MODULE_METHODS, load_attribute
 from gradfix.tape.classes import forward_only, instantiate
 from gradfix.tape.definitions import Bound, Class, Function, Instance, Method, Partial, Super
 from gradfix.tape.following import call_function
@@ -81,6 +81,8 @@ def call_method(
         return vm.call(External(f"{receiver.path}.{name}"), args, kwargs, node)
     if isinstance(receiver, Unknown):
         return unknown_method(vm, receiver, name, args, kwargs, node)
+    if isinstance(receiver, Opaque) and isinstance(receiver.of, Unknown) and name in MODULE_METHODS:
+        return unknown_method(vm, receiver.of, name, args, kwargs, node)
     if isinstance(receiver, Class) and name == "apply" and forward_only(receiver):
         vm.exported = True
         return Unknown("what no backward comes back from", requires=False)
