@@ -527,6 +527,42 @@ def test_healthy_code_is_left_alone(body: str) -> None:
     assert kinds(body) == set()
 
 
+ALONE = {
+    "what the other network's loss left is cleared before a backward that raises": (
+        """
+        G, D = nn.Linear(3, 2), nn.Linear(2, 1)
+        opt_g, opt_d = torch.optim.SGD(G.parameters(), lr=0.1), torch.optim.SGD(D.parameters(), lr=0.1)
+        fake = G(torch.ones(4, 3))
+        D.zero_grad()
+        D(fake).mean().backward()
+        opt_d.step()
+        G.zero_grad()
+        (-D(fake).mean()).backward()
+        opt_g.step()
+        """,
+        "backward_twice",
+    ),
+    "what was freed raises before torch sees that it was overwritten": (
+        """
+        cell = nn.GRU(3, 3)
+        opt = torch.optim.SGD(cell.parameters(), lr=0.1)
+        h = torch.zeros(1, 1, 3)
+        for x in torch.ones(3, 1, 1, 3):
+            opt.zero_grad()
+            y, h = cell(x, h)
+            y.sum().backward()
+            opt.step()
+        """,
+        "backward_twice",
+    ),
+}
+
+
+@pytest.mark.parametrize(("body", "kind"), ALONE.values(), ids=ALONE.keys())
+def test_what_follows_from_a_defect_is_not_one_more(body: str, kind: str) -> None:
+    assert kinds(body) == {kind}
+
+
 def test_the_condition_of_a_defect_is_told_in_the_words_of_the_source() -> None:
     body = FOUND["a write under the flag of the save is found"][0]
     (defect,) = (d for d in analysis(body).defects if d.kind == "inplace_overwrites_saved")

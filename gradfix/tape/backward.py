@@ -9,7 +9,7 @@ from gradfix.tape import shapes
 from gradfix.tape.defects import Fact
 from gradfix.tape.events import Add, Backward, live_arms, surely
 from gradfix.tape.graph import Node, Spoil, Tensor
-from gradfix.tape.paths import ALWAYS, Path, contradicts
+from gradfix.tape.paths import ALWAYS, Path, contradicts, implies
 from gradfix.tape.reach import MANY, remember
 from gradfix.tape.repeats import put_again
 from gradfix.tape.severed import Severed
@@ -29,8 +29,6 @@ class Backwards(Severed):
 
     def __init__(self, file: str, lines: Sequence[bytes]) -> None:
         super().__init__(file, lines)
-        self.stopped: list[Path] = []
-        """Where a backward raised: what a step lacks afterwards is that backward's doing."""
         self.whole: Callable[[], bool] | None = None
         """Whether what is backpropagated came out of a whole model, which is given data."""
         self.frees = 0
@@ -50,7 +48,6 @@ class Backwards(Severed):
             self.backwards.append((event, root))
         if root.requires is False:
             if not event.virtual:
-                self.stopped.append(event.path)
                 self._severed(root, node, event)
             return
         if not event.virtual:
@@ -189,22 +186,37 @@ class Backwards(Severed):
                 yield parent, sure and parent.requires is True, guard - path
 
     def _stops(self, node: Node, event: Backward, lean: Lean, when: Path) -> bool:
-        """Report what this node can't give back; True where backward goes no further."""
+        """Report what this node can't give back; True where backward goes no further.
+
+        What is freed raises before torch looks at whether something was written to it.
+        """
+        if not node.spoiled and not node.freed:
+            return False
+        here = event.path | when
+        gone = self._freed_before(node, event, here)
+        if gone is None or not implies(here, gone[1]):
+            self._written_since(node, event, lean, when)
+        if gone is None:
+            return False
+        self._twice(node, gone[0], event, lean, when | gone[1])
+        event.raised = True
+        return True
+
+    @staticmethod
+    def _freed_before(node: Node, event: Backward, here: Path) -> tuple[Backward, Path] | None:
+        """The earlier backward that has freed a node, and on which path."""
+        for earlier, path in node.freed or () if not event.virtual else ():
+            if earlier.met is not event.met and not contradicts(path, here):
+                return earlier, path
+        return None
+
+    def _written_since(self, node: Node, event: Backward, lean: Lean, when: Path) -> None:
+        """Report what was written over something that a node has saved."""
         for spoil in node.spoiled or ():
             write, saved = spoil.write.path, spoil.saved.path
             paths = ((write, event.path), (saved, event.path), (when, write), (when, saved))
             if not any(contradicts(one, other) for one, other in paths):
                 self._overwritten(spoil, event, lean, when)
-        for earlier, path in node.freed or ():
-            if (
-                earlier.met is not event.met
-                and not contradicts(path, event.path | when)
-                and not event.virtual
-            ):
-                self._twice(node, earlier, event, lean, when | path)
-                self.stopped.append(event.path)
-                return True
-        return False
 
     def _overwritten(self, spoil: Spoil, event: Backward, lean: Lean, guard: Path) -> None:
         write, saved = spoil.write, spoil.saved

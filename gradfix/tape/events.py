@@ -68,6 +68,7 @@ class Backward:
         "number",
         "path",
         "place",
+        "raised",
         "retain",
         "root",
         "scaler",
@@ -90,6 +91,8 @@ class Backward:
         """The tensors that it is for, where it names them."""
         self.delivered = False
         """Whether it reached a leaf that isn't merely a converted result."""
+        self.raised = False
+        """Whether it met what an earlier one has freed, and went no further."""
         self.met: Met = {}
         """The nodes that it visited, from all its roots, and under which guards."""
         self.spoilt: set[int] = set()

@@ -147,10 +147,11 @@ class Gradients(Backwards):
         return (aimed or own)[-1]
 
     def _failed_since(self, clear: Clear) -> bool:
-        """Whether a backward since then brought nothing: then it is to blame for the empty gradients."""
+        """Whether a backward since then raised or brought nothing: it is to blame for the empty gradients."""
+        since = [event for event, _ in self.backwards if event.number > clear.number]
         return any(
-            event.number > clear.number and not event.delivered and not contradicts(event.path, self.path)
-            for event, _ in self.backwards
+            (event.raised or not event.delivered) and not contradicts(event.path, self.path)
+            for event in since
         )
 
     def _kept_out(self, leaf: Tensor, clear: Clear, place: Place) -> bool:
