@@ -102,6 +102,7 @@ def _listed(path: str, seen: Seen) -> Outcome:
         encoding=seen.source.encoding,
         suppressed=seen.suppressed,
         unused_suppressions=seen.unused,
+        doubtful_suppressions=seen.doubtful,
         silences=seen.silences,
         too_complex=seen.too_complex,
     )

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
-from gradfix.outcome import Silence, UnusedSuppression
+from gradfix import registry
+from gradfix.outcome import DoubtfulSuppression, Silence, UnusedSuppression
 from gradfix.registry import Codemod
 from gradfix.rule import Decline, Finding, Fix, Options, Safety
 from gradfix.source import Source
@@ -100,6 +101,7 @@ class Seen:
     candidates: tuple[Candidate, ...]
     suppressed: int
     unused: tuple[UnusedSuppression, ...]
+    doubtful: tuple[DoubtfulSuppression, ...]
     silences: tuple[Silence, ...]
     too_complex: str
 
@@ -121,6 +123,7 @@ def look(source: Source, suppressions: Suppressions, plan: Plan) -> Seen:
         tuple(_candidate(defect, source, tree or obstacle, plan) for defect in heard),
         len(defects) - len(heard),
         tuple(_unused(suppressions, {by for by in silenced if by}, plan)),
+        tuple(_doubtful(suppressions, plan)),
         tuple(Silence(source.places.in_characters(s.span), s.reason) for s in analysis.silences),
         analysis.too_complex,
     )
@@ -132,10 +135,23 @@ def _silencing(defect: Defect, suppressions: Suppressions, plan: Plan) -> Suppre
 
 def _unused(suppressions: Suppressions, used: set[Suppression], plan: Plan) -> Iterator[UnusedSuppression]:
     """The comments that silence nothing, as far as the selected rules can tell."""
-    looked_for = {name for each in plan.rules.values() for name in (each.name, each.rule.code)}
     for ignore in suppressions.ignores:
-        if ignore not in used and ignore.codes <= looked_for:
+        if ignore in used:
+            continue
+        named = {name for name, each in _known(plan).items() if ignore.names(each.rule.code, name)}
+        if ignore.codes is None or (named and named <= plan.rules.keys()):
             yield UnusedSuppression(ignore.line, ignore.text)
+
+
+def _doubtful(suppressions: Suppressions, plan: Plan) -> Iterator[DoubtfulSuppression]:
+    for ignore in suppressions.ignores:
+        if doubt := ignore.doubt(_known(plan)):
+            yield DoubtfulSuppression(ignore.line, ignore.text, doubt)
+
+
+def _known(plan: Plan) -> Mapping[str, Codemod]:
+    """All rules, selected or not."""
+    return {**registry.codemods(), **plan.rules}
 
 
 def _tree(source: Source) -> tuple[Tree | None, str]:

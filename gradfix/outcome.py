@@ -43,6 +43,16 @@ class UnusedSuppression:
 
 
 @dataclass(frozen=True, slots=True)
+class DoubtfulSuppression:
+    """A `# gradfix: ignore` comment that may not do what was meant."""
+
+    line: int
+    text: str
+    doubt: str
+    """Why, and what to write."""
+
+
+@dataclass(frozen=True, slots=True)
 class Outcome:
     """What happened to one file. With a `failure` there is no `after`."""
 
@@ -68,6 +78,7 @@ class Outcome:
     suppressed: int = 0
     """How many findings `# gradfix: ignore` comments silence."""
     unused_suppressions: tuple[UnusedSuppression, ...] = ()
+    doubtful_suppressions: tuple[DoubtfulSuppression, ...] = ()
     silences: tuple[Silence, ...] = ()
     too_complex: str = ""
     """Where and why the tape gave up, "" when it did not."""

@@ -8,10 +8,15 @@ import tokenize
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+from gradfix import registry
 from gradfix.places import lines
 from gradfix.source import Source
 
 COMMENT = re.compile(r"gradfix:\s*(?P<what>ignore|skip-file)\b\s*(?P<bracket>\[(?P<codes>[^\]]*)\])?")
+
+LISTED = re.compile(r"[\s:=(]*(?:(?P<open>\[)|(?P<word>\w*[\d_]\w*))")
+"""What reads like a list of rules behind a bare `ignore`: an open bracket, or the word for a rule."""
+CODE = re.compile(r"GF\d+", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,13 +27,29 @@ class Suppression:
     last: int
     line: int
     """Where the comment is."""
-    codes: frozenset[str]
-    """Codes or names of rules; empty: all of them."""
+    codes: frozenset[str] | None
+    """What selects rules: codes, their beginnings, names, ALL; None: all of them."""
     text: str
+    rest: str = ""
+    """What stands behind it in the same comment."""
 
-    def silences(self, line: int, *names: str) -> bool:
+    def silences(self, line: int, code: str, name: str) -> bool:
         """Say whether it silences a finding that starts on a line, of a rule of that code and name."""
-        return self.first <= line <= self.last and (not self.codes or not self.codes.isdisjoint(names))
+        return self.first <= line <= self.last and (self.codes is None or self.names(code, name))
+
+    def names(self, code: str, name: str) -> bool:
+        """Say whether its list holds a rule."""
+        return any(registry.names(selector, code, name) for selector in self.codes or ())
+
+    def doubt(self, rules: Mapping[str, registry.Codemod]) -> str:
+        """Why it may not do what was meant, and what to write; "" where there is no doubt."""
+        if self.codes is None:
+            told = "silences every rule; for some of them write `# gradfix: ignore[GF101, GF102]`"
+            return told if _is_listing(self.rest, rules) else ""
+        if not self.codes:
+            return "silences nothing; write `# gradfix: ignore[GF101]`, or `# gradfix: ignore` for every rule"
+        unknown = registry.unknown(rules, sorted(self.codes))
+        return "; ".join(f"{one!r} names no rule, {registry.suggestion(rules, one)}" for one in unknown)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +59,9 @@ class Suppressions:
     skip_file: bool = False
     ignores: tuple[Suppression, ...] = ()
 
-    def silencing(self, line: int, *names: str) -> Suppression | None:
+    def silencing(self, line: int, code: str, name: str) -> Suppression | None:
         """The comment that silences a finding, if there is one."""
-        return next((ignore for ignore in self.ignores if ignore.silences(line, *names)), None)
+        return next((ignore for ignore in self.ignores if ignore.silences(line, code, name)), None)
 
 
 def read(source: Source) -> Suppressions:
@@ -53,7 +74,14 @@ def read(source: Source) -> Suppressions:
         for found in _marks(text)
     ]
     ignores = tuple(
-        Suppression(first, last, row, _codes(found["codes"]), found.group())
+        Suppression(
+            first,
+            last,
+            row,
+            None if found["codes"] is None else _codes(found["codes"]),
+            found.group().rstrip(),
+            found.string[found.end() :],
+        )
         for found, row, first, last in marks
         if found["what"] == "ignore"
     )
@@ -83,12 +111,20 @@ def _with_codes(line: str, codes: set[str]) -> str:
     return f"{body.rstrip()}  # gradfix: ignore[{', '.join(sorted(codes))}]{end}"
 
 
+def _is_listing(text: str, rules: Mapping[str, registry.Codemod]) -> bool:
+    """Say whether the text behind a bare `ignore` was meant to name rules."""
+    found = LISTED.match(text)
+    if not found or found["open"]:
+        return bool(found)
+    return bool(CODE.fullmatch(found["word"])) or not list(registry.unknown(rules, [found["word"]]))
+
+
 def _marks(comment: str) -> Iterator[re.Match[str]]:
     return COMMENT.finditer(comment)
 
 
-def _codes(listed: str | None) -> frozenset[str]:
-    return frozenset(code.strip() for code in (listed or "").split(",") if code.strip())
+def _codes(listed: str) -> frozenset[str]:
+    return frozenset(code.strip() for code in listed.split(",") if code.strip())
 
 
 def _tokens(text: str) -> Iterator[tokenize.TokenInfo]:

@@ -277,6 +277,13 @@ def test_a_suppression_that_silences_nothing_is_reported_when_verbose() -> None:
     assert "nothing happens here" in gradfix("--verbose").stderr
 
 
+def test_a_suppression_that_may_be_misread_is_warned_about_once_and_changes_no_exit_code() -> None:
+    make("a.py", "x += y  # gradfix: ignore[TOY1, TOX]\n")
+    result = gradfix("--select", "TOY1")
+    warning = "a.py:2: warning (`gradfix: ignore[TOY1, TOX]`): 'TOX' names no rule, see --list-rules\n"
+    assert (result.exit_code, result.stdout, result.stderr) == (0, "", warning)
+
+
 def test_standard_input_is_listed_under_the_name_that_is_given() -> None:
     result = gradfix("-", "--stdin-filename", "here/a.py", stdin=b"import torch\nx += y\n")
     assert result.exit_code == 1

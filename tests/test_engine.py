@@ -8,6 +8,7 @@ from collections import Counter
 from dataclasses import replace
 
 import pytest
+import toy
 from toy import PLAN, RULES
 
 from gradfix.engine import fix, ignore, known
@@ -170,6 +171,16 @@ def test_a_suppression_of_a_rule_that_was_not_looked_for_is_not_called_unused() 
     plan = replace(PLAN, rules={"safe_toy": RULES["safe_toy"]})
     outcome = fix("x.py", b"x -= y  # gradfix: ignore[TOY2]\n", plan)
     assert outcome.unused_suppressions == ()
+
+
+def test_the_beginning_of_a_code_is_unused_only_where_all_such_rules_are_looked_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    toy.install(monkeypatch)
+    content = b"x = y  # gradfix: ignore[TOY1]\n"
+    assert fix("x.py", content, PLAN).unused_suppressions != ()
+    plan = replace(PLAN, rules={"safe_toy": RULES["safe_toy"]})
+    assert fix("x.py", content, plan).unused_suppressions == ()
 
 
 def test_a_file_can_be_skipped() -> None:

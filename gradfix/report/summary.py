@@ -41,6 +41,14 @@ def _notes(outcome: Outcome) -> Iterator[Line]:
         yield _note(outcome, unused.line, f"silences nothing: {unused.text}")
 
 
+def _doubts(outcome: Outcome) -> Iterator[Line]:
+    """The suppressions that may not do what was meant."""
+    for each in outcome.doubtful_suppressions:
+        place = f"{harmless(outcome.path)}:{each.line}: "
+        told = f" (`{harmless(each.text)}`): {harmless(each.doubt)}"
+        yield [Piece(place, "bold"), Piece("warning", "bold yellow"), Piece(told)]
+
+
 def _files(run: Run) -> str:
     gated = sum(outcome.gated for outcome in run.outcomes)
     failed = sum(1 for _ in run.failed())
@@ -111,6 +119,7 @@ SAYINGS = {"list": _listed, "apply": _mended, "add-ignore": _silenced, "diff": _
 def render(run: Run, stream: TextIO, view: View) -> None:
     """Name the files that failed, then count; a run with nothing to say prints nothing."""
     lines = [_failed(*failed) for failed in run.failed()]
+    lines += [doubt for outcome in run.outcomes for doubt in _doubts(outcome)]
     if view.verbose:
         lines += [note for outcome in run.outcomes for note in _notes(outcome)]
     if said := SAYINGS[run.mode](run, view):
