@@ -86,6 +86,37 @@ model(torch.ones(3, 2)).sum().backward()
 optimizer.step()
 """,
     ),
+    "a mean by numpy that keeps all dimensions, which torch does along an axis only": (
+        "GF202",
+        """
+import numpy as np
+model = nn.Linear(2, 1)
+pred, y = model(torch.ones(4, 2)), torch.ones(4, 1)
+loss = torch.tensor(np.mean((pred.detach().numpy() - y.numpy()) ** 2, keepdims=True), requires_grad=True)
+loss.backward()
+""",
+    ),
+    "a largest entry of each row, which torch returns with its place": (
+        "GF202",
+        """
+model = nn.Linear(2, 3)
+best = model(torch.ones(4, 2)).detach().numpy().max(axis=1)
+loss = torch.tensor(best.sum(), requires_grad=True)
+loss.backward()
+""",
+    ),
+    "an array's mean with all its dimensions kept, behind a switch": (
+        "GF206",
+        """
+import numpy as np
+def rmse(pred, target):
+    return torch.from_numpy(np.sqrt(((pred.detach().numpy() - target.numpy()) ** 2).mean(keepdims=True)))
+model = nn.Linear(2, 1)
+loss = rmse(model(torch.ones(4, 2)), torch.ones(4, 1))
+loss.requires_grad = True
+loss.backward()
+""",
+    ),
 }
 
 
@@ -96,3 +127,9 @@ def test_is_shown_and_left(code: str, body: str) -> None:
     assert code in {finding.code for finding in outcome.findings}
     assert code in {finding.code for finding in outcome.remaining}
     assert code not in {finding.code for finding in outcome.applied}
+
+
+def test_a_switch_on_a_result_is_said_of_the_tensor_itself() -> None:
+    body = LEFT["an array's mean with all its dimensions kept, behind a switch"][1]
+    (finding,) = fix("program.py", (HEAD + body).encode(), Plan(codemods())).findings
+    assert finding.message.endswith("`loss` has lost its graph, nothing behind it learns")

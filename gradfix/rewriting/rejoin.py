@@ -10,16 +10,14 @@ import libcst as cst
 from gradfix.rewriting.calls import last_name
 from gradfix.rewriting.dissolve import recorded
 from gradfix.rewriting.names import binds, walk
+from gradfix.rewriting.numpytwins import NoTwinError, array_function, imported
 from gradfix.rewriting.registering import registers
 from gradfix.rewriting.seats import appended, dotted, put, shown, targets, vanished
 from gradfix.rewriting.sources import Sources
 from gradfix.rewriting.uncut import (
     WRAPPERS,
-    NoTwinError,
     Uncut,
-    array_function,
     freed,
-    imported,
     method_of,
     unwrapped,
 )

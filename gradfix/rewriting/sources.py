@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 import libcst as cst
 
 from gradfix.rewriting.names import binds, walk
+from gradfix.rewriting.numpytwins import SAME_FOR_TENSORS, array_function
 from gradfix.rewriting.seats import appended, dotted, targets
-from gradfix.rewriting.uncut import SAME_FOR_TENSORS, Uncut, all_numbers, array_function, unwrapped
+from gradfix.rewriting.uncut import Uncut, all_numbers, unwrapped
 from gradfix.tree import Tree
 
 GATHERING = {"sum", "abs", "max", "min"}

@@ -9,6 +9,14 @@ import libcst as cst
 
 from gradfix.rewriting.calls import last_name
 from gradfix.rewriting.names import walk
+from gradfix.rewriting.numpytwins import (
+    SAME_FOR_TENSORS,
+    TWINS,
+    NoTwinError,
+    array_function,
+    function_takes,
+    method_takes,
+)
 from gradfix.rewriting.seats import dotted, one_line
 from gradfix.tree import Tree, children
 
@@ -20,24 +28,6 @@ WRAPPERS = {
 }  # fmt: skip
 OF_A_LIST = {"tensor", "Tensor", "FloatTensor", "DoubleTensor", "HalfTensor", "as_tensor"}
 CASTS = {"DoubleTensor": "double", "HalfTensor": "half"}
-ARRAYS = {"numpy", "math"}
-TWINS = {
-    **{name: name for name in (
-        "exp", "exp2", "log", "log2", "log10", "log1p", "expm1", "sqrt", "sin", "cos", "tan", "sinh", "cosh",
-        "tanh", "abs", "square", "sum", "mean", "prod", "dot", "matmul", "linalg.norm", "arctan", "arcsin",
-        "arccos", "atan", "asin", "acos", "erf", "lgamma", "pow", "squeeze", "outer",
-    )},
-    "absolute": "abs", "fabs": "abs", "power": "pow", "clip": "clamp", "negative": "neg",
-}  # fmt: skip
-ONE_ARGUMENT_IN_TORCH = {"log", "sqrt", "exp"}
-SAME_FOR_TENSORS = {
-    "sum", "mean", "prod", "reshape", "squeeze", "flatten", "ravel", "dot", "clip", "cpu", "cuda", "to",
-    "clone", "double", "float", "half", "view", "contiguous", "unsqueeze", "max", "min",
-}  # fmt: skip
-
-
-class NoTwinError(Exception):
-    """Between the cut and the loss stands something that tensors have no exact twin of."""
 
 
 @dataclass(frozen=True)
@@ -126,8 +116,10 @@ class Uncut:
         room, name = array_function(self.tree, node.func)
         if not room:
             return None
-        if name not in TWINS or (name in ONE_ARGUMENT_IN_TORCH and len(node.args) != 1):
+        if name not in TWINS:
             raise NoTwinError(f"`{dotted(node.func)}` has no exact torch twin here")
+        if not function_takes(name, node.args):
+            raise NoTwinError(f"torch's twin of `{dotted(node.func)}` does not take these arguments")
         args = [each.with_changes(value=self._argument(each.value)) for each in node.args]
         return node.with_changes(func=self.torch(TWINS[name]), args=args)
 
@@ -146,9 +138,24 @@ class Uncut:
             return None
         if not self.hot(node.func.value):
             return None
-        if node.func.attr.value not in SAME_FOR_TENSORS:
-            raise NoTwinError(f"`.{node.func.attr.value}()` has no exact torch twin here")
+        name = node.func.attr.value
+        if name not in SAME_FOR_TENSORS:
+            raise NoTwinError(f"`.{name}()` has no exact torch twin here")
+        if not method_takes(name, node.args, self._array(node.func.value)):
+            raise NoTwinError(f"a tensor's `.{name}()` does not take these arguments alike")
         return _on(node, self(node.func.value))
+
+    def _array(self, value: cst.BaseExpression) -> bool:
+        """Whether a value may be one of numpy's, and not a tensor that was merely cut off."""
+        for each in walk(value):
+            if isinstance(each, cst.Name) and each.value in self.carried:
+                return True
+            if isinstance(each, cst.Call) and (last_name(each.func) == "numpy" or self._of_array(each.func)):
+                return True
+        return False
+
+    def _of_array(self, func: cst.BaseExpression) -> bool:
+        return bool(array_function(self.tree, func)[0])
 
     def _inside(self, node: cst.BaseExpression) -> cst.BaseExpression:
         if isinstance(node, cst.BinaryOperation):
@@ -229,30 +236,6 @@ def all_numbers(node: cst.BaseExpression) -> bool:
     if isinstance(node, cst.UnaryOperation):
         return all_numbers(node.expression)
     return isinstance(node, (cst.Integer, cst.Float))
-
-
-def array_function(tree: Tree, func: cst.BaseExpression) -> tuple[str, str]:
-    """The module and the name of a function of numpy or math, else two empty texts."""
-    root, _, name = dotted(func).partition(".")
-    room = imported(tree).get(root, "")
-    if room in ARRAYS and name:
-        return room, name
-    package, _, inner = room.partition(".")
-    return (package, inner) if package in ARRAYS and inner and not name else ("", "")
-
-
-def imported(tree: Tree) -> dict[str, str]:
-    """The names that a file's imports bind, with what they stand for."""
-    bound: dict[str, str] = {}
-    for node in walk(tree.module):
-        if isinstance(node, cst.Import):
-            for alias in node.names:
-                bound[alias.evaluated_alias or alias.evaluated_name] = alias.evaluated_name
-        elif isinstance(node, cst.ImportFrom) and not isinstance(node.names, cst.ImportStar):
-            source = dotted(node.module) if node.module is not None else ""
-            for alias in node.names:
-                bound[alias.evaluated_alias or alias.evaluated_name] = f"{source}.{alias.evaluated_name}"
-    return bound
 
 
 def _torch_function(func: cst.Attribute) -> bool:
