@@ -233,7 +233,7 @@ def watched_backward(recorder: Recorder, backward: Any) -> Any:
         leaves, nodes = graph_of(roots)
         reached = recorder.before_backward(leaves, roots, line)
         arrived: list[float] = []  # not the sum in `.grad`: a huge one swallows what is added to it
-        hooks = [watch(leaf, arrived) for leaf in leaves]
+        hooks = [watch(leaf, arrived) for leaf in leaves if leaf.requires_grad]
         try:
             backward(tensors, *args, **kwargs)
         finally:
