@@ -243,8 +243,10 @@ def _checked(given: dict[str, Any]) -> int:
         request = _request(given)
         with Bar(visible=sys.stderr.isatty()) as bar:
             done = _run(request, given, bar.start)
-    except (ConfigError, RegistryError, RevisionError) as error:
+    except (ConfigError, RegistryError) as error:
         raise click.UsageError(str(error)) from error
+    except RevisionError as error:
+        raise click.UsageError(f"--since: {error}") from error
     _show(done, request, given)
     if given["report"]:
         from gradfix.report.html import page

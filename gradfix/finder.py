@@ -29,6 +29,7 @@ DEFAULT_EXCLUDES = (
     *(f".{tool}_cache" for tool in ("mypy", "ruff", "pytest")),
 )
 SUFFIXES = (".py", ".pyw")
+NOTEBOOK = "notebooks are not read; `jupyter nbconvert --to script` makes a .py of one"
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +103,8 @@ def _at(path: str, config: Config, excluded: Patterns) -> Iterator[Found]:
         whole = os.path.abspath(path)
         patterns = [*_above(whole), excluded]
         yield from _below(path, [each for each in patterns if not each.verdict(whole, True)])
+    elif path.endswith(".ipynb") and os.path.isfile(path):
+        yield Found(shown(path), Failure("read", NOTEBOOK))
     elif os.path.lexists(path):
         yield Found(shown(path))
     else:

@@ -11,7 +11,7 @@ from gradfix.config import Config, ConfigError
 from gradfix.outcome import Mode, Outcome, Run
 from gradfix.pool import Settings, Task
 from gradfix.rule import Options
-from gradfix.since import Revision, since
+from gradfix.since import Revision, RevisionError, since
 from gradfix.source import Failure
 
 STDIN = "-"
@@ -110,7 +110,12 @@ def _from_stdin(request: Request, settings: Settings) -> list[Outcome]:
 
 
 def _counts(found: finder.Found, revision: Revision | None) -> bool:
-    return revision is None or found.failure is not None or revision.touches(found.path)
+    """Say whether a file is to be looked at; one that has no past at all is no answer to a question of it."""
+    if revision is None or found.failure is not None:
+        return True
+    if not revision.holds(found.path):
+        raise RevisionError(f"{found.path} lies outside the repository of the working directory")
+    return revision.touches(found.path)
 
 
 def _outcomes(

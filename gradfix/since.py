@@ -41,6 +41,10 @@ class Revision:
         diff = _git(self.root, "diff", *NO_COLOUR, "-U0", "-M", self.commit, "--", *both)
         return Earlier(content, diff)
 
+    def holds(self, path: str) -> bool:
+        """Say whether a file lies in the repository."""
+        return os.path.realpath(path).startswith(os.path.join(self.root, ""))
+
     def touches(self, path: str) -> bool:
         """Say whether a file has changed."""
         return os.path.realpath(path) in self.changed
@@ -48,13 +52,31 @@ class Revision:
 
 def since(revision: str, folder: str) -> Revision:
     """The changes since a revision's common ancestor with what is checked out, untracked files among them."""
-    root = os.path.realpath(os.fsdecode(_git(folder, "rev-parse", "--show-toplevel").rstrip(b"\n")))
-    commit = _text(_git(root, "rev-parse", "--verify", "--end-of-options", f"{revision}^{{commit}}"))
+    root = _root(folder)
+    commit = _commit(root, revision)
     base = _base(root, commit)
     changed = _changed(root, base)
     for name in _names(_git(root, "ls-files", "-z", "--others", "--exclude-standard")):
         changed[os.path.join(root, name)] = None
     return Revision(root, base, changed)
+
+
+def _root(folder: str) -> str:
+    try:
+        return os.path.realpath(os.fsdecode(_git(folder, "rev-parse", "--show-toplevel").rstrip(b"\n")))
+    except RevisionError as error:
+        if "not a git repository" not in str(error):
+            raise
+        told = "the working directory is not a git repository; call gradfix from the one that holds the files"
+        raise RevisionError(told) from error
+
+
+def _commit(root: str, revision: str) -> str:
+    try:
+        return _text(_git(root, "rev-parse", "--verify", "--end-of-options", f"{revision}^{{commit}}"))
+    except RevisionError as error:
+        told = "names no commit here; `git branch -a` lists names, `git fetch` brings what a clone lacks"
+        raise RevisionError(f"{revision!r} {told}") from error
 
 
 def _base(root: str, commit: str) -> str:
@@ -86,7 +108,8 @@ def _text(output: bytes) -> str:
 
 def _git(folder: str, *arguments: str) -> bytes:
     try:
-        done = subprocess.run(["git", "-C", folder, *arguments], capture_output=True, check=False)
+        words = ["git", "-C", folder, *arguments]
+        done = subprocess.run(words, capture_output=True, check=False, env={**os.environ, "LC_ALL": "C"})
     except OSError as error:
         raise RevisionError(f"git cannot be run: {error.strerror}") from error
     if done.returncode:

@@ -7,6 +7,7 @@ import codecs
 import gc
 import io
 import re
+import sys
 import tokenize
 import warnings
 from dataclasses import dataclass
@@ -18,13 +19,15 @@ from gradfix.places import LINE_END, Places
 Stage: TypeAlias = Literal["read", "decode", "parse", "tape", "rewrite", "check", "write"]
 
 PYTHON_2 = re.compile(
-    r"Missing parentheses in call to '(?:print|exec)'|multiple exception types must be parenthesized"
+    r"Missing parentheses in call to '(?:print|exec)'"
     r"|leading zeros in decimal integer literals"
 )
 PYTHON_2_LINE = re.compile(
     r"\s*(?:print\s+[^\s=(]|print\s*>>|exec\s+[^\s=(]|raise\s+\w+\s*,|except\s+[^:()]+,[^:()]+:)"
     r"|.*(?:<>|`[^`]*`|\b0[xX]?[0-9a-fA-F]+L\b|\b[1-9]\d*L\b)"
 )
+MAYBE_NEWER = re.compile(r"invalid syntax|expected |f-string|iterable unpacking cannot")
+"""What a Python says of syntax that only later ones know, and of plain mistakes too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +115,11 @@ def _tree(text: str) -> ast.Module | Failure:
 
 
 def _reason(error: SyntaxError) -> str:
+    running = f"Python {sys.version_info[0]}.{sys.version_info[1]}"
+    if error.msg.startswith("multiple exception types"):
+        return f"Python 2, or newer than {running} ({error.msg})"
     if PYTHON_2.search(error.msg) or PYTHON_2_LINE.match(error.text or ""):
         return f"Python 2 ({error.msg})"
+    if MAYBE_NEWER.match(error.msg):
+        return f"{error.msg} (read as {running})"
     return error.msg

@@ -66,8 +66,9 @@ def by_hand(finding: Finding, advice: str) -> Finding:
 
 def outcome(findings: Sequence[Finding], source: str = BLOCK, path: str = "models/resnet.py") -> Outcome:
     """What a file with these findings comes to: the safe fixes leave nothing behind."""
+    safe = tuple(finding for finding in findings if finding.safety is Safety.SAFE)
     left = tuple(finding for finding in findings if finding.safety is not Safety.SAFE)
-    return Outcome(path, tuple(findings), source.encode(), remaining=left)
+    return Outcome(path, tuple(findings), source.encode(), remaining=left, applied=safe)
 
 
 def broken(path: str = "bad.py", line: int | None = 3) -> Outcome:

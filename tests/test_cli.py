@@ -167,7 +167,7 @@ def test_the_configuration_holds_and_the_command_line_comes_on_top() -> None:
     [
         pytest.param(["--select", "TOX"], ["select: 'TOX' names no rule"], id="an unknown rule"),
         pytest.param(["--explain", "TOX"], ["no rule 'TOX'"], id="an unknown rule to explain"),
-        pytest.param(["--since", "nonsense"], ["Error"], id="an unknown revision"),
+        pytest.param(["--since", "nonsense"], ["Error: --since: "], id="an unknown revision"),
         pytest.param(["--select", "to1"], ["did you mean TOY1?"], id="a slip in a code"),
         pytest.param(["--ignore", "Saef_toy"], ["did you mean safe_toy?"], id="a slip in a name"),
         pytest.param(["--explain", "saef_toy"], ["did you mean safe_toy?"], id="a slip in what to explain"),
@@ -212,6 +212,27 @@ def test_a_word_after_two_dashes_is_a_path() -> None:
 
 def test_help_mentions_the_lenient_judge() -> None:
     assert "--verify=lenient" in gradfix("--help").stdout
+
+
+def test_a_notebook_that_is_named_is_not_passed_over_in_silence() -> None:
+    make("a.py")
+    Path("nb.ipynb").write_text('{"cells": []}')
+    result = gradfix("nb.ipynb", "a.py")
+    assert result.exit_code == 2
+    assert "nb.ipynb: failed (read): notebooks are not read" in result.stderr and "TOY1" in result.stdout
+
+
+def test_files_of_another_repository_have_no_past_here() -> None:
+    make("other/a.py")
+    Path("here").mkdir()
+    subprocess.run(["git", "init", "-q", "here"], check=True)
+    identity = ("-c", "user.name=a", "-c", "user.email=a@b", "-c", "commit.gpgsign=false")
+    first = ("commit", "-q", "--allow-empty", "-m", "first")
+    subprocess.run(["git", "-C", "here", *identity, *first], check=True)
+    os.chdir("here")
+    result = gradfix("--since", "HEAD", "../other")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert os.path.join("other", "a.py") in result.stderr and "--since" in result.stderr
 
 
 def test_one_bad_file_never_stops_a_run() -> None:

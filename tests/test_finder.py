@@ -105,6 +105,13 @@ def test_a_folder_with_the_name_of_a_file_is_a_folder() -> None:
     assert names() == names("x.py") == ["x.py/y.py"]
 
 
+def test_a_notebook_is_refused_where_it_is_named_and_left_out_of_a_folder() -> None:
+    make("a.py", "nb.ipynb")
+    (found,) = find(["nb.ipynb"], config())
+    assert found.failure and "nbconvert" in found.failure.reason
+    assert names(".") == ["a.py"]
+
+
 def test_a_path_at_which_there_is_nothing_is_named() -> None:
     (found,) = find(["nothing.py"], Config(Path.cwd()))
     assert (found.path, found.failure) == ("nothing.py", Failure("read", "no such file or directory"))

@@ -55,6 +55,13 @@ def test_the_counts_end_with_what_can_be_done(findings: list[Finding], words: st
     assert said(outcome(findings)) == f"{count} in 1 file: {words}\n"
 
 
+def test_fixes_are_counted_and_not_the_findings_that_they_take_along() -> None:
+    gone = replace(outcome([overwritten(), LEFT]), remaining=())
+    assert said(gone).endswith(
+        ": 1 crashes, 1 is a matter of style. --diff shows 1 fix, --apply writes it.\n"
+    )
+
+
 @pytest.mark.parametrize("mode", ["list", "diff", "apply"])
 def test_nothing_found_says_nothing(mode: Mode) -> None:
     assert said(outcome([]), mode=mode) == ""

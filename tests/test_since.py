@@ -89,7 +89,7 @@ def test_it_works_from_a_folder_below(repository: Path, monkeypatch: pytest.Monk
 
 @pytest.mark.parametrize("revision", ["nonsense", "--help", "HEAD:same.py"])
 def test_what_is_no_revision_is_refused(revision: str) -> None:
-    with pytest.raises(RevisionError):
+    with pytest.raises(RevisionError, match=f"'{revision}' names no commit here; `git branch -a`"):
         since(revision, ".")
 
 

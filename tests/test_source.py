@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 import codecs
+import sys
 
 import pytest
 
 from gradfix.gate import passes
 from gradfix.source import Failure, Source, parse
 
+READ_AS = f" (read as Python {sys.version_info[0]}.{sys.version_info[1]})"
+
 
 @pytest.mark.parametrize(
     ("content", "stage", "reason", "line"),
     [
         pytest.param(b"x = (\ny = 1\n", "parse", "'(' was never closed", 1, id="a syntax error"),
+        pytest.param(b"a = 1 1\n", "parse", f"invalid syntax{READ_AS}", 1, id="maybe a newer syntax"),
+        pytest.param(b"def f\n", "parse", READ_AS, 1, id="something expected, maybe a newer syntax"),
         pytest.param(b"a\nprint 'x'\n", "parse", "Python 2 (Missing parentheses", 2, id="a print statement"),
         pytest.param(b"exec 'x'\n", "parse", "Python 2 (Missing parentheses", 1, id="an exec statement"),
         pytest.param(b"raise E, 'x'\n", "parse", "Python 2 (", 1, id="raise with a comma"),
-        pytest.param(b"try:\n  a\nexcept E, e:\n  b\n", "parse", "Python 2 (", 3, id="except with a comma"),
+        pytest.param(
+            b"try:\n  a\nexcept E, e:\n  b\n", "parse", "Python 2, or newer", 3, id="except with a comma"
+        ),
         pytest.param(b"x = 0777\n", "parse", "Python 2 (", 1, id="an octal number"),
         pytest.param(b"x = 10L\n", "parse", "Python 2 (", 1, id="a long number"),
         pytest.param(b"if a <> b: c\n", "parse", "Python 2 (", 1, id="a diamond"),

@@ -58,7 +58,7 @@ def _files(run: Run) -> str:
 
 
 def _offer(mended: int, unsafe: int, found: int) -> str:
-    """Say which commands show and write the fixes: as many findings as the rewritten texts lack."""
+    """Say which commands show and write the fixes: one may mend several findings."""
     if mended:
         some = "1 fix" if mended == 1 else f"{mended:,} fixes"
         fixes = {1: "the fix", 2: "both fixes"}.get(mended, "all fixes") if mended == found else some
@@ -74,7 +74,8 @@ def _listed(run: Run, view: View) -> str:
     left = [finding for outcome in run.outcomes for finding in outcome.remaining]
     unsafe = sum(finding.safety is Safety.UNSAFE for finding in left)
     what = f": {impacts(found)}." if found else "."
-    offer = _offer(max(len(found) - len(left), 0), unsafe, len(found))
+    mended = sum(len(outcome.applied) for outcome in run.outcomes)
+    offer = _offer(mended, unsafe, len(found))
     return f"{plural(len(found), 'finding')} in {_files(run)}{what}{offer}"
 
 
