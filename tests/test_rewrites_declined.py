@@ -96,6 +96,21 @@ loss = torch.tensor(np.mean((pred.detach().numpy() - y.numpy()) ** 2, keepdims=T
 loss.backward()
 """,
     ),
+    "numbers that another function returns in a list, within a tensor that is copied again": (
+        "GF202",
+        """
+policy = nn.Linear(4, 2)
+def episode():
+    log_probs, rewards = [], []
+    for x in torch.ones(3, 4):
+        log_probs.append(policy(x).log_softmax(0)[0].item())
+        rewards.append(1.0)
+    return log_probs, rewards
+log_probs, rewards = episode()
+loss = torch.tensor(-(torch.tensor(log_probs) * torch.tensor(rewards)).sum(), requires_grad=True)
+loss.backward()
+""",
+    ),
     "a largest entry of each row, which torch returns with its place": (
         "GF202",
         """

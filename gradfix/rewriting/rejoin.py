@@ -13,7 +13,7 @@ from gradfix.rewriting.names import binds, walk
 from gradfix.rewriting.numpytwins import NoTwinError, array_function, imported
 from gradfix.rewriting.registering import registers
 from gradfix.rewriting.seats import appended, dotted, put, shown, targets, vanished
-from gradfix.rewriting.sources import Sources
+from gradfix.rewriting.sources import Sources, assigned_value
 from gradfix.rewriting.uncut import (
     WRAPPERS,
     Uncut,
@@ -189,8 +189,9 @@ def _lists(tree: Tree, node: cst.BaseExpression, form: str) -> set[str]:
 
 def _assigned_list(tree: Tree, name: str) -> bool:
     for node in walk(tree.module):
-        if isinstance(node, cst.Assign) and name in targets(node):
-            return isinstance(node.value, (cst.List, cst.ListComp))
+        value = assigned_value(node, name)
+        if value is not None:
+            return isinstance(value, (cst.List, cst.ListComp))
     return False
 
 

@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 
 import libcst as cst
 
+from gradfix.rewriting.calls import last_name
 from gradfix.rewriting.names import binds, walk
-from gradfix.rewriting.numpytwins import SAME_FOR_TENSORS, array_function
+from gradfix.rewriting.numpytwins import SAME_FOR_TENSORS, NoTwinError, array_function, imported
 from gradfix.rewriting.seats import appended, dotted, targets
-from gradfix.rewriting.uncut import Uncut, all_numbers, unwrapped
+from gradfix.rewriting.uncut import OF_A_LIST, Uncut, all_numbers, unwrapped
 from gradfix.tree import Tree
 
 GATHERING = {"sum", "abs", "max", "min"}
@@ -36,7 +37,9 @@ class Sources:
         atoms = list(self._atoms(node))
         for atom in atoms:
             under = unwrapped(atom)
-            if under is not None and not all_numbers(under):
+            if isinstance(under, cst.Name) and _of_a_list(atom):
+                self._copied(atom, under.value)
+            elif under is not None and not all_numbers(under):
                 self.cuts.add(atom)
             elif isinstance(atom, cst.Name):
                 self._name(atom.value)
@@ -90,6 +93,26 @@ class Sources:
             return False
         return not all(all_numbers(arg.value) for arg in node.args)
 
+    def _copied(self, atom: cst.BaseExpression, name: str) -> None:
+        """Look behind a tensor that is made of what a name holds: another tensor, or a list of numbers."""
+        values, is_list = self._reaching(name)
+        if not is_list:
+            if not values or any(self._by_function(value) for value in values):
+                raise NoTwinError(f"gradfix cannot see whether `{name}` is a tensor or a list of numbers")
+            self.cuts.add(atom)
+            return
+        self._name(name)
+        entries = (entry for value in values for entry in self._entries(value))
+        if name not in self.lists and not all(map(_plain, entries)):
+            raise NoTwinError(f"gradfix cannot see whether `{name}` holds tensors or numbers")
+
+    def _by_function(self, value: cst.BaseExpression) -> bool:
+        """Whether a value is what a function returns, which may be a list."""
+        if not isinstance(value, cst.Call) or not isinstance(value.func, cst.Name):
+            return False
+        defined = (node.name.value for node in walk(self.tree.module) if isinstance(node, cst.FunctionDef))
+        return value.func.value in {*defined, *imported(self.tree)}
+
     def _name(self, name: str) -> None:
         """Look behind a name: at what is assigned, added and appended to it before the tensor is built."""
         if name in self.seen:
@@ -114,8 +137,11 @@ class Sources:
         for small in self._statements():
             if small is last:
                 break
-            if isinstance(small, cst.Assign) and name in targets(small):
-                values, is_list = [small.value], isinstance(small.value, (cst.List, cst.ListComp))
+            value = assigned_value(small, name)
+            if value is not None:
+                values, is_list = [value], isinstance(value, (cst.List, cst.ListComp))
+            elif isinstance(small, cst.Assign) and name in binds(small):
+                values, is_list = [], False
             elif isinstance(small, cst.AugAssign) and name in targets(small):
                 values.append(small.value)
             else:
@@ -138,3 +164,30 @@ class Sources:
             if between and root in binds(small):
                 return False
         return False
+
+
+def assigned_value(small: cst.CSTNode, name: str) -> cst.BaseExpression | None:
+    """What an assignment gives to a name, alone or as one of several: `losses, weights = [], []`."""
+    if not isinstance(small, cst.Assign):
+        return None
+    if name in targets(small):
+        return small.value
+    for each in small.targets:
+        if isinstance(each.target, cst.Tuple) and isinstance(small.value, cst.Tuple):
+            pairs = zip(each.target.elements, small.value.elements, strict=False)
+            for own, given in pairs:
+                if isinstance(own.value, cst.Name) and own.value.value == name:
+                    return given.value
+    return None
+
+
+def _of_a_list(node: cst.BaseExpression) -> bool:
+    """Whether a conversion is one that takes lists as well as tensors."""
+    return isinstance(node, cst.Call) and last_name(node.func) in OF_A_LIST
+
+
+def _plain(entry: cst.BaseExpression) -> bool:
+    """Whether an entry is plainly a number, whichever way a condition goes."""
+    if isinstance(entry, cst.IfExp):
+        return _plain(entry.body) and _plain(entry.orelse)
+    return all_numbers(entry)
