@@ -25,6 +25,7 @@ opt = torch.optim.SGD(model.parameters(), lr=0.1)
 x, y = torch.randn(8, 4), torch.randn(8, 1)
 """
 
+MISTAKE = "made a mistake"
 BROKEN = {
     "an addition onto what relu saved": (
         "inplace_overwrites_saved",
@@ -48,6 +49,42 @@ BROKEN = {
         out = model(x)
         x.mul_(2)  # culprit
         out.sum().backward()
+        """,
+    ),
+    "the second of two values that a custom Function saved": (
+        "inplace_overwrites_saved",
+        """
+        class Times(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, a, b):
+                ctx.save_for_backward(a, b)
+                return a * b
+            @staticmethod
+            def backward(ctx, g):
+                a, b = ctx.saved_tensors
+                return g * b, g * a
+        a, b = model[0](x), model[0](-x)
+        a += 1
+        out = Times.apply(a, b)
+        b += 1  # culprit
+        out.sum().backward()
+        """,
+    ),
+    "a custom Function's own result, which it saved": (
+        "inplace_overwrites_saved",
+        """
+        class Exp(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, a):
+                y = a.exp()
+                ctx.save_for_backward(y)
+                return y
+            @staticmethod
+            def backward(ctx, g):
+                return g * ctx.saved_tensors[0]
+        h = Exp.apply(model[0](x))
+        h *= 2  # culprit
+        h.sum().backward()
         """,
     ),
     "an in-place module over what exp saved": (
@@ -364,6 +401,21 @@ HEALTHY = {
             for a, b in zip(shadow.parameters(), model.parameters()):
                 a.data.mul_(0.9).add_(b.data, alpha=0.1)
     """,
+    "a custom Function": """
+        class Exp(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, a):
+                y = a.exp()
+                ctx.save_for_backward(y)
+                return y
+            @staticmethod
+            def backward(ctx, g):
+                return g * ctx.saved_tensors[0]
+        for _ in range(3):
+            opt.zero_grad()
+            Exp.apply(model(x)).mean().backward()
+            opt.step()
+    """,
     "lbfgs": """
         opt = torch.optim.LBFGS(model.parameters(), max_iter=3)
         def closure():
@@ -386,7 +438,9 @@ def launcher() -> Iterator[Launcher]:
 def record(launcher: Launcher, folder: Path, body: str, **limits: Any) -> Recording:
     path = folder / "program.py"
     path.write_text(HEAD + textwrap.dedent(body))
-    return launcher.run(Job(Command("script", str(path)), str(folder), limits=Limits(**limits)))
+    recording = launcher.run(Job(Command("script", str(path)), str(folder), limits=Limits(**limits)))
+    assert not any(MISTAKE in note for note in recording["notes"])
+    return recording
 
 
 def defects(recording: Recording) -> list[tuple[str, int]]:
@@ -492,10 +546,20 @@ for _ in range(2):
     (model[2](h) + torch.randn(8, 1)).pow(2).mean().backward()
     opt.step()
 print([p.grad.tolist() for p in model.parameters()], [p.tolist() for p in model.parameters()])
-try:
-    h = model[0](x).exp(); h += 1; h.sum().backward()
-except RuntimeError as error:
-    print(type(error), error)
+class Exp(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, a):
+        y = a.exp()
+        ctx.save_for_backward(y)
+        return y
+    @staticmethod
+    def backward(ctx, g):
+        return g * ctx.saved_tensors[0]
+for exp in (torch.exp, Exp.apply):
+    try:
+        h = exp(model[0](x)); h += 1; h.sum().backward()
+    except Exception as error:
+        print(type(error), error, type(error.__context__))
 """
 
 
@@ -503,5 +567,5 @@ def test_numbers_and_errors_are_those_of_a_plain_run(launcher: Launcher, tmp_pat
     recorded = record(launcher, tmp_path, SAME)
     command = [sys.executable, str(tmp_path / "program.py")]
     plain = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert plain.stdout.count("modified by an inplace operation") == 1
+    assert plain.stdout.count("modified by an inplace operation") == 2
     assert recorded["stdout"] == plain.stdout

@@ -194,3 +194,21 @@ def test_watch_names_a_cell_as_the_notebook_does(monkeypatch: pytest.MonkeyPatch
     notebook.get_ipython = lambda: SimpleNamespace(compile=compiler)
     monkeypatch.setitem(sys.modules, "IPython", notebook)
     assert "Cell In[7]:3: hidden += 1   <- overwritten here\n" in run_cell(filename, monkeypatch)
+
+
+def test_a_mistake_of_the_recorder_never_becomes_the_programs(monkeypatch: pytest.MonkeyPatch) -> None:
+    from gradfix.trace import watch
+    from gradfix.trace.backwards import Backwards
+
+    def mistaken(*_: object) -> None:
+        raise AttributeError("no such thing")
+
+    monkeypatch.setattr(Backwards, "_spoiled", mistaken)
+    watching = watch(stream=io.StringIO())
+    with watching:
+        h = model()[0](torch.ones(2, 3)).exp()
+        h += 1
+        with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+            h.sum().backward()
+        assert torch.is_grad_enabled()
+    assert "made a mistake (AttributeError: no such thing)" in "".join(watching.session.state.notes)

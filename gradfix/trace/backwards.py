@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from gradfix.trace.calls import FLAT
-from gradfix.trace.graphs import FREED, KEY, only, op_of, placed, refuses, saved_names, storage_of, walked
+from gradfix.trace.graphs import FREED, KEY, lost, only, op_of, placed, saved_names, storages_of, walked
 from gradfix.trace.hunt import Hunt
 from gradfix.trace.ledger import finite
 from gradfix.trace.places import Spot, resolve
@@ -58,26 +58,30 @@ class Backwards:
         first = args[0] if args else kwargs.get("tensors", kwargs.get("outputs"))
         roots = [first] if isinstance(first, torch.Tensor) else list(first or ())
         roots = [root for root in roots if isinstance(root, torch.Tensor)]
-        with state.quiet():
+        leaves: list[Any] = []
+        inner: list[Any] = []
+        looking: list[Any] = []
+        with state.forgiving():
             leaves, inner = walked(roots)
             leaves = only(leaves, kwargs.get("inputs"))
             if fills:
                 state.ledger.before_backward(leaves)
             if self.writes.silent:
                 self._silent(roots, inner, spot)
-            looking = self.hunt.backward(placed(roots)) if self.hunt.armed else []
+            if self.hunt.armed:
+                looking = self.hunt.backward(placed(roots))
         self.running = [spot]
         try:
             result = real(*args, **kwargs)
         except BaseException as error:
             self.running = []
-            with state.quiet():
+            with state.forgiving():
                 self._failed(roots, leaves, spot, error)
             raise
         self.running = []
         for hook in looking:
             hook.remove()
-        with state.quiet():
+        with state.forgiving():
             keeps = bool(kwargs.get("retain_graph") or kwargs.get("create_graph"))
             keeps = keeps or any(value is True for value in args[2:4])
             self._succeeded(roots, leaves if fills else [], spot, [] if keeps else inner)
@@ -172,9 +176,7 @@ class Backwards:
         """Touch what each node saved: the one that refuses names the operation and the storage."""
         for node, where, at in placed(roots):
             for name in saved_names(node):
-                refusal = refuses(node, name)
-                if refusal:
-                    key = storage_of(node, name)
+                for key, refusal in lost(node, name):
                     write = self._culprit(key, at, refusal)
                     if write is not None:
                         self._say_spoiled(node, name, where, write, spot, text)
@@ -218,9 +220,10 @@ class Backwards:
             return
         for node, where, at in placed(roots):
             for name in saved_names(node):
-                write = by_storage.get(storage_of(node, name))
-                if write is not None and write.at >= at:
-                    self._say_spoiled(node, name, where, write, spot, "")
+                for key in storages_of(node, name):
+                    write = by_storage.get(key)
+                    if write is not None and write.at >= at:
+                        self._say_spoiled(node, name, where, write, spot, "")
 
     def _freed(self, roots: list[Any], spot: Spot | None, text: str) -> None:
         """Which earlier backward freed the graph, and what carried it into this one."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -51,29 +52,49 @@ def saved_names(node: Any) -> list[str]:
     return [name[len(SAVED) :] for name in dir(type(node)) if name.startswith(SAVED)]
 
 
-def refuses(node: Any, name: str) -> str:
-    """What torch says when the saved value is asked for, if it was overwritten."""
+def lost(node: Any, name: str) -> list[tuple[int, str]]:
+    """The storages under a saved name that were overwritten, with what torch says when they are asked for."""
+    # What a custom Function saved is handed out by its public name alone.
+    asked = f"_saved_{name}" if hasattr(type(node), f"_saved_{name}") else f"saved_{name}"
+    words = refusal(lambda: getattr(node, asked))
+    if not words:
+        return []
+    raw = raws(node, name)
+    each = [(one, refusal(one.unpack)) for one in raw if hasattr(one, "unpack")] if len(raw) > 1 else []
+    found = [(storage_of(one), said) for one, said in each if said]
+    return found or [(storage_of(one), words) for one in raw]
+
+
+def refusal(ask: Callable[[], Any]) -> str:
+    """What torch says if a saved value was overwritten."""
     try:
-        getattr(node, f"_saved_{name}")
+        ask()
     except RuntimeError as error:
         return str(error) if "modified by an inplace operation" in str(error) else ""
     return ""
 
 
-def storage_of(node: Any, name: str) -> int:
-    """The storage of a saved value, whether or not torch still hands it out; 0 when it is gone."""
+def raws(node: Any, name: str) -> list[Any]:
+    """What a node keeps under a saved name: one value, or several."""
     try:
         raw = getattr(node, SAVED + name)
     except RuntimeError:
-        return 0
-    for one in raw if isinstance(raw, (tuple, list)) else (raw,):
-        value = getattr(one, "data", None)
-        if isinstance(value, torch.Tensor):
-            return storage(value)
-        found = unpacked(one)
-        if found is not None:
-            return storage(found)
-    return 0
+        return []
+    return list(raw) if isinstance(raw, (tuple, list)) else [raw]
+
+
+def storages_of(node: Any, name: str) -> list[int]:
+    """The storages under a saved name, whether or not torch still hands them out."""
+    return [storage_of(one) for one in raws(node, name)]
+
+
+def storage_of(raw: Any) -> int:
+    """The storage of one saved value; 0 when it is gone."""
+    value = getattr(raw, "data", None)
+    if isinstance(value, torch.Tensor):
+        return storage(value)
+    found = unpacked(raw)
+    return storage(found) if isinstance(found, torch.Tensor) else 0
 
 
 def unpacked(raw: Any) -> Any:
@@ -92,6 +113,9 @@ def unpacked(raw: Any) -> Any:
 
 
 def op_of(node: Any) -> str:
-    """The operation's name as users write it: ReluBackward0 -> relu."""
+    """The operation's name as users write it: ReluBackward0 -> relu; a custom Function's is its class."""
+    own = getattr(type(node), "_forward_cls", None)
+    if isinstance(own, type):
+        return own.__name__
     name = re.sub(r"Backward\d*$", "", str(node.name()))
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()

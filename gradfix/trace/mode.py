@@ -92,6 +92,14 @@ class Calls(TorchFunctionMode):
         if found and self._traced(args, found):
             self._terms(func, args, found, result)
 
+    def applied(self, result: Any, spot: Spot | None) -> None:
+        """Note the place of what a custom Function gave."""
+        self.state.count += 1
+        for value in tensors((result,), None):
+            node = value.grad_fn
+            if node is not None:
+                node.metadata.setdefault(KEY, (self.state.count, spot))
+
     def _copied(self, func: Any, args: Any) -> Any:
         """What a write through `.data` is about to replace: if it puts the same there, it spoils nothing."""
         target = args[0]

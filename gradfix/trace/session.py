@@ -52,6 +52,7 @@ class Session:
         """Begin to record in this thread."""
         self._patch(_torch.autograd, "backward", self.backwards.wrap)
         self._patch(_torch.autograd, "grad", self.backwards.wrap)
+        self._patch(_torch.autograd.Function, "apply", self._applied)
         self._patch(torch.nn.Module, "__init__", self._built)
         self._patch(torch.nn.Module, "zero_grad", self.steps.wrap_zero_grad)
         self._patch(torch.optim.Optimizer, "zero_grad", self.steps.wrap_zero_grad)
@@ -115,7 +116,8 @@ class Session:
 
     def ending(self, how: Any, error: Failure | None) -> Ending:
         """What can be said when the program is over."""
-        with self.state.quiet():
+        reasons: dict[str, str] = {}
+        with self.state.forgiving():
             self.calls.sums.close()
             if error is not None and "has no attribute 'backward'" in error["message"]:
                 self.backwards.severed.number(error["message"], None)
@@ -140,6 +142,19 @@ class Session:
             real(module, *args, **kwargs)
 
         return watched
+
+    def _applied(self, real: Any) -> Any:
+        """Where a custom Function was called: function modes do not hear of it."""
+
+        @functools.wraps(real.__func__)
+        def watched(cls: Any, *args: Any, **kwargs: Any) -> Any:
+            result = real.__func__(cls, *args, **kwargs)
+            if self.state.active:
+                with self.state.forgiving():
+                    self.calls.applied(result, self.state.places.here(2))
+            return result
+
+        return classmethod(watched)
 
     def _inference(self, enter: bool) -> Callable[[Any], Any]:
         def wrap(real: Any) -> Any:

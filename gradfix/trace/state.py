@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 Step = tuple[str, "Spot | None"]
 _torch: Any = torch
+MISTAKE = "gradfix itself made a mistake"
 
 
 class ByIdentity:
@@ -63,6 +64,22 @@ class Quiet:
     def __exit__(self, *error: object) -> None:
         self.guard.__exit__(*error)
         self.state.active = self.before
+
+
+class Forgiving(Quiet):
+    """The same where the recorder explains: its own mistakes must never become the program's."""
+
+    __slots__ = ()
+
+    def __exit__(self, *error: object) -> bool:  # type: ignore[override]
+        super().__exit__(*error)
+        mistake = error[1] if len(error) > 1 else None
+        if isinstance(mistake, Exception):
+            note = f"{MISTAKE} ({type(mistake).__name__}: {mistake}); what it says of this run may lack something"
+            if note not in self.state.notes:
+                self.state.notes.append(note)
+            return True
+        return False
 
 
 class State:
@@ -142,6 +159,10 @@ class State:
     def quiet(self) -> Quiet:
         """Around the recorder's own calls: neither it nor the program is told of them."""
         return Quiet(self)
+
+    def forgiving(self) -> Forgiving:
+        """Around explanations: the program's own outcome goes before them."""
+        return Forgiving(self)
 
     @contextlib.contextmanager
     def unwatched(self) -> Iterator[None]:

@@ -61,7 +61,7 @@ class Steps:
         closure = any(callable(value) for value in (*args, *kwargs.values()))
         parameters = parameters_of(optimizer)
         spot = self.state.places.here(2)
-        with self.state.quiet():
+        with self.state.forgiving():
             self.versions[id(optimizer)] = versions(parameters)
             if not closure:
                 self._report(optimizer, parameters, spot)
@@ -84,7 +84,7 @@ class Steps:
         if not self.state.active or id(optimizer) not in self.versions:
             return
         spot = self.state.places.here(2)
-        with self.state.quiet():
+        with self.state.forgiving():
             if had_closure:
                 self._report(optimizer, parameters_of(optimizer), spot)
             self._log(optimizer, spot)
