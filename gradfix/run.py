@@ -24,6 +24,7 @@ from gradfix.verify.lines import kept_lines
 from gradfix.verify.verdicts import SEVERED, STYLE, Facts, cannot, facts
 
 MOST_ROUNDS = 8
+HANDED = "backward() was seen, only torch.autograd.grad, which hands out gradients and leaves .grad alone,"
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,12 +82,18 @@ def causes(seen: Facts) -> list[Mapping[str, Any]]:
 
 def unheard(seen: Facts) -> str:
     """Why a run without a defect says nothing about gradients."""
-    if seen.defects:
+    if notable(seen) or unbounded(seen):
         return ""
-    if seen.failed and seen.recording["how"] != "exit":
+    how = seen.recording["how"]
+    if seen.failed and how != "exit":
         return f"the program failed ({seen.failure})"
-    if seen.recording["how"] in ("finished", "exit") and not seen.fine:
-        return "no backward was seen in this process"
+    if how == "stopped" and not seen.fine:
+        return (
+            "it was stopped after enough steps, and until then no backward had given a gradient to a "
+            "parameter; --max-steps lets it run longer"
+        )
+    if how in ("finished", "exit") and not seen.fine:
+        return f"no {'backward was seen' if not seen.handed else HANDED} in this process"
     return ""
 
 

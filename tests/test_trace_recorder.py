@@ -505,6 +505,39 @@ def test_stops_after_five_backwards_without_a_step(launcher: Launcher, tmp_path:
     assert len([event for event in recording["events"] if event["event"] == "backward"]) == 5
 
 
+META = """
+w = torch.zeros(4, 1, requires_grad=True)
+opt = torch.optim.SGD([w], lr=0.1)
+for turn in range(100):
+    print("turn", turn)
+    total = 0.0
+    for task in range(4):
+        fast = w
+        for _ in range(3):
+            (g,) = torch.autograd.grad(F.mse_loss(x @ fast, y), [fast], create_graph=True)
+            fast = fast - 0.1 * g
+        total = total + F.mse_loss(x @ fast, y)
+    opt.zero_grad()
+    total.backward()
+    opt.step()
+"""
+
+
+@pytest.mark.parametrize("step", ["opt.step()", ""], ids=["with a step", "without one"])
+def test_a_gradient_that_is_handed_out_counts_as_no_step(
+    step: str, launcher: Launcher, tmp_path: Path
+) -> None:
+    recording = record(launcher, tmp_path, META.replace("opt.step()", step), max_steps=2)
+    assert recording["how"] == "stopped"
+    assert recording["stdout"].splitlines()[-1] == ("turn 1" if step else "turn 2")
+
+
+def test_stops_when_gradients_are_only_handed_out(launcher: Launcher, tmp_path: Path) -> None:
+    body = "while True:\n    torch.autograd.grad(model(x).mean(), model[0].weight)\n"
+    recording = record(launcher, tmp_path, body, max_steps=1)
+    assert recording["how"] == "stopped"
+
+
 def test_gives_a_reason_for_every_parameter_without_a_gradient(launcher: Launcher, tmp_path: Path) -> None:
     body = """
     class Net(nn.Module):

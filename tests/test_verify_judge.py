@@ -88,6 +88,57 @@ def test_worse_when_a_parameter_loses_its_gradient(launcher: Launcher, tmp_path:
     assert judged(launcher, tmp_path, RELU_MENDED + "opt.step()\n", cut)[0].verdict == "worse"
 
 
+FREEZES = {
+    "a module": "model[0].requires_grad = False\n",
+    "its parameters": "for p in model[0].parameters():\n    p.require_grad = False\n",
+}
+MEANT = {
+    "a module": "model[0].requires_grad_(False)\n",
+    "its parameters": FREEZES["its parameters"].replace("require_grad", "requires_grad"),
+}
+CLEARED = LOOP.replace("    F.mse", "    opt.zero_grad()\n    F.mse")
+
+
+@pytest.mark.parametrize("what", FREEZES)
+def test_flows_when_what_was_to_be_frozen_gets_no_gradient_any_more(
+    what: str, launcher: Launcher, tmp_path: Path
+) -> None:
+    line = FREEZES[what].count("\n")
+    texts = [text + CLEARED for text in (FREEZES[what], MEANT[what])]
+    word = judged(launcher, tmp_path, *texts, "requires_grad_misspelt", line)[1]
+    assert word.verdict == "flows"
+    assert "model.0.bias, model.0.weight frozen, as written" in word.reason
+
+
+def test_worse_when_more_is_frozen_than_was_meant(launcher: Launcher, tmp_path: Path) -> None:
+    before, after = FREEZES["a module"], MEANT["a module"] + "model[2].bias.requires_grad_(False)\n"
+    said = judged(launcher, tmp_path, before + CLEARED, after + CLEARED, "requires_grad_misspelt", 1)[1]
+    assert said.verdict == "worse"
+    assert said.reason == "no gradient any more at model.2.bias"
+
+
+UNREGISTERED = """class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = [nn.Linear(4, 4)]
+        self.out = nn.Linear(4, 1)
+
+    def forward(self, x):
+        return self.out(self.layers[0](x))
+
+net = Net()
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+""" + CLEARED.replace("model", "net")
+
+
+def test_what_is_registered_keeps_its_name(launcher: Launcher, tmp_path: Path) -> None:
+    mended = UNREGISTERED.replace("[nn.Linear(4, 4)]", "nn.ModuleList([nn.Linear(4, 4)])")
+    word = judged(launcher, tmp_path, UNREGISTERED, mended, "unregistered_parameters", 4)[1]
+    assert word.verdict == "flows"
+    assert word.before.keys() == word.after.keys()
+    assert "net.layers.0.weight" in word.before and all(word.before.values())
+
+
 def test_not_reproduced_when_the_program_was_fine(launcher: Launcher, tmp_path: Path) -> None:
     verdicts = judged(launcher, tmp_path, RELU_MENDED, RELU_MENDED + "\n", "inplace_overwrites_saved", 2)
     assert verdicts[1].verdict == "not reproduced"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
 import subprocess
@@ -11,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from gradfix.outcome import View
+from gradfix.report.running import render
 from gradfix.run import Told, Wish, run
 from gradfix.verify import Command, Launcher, Limits
 
@@ -151,6 +154,45 @@ def test_could_not_run(launcher: Launcher, tmp_path: Path) -> None:
     found = told(launcher, tmp_path, "import nothing_of_that_name\n")
     assert found.exit_code == 2
     assert "nothing_of_that_name" in found.broken
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        pytest.param("print(model(x).sum())\n", "no backward was seen", id="no backward at all"),
+        pytest.param(
+            "torch.autograd.grad(model(x).sum(), model[0].weight)\n",
+            "only torch.autograd.grad",
+            id="gradients handed out",
+        ),
+        pytest.param(
+            "while True:\n    torch.autograd.grad(model(x).sum(), model[0].weight)\n",
+            "--max-steps lets it run longer",
+            id="a run that was stopped before a backward",
+        ),
+    ],
+)
+def test_a_run_without_a_backward_is_no_success(
+    body: str, words: str, launcher: Launcher, tmp_path: Path
+) -> None:
+    found = told(launcher, tmp_path, body)
+    assert found.exit_code == 2
+    assert words in found.broken
+
+
+@pytest.mark.parametrize(("tensors", "aside"), [(3, ""), (20, "  and 20 tensors that no variable holds\n")])
+def test_the_table_counts_tensors_without_a_name(
+    tensors: int, aside: str, launcher: Launcher, tmp_path: Path
+) -> None:
+    body = (
+        f"kept = (lambda made: lambda: made)([torch.ones(4, requires_grad=True) for _ in range({tensors})])\n"
+        "sum(((model(x) * v.sum()).mean() for v in kept()), torch.zeros(())).backward()\n"
+    )
+    out = io.StringIO()
+    render(told(launcher, tmp_path, body), "list", out, View())
+    assert "  model.0.weight" in out.getvalue()
+    assert out.getvalue().count("tensor[4]#") == (0 if aside else tensors)
+    assert aside in out.getvalue()
 
 
 def gradfix(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:

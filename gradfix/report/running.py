@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from gradfix.verify.verdicts import Facts
 
 MOST_ROWS = 40
+MOST_UNNAMED = 4
 
 
 def render(told: Told, mode: str, stream: TextIO, view: View) -> None:
@@ -93,7 +94,8 @@ def _code(place: Mapping[str, Any]) -> str:
 def _table(seen: Facts) -> Iterator[Line]:
     """Each parameter with its gradient, or the reason why it has none."""
     reasons = seen.recording["reasons"]
-    names = list(dict.fromkeys([*seen.norms, *reasons]))
+    aside = seen.unnamed if len(seen.unnamed) > MOST_UNNAMED else frozenset()
+    names = [name for name in dict.fromkeys([*seen.norms, *reasons]) if name not in aside]
     width = max((len(name) for name in names[:MOST_ROWS]), default=0)
     for name in names[:MOST_ROWS]:
         value, why = seen.norms.get(name), reasons.get(name, "")
@@ -103,6 +105,8 @@ def _table(seen: Facts) -> Iterator[Line]:
         yield [Piece(text, "" if value is not None or why == "frozen" else "red")]
     if len(names) > MOST_ROWS:
         yield [Piece(f"  and {len(names) - MOST_ROWS:,} more", "dim")]
+    if aside:
+        yield [Piece(f"  and {len(aside):,} tensors that no variable holds", "dim")]
 
 
 def _closing(told: Told, mode: str) -> Iterator[Line]:
@@ -112,7 +116,7 @@ def _closing(told: Told, mode: str) -> Iterator[Line]:
     if told.last.failed and not told.outcomes:
         yield [Piece(f"the program failed: {harmless(told.last.failure)}", "bold red")]
     elif not told.exit_code:
-        yield [Piece("gradients flow" if told.last.fine else "no backward was seen", "bold green")]
+        yield [Piece("gradients flow", "bold green")]
     elif any(outcome.written for outcome in told.outcomes):
         yield [Piece("written: " + ", ".join(harmless(o.path) for o in told.outcomes if o.written), "bold")]
     elif mode == "list" and any(outcome.after is not None for outcome in told.outcomes):

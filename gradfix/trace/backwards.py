@@ -34,6 +34,8 @@ class Backwards:
         self.running: list[Spot | None] = []
         self.done = 0
         self.succeeded = 0
+        self.filled = 0
+        """Those that fill `.grad`: `autograd.grad` hands its gradients out instead."""
         self.roots: list[tuple[Any, Spot | None]] = []
         self.after: Callable[[], None] = lambda: None
 
@@ -84,6 +86,7 @@ class Backwards:
         with state.forgiving():
             keeps = bool(kwargs.get("retain_graph") or kwargs.get("create_graph"))
             keeps = keeps or any(value is True for value in args[2:4])
+            self.filled += fills
             self._succeeded(roots, leaves if fills else [], spot, [] if keeps else inner)
         self.after()
         return result

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
 
@@ -142,26 +143,32 @@ class Endings:
                 return
 
     def _misspelt(self) -> None:
-        for module, *_ in self.state.modules.items():
+        frozen: dict[tuple[str, str, Spot | None], list[str]] = {}
+        """What each assignment was to freeze, by where it is told."""
+        for module, _, built in self.state.modules.items():
             wanted = vars(module).get("requires_grad")
-            if isinstance(wanted, bool) and any(p.requires_grad is not wanted for p in module.parameters()):
-                self._misspelt_on("module", "requires_grad", self.state.built_at(module))
+            if isinstance(wanted, bool) and children_of(module):
+                differ = [p for p in module.parameters() if p.requires_grad is not wanted]
+                if differ:
+                    names = [self.state.names.of(p) for p in differ if not wanted]
+                    frozen.setdefault(("module", "requires_grad", built), []).extend(names)
+        for parameter, near in self._parameters():
+            wrong = misspelt(parameter)
+            if wrong:
+                freezes = parameter.requires_grad and getattr(parameter, wrong) is False
+                names = [self.state.names.of(parameter)] if freezes else []
+                frozen.setdefault(("tensor", wrong, near), []).extend(names)
+        for (on, attribute, near), names in frozen.items():
+            facts = {"on": on, "attribute": attribute, "frozen": sorted(set(names))}
+            self.state.defect("requires_grad_misspelt", near, [], "", facts)
+
+    def _parameters(self) -> Iterator[tuple[Any, Spot | None]]:
+        """What optimizers and modules hold, with where those were built."""
         for optimizer, _, built in self.state.optimizers.items():
-            for parameter in parameters_of(optimizer):
-                self._misspelt_tensor(parameter, built)
-        for module, *_ in self.state.modules.items():
-            for parameter in vars(module).get("_parameters", {}).values():
-                if parameter is not None:
-                    self._misspelt_tensor(parameter, self.state.built_at(module))
-
-    def _misspelt_tensor(self, value: Any, near: Spot | None) -> None:
-        wrong = misspelt(value)
-        if wrong:
-            self._misspelt_on("tensor", wrong, near)
-
-    def _misspelt_on(self, on: str, attribute: str, near: Spot | None) -> None:
-        facts = {"on": on, "attribute": attribute}
-        self.state.defect("requires_grad_misspelt", near, [], "", facts)
+            yield from ((parameter, built) for parameter in parameters_of(optimizer))
+        for module, _, built in self.state.modules.items():
+            own = vars(module).get("_parameters", {}).values()
+            yield from ((parameter, built) for parameter in own if parameter is not None)
 
     def _checkpoints(self) -> None:
         """Reentrant checkpoints whose function never got a gradient."""

@@ -97,7 +97,14 @@ class Names:
             prefix = f"{name}.{path}" if path else name
             for key, value in vars(child).items():
                 if isinstance(value, (list, tuple, dict)) and not key.startswith("_"):
-                    self._learn_from(f"{prefix}.{key}", value)
+                    self._learn_unregistered(f"{prefix}.{key}", value)
+
+    def _learn_unregistered(self, name: str, held: Any) -> None:
+        """What a module holds in a plain container: named as it would be once it is registered."""
+        items = held.items() if isinstance(held, dict) else enumerate(held)
+        for key, item in list(items)[:64]:
+            if isinstance(item, (torch.Tensor, torch.nn.Module)):
+                self._learn_from(f"{name}.{key}", item)
 
     def _modules(self) -> None:
         """Modules that no variable names: by their class."""

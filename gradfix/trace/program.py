@@ -31,6 +31,8 @@ OFFLINE = {
     "TOKENIZERS_PARALLELISM": "false",
 }
 SEED = 0
+MOST_GRADS = 300
+"""Calls of `autograd.grad` for each step that is allowed: one meta-step may hold many inner ones."""
 
 
 class Way:
@@ -69,7 +71,8 @@ class Way:
         if counts:
             done = min(counts) >= most or sum(state.ledger.steps.values()) >= 4 * most * optimizers
         else:
-            done = self.session.backwards.succeeded >= max(2 * most - 1, 1)
+            given = self.session.backwards
+            done = given.filled >= max(2 * most - 1, 1) or given.succeeded >= max(MOST_GRADS * most, 1)
         if done:
             self.end("stopped")
             for stream in (sys.stdout, sys.stderr):

@@ -75,7 +75,8 @@ class Forgiving(Quiet):
         super().__exit__(*error)
         mistake = error[1] if len(error) > 1 else None
         if isinstance(mistake, Exception):
-            note = f"{MISTAKE} ({type(mistake).__name__}: {mistake}); what it says of this run may lack something"
+            said = f"{type(mistake).__name__}: {mistake}"
+            note = f"{MISTAKE} ({said}); what it says of this run may lack something"
             if note not in self.state.notes:
                 self.state.notes.append(note)
             return True

@@ -19,6 +19,9 @@ from gradfix.verify.verdicts import (
     Word,
     cannot,
     facts,
+    frozen,
+    listed,
+    named,
     same_family,
     side_by_side,
 )
@@ -130,7 +133,7 @@ def _weigh(case: Case, claim: Claim | None) -> tuple[Word, str]:
     seen = _seen(case, claim)
     if not seen:
         return _unseen(case, claim)
-    gained = sorted(case.after.fine - case.before.fine)
+    gained = named(case.after.fine - case.before.fine)
     left = _left(case, claim)
     if left:
         return ("flows partly" if gained else "no change"), f"still there after: {left}"
@@ -146,9 +149,10 @@ def _weigh(case: Case, claim: Claim | None) -> tuple[Word, str]:
 
 
 def _arrives(seen: str, gained: list[str], case: Case) -> str:
+    if meant := frozen(case.before, case.after):
+        return f"{seen}; gone after: {listed(sorted(meant))} frozen, as written"
     if gained:
-        names = ", ".join(gained[:3]) + (f" and {len(gained) - 3} more" if len(gained) > 3 else "")
-        return f"{seen}; gone after, and a gradient arrives at {names}"
+        return f"{seen}; gone after, and a gradient arrives at {listed(gained)}"
     return f"{seen}; gone after, and the gradient still arrives at {len(case.after.fine)} of its leaves"
 
 
@@ -156,14 +160,14 @@ def _worse(case: Case) -> str:
     if case.after.failed and not case.before.failed:
         return f"the program fails after: {case.after.failure}"
     if not case.before.failed and not case.after.failed:
-        lost = sorted(name for name in case.before.fine - case.after.fine if name in case.after.norms)
-        lost += [
-            n for n in case.before.fine & case.after.fine if case.before.norms[n] and not case.after.norms[n]
-        ]
+        before, after = case.before, case.after
+        gone = before.fine - after.fine - frozen(before, after)
+        lost = [name for name in named(gone) if name in after.norms]
+        lost += [n for n in named(before.fine & after.fine) if before.norms[n] and not after.norms[n]]
         if lost:
-            return f"no gradient any more at {', '.join(lost[:3])}"
-        before = {defect["kind"] for defect in case.before.defects}
-        added = [d for d in case.after.defects if d["kind"] not in before | STYLE]
+            return f"no gradient any more at {listed(lost)}"
+        known = {defect["kind"] for defect in before.defects}
+        added = [d for d in after.defects if d["kind"] not in known | STYLE]
         if added and not _old(case, added[0]):
             return f"a defect that was not there before: {told(added[0])}"
     return ""

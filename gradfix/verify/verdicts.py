@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
@@ -23,6 +24,10 @@ OVERWRITTEN = {
     "inplace_overwrites_saved", "inplace_module", "inplace_on_view_of_many", "write_through_data",
     "inplace_on_leaf", "step_before_backward",
 }  # fmt: skip
+FROZEN = "frozen"
+"""The recorder's reason for a parameter that does not require a gradient."""
+UNNAMED = re.compile(r"tensor\[[\d, ]*\]#\d+")
+"""What the recorder calls a tensor that no variable of the program holds."""
 STYLE = {"inplace_on_graph_tensor", "backward_in_no_grad"}
 
 
@@ -88,6 +93,16 @@ class Facts:
     """Those at which one arrived that is not finite."""
 
     @property
+    def unnamed(self) -> frozenset[str]:
+        """Those that no variable of the program holds."""
+        return frozenset(self.norms) - frozenset(named(self.norms))
+
+    @property
+    def to_freeze(self) -> frozenset[str]:
+        """What the program means to freeze, and has not frozen."""
+        return frozenset(name for defect in self.defects for name in defect["facts"].get("frozen", ()))
+
+    @property
     def failed(self) -> bool:
         """Whether the program ended with an exception or an exit code."""
         return self.recording["error"] is not None or self.recording["how"] == "exit"
@@ -113,6 +128,11 @@ class Facts:
         """The same, if it is in this file."""
         place = self._end()
         return int(place["line"]) if place is not None and place["file"] == path else 0
+
+    @property
+    def handed(self) -> bool:
+        """Whether gradients were asked for that went to no `.grad`."""
+        return any(event["event"] == "backward" and not event["error"] for event in self.recording["events"])
 
     def _end(self) -> Place | None:
         error = self.recording["error"]
@@ -158,13 +178,30 @@ def facts(recording: Recording) -> Facts:
 
 def side_by_side(before: Facts, after: Facts) -> tuple[Norms, Norms]:
     """The norms of both runs, taken for each parameter where they first part."""
-    one, other = dict(before.norms), dict(after.norms)
+    one = {name: before.norms[name] for name in named(before.norms)}
+    other = {name: after.norms[name] for name in named(after.norms)}
     for name in one.keys() & other.keys():
         pairs = zip(before.series.get(name, ()), after.series.get(name, ()), strict=False)
         parted = next((pair for pair in pairs if pair[0] != pair[1]), None)
         if parted is not None and one[name] == other[name]:
             one[name], other[name] = parted
     return one, other
+
+
+def named(names: Iterable[str]) -> list[str]:
+    """Those that the user's code has a name for: the numbers of the others differ from run to run."""
+    return sorted(name for name in names if not UNNAMED.fullmatch(name))
+
+
+def frozen(before: Facts, after: Facts) -> frozenset[str]:
+    """What was to be frozen, and is: that no gradient arrives there is what the rewrite is for."""
+    reasons = after.recording["reasons"]
+    return frozenset(name for name in before.to_freeze if reasons.get(name) == FROZEN)
+
+
+def listed(names: Sequence[str]) -> str:
+    """The first of some names, and how many more there are."""
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 
 
 def _norms(event: Mapping[str, Any]) -> dict[str, float | None]:
