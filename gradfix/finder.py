@@ -158,6 +158,27 @@ def _patterns(file: Path, folder: str) -> list[Patterns]:
     return [Patterns.read(os.path.abspath(folder), lines)]
 
 
+def shared_root(paths: Iterable[str]) -> str:
+    """The folder, seen from the working directory, at which a diff of these files begins; "": right there.
+
+    A name that `git apply` takes can't climb: where a file lies outside, names begin at the root of the
+    repository or, failing that, at the folder that holds everything.
+    """
+    here = os.getcwd()
+    files = [os.path.abspath(path) for path in paths]
+    if all(_holds(here, file) for file in files):
+        return ""
+    tops = (str(each) for each in Path(here).parents if (each / ".git").exists())
+    top = next(tops, None)
+    if top is None or not all(_holds(top, file) for file in files):
+        top = os.path.commonpath([here, *map(os.path.dirname, files)])
+    return os.path.relpath(top)
+
+
+def _holds(folder: str, file: str) -> bool:
+    return file.startswith(os.path.join(folder, ""))
+
+
 def _above(folder: str) -> list[Patterns]:
     """What the folders above ignore, up to the root of the repository, and what the repository ignores."""
     found: list[Patterns] = []

@@ -97,6 +97,31 @@ def test_diff_shows_what_apply_writes(tmp_path: Path) -> None:
     assert Path("b/ü ñ.py").read_bytes() == GATED.encode() + b"x = x + y\r\nz -= y"
 
 
+@pytest.mark.parametrize("tracked", [True, False], ids=["in a repository", "in none"])
+def test_a_diff_of_files_above_begins_at_a_folder_that_git_can_apply_it_in(tracked: bool) -> None:
+    if tracked:
+        subprocess.run(["git", "init", "-q"], check=True)
+    files = [make("a.py"), make("deep/sub/a.py"), make("deep/b.py")]
+    os.chdir("deep/sub")
+    diff = gradfix("--diff", "../..")
+    assert "--- a/deep/sub/a.py\n" in diff.stdout and "--- a/a.py\n" in diff.stdout
+    told = "git -C ../.. apply"
+    assert f"`{told}` takes it" in diff.stderr
+    subprocess.run(told.split(), input=diff.stdout_bytes, check=True)
+    os.chdir("../..")
+    assert {file.read_text() for file in files} == {GATED + "x = x + y\n"}
+
+
+def test_a_diff_of_files_below_is_applied_where_it_was_asked_for() -> None:
+    subprocess.run(["git", "init", "-q"], check=True)
+    make("deep/sub/a.py")
+    os.chdir("deep")
+    diff = gradfix("--diff", "../deep/sub", os.path.abspath("sub"))
+    assert "--- a/sub/a.py\n" in diff.stdout and "begin at" not in diff.stderr
+    subprocess.run(["git", "apply"], input=diff.stdout_bytes, check=True)
+    assert Path("sub/a.py").read_text() == GATED + "x = x + y\n"
+
+
 def test_an_empty_diff_is_no_error_even_where_something_is_found() -> None:
     make("a.py", "x *= y\n")
     result = gradfix("--diff")

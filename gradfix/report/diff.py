@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, TextIO
 
+from gradfix.finder import shared_root
 from gradfix.patch import Counts, count, unified
 from gradfix.report.screen import Line, Piece, harmless, write
 
@@ -14,15 +16,21 @@ if TYPE_CHECKING:
 STYLES = (("---", "bold"), ("+++", "bold"), ("@@", "cyan"), ("-", "red"), ("+", "green"))
 
 
-def _patch(outcome: Outcome) -> bytes:
+def root(run: Run) -> str:
+    """The folder that the diff's names begin at; "": the working directory."""
+    return shared_root(outcome.path for outcome in run.outcomes if outcome.after is not None)
+
+
+def _patch(outcome: Outcome, top: str) -> bytes:
     if outcome.after is None:
         return b""
-    return unified(outcome.path, outcome.before or b"", outcome.after)
+    name = os.path.relpath(outcome.path, top) if top else outcome.path
+    return unified(name, outcome.before or b"", outcome.after)
 
 
 def counted(run: Run) -> Counts:
     """Count files, hunks and lines from the diff itself."""
-    return count(b"".join(map(_patch, run.outcomes)))
+    return count(b"".join(_patch(outcome, "") for outcome in run.outcomes))
 
 
 def _line(text: str, named: bool) -> Line:
@@ -31,8 +39,8 @@ def _line(text: str, named: bool) -> Line:
     return [Piece("\t".join(map(harmless, text.removesuffix("\r").split("\t"))), style)]
 
 
-def _coloured(outcome: Outcome) -> Iterable[Line]:
-    lines = _patch(outcome).decode(outcome.encoding.removesuffix("-sig"), "replace").split("\n")[:-1]
+def _coloured(outcome: Outcome, top: str) -> Iterable[Line]:
+    lines = _patch(outcome, top).decode(outcome.encoding.removesuffix("-sig"), "replace").split("\n")[:-1]
     return (_line(text, number < 2) for number, text in enumerate(lines))
 
 
@@ -48,8 +56,9 @@ def _exact(content: bytes, stream: TextIO) -> None:
 
 def render(run: Run, stream: TextIO, view: View) -> None:
     """Print the diff; nothing where nothing is rewritten."""
+    top = root(run)
     for outcome in run.outcomes:
         if view.colour:
-            write(stream, _coloured(outcome), colour=True)
+            write(stream, _coloured(outcome, top), colour=True)
         else:
-            _exact(_patch(outcome), stream)
+            _exact(_patch(outcome, top), stream)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, TextIO
 
-from gradfix.report.diff import counted
+from gradfix.report.diff import counted, root
 from gradfix.report.screen import Line, Piece, harmless, write
 from gradfix.report.wording import impacts, plural
 from gradfix.rule import Safety
@@ -111,7 +112,14 @@ def _proposed(run: Run, view: View) -> str:
         return f"Nothing to rewrite. {rest}" if rest or view.verbose else ""
     hunks = f"{plural(counts.files, 'file')}, {plural(counts.hunks, 'hunk')}"
     lines = f"{plural(counts.added, 'line')} added, {counts.removed:,} removed"
-    return f"{hunks}, {lines}. --apply writes {'it' if counts.hunks == 1 else 'them'}. {rest}".rstrip()
+    writes = f"--apply writes {'it' if counts.hunks == 1 else 'them'}."
+    return " ".join(filter(None, (f"{hunks}, {lines}.", writes, _begun(root(run)), rest)))
+
+
+def _begun(top: str) -> str:
+    """Say where the diff is to be applied, where that is not here."""
+    folder = shlex.quote(harmless(top))
+    return f"The diff's names begin at {folder}: `git -C {folder} apply` takes it." if top else ""
 
 
 SAYINGS = {"list": _listed, "apply": _mended, "add-ignore": _silenced, "diff": _proposed}
