@@ -9,8 +9,10 @@ through time means.
 The rewrite says `retain_graph=True` on the earlier backward, or, where the later one meets that graph only on
 its way to parameters that its own step doesn't touch, which parameters it is for
 (`d_loss.backward(inputs=list(D.parameters()))`). It detaches the carried state after it, and moves
-what a closure takes from outside into it (`optimizer.step(closure)` of LBFGS calls it several times). Left
-alone: graphs that saved nothing, graphs built anew in each iteration, states detached already.
+what a closure takes from outside into it (`optimizer.step(closure)` of LBFGS calls it several times). Where
+the state lives on an object, it is detached where it is read, which is unsafe.
+
+Left alone: graphs that saved nothing, graphs built anew in each iteration, states detached already.
 """
 
 from __future__ import annotations
@@ -108,5 +110,6 @@ def _steps_in_loop(tree: Tree, call: cst.Call) -> bool:
 RULE = Rule(
     code="GF302",
     message="`{culprit}` frees a graph that a later backward needs",
+    sometimes_unsafe=True,
     rewrite=rewrite,
 )

@@ -49,4 +49,6 @@ def _switched_off(call: cst.Call, flag: cst.Arg) -> cst.Call:
     return call.with_changes(args=[off if arg is flag else arg for arg in call.args])
 
 
-RULE = Rule(code="GF104", message="`{culprit}` overwrites what {saver} saved", rewrite=rewrite)
+RULE = Rule(
+    code="GF104", message="`{culprit}` overwrites what {saver} saved", rewrite=rewrite, sometimes_unsafe=True
+)

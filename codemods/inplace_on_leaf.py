@@ -6,7 +6,8 @@ would begin after the write, and its `.grad` would belong to a tensor that no lo
 Updates by hand and initialisation go under `with torch.no_grad():`, neighbours in one block; a loop that
 does nothing else goes in as a whole. Written out of place they would leave the name on a tensor that is no
 leaf, and whose `.grad` stays None. A leaf that only serves as a start value (`total = torch.zeros(3,
-requires_grad=True)`, then `total += x`) is written out of place.
+requires_grad=True)`, then `total += x`) is written out of place; that is unsafe where another name sees the
+write and would keep the old values.
 
 Left alone: writes under `no_grad`, through `.data` and to `.grad`, `nn.init` (it turns gradients off
 itself), and writes before `requires_grad_()`.
@@ -54,4 +55,9 @@ def _whole(place: cst.BaseExpression) -> cst.BaseExpression:
     return place
 
 
-RULE = Rule(code="GF103", message="`{culprit}` writes in place to a leaf that requires grad", rewrite=rewrite)
+RULE = Rule(
+    code="GF103",
+    message="`{culprit}` writes in place to a leaf that requires grad",
+    rewrite=rewrite,
+    sometimes_unsafe=True,
+)

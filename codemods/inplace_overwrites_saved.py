@@ -17,4 +17,9 @@ keep nothing of their result).
 from gradfix.rewriting.outofplace import out_of_place
 from gradfix.rule import Rule
 
-RULE = Rule(code="GF101", message="`{culprit}` overwrites what {saver} saved", rewrite=out_of_place)
+RULE = Rule(
+    code="GF101",
+    message="`{culprit}` overwrites what {saver} saved",
+    rewrite=out_of_place,
+    sometimes_unsafe=True,
+)

@@ -6,6 +6,7 @@ trained any more.
 
 The update becomes `with torch.no_grad(): w -= lr * w.grad`, which changes the leaf itself; neighbours share
 a block. An expression that is not of the form `w <op> ...` goes through `w.copy_(...)`.
+The fix is unsafe where another name holds the leaf, since that name sees the update too.
 
 Left alone: other names (`fast = w - lr * g`, as meta-learning does), and results that are made leaves again
 with `.detach().requires_grad_()`.
@@ -53,4 +54,9 @@ def _update(tree: Tree, first: cst.Assign) -> Update:
     return update
 
 
-RULE = Rule(code="GF106", message="`{culprit}` leaves {target} on a tensor that is no leaf", rewrite=rewrite)
+RULE = Rule(
+    code="GF106",
+    message="`{culprit}` leaves {target} on a tensor that is no leaf",
+    rewrite=rewrite,
+    sometimes_unsafe=True,
+)

@@ -45,5 +45,6 @@ def _on_module(target: cst.Attribute, assign: cst.Assign) -> cst.Expr:
 RULE = Rule(
     code="GF212",
     message="`{attribute}` on a {on} has no effect",
+    sometimes_unsafe=True,
     rewrite=rewrite,
 )

@@ -7,8 +7,10 @@ backward also adds to the gradients of the first network, whose step then follow
 
 The rewrite moves the step behind the later backward and, where that backward reaches the stepped parameters
 too, tells it which parameters it is for: `g_loss.backward(inputs=list(G.parameters()))`. Each network gets
-the gradient that it would have had. Left alone: losses built after the step, graphs that share nothing,
-values that backward doesn't need.
+the gradient that it would have had. Where both losses are for one optimizer, its step after the first goes;
+that is unsafe, as the parameters move once where they would have moved twice.
+
+Left alone: losses built after the step, graphs that share nothing, values that backward doesn't need.
 """
 
 from __future__ import annotations
@@ -167,5 +169,6 @@ def _passes(tree: Tree, moving: list[Anchor], target: Anchor, names: tuple[str, 
 RULE = Rule(
     code="GF105",
     message="`{culprit}` changes parameters that a later backward still needs",
+    sometimes_unsafe=True,
     rewrite=rewrite,
 )

@@ -48,5 +48,6 @@ def _reparametrised(tree: Tree, call: cst.Call | None, kind: str) -> Fix | Decli
 RULE = Rule(
     code="GF208",
     message="`{optimizer}` holds parameters that no backward() reaches: they are never trained",
+    sometimes_unsafe=True,
     rewrite=rewrite,
 )

@@ -4,7 +4,8 @@
 error, and backward computes with the changed values. The gradient is wrong.
 
 The write goes to the tensor itself, out of place: `y = y.add(1)`. A parameter that is changed between the
-forward and the backward pass is changed behind the backward pass instead.
+forward and the backward pass is changed behind the backward pass instead. The fix is unsafe where something
+else sees the write and would keep the old values: another name, or a view.
 
 Left alone: `.data` before the forward pass (initialisation) and after backward (updates, clipping, moving
 averages).
@@ -118,5 +119,6 @@ def _into_clone(tree: Tree, node: cst.CSTNode, data: cst.Attribute) -> Fix | Dec
 RULE = Rule(
     code="GF107",
     message="`{culprit}` changes what {saver} saved, and autograd does not notice",
+    sometimes_unsafe=True,
     rewrite=rewrite,
 )

@@ -23,4 +23,5 @@ def page(card: RuleCard) -> str:
 
 
 def _fix(card: RuleCard) -> str:
-    return FIXES[card.safety] + ("" if card.on_by_default else ", off by default")
+    fix = "safe or unsafe fix" if card.sometimes_unsafe else FIXES[card.safety]
+    return fix + ("" if card.on_by_default else ", off by default")

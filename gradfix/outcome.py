@@ -115,6 +115,7 @@ class RuleCard:
     docs: str
     safety: Safety | None
     on_by_default: bool
+    sometimes_unsafe: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,7 +39,8 @@ class Codemod:
     @property
     def card(self) -> RuleCard:
         rule = self.rule
-        return RuleCard(rule.code, self.name, self._summary(), self.docs, rule.safety, rule.on_by_default)
+        summary, switches = self._summary(), (rule.on_by_default, rule.sometimes_unsafe)
+        return RuleCard(rule.code, self.name, summary, self.docs, rule.safety, *switches)
 
     def _summary(self) -> str:
         """The first sentence of the documentation, on one line."""

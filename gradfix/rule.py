@@ -70,6 +70,8 @@ class Rule:
     rewrite: Callable[[Defect, Tree, Options], Fix | Decline]
     safety: Safety | None = Safety.SAFE
     """The best that the rewrite can be; None: this rule never rewrites."""
+    sometimes_unsafe: bool = False
+    """Whether some fixes of a safe rule are unsafe; its documentation says which."""
     on_by_default: bool = True
 
 

@@ -23,6 +23,8 @@ WIDTH = "100"
 
 
 def _remedy(codemod: Codemod) -> str:
+    if codemod.rule.sometimes_unsafe:
+        return "safe or unsafe"
     return {Safety.SAFE: "safe", Safety.UNSAFE: "unsafe", None: "by hand"}[codemod.rule.safety]
 
 

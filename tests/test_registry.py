@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import ModuleType
 
 import pytest
 from toy import RULES, SAFE
 
+from gradfix.engine import fix
+from gradfix.findings import Plan
 from gradfix.registry import RegistryError, codemods, collect, find, resolve, unknown
+from gradfix.rule import Safety
+
+FIXTURES = Path(__file__).parent.parent / "fixtures"
 
 DEFAULT = {"safe_toy", "unsafe_toy", "declined_toy", "endless_toy", "broken_toy", "crashing_toy"}
 
@@ -95,3 +101,17 @@ def test_the_projects_own_rules_are_collected() -> None:
     rules = codemods()
     assert rules
     assert all(codemod.rule.code.startswith("GF") and codemod.docs for codemod in rules.values())
+
+
+def test_a_rule_that_is_sometimes_unsafe_says_when() -> None:
+    told = {name for name, each in codemods().items() if each.rule.sometimes_unsafe}
+    assert told and all("unsafe" in codemods()[name].docs for name in told)
+
+
+@pytest.mark.parametrize("name", sorted(codemods()))
+def test_a_rule_that_promises_safe_fixes_has_no_other_in_its_fixtures(name: str) -> None:
+    rule = codemods()[name].rule
+    cases = (FIXTURES / name).glob("*/before.py")
+    plan = Plan({name: codemods()[name]})
+    found = {f.safety for case in cases for f in fix(str(case), case.read_bytes(), plan).findings}
+    assert rule.sometimes_unsafe or rule.safety is not Safety.SAFE or Safety.UNSAFE not in found
