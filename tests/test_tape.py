@@ -514,6 +514,61 @@ QUIET = {
         loss.backward()
         opt.step()
         """,
+    "gradients that are cleared by hand, more than a later turn looks at": """
+        m = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2), nn.Linear(2, 2))
+        opt = torch.optim.SGD(m.parameters(), lr=0.1)
+        for _ in range(3):
+            for p in m.parameters():
+                p.grad = None
+            m(torch.ones(1, 2)).sum().backward()
+            opt.step()
+        """,
+    "gradients put back into what the optimizer's groups hold": """
+        m = nn.Linear(4, 1)
+        opt = torch.optim.SGD(m.parameters(), lr=0.1)
+        for _ in range(3):
+            opt.zero_grad()
+            m(torch.ones(2, 4)).sum().backward()
+            saved = [p.grad for group in opt.param_groups for p in group["params"]]
+            opt.zero_grad()
+            for group in opt.param_groups:
+                for p in group["params"]:
+                    p.grad = saved.pop(0)
+            opt.step()
+        """,
+    "gradients written into those that were set to zero": """
+        m = nn.Linear(4, 1)
+        opt = torch.optim.SGD(m.parameters(), lr=0.1)
+        m(torch.ones(2, 4)).sum().backward()
+        opt.zero_grad(set_to_none=False)
+        m.weight.grad.add_(torch.ones(1, 4))
+        m.bias.grad[0] = 1.0
+        opt.step()
+        """,
+    "gradients put back into one parameter of a group": """
+        m = nn.Linear(4, 1)
+        opt = torch.optim.SGD(m.parameters(), lr=0.1)
+        m(torch.ones(2, 4)).sum().backward()
+        opt.zero_grad()
+        for i in range(2):
+            opt.param_groups[0]["params"][i].grad = torch.ones(1)
+        opt.step()
+        """,
+    "the merged gradients of several losses, of many parameters": """
+        m = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2), nn.Linear(2, 2))
+        opt = torch.optim.SGD(m.parameters(), lr=0.1)
+        for _ in range(3):
+            z = m(torch.ones(1, 2))
+            grads = []
+            for loss in [z.sum(), z.pow(2).sum()]:
+                opt.zero_grad()
+                loss.backward(retain_graph=True)
+                grads.append([p.grad for p in m.parameters()])
+            opt.zero_grad()
+            for p, a, b in zip(m.parameters(), *grads):
+                p.grad = a + b
+            opt.step()
+        """,
     "a straight-through estimator": """
         x = torch.ones(3, requires_grad=True)
         y = x + (x.round() - x).detach()
@@ -541,6 +596,18 @@ ALONE = {
         opt_g.step()
         """,
         "backward_twice",
+    ),
+    "groups of parameters are cleared between a backward and a step": (
+        """
+        a, b = nn.Linear(2, 1), nn.Linear(2, 1)
+        opt = torch.optim.SGD([{"params": a.parameters()}, {"params": b.parameters(), "lr": 1.0}], lr=0.1)
+        (a(torch.ones(1, 2)) + b(torch.ones(1, 2))).sum().backward()
+        opt.param_groups[0]["lr"] *= 0.5
+        for p in opt.param_groups[1]["params"]:
+            p.grad = None
+        opt.step()
+        """,
+        "zero_grad_before_step",
     ),
     "what was freed raises before torch sees that it was overwritten": (
         """

@@ -10,6 +10,7 @@ from gradfix.tape.classes import registering
 from gradfix.tape.definitions import Bound, Class, Function, Instance, Method, Package, Super
 from gradfix.tape.following import call_function
 from gradfix.tape.graph import Tensor
+from gradfix.tape.groups import param_groups, some_gradient
 from gradfix.tape.interpreter import Interpreter
 from gradfix.tape.layers import is_packed, layer_attribute, store_on_layer
 from gradfix.tape.misspellings import misspelt
@@ -31,6 +32,8 @@ def load_attribute(vm: Interpreter, owner: Value, name: str, node: ast.AST) -> V
     if name == "grad":
         doubted(vm, None)
     if isinstance(owner, Unknown):
+        if name == "grad" and owner.tensor is None:
+            some_gradient(vm, owner)
         return unknown_attribute(vm, owner, name, node)
     if isinstance(owner, External):
         return External(f"{owner.path}.{name}")
@@ -55,7 +58,9 @@ def load_attribute(vm: Interpreter, owner: Value, name: str, node: ast.AST) -> V
         return owner.children[name]
     if isinstance(owner, (Function, Bound)) and name == "__name__":
         return Unknown("a name")
-    if isinstance(owner, Optimizer) and name in ("param_groups", "state", "defaults"):
+    if isinstance(owner, Optimizer) and name == "param_groups":
+        return param_groups(owner)
+    if isinstance(owner, Optimizer) and name in ("state", "defaults"):
         return Unknown("an optimizer's state")
     if isinstance(owner, Seq) and owner.kind == "tuple" and -1 < FIELDS.get(name, -1) < len(owner.items):
         return owner.items[FIELDS[name]]
@@ -189,6 +194,8 @@ def store_attribute(
             vm.tensor_of(owner)  # what is no tensor learns nothing from it
         if owner.tensor is not None:
             store_on_tensor(vm, owner.tensor, name, value, node, augmented)
+        elif name == "grad":
+            some_gradient(vm, owner)
         if owner.children is None:
             owner.children = {}
         vm.put_into(owner, value)

@@ -8,6 +8,8 @@ from typing import Any
 
 from gradfix.tape.conditions import condition
 from gradfix.tape.elements import elements, part
+from gradfix.tape.events import Backward
+from gradfix.tape.groups import spread
 from gradfix.tape.interpreter import Interpreter, evaluates
 from gradfix.tape.stores import assign
 from gradfix.tape.values import UNDEFINED, Const, Map, Seq, Value
@@ -91,6 +93,7 @@ def _generate(
         turns, known = [part(source)], False
     total = len(turns)
     whole = len(getattr(source, "range", turns))
+    whole_turns, since = turns, next(Backward.numbers)
     turns = turns[:1] if vm.later_turn and total > 4 else turns[:64]
     known = known and len(turns) == whole
     target = first.target.id if isinstance(first.target, ast.Name) else ""
@@ -108,6 +111,7 @@ def _generate(
         else:
             known = _generate(vm, generators[1:], add) and known
         vm.path = path
+    spread(vm, since, turns, whole_turns[len(turns) :])
     if target:
         vm.store(target, held)
     return known

@@ -8,7 +8,7 @@ from gradfix.tape.graph import Number, Tensor
 from gradfix.tape.interpreter import Interpreter
 from gradfix.tape.modules import leaves, set_leaf
 from gradfix.tape.supposed import doubted, let_go
-from gradfix.tape.torchvalues import Layer, Opaque, Optimizer, Weights
+from gradfix.tape.torchvalues import Group, Layer, Opaque, Optimizer, Weights
 from gradfix.tape.values import Const, External, Map, Range, Seq, Unknown, Value
 
 DOUBT = "what a call may have put elsewhere"
@@ -37,6 +37,8 @@ def hand_out(vm: Interpreter, value: Value, depth: int = 0) -> None:
         return  # no gradient yet that could be cleared
     elif isinstance(value, (Optimizer, Weights)):
         vm.clear(value.leaves, None, must=False)
+    elif isinstance(value, Group):
+        hand_out(vm, value.weights, depth)
     elif isinstance(value, (Layer, Opaque)) or (isinstance(value, Instance) and value.module):
         if not vm.backwards:
             return

@@ -30,6 +30,8 @@ class Gradients(Backwards):
         """When an optimizer has stepped, in the numbers of the backwards."""
         self.updated: list[Tensor] = []
         """Leaves that are stepped by hand, or that some optimizer may hold."""
+        self.last_clear = -1
+        """When gradients were cleared last, or perhaps were, in the numbers of the backwards."""
         self.asked = False
         """Whether the step that runs has called a closure: what an earlier call of it left is nobody's."""
         self.stand_ins: list[Tensor] = []
@@ -42,6 +44,7 @@ class Gradients(Backwards):
             leaf.gradient().events.append(Clear(None, self.path, must=False))
         for leaf in leaves:
             leaf.gradient().events.append(Clear(place, self.path, must, zeros))
+        self.last_clear = next(Backward.numbers)
 
     def step(self, optimizer: Optimizer, place: Place, *, must: bool = True) -> None:
         """An optimizer's step: judge the gradients that it uses, then write its parameters."""

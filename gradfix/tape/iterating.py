@@ -35,7 +35,8 @@ def _zip(vm: Interpreter, args: Args, node: ast.Call) -> Value:
     more = starred and any(isinstance(arg, Unknown) for arg in args)
     columns = [_lazily(vm, arg, node) for arg in args]
     known = all(whole for _, whole in columns)
-    lengths = [len(items) for items, _ in columns if items is not None]
+    exact = [len(items) for items, whole in columns if items is not None and whole]
+    lengths = exact or [len(items) for items, _ in columns if items is not None]
     rows = min(lengths) if lengths and all(items is not None for items, _ in columns) else 2
     table = [
         [

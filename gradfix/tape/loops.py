@@ -9,8 +9,10 @@ from functools import partial
 from gradfix.tape.batches import take_out
 from gradfix.tape.conditions import condition
 from gradfix.tape.elements import EXACT, MANY, elements, part
+from gradfix.tape.events import Backward
 from gradfix.tape.exits import Loop, enter, jumps, rejoin, take
 from gradfix.tape.graph import Number, Tensor
+from gradfix.tape.groups import spread
 from gradfix.tape.interpreter import Interpreter, executes
 from gradfix.tape.stores import assign
 from gradfix.tape.values import Alt, Const, Range, Seq, Undefined, Unknown, Value, stamp
@@ -37,13 +39,16 @@ def _over(vm: Interpreter, node: ast.For | ast.AsyncFor, source: Value) -> str |
         turns, certain = [part(source), part(source)], False
     if not turns:
         return vm.run(node.orelse)
+    whole = turns
     exact = certain and (len(turns) <= EXACT or _distinct(turns))
     count = len(turns)
     if not exact:
         turns = turns[:2]
     if vm.later_turn and not (certain and len(turns) <= EXACT):
         turns = [next((turn for turn in turns if _trained(vm, turn)), turns[0])]
+    since = next(Backward.numbers)
     ended = _turns(vm, node, turns, certain, exact and len(turns) == count)
+    spread(vm, since, turns, [turn for turn in whole if not any(turn is ran for ran in turns)])
     if not exact and isinstance(node.target, ast.Name) and isinstance(source, (Range, Number, Unknown)):
         vm.store(
             node.target.id, part(source) if isinstance(source, Unknown) else Unknown("the last of a loop")
@@ -53,8 +58,8 @@ def _over(vm: Interpreter, node: ast.For | ast.AsyncFor, source: Value) -> str |
 
 def _trained(vm: Interpreter, turn: Value) -> bool:
     """Whether a parameter has got a gradient, so that it shows what an update does."""
-    if isinstance(turn, Seq) and len(turn.items) == 2:
-        turn = turn.items[1]
+    if isinstance(turn, Seq):
+        return any(_trained(vm, item) for item in turn.items)
     return isinstance(turn, Tensor) and vm.is_added(turn)
 
 

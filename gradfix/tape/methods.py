@@ -11,12 +11,13 @@ from gradfix.tape.elements import elements, part
 from gradfix.tape.escapes import escape
 from gradfix.tape.events import Backward
 from gradfix.tape.graph import Number
+from gradfix.tape.groups import group_method
 from gradfix.tape.interpreter import Interpreter
 from gradfix.tape.layers import call_layer
 from gradfix.tape.leaks import kept
 from gradfix.tape.modules import freeze, module_method
 from gradfix.tape.optimizers import optimizer_method, scaler_method
-from gradfix.tape.torchvalues import Layer, Opaque, Optimizer, Scaler, Weights
+from gradfix.tape.torchvalues import Group, Layer, Opaque, Optimizer, Scaler, Weights
 from gradfix.tape.values import NONE, Args, Const, Kwargs, Map, Range, Seq, Unknown, Value
 
 
@@ -44,6 +45,8 @@ def call_own_method(vm: Interpreter, method: Method, args: Args, kwargs: Kwargs,
         return _sequence_method(vm, receiver, name, args)
     if isinstance(receiver, Map):
         return _mapping_method(vm, receiver, name, args)
+    if isinstance(receiver, Group):
+        return group_method(vm, receiver, name, args)
     if isinstance(receiver, Weights):
         return _weights_method(vm, receiver, name, args)
     if isinstance(receiver, Number):

@@ -12,7 +12,7 @@ from gradfix.tape.interpreter import Interpreter
 from gradfix.tape.leaves import factory_inside
 from gradfix.tape.modules import leaves
 from gradfix.tape.supposed import step_supposed
-from gradfix.tape.torchvalues import Layer, Opaque, Optimizer, Scaler, Weights
+from gradfix.tape.torchvalues import Group, Layer, Opaque, Optimizer, Scaler, Weights
 from gradfix.tape.values import NONE, Alt, Args, Const, Kwargs, Map, Seq, Unknown, Value
 
 KINDS = frozenset({
@@ -30,6 +30,7 @@ def make_optimizer(vm: Interpreter, kind: str, args: Args, kwargs: Kwargs, node:
     for leaf in held:
         _no_result(vm, leaf, node)
     optimizer = Optimizer(kind, held, complete, vm.at(node))
+    optimizer.groups = _grouped(vm, given)
     optimizer.lean = frozenset().union(*(leaf.lean for leaf in held)) if held else frozenset()
     fused = kwargs.get("fused")
     if isinstance(fused, Const):
@@ -64,6 +65,19 @@ def _no_result(vm: Interpreter, given: Tensor, node: ast.AST) -> None:
     vm.every_leaf.append(given)
 
 
+def _grouped(vm: Interpreter, given: Value) -> list[Group] | None:
+    """The groups that parameters are given in: one, if it isn't a list of dicts."""
+    several = isinstance(given, Seq) and any(isinstance(item, (Map, Group)) for item in given.items)
+    if isinstance(given, Seq) and several:
+        return None if given.open else [_group(vm, item) for item in given.items]
+    return [_group(vm, given)] if isinstance(given, (Weights, Tensor, Seq)) else None
+
+
+def _group(vm: Interpreter, given: Value) -> Group:
+    held, complete = parameters(vm, given)
+    return Group(Weights(given, held, complete))
+
+
 def _one_of_these(vm: Interpreter, module: Value) -> list[Tensor]:
     """The parameters of all those that a module is one of: an element of a list, it isn't known which."""
     chosen = module.of if isinstance(module, Opaque) else NONE
@@ -84,6 +98,8 @@ def parameters(vm: Interpreter, given: Value) -> tuple[list[Tensor], bool]:
         return found, all(whole for _, whole in parts) and not given.open
     if isinstance(given, Map):
         return parameters(vm, given.items["params"]) if "params" in given.items else ([], False)
+    if isinstance(given, Group):
+        return parameters(vm, given.weights)
     if isinstance(given, (Layer, Instance, Opaque)):
         return leaves(vm, given)
     if isinstance(given, Alt):
@@ -117,6 +133,8 @@ def optimizer_method(
         more, complete = parameters(vm, args[0])
         vm.trail.set(receiver, "leaves", receiver.leaves + more)
         vm.trail.set(receiver, "complete", receiver.complete and complete)
+        if receiver.groups is not None:
+            vm.trail.set(receiver, "groups", [*receiver.groups, _group(vm, args[0])])
         return NONE
     if name in ("state_dict", "load_state_dict", "train", "eval"):
         return Unknown("an optimizer's state")

@@ -10,10 +10,11 @@ from gradfix.tape.definitions import Instance, Method
 from gradfix.tape.elements import part
 from gradfix.tape.escapes import escape
 from gradfix.tape.graph import Node, Number, Tensor
+from gradfix.tape.groups import group_entry, store_group_entry
 from gradfix.tape.interpreter import Interpreter
 from gradfix.tape.registration import replaced
-from gradfix.tape.tensors import in_graph, method_call
-from gradfix.tape.torchvalues import Layer, Optimizer
+from gradfix.tape.tensors import filled, in_graph, method_call
+from gradfix.tape.torchvalues import Group, Layer, Optimizer
 from gradfix.tape.values import Const, Map, Range, Seq, Slice, Truth, Unknown, Value
 
 
@@ -45,6 +46,8 @@ def load_item(vm: Interpreter, owner: Value, key: Value, node: ast.AST) -> Value
             return Const(owner.value[key.value])
         except (TypeError, IndexError, KeyError):
             return Unknown("an element")
+    if isinstance(owner, Group):
+        return group_entry(owner, key)
     return _unknown_item(owner, key)
 
 
@@ -206,6 +209,9 @@ def store_item(vm: Interpreter, owner: Value, key: Value, value: Value, node: as
         _store_entry(vm, owner, key, value)
     elif isinstance(owner, Unknown):
         escape(vm, value)
+    elif isinstance(owner, Group):
+        store_group_entry(vm, owner, key)
+        escape(vm, value)
 
 
 def _store_entry(vm: Interpreter, owner: Unknown, key: Value, value: Value) -> None:
@@ -221,6 +227,8 @@ def _store_tensor_item(
     vm: Interpreter, owner: Tensor, key: Value, value: Value, node: ast.AST, form: str
 ) -> None:
     given = in_graph(vm, value)
+    if owner.grad_of is not None:
+        filled(vm, owner.grad_of, node)
 
     def write() -> Value:
         _overwrite_item(vm, owner, key, given, node, form)

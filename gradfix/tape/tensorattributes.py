@@ -12,7 +12,7 @@ from gradfix.tape.definitions import Method
 from gradfix.tape.graph import Node, Storage, Tensor
 from gradfix.tape.interpreter import Interpreter
 from gradfix.tape.leaves import read_gradient, wanted_gradient
-from gradfix.tape.tensors import set_requires_grad
+from gradfix.tape.tensors import filled, set_requires_grad
 from gradfix.tape.values import NONE, Const, Seq, Unknown, Value
 
 VIEW_ATTRIBUTES = frozenset({"T", "mT", "H", "mH", "real", "imag"})
@@ -130,8 +130,12 @@ def store_on_tensor(
     """`x.name = value`."""
     if name == "grad":
         wanted_gradient(vm, owner, node)
-        if not (isinstance(value, Tensor) and value.grad_of is owner):
+        if isinstance(value, Tensor) and value.grad_of is owner:
+            filled(vm, owner, node)
+        else:
             vm.clear([owner], vm.at(node), must=isinstance(value, Const))
+    elif name == "data" and owner.grad_of is not None and not augmented:
+        vm.clear([owner.grad_of], vm.at(node), must=False)
     elif name == "requires_grad":
         set_requires_grad(vm, owner, value, node)
     elif name == "data" and not augmented:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from gradfix.tape import effects
 from gradfix.tape.byhand import hand_written_step
+from gradfix.tape.events import Clear
 from gradfix.tape.graph import Node, Tensor
 from gradfix.tape.interpreter import Interpreter
 from gradfix.tape.overloads import choose
@@ -76,7 +77,16 @@ def _on_gradient(vm: Interpreter, gradient: Tensor, op: str, args: Args, node: a
     leaf = gradient.grad_of
     if leaf is not None and op in ("zero_", "fill_"):
         vm.clear([leaf], vm.at(node), must=op == "zero_" or zero(args), zeros=True)
+    elif leaf is not None:
+        filled(vm, leaf, node)
     return gradient
+
+
+def filled(vm: Interpreter, leaf: Tensor, node: ast.AST) -> None:
+    """Something is written into a gradient: where it was cleared before, that may be what the step is for."""
+    events = leaf.gradient().events
+    if events and isinstance(events[-1], Clear):
+        vm.clear([leaf], vm.at(node), must=False)
 
 
 def zero(args: Args) -> bool:

@@ -57,6 +57,16 @@ class Weights(Value):
         """The path on which a loop took it for each one of them: a test inside may pick some."""
 
 
+class Group(Value):
+    """One of an optimizer's `param_groups`: a dict, of which the parameters matter."""
+
+    __slots__ = ("born", "weights")
+
+    def __init__(self, weights: Weights) -> None:
+        self.born = stamp()
+        self.weights = weights
+
+
 class Optimizer(Value):
     """An optimizer over leaves; `leaves` None when it isn't known what it holds."""
 
@@ -65,6 +75,7 @@ class Optimizer(Value):
         "born",
         "complete",
         "fused",
+        "groups",
         "iterates",
         "kind",
         "lean",
@@ -81,6 +92,8 @@ class Optimizer(Value):
         self.complete = complete
         self.place = place
         self.lean: Lean = NOTHING
+        self.groups: list[Group] | None = None
+        """What its leaves are grouped in; None where that isn't known."""
         self.fused: Truth = False
         self.iterates: Truth = False
         """Whether a step calls its closure several times."""
