@@ -87,6 +87,14 @@ BROKEN = {
         h.sum().backward()
         """,
     ),
+    "an assertion on the gradient of a result": (
+        "grad_of_non_leaf",
+        """
+        w = torch.ones(4) * torch.ones(4, requires_grad=True)  # culprit
+        w.sum().backward()
+        assert w.grad is not None and w.shape == (4,)
+        """,
+    ),
     "an in-place module over what exp saved": (
         "inplace_module",
         """
@@ -400,6 +408,28 @@ HEALTHY = {
             opt.step()
             for a, b in zip(shadow.parameters(), model.parameters()):
                 a.data.mul_(0.9).add_(b.data, alpha=0.1)
+    """,
+    "the question whether a result has a gradient": """
+        h = model[0](x)
+        h.sum().backward()
+        if h.grad is not None:
+            print(h.grad.norm())
+        print([value.grad for value in (h, x) if value.grad is not None], h.grad is None)
+    """,
+    "a list of layers that is trained by hand": """
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.layers = [nn.Linear(4, 1)]
+            def forward(self, x):
+                return self.layers[0](x)
+        net = Net()
+        for _ in range(3):
+            net(x).sum().backward()
+            with torch.no_grad():
+                for p in net.layers[0].parameters():
+                    p -= 0.1 * p.grad
+                    p.grad.zero_()
     """,
     "a custom Function": """
         class Exp(torch.autograd.Function):

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from gradfix.trace import calls
+from gradfix.trace.asked import only_asked
 from gradfix.trace.calls import GETTERS, NUMBERS, QUESTIONS, SETTERS, floats, storage
 from gradfix.trace.places import Spot
 from gradfix.trace.regions import Regions
@@ -113,7 +114,8 @@ class Accesses:
                 source = Source("leaf_rebound", spot, "grad", False, self.state.count, {id(value)})
                 self.state.origins.put(result, ((source, True),))
         elif not value.retains_grad and self.state.places.is_user(sys._getframe(2).f_code.co_filename):
-            self.state.ledger.read_of_non_leaf(value, self.state.places.here(2))
+            asked = only_asked(sys._getframe(2))
+            self.state.ledger.read_of_non_leaf(value, self.state.places.here(2), asked)
         return result
 
     def _grad_set(self, func: Any, args: Any, kwargs: Any) -> Any:

@@ -100,7 +100,7 @@ class Endings:
             leaf = slot.leaf()
             if leaf is None or id(leaf) in held or not slot.ever or not isinstance(leaf, torch.nn.Parameter):
                 continue
-            if self.state.ledger.steps:
+            if self.state.ledger.steps and id(leaf) not in self.state.ledger.hand:
                 reasons[self.state.names.of(leaf)] = "in no optimizer"
         for module, _, built in self.state.modules.items():
             if children_of(module):
@@ -116,7 +116,8 @@ class Endings:
             items = list(value.values() if isinstance(value, dict) else value)
             inside = [leaf for item in items for leaf in leaves_in(item)]
             own = {id(p) for p in module.parameters()} if inside else set()
-            if any(self._ever(leaf) and id(leaf) not in own | held for leaf in inside):
+            trained = own | held | self.state.ledger.hand.keys()
+            if any(self._ever(leaf) and id(leaf) not in trained for leaf in inside):
                 spots = (self.state.built_at(item) for item in items)
                 inner = next((spot for spot in spots if spot is not None), None)
                 facts = {

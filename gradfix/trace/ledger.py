@@ -105,13 +105,13 @@ class Ledger:
         if slot is not None:
             slot.read = self.state.count
 
-    def read_of_non_leaf(self, value: Any, spot: Spot | None) -> None:
-        """The program looks for a gradient where torch keeps none."""
+    def read_of_non_leaf(self, value: Any, spot: Spot | None, asked: bool) -> None:
+        """The program looks for a gradient where torch keeps none; `asked`: only whether there is one."""
         made = value.grad_fn.metadata.get("gradfix") if value.grad_fn is not None else None
         rebound = [s for s, _ in self.state.origins.get(value) if s.kind == "leaf_rebound"]
         if rebound:
             self.state.defect("leaf_rebound", rebound[0].spot, [("gradient read here", spot)])
-        elif made is not None:
+        elif made is not None and not asked:
             evidence = [("gradient read here", spot)]
             self.state.defect("grad_of_non_leaf", made[1], evidence, "The .grad attribute of a non-leaf")
 
