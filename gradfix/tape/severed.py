@@ -9,7 +9,7 @@ from gradfix.tape.cuts import CONVERSIONS, DETACHES, KIND_OF_CUT, MODES, Cuts, c
 from gradfix.tape.defects import Fact, Impact
 from gradfix.tape.events import Add, Backward, on_path, partings
 from gradfix.tape.graph import Node, Tensor
-from gradfix.tape.paths import Path, contradicts
+from gradfix.tape.paths import ALWAYS, Path, contradicts
 from gradfix.tape.values import Lean, Place
 
 NO_GRAPH = "element 0 of tensors does not require grad and does not have a grad_fn"
@@ -70,8 +70,8 @@ class Severed(Cuts):
             whole = [cut for cut in chosen if id(cut) in terms]
             for cut in whole if whole == chosen else chosen[:1]:
                 self.report_cut(cut, event, [here], says=says, likely=not sure)
-        elif not cuts and not self._frozen_by_one(node, event.path - (self.path - self.assumed)):
-            pass  # what each of several flags switches off is replaced by a constant: nothing is to be learnt
+        elif not cuts and self._switched_off(node, event.path - (self.path - self.assumed)):
+            pass  # nothing is to be learnt
         elif not cuts:
             self.leafless.append((node, event, event.path, lean))
         else:
@@ -79,9 +79,10 @@ class Severed(Cuts):
                 event.place, "several cuts lie behind this backward; which one was meant isn't known"
             )
 
-    def _frozen_by_one(self, node: Node, when: Path) -> bool:
-        """Whether one flag, or one leaf that was frozen under all of them, decides that there is no graph."""
-        return len(when) < 2 or any(one.leaf is not None and when <= one.path for one in self.below(node))
+    def _switched_off(self, node: Node, when: Path) -> bool:
+        """Whether flags each switch off a term: a constant made under one of them stands for it."""
+        leaves = [one for one in self.below(node) if one.leaf is not None] if len(when) > 1 else []
+        return any(ALWAYS < one.path & when < when and not contradicts(one.path, when) for one in leaves)
 
     def blames_rebinding(self, node: Node) -> bool:
         """Whether a leaf whose name was bound to a result explains it."""
