@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Collection
 
+from gradfix.tape.defects import Span
 from gradfix.tape.events import Backward
 from gradfix.tape.graph import Node, Tensor
 from gradfix.tape.interpreter import Interpreter
@@ -30,6 +32,8 @@ def accumulating(vm: Interpreter, name: str, held: Value, right: Value, result: 
         and walked_already(vm, right) is not None
     ):
         kept(vm, right, node.value, node, name)
+        if isinstance(result, Tensor):
+            vm.totals.append((vm.history(result), span_of(node)))
         return
     if (
         isinstance(result, Tensor)
@@ -49,13 +53,18 @@ def accumulating(vm: Interpreter, name: str, held: Value, right: Value, result: 
         )
 
 
-def walked_already(vm: Interpreter, value: Value) -> Node | None:
-    """The node of a result whose graph a backward has walked and freed: nobody can need it again."""
+def walked_already(vm: Interpreter, value: Value, but: Collection[int] = ()) -> Node | None:
+    """The node of a result whose graph a backward has walked and freed: nobody can need it again.
+
+    `but` are the nodes to look neither at nor behind.
+    """
     if not isinstance(value, Tensor) or value.requires is not True:
         return None
     stack, seen = [vm.history(value)], 0
     while stack and seen < 8:
         node = stack.pop(0)
+        if id(node) in but:
+            continue
         seen += 1
         if any(implies(vm.path, path) for _, path in node.freed or ()):
             return node
@@ -78,6 +87,15 @@ def kept(vm: Interpreter, value: Value, expression: ast.AST, node: ast.AST, targ
         facts={"value": span_of(expression), "number": False, "target": target},
     )
     vm.put_by.append((span_of(node), vm.history(value), next(Backward.numbers)))
+    _through_totals(vm, value, span_of(node))
+
+
+def _through_totals(vm: Interpreter, value: Value, span: Span) -> None:
+    """Note whether what is put by here keeps its graph through totals alone, at every turn."""
+    totals = {id(total) for total, _ in vm.totals}
+    direct = walked_already(vm, value, totals) is not None
+    places = set() if direct else {place for _, place in vm.totals}
+    vm.through_totals[span] = places if vm.through_totals.get(span, places) else set()
 
 
 def kept_on_attribute(vm: Interpreter, target: ast.Attribute, node: ast.AST) -> None:
@@ -100,6 +118,10 @@ def leaked(vm: Interpreter) -> None:
     for span, root, when in vm.put_by:
         if root.clean > when:  # a later backward wanted it: a part of the next loss, not a souvenir
             vm.found.pop(("graph_leak", span), None)
+    for span, totals in vm.through_totals.items():
+        others = totals - {span}
+        if others and all(("graph_leak", total) in vm.found for total in others):
+            vm.found.pop(("graph_leak", span), None)  # a total without its graphs has none to keep here
     for entries in vm.accumulated.values():
         if len(entries) < 2:
             continue

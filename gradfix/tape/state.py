@@ -42,6 +42,10 @@ class Notes:
         self.accumulated: dict[Span, list[Any]] = {}
         self.put_by: list[tuple[Span, Node, int]] = []
         """Results that were put by after their graph was walked, and when."""
+        self.totals: list[tuple[Node, Span]] = []
+        """The sums that results were added to after their graph was walked, and where."""
+        self.through_totals: dict[Span, set[Span]] = {}
+        """What was put by and keeps a walked graph through such sums alone, with the places of those."""
         self.passed_on: set[int] = set()
         """Nodes whose tensors were returned or given to calls that aren't known."""
         self.read_grads: list[Tensor] = []
