@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cache
 from importlib import import_module
+from operator import eq
 from pathlib import Path
 from types import ModuleType
 
@@ -105,8 +106,12 @@ def find(rules: Mapping[str, Codemod], name: str) -> Codemod | None:
 def suggestion(rules: Mapping[str, Codemod], selector: str) -> str:
     """What to say after a selector that names no rule."""
     words = {word.lower(): word for each in rules.values() for word in (each.rule.code, each.name)}
-    close = get_close_matches(selector.lower(), words, 1, ALIKE)
-    return f"did you mean {words[close[0]]}?" if close else "see --list-rules"
+    slip = selector.lower()
+    close = get_close_matches(slip, words, len(words) or 1, ALIKE)
+    if not close:
+        return "see --list-rules"
+    closest = max(close, key=lambda word: sum(map(eq, word, slip)) if len(word) == len(slip) else 0)
+    return f"did you mean {words[closest]}?"
 
 
 def names(selector: str, code: str, name: str) -> bool:

@@ -10,7 +10,7 @@ from toy import RULES, SAFE
 
 from gradfix.engine import fix
 from gradfix.findings import Plan
-from gradfix.registry import RegistryError, codemods, collect, find, resolve, unknown
+from gradfix.registry import RegistryError, codemods, collect, find, resolve, suggestion, unknown
 from gradfix.rule import Safety
 
 FIXTURES = Path(__file__).parent.parent / "fixtures"
@@ -49,6 +49,21 @@ def test_a_selector_that_names_no_rule_is_known() -> None:
 def test_a_rule_is_found_by_code_and_by_name() -> None:
     assert find(RULES, "toy11") is find(RULES, "endless_toy") is RULES["endless_toy"]
     assert find(RULES, "TOY") is None
+
+
+@pytest.mark.parametrize(
+    ("slip", "words"),
+    [
+        ("GF1O1", "did you mean GF101?"),
+        ("gf 301", "did you mean GF301?"),
+        ("inplace_modul", "did you mean inplace_module?"),
+        ("graph-leak", "did you mean graph_leak?"),
+        ("E501", "see --list-rules"),
+        ("", "see --list-rules"),
+    ],
+)
+def test_a_slip_is_answered_with_the_closest_rule(slip: str, words: str) -> None:
+    assert suggestion(codemods(), slip) == words
 
 
 def module(name: str, doc: str | None = "What it is about.", **names: object) -> ModuleType:
