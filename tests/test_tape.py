@@ -545,6 +545,15 @@ QUIET = {
         m.bias.grad[0] = 1.0
         opt.step()
         """,
+    "gradients that were copied before they were cleared": """
+        m = nn.Linear(4, 1)
+        opt = torch.optim.SGD(m.parameters(), lr=0.1)
+        m(torch.ones(2, 4)).sum().backward()
+        saved = [p.grad.detach().clone() for p in m.parameters()]
+        opt.zero_grad()
+        restore(saved)
+        opt.step()
+        """,
     "gradients put back into one parameter of a group": """
         m = nn.Linear(4, 1)
         opt = torch.optim.SGD(m.parameters(), lr=0.1)

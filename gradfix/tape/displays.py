@@ -111,7 +111,7 @@ def _generate(
         else:
             known = _generate(vm, generators[1:], add) and known
         vm.path = path
-    spread(vm, since, turns, whole_turns[len(turns) :])
+    spread(vm, since, turns, whole_turns)
     if target:
         vm.store(target, held)
     return known

@@ -63,6 +63,7 @@ class Backward:
         "aimed",
         "assumed",
         "delivered",
+        "kept",
         "lean",
         "met",
         "number",
@@ -91,6 +92,8 @@ class Backward:
         """The tensors that it is for, where it names them."""
         self.delivered = False
         """Whether it reached a leaf that isn't merely a converted result."""
+        self.kept = False
+        """Whether gradients that it brought were copied: clearing them afterwards loses nothing."""
         self.raised = False
         """Whether it met what an earlier one has freed, and went no further."""
         self.met: Met = {}

@@ -182,7 +182,7 @@ class Gradients(Backwards):
                 return
             places = [add.backward.place for add in used]
             lost = [add for add in lost if add.backward.place in places and not self._stepped(add, clear)]
-        if not lost or not all(add.must for add in lost):
+        if not lost or not all(add.must and not add.backward.kept for add in lost):
             return
         if not used and (self._failed_since(clear) or self._kept_out(leaf, clear, place)):
             return

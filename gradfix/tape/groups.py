@@ -65,10 +65,11 @@ def some_gradient(vm: Interpreter, owner: Unknown) -> None:
             stack.extend(value.items)
 
 
-def spread(vm: Interpreter, since: int, turns: Sequence[Value], rest: Sequence[Value]) -> None:
+def spread(vm: Interpreter, since: int, turns: Sequence[Value], whole: Sequence[Value]) -> None:
     """Gradients that a loop has cleared or filled in its turns so may others be, for which it wasn't run."""
-    if not rest or vm.last_clear < since:
+    if len(turns) == len(whole) or vm.last_clear < since:
         return
+    rest = [turn for turn in whole if not any(turn is ran for ran in turns)]
     touched = [leaf for turn in turns for leaf in _leaves_of(vm, turn) if _cleared(leaf, since)]
     if touched:
         vm.clear([leaf for turn in rest for leaf in _leaves_of(vm, turn)], None, must=False)

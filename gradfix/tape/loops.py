@@ -48,7 +48,7 @@ def _over(vm: Interpreter, node: ast.For | ast.AsyncFor, source: Value) -> str |
         turns = [next((turn for turn in turns if _trained(vm, turn)), turns[0])]
     since = next(Backward.numbers)
     ended = _turns(vm, node, turns, certain, exact and len(turns) == count)
-    spread(vm, since, turns, [turn for turn in whole if not any(turn is ran for ran in turns)])
+    spread(vm, since, turns, whole)
     if not exact and isinstance(node.target, ast.Name) and isinstance(source, (Range, Number, Unknown)):
         vm.store(
             node.target.id, part(source) if isinstance(source, Unknown) else Unknown("the last of a loop")

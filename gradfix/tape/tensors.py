@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 
 from gradfix.tape import effects
 from gradfix.tape.byhand import hand_written_step
-from gradfix.tape.events import Clear
+from gradfix.tape.events import Add, Clear
 from gradfix.tape.graph import Node, Tensor
 from gradfix.tape.interpreter import Interpreter
 from gradfix.tape.overloads import choose
@@ -45,6 +45,8 @@ def method_call(
     form: str = "method",
 ) -> Value:
     """`tensor.name(*args)`."""
+    if name in KEEPS and tensor.requires is False:
+        copied(_gradient_behind(tensor.node))
     handler = SPECIAL.get(name)
     if handler is not None:
         return handler(vm, tensor, args, kwargs, node)
@@ -63,6 +65,26 @@ def method_call(
     if effect.writes:
         hand_written_step(vm, tensor, args, node)
     return vm.operate(op, effect, bound, vm.at(node), form)
+
+
+KEEPS = frozenset({"clone", "flatten", "reshape", "view"})
+"""What is done to a gradient that is wanted as it is, and not only measured."""
+
+
+def _gradient_behind(node: Node) -> Iterator[Tensor]:
+    """The leaf whose gradient a tensor is, perhaps detached or moved."""
+    while node.op != "grad" and len(node.parents) == 1:
+        node = node.parents[0]
+    if node.op == "grad" and node.facts:
+        yield node.facts["of"]
+
+
+def copied(leaves: Iterable[Tensor]) -> None:
+    """Somebody keeps the gradients that these leaves have got."""
+    for leaf in leaves:
+        for event in leaf.gradient().events:
+            if isinstance(event, Add):
+                event.backward.kept = True
 
 
 def _unlisted(vm: Interpreter, tensor: Tensor, name: str, args: Args, node: ast.AST) -> Value:

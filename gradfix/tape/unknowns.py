@@ -15,7 +15,7 @@ from gradfix.tape.hosts import hand_over, unknown_host
 from gradfix.tape.interpreter import Interpreter
 from gradfix.tape.modules import freeze, leaves, opaque, set_training
 from gradfix.tape.supposed import BY_USE, clear_supposed, doubted, step_supposed
-from gradfix.tape.tensors import method_call, zero
+from gradfix.tape.tensors import KEEPS, copied, filled, method_call, zero
 from gradfix.tape.torchvalues import Opaque, Weights
 from gradfix.tape.values import NONE, TRUE, Args, Const, External, Kwargs, Unknown, Value
 from gradfix.tape.walks import run_backward
@@ -212,6 +212,11 @@ def _gradient_method(vm: Interpreter, receiver: Unknown, name: str, args: Args, 
     group = receiver.holds[0] if receiver.holds else None
     if isinstance(group, Weights) and name in ("zero_", "fill_"):
         vm.clear(group.leaves, vm.at(node), must=name == "zero_" or zero(args))
+    elif isinstance(group, Weights) and name.endswith("_"):
+        for leaf in group.leaves:
+            filled(vm, leaf, node)
+    elif isinstance(group, Weights) and name in KEEPS:
+        copied(group.leaves)
     if name in ("detach_", "detach", "requires_grad_"):
         return receiver
     return Unknown("a gradient", receiver.holds, requires=False)
