@@ -10,6 +10,7 @@ from typing import Any
 
 from gradfix.findings import Analyse, Analysis, Resolve, TapeSilence, tape
 from gradfix.source import Source
+from gradfix.tape.asked import asked_for
 from gradfix.tape.defects import Defect, Evidence, Fact, Impact, Span
 from gradfix.verify.verdicts import STYLE, same_family
 
@@ -62,12 +63,21 @@ def analysis_of(
         known = play(source, resolve).defects if play else ()
         found: list[Defect] = []
         for event in events:
+            if _wanted(event, path, source):
+                continue
             for defect in confirmed(event, path, known) or [of_event(event, path, source)]:
                 if all((defect.kind, defect.culprit) != (one.kind, one.culprit) for one in found):
                     found.append(defect)
         return Recorded(tuple(found))
 
     return analyse
+
+
+def _wanted(event: Mapping[str, Any], path: str, source: Source) -> bool:
+    """Whether parameters were left unreached by a cut that the program asked for."""
+    cuts = [step["place"] for step in event["evidence"] if SPANS.get(step["role"]) == "cut"]
+    own = [place["line"] for place in cuts if place["file"] == path]
+    return event["kind"] == "unreached_parameters" and any(asked_for(source.tree, line) for line in own)
 
 
 def confirmed(event: Mapping[str, Any], path: str, known: Sequence[Defect]) -> list[Defect]:

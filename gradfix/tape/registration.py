@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 
+from gradfix.tape.asked import asked_for
 from gradfix.tape.cuts import MODES
 from gradfix.tape.defects import Fact
 from gradfix.tape.definitions import Instance
@@ -11,6 +12,7 @@ from gradfix.tape.events import Add
 from gradfix.tape.graph import Node, Tensor
 from gradfix.tape.interpreter import Interpreter
 from gradfix.tape.modules import leaves
+from gradfix.tape.reports import span_of
 from gradfix.tape.torchvalues import Layer, Opaque, Optimizer
 from gradfix.tape.values import Alt, Foreign, Map, Seq, Undefined, Value
 
@@ -171,16 +173,11 @@ def _cut_before(vm: Interpreter, never: list[Tensor], root: Tensor) -> Node | No
         if cut.cut in MODES:  # a part of a forward that somebody runs unrecorded is frozen on purpose
             continue
         behind = {id(leaf) for leaf in vm.leaves_behind(cut)}
-        if behind & wanted and not _asked_for(vm, cut):
+        if behind & wanted and not _wanted(vm, cut):
             return cut
     return None
 
 
-def _asked_for(vm: Interpreter, cut: Node) -> bool:
-    """Whether a cut is all that an argument switches on: whoever calls with it wants the cut."""
+def _wanted(vm: Interpreter, cut: Node) -> bool:
     place = cut.cut_place
-    if not isinstance(place, ast.AST) or vm.module is None:
-        return False
-    tests = (one for one in ast.walk(vm.module) if isinstance(one, ast.If) and isinstance(one.test, ast.Name))
-    alone = (one.body[0] for one in tests if len(one.body) == 1 and not one.orelse)
-    return any(inner is place for statement in alone for inner in ast.walk(statement))
+    return isinstance(place, ast.AST) and vm.module is not None and asked_for(vm.module, span_of(place).line)
