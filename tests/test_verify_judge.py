@@ -104,8 +104,8 @@ def test_flows_when_what_was_to_be_frozen_gets_no_gradient_any_more(
     what: str, launcher: Launcher, tmp_path: Path
 ) -> None:
     line = FREEZES[what].count("\n")
-    texts = [text + CLEARED for text in (FREEZES[what], MEANT[what])]
-    word = judged(launcher, tmp_path, *texts, "requires_grad_misspelt", line)[1]
+    before, after = FREEZES[what] + CLEARED, MEANT[what] + CLEARED
+    word = judged(launcher, tmp_path, before, after, "requires_grad_misspelt", line)[1]
     assert word.verdict == "flows"
     assert "model.0.bias, model.0.weight frozen, as written" in word.reason
 
