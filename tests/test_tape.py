@@ -639,6 +639,29 @@ def test_what_follows_from_a_defect_is_not_one_more(body: str, kind: str) -> Non
     assert kinds(body) == {kind}
 
 
+def test_a_cut_that_is_all_an_argument_switches_on_is_wanted() -> None:
+    body = """
+        class Actor(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.encoder, self.head = nn.Linear(3, 2), nn.Linear(2, 1)
+            def forward(self, x, detach=False):
+                hidden = torch.relu(self.encoder(x))
+                if detach:
+                    hidden = hidden.detach()
+                return self.head(hidden)
+        actor = Actor()
+        optimizer = torch.optim.SGD(actor.parameters(), lr=0.1)
+        for _ in range(2):
+            optimizer.zero_grad()
+            actor(torch.randn(4, 3), detach=True).pow(2).mean().backward()
+            optimizer.step()
+    """
+    assert kinds(body) == set()
+    unasked = body.replace("if detach:", "if True:").replace(", detach=True", "")
+    assert kinds(unasked) == {"unreached_parameters"}
+
+
 def test_the_condition_of_a_defect_is_told_in_the_words_of_the_source() -> None:
     body = FOUND["a write under the flag of the save is found"][0]
     (defect,) = (d for d in analysis(body).defects if d.kind == "inplace_overwrites_saved")
