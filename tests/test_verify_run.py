@@ -282,3 +282,34 @@ def test_a_driver_proves_a_library_file(tmp_path: Path) -> None:
     done = gradfix(tmp_path, "--diff", "--verify-cmd", "python drive.py", "blocks.py")
     assert "blocks.py: flows" in done.stderr, done.stderr
     assert "+        out = out + x" in done.stdout
+
+
+CUT = """class Actor(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.encoder, self.head = nn.Linear(4, 2), nn.Linear(2, 1)
+
+    def forward(self, x, detach=False):
+        hidden = torch.relu(self.encoder(x))
+        if detach:
+            hidden = hidden.detach()
+        return self.head(hidden)
+
+
+model = Actor()
+opt = torch.optim.SGD(model.parameters(), lr=0.1)
+for _ in range(2):
+    opt.zero_grad()
+    F.mse_loss(model(x, detach=True), y).backward()
+    opt.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("body", "rules"),
+    [(CUT, set()), (CUT.replace("if detach:", "if True:"), {"unreached_parameters"})],
+    ids=["that an argument switches on is wanted", "that nobody asks for is told"],
+)
+def test_a_cut(body: str, rules: set[str], launcher: Launcher, tmp_path: Path) -> None:
+    said = told(launcher, tmp_path, body)
+    assert {finding.rule for outcome in said.outcomes for finding in outcome.findings} == rules
