@@ -12,12 +12,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from gradfix.defects import Span
 from gradfix.rewriting.dissolve import backward_outside
 from gradfix.rule import Decline, Fix, Options, Rule
-from gradfix.tape.defects import Span
 
 if TYPE_CHECKING:
-    from gradfix.tape.defects import Defect
+    from gradfix.defects import Defect
     from gradfix.tree import Tree
 
 

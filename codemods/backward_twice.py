@@ -20,11 +20,11 @@ from __future__ import annotations
 import libcst as cst
 from libcst import matchers as m
 
+from gradfix.defects import Defect
 from gradfix.rewriting.aimed import aimed, call_at, later_step, stepped
 from gradfix.rewriting.statements import Draft, anchor, node_of, path, text_of, with_argument
 from gradfix.rewriting.states import LOOPS, carrier, detached
 from gradfix.rule import Decline, Edit, Fix, Options, Rule
-from gradfix.tape.defects import Defect
 from gradfix.tree import Tree
 
 

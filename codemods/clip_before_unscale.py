@@ -15,10 +15,10 @@ from __future__ import annotations
 import libcst as cst
 from libcst import matchers as m
 
+from gradfix.defects import Defect
 from gradfix.rewriting.names import visible
 from gradfix.rewriting.statements import Draft, anchor, expression, home
 from gradfix.rule import Decline, Fix, Options, Rule
-from gradfix.tape.defects import Defect
 from gradfix.tree import Tree
 
 

@@ -21,7 +21,7 @@ from gradfix.rewriting.rejoin import cut_of, rejoined
 from gradfix.rule import Decline, Fix, Options, Rule
 
 if TYPE_CHECKING:
-    from gradfix.tape.defects import Defect
+    from gradfix.defects import Defect
     from gradfix.tree import Tree
 
 

@@ -17,15 +17,15 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from gradfix.defects import Span
 from gradfix.rewriting.calls import last_name
 from gradfix.rewriting.leaf import constant_of, parameter_last
 from gradfix.rewriting.seats import dotted, put, shown, targets
 from gradfix.rewriting.uncut import on
 from gradfix.rule import Decline, Edit, Fix, Options, Rule
-from gradfix.tape.defects import Span
 
 if TYPE_CHECKING:
-    from gradfix.tape.defects import Defect
+    from gradfix.defects import Defect
     from gradfix.tree import Tree
 
 

@@ -12,9 +12,9 @@ from __future__ import annotations
 
 import libcst as cst
 
+from gradfix.defects import Defect, Span
 from gradfix.rewriting.statements import method_call
 from gradfix.rule import Decline, Edit, Fix, Options, Rule
-from gradfix.tape.defects import Defect, Span
 from gradfix.tree import Tree
 
 

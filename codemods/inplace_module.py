@@ -15,11 +15,11 @@ from __future__ import annotations
 
 import libcst as cst
 
+from gradfix.defects import Defect
 from gradfix.rewriting.calls import in_place_flag, is_true, last_name, without
 from gradfix.rewriting.outofplace import says
 from gradfix.rewriting.twins import FLAG_OF_MODULE
 from gradfix.rule import Decline, Edit, Fix, Options, Rule, Safety
-from gradfix.tape.defects import Defect
 from gradfix.tree import Tree
 
 FROM_ELSEWHERE = Decline("the module takes its in-place flag from elsewhere; let it be False there")

@@ -17,11 +17,11 @@ from __future__ import annotations
 
 import libcst as cst
 
+from gradfix.defects import Defect
 from gradfix.rewriting.nograd import under_no_grad
 from gradfix.rewriting.outofplace import NOT_FOUND, out_of_place, writing
 from gradfix.rewriting.updates import updates_by_hand
 from gradfix.rule import Decline, Fix, Options, Rule
-from gradfix.tape.defects import Defect
 from gradfix.tree import Tree
 
 

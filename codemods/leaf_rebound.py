@@ -16,11 +16,11 @@ from __future__ import annotations
 
 import libcst as cst
 
+from gradfix.defects import Defect
 from gradfix.rewriting.nograd import Update, in_no_grad, under_no_grad
 from gradfix.rewriting.outofplace import says
 from gradfix.rewriting.updates import in_place_updates, rebinds_by_hand
 from gradfix.rule import Decline, Edit, Fix, Options, Rule, Safety
-from gradfix.tape.defects import Defect
 from gradfix.tree import Tree
 
 

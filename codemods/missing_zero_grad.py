@@ -19,11 +19,11 @@ import re
 import libcst as cst
 from libcst import matchers as m
 
+from gradfix.defects import Defect
 from gradfix.rewriting.names import visible
 from gradfix.rewriting.statements import Anchor, Draft, anchor, between, node_of, path, siblings, text_of
 from gradfix.rewriting.zeroing import zeroing_place
 from gradfix.rule import Decline, Fix, Options, Rule
-from gradfix.tape.defects import Defect
 from gradfix.tree import Tree
 
 

@@ -25,7 +25,7 @@ from gradfix.rewriting.uncut import all_numbers, method_of, on
 from gradfix.rule import Decline, Edit, Fix, Options, Rule
 
 if TYPE_CHECKING:
-    from gradfix.tape.defects import Defect
+    from gradfix.defects import Defect
     from gradfix.tree import Tree
 
 TAKES_KEYWORD = {

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from gradfix.rule import Decline, Fix, Options, Rule
 
 if TYPE_CHECKING:
-    from gradfix.tape.defects import Defect
+    from gradfix.defects import Defect
     from gradfix.tree import Tree
 
 SURROGATES = {

@@ -15,10 +15,10 @@ from __future__ import annotations
 import libcst as cst
 from libcst import matchers as m
 
+from gradfix.defects import Defect
 from gradfix.rewriting.arguments import keyword
 from gradfix.rewriting.statements import method_call
 from gradfix.rule import Decline, Edit, Fix, Options, Rule
-from gradfix.tape.defects import Defect
 from gradfix.tree import Tree
 
 SEVERAL = (cst.Tuple, cst.List, cst.ListComp, cst.GeneratorExp)

@@ -12,9 +12,9 @@ from __future__ import annotations
 
 import libcst as cst
 
+from gradfix.defects import Defect
 from gradfix.rewriting.statements import Anchor, Draft, anchor, between, names_in, node_of, text_of, together
 from gradfix.rule import Decline, Fix, Options, Rule, Safety
-from gradfix.tape.defects import Defect
 from gradfix.tree import Tree
 
 BY_HAND = "build the optimizer after the replacement, or add the new parameters with add_param_group"

@@ -12,9 +12,9 @@ from __future__ import annotations
 
 import libcst as cst
 
+from gradfix.defects import Defect
 from gradfix.rewriting.statements import with_argument
 from gradfix.rule import Decline, Edit, Fix, Options, Rule
-from gradfix.tape.defects import Defect
 from gradfix.tree import Tree
 
 

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import libcst as cst
 
+from gradfix.defects import Defect
 from gradfix.rule import Decline, Edit, Fix, Options, Rule, Safety
-from gradfix.tape.defects import Defect
 from gradfix.tree import Tree
 
 BY_HAND = "set requires_grad on the parameters"

@@ -18,14 +18,14 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from gradfix.defects import Span
 from gradfix.rewriting.rejoin import any_cut
 from gradfix.rewriting.seats import put, shown, vanished
 from gradfix.rewriting.uncut import bare
 from gradfix.rule import Decline, Edit, Fix, Options, Rule
-from gradfix.tape.defects import Span
 
 if TYPE_CHECKING:
-    from gradfix.tape.defects import Defect
+    from gradfix.defects import Defect
     from gradfix.tree import Tree
 
 

@@ -19,6 +19,7 @@ import re
 
 import libcst as cst
 
+from gradfix.defects import Defect, Span
 from gradfix.rewriting.aimed import (
     OWNER,
     aimed,
@@ -44,7 +45,6 @@ from gradfix.rewriting.statements import (
 )
 from gradfix.rewriting.states import LOOPS, carrier, detached
 from gradfix.rule import Decline, Fix, Options, Rule, Safety
-from gradfix.tape.defects import Defect, Span
 from gradfix.tree import Tree
 
 BY_HAND = "build the later loss after this step, or step after the later backward with gradients of its own"

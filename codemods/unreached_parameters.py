@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from gradfix.defects import Span
 from gradfix.rewriting.rejoin import any_cut
 from gradfix.rule import Decline, Edit, Fix, Options, Rule, Safety
-from gradfix.tape.defects import Span
 
 if TYPE_CHECKING:
-    from gradfix.tape.defects import Defect
+    from gradfix.defects import Defect
     from gradfix.tree import Tree
 
 

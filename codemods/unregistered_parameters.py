@@ -19,12 +19,12 @@ from collections.abc import Iterator
 import libcst as cst
 from libcst import matchers as m
 
+from gradfix.defects import Defect, Span
 from gradfix.rewriting.aimed import call_at
 from gradfix.rewriting.calls import last_name
 from gradfix.rewriting.leaf import constant_of, parameter_last
 from gradfix.rewriting.statements import expression
 from gradfix.rule import Decline, Edit, Fix, Options, Rule, Safety
-from gradfix.tape.defects import Defect, Span
 from gradfix.tree import Tree
 
 CONTAINERS = {

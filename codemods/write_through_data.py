@@ -15,13 +15,13 @@ from __future__ import annotations
 
 import libcst as cst
 
+from gradfix.defects import Defect, Span
 from gradfix.rewriting.calls import Write, keyword, written
 from gradfix.rewriting.holders import can_hold, cloned, holder_of, repeatable, same
 from gradfix.rewriting.names import walk
 from gradfix.rewriting.outofplace import NO_NAME, NOT_FOUND, assigned, heeding_aliases, says, writing
 from gradfix.rewriting.statements import Draft, anchor, together
 from gradfix.rule import Decline, Edit, Fix, Options, Rule
-from gradfix.tape.defects import Defect, Span
 from gradfix.tree import Tree
 
 BY_HAND = Decline("write to the tensor itself, or after backward")

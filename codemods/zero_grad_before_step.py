@@ -16,10 +16,10 @@ import re
 
 import libcst as cst
 
+from gradfix.defects import Defect
 from gradfix.rewriting.statements import Anchor, Draft, anchor, node_of, path, siblings, text_of
 from gradfix.rewriting.zeroing import zeroing_place
 from gradfix.rule import Decline, Fix, Options, Rule
-from gradfix.tape.defects import Defect
 from gradfix.tree import Tree
 
 BY_HAND = "move the zero_grad before the iteration's first backward, or behind the step"

@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Literal, cast
 
-from gradfix.tape.frameworks import Entry, Row
+from gradfix.tape.effects.frameworks import Entry, Row
 
 if sys.version_info >= (3, 11):
     import tomllib

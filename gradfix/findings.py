@@ -7,13 +7,13 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from gradfix import registry
+from gradfix.defects import Certainty, Defect, Evidence, Span
 from gradfix.outcome import DoubtfulSuppression, Silence, UnusedSuppression
 from gradfix.registry import Codemod
 from gradfix.rule import Decline, Finding, Fix, Options, Safety
 from gradfix.source import Source
 from gradfix.suppressions import Suppression, Suppressions
-from gradfix.tape.defects import Certainty, Defect, Evidence, Span
-from gradfix.tape.frameworks import ROWS, Row, merged
+from gradfix.tape.effects.frameworks import ROWS, Row, merged
 
 if TYPE_CHECKING:
     from gradfix.tree import Tree

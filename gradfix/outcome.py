@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
+from gradfix.defects import Span
 from gradfix.rule import Finding, Safety
 from gradfix.source import Failure as Failure
-from gradfix.tape.defects import Span
 
 if TYPE_CHECKING:
     from gradfix.verify import Verdict

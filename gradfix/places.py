@@ -7,7 +7,7 @@ from bisect import bisect_right
 from collections.abc import Mapping
 from itertools import pairwise
 
-from gradfix.tape.defects import Span
+from gradfix.defects import Span
 
 LINE_END = re.compile(r"\r\n|\r|\n")
 LINE = re.compile(rb"[^\r\n]*(?:\r\n|\r|\n)")

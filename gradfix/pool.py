@@ -14,6 +14,7 @@ from itertools import chain
 from typing import Any, Literal, TypeAlias, TypeVar
 
 from gradfix import engine, registry
+from gradfix.defects import Certainty
 from gradfix.findings import Plan, Rows, tape
 from gradfix.neighbours import Neighbours
 from gradfix.outcome import Outcome
@@ -21,7 +22,6 @@ from gradfix.patch import LineMap
 from gradfix.rule import Options
 from gradfix.since import Earlier
 from gradfix.source import Failure
-from gradfix.tape.defects import Certainty
 
 WINDOW = 8
 """Tasks under way for each process: enough to keep it busy, few enough to hold in memory."""

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from gradfix.defects import Defect, Evidence, Fact, Impact, Span
 from gradfix.findings import Analyse, Analysis, Resolve, TapeSilence, tape
 from gradfix.source import Source
-from gradfix.tape.asked import asked_for
-from gradfix.tape.defects import Defect, Evidence, Fact, Impact, Span
+from gradfix.tape.checks.wanted_cuts import asked_for
 from gradfix.verify.verdicts import STYLE, same_family
 
 WRITES = {

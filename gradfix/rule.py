@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 if TYPE_CHECKING:
     import libcst as cst
 
-    from gradfix.tape.defects import Certainty, Defect, Evidence, Impact, Span
+    from gradfix.defects import Certainty, Defect, Evidence, Impact, Span
     from gradfix.tree import Tree
 
 

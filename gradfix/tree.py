@@ -10,8 +10,8 @@ from typing import TypeAlias, TypeVar, overload
 import libcst as cst
 from libcst.metadata import ByteSpanPositionProvider, MetadataWrapper
 
+from gradfix.defects import Span
 from gradfix.places import Places, lines
-from gradfix.tape.defects import Span
 
 N = TypeVar("N", bound=cst.CSTNode)
 Statement: TypeAlias = "cst.SimpleStatementLine | cst.BaseCompoundStatement"

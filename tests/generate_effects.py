@@ -1,4 +1,4 @@
-"""Writes gradfix/tape/effects.json from the installed torch, or checks that it is what torch does.
+"""Writes gradfix/tape/effects/effects.json from the installed torch, or checks that it is what torch does.
 
 python tests/generate_effects.py --check | --write
 """
@@ -20,7 +20,7 @@ from effects_native import Report, Rows, native_rows
 from effects_python import python_rows
 from effects_rows import Row
 
-TABLE = Path(__file__).resolve().parent.parent / "gradfix" / "tape" / "effects.json"
+TABLE = Path(__file__).resolve().parent.parent / "gradfix" / "tape" / "effects" / "effects.json"
 
 
 @contextmanager

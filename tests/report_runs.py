@@ -6,10 +6,10 @@ import io
 from collections.abc import Sequence
 from dataclasses import replace
 
+from gradfix.defects import Evidence, Span
 from gradfix.outcome import Failure, Outcome, RuleCard, Run, View
 from gradfix.report.show import load
 from gradfix.rule import Finding, Safety, TextEdit
-from gradfix.tape.defects import Evidence, Span
 
 BLOCK = """\
 import torch.nn.functional as F

@@ -15,7 +15,7 @@ ROOT = Path(__file__).parent.parent
 ROOMS = (
     ("trace",),
     ("verify",),
-    ("tape.defects",),
+    ("defects",),
     ("places", "gate"),
     ("source",),
     ("tape",),

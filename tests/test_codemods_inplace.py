@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from gradfix import edits
+from gradfix.defects import Defect, Fact, Span
 from gradfix.places import Places
 from gradfix.registry import codemods
 from gradfix.rewriting.twins import FLAG_OF_FUNCTION, FLAG_OF_MODULE, FUNCTIONS, METHODS
 from gradfix.rule import Decline, Edit, Fix, Options, Safety
-from gradfix.tape.defects import Defect, Fact, Span
 from gradfix.tree import Tree
 
 FIXTURES = Path(__file__).parent.parent / "fixtures"

@@ -8,10 +8,10 @@ from typing import TypeAlias
 import pytest
 
 from gradfix import edits
+from gradfix.defects import Defect, Fact, Span
 from gradfix.places import Places
 from gradfix.registry import codemods
 from gradfix.rule import Decline, Fix, Options
-from gradfix.tape.defects import Defect, Fact, Span
 from gradfix.tree import Tree
 
 FIXTURES = Path(__file__).parent.parent / "fixtures"

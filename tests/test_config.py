@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gradfix.config import Config, ConfigError, read, read_file
-from gradfix.tape.frameworks import Entry, Row
+from gradfix.tape.effects.frameworks import Entry, Row
 
 EVERY_KEY = """
 [tool.gradfix]

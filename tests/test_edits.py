@@ -8,9 +8,9 @@ import time
 import libcst as cst
 import pytest
 
+from gradfix.defects import Span
 from gradfix.edits import apply, changes, compatible, text_edits
 from gradfix.rule import Edit, TextEdit
-from gradfix.tape.defects import Span
 from gradfix.tree import Tree
 
 

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from gradfix.tape.effects import (
+from gradfix.tape.effects.table import (
     DUNDERS,
     Effect,
     function,

@@ -11,11 +11,11 @@ import pytest
 import toy
 from toy import PLAN, RULES
 
+from gradfix.defects import Span
 from gradfix.engine import fix, ignore, known
 from gradfix.outcome import Outcome
 from gradfix.patch import LineMap, unified
 from gradfix.rule import Safety, TextEdit
-from gradfix.tape.defects import Span
 
 
 def mended(content: bytes) -> bytes | None:

@@ -16,8 +16,8 @@ from gradfix.cli import main
 from gradfix.config import read
 from gradfix.run import Wish, run
 from gradfix.source import Source, parse
+from gradfix.tape.effects.frameworks import ROWS, Entry, Row, merged
 from gradfix.tape.entries import analyse
-from gradfix.tape.frameworks import ROWS, Entry, Row, merged
 from gradfix.verify import Command, Launcher, Limits
 
 HEAD = "import torch\nimport torch.nn as nn\nimport torch.nn.functional as F\n"

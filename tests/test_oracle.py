@@ -20,7 +20,7 @@ from oracle.shrink import shrink
 from oracle.strategy import programs
 from oracle.tape import tape
 
-from gradfix.tape.defects import Certainty, Defect, Evidence, Span
+from gradfix.defects import Certainty, Defect, Evidence, Span
 
 pytestmark = pytest.mark.torch
 warm()

@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from report_runs import BLOCK, overwritten
 
+from gradfix.defects import Evidence, Span
 from gradfix.report.frame import drawn
 from gradfix.report.quotes import quotes
 from gradfix.report.screen import cells
-from gradfix.tape.defects import Evidence, Span
 
 CHARACTERS = st.text(st.sampled_from("ab =\t名e\u0301\u202e🔥"), max_size=12)
 TEXT = st.builds(lambda text, times: text * times, CHARACTERS, st.integers(0, 20))

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from report_runs import BLOCK, by_hand, outcome, overwritten, rendered, span
 
+from gradfix.defects import Evidence
 from gradfix.outcome import View
-from gradfix.tape.defects import Evidence
 
 RUFF = {"code", "filename", "location", "end_location", "message", "fix", "noqa_row", "url"}
 

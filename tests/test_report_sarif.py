@@ -14,7 +14,7 @@ import jsonschema
 import pytest
 from report_runs import BLOCK, broken, by_hand, outcome, overwritten, rendered, span
 
-from gradfix.tape.defects import Evidence
+from gradfix.defects import Evidence
 
 SCHEMA = json.loads(Path(__file__).with_name("sarif-2.1.0-rtm.5.json").read_text("utf-8"))
 

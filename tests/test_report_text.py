@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 from report_runs import BLOCK, by_hand, outcome, overwritten, rendered, span
 
+from gradfix.defects import Evidence
 from gradfix.outcome import Run, View
 from gradfix.report.screen import cells
 from gradfix.report.show import load
-from gradfix.tape.defects import Evidence
 
 ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
 

@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 
 from gradfix.source import Source, parse
-from gradfix.tape import entries, strides  # noqa: F401 - the first registers what is evaluated
-from gradfix.tape.graph import Tensor
-from gradfix.tape.interpreter import Interpreter
-from gradfix.tape.values import Seq, Value
+from gradfix.tape import entries  # noqa: F401 - the first registers what is evaluated
+from gradfix.tape.domain.graph import Tensor
+from gradfix.tape.domain.values import Seq, Value
+from gradfix.tape.effects import strides
+from gradfix.tape.interpreter.interpreter import Interpreter
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.torch

@@ -9,7 +9,7 @@ import libcst as cst
 import pytest
 from toy import span_of
 
-from gradfix.tape.defects import Span
+from gradfix.defects import Span
 from gradfix.tree import Tree, UnfaithfulError
 
 LAYOUTS = """\

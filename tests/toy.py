@@ -11,11 +11,11 @@ import libcst as cst
 import pytest
 
 from gradfix import registry
+from gradfix.defects import Certainty, Defect, Evidence, Span
 from gradfix.findings import Plan, Resolve
 from gradfix.registry import Codemod
 from gradfix.rule import Decline, Edit, Fix, Options, Rule, Safety
 from gradfix.source import Source
-from gradfix.tape.defects import Certainty, Defect, Evidence, Span
 from gradfix.tree import Tree
 
 KINDS: Mapping[type[ast.operator], str] = {

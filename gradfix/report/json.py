@@ -6,9 +6,9 @@ import json
 from typing import TYPE_CHECKING, Any, TextIO
 
 if TYPE_CHECKING:
+    from gradfix.defects import Evidence
     from gradfix.outcome import Outcome, Run, View
     from gradfix.rule import Finding, TextEdit
-    from gradfix.tape.defects import Evidence
 
 Fields = dict[str, Any]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from gradfix.defects import Span
 from gradfix.report.screen import cells, expand, harmless
 from gradfix.rule import Finding
-from gradfix.tape.defects import Span
 
 CLIPPED = "..."
 UNSAID = "here"

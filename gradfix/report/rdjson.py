@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, TextIO
 from gradfix.report.wording import severity, told, way_out
 
 if TYPE_CHECKING:
+    from gradfix.defects import Evidence, Span
     from gradfix.outcome import Outcome, Run, View
     from gradfix.rule import Finding, TextEdit
-    from gradfix.tape.defects import Evidence, Span
 
 SEVERITIES = {"error": "ERROR", "warning": "WARNING", "note": "INFO"}
 Fields = dict[str, Any]

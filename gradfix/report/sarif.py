@@ -14,9 +14,9 @@ from urllib.parse import quote
 from gradfix.report.wording import severity, told, way_out
 
 if TYPE_CHECKING:
+    from gradfix.defects import Span
     from gradfix.outcome import Failure, Outcome, RuleCard, Run, View
     from gradfix.rule import Finding, TextEdit
-    from gradfix.tape.defects import Span
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 Fields = dict[str, Any]

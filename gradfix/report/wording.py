@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
+from gradfix.defects import Impact
 from gradfix.rule import Finding, Safety
-from gradfix.tape.defects import Impact
 
 CONVENTIONS: Mapping[str, str] = {
     "A": "batches from a loader carry no gradient",

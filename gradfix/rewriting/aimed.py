@@ -7,10 +7,10 @@ import re
 import libcst as cst
 from libcst import matchers as m
 
+from gradfix.defects import Defect, Span
 from gradfix.rewriting.arguments import keyword
 from gradfix.rewriting.statements import Anchor, anchor, between, text_of, with_argument
 from gradfix.rule import Edit, Fix
-from gradfix.tape.defects import Defect, Span
 from gradfix.tree import Tree
 
 OWNER = re.compile(r"([\w.]+(?:\[\w+\])?)\.parameters\(")

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import libcst as cst
 
+from gradfix.defects import Defect, Span
 from gradfix.rewriting.calls import keyword, last_name
 from gradfix.rewriting.holders import can_hold, cloned, free_name, same
 from gradfix.rewriting.names import binds
 from gradfix.rewriting.statements import Anchor, Draft, anchor, siblings
 from gradfix.rule import Decline, Edit, Fix
-from gradfix.tape import effects
-from gradfix.tape.defects import Defect, Span
+from gradfix.tape.effects import table
 from gradfix.tree import Tree
 
 Writing = cst.AugAssign | cst.Assign | cst.Call
@@ -30,8 +30,8 @@ def clone_saved(defect: Defect, tree: Tree) -> Fix | None:
 
 def _keeps_only_its_result(defect: Defect) -> bool:
     saver = str(defect.facts.get("saver") or "")
-    module = effects.module(saver)
-    overloads = (*effects.method(saver), *effects.function(saver), *effects.functional(saver))
+    module = table.module(saver)
+    overloads = (*table.method(saver), *table.function(saver), *table.functional(saver))
     kept = {what for each in (*overloads, *([module.train] if module else [])) for what, _ in each.saves}
     return bool(kept) and all(what.startswith("result") for what in kept)
 

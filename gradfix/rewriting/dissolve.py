@@ -7,10 +7,10 @@ from itertools import groupby
 
 import libcst as cst
 
+from gradfix.defects import Span
 from gradfix.rewriting.names import binds, reads, walk
 from gradfix.rewriting.seats import dotted, one_line, parts, vanished
 from gradfix.rule import Decline, Edit, Fix
-from gradfix.tape.defects import Span
 from gradfix.tree import Tree
 
 MODES = {"no_grad", "inference_mode", "set_grad_enabled"}

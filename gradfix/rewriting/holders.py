@@ -6,7 +6,7 @@ import libcst as cst
 
 from gradfix.rewriting.binary import bracketed
 from gradfix.rewriting.names import assignable, walk
-from gradfix.tape.effects import method
+from gradfix.tape.effects.table import method
 from gradfix.tree import Tree
 
 OPERATIONS = (cst.BinaryOperation, cst.UnaryOperation)

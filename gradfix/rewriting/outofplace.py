@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import libcst as cst
 
+from gradfix.defects import Defect
 from gradfix.rewriting import binary
 from gradfix.rewriting.calls import Write, later_link, written
 from gradfix.rewriting.cloning import Writing, clone_saved, clone_written
@@ -17,7 +18,6 @@ from gradfix.rewriting.holders import can_hold, free_name, held, holder_of, repe
 from gradfix.rewriting.names import read_later, reads, walk
 from gradfix.rewriting.statements import Draft, anchor
 from gradfix.rule import Decline, Edit, Fix, Options, Safety
-from gradfix.tape.defects import Defect
 from gradfix.tree import Tree, children
 
 NOT_FOUND = Decline("this write has no form that gradfix knows how to say out of place")

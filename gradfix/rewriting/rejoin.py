@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import libcst as cst
 
+from gradfix.defects import Defect, Span
 from gradfix.rewriting.calls import last_name
 from gradfix.rewriting.dissolve import recorded
 from gradfix.rewriting.names import binds, walk
@@ -22,7 +23,6 @@ from gradfix.rewriting.uncut import (
     unwrapped,
 )
 from gradfix.rule import Decline, Edit, Fix
-from gradfix.tape.defects import Defect, Span
 from gradfix.tree import Tree
 
 CUT_FORMS = {"detach", "data", "detach_"}

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import libcst as cst
 
+from gradfix.defects import Defect
 from gradfix.rewriting.holders import free_name, repeatable
 from gradfix.rewriting.outofplace import out_of_place, target_of
 from gradfix.rewriting.statements import expression
 from gradfix.rule import Decline, Edit, Fix, Options
-from gradfix.tape.defects import Defect
 from gradfix.tree import Tree
 
 

@@ -9,9 +9,9 @@ from typing import TypeAlias
 import libcst as cst
 from libcst import matchers as m
 
+from gradfix.defects import Span
 from gradfix.rewriting.arguments import keyword, with_keyword
 from gradfix.rule import Edit, Replacement
-from gradfix.tape.defects import Span
 from gradfix.tree import Tree
 
 Anchor: TypeAlias = "cst.SimpleStatementLine | cst.BaseCompoundStatement | cst.BaseSmallStatement"

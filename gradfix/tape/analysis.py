@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
-from gradfix.tape.defects import Defect, Span
+from gradfix.defects import Defect, Span
 
 if TYPE_CHECKING:
     from gradfix.source import Source

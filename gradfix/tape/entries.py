@@ -8,27 +8,27 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
-from gradfix.tape import (  # noqa: F401 - importing them registers what they evaluate and execute
-    arithmetic,
-    contexts,
-    control,
-    displays,
-    expressions,
-    loops,
-    stores,
-    torchcalls,
-)
 from gradfix.tape.analysis import Analysis, Resolver, Silence, TooComplexError
-from gradfix.tape.closing import close
-from gradfix.tape.culprits import Culprits
-from gradfix.tape.frameworks import ROWS, Row
-from gradfix.tape.interpreter import Interpreter
-from gradfix.tape.machine import UNSET
-from gradfix.tape.modes import lose_mode
-from gradfix.tape.paths import ALWAYS, Equals
-from gradfix.tape.supposed import report_early_steps
+from gradfix.tape.checks.closing import close
+from gradfix.tape.domain.paths import ALWAYS, Equals
+from gradfix.tape.domain.values import stamp
+from gradfix.tape.effects.frameworks import ROWS, Row
+from gradfix.tape.entry_filter import Culprits
+from gradfix.tape.interpreter.interpreter import Interpreter
+from gradfix.tape.interpreter.modes import lose_mode
+from gradfix.tape.machine.recording import UNSET
+from gradfix.tape.python import (
+    arithmetic,  # noqa: F401 - importing them registers what they evaluate and execute
+    contexts,  # noqa: F401 - importing them registers what they evaluate and execute
+    control,  # noqa: F401 - importing them registers what they evaluate and execute
+    displays,  # noqa: F401 - importing them registers what they evaluate and execute
+    expressions,  # noqa: F401 - importing them registers what they evaluate and execute
+    loops,  # noqa: F401 - importing them registers what they evaluate and execute
+    stores,  # noqa: F401 - importing them registers what they evaluate and execute
+    torch_calls,  # noqa: F401 - importing them registers what they evaluate and execute
+)
+from gradfix.tape.strangers.assumed_optimizers import report_early_steps
 from gradfix.tape.uncalled import enter_class, enter_function, entries_of
-from gradfix.tape.values import stamp
 
 if TYPE_CHECKING:
     from gradfix.source import Source

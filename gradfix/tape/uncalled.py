@@ -7,18 +7,18 @@ from collections import Counter
 from collections.abc import Iterator
 from functools import partial
 
-from gradfix.tape.classes import instantiate, is_module
-from gradfix.tape.culprits import Culprits
-from gradfix.tape.definitions import Bound, Class, Function, Instance, Partial
-from gradfix.tape.following import call_function
-from gradfix.tape.frameworks import Entry
-from gradfix.tape.graph import Tensor
-from gradfix.tape.hosts import enter, rows_of
-from gradfix.tape.interpreter import Interpreter
-from gradfix.tape.torchvalues import Layer
-from gradfix.tape.values import NONE, Alt, Const, External, Unknown, Value
-from gradfix.tape.whole import is_whole, trains_itself
-from gradfix.tape.wishes import wish
+from gradfix.tape.domain.definitions import Bound, Class, Function, Instance, Partial
+from gradfix.tape.domain.graph import Tensor
+from gradfix.tape.domain.torch_values import Layer
+from gradfix.tape.domain.values import NONE, Alt, Const, External, Unknown, Value
+from gradfix.tape.effects.frameworks import Entry
+from gradfix.tape.entry_filter import Culprits
+from gradfix.tape.interpreter.interpreter import Interpreter
+from gradfix.tape.python.classes import instantiate, is_module
+from gradfix.tape.python.following import call_function
+from gradfix.tape.strangers.assumed_backward import wish
+from gradfix.tape.strangers.framework_objects import enter, rows_of
+from gradfix.tape.strangers.whole_models import is_whole, trains_itself
 
 
 def enter_function(vm: Interpreter, function: Function) -> None:

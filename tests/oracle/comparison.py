@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from gradfix.tape.defects import Defect, Span
+from gradfix.defects import Defect, Span
 
 from .facts import Run
 from .programs import Program

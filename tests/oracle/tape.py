@@ -6,8 +6,8 @@ import importlib
 import pkgutil
 
 import gradfix.tape
+from gradfix.defects import Defect
 from gradfix.source import Source, parse
-from gradfix.tape.defects import Defect
 from gradfix.tape.entries import analyse
 
 for _module in pkgutil.iter_modules(gradfix.tape.__path__):

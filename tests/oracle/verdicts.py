@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
-from gradfix.tape.defects import Defect
+from gradfix.defects import Defect
 
 from .claims import FLOW, WRITES
 from .comparison import Comparison, Disagreement, culprit_lines, lines_of

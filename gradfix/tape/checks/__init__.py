@@ -1,0 +1,1 @@
+"""What is judged after the fact."""

@@ -1,0 +1,141 @@
+"""Graphs that are kept for nothing: totals and lists of results that nothing walks back."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Collection
+
+from gradfix.defects import Span
+from gradfix.tape.domain.events import Backward
+from gradfix.tape.domain.graph import Node, Tensor
+from gradfix.tape.domain.paths import implies
+from gradfix.tape.domain.values import Alt, Value
+from gradfix.tape.interpreter.interpreter import Interpreter
+from gradfix.tape.machine.reports import span_of
+
+
+def adds_to(node: ast.expr, name: str) -> bool:
+    return (
+        isinstance(node, ast.BinOp)
+        and isinstance(node.op, ast.Add)
+        and any(isinstance(side, ast.Name) and side.id == name for side in (node.left, node.right))
+    )
+
+
+def accumulating(vm: Interpreter, name: str, held: Value, right: Value, result: Value, node: ast.AST) -> None:
+    """A total that takes a graph in at every turn of a loop."""
+    if not vm.frame.loops or vm.file != vm.main or isinstance(held, Alt):
+        return
+    if (
+        isinstance(node, ast.AugAssign)
+        and isinstance(node.op, ast.Add)
+        and walked_already(vm, right) is not None
+    ):
+        kept(vm, right, node.value, node, name)
+        if isinstance(result, Tensor):
+            vm.totals.append((vm.history(result), span_of(node)))
+        return
+    if (
+        isinstance(result, Tensor)
+        and result.requires is True
+        and isinstance(right, Tensor)
+        and right.requires is True
+    ):
+        added = right
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.BinOp):
+            sides = [vm.scope.names.get(s.id) if isinstance(s, ast.Name) and s.id != name else None
+                     for s in (node.value.left, node.value.right)]  # fmt: skip
+            added = next((side for side in sides if isinstance(side, Tensor)), right)
+        elif not isinstance(node, ast.AugAssign) or not isinstance(node.op, ast.Add):
+            return
+        vm.accumulated.setdefault(span_of(node), []).append(
+            (name, result, vm.history(result), vm.history(added), node)
+        )
+
+
+def walked_already(vm: Interpreter, value: Value, but: Collection[int] = ()) -> Node | None:
+    """The node of a result whose graph a backward has walked and freed: nobody can need it again.
+
+    `but` are the nodes to look neither at nor behind.
+    """
+    if not isinstance(value, Tensor) or value.requires is not True:
+        return None
+    stack, seen = [vm.history(value)], 0
+    while stack and seen < 8:
+        node = stack.pop(0)
+        if id(node) in but:
+            continue
+        seen += 1
+        if any(implies(vm.path, path) for _, path in node.freed or ()):
+            return node
+        stack.extend(parent for parent in node.parents if parent.requires is True)
+    return None
+
+
+def kept(vm: Interpreter, value: Value, expression: ast.AST, node: ast.AST, target: str) -> None:
+    """A result is put by after its graph was walked: the graph stays in memory for nothing."""
+    freed = walked_already(vm, value)
+    if freed is None or vm.file != vm.main or not isinstance(value, Tensor):
+        return
+    vm.report(
+        "graph_leak",
+        node,
+        [(freed.place, "the graph that is kept"), (vm.at(node), "kept here, after backward has walked it")],
+        impact="trains wrong",
+        lean=vm.lean(value),
+        when=vm.path,
+        facts={"value": span_of(expression), "number": False, "target": target},
+    )
+    vm.put_by.append((span_of(node), vm.history(value), next(Backward.numbers)))
+    _through_totals(vm, value, span_of(node))
+
+
+def _through_totals(vm: Interpreter, value: Value, span: Span) -> None:
+    """Note whether what is put by here keeps its graph through totals alone, at every turn."""
+    totals = {id(total) for total, _ in vm.totals}
+    direct = walked_already(vm, value, totals) is not None
+    places = set() if direct else {place for _, place in vm.totals}
+    vm.through_totals[span] = places if vm.through_totals.get(span, places) else set()
+
+
+def kept_on_attribute(vm: Interpreter, target: ast.Attribute, node: ast.AST) -> None:
+    """`self.total = self.total + loss`."""
+    value = node.value if isinstance(node, ast.Assign) else None
+    if isinstance(value, ast.BinOp) and isinstance(value.op, ast.Add):
+        for own, added in ((value.left, value.right), (value.right, value.left)):
+            if (
+                isinstance(own, ast.Attribute)
+                and ast.dump(own.value) == ast.dump(target.value)
+                and own.attr == target.attr
+            ):
+                if isinstance(added, ast.Name):
+                    kept(vm, vm.load(added.id), added, node, vm.text(target))
+                return
+
+
+def leaked(vm: Interpreter) -> None:
+    """At the end: totals whose graph was kept and never walked, though what they add was."""
+    for span, root, when in vm.put_by:
+        if root.clean > when:  # a later backward wanted it: a part of the next loss, not a souvenir
+            vm.found.pop(("graph_leak", span), None)
+    for span, totals in vm.through_totals.items():
+        others = totals - {span}
+        if others and all(("graph_leak", total) in vm.found for total in others):
+            vm.found.pop(("graph_leak", span), None)  # a total without its graphs has none to keep here
+    for entries in vm.accumulated.values():
+        if len(entries) < 2:
+            continue
+        nodes = [total for _, _, total, _, _ in entries]
+        if any(node.clean >= 0 for node in nodes) or any(id(node) in vm.passed_on for node in nodes):
+            continue
+        if not any(added.clean >= 0 for _, _, _, added, _ in entries):
+            continue
+        name, _, _, added, node = entries[0]
+        value = node.value if isinstance(node, (ast.AugAssign, ast.Assign)) else None
+        if isinstance(value, ast.BinOp):
+            value = value.right if isinstance(value.left, ast.Name) and value.left.id == name else value.left
+        kept = [(added.place, "the graph that is kept"), (node, "added to a total that nothing walks back")]
+        vm.report("graph_leak", node, kept,
+                  impact="trains wrong", lean=added.lean,
+                  facts={"value": span_of(value) if value else None, "number": False,
+                         "target": name})  # fmt: skip

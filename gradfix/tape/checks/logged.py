@@ -1,0 +1,58 @@
+"""Where a converted result is also used as a plain number: there the conversion has to stay."""
+
+from __future__ import annotations
+
+import ast
+
+from gradfix.tape.domain.values import External
+from gradfix.tape.interpreter.interpreter import Interpreter
+from gradfix.tape.machine.reports import span_of
+
+KINDS = frozenset({"converted_loss_path", "severed_term"})
+
+
+def say_what_is_logged(vm: Interpreter) -> None:
+    """Complete the facts of conversions with the later uses of the name that took the number."""
+    defects = [defect for (kind, _), defect in vm.found.items() if kind in KINDS]
+    if not defects or vm.module is None:
+        return
+    parents = {id(child): node for node in ast.walk(vm.module) for child in ast.iter_child_nodes(node)}
+    cuts = {span_of(node): node for node in ast.walk(vm.module) if isinstance(node, ast.Call)}
+    for defect in defects:
+        node: ast.AST | None = cuts.get(defect.culprit)
+        while node is not None and not isinstance(node, ast.stmt):
+            node = parents.get(id(node))
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+            uses = _logged(vm, node.targets[0].id, node, parents)
+            if uses:
+                defect.facts["logged"] = uses  # type: ignore[index]
+
+
+def _logged(vm: Interpreter, name: str, made: ast.AST, parents: dict[int, ast.AST]) -> tuple:  # type: ignore[type-arg]
+    """The later loads of a name that hand it to something which isn't torch's."""
+    scope: ast.AST = made
+    while not isinstance(scope, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Module)):
+        scope = parents[id(scope)]
+    found = []
+    for node in ast.walk(scope):
+        if (
+            isinstance(node, ast.Name)
+            and node.id == name
+            and isinstance(node.ctx, ast.Load)
+            and node.lineno > made.lineno  # type: ignore[attr-defined]
+        ):
+            user = parents[id(node)]
+            if isinstance(user, ast.AugAssign) or (
+                isinstance(user, ast.Call) and node in user.args and not _of_torch(vm, user.func)
+            ):
+                found.append(span_of(node))
+    return tuple(sorted(found))
+
+
+def _of_torch(vm: Interpreter, func: ast.expr) -> bool:
+    while isinstance(func, ast.Attribute):
+        func = func.value
+    if not isinstance(func, ast.Name):
+        return False
+    value = vm.load(func.id)
+    return isinstance(value, External) and value.path.startswith("torch")

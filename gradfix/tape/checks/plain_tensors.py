@@ -1,0 +1,46 @@
+"""Tensors that a module keeps as plain attributes: they require grad, and are no parameters of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from gradfix.tape.checks.leaves import factory_inside
+from gradfix.tape.domain.definitions import Instance
+from gradfix.tape.domain.events import Add, Use
+from gradfix.tape.domain.graph import Tensor
+from gradfix.tape.domain.values import Foreign
+from gradfix.tape.interpreter.interpreter import Interpreter
+from gradfix.tape.torch.modules import leaves
+
+
+def plain_leaves(vm: Interpreter, instance: Instance) -> Iterator[tuple[Instance, str, Tensor, Tensor]]:
+    """Them by name, and the leaves that they are, or are the result of."""
+    if instance.cls.file != vm.main:
+        return
+    for name, value in instance.attrs.items():
+        if not isinstance(value, Tensor) or value.requires is not True or isinstance(value.place, Foreign):
+            continue
+        if value.leaf is True and not value.parameter:
+            yield instance, name, value, value
+        elif value.leaf is False and factory_inside(vm, value) is not None:
+            yield from ((instance, name, value, leaf) for leaf in vm.leaves_behind(value.node)[:1])
+
+
+def check_plain_leaves(vm: Interpreter) -> None:
+    """At the end: those whose gradients nobody uses, though the parameters of their module are trained."""
+    for instance, name, tensor, leaf in vm.plain_leaves:
+        events = leaf.slot.events if leaf.slot is not None else []
+        used = any(isinstance(event, Use) for event in events)
+        read = any(one is leaf or one is tensor for one in vm.read_grads)
+        if used or read or not any(isinstance(event, Add) and event.must for event in events):
+            continue
+        registered = {id(one) for one in leaves(vm, instance)[0]}
+        steppers = [one for one in vm.optimizers if one.stepped]
+        if any(one is leaf or one is tensor for stepper in vm.optimizers for one in stepper.leaves):
+            continue
+        held = next((one for one in steppers if any(id(own) in registered for own in one.leaves)), None)
+        if held is not None and held.complete:
+            steps = [(tensor.place, "not registered"), (held.place, "takes what is")]
+            vm.report("unregistered_parameters", tensor.place, steps, impact="trains wrong", likely=True,
+                      facts={"attribute": name, "container": "tensor", "holds": "parameters", "inner": (),
+                             "factory": factory_inside(vm, tensor)})  # fmt: skip

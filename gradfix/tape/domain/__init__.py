@@ -1,0 +1,1 @@
+"""What exists on the tape: values, graphs, paths and the journal of changes; no torch and no Python in it."""

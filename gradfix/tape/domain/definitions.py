@@ -1,0 +1,154 @@
+"""What a program defines: functions, classes, their instances, and the names they see."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from gradfix.tape.domain.values import External, Truth, Value, stamp
+
+
+class Code:
+    """A function's text: shared by all closures made from it."""
+
+    __slots__ = ("entered", "every", "file", "name", "names", "node", "size")
+
+    def __init__(self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda, file: str) -> None:
+        self.node = node
+        self.file = file
+        self.name = "<lambda>" if isinstance(node, ast.Lambda) else node.name
+        self.entered = False
+        self.size = 0
+        """How many parts its text has, once somebody has counted."""
+        a = node.args
+        self.names = tuple(arg.arg for arg in (*a.posonlyargs, *a.args))
+        """The parameters that can be given by position."""
+        self.every = (*self.names, *(arg.arg for arg in a.kwonlyargs))
+
+
+class Scope:
+    """The names of one function activation or module."""
+
+    __slots__ = ("born", "globals", "names", "outer")
+
+    def __init__(self, names: dict[str, Value], outer: Scope | None, globals: Scope | None) -> None:
+        self.born = stamp()
+        self.names = names
+        self.outer = outer
+        self.globals = globals if globals is not None else self
+
+
+class Package(Value):
+    """Another file of the project, executed for what it defines."""
+
+    __slots__ = ("scope",)
+
+    def __init__(self, scope: Scope) -> None:
+        self.scope = scope
+
+
+class Function(Value):
+    """A function of the analysed source, with its closure, defaults and the grad mode that decorates it."""
+
+    __slots__ = ("code", "decorators", "defaults", "owner", "scope")
+
+    def __init__(self, code: Code, scope: Scope, defaults: dict[str, Value]) -> None:
+        self.code = code
+        self.scope = scope
+        self.defaults = defaults
+        self.decorators: tuple[tuple[Value, ast.expr], ...] = ()
+        self.owner: Class | None = None
+
+
+class Class(Value):
+    """A class of the analysed source."""
+
+    __slots__ = ("attrs", "bases", "born", "file", "name", "node")
+
+    def __init__(self, node: ast.ClassDef, bases: list[Value], attrs: dict[str, Value], file: str) -> None:
+        self.born = stamp()
+        self.node = node
+        self.name = node.name
+        self.bases = bases
+        self.attrs = attrs
+        self.file = file
+
+    def lookup(self, name: str) -> Value | None:
+        """The attribute as the method resolution order finds it, as far as the bases are known."""
+        if name in self.attrs:
+            return self.attrs[name]
+        for base in self.bases:
+            if isinstance(base, Class) and (found := base.lookup(name)) is not None:
+                return found
+        return None
+
+    def externals(self) -> Iterator[str]:
+        """The dotted names of the bases that other packages define."""
+        for base in self.bases:
+            if isinstance(base, Class):
+                yield from base.externals()
+            elif isinstance(base, External):
+                yield base.path
+
+    def opaque_base(self) -> bool:
+        """Whether some base is neither in a file at hand nor a name of torch."""
+        return any(
+            base.opaque_base()
+            if isinstance(base, Class)
+            else not (isinstance(base, External) and base.path.startswith(("torch.", "builtins.", "object")))
+            for base in self.bases
+        )
+
+
+class Instance(Value):
+    """An object of a class of the analysed source; a module when the class is one."""
+
+    __slots__ = ("attrs", "born", "cls", "module", "training")
+
+    def __init__(self, cls: Class, module: bool) -> None:
+        self.born = stamp()
+        self.cls = cls
+        self.module = module
+        self.attrs: dict[str, Value] = {}
+        self.training: Truth = None
+
+
+class Bound(Value):
+    """A function with its first argument."""
+
+    __slots__ = ("function", "receiver")
+
+    def __init__(self, receiver: Value, function: Function) -> None:
+        self.receiver = receiver
+        self.function = function
+
+
+class Partial(Value):
+    """functools.partial."""
+
+    __slots__ = ("args", "function", "kwargs")
+
+    def __init__(self, function: Value, args: list[Value], kwargs: dict[str, Value]) -> None:
+        self.function = function
+        self.args = args
+        self.kwargs = kwargs
+
+
+class Method(Value):
+    """A method of a value that isn't written in the analysed source."""
+
+    __slots__ = ("name", "receiver")
+
+    def __init__(self, receiver: Value, name: str) -> None:
+        self.receiver = receiver
+        self.name = name
+
+
+class Super(Value):
+    """`super()` inside a method."""
+
+    __slots__ = ("cls", "receiver")
+
+    def __init__(self, cls: Class | None, receiver: Value) -> None:
+        self.cls = cls
+        self.receiver = receiver

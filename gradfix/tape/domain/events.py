@@ -1,0 +1,160 @@
+"""What happens to a graph and to gradients: a backward, what it adds to a leaf, who clears and uses that."""
+
+from __future__ import annotations
+
+from itertools import count
+from typing import Any, TypeAlias
+
+from gradfix.tape.domain.graph import Node, Tensor
+from gradfix.tape.domain.paths import ALWAYS, Path, contradicts, meet
+from gradfix.tape.domain.values import Lean, Place, Truth, stamp
+
+Met: TypeAlias = dict[int, tuple[Path, ...]]
+"""The nodes that a backward has visited, and under which guards."""
+
+
+def surely(node: Node) -> bool:
+    """Whether a node is in a graph: for sure, or on one of the paths that it joins."""
+    if node.requires is None and node.guards is not None:
+        return any(surely(parent) for parent in node.parents)
+    if node.requires is None and node.branch:
+        return any(on_path(node, guard) for guard in node.branch)
+    return node.requires is True
+
+
+def live_arms(node: Node, path: Path) -> list[Path]:
+    """The paths on which a node is in a graph for sure: where a branch behind it decides that, some of it."""
+    if node.requires is None and node.guards is None and node.branch:
+        arms = [both for guard in node.branch if (both := meet(path, guard)) is not None]
+        return [arm for arm in arms if on_path(node, arm)]
+    return [path] if surely(node) else []
+
+
+FAR = 40
+"""How many nodes that may be in a graph are looked through for the branch that decides it."""
+
+
+def on_path(node: Node, path: Path, known: dict[int, Truth] | None = None) -> Truth:
+    """Whether a node is in a graph on a path, as far as what it was made from says so."""
+    if node.requires is not None or node.may or node.cut_place is not None or not node.parents:
+        return node.requires
+    known = {} if known is None else known
+    if id(node) not in known and len(known) < FAR:
+        known[id(node)] = None
+        guards = node.guards or (ALWAYS,) * len(node.parents)
+        above = [p for p, guard in zip(node.parents, guards, strict=True) if not contradicts(guard, path)]
+        facts = {on_path(parent, path, known) for parent in above}
+        if len(facts) == 1:
+            known[id(node)] = facts.pop()
+        elif node.guards is None and True in facts:
+            known[id(node)] = True
+    return known.get(id(node))
+
+
+def partings(node: Node) -> tuple[Path, ...]:
+    """The paths on which a node is in a graph or not, where a join behind it decides that."""
+    return () if node.requires is not None else node.guards or node.branch
+
+
+class Backward:
+    """One call of backward (or, where a module's output is taken to be backpropagated, the wish for one)."""
+
+    __slots__ = (
+        "aimed",
+        "assumed",
+        "delivered",
+        "kept",
+        "lean",
+        "met",
+        "number",
+        "path",
+        "place",
+        "raised",
+        "retain",
+        "root",
+        "scaler",
+        "spoilt",
+        "virtual",
+    )
+    numbers = count()
+
+    def __init__(self, place: Place, path: Path, retain: Truth, virtual: bool, lean: Lean) -> None:
+        self.place = place
+        self.path = path
+        self.retain = retain
+        self.virtual = virtual
+        self.lean = lean
+        self.assumed: Path = ALWAYS
+        """The part of the path that says which alternative of the root this is."""
+        self.number = next(self.numbers)
+        self.root: Tensor | None = None
+        self.aimed: tuple[Tensor, ...] = ()
+        """The tensors that it is for, where it names them."""
+        self.delivered = False
+        """Whether it reached a leaf that isn't merely a converted result."""
+        self.kept = False
+        """Whether gradients that it brought were copied: clearing them afterwards loses nothing."""
+        self.raised = False
+        """Whether it met what an earlier one has freed, and went no further."""
+        self.met: Met = {}
+        """The nodes that it visited, from all its roots, and under which guards."""
+        self.spoilt: set[int] = set()
+        """The places of the steps that have overwritten what it needs."""
+        self.scaler: dict[str, Any] | None = None
+        """What a GradScaler multiplied the root with."""
+
+
+class Add:
+    """A contribution to a gradient slot."""
+
+    __slots__ = ("backward", "born", "lean", "must", "path")
+
+    def __init__(self, backward: Backward, must: bool, lean: Lean, path: Path | None = None) -> None:
+        self.backward = backward
+        self.must = must
+        self.path = backward.path if path is None else path
+        self.lean = lean
+        self.born = stamp()
+
+
+class Clear:
+    """A gradient set to zero or None; `must` False where an unknown call may have done it."""
+
+    __slots__ = ("must", "number", "path", "place", "zeros")
+
+    def __init__(self, place: Place, path: Path, must: bool, zeros: bool = False) -> None:
+        self.place = place
+        self.path = path
+        self.must = must
+        self.zeros = zeros
+        """Whether a gradient of zeros is left, which a step uses like any other."""
+        self.number = next(Backward.numbers)
+
+
+class Empty:
+    """A test found that there is no gradient: on its path nothing is left of what came before."""
+
+    __slots__ = ("path",)
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+
+class Use:
+    """A step that used a gradient: `by` is the optimizer, or the leaf itself for a hand-written update."""
+
+    __slots__ = ("by", "path", "place")
+
+    def __init__(self, place: Place, path: Path, by: Any) -> None:
+        self.place = place
+        self.path = path
+        self.by = by
+
+
+class Unscale:
+    """A GradScaler took its factor out of a gradient."""
+
+    __slots__ = ("path",)
+
+    def __init__(self, path: Path) -> None:
+        self.path = path

@@ -1,0 +1,241 @@
+"""Tensors as autograd sees them: storages with versions, what operations saved, nodes, gradient slots."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, TypeAlias
+
+from gradfix.tape.domain.paths import ALWAYS, Path
+from gradfix.tape.domain.values import NOTHING, Lean, Place, Shape, Truth, Value, stamp
+
+
+class Storage:
+    """The memory of one or more tensors: its version is the number of writes that count."""
+
+    __slots__ = ("argument", "base", "generation", "inference", "inferred", "savers", "writes")
+
+    def __init__(self, argument: bool = False) -> None:
+        self.writes: list[Write] = []
+        self.savers: list[Saved] = []
+        self.generation = 0
+        self.base: Tensor | None = None
+        self.inference: Place = None
+        """Where the inference mode was entered in which it was made."""
+        self.inferred: Path = ALWAYS
+        """The path on which that is so."""
+        self.argument = argument
+        """Whether it came in as an argument of a function whose callers aren't known."""
+
+
+class Write:
+    """One in-place write to a storage."""
+
+    __slots__ = ("aliased", "counter", "facts", "form", "path", "place", "silent", "unrecorded")
+
+    def __init__(self, place: Place, path: Path, form: str, silent: bool, counter: Tensor | None) -> None:
+        self.place = place
+        self.path = path
+        self.form = form
+        """augassign, setitem, method, keyword, out, module, step, buffer."""
+        self.silent = silent
+        """Whether it leaves the version counter alone (`.data = `, fused optimizers)."""
+        self.counter = counter
+        """The version counter that it raises: see Tensor."""
+        self.unrecorded = False
+        """Whether it was done where nothing is recorded: only data is written so, and what nobody trains."""
+        self.facts: dict[str, Any] = {}
+
+
+class Saved:
+    """What a graph node keeps of a storage, at the version that it had."""
+
+    __slots__ = ("argument", "counter", "lean", "node", "path", "seen", "tested", "writes")
+
+    def __init__(self, tensor: Tensor, node: Node, path: Path, tested: Path, lean: Lean) -> None:
+        self.argument = tensor.storage.argument
+        self.counter = tensor.counter
+        self.writes = tensor.storage.writes
+        self.seen = len(self.writes)
+        """How many writes the memory had seen by then."""
+        self.node = node
+        self.path = path
+        self.tested = tested
+        """The part of the path that statements test; the rest says which alternative of a value this is."""
+        self.lean = lean
+
+
+class Spoil:
+    """A saved value and the write that overwrote it; `silent` where its version counter doesn't show it."""
+
+    __slots__ = ("saved", "silent", "write")
+
+    def __init__(self, saved: Saved, write: Write, silent: bool) -> None:
+        self.saved = saved
+        self.write = write
+        self.silent = silent
+
+
+class Node:
+    """An operation in the graph (or outside it: `requires` False), with what went in.
+
+    `cut` marks an edge that carries no gradient: how it was cut (detach, item, no_grad ...) and where.
+    `may` marks an operation that isn't known: what went in may or may not be what comes out.
+    """
+
+    __slots__ = (
+        "branch",
+        "clean",
+        "cut",
+        "cut_place",
+        "facts",
+        "freed",
+        "guards",
+        "leaf",
+        "lean",
+        "may",
+        "number",
+        "op",
+        "parents",
+        "path",
+        "place",
+        "reach",
+        "requires",
+        "saves",
+        "spoiled",
+    )
+
+    def __init__(self, op: str, place: Place, parents: tuple[Node, ...], requires: Truth) -> None:
+        self.op = op
+        self.place = place
+        self.parents = parents
+        self.requires = requires
+        self.guards: tuple[Path, ...] | None = None
+        """Where histories are joined: the path on which each parent is the one."""
+        self.branch: tuple[Path, ...] = ()
+        """The guards of the nearest join behind it, where that decides whether it is in a graph."""
+        self.path: Path = ALWAYS
+        self.lean: Lean = NOTHING
+        self.cut = ""
+        self.cut_place: Place = None
+        self.may = False
+        self.leaf: Tensor | None = None
+        self.saves = False
+        """Whether it keeps anything, so that a second backward finds it freed."""
+        self.freed: list[tuple[Any, Path]] | None = None
+        self.spoiled: list[Spoil] | None = None
+        self.clean = -1
+        self.reach: tuple[object, tuple[Node, ...]] | None = None
+        """The leaves that a backward from here surely fills and meets nothing else, and as of when."""
+        self.number = False
+        """Whether the value is a plain Python number."""
+        self.facts: dict[str, Any] | None = None
+
+
+Onward: TypeAlias = "Callable[[Node], Iterable[Node]]"
+
+
+def upstream(starts: Iterable[Node], onward: Onward | None = None) -> Iterator[Node]:
+    """Some nodes and what went into them, each once; `onward` says where it goes on, if not everywhere."""
+    seen: set[int] = set()
+    stack = list(starts)
+    while stack:
+        node = stack.pop()
+        if id(node) not in seen:
+            seen.add(id(node))
+            yield node
+            stack.extend(node.parents if onward is None else onward(node))
+
+
+class Slot:
+    """The `.grad` of a leaf: what was added, used by steps, and cleared, in order."""
+
+    __slots__ = ("events", "tensor")
+
+    def __init__(self) -> None:
+        self.events: list[Any] = []
+        self.tensor: Tensor | None = None
+        """What `.grad` reads as."""
+
+
+class Tensor(Value):
+    """A tensor: which memory it looks at, which node made it, whether backward reaches it."""
+
+    __slots__ = (
+        "base",
+        "born",
+        "counter",
+        "created",
+        "data_of",
+        "dtype",
+        "generation",
+        "grad_of",
+        "layout",
+        "leaf",
+        "lean",
+        "maybe",
+        "name",
+        "node",
+        "parameter",
+        "place",
+        "requires",
+        "retained",
+        "seen",
+        "shape",
+        "slot",
+        "storage",
+        "strides",
+        "view",
+    )
+
+    def __init__(self, node: Node, storage: Storage, requires: Truth, leaf: Truth) -> None:
+        self.born = stamp()
+        self.node = node
+        self.storage = storage
+        self.requires = requires
+        self.leaf = leaf
+        self.lean: Lean = node.lean
+        self.shape: Shape = None
+        self.dtype = ""
+        """float, half, int, bool, or "" for unknown."""
+        self.layout: Truth = None
+        """Whether it is contiguous."""
+        self.strides: tuple[int, ...] | None = None
+        """How far apart the elements of a view lie, where all of it is known."""
+        self.base: Tensor | None = None
+        self.view = ""
+        """"" for its own memory; plain, many (chunk, split) or no_grad for a view; loose (detach, .data)."""
+        self.generation = 0
+        self.seen = 0
+        """How many writes its memory had seen when the view was made."""
+        self.maybe: Tensor | None = None
+        """The tensor that this one may be, or show."""
+        self.slot: Slot | None = None
+        self.parameter = False
+        self.retained = False
+        self.place: Place = node.place
+        self.name = ""
+        self.grad_of: Tensor | None = None
+        """The leaf whose `.grad` this is."""
+        self.counter: Tensor | None = None
+        """The `.data` whose version counter it shares; None for the counter that its memory began with."""
+        self.data_of: Tensor | None = None
+        """The tensor whose `.data` this is."""
+
+    def gradient(self) -> Slot:
+        """Its gradient slot."""
+        if self.slot is None:
+            self.slot = Slot()
+        return self.slot
+
+
+class Number(Value):
+    """A Python number or array that was converted from a tensor: outside the graph, with its origin."""
+
+    __slots__ = ("kind", "node", "place", "shape")
+
+    def __init__(self, node: Node, place: Place, kind: str) -> None:
+        self.node = node
+        self.place = place
+        self.kind = kind
+        """number, list or array."""
+        self.shape: Shape = None

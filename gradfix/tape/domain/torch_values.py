@@ -1,0 +1,126 @@
+"""What torch builds around tensors: modules, their weights, optimizers, scalers and grad modes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from gradfix.tape.domain.graph import Tensor
+from gradfix.tape.domain.paths import Path
+from gradfix.tape.domain.values import NOTHING, Lean, Place, Truth, Value, stamp
+
+if TYPE_CHECKING:
+    from gradfix.tape.effects.table import ModuleEffect
+
+
+class Layer(Value):
+    """A module of torch.nn, `kind` by name; containers hold `items`; parameters and buffers are in attrs."""
+
+    __slots__ = ("args", "attrs", "born", "effect", "inplace", "items", "kind", "open", "place", "training")
+
+    def __init__(self, kind: str, effect: ModuleEffect | None, args: dict[str, Value], place: Place) -> None:
+        self.born = stamp()
+        self.kind = kind
+        self.effect = effect
+        self.args = args
+        self.place = place
+        self.attrs: dict[str, Value] = {}
+        self.items: dict[str, Value] | None = None
+        self.open = False
+        self.inplace: Truth = False
+        self.training: Truth = None
+
+
+class Opaque(Value):
+    """A module of unknown class: its call requires grad through `weights`, one leaf that stands for all."""
+
+    __slots__ = ("born", "children", "lean", "of", "weights")
+
+    def __init__(self, of: Value, weights: Tensor, lean: Lean) -> None:
+        self.born = stamp()
+        self.of = of
+        self.weights = weights
+        self.lean = lean
+        self.children: dict[str, Value] = {}
+
+
+class Weights(Value):
+    """`module.parameters()`: the leaves of a module, `complete` when they are all of them."""
+
+    __slots__ = ("complete", "leaves", "met", "named", "of")
+
+    def __init__(self, of: Value, leaves: list[Tensor], complete: bool, named: bool = False) -> None:
+        self.of = of
+        self.leaves = leaves
+        self.complete = complete
+        self.named = named
+        self.met: Path | None = None
+        """The path on which a loop took it for each one of them: a test inside may pick some."""
+
+
+class Group(Value):
+    """One of an optimizer's `param_groups`: a dict, of which the parameters matter."""
+
+    __slots__ = ("born", "weights")
+
+    def __init__(self, weights: Weights) -> None:
+        self.born = stamp()
+        self.weights = weights
+
+
+class Optimizer(Value):
+    """An optimizer over leaves; `leaves` None when it isn't known what it holds."""
+
+    __slots__ = (
+        "after",
+        "born",
+        "complete",
+        "fused",
+        "groups",
+        "iterates",
+        "kind",
+        "lean",
+        "leaves",
+        "name",
+        "place",
+        "stepped",
+    )
+
+    def __init__(self, kind: str, leaves: list[Tensor], complete: bool, place: Place) -> None:
+        self.born = stamp()
+        self.kind = kind
+        self.leaves = leaves
+        self.complete = complete
+        self.place = place
+        self.lean: Lean = NOTHING
+        self.groups: list[Group] | None = None
+        """What its leaves are grouped in; None where that isn't known."""
+        self.fused: Truth = False
+        self.iterates: Truth = False
+        """Whether a step calls its closure several times."""
+        self.name = ""
+        self.stepped = False
+        self.after: Any = None
+        """The backward that ran last before its latest step."""
+
+
+class Scaler(Value):
+    """An AMP GradScaler, or the value that `scaler.scale(loss)` returned."""
+
+    __slots__ = ("born", "enabled", "place", "unscaled")
+
+    def __init__(self, enabled: Truth, place: Place) -> None:
+        self.born = stamp()
+        self.enabled = enabled
+        self.place = place
+        self.unscaled: dict[int, bool] = {}
+
+
+class Mode(Value):
+    """A grad mode as a context manager or decorator: what it sets, and the call that made it."""
+
+    __slots__ = ("kind", "place", "sets")
+
+    def __init__(self, kind: str, sets: Value, place: Place) -> None:
+        self.kind = kind
+        self.sets = sets
+        self.place = place

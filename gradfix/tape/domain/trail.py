@@ -1,0 +1,160 @@
+"""The undo journal of the tape: branches run on the same state, are undone, and are joined."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+from gradfix.tape.domain.alternatives import LIMIT, MISSING, join
+from gradfix.tape.domain.paths import Path
+
+
+class Change:
+    """One cell that a branch wrote: an attribute of an object, or a key of a dict that belongs to it."""
+
+    __slots__ = ("holder", "key", "new", "old", "owner")
+
+    def __init__(self, owner: Any, holder: dict[Any, Any] | None, key: Any, old: Any) -> None:
+        self.owner = owner
+        self.holder = holder
+        self.key = key
+        self.old = old
+        self.new: Any = MISSING
+
+    def read(self) -> Any:
+        """The cell's present content."""
+        return getattr(self.owner, self.key) if self.holder is None else self.holder.get(self.key, MISSING)
+
+    def write(self, value: Any) -> None:
+        """Fill the cell, past the journal."""
+        if self.holder is None:
+            setattr(self.owner, self.key, value)
+        elif value is MISSING:
+            self.holder.pop(self.key, None)
+        else:
+            self.holder[self.key] = value
+
+
+Changes: TypeAlias = dict[tuple[int, Any], Change]
+
+
+class Trail:
+    """Cells are written through it, so that a branch can be undone; `clock` counts what happened."""
+
+    def __init__(self) -> None:
+        self.frames: list[tuple[int, Changes]] = []
+        self.clock = 0
+        self.deeds = 0
+        """How often memory, graphs or gradients were changed, not only what names and attributes hold."""
+        self.spread = 1 << 30
+        """How many alternatives may still be looked at one by one; then different ones become one unknown."""
+
+    def set(self, owner: Any, name: str, value: Any) -> None:
+        """Assign an attribute."""
+        self.clock += 1
+        if self.frames:
+            self._note(owner, None, name)
+        setattr(owner, name, value)
+
+    def tick(self) -> None:
+        """Memory, a graph or a gradient was changed."""
+        self.clock += 1
+        self.deeds += 1
+
+    def put(self, owner: Any, holder: dict[Any, Any], key: Any, value: Any) -> None:
+        """Assign a dict entry."""
+        self.clock += 1
+        self.fill(owner, holder, key, value)
+
+    def fill(self, owner: Any, holder: dict[Any, Any], key: Any, value: Any) -> None:
+        """Assign a dict entry that counts for nothing that happened."""
+        if self.frames:
+            self._note(owner, holder, key)
+        holder[key] = value
+
+    def drop(self, owner: Any, holder: dict[Any, Any], key: Any) -> None:
+        """Delete a dict entry."""
+        self.clock += 1
+        if self.frames:
+            self._note(owner, holder, key)
+        holder.pop(key, None)
+
+    def _note(self, owner: Any, holder: dict[Any, Any] | None, key: Any) -> None:
+        born, changes = self.frames[-1]
+        if owner.born > born:
+            return
+        mark = (id(owner) if holder is None else id(holder), key)
+        if mark not in changes:
+            change = Change(owner, holder, key, None)
+            change.old = change.read()
+            changes[mark] = change
+
+    def open(self, born: int) -> None:
+        """Start a branch; what is born later than `born` belongs to it."""
+        self.frames.append((born, {}))
+
+    def undo(self) -> Changes:
+        """End a branch and restore the state at its start; returns what it changed."""
+        _, changes = self.frames.pop()
+        for change in changes.values():
+            change.new = change.read()
+            change.write(change.old)
+        return changes
+
+    def undo_of(self, kind: type) -> Changes:
+        """End a branch that undoes only what it changed of things of one kind; returns that."""
+        _, changes = self.frames.pop()
+        if not changes:
+            return changes
+        undone = {mark: change for mark, change in changes.items() if type(change.owner) is kind}
+        for mark, change in undone.items():
+            del changes[mark]
+            change.new = change.read()
+            change.write(change.old)
+        self._hand_on(changes)
+        return undone
+
+    def close(self) -> None:
+        """End a branch that was the only one: what it changed stays, as the doing of the branch around it."""
+        _, changes = self.frames.pop()
+        self._hand_on(changes)
+
+    def _hand_on(self, changes: Changes) -> None:
+        """Let what stays be the doing of the branch around it."""
+        if not self.frames:
+            return
+        born, outer = self.frames[-1]
+        for mark, change in changes.items():
+            if change.owner.born <= born:
+                outer.setdefault(mark, change)
+
+    def since(self, depth: int) -> Changes:
+        """What has been written since there were so many branches, as it stands."""
+        found: Changes = {}
+        for _, changes in self.frames[depth:]:
+            for mark, change in changes.items():
+                if mark not in found:
+                    found[mark] = Change(change.owner, change.holder, change.key, change.old)
+                    found[mark].new = change.read()
+        return found
+
+    def replay(self, change: Change, value: Any) -> None:
+        """Write a cell of an undone branch, journalled in the branch around it."""
+        self.clock += 1
+        if self.frames:
+            self._note(change.owner, change.holder, change.key)
+        change.write(value)
+
+    def merge(self, branches: list[tuple[Path, Changes]]) -> None:
+        """Let each cell hold what it held at the end of each branch, under that branch's path."""
+        cells: Changes = {}
+        for _, changes in branches:
+            cells.update(changes)
+        for mark, change in cells.items():
+            now = change.read()
+            options = [(path, changes[mark].new if mark in changes else now) for path, changes in branches]
+            self.replay(change, join(options, self.limit))
+
+    @property
+    def limit(self) -> int:
+        """How many alternatives are kept apart now."""
+        return LIMIT if self.spread > 0 else 1

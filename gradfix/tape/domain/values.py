@@ -1,0 +1,193 @@
+"""The domain of the abstract tape: what a Python name can stand for, from constants to tensors in a graph."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping, Sequence
+from itertools import count
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from gradfix.tape.domain.paths import Path
+
+if TYPE_CHECKING:
+    from gradfix.tape.domain.graph import Node, Storage, Tensor
+    from gradfix.tape.domain.torch_values import Opaque
+
+Truth: TypeAlias = "bool | None"
+"""Three-valued: True, False, or None for unknown."""
+
+Shape: TypeAlias = "tuple[int | None, ...] | None"
+Lean: TypeAlias = frozenset[str]
+"""The conventions (A to G) that a fact leans on."""
+
+NOTHING: Lean = frozenset()
+
+
+class Foreign:
+    """A place in another file than the one under analysis."""
+
+    __slots__ = ("node", "path")
+
+    def __init__(self, node: ast.AST, path: str) -> None:
+        self.node = node
+        self.path = path
+
+
+Place: TypeAlias = "ast.AST | Foreign | None"
+
+
+class Value:
+    """Anything that a Python expression can evaluate to. Mutable fields change through the trail only."""
+
+    __slots__ = ()
+
+
+Args: TypeAlias = Sequence[Value]
+Kwargs: TypeAlias = Mapping[str, Value]
+"""What a call is given, by place and by name."""
+
+
+class Const(Value):
+    """A Python constant, known exactly."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+
+NONE = Const(None)
+TRUE = Const(True)
+FALSE = Const(False)
+
+
+stamp = count(1).__next__
+"""Birth stamps: what was born inside a branch needn't be restored when the branch is undone."""
+
+
+class Undefined(Value):
+    """A name that a branch not taken would have bound."""
+
+    __slots__ = ()
+
+
+UNDEFINED = Undefined()
+
+
+class Unknown(Value):
+    """Not decided, and why; identity matters: one unknown read twice is the same value.
+
+    `holds` are the values that went in (a call that gets them again through this one may change them).
+    `tensor` is the tensor that it turned out to be when an operation used it as one; `requires` says whether
+    that tensor is in a graph; `children` its attributes.
+    """
+
+    __slots__ = (
+        "about",
+        "bare",
+        "born",
+        "built",
+        "children",
+        "guess",
+        "holds",
+        "lean",
+        "made",
+        "module",
+        "origin",
+        "part",
+        "requires",
+        "tensor",
+        "why",
+    )
+
+    def __init__(
+        self, why: str, holds: tuple[Value, ...] = (), requires: Truth = None, lean: Lean = NOTHING
+    ) -> None:
+        self.born = stamp()
+        self.why = why
+        self.holds = holds
+        self.requires = requires
+        self.lean = lean
+        self.tensor: Tensor | None = None
+        self.children: dict[str, Value] | None = None
+        self.guess: Node | None = None
+        """The node that stands for it where it is an operand, as long as what it holds has the same ones."""
+        self.origin = ""
+        """The dotted name of what was called to make it."""
+        self.module: Opaque | None = None
+        """The module that it turned out to be when its parameters went to an optimizer."""
+        self.about: Storage | None = None
+        """The memory that it is a fact of, where it says how much a tensor holds."""
+        self.made: Node | None = None
+        """The node that made it, where a call of a module that isn't known did."""
+        self.bare: Truth = None
+        """Whether nothing that it holds has a history."""
+        self.built = False
+        """Whether a module's constructor built it by a call that isn't known: a submodule (convention B)."""
+        self.part = False
+        """Whether it is made from what it holds, and from nothing else."""
+
+
+class Alt(Value):
+    """A few alternatives, each under the path on which it is the value."""
+
+    __slots__ = ("joined", "options")
+
+    def __init__(self, options: tuple[tuple[Path, Value], ...]) -> None:
+        self.options = options
+        self.joined: tuple[object, Node] | None = None
+        """The node of those that have one, and what it was made of."""
+
+
+class Seq(Value):
+    """A list, tuple or set; `open` when it may hold more than `items`."""
+
+    __slots__ = ("born", "items", "kind", "open", "place")
+
+    def __init__(self, kind: str, items: list[Value], open: bool = False, place: Place = None) -> None:
+        self.born = stamp()
+        self.kind = kind
+        self.items = items
+        self.open = open
+        self.place = place
+
+
+class Range(Value):
+    """`range(...)` of known bounds."""
+
+    __slots__ = ("range",)
+
+    def __init__(self, value: range) -> None:
+        self.range = value
+
+
+class Slice(Value):
+    """A slice in a subscript."""
+
+    __slots__ = ("lower", "step", "upper")
+
+    def __init__(self, lower: Value, upper: Value, step: Value) -> None:
+        self.lower = lower
+        self.upper = upper
+        self.step = step
+
+
+class Map(Value):
+    """A dict with constant keys; `open` when it may hold more."""
+
+    __slots__ = ("born", "items", "open", "place")
+
+    def __init__(self, items: dict[Any, Value], open: bool = False, place: Place = None) -> None:
+        self.born = stamp()
+        self.items = items
+        self.open = open
+        self.place = place
+
+
+class External(Value):
+    """A name of a package that isn't analysed, by its full dotted path."""
+
+    __slots__ = ("path",)
+
+    def __init__(self, path: str) -> None:
+        self.path = path

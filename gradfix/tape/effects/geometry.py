@@ -1,0 +1,237 @@
+"""The shapes of what reorders, picks, joins and convolves: for each operation, from its arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from math import prod
+
+from gradfix.tape.domain.graph import Tensor
+from gradfix.tape.domain.values import Alt, Const, Seq, Shape, Value
+from gradfix.tape.effects import shapes
+from gradfix.tape.effects.pieces import PIECES, Bound, Known, dim_of, resized
+
+
+def _size(sizes: Known) -> int | None:
+    return prod(size for size in sizes if size is not None) if None not in sizes else None
+
+
+def _swapped(own: Known, bound: Bound) -> Shape:
+    one, other = dim_of(bound, "dim0", dim_of(bound, "axis0")), dim_of(bound, "dim1", dim_of(bound, "axis1"))
+    if one is None or other is None or not all(-len(own) <= dim < len(own) for dim in (one, other)):
+        return None
+    sizes = list(own)
+    sizes[one], sizes[other] = sizes[other], sizes[one]
+    return tuple(sizes)
+
+
+def _permuted(own: Known, bound: Bound) -> Shape:
+    order = shapes.integers(bound["dims"]) if "dims" in bound else None
+    if order is None or not own or sorted(d % len(own) for d in order) != list(range(len(own))):
+        return None
+    return tuple(own[d % len(own)] for d in order)
+
+
+def _moved(own: Known, bound: Bound) -> Shape:
+    one, other = dim_of(bound, "source"), dim_of(bound, "destination")
+    if one is None or other is None or not own:
+        return None
+    sizes = list(own)
+    sizes.insert(other % len(own), sizes.pop(one % len(own)))
+    return tuple(sizes)
+
+
+def _padded(own: Known, bound: Bound) -> Shape:
+    pads = shapes.integers(bound["pad"]) if "pad" in bound else None
+    if pads is None or len(pads) > 2 * len(own):
+        return (None,) * len(own)
+    sizes = list(own)
+    for i in range(len(pads) // 2):
+        size = sizes[-1 - i]
+        sizes[-1 - i] = None if size is None else size + pads[2 * i] + pads[2 * i + 1]
+    return tuple(sizes)
+
+
+def _interleaved(own: Known, bound: Bound) -> Shape:
+    count = dim_of(bound, "repeats")
+    if "dim" not in bound:
+        size = _size(own)
+        return (None if size is None or count is None else size * count,)
+    dim = dim_of(bound, "dim")
+    if dim is None or not own:
+        return None
+    size = own[dim % len(own)]
+    return resized(own, dim % len(own), None if size is None or count is None else size * count)
+
+
+def _expanded(own: Known, bound: Bound) -> Shape:
+    """-1 keeps the size that is there."""
+    wanted = shapes.sizes([bound["size"]]) if "size" in bound else None
+    if wanted is None or len(wanted) < len(own):
+        return None
+    there = (None,) * (len(wanted) - len(own)) + own
+    return tuple(old if new == -1 else new for new, old in zip(wanted, there, strict=True))
+
+
+def _viewed(own: Known, bound: Bound) -> Shape:
+    """-1 is what the other sizes leave."""
+    wanted = bound.get("size", bound.get("shape"))
+    asked = shapes.sizes([wanted]) if wanted is not None else None
+    if asked is None or "dtype" in bound:
+        return own if asked is None else None
+    whole, rest = _size(own), _size(tuple(size for size in asked if size != -1))
+    if -1 in asked and (whole is None or not rest):
+        return _some(own)
+    return tuple(whole // (rest or 1) if size == -1 and whole is not None else size for size in asked)
+
+
+def _some(own: Known) -> Shape:
+    """As many elements, in an order that isn't followed."""
+    several = shapes.many(own)
+    return None if several is None else ((None, 2) if several else (1,))
+
+
+def _unflattened(own: Known, bound: Bound) -> Shape:
+    sizes, dim = shapes.integers(bound["sizes"]) if "sizes" in bound else None, dim_of(bound, "dim")
+    if sizes is None or dim is None or not own:
+        return None
+    at = dim % len(own)
+    return (*own[:at], *(_viewed((own[at],), {"size": bound["sizes"]}) or ()), *own[at + 1 :])
+
+
+def _pooled(own: Known, bound: Bound) -> Shape:
+    return (*own[:2], *(None for _ in own[2:])) if len(own) > 2 else None
+
+
+def _unsqueezed(own: Known, bound: Bound) -> Shape:
+    dim = dim_of(bound, "dim")
+    if dim is None:
+        return None
+    at = dim % (len(own) + 1)
+    return (*own[:at], 1, *own[at:])
+
+
+def _squeezed(own: Known, bound: Bound) -> Shape:
+    if "dim" not in bound:
+        return None if None in own else tuple(size for size in own if size != 1)
+    dim = dim_of(bound, "dim")
+    if dim is None or not own or own[dim % len(own)] is None:
+        return None
+    at = dim % len(own)
+    return (*own[:at], *own[at + 1 :]) if own[at] == 1 else own
+
+
+def _flattened(own: Known, bound: Bound) -> Shape:
+    first, last = dim_of(bound, "start_dim", 0), dim_of(bound, "end_dim", -1)
+    if first is None or last is None or not own:
+        return None
+    first, last = first % len(own), last % len(own)
+    return (*own[:first], _size(own[first : last + 1]), *own[last + 1 :])
+
+
+def _compared(own: Known, bound: Bound) -> Shape:
+    """Two tensors compared along one dimension."""
+    other = next((bound[name] for name in ("x2", "other") if name in bound), None)
+    dim = dim_of(bound, "dim", 1)
+    both = shapes.broadcast([own, other.shape]) if isinstance(other, Tensor) else None
+    return None if both is None or dim is None or dim >= len(both) else both[:dim] + both[dim + 1 :]
+
+
+def _rolled(own: Known, bound: Bound) -> Shape:
+    wanted = shapes.integers(bound["repeats"]) if "repeats" in bound else None
+    if wanted is None or len(wanted) < len(own):
+        return None
+    padded = (1,) * (len(wanted) - len(own)) + own
+    return tuple(None if size is None else size * n for size, n in zip(padded, wanted, strict=True))
+
+
+SHAPES: Mapping[str, Callable[[Known, Bound], Shape]] = {
+    **PIECES,
+    **dict.fromkeys(("transpose", "swapaxes", "swapdims"), _swapped),
+    **dict.fromkeys(("movedim", "moveaxis"), _moved),
+    **dict.fromkeys(("flatten", "ravel"), _flattened),
+    **dict.fromkeys(("repeat", "tile"), _rolled),
+    **dict.fromkeys(("expand", "broadcast_to"), _expanded),
+    **dict.fromkeys(("view", "reshape"), _viewed),
+    **dict.fromkeys(("max_pool1d", "max_pool2d", "max_pool3d", "interpolate", "upsample"), _pooled),
+    **dict.fromkeys(("avg_pool1d", "avg_pool2d", "avg_pool3d", "grid_sample"), _pooled),
+    "t": lambda own, bound: own[::-1],
+    "sum_to_size": lambda own, bound: shapes.sizes([bound["size"]]) if "size" in bound else None,
+    "permute": _permuted,
+    "unsqueeze": _unsqueezed,
+    "squeeze": _squeezed,
+    "pad": _padded,
+    "repeat_interleave": _interleaved,
+    "unflatten": _unflattened,
+    "cosine_similarity": _compared,
+}
+"""Operations by name, for a first argument whose number of dimensions is known."""
+
+
+ALIKE = frozenset({
+    "softmax", "log_softmax", "relu", "clone", "contiguous", "dropout", "detach", "sort", "cumsum", "roll",
+    "batch_norm", "layer_norm", "group_norm", "instance_norm", "prelu", "scatter", "scatter_add", "index_add",
+    "index_copy", "index_fill", "index_put", "masked_scatter", "put", "select_scatter", "flip", "cummax",
+    "cummin",
+})  # fmt: skip
+"""Operations whose result is shaped as their first argument."""
+
+
+def of_layer(kind: str, given: Bound, own: Known, which: int) -> Shape:
+    """The shape of a layer's result from what it was built with; of several results, of this one."""
+    if kind.startswith(("BatchNorm", "LayerNorm", "GroupNorm", "InstanceNorm", "PReLU", "Dropout")):
+        return own
+    if kind.startswith(("Conv", "LazyConv")) and len(own) > 1:
+        return (own[0], dim_of(given, "out_channels"), *(None for _ in own[2:]))
+    if "Pool" in kind or kind.startswith("Upsample"):
+        return (*own[:2], *(None for _ in own[2:]))
+    if kind == "Embedding":
+        return (*own, dim_of(given, "embedding_dim"))
+    if kind == "Unflatten" and "unflattened_size" in given and own:
+        sizes, dim = shapes.integers(given["unflattened_size"]), dim_of(given, "dim")
+        at = None if dim is None else dim % len(own)
+        return None if sizes is None or at is None else (*own[:at], *sizes, *own[at + 1 :])
+    if kind == "Flatten":
+        return _flattened(own, {"start_dim": Const(1), **given})
+    if kind in ("RNNCell", "GRUCell", "LSTMCell"):
+        return (*own[:-1], dim_of(given, "hidden_size"))
+    if kind in ("RNN", "GRU", "LSTM") and which == 0 and not {"bidirectional", "proj_size"} & set(given):
+        return (*own[:-1], dim_of(given, "hidden_size"))
+    return None
+
+
+def stacked(bound: Bound) -> Shape:
+    """The shape of `torch.stack`: the items are alike, so one whose shape is known is enough."""
+    dim, given = dim_of(bound, "dim", 0), bound.get("tensors")
+    if not isinstance(given, Seq):
+        return None
+    known = [shape for shape in map(shape_of, given.items) if shape is not None]
+    if dim is None or not known:
+        return None
+    at = dim % (len(known[0]) + 1)
+    count = None if given.open else len(given.items)
+    return (*known[0][:at], count, *known[0][at:])
+
+
+def concatenated(bound: Bound) -> Shape:
+    """The shape of `torch.cat`."""
+    given, dim = bound.get("tensors"), dim_of(bound, "dim", 0)
+    if not isinstance(given, Seq) or given.open or dim is None:
+        return None
+    return shapes.joined([shape_of(item) for item in given.items], dim)
+
+
+def shape_of(value: Value) -> Shape:
+    """The shape of a tensor, whichever of its alternatives it is."""
+    if isinstance(value, Alt):
+        first, *others = (shape_of(option) for _, option in value.options)
+        return first if all(other == first for other in others) else None
+    return value.shape if isinstance(value, Tensor) else None
+
+
+JOINS: Mapping[str, Callable[[Bound], Shape]] = {
+    "stack": stacked,
+    "cat": concatenated,
+    "concat": concatenated,
+    "concatenate": concatenated,
+}
+"""Operations on several tensors, by name."""

@@ -1,0 +1,125 @@
+"""Other names for the same memory: who would see an in-place write."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gradfix.tape.domain.definitions import Instance
+from gradfix.tape.domain.graph import Storage, Tensor
+from gradfix.tape.domain.values import Alt, External, Foreign, Map, Place, Seq, Unknown, Value
+
+if TYPE_CHECKING:
+    from gradfix.tape.interpreter.frames import Frame
+    from gradfix.tape.interpreter.interpreter import Interpreter
+
+
+def sees_write(vm: Interpreter, tensor: Tensor, place: Place) -> bool:
+    """Whether a name other than the written one shows this memory, and is read afterwards."""
+    if place is None or isinstance(place, Foreign):
+        return True
+    written: ast.AST | None = written_expression(vm, place)
+    while isinstance(written, ast.Subscript):
+        written = written.value
+    memory = frozenset(_memory(tensor))
+    frame: Frame | None = vm.frame
+    inner = True
+    while frame is not None:
+        for name, value in frame.scope.names.items():
+            if type(value) not in SHOWING:
+                continue
+            if inner and isinstance(written, ast.Name) and written.id == name:
+                continue
+            if shows(value, memory) and (not inner or _read_later(vm, frame, name, place)):
+                return True
+        receiver = frame.receiver
+        if isinstance(receiver, Instance) and _held_by(receiver, memory, written if inner else None):
+            return True
+        frame, inner = frame.caller, False
+    return False
+
+
+def written_expression(vm: Interpreter, place: ast.AST) -> ast.expr | None:
+    """What an assignment or call writes in place: an item's owner where it writes an item."""
+    node: ast.AST | None = place
+    if isinstance(node, ast.AugAssign):
+        node = node.target
+    elif isinstance(node, ast.Assign):
+        node = node.targets[0]
+        if isinstance(node, ast.Subscript):
+            node = node.value
+    elif isinstance(node, ast.Call):
+        keywords = [keyword.value for keyword in node.keywords if keyword.arg == "out"]
+        if keywords:
+            node = keywords[0]
+        elif isinstance(node.func, ast.Attribute) and not _of_a_package(vm, node.func.value):
+            node = node.func.value if node.func.attr.endswith("_") else (node.args[0] if node.args else None)
+        else:
+            node = node.args[0] if node.args else None
+    return node if isinstance(node, ast.expr) else None
+
+
+def _of_a_package(vm: Interpreter, node: ast.expr) -> bool:
+    """Whether a dotted name starts at an imported package: `F.relu_(h)` writes its argument."""
+    while isinstance(node, ast.Attribute):
+        node = node.value
+    return isinstance(node, ast.Name) and isinstance(vm.load(node.id), External)
+
+
+SHOWING = frozenset({Tensor, Unknown, Alt, Seq, Map})
+"""What can give access to a tensor's memory by itself."""
+
+
+def _memory(tensor: Tensor) -> Iterator[Storage]:
+    """The memory of a tensor, and what it may be instead."""
+    one: Tensor | None = tensor
+    while one is not None:
+        yield one.storage
+        one = one.maybe
+
+
+def shows(value: Value, memory: frozenset[Storage], depth: int = 0) -> bool:
+    """Whether a value gives access to any of these storages."""
+    if isinstance(value, Unknown):
+        return value.tensor is not None and shows(value.tensor, memory, depth)
+    if isinstance(value, Tensor):
+        return not memory.isdisjoint(_memory(value))
+    if isinstance(value, Alt):
+        return any(shows(option, memory, depth) for _, option in value.options)
+    if depth < 2 and isinstance(value, Seq):
+        return any(shows(item, memory, depth + 1) for item in value.items if type(item) in SHOWING)
+    if depth < 2 and isinstance(value, Map):
+        return any(shows(item, memory, depth + 1) for item in value.items.values())
+    return False
+
+
+def _held_by(receiver: Instance, memory: frozenset[Storage], written: ast.AST | None) -> bool:
+    own = written.attr if isinstance(written, ast.Attribute) else ""
+    for name, value in receiver.attrs.items():
+        if type(value) in SHOWING and name != own and shows(value, memory):
+            return True
+    return False
+
+
+def _read_later(vm: Interpreter, frame: Frame, name: str, place: ast.AST) -> bool:
+    """Whether a name is loaded after a place, or anywhere in a loop around it."""
+    if frame.loops:
+        return any(True for _ in _loads(vm, frame, name))
+    return any(line > place.lineno for line in _loads(vm, frame, name))  # type: ignore[attr-defined]
+
+
+def _loads(vm: Interpreter, frame: Frame, name: str) -> list[int]:
+    owner: ast.AST | None = frame.code.node if frame.code is not None else vm.module
+    return names_read(vm, owner).get(name, []) if owner is not None else [10**9]
+
+
+def names_read(vm: Interpreter, owner: ast.AST) -> dict[str, list[int]]:
+    """The names that a piece of code reads, with the lines on which it does."""
+    table = vm.loads.get(id(owner))
+    if table is None:
+        table = vm.loads[id(owner)] = {}
+        for node in ast.walk(owner):
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
+                table.setdefault(node.id, []).append(node.lineno)
+    return table

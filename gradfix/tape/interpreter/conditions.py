@@ -1,0 +1,245 @@
+"""Truth of expressions: known, or the path conditions under which they hold and fail."""
+
+from __future__ import annotations
+
+import ast
+import operator
+from collections.abc import Callable
+from typing import Any
+
+from gradfix.tape.domain.alternatives import narrowed
+from gradfix.tape.domain.definitions import Class, Function, Instance
+from gradfix.tape.domain.events import Empty
+from gradfix.tape.domain.graph import Number, Tensor
+from gradfix.tape.domain.paths import ALWAYS, Equals, Path
+from gradfix.tape.domain.torch_values import Layer, Optimizer
+from gradfix.tape.domain.values import Alt, Const, External, Map, Range, Seq, Truth, Undefined, Unknown, Value
+from gradfix.tape.interpreter.interpreter import Interpreter
+
+Verdict = tuple[Truth, Path, Path]
+"""Whether it holds, the path on which it does, and the path on which it doesn't."""
+
+YES: Verdict = (True, ALWAYS, ALWAYS)
+NO: Verdict = (False, ALWAYS, ALWAYS)
+
+COMPARE: dict[type[ast.cmpop], Callable[[Any, Any], Any]] = {
+    ast.Eq: operator.eq,
+    ast.NotEq: operator.ne,
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+    ast.Is: operator.is_,
+    ast.IsNot: operator.is_not,
+}
+
+
+def condition(vm: Interpreter, node: ast.expr) -> Verdict:
+    """What is known of a test."""
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+        known, yes, no = condition(vm, node.operand)
+        return (None if known is None else not known), no, yes
+    if isinstance(node, ast.BoolOp):
+        return _all_of(vm, node) if isinstance(node.op, ast.And) else _any_of(vm, node)
+    if isinstance(node, ast.Compare) and len(node.ops) == 1:
+        return _comparison(vm, node)
+    return truth(vm, vm.eval(node), node)
+
+
+def _all_of(vm: Interpreter, node: ast.BoolOp) -> Verdict:
+    base, yes, open_parts = vm.path, ALWAYS, []
+    for part in node.values:
+        known, when, unless = condition(vm, part)
+        if known is False:
+            vm.path = base
+            return NO
+        if known is None:
+            yes = yes | when
+            open_parts.append(unless)
+            vm.path = base | yes
+    vm.path = base
+    if not open_parts:
+        return YES
+    if len(open_parts) == 1:
+        return None, yes, open_parts[0]
+    key = ("and", id(node), yes)
+    return None, yes | {(key, True)}, frozenset({(key, False)})
+
+
+def _any_of(vm: Interpreter, node: ast.BoolOp) -> Verdict:
+    base, no, open_parts = vm.path, ALWAYS, []
+    for part in node.values:
+        known, when, unless = condition(vm, part)
+        if known is True:
+            vm.path = base
+            return YES
+        if known is None:
+            no = no | unless
+            open_parts.append(when)
+            vm.path = base | no
+    vm.path = base
+    if not open_parts:
+        return NO
+    if len(open_parts) == 1:
+        return None, open_parts[0], no
+    key = ("or", id(node), no)
+    return None, frozenset({(key, True)}), no | {(key, False)}
+
+
+def _comparison(vm: Interpreter, node: ast.Compare) -> Verdict:
+    op = node.ops[0]
+    if isinstance(op, (ast.Is, ast.IsNot)):
+        vm.compared = node.left
+    left, right = vm.eval(node.left), vm.eval(node.comparators[0])
+    negative = isinstance(op, (ast.NotEq, ast.IsNot, ast.NotIn))
+    known = compared(left, right, op)
+    if known is not None:
+        return YES if known else NO
+    if isinstance(op, (ast.Eq, ast.NotEq, ast.Is, ast.IsNot)):
+        for subject, constant, text in ((left, right, node.left), (right, left, node.comparators[0])):
+            if (
+                isinstance(constant, Const)
+                and isinstance(subject, (Unknown, Number))
+                and _hashable(constant.value)
+            ):
+                where = ("is" if constant.value is None else "==", id(subject))
+                vm.texts.setdefault(where, vm.text(text))
+                vm.keep_alive.append(subject)
+                key = Equals(where, constant.value)
+                _note_subject(vm, key, subject)
+                _note_turn(vm, key, subject)
+                yes, no = frozenset({(key, True)}), frozenset({(key, False)})
+                return (None, no, yes) if negative else (None, yes, no)
+    if isinstance(left, Alt) and isinstance(right, Const):
+        return _alternative(vm, left, node, lambda option: compared(option, right, op))
+    verdict = _fresh(vm, node, ("compare", type(op), id(left), _mark(right)), left, right)
+    none = isinstance(op, (ast.Is, ast.IsNot)) and isinstance(right, Const) and right.value is None
+    if none and isinstance(left, Tensor) and left.grad_of is not None:
+        left.grad_of.gradient().events.append(Empty(vm.path | (verdict[2] if negative else verdict[1])))
+    return verdict
+
+
+def _mark(value: Value) -> Any:
+    return value.value if isinstance(value, Const) and _hashable(value.value) else id(value)
+
+
+def _hashable(value: Any) -> bool:
+    return value is None or isinstance(value, (str, int, float, bool))
+
+
+def _note_subject(vm: Interpreter, key: Any, value: Value) -> None:
+    """Remember which memory a test looks at."""
+    for option in [one for _, one in value.options] if isinstance(value, Alt) else [value]:
+        storage = option.storage if isinstance(option, Tensor) else getattr(option, "about", None)
+        if storage is not None:
+            vm.about.setdefault(key, []).append(storage)
+
+
+def _note_turn(vm: Interpreter, key: Any, value: Value) -> None:
+    """Remember in which turn of a loop a test looks at something that this turn has made."""
+    born = getattr(value, "born", 0)
+    turn = next((turn for turn in reversed(vm.turns) if turn < born), 0)
+    if turn:
+        vm.picks[key] = turn
+
+
+def _fresh(vm: Interpreter, node: ast.expr, key: Any, *alive: Value) -> Verdict:
+    vm.texts.setdefault(key, vm.text(node))
+    vm.keep_alive.extend(alive)
+    for value in alive:
+        _note_subject(vm, key, value)
+        _note_turn(vm, key, value)
+    return None, frozenset({(key, True)}), frozenset({(key, False)})
+
+
+def compared(left: Value, right: Value, op: ast.cmpop) -> Truth:
+    """The result of a comparison, where it is known."""
+    if isinstance(op, (ast.In, ast.NotIn)):
+        return _contained(left, right, isinstance(op, ast.NotIn))
+    if isinstance(left, Const) and isinstance(right, Const):
+        try:
+            return bool(COMPARE[type(op)](left.value, right.value))
+        except TypeError:
+            return None
+    if isinstance(op, (ast.Is, ast.IsNot)):
+        same = _identical(left, right)
+        return same if same is None or isinstance(op, ast.Is) else not same
+    if (
+        isinstance(op, (ast.Eq, ast.NotEq))
+        and isinstance(left, (Class, External))
+        and type(left) is type(right)
+    ):
+        equal = left is right or getattr(left, "path", 0) == getattr(right, "path", 1)
+        return equal if isinstance(op, ast.Eq) else not equal
+    return None
+
+
+def _identical(left: Value, right: Value) -> Truth:
+    solid = (Tensor, Seq, Map, Instance, Layer, Function, Class, Optimizer, Range)
+    if isinstance(left, Const) and isinstance(right, solid):
+        return False
+    if isinstance(right, Const) and isinstance(left, solid):
+        return None if isinstance(left, Tensor) and left.grad_of is not None else False
+    if isinstance(left, solid) and isinstance(right, solid):
+        return left is right
+    return None
+
+
+def _contained(left: Value, right: Value, negative: bool) -> Truth:
+    if isinstance(left, Const):
+        if isinstance(right, Map) and not right.open:
+            return (left.value in right.items) is not negative
+        if isinstance(right, Seq) and not right.open and all(isinstance(item, Const) for item in right.items):
+            return (
+                left.value in [item.value for item in right.items if isinstance(item, Const)]
+            ) is not negative
+        if isinstance(right, Const) and isinstance(right.value, str) and isinstance(left.value, str):
+            return (left.value in right.value) is not negative
+    return None
+
+
+def truth(vm: Interpreter, value: Value, node: ast.expr) -> Verdict:
+    """Truth of a value."""
+    known = truthy(value)
+    if known is not None:
+        return YES if known else NO
+    if isinstance(value, Alt):
+        return _alternative(vm, value, node, truthy)
+    return _fresh(vm, node, ("true", id(value)), value)
+
+
+def truthy(value: Value) -> Truth:
+    """Whether a value is true, where it is known."""
+    if isinstance(value, Const):
+        return bool(value.value)
+    if isinstance(value, (Seq, Map)):
+        return True if value.items else (None if value.open else False)
+    if isinstance(value, Range):
+        return bool(value.range)
+    if isinstance(value, (Layer, Instance)):
+        return None if isinstance(value, Layer) and value.items is not None else True
+    if isinstance(value, (Function, Class, External, Optimizer)):
+        return True
+    return None
+
+
+def _alternative(vm: Interpreter, value: Alt, node: ast.expr, test: Callable[[Value], Truth]) -> Verdict:
+    """A test whose answer depends on which alternative it is."""
+    narrow = narrowed(value, vm.path)
+    options = narrow.options if isinstance(narrow, Alt) else ((ALWAYS, narrow),)
+    answers = [(guard, test(option)) for guard, option in options if not isinstance(option, Undefined)]
+    yes = [guard for guard, answer in answers if answer is True]
+    no = [guard for guard, answer in answers if answer is False]
+    if len(yes) == len(answers):
+        return YES
+    if len(no) == len(answers):
+        return NO
+    if len(yes) == 1 and len(no) == 1 and len(answers) == 2:
+        return None, yes[0], no[0]
+    _, holds, fails = _fresh(vm, node, ("true", id(value)), value)
+    return None, holds | _unless(no), fails | _unless(yes)
+
+
+def _unless(guards: list[Path]) -> Path:
+    """Where none of these guards holds, as far as one literal can say it."""
+    return frozenset((key, not holds) for guard in guards if len(guard) == 1 for key, holds in guard)

@@ -1,0 +1,116 @@
+"""Branches and alternatives: each runs on the same state on its own path, and what they leave is joined."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+
+from gradfix.tape.domain.alternatives import alternatives, possible
+from gradfix.tape.domain.events import on_path, partings
+from gradfix.tape.domain.graph import Tensor
+from gradfix.tape.domain.paths import ALWAYS, Path, meet
+from gradfix.tape.domain.trail import Changes
+from gradfix.tape.domain.values import UNDEFINED, Alt, Place, Value, stamp
+from gradfix.tape.effects.overloads import Bound
+from gradfix.tape.effects.table import Effect
+from gradfix.tape.interpreter.names import Names
+
+
+class Forks(Names):
+    """The machine that goes several ways at once."""
+
+    def each(self, value: Value, operation: Callable[[Value], Value]) -> Value:
+        """Apply an operation to a value, to each alternative on its own path."""
+        if type(value) is not Alt:
+            return operation(value)
+        base, assumed = self.path, self.assumed
+        feasible = possible(value, base)
+        if len(feasible) < 2:
+            return operation(feasible[0][1] if feasible else UNDEFINED)
+        options: list[tuple[Path, Value]] = []
+        arms: list[tuple[Path, Changes]] = []
+        self.trail.spread -= len(feasible)
+        try:
+            for both, option in feasible:
+                added = both - base
+                self.path, self.assumed = both, assumed | added
+                self.trail.open(stamp())
+                try:
+                    options.append((added, operation(option)))
+                finally:
+                    arms.append((added, self.trail.undo_of(Tensor)))
+        finally:
+            self.path, self.assumed = base, assumed
+        if any(changes for _, changes in arms):
+            self.trail.merge(arms)
+        return alternatives(options, self.trail.limit)
+
+    def on_each(self, value: Value, effect: Callable[[Value], object]) -> None:
+        """Do something to a value, to each alternative on its own path."""
+
+        def apply(one: Value) -> Value:
+            effect(one)
+            return one
+
+        self.each(value, apply)
+
+    def fork(self, arms: Sequence[tuple[Path, Callable[[], str | None]]]) -> str | None:
+        """Run arms that exclude each other on the same state, and join what they leave."""
+        base = self.path
+        feasible = [(guard, run, both) for guard, run in arms if (both := meet(base, guard)) is not None]
+        if len(feasible) == 1:
+            return feasible[0][1]()
+        live: list[tuple[Path, Changes]] = []
+        ended: list[str] = []
+        for guard, run, both in feasible:
+            self.trail.open(stamp())
+            self.path = both
+            try:
+                how = run()
+            finally:
+                left = self.path
+                self.path = base
+                changes = self.trail.undo()
+            if how is None:
+                live.append((guard | (left - base), changes))
+            else:
+                ended.append(how)
+        if not live:
+            return "raise" if all(how == "raise" for how in ended) else "parted"
+        if len(live) == 1 and ended:
+            self.trail.merge([(ALWAYS, live[0][1])])
+            self.path = base | live[0][0]
+        else:
+            self.trail.merge([(guard, changes) for guard, changes in live])
+        return None
+
+    def operate(self, op: str, effect: Effect, bound: Bound, place: Place, form: str = "method") -> Value:
+        """Run an operation; what it writes may be in a graph on some paths only."""
+        act = super().operate
+        if not effect.writes:
+            return act(op, effect, bound, place, form)
+        return self.parted(bound.get(effect.writes[0]), lambda: act(op, effect, bound, place, form))
+
+    def parted(self, target: Value | None, write: Callable[[], Value]) -> Value:
+        """Write to a tensor, once on the paths where it is in a graph and once on the others."""
+        guards = self._guards(target) if isinstance(target, Tensor) else ()
+        if not guards:
+            return write()
+        results: list[tuple[Path, Value]] = []
+
+        def arm(guard: Path) -> None:
+            results.append((guard, write()))
+
+        held, self.narrow = self.narrow, True
+        self.fork([(guard, partial(arm, guard)) for guard in guards])
+        self.narrow = held
+        return alternatives(results)
+
+    def _guards(self, target: Tensor) -> tuple[Path, ...]:
+        """The paths on which a tensor's memory has different histories, where one is in a graph."""
+        owner = target.base if target.base is not None and target.view != "loose" else target
+        node = self.history(owner)
+        if owner.requires is not None or self.requires(owner) is not None:
+            return ()
+        guards = partings(node)
+        return guards if any(on_path(node, self.path | guard) for guard in guards) else ()

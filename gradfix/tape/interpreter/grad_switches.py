@@ -1,0 +1,95 @@
+"""Branches that switch gradients on or off: what follows them is run after each arm by itself."""
+
+from __future__ import annotations
+
+import ast
+import re
+from bisect import bisect_left
+from collections.abc import Sequence
+
+from gradfix.tape.domain.values import Alt
+from gradfix.tape.interpreter.forks import Forks
+
+SWITCHES = frozenset({"requires_grad", "requires_grad_", "detach_"})
+"""What changes whether a tensor that already exists requires grad."""
+WORDS = re.compile(rb"\b(?:requires_grad_?|detach_)\b")
+SETS_MODE = re.compile(rb"(?:^|[:;])\s*(?:\w+\.)*set_grad_enabled\s*\(")
+"""What changes, as a statement, whether anything after it is recorded."""
+PARTINGS = 2
+"""How often a function's remainder is run once more for that."""
+
+
+class Parted(ast.If):
+    """A branch with what follows it in both arms: its test is not one that was written around all of that."""
+
+
+class EachMode(ast.Module):
+    """Statements that are reached in several grad modes, each on paths of its own."""
+
+
+class Switches(Forks):
+    """The machine that knows which branches part the ways of what follows."""
+
+    def __init__(self, file: str, lines: Sequence[bytes]) -> None:
+        super().__init__(file, lines)
+        self.parting: dict[int, bool] = {}
+        self.switching: dict[str, list[int]] = {}
+        """The lines of each file with a word of what switches."""
+        self.setting: dict[str, bool] = {}
+        """Whether each file has a statement that sets the grad mode."""
+        self.each_modes = 0
+        """In how many grad modes, one inside the other, what follows is being run."""
+
+    def parts_ways(self, statement: ast.If) -> bool:
+        """Whether what follows is run after each arm of a branch."""
+        return self.frame.partings < PARTINGS and self.switches(statement)
+
+    def switches(self, statement: ast.If) -> bool:
+        """Whether the arms differ in what requires grad."""
+        known = self.parting.get(id(statement))
+        if known is None:
+            known = type(statement) is Parted or self._may_switch(statement)
+            if known:
+                inside = (node for part in (*statement.body, *statement.orelse) for node in ast.walk(part))
+                known = any(map(_switches, inside))
+            self.parting[id(statement)] = known
+        return known
+
+    def several_modes(self) -> bool:
+        """Whether what follows is run once in each of the grad modes that there may be."""
+        return type(self.mode) is Alt and self.each_modes < PARTINGS
+
+    def sets_mode(self) -> bool:
+        """Whether a file sets the grad mode by a statement, so that any block may be reached in several."""
+        for file, lines in self.sources.items():
+            if file not in self.setting:
+                self.setting[file] = bool(_with(SETS_MODE, lines, b"set_grad_enabled"))
+        return True in self.setting.values()
+
+    def _may_switch(self, statement: ast.If) -> bool:
+        """Whether the text of a branch has a word of what switches."""
+        lines = self.switching.get(self.file)
+        if lines is None:
+            text = self.sources[self.file]
+            lines = self.switching[self.file] = _with(WORDS, text, b"requires_grad", b"detach_")
+        at = bisect_left(lines, statement.lineno)
+        return at < len(lines) and lines[at] <= (statement.end_lineno or statement.lineno)
+
+
+def _with(pattern: re.Pattern[bytes], lines: Sequence[bytes], *words: bytes) -> list[int]:
+    """The lines on which a pattern is found: none where the text has none of its words, as in most files."""
+    text = b"\n".join(lines)
+    if not any(word in text for word in words):
+        return []
+    return [i for i, line in enumerate(lines, 1) if pattern.search(line)]
+
+
+def _switches(node: ast.AST) -> bool:
+    """Whether what follows may require grad after this where it doesn't without it."""
+    return isinstance(node, ast.Attribute) and node.attr in SWITCHES
+
+
+def with_rest(statement: ast.If, rest: Sequence[ast.stmt]) -> ast.If:
+    """A branch with what follows it moved into both arms."""
+    moved = Parted(statement.test, [*statement.body, *rest], [*statement.orelse, *rest])
+    return ast.copy_location(moved, statement)

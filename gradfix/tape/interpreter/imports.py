@@ -1,0 +1,159 @@
+"""Imports: names of torch by their dotted path, first-party modules parsed and executed on the tape."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from gradfix.tape.domain.definitions import Package, Scope
+from gradfix.tape.domain.paths import ALWAYS
+from gradfix.tape.domain.values import External, Undefined, Value
+from gradfix.tape.effects import table
+from gradfix.tape.interpreter.frames import Frame
+from gradfix.tape.interpreter.interpreter import Interpreter
+from gradfix.tape.machine.recording import UNSET
+
+FOREIGN_LIMIT = 24
+"""How many other files are read for one."""
+FOREIGN_WORK = 3000
+TORCH_STARS = ("torch", "torch.nn", "torch.nn.functional", "torch.optim", "torch.autograd")
+
+
+def canonical(path: str) -> str:
+    """One dotted path for each name of torch.nn, wherever it is imported from."""
+    if path.startswith("torch.nn.modules.") and path.count(".") >= 4:
+        return "torch.nn." + path.rpartition(".")[2]
+    if path.startswith("torch.functional."):
+        return "torch." + path.rpartition(".")[2]
+    return path
+
+
+def module_value(vm: Interpreter, module: str, level: int) -> Value:
+    """What `import module` binds."""
+    path = "." * level + module
+    if not module.startswith("torch"):
+        vm.import_files.setdefault(path, vm.file)
+    return External(path)
+
+
+def imported(vm: Interpreter, module: str, level: int, name: str) -> Value:
+    """What `from module import name` binds."""
+    path = "." * level + (f"{module}.{name}" if module else name)
+    if level or not module.startswith("torch"):
+        vm.import_files.setdefault(path, vm.file)
+    return External(canonical(path))
+
+
+def star_names(vm: Interpreter, module: str, level: int) -> Iterator[tuple[str, Value]]:
+    """What `from module import *` binds, where the module can be read."""
+    if not level and module in TORCH_STARS:
+        vm.stars.append(module)
+        return
+    package = _package(vm, vm.file, module, level)
+    if package is not None:
+        for name, value in package.scope.names.items():
+            if not name.startswith("_"):
+                yield name, value
+
+
+STARRED = frozenset({"nn", "optim", "autograd", "tensor", "no_grad", "Tensor", "randn", "zeros", "ones"})
+STARRED_NN = frozenset({"Module", "Parameter", "functional", "Sequential", "ModuleList", "ModuleDict"})
+
+
+def from_star(vm: Interpreter, name: str) -> Value | None:
+    """A name that `from torch... import *` binds."""
+    for module in vm.stars:
+        if module == "torch" and (table.function(name) or name in STARRED):
+            return External(f"torch.{name}")
+        if module == "torch.nn" and (table.module(name) is not None or name in STARRED_NN):
+            return External(f"torch.nn.{name}")
+        if module == "torch.nn.functional" and table.functional(name):
+            return External(f"torch.nn.functional.{name}")
+        if module == "torch.optim" and name[:1].isupper():
+            return External(f"torch.optim.{name}")
+        if module == "torch.autograd" and name == "Variable":
+            return External("torch.autograd.Variable")
+    return None
+
+
+def first_party(vm: Interpreter, path: str) -> Value | None:
+    """The value of a dotted name of the user's own project, if its file can be read."""
+    if vm.resolve is None:
+        return None
+    if path in vm.resolved:
+        return vm.resolved[path]
+    vm.resolved[path] = None
+    prefix = path
+    rest: list[str] = []
+    while prefix.strip("."):
+        importer = vm.import_files.get(prefix)
+        level = len(prefix) - len(prefix.lstrip("."))
+        if importer is not None or rest:
+            package = _package(vm, importer or vm.import_files.get(path, vm.main), prefix.lstrip("."), level)
+            if package is not None:
+                vm.resolved[path] = _member(package, rest)
+                return vm.resolved[path]
+        head, _, last = prefix.rpartition(".")
+        rest.insert(0, last)
+        if importer is not None:
+            vm.import_files.setdefault(head or "." * level, importer)
+        prefix = head
+    return None
+
+
+def _member(package: Package, names: list[str]) -> Value | None:
+    value: Value = package
+    for name in names:
+        if not isinstance(value, Package):
+            return None
+        found = value.scope.names.get(name)
+        if found is None or isinstance(found, Undefined):
+            return None
+        value = found
+    return value
+
+
+def _package(vm: Interpreter, importer: str, module: str, level: int) -> Package | None:
+    if vm.resolve is None or len(vm.packages) >= FOREIGN_LIMIT:
+        return None
+    source = vm.resolve(importer, module, level)
+    if source is None:
+        return None
+    if source.path not in vm.packages:
+        package = Package(Scope({}, None, None))
+        vm.packages[source.path] = package
+        _execute(vm, source.path, source.tree, source.content, package)
+    return vm.packages[source.path]
+
+
+def _execute(vm: Interpreter, path: str, tree: ast.Module, content: bytes, package: Package) -> None:
+    outer = (vm.frame, vm.file, vm.path, vm.later_turn, vm.grad, vm.mode, vm.repeat)
+    vm.frame, vm.file, vm.path, vm.later_turn, vm.grad, vm.mode = (
+        Frame(package.scope, None, ALWAYS),
+        path,
+        ALWAYS,
+        False,
+        True,
+        UNSET,
+    )
+    vm.sources[path] = content.splitlines()
+    vm.work += FOREIGN_WORK
+    frames, vm.trail.frames = vm.trail.frames, []
+    try:
+        vm.run([statement for statement in tree.body if isinstance(statement, DEFINING)])
+    finally:
+        vm.trail.frames = frames
+        vm.frame, vm.file, vm.path, vm.later_turn, vm.grad, vm.mode, vm.repeat = outer
+
+
+DEFINING = (
+    ast.Import,
+    ast.ImportFrom,
+    ast.FunctionDef,
+    ast.ClassDef,
+    ast.Assign,
+    ast.AnnAssign,
+    ast.If,
+    ast.Try,
+)
+"""Statements of another file that define what it exports; the rest is its own business."""

@@ -1,0 +1,189 @@
+"""The abstract tape: executes a module's `ast` on a simulated autograd.
+
+Autograd is a machine with few rules, and each bug in gradfix's scope breaks one of them. So nothing is
+matched here: the program is executed, on values that stand for tensors, and the machine below notices what
+torch would notice. Take a block that everybody has written:
+
+    1  def forward(self, x):
+    2      out = F.relu(self.bn(self.conv(x)))
+    3      if self.residual:
+    4          out += x
+    5      return out
+
+*Values* (`values`, `graph`, `histories`). `x` is an argument nobody gave: an Unknown, of which convention D
+says that it requires grad. `self.conv` is a Layer with two leaves; calling it makes a Tensor with a Node
+(what went in) and a Storage (the memory). The effects table says that conv keeps its input (`keeping`), so
+the node is put among that storage's `savers`; relu keeps its *result*, so the storage of `out` gets a saver
+as well. `self.residual` is not known either, but it is the same Unknown each time it is read, which is what
+makes path conditions possible.
+
+*Paths* (`paths`, `forks`, `conditions`). Line 3 can't be decided. Both arms run on the same state, one
+after the other, each under its own literal: `{residual}` and `{not residual}`. While an arm runs, the
+`trail` notes every cell it overwrites; at its end the state is put back, and after the last arm each cell
+gets what it held at the end of each arm, as an Alt of guarded options (a Node becomes a phi). Events are
+not undone: a save, a write, a backward carries the path on which it happened, and two events concern each
+other only where their paths don't contradict.
+
+*Writes* (`machine`, `operations`). Line 4 is `out.add_(x)`: the version of out's storage goes up, and every
+saver whose path is implied by the write's is spoiled: whenever line 4 runs, relu's result is lost. Had the
+save been under a flag that the write isn't under, nothing would be certain, and nothing would be said. The
+tensor then gets the write's node as its history; views of the same storage rebuild theirs when they are
+next looked at, as in torch.
+
+*Backward* (`backward`, `gradients`). Line 5 hands `out` to callers who, by convention D, backpropagate it:
+a virtual Backward walks the graph, meets relu's node, finds it spoiled, and reports the chain of places
+(saved 2, overwritten 4) under the condition `self.residual`. A real `loss.backward()` does more: it frees
+what it walked, adds a contribution to the gradient slot of each leaf, and where the root has no graph it
+looks for the *cut* (`cuts`: a node that ends gradients and knows how) which keeps the graph away. A step
+uses the slots; a contribution that an earlier step has used already is stale, one that was cleared before
+any step is erased.
+
+*Sure and unsure.* Every fact is True, False or None. Only True may lead to a defect. What isn't known is
+read in the way that silences: an unknown call may write what it is given, may clear gradients, may or may
+not be made of its arguments. A fact that leans on a convention (A to G) carries its letters along, and what
+it leads to is likely, not certain.
+
+*Work.* Loops run twice, so that what one turn leaves behind meets the next; inside a later turn, loops run
+once, so that nesting costs a sum and not a product. Calls are followed to a bounded depth, and not for ever
+where the same is asked again and again (`often`). Each entry (`entries`: the module itself, then each class
+and function that nobody called and that holds a possible culprit) has a share of a budget in proportion to
+the file. What exceeds it is reported as too complex."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+from gradfix.tape.analysis import Resolver, TooComplexError
+from gradfix.tape.domain.definitions import Code
+from gradfix.tape.domain.graph import Tensor
+from gradfix.tape.domain.values import UNDEFINED, Args, Foreign, Kwargs, Place, Unknown, Value
+from gradfix.tape.interpreter.aliases import sees_write, written_expression
+from gradfix.tape.interpreter.grad_switches import EachMode, Parted, Switches, with_rest
+from gradfix.tape.interpreter.state import Notes, Program, Strangers
+from gradfix.tape.machine.recording import UNSET
+
+DEPTH = 14
+"""How deep calls are followed."""
+
+
+Evaluate: TypeAlias = "Callable[[Interpreter, Any], Value]"
+Execute: TypeAlias = "Callable[[Interpreter, Any], str | None]"
+
+Call: TypeAlias = "Callable[[Interpreter, Any, Args, Kwargs, Any], Value]"
+
+EVALUATE: dict[type[ast.AST], Evaluate] = {}
+EXECUTE: dict[type[ast.AST], Execute] = {}
+CALLS: dict[type[Value], Call] = {}
+"""Who answers a call, by what is called; for Value itself: who answers where nobody else does."""
+
+
+def evaluates(*kinds: type[ast.AST]) -> Callable[[Evaluate], Evaluate]:
+    """Register how an expression is evaluated."""
+
+    def register(function: Evaluate) -> Evaluate:
+        EVALUATE.update(dict.fromkeys(kinds, function))
+        return function
+
+    return register
+
+
+def executes(*kinds: type[ast.AST]) -> Callable[[Execute], Execute]:
+    """Register how a statement is executed: it answers how the block ended, or None where it goes on."""
+
+    def register(function: Execute) -> Execute:
+        EXECUTE.update(dict.fromkeys(kinds, function))
+        return function
+
+    return register
+
+
+class Interpreter(Switches, Program, Notes, Strangers):
+    """The machine with Python on it."""
+
+    def __init__(self, file: str, lines: Sequence[bytes], work: int, resolve: Resolver | None) -> None:
+        Switches.__init__(self, file, lines)
+        Program.__init__(self, resolve)
+        Notes.__init__(self)
+        Strangers.__init__(self)
+        self.work = work
+        self.floor = 0
+        """How much work must be left over by what is being done."""
+        self.abroad = work // 2
+        """How much work calls into other files may still cost."""
+        self.too_long: set[int] = set()
+        """Functions of other files that cost more than they may."""
+        self.unfinished: list[type[Exception]] = []
+        """Why entries were left before their end."""
+        self.stack: list[Code] = []
+        self.modes: list[tuple[Any, ...]] = []
+        """The grad modes outside the with statements that are running, innermost last."""
+        self.later_turn = False
+        """Whether loops met here run one turn only: the loop around them is in a later turn of its own."""
+        self.statement: ast.AST | None = None
+        """The call that the present expression statement consists of."""
+        self.times: dict[int, int] = {}
+        """How often each function was called."""
+        self.past: dict[Any, Any] = {}
+        """What following calls of each kind has cost."""
+        self.share = work
+        """The work that what is being executed began with."""
+
+    def eval(self, node: ast.expr) -> Value:
+        """The value of an expression."""
+        self.work -= 1
+        if self.work < self.floor:
+            raise TooComplexError
+        handler = EVALUATE.get(type(node))
+        return handler(self, node) if handler is not None else Unknown("an expression that isn't followed")
+
+    def run(self, statements: Sequence[ast.stmt]) -> str | None:
+        """Execute a block; how it ended, or None where it runs off its end."""
+        for i, statement in enumerate(statements):
+            self.work -= 1
+            if self.grad is None and self.several_modes():
+                return EXECUTE[EachMode](self, EachMode([*statements[i:]], []))
+            if isinstance(statement, ast.If) and i + 1 < len(statements) and self.parts_ways(statement):
+                self.frame.partings += 1
+                return EXECUTE[Parted](self, with_rest(statement, statements[i + 1 :]))
+            handler = EXECUTE.get(type(statement))
+            if handler is not None and (ended := handler(self, statement)) is not None:
+                return ended
+        return None
+
+    def call(self, callee: Value, args: Args, kwargs: Kwargs, node: Any) -> Value:
+        """Call any value."""
+        answer = CALLS.get(type(callee)) or CALLS[Value]
+        return answer(self, callee, args, kwargs, node)
+
+    def unknown(self, why: str, *holds: Value) -> Unknown:
+        """A value that isn't decided, made from others."""
+        return Unknown(why, tuple(value for value in holds if not isinstance(value, type(UNDEFINED))))
+
+    def is_statement(self, node: ast.AST) -> bool:
+        """Whether a call stands alone, so that its effect lasts."""
+        return self.statement is node
+
+    def written(self, place: Place) -> ast.expr | None:
+        """The expression of the analysed file that a statement or call writes."""
+        return None if place is None or isinstance(place, Foreign) else written_expression(self, place)
+
+    def sees_write(self, tensor: Tensor, place: Place) -> bool:
+        """Whether a name other than the written one shows the same memory later on."""
+        return sees_write(self, tensor, place)
+
+    def for_others(self, leaf: Tensor) -> bool:
+        """Whether a parameter that nobody has trained is written by what was entered on its own."""
+        return self.uncalled and leaf.parameter and leaf.slot is None and self.mode is UNSET
+
+    def put_into(self, owner: Unknown, value: Value) -> None:
+        """What a graph was put into carries no gradient no longer for sure, nor what that is in."""
+        inner: Value = owner
+        if self.requires(value) is False:
+            return
+        while isinstance(inner, Unknown) and inner.requires is False:
+            self.trail.set(inner, "requires", None)
+            around = inner.holds[0] if inner.holds else UNDEFINED
+            kept = around.children if isinstance(around, Unknown) else None
+            inner = around if any(child is inner for child in (kept or {}).values()) else UNDEFINED

@@ -1,0 +1,103 @@
+"""Grad modes: what turns recording on and off, and the way back."""
+
+from __future__ import annotations
+
+import ast
+from functools import partial
+from typing import TypeAlias
+
+from gradfix.tape.domain.alternatives import possible
+from gradfix.tape.domain.paths import Path
+from gradfix.tape.domain.torch_values import Mode
+from gradfix.tape.domain.values import FALSE, TRUE, Alt, Args, Const, Kwargs, Place, Truth, Unknown, Value
+from gradfix.tape.interpreter.conditions import truth
+from gradfix.tape.interpreter.grad_switches import EachMode
+from gradfix.tape.interpreter.interpreter import Interpreter, executes
+
+SWITCHES = (
+    "torch.set_grad_enabled",
+    "torch.autograd.set_grad_enabled",
+    "torch.autograd.grad_mode.set_grad_enabled",
+)
+
+MODES_BY_PATH = {
+    f"{prefix}.{name}": name
+    for prefix in ("torch", "torch.autograd", "torch.autograd.grad_mode")
+    for name in ("no_grad", "enable_grad", "inference_mode")
+}
+
+Modes: TypeAlias = tuple[Truth, Value, bool]
+"""Whether operations are recorded, what set that, and whether it was inference mode."""
+
+
+def unbound(vm: Interpreter, node: ast.expr) -> bool:
+    """Whether an expression starts from a name that nothing binds here: it may be any mode of torch."""
+    while isinstance(node, (ast.Call, ast.Attribute)):
+        node = node.func if isinstance(node, ast.Call) else node.value
+    return isinstance(node, ast.Name) and node.id in vm.unbound
+
+
+def set_mode(vm: Interpreter, kind: str, on: bool, place: Place) -> None:
+    """Turn recording on or off; inside inference mode there is no turning it on."""
+    if vm.inference and kind != "inference_mode":
+        return
+    restore(vm, (on, Mode(kind, TRUE if on else FALSE, place), kind == "inference_mode" and not on))
+
+
+def lose_mode(vm: Interpreter) -> None:
+    """Recording may be on or off from here."""
+    restore(vm, (None, Mode("", Unknown("the grad mode"), None), vm.inference))
+
+
+def modes_of(vm: Interpreter) -> Modes:
+    """The present grad mode, to come back to."""
+    return vm.grad, vm.mode, vm.inference
+
+
+def restore(vm: Interpreter, before: Modes) -> None:
+    """Back to an earlier grad mode."""
+    vm.trail.set(vm, "grad", before[0])
+    vm.trail.set(vm, "mode", before[1])
+    vm.trail.set(vm, "inference", before[2])
+
+
+def call_mode(vm: Interpreter, name: str, args: Args, kwargs: Kwargs, node: ast.Call) -> Value:
+    """Call what sets a mode: at once where it is a statement, else where it is entered or decorates."""
+    place = vm.at(node)
+    if name == "set_grad_enabled":
+        sets = args[0] if args else kwargs.get("mode", TRUE)
+        mode = Mode("set_grad_enabled", sets, place)
+        if vm.is_statement(node):
+            known, yes, no = truth(vm, sets, node.args[0] if node.args else node)
+            if known is None:
+                switch = partial(set_mode, vm, "set_grad_enabled", place=place)
+                vm.fork([(yes, partial(switch, on=True)), (no, partial(switch, on=False))])
+            else:
+                set_mode(vm, "set_grad_enabled", known, place)
+        return mode
+    if args and not isinstance(args[0], Const):
+        return args[0]
+    on = name == "enable_grad" or (name == "inference_mode" and bool(args) and args[0] is FALSE)
+    return Mode(name, Const(on), place)
+
+
+@executes(EachMode)
+def each_mode(vm: Interpreter, node: EachMode) -> str | None:
+    """What follows runs once in each grad mode, on the paths that led to it."""
+    held = vm.assumed
+
+    def arm(guard: Path, mode: Value) -> str | None:
+        sets = mode.sets if isinstance(mode, Mode) else None
+        on = sets.value if isinstance(sets, Const) else None
+        restore(vm, (on, mode, isinstance(mode, Mode) and mode.kind == "inference_mode" and on is False))
+        vm.assumed = held | guard
+        vm.each_modes += 1
+        try:
+            return vm.run(node.body)
+        finally:
+            vm.each_modes -= 1
+            vm.assumed = held
+
+    modes = possible(vm.mode, vm.path) if isinstance(vm.mode, Alt) else []
+    guarded = [(both - vm.path, mode) for both, mode in modes]
+    return vm.fork([(guard, partial(arm, guard, mode)) for guard, mode in guarded])

@@ -1,0 +1,87 @@
+"""Names on the machine: what they are bound to in the running function, and whom that concerns."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+
+from gradfix.defects import Fact
+from gradfix.tape.domain.alternatives import narrowed
+from gradfix.tape.domain.definitions import Scope
+from gradfix.tape.domain.events import Backward
+from gradfix.tape.domain.graph import Node, Tensor
+from gradfix.tape.domain.paths import ALWAYS
+from gradfix.tape.domain.values import UNDEFINED, Alt, Place, Seq, Value
+from gradfix.tape.interpreter.frames import Frame
+from gradfix.tape.machine.gradients import Gradients
+
+
+class Names(Gradients):
+    """The machine with Python's names on it."""
+
+    def __init__(self, file: str, lines: Sequence[bytes]) -> None:
+        super().__init__(file, lines)
+        self.frame = Frame(Scope({}, None, None), None, ALWAYS)
+        self.rebound: dict[int, tuple[Tensor, Tensor, ast.AST]] = {}
+        self.loads: dict[int, dict[str, list[int]]] = {}
+
+    @property
+    def scope(self) -> Scope:
+        """The names of the running function."""
+        return self.frame.scope
+
+    def load(self, name: str) -> Value:
+        """The value of a name."""
+        innermost = scope = self.frame.scope
+        value = scope.names.get(name)
+        while value is None:
+            if scope.outer is None:
+                value = innermost.globals.names.get(name)
+                break
+            scope = scope.outer
+            value = scope.names.get(name)
+        if value is None:
+            return UNDEFINED
+        return narrowed(value, self.path) if type(value) is Alt else value
+
+    def store(self, name: str, value: Value) -> None:
+        """Bind a name in the running function."""
+        frame, trail = self.frame, self.trail
+        own = frame.scope
+        scope = frame.aliases.get(name, own) if frame.aliases else own
+        if scope is not own:  # a name of the running function is nobody else's business
+            trail.clock += 1
+        trail.fill(scope, scope.names, name, value)
+
+    def carried(self, node: Node, earlier: Backward, event: Backward) -> dict[str, Fact]:
+        """The name outside the running function that gives each of its calls the same graph."""
+        own = self.frame.scope
+        scope = None if earlier.place is not event.place else own.outer or own.globals
+        while scope is not None and scope is not own:
+            for name, value in scope.names.items():
+                if isinstance(value, Tensor) and value.node is node:
+                    return {"outside": name}
+            scope = scope.outer
+        return {}
+
+    def in_tuple(self, place: Place) -> bool:
+        """Whether what is written is an element of a tuple, to which nothing can be assigned."""
+        node = self.written(place)
+        held = node.value if isinstance(node, ast.Subscript) else None
+        owner = self.load(held.id) if isinstance(held, ast.Name) else None
+        return isinstance(owner, Seq) and owner.kind == "tuple"
+
+    def blames_rebinding(self, node: Node) -> bool:
+        """Whether a leaf whose name was bound to a result explains a severed root."""
+        below = {id(one) for one in self.below(node)}
+        for value, held, statement in self.rebound.values():
+            if id(value.node) in below and not (value.leaf is True and value.requires is True):
+                self.report(
+                    "leaf_rebound",
+                    statement,
+                    [(held.place, "the leaf"), (statement, "its name is bound to another tensor here")],
+                    facts={"target": held.name},
+                    says="element 0 of tensors does not require grad and does not have a grad_fn",
+                )
+                return True
+        return False

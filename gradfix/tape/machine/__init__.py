@@ -1,0 +1,1 @@
+"""The simulated autograd: nodes, saves, writes, backward, gradients, cuts."""

@@ -1,0 +1,303 @@
+"""Backward on the machine: what it raises, what it frees, and which leaves it reaches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from gradfix.defects import Fact
+from gradfix.tape.domain.events import Add, Backward, live_arms, surely
+from gradfix.tape.domain.graph import Node, Spoil, Tensor
+from gradfix.tape.domain.paths import ALWAYS, Path, contradicts, implies
+from gradfix.tape.domain.values import Lean, Place
+from gradfix.tape.effects import shapes
+from gradfix.tape.effects.repeats import put_again
+from gradfix.tape.machine.reach import MANY, remember
+from gradfix.tape.machine.severed import Severed
+
+SURE, BY_USE = 2, 1
+"""How a node is part of a backward: for sure, or because nothing else can be meant (convention C)."""
+WAYS = 3
+"""On how many different paths one backward looks at a node again."""
+OVERWRITTEN = "one of the variables needed for gradient computation has been modified by an inplace operation"
+TWICE = "Trying to backward through the graph a second time"
+NO_SCALAR = "grad can be implicitly created only for scalar outputs"
+
+
+class Backwards(Severed):
+    """The machine with backward on it."""
+
+    def __init__(self, file: str, lines: Sequence[bytes]) -> None:
+        super().__init__(file, lines)
+        self.whole: Callable[[], bool] | None = None
+        """Whether what is backpropagated came out of a whole model, which is given data."""
+        self.frees = 0
+        """How many backwards have freed what they walked."""
+
+    def backward(
+        self, root: Tensor, event: Backward, *, whole: bool = True, only: list[Tensor] | None = None
+    ) -> None:
+        """Run backward from `root`: `whole` False where a gradient is given, `only` the leaves asked for."""
+        node = self.history(root)
+        event.assumed = self.assumed
+        event.root = root
+        if node.op == "scale" and node.facts:
+            event.scaler = node.facts
+        event.aimed = tuple(only or ())
+        if not event.virtual:
+            self.backwards.append((event, root))
+        if root.requires is False:
+            if not event.virtual:
+                self._severed(root, node, event)
+            return
+        if not event.virtual:
+            if root.requires is None:
+                self._severed_on_some_paths(root, node, event)
+            several = shapes.many(root.shape)
+            unreduced = several is None and bool(node.facts and node.facts.get("unreduced"))
+            if whole and root.requires is True and (several or unreduced):
+                made = (root.place, "made here, with more than one element")
+                lean = root.lean | {"C"} if unreduced else root.lean
+                self.report("non_scalar_backward", event.place, [made], lean=lean,
+                             when=event.path, says=NO_SCALAR,
+                            facts={"root": self._root_text(event), "reduction": ""})  # fmt: skip
+            if self.grad is False and root.requires is True:
+                here = [(event.place, "backward runs here")]
+                self.report("backward_in_no_grad", self.grad_off[1], here, impact="style", when=event.path,
+                            facts={"backward": self.span(event.place)})  # fmt: skip
+            self._rewrapped(root, node, event)
+            if only and node.cut and node.leaf is not None:
+                self.rewraps.append((node, event))
+        self._walk(root, node, event, only)
+
+    def _root_text(self, event: Backward) -> str:
+        func = getattr(event.place, "func", None)
+        return self.text(func.value, self.main) if func is not None and hasattr(func, "value") else ""
+
+    def _walk(self, root: Tensor, start: Node, event: Backward, only: list[Tensor] | None) -> None:
+        """Visit what backward visits; what is surely part of it is seen as such even if met before."""
+        seen = event.met
+        arms = live_arms(start, event.path) if root.requires is None else [event.path]
+        sure: list[tuple[Node, Path]] = [(start, arm - event.path) for arm in arms]
+        guarded: list[tuple[Node, Path]] = []
+        by_use: list[tuple[Node, Path]] = [] if sure else [(start, ALWAYS)]
+        wanted = None if only is None else {id(leaf) for leaf in only}
+        walked = None if only is None else self._leading(start, only)
+        again = (self.spoils, self.frees) if self._leaves_all(event, only) else None
+        frees = event.retain is False and not event.virtual
+        while sure or guarded or (by_use and not event.virtual):
+            level = SURE if sure or guarded else BY_USE
+            node, when = (sure or guarded or by_use).pop()
+            if node.requires is False or (walked is not None and id(node) not in walked):
+                continue
+            if again and level == SURE and not when and node.reach is not None and node.reach[0] == again:
+                self._reach_all(node.reach[1], event, root.lean)
+                continue
+            before, here = seen.get(id(node)), event.path | when if when else event.path
+            if before is not None and (len(before) >= WAYS or any(one <= here for one in before)):
+                continue
+            seen[id(node)] = (*before, here) if before else (here,)
+            if not event.virtual:
+                node.clean = event.number
+            if node.leaf is not None:
+                if not event.virtual and (wanted is None or id(node.leaf) in wanted):
+                    self._reach(node, level, event, root.lean, when)
+                continue
+            if level == SURE and self._stops(node, event, root.lean, when):
+                continue
+            for parent, known, guard in self._above(node, level, here):
+                both = when | guard
+                (by_use if not known else guarded if both else sure).append((parent, both))
+            if frees and level == SURE and node.saves:
+                self._free(node, event, when)
+        if again and len(seen) > MANY:
+            remember(start, again)
+        if frees:
+            self.frees += 1
+
+    def _free(self, node: Node, event: Backward, when: Path) -> None:
+        if node.freed is None:
+            node.freed = []
+        node.freed.append((event, self.path | when))
+
+    @staticmethod
+    def _leaves_all(event: Backward, only: list[Tensor] | None) -> bool:
+        """Whether a backward changes nothing of the graph, so that the next one needn't look at it again."""
+        return only is None and not event.virtual and event.retain is not False
+
+    def _reach_all(self, leaves: tuple[Node, ...], event: Backward, lean: Lean) -> None:
+        for leaf in leaves:
+            if id(leaf) not in event.met:
+                event.met[id(leaf)] = (event.path,)
+                leaf.clean = event.number
+                self._reach(leaf, SURE, event, lean, ALWAYS)
+
+    def _leading(self, root: Node, only: list[Tensor]) -> set[int]:
+        """The nodes on the way from a root to the tensors that gradients are asked for."""
+        targets = {id(self.history(tensor)) for tensor in only}
+        leaves = {id(tensor) for tensor in only if tensor.leaf}
+        leading: set[int] = set()
+        stack: list[tuple[Node, bool]] = [(root, False)]
+        opened: set[int] = set()
+        while stack:
+            node, done = stack.pop()
+            if done:
+                if node.requires is not False and any(
+                    id(parent) in leading
+                    or id(parent) in targets
+                    or (parent.requires is not False and id(parent.leaf) in leaves)
+                    for parent in node.parents
+                ):
+                    leading.add(id(node))
+            elif id(node) not in opened:
+                opened.add(id(node))
+                stack.append((node, True))
+                stack.extend((parent, False) for parent in node.parents if node.requires is not False)
+        return leading | {id(tensor.node) for tensor in only if tensor.leaf}
+
+    def _reach(self, node: Node, level: int, event: Backward, lean: Lean, when: Path) -> None:
+        """A gradient arrives at a leaf; by two ways, one of them is always open."""
+        assert node.leaf is not None
+        adds = node.leaf.gradient().events
+        if adds and isinstance(adds[-1], Add) and adds[-1].backward is event:
+            adds[-1].path = event.path
+            return
+        if node.cut:
+            self.rewraps.append((node, event))
+        else:
+            event.delivered = True
+        lean = lean | node.lean | event.lean
+        if level == BY_USE:
+            lean = lean | {"C"}
+        adds.append(Add(event, True, lean, event.path | when))
+
+    @staticmethod
+    def _above(node: Node, level: int, path: Path) -> Iterator[tuple[Node, bool, Path]]:
+        """What backward visits after a node, whether it surely does, and under which guard."""
+        guards = node.guards or (ALWAYS,) * len(node.parents)
+        sure = level == SURE and not node.may
+        for parent, guard in zip(reversed(node.parents), reversed(guards), strict=True):
+            if contradicts(guard, path):
+                continue
+            if sure and parent.requires is None and surely(parent):
+                for arm in live_arms(parent, path | guard):
+                    yield parent, True, arm - path
+            else:
+                yield parent, sure and parent.requires is True, guard - path
+
+    def _stops(self, node: Node, event: Backward, lean: Lean, when: Path) -> bool:
+        """Report what this node can't give back; True where backward goes no further.
+
+        What is freed raises before torch looks at whether something was written to it.
+        """
+        if not node.spoiled and not node.freed:
+            return False
+        here = event.path | when
+        gone = self._freed_before(node, event, here)
+        if gone is None or not implies(here, gone[1]):
+            self._written_since(node, event, lean, when)
+        if gone is None:
+            return False
+        self._twice(node, gone[0], event, lean, when | gone[1])
+        event.raised = True
+        return True
+
+    @staticmethod
+    def _freed_before(node: Node, event: Backward, here: Path) -> tuple[Backward, Path] | None:
+        """The earlier backward that has freed a node, and on which path."""
+        for earlier, path in node.freed or () if not event.virtual else ():
+            if earlier.met is not event.met and not contradicts(path, here):
+                return earlier, path
+        return None
+
+    def _written_since(self, node: Node, event: Backward, lean: Lean, when: Path) -> None:
+        """Report what was written over something that a node has saved."""
+        for spoil in node.spoiled or ():
+            write, saved = spoil.write.path, spoil.saved.path
+            paths = ((write, event.path), (saved, event.path), (when, write), (when, saved))
+            if not any(contradicts(one, other) for one, other in paths):
+                self._overwritten(spoil, event, lean, when)
+
+    def _overwritten(self, spoil: Spoil, event: Backward, lean: Lean, guard: Path) -> None:
+        write, saved = spoil.write, spoil.saved
+        if write.form == "buffer":
+            return
+        if spoil.silent and put_again(write, saved):
+            return
+        steps = [(saved.node.place, "saved here"), (write.place, "overwritten here")]
+        if not event.virtual:
+            steps.append((event.place, "backward runs here"))
+        lean = lean | saved.lean | event.lean
+        alternative = saved.path - write.path
+        if "D" in lean and saved.argument and any(one.unrecorded for one in saved.writes):
+            return  # what came in is data, as it is written where nothing is recorded
+        if "D" in lean and self._prepares(saved.node):
+            return
+        when = (write.path | alternative | guard | event.assumed) - (event.path - event.assumed)
+        facts = {"saver": saved.node.op, "form": write.form, **write.facts}
+        facts.setdefault("aliased", False)
+        facts["save"] = self.span(saved.node.place)
+        kind, culprit = self._blamed(spoil, event, steps, facts)
+        facts = {
+            name: fact for name, fact in facts.items() if not hasattr(fact, "_fields") and name != "built"
+        }
+        self.report(kind, culprit, steps, lean=lean, when=when, facts=facts,
+                    impact="trains wrong" if spoil.silent else "crashes",
+                    says="" if spoil.silent else OVERWRITTEN)  # fmt: skip
+
+    def _prepares(self, node: Node) -> bool:
+        """Whether a node stands before the first layer of a whole model: it is given data."""
+        if self.whole is None or any(leaf.parameter for leaf in self.leaves_behind(node)):
+            return False
+        return self.whole()
+
+    def _blamed(
+        self, spoil: Spoil, event: Backward, steps: list[tuple[Place, str]], facts: dict[str, Any]
+    ) -> tuple[str, Place]:
+        """The rule that an overwriting has broken, and the place that breaks it."""
+        write = spoil.write
+        if write.form == "step":
+            facts.update(self.step_facts(write, event))
+            facts["spared"] = self.spared(event)
+            event.spoilt.add(id(write.place))
+            return "step_before_backward", write.place
+        if write.form == "module":
+            built = write.facts.get("built", write.place)
+            steps.append((built, "built here with inplace=True"))
+            return "inplace_module", built
+        if spoil.silent:
+            facts["backward"] = self.span(event.place) if not event.virtual else None
+            facts.setdefault("parameter", False)
+            return "write_through_data", write.place
+        return "inplace_overwrites_saved", write.place
+
+    def step_facts(self, write: object, event: Backward) -> dict[str, Fact]:
+        """What the rewrite of a step that came too early has to know."""
+        raise NotImplementedError
+
+    def _twice(self, node: Node, earlier: Backward, event: Backward, lean: Lean, guard: Path) -> None:
+        steps = [
+            (node.place, "part of both graphs"),
+            (earlier.place, "frees it"),
+            (event.place, "needs it again"),
+        ]
+        facts: dict[str, Fact] = {"again": self.span(event.place), "carried": None, "state": ""}
+        facts.update(self.carried(node, earlier, event))
+        facts["spared"] = self.spared(event)
+        self.report(
+            "backward_twice",
+            earlier.place,
+            steps,
+            lean=lean | node.lean,
+            when=event.path | guard,
+            says=TWICE,
+            facts=facts,
+        )
+
+    def spared(self, event: Backward) -> tuple[str, ...]:
+        """The optimizers whose leaves a backward could reach without meeting what it raises about."""
+        raise NotImplementedError
+
+    def carried(self, node: Node, earlier: Backward, event: Backward) -> dict[str, Fact]:
+        """The hidden state that carries a graph from one turn of a loop to the next, if there is one."""
+        return {}

@@ -1,0 +1,140 @@
+"""Where graphs end: the cuts below a node, what lies behind them, and what they are kinds of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import islice
+
+from gradfix.tape.domain.graph import Node, Tensor, upstream
+from gradfix.tape.domain.paths import ALWAYS, Path, contradicts
+from gradfix.tape.domain.values import Truth
+from gradfix.tape.machine.histories import either
+from gradfix.tape.machine.operations import Operations
+
+CONVERSIONS = frozenset(
+    {"item", "tolist", "numpy", "float", "math", "tensor", "tensor_of_list", "Variable", "Parameter"}
+)
+DETACHES = frozenset({"detach", "data", "detach_"})
+MODES = frozenset({"no_grad", "inference_mode", "set_grad_enabled"})
+KIND_OF_CUT = {
+    **dict.fromkeys(CONVERSIONS, "converted_loss_path"),
+    **dict.fromkeys(DETACHES, "detached_loss_path"),
+    **dict.fromkeys(MODES, "forward_in_no_grad"),
+    "constant": "non_differentiable_loss",
+    "vanishes": "non_differentiable_loss",
+    "sample": "non_differentiable_loss",
+    "drawn": "non_differentiable_loss",
+}
+SUMS = frozenset(
+    {
+        "add",
+        "sub",
+        "neg",
+        "sum",
+        "mean",
+        "stack",
+        "cat",
+        "__radd__",
+        "add_",
+        "sub_",
+        "scale",
+        "phi",
+        "view",
+        "squeeze",
+        "reshape",
+    }
+)
+SCALES = frozenset({"mul", "div", "truediv", "mul_", "div_", "__rmul__", "true_divide"})
+COPIES = frozenset({
+    "clone", "contiguous", "to", "cuda", "cpu", "float", "double", "half", "type", "view", "reshape",
+    "flatten", "squeeze", "unsqueeze", "repeat", "expand",
+})  # fmt: skip
+
+
+class Cuts(Operations):
+    """The machine that can look through a graph and behind its cuts."""
+
+    def below(self, node: Node) -> list[Node]:
+        """A node and all that went into it, in order."""
+        return list(upstream([node], _in_order))
+
+    def cuts(self, node: Node, path: Path = ALWAYS, limit: int = 2000) -> Iterator[Node]:
+        """The cuts nearest to a node that requires no grad, in the order of the operands."""
+        ends: set[int] = set()
+
+        def onward(node: Node) -> Iterable[Node]:
+            guards = node.guards or (ALWAYS,) * len(node.parents)
+            above = zip(reversed(node.parents), reversed(guards), strict=True)
+            return () if id(node) in ends else [one for one, guard in above if not contradicts(guard, path)]
+
+        for one in islice(upstream([node], onward), limit):
+            if one.cut and self.behind(one) is not False:
+                ends.add(id(one))
+                yield one
+
+    def all_cuts(self, node: Node, limit: int = 2000) -> Iterator[Node]:
+        """Every cut below a node, whether the node has a graph or not."""
+        return (one for one in islice(upstream([node], _in_order), limit) if one.cut)
+
+    def behind(self, cut: Node) -> Truth:
+        """Whether a graph ends at this cut."""
+        return either(node.requires for node in upstream(cut.parents, _if_unrecorded))
+
+    def leaves_behind(self, node: Node) -> list[Tensor]:
+        """The leaves that a node was made from, through cuts or not."""
+        return [one.leaf for one in upstream([node]) if one.leaf is not None and one.requires is not False]
+
+    def _additive(self, node: Node) -> Iterator[Node]:
+        """The terms of a sum, scaled or averaged."""
+        for one in upstream([node], _terms):
+            if (one.leaf is not None or one.cut) and not _terms(one):
+                yield one
+
+    @staticmethod
+    def _adjacent(cut: Node) -> bool:
+        """Whether nothing but conversions lies between a cut and the graph."""
+        stack, seen = [cut], 0
+        while stack and seen < 50:
+            node = stack.pop()
+            seen += 1
+            if any(parent.requires is True for parent in node.parents):
+                return True
+            stack.extend(parent for parent in node.parents if parent.cut)
+        return False
+
+    def _between(self, cut: Node) -> list[Node]:
+        """A cut and the unrecorded nodes behind it: a detach among them says that the cut is meant."""
+        found: list[Node] = []
+        stack = [cut]
+        while stack and len(found) < 50:
+            node = stack.pop()
+            found.append(node)
+            stack.extend(parent for parent in node.parents if parent.requires is False)
+        return found
+
+    def _nearest_graph(self, cut: Node) -> list[Node]:
+        """The recorded nodes next to a cut."""
+        near = upstream(cut.parents, lambda node: () if node.requires is True else node.parents)
+        return [node for node in near if node.requires is True]
+
+
+def _in_order(node: Node) -> Iterator[Node]:
+    return reversed(node.parents)
+
+
+def _if_unrecorded(node: Node) -> tuple[Node, ...]:
+    return node.parents if node.requires is False else ()
+
+
+def _terms(node: Node) -> tuple[Node, ...]:
+    """What a node is the sum of, or one times a number."""
+    if node.cut or not (node.op in SUMS or (node.op in SCALES and len(node.parents) == 1)):
+        return ()
+    return node.parents[::-1]
+
+
+def copied(node: Node) -> Node:
+    """What a node is a copy of, in whatever form."""
+    while node.op in COPIES and not node.cut and len(node.parents) == 1:
+        node = node.parents[0]
+    return node

@@ -1,0 +1,314 @@
+"""Gradient slots, optimizers and steps: which contribution a step uses, and whether one used it before."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from gradfix.defects import Fact, Span
+from gradfix.tape.domain.events import Add, Backward, Clear, Empty, Unscale, Use
+from gradfix.tape.domain.graph import Tensor, Write
+from gradfix.tape.domain.paths import Path, contradicts, covered, implies
+from gradfix.tape.domain.torch_values import Optimizer
+from gradfix.tape.domain.values import NOTHING, Lean, Place
+from gradfix.tape.machine.backward import Backwards
+from gradfix.tape.machine.cuts import KIND_OF_CUT
+
+
+def _shared(adds: list[Add], one: Add) -> Path:
+    """What has to hold for a contribution, whichever alternative of its root brought it."""
+    return one.path.intersection(*(add.path for add in adds if add.backward.place is one.backward.place))
+
+
+class Gradients(Backwards):
+    """The machine with optimizers on it: the whole of it."""
+
+    def __init__(self, file: str, lines: Sequence[bytes]) -> None:
+        super().__init__(file, lines)
+        self.optimizers: list[Optimizer] = []
+        self.steps: list[int] = []
+        """When an optimizer has stepped, in the numbers of the backwards."""
+        self.updated: list[Tensor] = []
+        """Leaves that are stepped by hand, or that some optimizer may hold."""
+        self.last_clear = -1
+        """When gradients were cleared last, or perhaps were, in the numbers of the backwards."""
+        self.asked = False
+        """Whether the step that runs has called a closure: what an earlier call of it left is nobody's."""
+        self.stand_ins: list[Tensor] = []
+        """Leaves that each stand for all that an optimizer may hold: clearing others may clear them too."""
+
+    def clear(self, leaves: Iterable[Tensor], place: Place, must: bool = True, zeros: bool = False) -> None:
+        """zero_grad, or `p.grad = None`."""
+        self.trail.tick()
+        for leaf in self.stand_ins if place is not None else ():
+            leaf.gradient().events.append(Clear(None, self.path, must=False))
+        for leaf in leaves:
+            leaf.gradient().events.append(Clear(place, self.path, must, zeros))
+        self.last_clear = next(Backward.numbers)
+
+    def step(self, optimizer: Optimizer, place: Place, *, must: bool = True) -> None:
+        """An optimizer's step: judge the gradients that it uses, then write its parameters."""
+        self.trail.tick()
+        self.trail.set(optimizer, "stepped", True)
+        self.steps.append(next(Backward.numbers))
+        if self.backwards:
+            self.trail.set(optimizer, "after", self.backwards[-1])
+        for leaf in optimizer.leaves:
+            self.use(leaf, place, optimizer, must, optimizer.lean)
+            self.advance(leaf, place, optimizer, must)
+
+    def use(self, leaf: Tensor, place: Place, by: Any, must: bool, lean: Lean = NOTHING) -> None:
+        """Let a step use a leaf's gradient."""
+        events = leaf.gradient().events
+        if must:
+            self._stale(leaf, events, place, by, lean)
+            self._erased(leaf, events, place, by, lean)
+        events.append(Use(place, self.path, by))
+        if by is leaf:
+            self.updated.append(leaf)
+
+    def advance(self, leaf: Tensor, place: Place, optimizer: Optimizer, must: bool) -> None:
+        """Write a parameter, where it surely has a gradient."""
+        if not must or self.requires(leaf) is not True or not self._filled(leaf):
+            return
+        write = self.write(leaf, place, "step", silent=optimizer.fused is True)
+        write.facts = {"optimizer": optimizer.name, "_optimizer": optimizer, "_leaf": leaf}
+
+    def _filled(self, leaf: Tensor) -> bool:
+        added: list[Path] = []
+        for event in reversed(leaf.gradient().events):
+            if contradicts(event.path, self.path) or isinstance(event, (Use, Unscale)):
+                continue
+            if isinstance(event, Add) and event.must and not implies(self.path, event.path):
+                added.append(event.path)  # one of several, of which one is sure to arrive
+                if covered(self.path, added):
+                    return True
+                continue
+            if isinstance(event, Clear) and event.zeros:
+                continue
+            if isinstance(event, Empty) and not implies(self.path, event.path):
+                continue
+            return isinstance(event, Add) and event.must and implies(self.path, event.path)
+        return False
+
+    def _since_clear(self, events: list[Any]) -> list[Any] | None:
+        """What happened to a gradient since it was last cleared, newest first; None if that isn't known."""
+        recent: list[Any] = []
+        for event in reversed(events):
+            if contradicts(event.path, self.path):
+                continue
+            if isinstance(event, Empty):
+                if implies(self.path, event.path):
+                    return recent
+                continue
+            if isinstance(event, Clear):
+                return recent if event.must and implies(self.path, event.path) else None
+            recent.append(event)
+        return recent
+
+    def _stale(self, leaf: Tensor, events: list[Any], place: Place, by: Any, lean: Lean) -> None:
+        recent = self._since_clear(events)
+        if recent is None:
+            return
+        uses = [i for i, event in enumerate(recent) if isinstance(event, Use)]
+        if not uses or recent[uses[0]].by is not by:
+            return
+        newest = uses[0]
+        fresh = [event for event in recent[:newest] if isinstance(event, Add)]
+        stale = [event for event in recent[newest:] if isinstance(event, Add)]
+        if (
+            not fresh
+            or not stale
+            or not any(event.must for event in stale)
+            or not all(event.must for event in fresh)
+        ):
+            return
+        first = self._meant(fresh)
+        use = recent[newest]
+        if id(use.place) in first.backward.spoilt:
+            return
+        old = next(event for event in stale if event.must)
+        lean = lean | first.lean | old.lean
+        steps = [(first.backward.place, "adds to a gradient"), (use.place, "that this step has already used")]
+        if use.place is not place:
+            steps.append((place, "and this one uses again"))
+        name = by.name if isinstance(by, Optimizer) else ""
+        self.report("missing_zero_grad", first.backward.place, steps, impact="trains wrong", lean=lean,
+                    when=(_shared(fresh, first) | _shared(stale, old)) - (self.path - self.assumed),
+                    facts={"optimizer": name, "step": self.span(place),
+                           "parameters": (leaf.name,) if by is leaf and leaf.name else ()})  # fmt: skip
+
+    def _meant(self, adds: list[Add]) -> Add:
+        """The first contribution that a step is for, newest first given.
+
+        What arrived before another optimizer's step, or beside a backward that names its leaves, is what
+        the loss of another network has left.
+        """
+        before = max((step for step in self.steps if step < adds[0].backward.number), default=-1)
+        own = [add for add in adds if add.backward.number > before]
+        aimed = [add for add in own if add.backward.aimed]
+        return (aimed or own)[-1]
+
+    def _failed_since(self, clear: Clear) -> bool:
+        """Whether a backward since then raised or brought nothing: it is to blame for the empty gradients."""
+        since = [event for event, _ in self.backwards if event.number > clear.number]
+        return any(
+            (event.raised or not event.delivered) and not contradicts(event.path, self.path)
+            for event in since
+        )
+
+    def _kept_out(self, leaf: Tensor, clear: Clear, place: Place) -> bool:
+        """Whether a backward since then would have filled a gradient, had its graph not been cut: say so."""
+        for event, root in reversed(self.backwards):
+            if event.number < clear.number:
+                break
+            if contradicts(event.path, self.path):
+                continue
+            for cut in self.all_cuts(self.history(root)):
+                if cut.cut in KIND_OF_CUT and any(one is leaf for one in self.leaves_behind(cut)):
+                    steps = [(event.place, "backward runs here"), (place, "steps without it")]
+                    self.report_cut(cut, event, steps, impact="trains wrong")
+                    return True
+        return False
+
+    def _erased(self, leaf: Tensor, events: list[Any], place: Place, by: Any, lean: Lean) -> None:
+        """What a step can't use as it was cleared after it arrived: all of it, or an earlier turn's part."""
+        since = self._since_use(events)
+        if since is None:
+            return
+        clear, lost, used = since
+        if used:
+            if self.asked:
+                return
+            places = [add.backward.place for add in used]
+            lost = [add for add in lost if add.backward.place in places and not self._stepped(add, clear)]
+        if not lost or not all(add.must and not add.backward.kept for add in lost):
+            return
+        if not used and (self._failed_since(clear) or self._kept_out(leaf, clear, place)):
+            return
+        first = self._meant(lost)
+        steps = [
+            (first.backward.place, "fills the gradients"),
+            (clear.place, "erases them"),
+            (place, "steps without them"),
+        ]
+        name = by.name if isinstance(by, Optimizer) else ""
+        self.report(
+            "zero_grad_before_step",
+            clear.place,
+            steps,
+            impact="trains wrong",
+            lean=lean | first.lean,
+            when=_shared(lost, first) - (self.path - self.assumed),
+            facts={"backward": self.span(first.backward.place), "step": self.span(place), "optimizer": name},
+        )
+
+    def _stepped(self, add: Add, clear: Clear) -> bool:
+        """Whether another optimizer has stepped before a contribution was erased: it was for that one."""
+        return any(add.backward.number < step < clear.number for step in self.steps)
+
+    def _since_use(self, events: list[Any]) -> tuple[Clear, list[Add], list[Add]] | None:
+        """The last clearing of what no step has used yet, what it erased and what came after."""
+        used: list[Add] = []
+        lost: list[Add] = []
+        clear: Clear | None = None
+        for event in reversed(events):
+            if contradicts(event.path, self.path):
+                continue
+            if isinstance(event, Use) or (isinstance(event, Empty) and implies(self.path, event.path)):
+                break
+            if isinstance(event, Clear):
+                if not event.must or not implies(self.path, event.path):
+                    return None
+                clear = clear or event
+            elif isinstance(event, Add):
+                (used if clear is None else lost).append(event)
+        return None if clear is None else (clear, lost, used)
+
+    def scaled(self, leaf: Tensor, place: Place, form: str) -> bool:
+        """Report a gradient that still carries a GradScaler's factor."""
+        for event in reversed(leaf.gradient().events):
+            if contradicts(event.path, self.path) or isinstance(event, Empty):
+                continue
+            if not isinstance(event, Add) or not event.must or event.backward.scaler is None:
+                return False
+            facts = event.backward.scaler
+            if facts["scaler"].enabled is False:
+                return False
+            optimizer = next((o.name for o in self.optimizers if any(leaf is held for held in o.leaves)), "")
+            used = (place, "used here before they are unscaled")
+            steps = [(event.backward.place, "scaled gradients arrive"), used]
+            self.report("clip_before_unscale", place, steps, impact="trains wrong", lean=event.lean,
+                        facts={"scaler": facts["name"], "optimizer": optimizer, "form": form})  # fmt: skip
+            return True
+        return False
+
+    def step_facts(self, write: object, event: Backward) -> dict[str, Fact]:
+        """Which backward the early step was for, and what the later backward's own step and zero_grad are."""
+        assert isinstance(write, Write)
+        leaf = write.facts.get("_leaf")
+        own: Add | None = None
+        pollutes = False
+        if isinstance(leaf, Tensor):
+            adds = [add for add in leaf.gradient().events if isinstance(add, Add)]
+            own = next((add for add in reversed(adds) if add.backward is not event), None)
+            pollutes = any(add.backward is event for add in adds)
+        zero = None
+        for other in self.optimizers:
+            if other is write.facts.get("_optimizer"):
+                continue
+            for one in other.leaves[:1]:
+                clears = [c for c in one.gradient().events if isinstance(c, Clear) and c.must]
+                zero = self.span(clears[-1].place) if clears else zero
+        return {
+            "backward": self.span(event.place) if not event.virtual else None,
+            "step_backward": self.span(own.backward.place) if own else None,
+            "zero": zero,
+            "later_step": None,
+            "pollutes": pollutes,
+            "cleared": self._cleared_since(leaf, write) if isinstance(leaf, Tensor) else (),
+            "others": "",
+            "_optimizer": None,
+            "_leaf": None,
+        }
+
+    def _cleared_since(self, leaf: Tensor, step: Write) -> tuple[Span, ...]:
+        """Where a leaf's gradient was cleared after a step: a step that moves behind it finds none."""
+        events = leaf.gradient().events
+        used = [i for i, event in enumerate(events) if isinstance(event, Use) and event.place is step.place]
+        later = [event for event in events[used[-1] + 1 if used else 0 :] if isinstance(event, Clear)]
+        return tuple(span for event in later if event.must and (span := self.span(event.place)) is not None)
+
+    def spared(self, event: Backward) -> tuple[str, ...]:
+        """The optimizers whose leaves a backward could reach without meeting what it raises about."""
+        if event.virtual or event.root is None:
+            return ()
+        root = self.history(event.root)
+        broken = [
+            id(node)
+            for node in self.below(root)
+            if node.spoiled or any(earlier.met is not event.met for earlier, _ in node.freed or ())
+        ]
+        found = []
+        for optimizer in self.optimizers:
+            walked = self._leading(root, optimizer.leaves)
+            if optimizer.name and id(root) in walked and not any(one in walked for one in broken):
+                found.append(optimizer.name)
+        return tuple(found)
+
+    def trained(self) -> set[int]:
+        """The leaves that somebody wants to train: an optimizer holds them."""
+        return {id(leaf) for optimizer in self.optimizers for leaf in optimizer.leaves}
+
+    @staticmethod
+    def is_added(leaf: Tensor) -> bool:
+        """Whether some backward reached a leaf, or may have."""
+        return leaf.slot is not None and any(isinstance(event, Add) for event in leaf.slot.events)
+
+    def reached(self) -> set[int]:
+        """The leaves that some backward reached, or may have."""
+        return {
+            id(leaf)
+            for leaf in self.every_leaf
+            if leaf.slot and any(isinstance(e, Add) for e in leaf.slot.events)
+        }

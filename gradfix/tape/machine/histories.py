@@ -1,0 +1,275 @@
+"""Which nodes a value carries, and whether it is in a graph: for sure, surely not, or on some paths."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TypeAlias
+
+from gradfix.tape.domain.alternatives import phi
+from gradfix.tape.domain.events import on_path
+from gradfix.tape.domain.graph import Node, Number, Storage, Tensor
+from gradfix.tape.domain.paths import Path, implies
+from gradfix.tape.domain.trail import Trail
+from gradfix.tape.domain.values import NOTHING, Alt, Lean, Place, Seq, Truth, Unknown, Value
+from gradfix.tape.machine.reports import Reports
+
+Gathered: TypeAlias = "dict[int, Node | None]"
+"""By unknown alternative, the node of what it may be made of."""
+CARRYING = frozenset({Tensor, Number, Unknown, Seq, Alt})
+"""What can have a history, or hold what has one."""
+
+
+class Histories(Reports):
+    """The machine that knows where each value comes from."""
+
+    born = 0
+    """To the trail it is older than any branch."""
+
+    def __init__(self, file: str) -> None:
+        super().__init__(file)
+        self.trail = Trail()
+        self.grad: Truth = True
+        self.narrow = False
+        """Whether a write is looked at once for each path on which what it writes may be in a graph."""
+        self.here: Place = None
+        """The operation that is being recorded."""
+        self.gathered: Gathered | None = None
+        """Only while a value is gone through."""
+
+    def history(self, tensor: Tensor) -> Node:
+        """The node that made a tensor's present value; a view follows what was written to its base."""
+        base = tensor.base
+        if base is None or tensor.generation >= tensor.storage.generation or tensor.view == "loose":
+            return tensor.node
+        above = self.history(base)
+        node = Node("view", tensor.place, (above,), above.requires)
+        node.lean = above.lean
+        self.trail.set(tensor, "node", node)
+        self.trail.set(tensor, "generation", tensor.storage.generation)
+        self.trail.set(tensor, "requires", base.requires)
+        return node
+
+    def stale_view(self, tensor: Tensor) -> None:
+        """One of several views is used after the memory below was written: torch won't rebuild its
+        history."""
+        write = tensor.storage.writes[tensor.seen]
+        base = tensor.base
+        if (
+            base is None
+            or base.requires is not True
+            or self.grad is not True
+            or write.silent
+            or write.form == "step"
+        ):
+            return
+        if write.place is tensor.place or not implies(self.path, write.path):
+            return
+        if "D" in base.lean and tensor.storage.argument:
+            return
+        facts = {name: fact for name, fact in write.facts.items() if name in ("target", "aliased")}
+        self.report(
+            "inplace_on_view_of_many",
+            write.place,
+            [(tensor.place, "made here"), (write.place, "written in place here"), (self.here, "used here")],
+            lean=base.lean,
+            when=write.path,
+            says="is a view and its base or another view of its base has been modified inplace",
+            facts={"form": write.form, "aliased": True, "target": "", **facts, "maker": tensor.node.op},
+        )
+
+    def requires(self, value: Value) -> Truth:
+        """Whether a value is in a graph."""
+        if isinstance(value, Tensor):
+            if value.base is not None:
+                self.history(value)
+                if value.requires is not True and value.view != "loose" and value.base.requires is True:
+                    return True  # it says so even if nothing goes through it
+            if value.requires is None and (self.narrow or value.node.guards is not None):
+                return on_path(value.node, self.path)
+            if value.view == "no_grad" and value.node.leaf is value and value.base is not None:
+                return value.base.requires
+            return value.requires
+        if isinstance(value, Unknown):
+            return value.tensor.requires if value.tensor is not None else value.requires
+        if isinstance(value, Seq):
+            return either(self.requires(item) for item in value.items if item is not value)
+        if isinstance(value, Alt):
+            facts = {self.requires(option) for _, option in value.options}
+            return facts.pop() if len(facts) == 1 else None
+        return False
+
+    def leaf(self, place: Place, requires: Truth, lean: Lean = NOTHING) -> Tensor:
+        """A tensor that no operation made."""
+        node = Node("leaf", place, (), requires)
+        node.path = self.path
+        node.lean = lean
+        tensor = Tensor(node, Storage(), requires, leaf=True)
+        node.leaf = tensor
+        return tensor
+
+    def tensor_of(self, value: Unknown) -> Tensor:
+        """The tensor that an unknown value turns out to be when it is used as one."""
+        if value.tensor is None:
+            node = value.made or self.guess(value)
+            value.tensor = Tensor(node, Storage(argument=True), value.requires, leaf=None)
+        return value.tensor
+
+    def guess(self, value: Unknown) -> Node:
+        parents = tuple([node for held in value.holds for node in self.nodes(held)])
+        known = value.guess
+        if known is not None and known.parents == parents and known.requires is value.requires:
+            return known
+        node = value.guess = Node("unknown", None, parents, value.requires)
+        node.may = True
+        node.lean = value.lean
+        node.facts = {"value": value}
+        return node
+
+    def given(self, value: Value) -> list[Node]:
+        """The nodes of an operand: what isn't known may be made of what it holds, or not."""
+        if isinstance(value, Unknown) and value.bare is not True and self._own_node(value) is None:
+            guess = self.guess(value)
+            if guess.parents:
+                return [guess]
+            value.bare = True
+            return []
+        if isinstance(value, Seq) and any(isinstance(item, Unknown) for item in value.items):
+            items = [item for item in value.items if item is not value]
+            carried = (self.given(i) if isinstance(i, Unknown) else self.nodes(i) for i in items)
+            return [node for nodes in carried for node in nodes]
+        return self.nodes(value)
+
+    def nodes(self, value: Value) -> list[Node]:
+        """The nodes that a value carries."""
+        if type(value) not in CARRYING:
+            return []
+        if (own := self._own_node(value)) is not None:
+            return [own]
+        if self.gathered is not None:
+            return self._walked(value, self.gathered)
+        self.gathered = {}
+        try:
+            return self._walked(value, self.gathered)
+        finally:
+            self.gathered = None
+
+    def _walked(self, value: Value, gathered: Gathered) -> list[Node]:
+        """The nodes that are met on every way from a value to what it holds."""
+        found: dict[int, Node] = {}
+        seen: set[int] = set()
+        stack = [value]
+        while stack:
+            value = stack.pop()
+            if type(value) not in CARRYING:
+                continue
+            if (own := self._own_node(value)) is not None:
+                found[id(own)] = own
+            elif id(value) in seen:
+                continue
+            elif isinstance(value, Unknown) and value.bare is not True:
+                seen.add(id(value))
+                if value.bare is None and stack:
+                    found.update((id(node), node) for node in self._inside(value))
+                else:
+                    stack.extend(reversed(value.holds))
+            elif isinstance(value, Seq):
+                seen.add(id(value))
+                stack.extend(reversed(value.items))
+            elif isinstance(value, Alt):
+                seen.add(id(value))
+                stack.extend(self._open(value, found, gathered))
+        return list(found.values())
+
+    def _inside(self, value: Unknown) -> list[Node]:
+        """The nodes of what an unknown holds, gathered once and then kept as its own."""
+        value.bare = True  # while it is gathered: what it holds may hold it in turn
+        held = [node for inner in value.holds for node in self.nodes(inner)]
+        value.bare = not held
+        if len(held) > 1:
+            value.made = Node("unknown", None, tuple(dict.fromkeys(held)), value.requires)
+            value.made.may = True
+            value.made.lean = value.lean
+            return [value.made]
+        return held
+
+    def _own_node(self, value: Value) -> Node | None:
+        """The one node of a value that has a history of its own."""
+        if isinstance(value, Unknown):
+            if value.tensor is not None or value.made is not None or value.requires is not None:
+                return self.history(self.tensor_of(value))
+        elif isinstance(value, Tensor):
+            return self.history(value)
+        elif isinstance(value, Number):
+            return value.node
+        return None
+
+    def _open(self, value: Alt, found: dict[int, Node], gathered: Gathered) -> list[Value]:
+        """Join the alternatives that have a history into one node; returns the others."""
+        guarded: list[tuple[Path, Node]] = []
+        others: list[Value] = []
+        for path, option in value.options:
+            own = self._own_node(option)
+            if own is None and isinstance(option, Unknown) and option.bare is not True:
+                own = self._gathered(option, gathered)
+            guarded.extend([(path, own)] if own is not None else [])
+            others.extend([option] if own is None else [])
+        if guarded:
+            joined = self._joined(value, guarded)
+            found[id(joined)] = joined
+        return others
+
+    def _gathered(self, option: Unknown, gathered: Gathered) -> Node | None:
+        """What an unknown alternative may be made of, looked up once however many ways lead to it."""
+        if id(option) not in gathered:
+            gathered[id(option)] = None
+            bare, option.bare = option.bare, True  # what it holds may hold it in turn
+            guess = self.guess(option)
+            option.bare = bare
+            gathered[id(option)] = guess if guess.parents else None
+        return gathered[id(option)]
+
+    @staticmethod
+    def _joined(value: Alt, guarded: list[tuple[Path, Node]]) -> Node:
+        """The same node each time, as long as the alternatives have the same ones."""
+        made_of = [(node, node.requires) for _, node in guarded]
+        if value.joined is None or value.joined[0] != made_of:
+            value.joined = made_of, phi(guarded)
+        return value.joined[1]
+
+    def cut(self, how: str, source: Value, place: Place, at: Place = None) -> Node:
+        """A node whose way to `source` carries no gradient."""
+        node = Node(how, place, tuple(self.given(source)), False)
+        node.cut = how
+        node.cut_place = at or place
+        node.path = self.path
+        node.lean = self.lean(source)
+        return node
+
+    def lean(self, value: Value) -> Lean:
+        """What a value's requires-grad leans on."""
+        if isinstance(value, (Tensor, Unknown, Number)):
+            return value.node.lean if isinstance(value, Number) else value.lean
+        return NOTHING
+
+    def _leaning(self, inputs: Sequence[Value]) -> Lean:
+        """The fewest conventions that make one of the inputs require grad."""
+        best: Lean | None = None
+        for value in inputs:
+            for one in value.items if isinstance(value, Seq) else (value,):
+                if self.requires(one) is True:
+                    lean = self.lean(one)
+                    if not lean:
+                        return NOTHING
+                    best = lean if best is None or len(lean) < len(best) else best
+        return best or NOTHING
+
+
+def either(facts: Iterable[Truth]) -> Truth:
+    """Three-valued or."""
+    result: Truth = False
+    for fact in facts:
+        if fact is True:
+            return True
+        if fact is None:
+            result = None
+    return result

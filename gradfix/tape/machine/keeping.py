@@ -1,0 +1,145 @@
+"""What operations keep for backward: of which inputs, on which paths, and where they keep a copy."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Mapping
+
+from gradfix.tape.domain.events import on_path
+from gradfix.tape.domain.graph import Node, Saved, Tensor
+from gradfix.tape.domain.paths import contradicts, implies
+from gradfix.tape.domain.values import Const, Lean, Seq, Unknown, Value
+from gradfix.tape.effects.table import Effect
+from gradfix.tape.machine.histories import Histories
+from gradfix.tape.machine.reports import span_of
+
+PERMUTED = frozenset({"transpose", "permute", "movedim", "moveaxis", "swapaxes", "swapdims", "mT", "adjoint"})
+PIECES = PERMUTED | {"t", "T", "H", "getitem", "narrow", "select", "chunk", "split", "unbind", "tensor_split"}
+FLATTENING = frozenset({"linear", "einsum", "matmul", "__matmul__"})
+NORMS = ("batch_norm", "instance_norm", "group_norm")
+
+
+class Keeping(Histories):
+    """The machine whose nodes keep what backward will need."""
+
+    def __init__(self, file: str) -> None:
+        super().__init__(file)
+        self.inference = False
+        """Whether what is made can't be kept for backward."""
+
+    def save(self, node: Node, tensor: Tensor, lean: Lean) -> None:
+        """Let a node keep a tensor at its present version."""
+        stored = tensor.storage
+        if (
+            stored.inference is not None
+            and not self.inference
+            and not contradicts(self.path, stored.inferred)
+            and (implies(self.path, stored.inferred) or implies(stored.inferred, self.path))
+        ):
+            self.report(
+                "forward_in_no_grad",
+                stored.inference,
+                [(tensor.place, "made in inference mode"), (node.place, "saved for backward here")],
+                lean=node.lean | lean,
+                when=self.path | stored.inferred,
+                says="Inference tensors cannot be saved for backward",
+                facts={
+                    "form": "with",
+                    "mode": "inference_mode",
+                    "forward": tuple(span_of(p) for p in (tensor.place,) if isinstance(p, ast.AST)),
+                    "backward": None,
+                },
+            )
+        tested = self.path - self.assumed if self.assumed else self.path
+        paths = [self.path]
+        if node.requires is None and not self.narrow:
+            paths = [self.path | guard for guard in node.branch if on_path(node, self.path | guard)]
+        for path in paths:
+            tensor.storage.savers.append(Saved(tensor, node, path, tested, node.lean | lean))
+
+    def keep(
+        self, node: Node, effect: Effect, bound: Mapping[str, Value], skip: Iterable[str] = ()
+    ) -> list[str]:
+        """Save what an effect keeps of its inputs; returns the results that it keeps as well."""
+        results: list[str] = []
+        if node.requires is not True and not (self.narrow and on_path(node, self.path)):
+            return self._keep_on_some_paths(node, effect, bound, skip) if node.branch else results
+        if _is_mean(node.op, bound):
+            return results
+        node.saves = effect.once
+        alone = sum(kind.startswith("tensor") for kind in effect.kinds) == 1
+        for what, needed in effect.saves:
+            lean = self._needed(needed, bound, alone)
+            if lean is None:
+                continue
+            if what.startswith("result"):
+                results.append(what)
+            elif what not in skip:
+                value = bound.get(what)
+                for one in value.items if isinstance(value, Seq) else (value,):
+                    if isinstance(one, Unknown) and one.tensor is not None:
+                        one = one.tensor
+                    if isinstance(one, Tensor) and not _copied(node.op, one, bound):
+                        self.save(node, one, lean)
+        return results
+
+    def _keep_on_some_paths(
+        self, node: Node, effect: Effect, bound: Mapping[str, Value], skip: Iterable[str]
+    ) -> list[str]:
+        """The same for what is in a graph in one arm of a branch only."""
+        results: list[str] = []
+        held = self.path, self.assumed, self.narrow
+        for guard in node.branch:
+            if on_path(node, self.path | guard) and not contradicts(guard, self.path):
+                self.path, self.assumed, self.narrow = self.path | guard, self.assumed | guard, True
+                results = self.keep(node, effect, bound, skip)
+                self.path, self.assumed, self.narrow = held
+        return results
+
+    def _needed(self, names: Iterable[str], bound: Mapping[str, Value], alone: bool) -> Lean | None:
+        """What it leans on that one of these inputs requires grad; None where none surely does. Where there
+        is only one, nobody asks whether its gradient goes anywhere."""
+        best: Lean | None = None
+        for name in names:
+            value = bound.get(name)
+            if value is not None and self.requires(value) is True and (alone or not _leads_nowhere(value)):
+                lean = self._leaning((value,))
+                if best is None or len(lean) < len(best):
+                    best = lean
+        return best
+
+
+def _leads_nowhere(value: Value) -> bool:
+    """Whether it is a view made without recording: its gradient isn't asked for."""
+    return (
+        isinstance(value, Tensor)
+        and value.node.leaf is value
+        and value.node.cut != ""
+        and value.base is not None
+    )
+
+
+def _is_mean(op: str, bound: Mapping[str, Value]) -> bool:
+    """Whether an adaptive pool may have one output, which torch computes as a mean that keeps nothing."""
+    if not op.startswith("adaptive_avg_pool"):
+        return False
+    size = bound.get("output_size")
+    sizes = size.items if isinstance(size, Seq) else [size]
+    return not any(isinstance(one, Const) and one.value not in (1, None) for one in sizes)
+
+
+def _copied(op: str, tensor: Tensor, bound: Mapping[str, Value]) -> bool:
+    """Whether an operation may work on, and keep, a contiguous copy of an input of this layout."""
+    if tensor.layout is True or tensor.view in ("", "loose"):
+        return False
+    if op == "einsum":
+        return True
+    made, rank = tensor.node.op, None if tensor.shape is None else len(tensor.shape)
+    if op.startswith(NORMS):
+        return made in PIECES
+    if op not in FLATTENING or (rank is not None and rank <= 2):
+        return False
+    other = bound.get("other", bound.get("tensor2"))
+    if isinstance(other, Tensor) and not other.parameter and (other.shape is None or len(other.shape) > 2):
+        return False
+    return made in PERMUTED or (rank is not None and made == "getitem")

@@ -1,0 +1,240 @@
+"""Running an operation of torch on the machine: its effect says what it saves, writes, views and returns."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping, Sequence
+
+from gradfix.defects import Fact
+from gradfix.tape.domain.graph import Node, Tensor, Write
+from gradfix.tape.domain.values import NOTHING, Place, Unknown, Value
+from gradfix.tape.effects import shapes
+from gradfix.tape.effects.overloads import Bound
+from gradfix.tape.effects.table import Effect
+from gradfix.tape.machine.reports import span_of
+from gradfix.tape.machine.results import Results
+
+VIEW_OF_MANY = (
+    "This view is the output of a function that returns multiple views. "
+    "Such functions do not allow the output views to be modified inplace."
+)
+VIEW_WITHOUT_GRAD = "A view was created in no_grad mode and is being modified inplace with grad mode enabled."
+
+
+def _promotes(target: Tensor, bound: Mapping[str, Value]) -> bool:
+    """Whether the same operation out of place would have another dtype."""
+    others = [v for v in bound.values() if isinstance(v, Tensor) and v is not target and v.shape != ()]
+    return bool(target.dtype) and any(
+        other.dtype and shapes.promoted([target.dtype, other.dtype]) != target.dtype for other in others
+    )
+
+
+ANEW = frozenset({"zero_", "fill_", "normal_", "uniform_", "random_", "bernoulli_", "exponential_"})
+"""Writes that keep nothing of what was there."""
+
+
+class Operations(Results):
+    """The machine with torch's operations on it."""
+
+    def __init__(self, file: str, lines: Sequence[bytes]) -> None:
+        super().__init__(file)
+        self.sources = {file: lines}
+        """The lines of each file that was read."""
+        self.graph_writes: list[tuple[Write, Node]] = []
+        """In-place operations on the graph."""
+        self.watched_leaves: list[tuple[Tensor, dict[str, Fact]]] = []
+        """Leaves that were written in place, with what the rewrite has to know of it."""
+
+    def operate(self, op: str, effect: Effect, bound: Bound, place: Place, form: str = "method") -> Value:
+        """Run one operation whose arguments are bound."""
+        if (
+            effect.kinds
+            and effect.kinds[0] == "tensor"
+            and isinstance(first := bound.get(effect.args[0]), Unknown)
+        ):
+            bound = {**bound, effect.args[0]: self.tensor_of(first)}
+        out = bound.get("out")
+        inputs = [value for name, value in bound.items() if name != "out"]
+        if not effect.writes and out is None and (same := self.itself(op, effect, bound)) is not None:
+            return same
+        node = self.node(op, place, inputs)
+        if effect.writes:
+            return self._in_place(node, effect, bound, place, form)
+        if isinstance(out, Tensor):
+            return self._into(out, node, place)
+        kept = self.keep(node, effect, bound)
+        return self._results(node, effect, bound, kept)
+
+    def _into(self, out: Tensor, node: Node, place: Place) -> Value:
+        self.describe(self.write(out, place, "out"), out, place)
+        node.requires = False if node.requires is not None else None
+        return out
+
+    def _in_place(self, node: Node, effect: Effect, bound: Bound, place: Place, form: str) -> Value:
+        target = bound.get(effect.writes[0])
+        if isinstance(target, Unknown):
+            target = self.tensor_of(target)
+        if not isinstance(target, Tensor):
+            return Unknown("writes what isn't known", tuple(bound.values()))
+        for extra in effect.writes[1:]:
+            if isinstance(other := bound.get(extra), Tensor):
+                self.describe(self.write(other, place, form), other, place)
+        constant = effect.constant == (-1,)
+        kept: list[str] = []
+        if node.requires is True and self.grad is True:
+            kept = self.keep(node, effect, bound, skip=(effect.writes[0],))
+        self.overwrite(target, node, place, form)
+        if target.storage.writes[-1].facts and _promotes(target, bound):
+            target.storage.writes[-1].facts["promotes"] = True
+        if kept:
+            self.save(node, target, NOTHING)
+        if constant:
+            node.requires = False
+        return target
+
+    def overwrite(self, target: Tensor, node: Node, place: Place, form: str) -> None:
+        """Write `target` in place, with all that torch refuses, spoils and rebuilds."""
+        refused = self.grad is True and self._refused(target, node, place, form)
+        write = self.write(target, place, form)
+        self.describe(write, target, place)
+        if node.requires is True and not refused and target.data_of is None:
+            self.graph_writes.append((write, node))
+        if self.grad is False and node.op in ANEW and target.base is None and target.node.leaf is target:
+            self._made_anew(target)
+        if self.grad is False or refused or (self.inferred and node.cut == "inference_mode"):
+            return
+        if self.grad is None and (target.requires is True or node.requires is False):
+            return  # in a graph it stays there, recorded or not
+        if node.requires is not False or target.requires is not False:
+            if self.grad is None:
+                node.requires = None
+            self.rebase(target, node)
+
+    def _made_anew(self, leaf: Tensor) -> None:
+        """A leaf whose every element was set is made of nothing that went before."""
+        node = Node("leaf", leaf.place, (), leaf.requires)
+        node.leaf, node.lean, node.path = leaf, leaf.lean, self.path
+        self.trail.set(leaf, "node", node)
+
+    def _refused(self, target: Tensor, node: Node, place: Place, form: str) -> bool:
+        """Whether torch raises at once: a leaf, its view, or one of several views."""
+        self.history(target)
+        if node.op.startswith("logical_"):
+            return False  # torch doesn't look at what it overwrites with truths
+        base = target.base if target.base is not None and target.view != "loose" else None
+        if node.requires is not True and (base is None or self.requires(base) is not True):
+            return False  # a view made without grad refuses whatever would be recorded
+        facts: dict[str, Fact] = {
+            "form": form,
+            "target": self.target(place),
+            "aliased": self.sees_write(target, place),
+            "in_tuple": self.in_tuple(place),
+        }
+        if target.view in ("many", "no_grad") and target.base is not None:
+            return self._refused_view(target, node, place, facts)
+        if self.late is target and node.requires is True:
+            self._refused_leaf(target, target, node, facts, place)
+            return True
+        owner = target.base if target.base is not None and target.view == "plain" else target
+        if owner.leaf is not True or True not in (self.requires(target), self.requires(owner)):
+            return False
+        self._refused_leaf(target, owner, node, facts, place)
+        return True
+
+    def _refused_view(self, target: Tensor, node: Node, place: Place, facts: dict[str, Fact]) -> bool:
+        if "D" in node.lean and target.storage.argument:
+            return False  # rows of what came in: as often labels as features
+        if _goes_on(place):
+            return True
+        maker = target.node.op if target.view == "many" else "no_grad"
+        says = VIEW_OF_MANY if target.view == "many" else VIEW_WITHOUT_GRAD
+        steps = [(target.place, "made here"), (place, "written in place here")]
+        self.report("inplace_on_view_of_many", place, steps, lean=node.lean, when=self.path,
+                    says=says, facts={**facts, "maker": maker})  # fmt: skip
+        return True
+
+    def _refused_leaf(
+        self, target: Tensor, owner: Tensor, node: Node, facts: dict[str, Fact], place: Place
+    ) -> None:
+        says = "a leaf Variable that requires grad is being used in an in-place operation"
+        if owner is not target:
+            says = "a view of a leaf Variable that requires grad is being used in an in-place operation"
+        if self.for_others(owner):
+            return
+        facts["role"] = "update" if owner.parameter or owner.slot is not None else "value"
+        steps = [(owner.place, "a leaf that requires grad"), (place, "written in place here")]
+        self.report("inplace_on_leaf", place, steps, lean=owner.lean, when=self.path, says=says, facts=facts)
+        learned = any(parent.requires is True for parent in node.parents if parent is not target.node)
+        if learned:  # an update that is itself differentiated
+            facts["role"] = "value"
+        else:
+            self.watched_leaves.append((owner, facts))
+
+    def for_others(self, leaf: Tensor) -> bool:
+        """Whether a leaf is written for callers who are elsewhere, and may well switch off recording."""
+        raise NotImplementedError
+
+    def harmless_writes(self) -> None:
+        """At the end: in-place operations on the graph that overwrote nothing saved: a matter of style."""
+        culprits = {span for _, span in self.found}
+        for write, node in self.graph_writes:
+            place = write.facts.get("built", write.place)
+            if write.form in ("module", "step", "buffer") or not isinstance(place, ast.AST):
+                continue
+            copied = any(parent.op == "clone" for parent in node.parents[:1])
+            if span_of(place) not in culprits and not copied:
+                facts = {name: fact for name, fact in write.facts.items() if name in ("target", "aliased")}
+                self.report(
+                    "inplace_on_graph_tensor",
+                    place,
+                    [(node.parents[0].place, "made here"), (place, "written in place here")],
+                    impact="style",
+                    lean=node.lean,
+                    facts={"form": write.form, "aliased": False, **facts},
+                )
+
+    def describe(self, write: Write, target: Tensor, place: Place) -> None:
+        """Note what a rewrite of this write would have to know, where something was saved."""
+        if target.storage.savers or target.requires:
+            write.facts = {
+                "target": self.target(place),
+                "aliased": target.storage.argument or self.sees_write(target, place),
+                "in_graph": target.requires is True,
+                "parameter": target.data_of is not None and target.data_of.leaf is True,
+                "in_tuple": self.in_tuple(place),
+            }
+
+    def target(self, place: Place) -> str:
+        """The source text of what a statement or call writes."""
+        node = self.written(place)
+        return self.text(node, self.main) if node is not None else ""
+
+    def written(self, place: Place) -> ast.expr | None:
+        """The expression of the analysed file that a statement or call writes."""
+        raise NotImplementedError
+
+    def sees_write(self, tensor: Tensor, place: Place) -> bool:
+        """Whether another live name would see a write to a tensor's memory."""
+        raise NotImplementedError
+
+    def in_tuple(self, place: Place) -> bool:
+        """Whether what is written is an element of a tuple, to which nothing can be assigned."""
+        raise NotImplementedError
+
+    def text(self, node: ast.AST, file: str = "") -> str:
+        """The source text of a node of the running file, on one line."""
+        first, last = node.lineno - 1, node.end_lineno - 1  # type: ignore[attr-defined]
+        lines = list(self.sources[file or self.file][first : last + 1])
+        if not lines:
+            return ast.unparse(node)
+        lines[-1] = lines[-1][: node.end_col_offset]  # type: ignore[attr-defined]
+        lines[0] = lines[0][node.col_offset :]  # type: ignore[attr-defined]
+        return " ".join(line.strip().decode("utf-8", "replace") for line in lines)
+
+
+def _goes_on(place: Place) -> bool:
+    """Whether a call goes on with what one before it was refused to write: `x.mul_(2).add_(1)`."""
+    function = place.func if isinstance(place, ast.Call) else None
+    before = function.value if isinstance(function, ast.Attribute) else None
+    name = before.func if isinstance(before, ast.Call) else None
+    return isinstance(name, ast.Attribute) and name.attr.endswith("_") and not name.attr.startswith("_")

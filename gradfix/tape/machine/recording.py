@@ -1,0 +1,208 @@
+"""The simulated autograd: operations make nodes that save storages, writes spoil them, cuts end gradients.
+
+Nothing here knows Python: the interpreter says which operation ran on which tensors, and the machine keeps
+the graph as torch would, on every path at once. Facts are three-valued; only a True one may lead to a defect.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from gradfix.tape.domain.alternatives import phi, possible
+from gradfix.tape.domain.events import partings
+from gradfix.tape.domain.graph import Node, Saved, Spoil, Storage, Tensor, Write
+from gradfix.tape.domain.paths import ALWAYS, contradicts, covered, implies
+from gradfix.tape.domain.torch_values import Mode
+from gradfix.tape.domain.values import FALSE, NOTHING, TRUE, Alt, Const, Place, Seq, Truth, Unknown, Value
+from gradfix.tape.machine.histories import either
+from gradfix.tape.machine.keeping import Keeping
+
+UNSET = Mode("", TRUE, None)
+"""How a program begins: everything is recorded."""
+
+
+class Machine(Keeping):
+    """The simulated autograd of one file: what runs on it, and what is written."""
+
+    def __init__(self, file: str) -> None:
+        super().__init__(file)
+        self.mode: Value = UNSET
+        """What turned recording on or off; several where that differs by path."""
+        self.late: Tensor | None = None
+        """The view that the operation before learnt the history of: until then it counts as a leaf."""
+        self.inferred = False
+        """Whether a tensor that requires grad was given the data of an inference tensor."""
+        self.about: dict[Any, list[Storage]] = {}
+        """The memory that a path condition is a test of."""
+        self.spoils = 0
+        """How many saved values were overwritten so far."""
+
+    @property
+    def grad_off(self) -> tuple[str, Place]:
+        """What turned recording off: the mode's name and the with statement, decorator or call."""
+        modes = possible(self.mode, self.path) if isinstance(self.mode, Alt) else [(self.path, self.mode)]
+        off = (mode for _, mode in modes if isinstance(mode, Mode) and mode.sets is FALSE)
+        mode = next(off, UNSET)
+        return mode.kind, mode.place
+
+    def node(self, op: str, place: Place, inputs: Sequence[Value]) -> Node:
+        """A recorded operation on inputs, in the present grad mode."""
+        self.here = place
+        self.late = None
+        for value in inputs:
+            if not isinstance(value, Tensor) or value.base is None:
+                continue
+            if value.view == "many" and len(value.storage.writes) > value.seen:
+                self.stale_view(value)
+            elif value.view == "plain" and value.leaf and value.base.requires and self.grad:
+                self._learns(value, value is inputs[0])
+        requires: Truth = False
+        parents: list[Node] = []
+        for value in inputs:
+            if type(value) is Const:
+                continue
+            if requires is not True and (fact := self.requires(value)) is not False:
+                requires = fact
+            nodes = self.given(value)
+            if not nodes and isinstance(value, Unknown) and value.requires is None:
+                nodes = [self.guess(value)]  # it may be in a graph, whatever the others are
+            parents.extend(nodes)
+        lean = self._leaning(inputs) if requires else NOTHING
+        node = Node(op, place, tuple(parents), requires)
+        if self.grad is not True and requires is not False:
+            if self.grad is False:
+                node.requires = False
+                node.cut, node.cut_place = self.grad_off[0] or "no_grad", self.grad_off[1]
+            else:
+                node.requires, node.cut_place = None, place
+        elif requires is None:
+            node.branch = next((guards for parent in parents if (guards := partings(parent))), ())
+        node.path = self.path
+        node.lean = lean
+        if self.inferred and node.requires and (entered := _passed_by(op, inputs)) is not None:
+            return self._passing(node, entered, inputs)
+        return node
+
+    def _learns(self, view: Tensor, first: bool) -> None:
+        """A view is used for the first time since what it shows got into a graph: now it has a history."""
+        assert view.base is not None
+        if view.base.leaf is not True:
+            self.trail.set(view, "leaf", False)
+            self.late = view if first else self.late
+
+    def _passing(self, node: Node, entered: Place, inputs: Sequence[Value]) -> Node:
+        """What autograd passes by isn't recorded: on the path on which it does."""
+        when = ALWAYS.union(*(one.storage.inferred for one in _tensors(inputs))) - self.path
+        if contradicts(when, self.path):
+            return node
+        past = Node(node.op, node.place, node.parents, False)
+        past.cut, past.cut_place, past.path = "inference_mode", entered, self.path
+        if not when or len(when) > 1:
+            return past
+        ((key, holds),) = when
+        return phi([(when, past), (frozenset({(key, not holds)}), node)])
+
+    def write(self, tensor: Tensor, place: Place, form: str, silent: bool = False) -> Write:
+        """Overwrite a tensor's storage: what nodes saved of it is spoiled, where the paths agree."""
+        write = Write(place, self.path, form, silent or tensor.counter is not None, tensor.counter)
+        write.unrecorded = self.grad is False or form == "callee"
+        storage = tensor.storage
+        again = self._again()
+        storage.writes.append(write)
+        self.trail.tick()
+        partly: list[Saved] = []
+        for saved in () if again else storage.savers:
+            if write.counter is not saved.counter and not write.silent:
+                continue  # saved through `.data`, written by its first name
+            if contradicts(self.path, saved.path):
+                continue
+            if implies(self.path, saved.tested):
+                self._spoil(saved, write, silent)
+            else:
+                partly.append(saved)
+        if len(partly) > 1 and covered(self.path, [saved.tested for saved in partly]):
+            for saved in partly:  # each arm of a branch has kept it
+                self._spoil(saved, write, silent)
+        return write
+
+    def _spoil(self, saved: Saved, write: Write, silent: bool) -> None:
+        """Note that what a node keeps isn't what it was."""
+        if saved.node.spoiled is None:
+            saved.node.spoiled = []
+        saved.node.spoiled.append(Spoil(saved, write, silent or write.counter is not saved.counter))
+        self.spoils += 1
+
+    def _again(self) -> bool:
+        """Whether this runs under a test of memory that was written under that test before: it runs once."""
+        tested = (
+            [storage for key, _ in self.path for storage in self.about.get(key, ())] if self.about else []
+        )
+        return any(
+            storage in self.about.get(key, ())
+            for storage in tested
+            for write in storage.writes
+            for key, _ in write.path
+        )
+
+    def rebase(self, tensor: Tensor, node: Node) -> None:
+        """Give a tensor that was written in place the history of the write."""
+        trail = self.trail
+        if (shown := (tensor.base or tensor).maybe) is not None and node.requires is not False:
+            self._may_show(shown, node)
+        if tensor.base is not None and tensor.view != "loose":
+            node = self._through_base(tensor.base, node)
+        generation = tensor.storage.generation + 1
+        tensor.storage.generation = generation
+        trail.set(tensor, "generation", generation)
+        trail.set(tensor, "node", node)
+        trail.set(tensor, "requires", node.requires)
+        trail.set(tensor, "lean", node.lean)
+        if tensor.leaf and node.requires is not False:
+            trail.set(tensor, "leaf", node.requires is None and None)
+
+    def _may_show(self, tensor: Tensor, node: Node) -> None:
+        """What may be the same memory may have learned a history."""
+        for one in (tensor, tensor.base, tensor.maybe):
+            if one is not None and one.requires is False:
+                joined = Node("maybe", node.place, (one.node, node), None)
+                joined.may, joined.lean = True, node.lean
+                for name, fact in (("node", joined), ("requires", None), ("leaf", None)):
+                    self.trail.set(one, name, fact)
+
+    def _through_base(self, base: Tensor, node: Node) -> Node:
+        """A write to a view is one to its base: what the view shows from then on comes from there."""
+        trail = self.trail
+        above = Node(
+            "copy_slices", node.place, (self.history(base), node), either((base.requires, node.requires))
+        )
+        above.path = self.path
+        above.saves = True
+        above.lean = node.lean if base.requires is not True else base.lean
+        trail.set(base, "node", above)
+        if above.requires is not base.requires:
+            trail.set(base, "requires", above.requires)
+            trail.set(base, "lean", above.lean)
+        if base.leaf and above.requires is not False:
+            trail.set(base, "leaf", above.requires is None and None)
+        seen = Node("view", node.place, (above,), above.requires)
+        seen.path, seen.lean = self.path, above.lean
+        return seen
+
+
+def _tensors(inputs: Sequence[Value]) -> list[Tensor]:
+    given = [one for value in inputs for one in (value.items if isinstance(value, Seq) else (value,))]
+    return [one for one in given if isinstance(one, Tensor)]
+
+
+WRAPPING = frozenset({"add", "sub", "mul", "div", "true_divide", "floor_divide", "rsub", "remainder", "where",
+                      "copy"})  # fmt: skip
+"""Operations that make a tensor of a number first, one that no inference mode has seen."""
+
+
+def _passed_by(op: str, inputs: Sequence[Value]) -> Place:
+    """Where the inference mode was entered that all operands come from: autograd passes them by."""
+    if op.strip("_") in WRAPPING and any(type(value) is Const for value in inputs):
+        return None
+    entered = [one.storage.inference for one in _tensors(inputs)]
+    return entered[0] if entered and all(place is not None for place in entered) else None

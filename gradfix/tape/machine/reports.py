@@ -1,0 +1,121 @@
+"""Defects as they are found, each told once, with the places and conditions that explain it."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from gradfix.defects import Certainty, Defect, Evidence, Fact, Impact, Span
+from gradfix.tape.domain.paths import ALWAYS, Equals, Path
+from gradfix.tape.domain.values import NOTHING, Foreign, Lean, Place
+
+HERE = "backward runs here"
+
+
+def span_of(node: ast.AST) -> Span:
+    """The span of an `ast` node."""
+    return Span(node.lineno, node.col_offset, node.end_lineno, node.end_col_offset)  # type: ignore[attr-defined]
+
+
+class Reports:
+    """The present place and path of one file's execution, and the defects found so far."""
+
+    def __init__(self, file: str) -> None:
+        self.main = file
+        self.file = file
+        self.path: Path = ALWAYS
+        self.assumed: Path = ALWAYS
+        """The part of the path that no statement tests: which alternative of a value is looked at."""
+        self.repeat = False
+        """Whether this is a later turn of a loop that isn't known to have one (convention E)."""
+        self.ran: list[tuple[int, int]] = []
+        """The functions that the module itself has run, while others are entered: their lines ran without
+        this defect, and it takes convention G that somebody runs them otherwise."""
+        self.texts: dict[Any, str] = {}
+        self.found: dict[tuple[str, Span], Defect] = {}
+        self.silences: dict[tuple[Span, str], None] = {}
+
+    def at(self, node: ast.AST) -> Place:
+        """The place of a node of the file that is being executed."""
+        return node if self.file == self.main else Foreign(node, self.file)
+
+    def span(self, place: Place) -> Span | None:
+        """A place's span as a fact; None in another file."""
+        return None if place is None or isinstance(place, Foreign) else span_of(place)
+
+    def evidence(self, steps: Iterable[tuple[Place, str]]) -> tuple[Evidence, ...]:
+        """The steps whose place is known, each once."""
+        seen: dict[tuple[Span, str, str | None], None] = {}
+        for place, role in steps:
+            if role == HERE and isinstance(place, ast.Return):
+                role = "backward starts from what is returned here"
+            if isinstance(place, Foreign):
+                seen[span_of(place.node), role, place.path] = None
+            elif place is not None:
+                seen[span_of(place), role, None] = None
+        return tuple(Evidence(span, role, path) for span, role, path in seen)
+
+    def report(
+        self,
+        kind: str,
+        culprit: Place,
+        steps: Sequence[tuple[Place, str]],
+        *,
+        impact: Impact = "crashes",
+        lean: Lean = NOTHING,
+        likely: bool = False,
+        when: Path = ALWAYS,
+        says: str = "",
+        facts: Mapping[str, Fact] | None = None,
+    ) -> None:
+        """Note a defect, unless its culprit is in another file, where it will be found."""
+        if culprit is None or isinstance(culprit, Foreign):
+            return
+        span = span_of(culprit)
+        if self.repeat:
+            lean = lean | {"E"}
+        if any(first <= span.line <= last for first, last in self.ran):
+            lean = lean | {"G"}
+        certainty: Certainty = "likely" if lean or likely else "certain"
+        known = self.found.get((kind, span))
+        if known is not None and (known.certainty == "certain" or certainty == "likely"):
+            self.found[kind, span] = also_runs(known, self.evidence(steps))
+            return
+        self.found[kind, span] = Defect(
+            kind=kind,
+            culprit=span,
+            evidence=self.evidence(steps),
+            certainty=certainty,
+            impact=impact,
+            conventions=tuple(sorted(lean)),
+            condition=self.wording(when),
+            torch_says=says,
+            facts={} if facts is None else facts,  # the same object: some are known at the end only
+        )
+
+    def silence(self, place: Place, reason: str) -> None:
+        """Note why nothing is said about a place."""
+        if place is not None and not isinstance(place, Foreign):
+            self.silences[span_of(place), reason] = None
+
+    def wording(self, path: Path) -> str:
+        """A path condition as source text."""
+        words = []
+        for key, holds in path:
+            if isinstance(key, Equals):
+                text = f"{self.texts.get(key.subject, '?')} {'==' if holds else '!='} {key.constant!r}"
+            else:
+                text = self.texts.get(key, "")
+                text = text if holds or not text else f"not {text}"
+            if text and "?" not in text:
+                words.append(text)
+        return " and ".join(sorted(words))
+
+
+def also_runs(defect: Defect, evidence: Iterable[Evidence]) -> Defect:
+    """A defect with one more backward that meets it, where that is another one."""
+    more = tuple(one for one in evidence if one.role == HERE and one not in defect.evidence)
+    few = len(defect.evidence) < 8
+    return replace(defect, evidence=defect.evidence + more) if more and few else defect

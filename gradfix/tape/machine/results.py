@@ -1,0 +1,219 @@
+"""What an operation gives back: new memory or a view, its shape and its dtype, as far as they are known."""
+
+from __future__ import annotations
+
+from gradfix.tape.domain.graph import Node, Storage, Tensor
+from gradfix.tape.domain.values import NOTHING, Alt, Const, Seq, Shape, Truth, Unknown, Value
+from gradfix.tape.effects import contractions, pieces, shapes, strides
+from gradfix.tape.effects.contractions import LOSSES, PRODUCTS, REDUCTIONS
+from gradfix.tape.effects.geometry import ALIKE, JOINS, SHAPES
+from gradfix.tape.effects.overloads import Bound
+from gradfix.tape.effects.table import Effect
+from gradfix.tape.machine.recording import Machine
+
+TRUTHS = frozenset({"eq", "ne", "lt", "le", "gt", "ge", "any", "all"})
+INDICES = frozenset({"bucketize", "searchsorted", "multinomial", "nonzero", "count_nonzero", "one_hot"})
+BITWISE = frozenset({"bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_not", "and", "or", "xor", "invert"})
+ROW_MAJOR = frozenset({
+    "contiguous", "linear", "mm", "bmm", "matmul", "addmm", "baddbmm", "outer", "einsum", "softmax",
+    "log_softmax", "layer_norm", "cumsum", "cumprod", "embedding", "bilinear", "masked_select", "one_hot",
+    "sum", "mean", "std", "var", "norm", "prod", "logsumexp", "amax", "amin", "gather", "index_select",
+    "masked_fill", "tril", "triu", "topk", "repeat", "tile", "repeat_interleave", "scatter", "scatter_add",
+    "index_add", "masked_scatter", "logcumsumexp", "cosine_similarity", "gumbel_softmax", "logsigmoid",
+    "bernoulli",
+})  # fmt: skip
+"""Operations whose result is contiguous, in whatever order their inputs are."""
+SMALL_ROW_MAJOR = frozenset({"stack", "cat", "concat", "roll", "pad"})
+"""The same, for results of few dimensions: images keep their channels last."""
+COPYING = frozenset({"reshape", "flatten", "ravel", "reshape_as"})
+"""Views where there is one of these sizes, copies elsewhere."""
+KEEPING = COPYING | {"view", "unsqueeze", "squeeze", "unflatten", "view_as"}
+"""Views that are contiguous if what they look at is."""
+COLUMN_MAJOR = frozenset({
+    "inverse", "linalg.inv", "linalg.svd", "linalg.solve", "nonzero", "rot90", "cholesky", "linalg.cholesky",
+    "linalg.qr", "linalg.eigh", "svd", "linalg.lstsq",
+})  # fmt: skip
+
+
+class Results(Machine):
+    """The machine with the results of operations on it."""
+
+    def _results(self, node: Node, effect: Effect, bound: Bound, kept: list[str]) -> Value:
+        source = bound.get(effect.args[0]) if effect.args else None
+        if isinstance(source, Seq) and source.items:
+            source = source.items[0]
+        if effect.results == 1:
+            return self.result(node, effect, bound, source, 0, "result" in kept)
+        count = effect.results or pieces.count(node.op, bound)
+        items: list[Value] = []
+        for i in range(count or 2):
+            one = {**bound, "which": Const(i)}
+            items.append(self.result(node, effect, one, source, i, f"result{i}" in kept or "result" in kept))
+        return Seq("tuple", items, open=not count)
+
+    def itself(self, op: str, effect: Effect, bound: Bound) -> Tensor | None:
+        """The tensor that an operation hands back as it is: nothing is recorded then, nor looked at."""
+        source = bound.get(effect.args[0]) if effect.args else None
+        if not isinstance(source, Tensor):
+            return None
+        return (
+            source if effect.returns_self == "always" or self._is_itself(op, source, effect, bound) else None
+        )
+
+    def _is_itself(self, op: str, source: Tensor, effect: Effect, bound: Bound) -> bool:
+        """Whether an operation has nothing to do, and gives back what it was given."""
+        if op == "flatten" and source.shape:
+            flat = self.shape(op, effect, bound, source)
+            return flat is not None and len(flat) == len(source.shape)
+        if op.startswith("atleast_") and source in bound.values():
+            return source.shape is not None and len(source.shape) >= int(op[8])
+        if op == "sum_to_size":
+            return source.shape is not None and self.shape(op, effect, bound, source) == source.shape
+        return op == "contiguous" and source.layout is True
+
+    def result(
+        self, node: Node, effect: Effect, bound: Bound, source: Value | None, i: int, kept: bool
+    ) -> Tensor:
+        """One output tensor."""
+        made = node
+        if effect.constant and (-1 in effect.constant or i in effect.constant):
+            made = Node(node.op, node.place, node.parents, False)
+            made.cut, made.cut_place, made.path, made.lean = "constant", node.place, node.path, node.lean
+        tensor = self.output(made)
+        tensor.shape = self.shape(node.op, effect, bound, source)
+        if node.op in LOSSES and isinstance(told := bound.get("reduction"), Const) and told.value == "none":
+            made.facts = {**(made.facts or {}), "unreduced": True}
+        tensor.dtype = self.dtype(node.op, effect, bound, made.cut == "constant")
+        tensor.layout = _layout(node.op, bound, tensor.shape)
+        if tensor.layout is None and node.op in strides.POINTWISE:
+            strides.looks(tensor, strides.of_pointwise(bound, tensor.shape))
+        if isinstance(source, Tensor):
+            self._look(tensor, source, effect, bound)
+        if kept:
+            self.save(made, tensor, NOTHING)
+        return tensor
+
+    def output(self, node: Node) -> Tensor:
+        """A tensor of its own memory that a node made."""
+        leaf = None if node.requires is None else not node.requires
+        tensor = Tensor(node, Storage(), node.requires, leaf)
+        tensor.layout = True
+        if self.inference:
+            tensor.storage.inference = self.grad_off[1]
+        return tensor
+
+    def _look(self, tensor: Tensor, source: Tensor, effect: Effect, bound: Bound) -> None:
+        """Let a result share its source's memory as far as that is known."""
+        op, view = tensor.node.op, effect.view
+        steps = strides.of_view(op, source, bound, tensor.shape) if view else None
+        if view == "maybe" and op in COPYING:
+            flat = op != "ravel" and source.shape is not None and len(source.shape) == 1
+            if flat or source.layout is True or steps is not None:
+                view = "always"
+            elif strides.of(source) is not None and strides.known(tensor.shape) is not None:
+                tensor.layout = True  # no view has these sizes: it is a copy
+                return
+        if op == "contiguous" and source.layout is False:
+            return
+        if view == "maybe" or (not view and effect.returns_self == "maybe"):
+            self.may_be(tensor, source)
+        if view in ("always", "many"):
+            self.look(tensor, source, "many" if view == "many" else "plain")
+            tensor.layout = (op in KEEPING and source.layout) or None
+            strides.looks(tensor, steps)
+
+    def may_be(self, tensor: Tensor, source: Tensor) -> None:
+        """Note that a result may be, or show, what it was made from: without recording too it may keep a
+        history."""
+        tensor.maybe = source
+        if self.grad is False and tensor.requires is False and source.requires is not False:
+            tensor.node.requires = tensor.requires = tensor.leaf = None
+            tensor.node.cut, tensor.node.may = "", True
+
+    def look(self, tensor: Tensor, source: Tensor, view: str) -> None:
+        """Make a tensor a view of another's memory."""
+        tensor.storage = source.storage
+        tensor.data_of, tensor.counter = source.data_of, source.counter
+        tensor.seen = len(tensor.storage.writes)
+        if view == "loose":
+            tensor.view = "loose"
+            return
+        tensor.base = source.base if source.base is not None and source.view != "loose" else source
+        tensor.view = view if view == "many" or source.view in ("", "loose") else source.view
+        if self.grad is False and not (self.inference and tensor.base.requires is False):
+            tensor.view = "no_grad"
+        if self.grad is False and self.requires(tensor.base) is True:
+            self._unrecorded_view(tensor)
+        tensor.generation = tensor.storage.generation
+        if tensor.leaf is True and tensor.base.requires is not False:
+            tensor.leaf = None
+
+    def _unrecorded_view(self, tensor: Tensor) -> None:
+        """A view made without recording still requires grad: backward takes it, and leads nowhere."""
+        node = Node("leaf", tensor.place, tensor.node.parents, True)
+        node.cut, node.cut_place = self.grad_off[0] or "no_grad", self.grad_off[1]
+        node.path, node.lean, node.leaf = self.path, self.lean(tensor.base or tensor), tensor
+        tensor.node, tensor.requires, tensor.leaf = node, True, True
+
+    def shape(self, op: str, effect: Effect, bound: Bound, source: Value | None) -> Shape:
+        """The shape of a result, where it is easily known."""
+        own = source.shape if isinstance(source, Tensor) else None
+        if op in LOSSES:
+            return contractions.of_loss(op, own, bound)
+        if op in PRODUCTS:
+            return PRODUCTS[op](own, bound)
+        if effect.shape == "reduction" or op in REDUCTIONS:
+            return contractions.reduced(op, own, bound)
+        if op in JOINS:
+            return JOINS[op](bound)
+        if own is not None and op in SHAPES:
+            return SHAPES[op](own, bound)
+        if effect.shape == "elementwise":
+            operands = [v for v in bound.values() if isinstance(v, (Tensor, Unknown))]
+            return shapes.broadcast([v.shape if isinstance(v, Tensor) else None for v in operands])
+        if op in ("view_as", "reshape_as", "expand_as"):
+            return contractions.first_of(bound, "other")
+        return own if op in ALIKE or op.endswith("_like") else None
+
+    def dtype(self, op: str, effect: Effect, bound: Bound, constant: bool) -> str:
+        """The dtype class of a result."""
+        given = [tensor.dtype for tensor in _operands(bound) if type(tensor) is Tensor]
+        if constant:
+            return _constant_dtype(op, effect, bound, given)
+        if op in ("softmax", "log_softmax", "mse_loss", "sigmoid", "exp", "mean"):
+            return shapes.promoted(given) or ("float" if "float" in given else "")
+        return shapes.promoted([kind for kind in given if kind] if "float" in given else given)
+
+
+def _layout(op: str, bound: Bound, shape: Shape) -> Truth:
+    """Whether a result of its own memory is contiguous: most follow the order of what went in."""
+    if op in ROW_MAJOR or op.startswith("conv") or shape in ((), (1,)):
+        return True
+    if op in SMALL_ROW_MAJOR and shape is not None and len(shape) < 4:
+        return True
+    for v in _operands(bound):
+        if not isinstance(v, Tensor) or (v.layout is not True and v.shape != ()):
+            return None
+    return None if op in COLUMN_MAJOR else True
+
+
+def _operands(bound: Bound) -> list[Value]:
+    """The arguments that are tensors or may be, those in lists too."""
+    found: list[Value] = []
+    for value in bound.values():
+        if type(value) is Tensor or type(value) is Unknown:
+            found.append(value)
+        elif type(value) is Seq:
+            found.extend([one for one in value.items if isinstance(one, (Tensor, Unknown, Alt))])
+    return found
+
+
+def _constant_dtype(op: str, effect: Effect, bound: Bound, given: list[str]) -> str:
+    """The dtype class of a result that carries no gradient: an index, a truth, or like what went in."""
+    if op in TRUTHS or op.startswith(("is", "logical_")):
+        return "bool"
+    if -1 not in effect.constant or op.startswith("arg") or op in INDICES:
+        return "int"
+    if op in BITWISE or op.startswith("new_"):
+        return given[0] if given and len(set(given)) == 1 and "dtype" not in bound else ""
+    return ""

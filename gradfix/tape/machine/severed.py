@@ -1,0 +1,210 @@
+"""Graphs that end before their leaves: where they were cut, and which cut was not meant."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from gradfix.defects import Fact, Impact
+from gradfix.tape.domain.events import Add, Backward, on_path, partings
+from gradfix.tape.domain.graph import Node, Tensor
+from gradfix.tape.domain.paths import ALWAYS, Path, contradicts
+from gradfix.tape.domain.values import Lean, Place
+from gradfix.tape.machine.cuts import CONVERSIONS, DETACHES, KIND_OF_CUT, MODES, Cuts, copied
+
+NO_GRAPH = "element 0 of tensors does not require grad and does not have a grad_fn"
+
+
+class Severed(Cuts):
+    """The machine that can say why no gradient arrives."""
+
+    def __init__(self, file: str, lines: Sequence[bytes]) -> None:
+        super().__init__(file, lines)
+        self.backwards: list[tuple[Backward, Tensor]] = []
+        """The real backwards that can have run here, with their roots; at the end all of them."""
+        self.of_module = 0
+        """How many of them the module itself ran."""
+        self.rewraps: list[tuple[Node, Backward]] = []
+        """Leaves made of converted values that a backward reached."""
+        self.leafless: list[tuple[Node, Backward, Path, Lean]] = []
+        """Roots that nothing behind requires grad for: which leaf was meant is known at the end."""
+        self.every_leaf: list[Tensor] = []
+        self.turns: list[int] = [0]
+        """When the turns began that are running, of loops that are not run to their end."""
+        self.picks: dict[Any, int] = {}
+        """The path conditions that are tests of what such a turn has made, and that turn."""
+        self.refused: Path | None = None
+        """The path on which torch has refused to make an optimizer of no parameters: nothing comes after."""
+        self.graph_tests: set[Any] = set()
+        """Path conditions that say that something is in a graph."""
+
+    def _severed_on_some_paths(self, root: Tensor, node: Node, event: Backward) -> None:
+        """The root lost its graph in one arm of a branch."""
+        whole = event.path
+        for guard in partings(node):
+            if any(self.picks.get(key, 0) not in self.turns for key, _ in guard - whole):
+                continue  # other turns of that loop may have brought a graph
+            if not contradicts(guard, whole) and on_path(node, whole | guard) is False:
+                event.path = whole | guard
+                self._severed(root, node, event)
+        event.path = whole
+
+    def _severed(self, root: Tensor, node: Node, event: Backward) -> None:
+        self.severed(node, event, root.lean, NO_GRAPH)
+
+    def severed(self, node: Node, event: Backward, lean: Lean, says: str) -> None:
+        """Say what keeps the root of a backward out of every graph."""
+        if any(holds and key in self.graph_tests for key, holds in event.path):
+            return  # it runs only where a test has found a graph
+        if self.refused is not None and self.refused <= event.path:
+            return
+        nearest = list(self.cuts(node, event.path))
+        cuts = list({id(cut.cut_place): cut for cut in reversed(nearest)}.values())[::-1]
+        sure = [cut for cut in cuts if self.behind(cut) is True]
+        chosen = sure or [cut for cut in cuts if self.behind(cut) is None and cut.cut != "data"]
+        here = (event.place, "backward runs here")
+        if self.blames_rebinding(node):
+            return
+        if len(chosen) >= 1 and (sure or len(chosen) == 1):
+            terms = {id(term) for term in self._additive(node)}
+            whole = [cut for cut in chosen if id(cut) in terms]
+            for cut in whole if whole == chosen else chosen[:1]:
+                self.report_cut(cut, event, [here], says=says, likely=not sure)
+        elif not cuts and self._switched_off(node, event.path - (self.path - self.assumed)):
+            pass  # nothing is to be learnt
+        elif not cuts:
+            self.leafless.append((node, event, event.path, lean))
+        else:
+            self.silence(
+                event.place, "several cuts lie behind this backward; which one was meant isn't known"
+            )
+
+    def _switched_off(self, node: Node, when: Path) -> bool:
+        """Whether flags each switch off a term: a constant made under one of them stands for it."""
+        leaves = [one for one in self.below(node) if one.leaf is not None] if len(when) > 1 else []
+        return any(ALWAYS < one.path & when < when and not contradicts(one.path, when) for one in leaves)
+
+    def blames_rebinding(self, node: Node) -> bool:
+        """Whether a leaf whose name was bound to a result explains it."""
+        raise NotImplementedError
+
+    def _factory_below(self, node: Node) -> Place:
+        """The one call that made what a tensor was computed from."""
+        factories = [one for one in self.below(node) if one.leaf is not None]
+        return factories[0].place if len(factories) == 1 else node.place
+
+    def leafless_roots(self, wanted: list[Tensor]) -> None:
+        """At the end: the tensors that should have been leaves are those whose gradient somebody wants."""
+        for node, event, path, lean in self.leafless:
+            below = {id(one): one for one in self.below(node)}
+            meant = [t for t in wanted if id(t.node) in below and t.requires is False]
+            places = list({id(t): (self._factory_below(t.node), t.name) for t in meant}.values())
+            if not places:
+                leaves = [one.leaf for one in below.values() if one.leaf is not None]
+                only = len(leaves) == 1 and leaves[0].dtype not in ("int", "bool")
+                places = [(event.place, "")] if len(leaves) != 1 else [(leaves[0].place, "")] if only else []
+            for place, name in places:
+                steps = [(place, "requires no grad"), (event.place, "backward runs here")]
+                self.report("no_leaf_requires_grad", place, steps, says=NO_GRAPH, when=path, lean=lean,
+                            facts={"backward": self.span(event.place), "misspelt": "",
+                                   "target": name})  # fmt: skip
+
+    def report_cut(self, cut: Node, event: Backward, steps: list[tuple[Place, str]], *, says: str = "",
+                   likely: bool = False, kind: str = "", impact: Impact = "crashes") -> None:  # fmt: skip
+        """Report the cut that keeps gradients from everything behind it."""
+        kind = kind or KIND_OF_CUT.get(cut.cut, "")
+        culprit = cut.cut_place
+        facts: dict[str, Fact] = {
+            "form": cut.cut,
+            "backward": self.span(event.place),
+            "rewrap": None,
+            "logged": (),
+        }
+        facts.update(cut.facts or {})
+        if kind == "forward_in_no_grad":
+            forward = self.span(cut.place)
+            facts.update(
+                form=self.mode_form(culprit),
+                mode=cut.cut,
+                forward=(forward,) if forward else (),
+            )
+            steps = [(cut.place, "runs here without being recorded"), *steps]
+        elif kind == "non_differentiable_loss":
+            facts["op"] = cut.op
+        behind = next((parent.place for parent in cut.parents if parent.requires is not False), None)
+        steps = [(behind, "the graph up to here"), (culprit, "cut here"), *steps]
+        self.report(kind, culprit, steps, says=says, lean=cut.lean | event.lean, likely=likely,
+                    when=event.path, facts=facts, impact=impact)  # fmt: skip
+
+    def mode_form(self, place: Place) -> str:
+        """with, decorator or statement."""
+        return {"With": "with", "AsyncWith": "with", "Call": "statement"}.get(
+            type(place).__name__, "decorator"
+        )
+
+    def _rewrapped(self, root: Tensor, node: Node, event: Backward) -> None:
+        """A severed result that was told to require grad: no error, and no gradient behind it."""
+        for leaf in (node, *self._additive(node)):
+            if leaf.leaf is None or leaf.cut != "requires_grad" or leaf.requires is not True:
+                continue
+            if leaf is not node and any(copied(parent).cut in DETACHES for parent in leaf.parents):
+                continue  # `x.detach().requires_grad_()` makes a new leaf of x, which is what it is for
+            cuts = [cut for parent in leaf.parents for cut in self.cuts(parent) if self.behind(cut) is True]
+            if cuts:
+                facts: dict[str, Fact] = {
+                    "target": (leaf.facts or {}).get("target", ""),
+                    "cut": self.span(cuts[0].cut_place),
+                    "cut_kind": KIND_OF_CUT.get(cuts[0].cut, ""),
+                }
+                steps = [(cuts[0].cut_place, "cut here"), (event.place, "backward runs here")]
+                self.report("requires_grad_on_result", leaf.cut_place, steps, impact="trains wrong",
+                            lean=cuts[0].lean, when=event.path, facts=facts)  # fmt: skip
+
+    def rewrapped_leaves(self, read: list[Tensor], reached: set[int]) -> None:
+        """At the end: leaves made of converted results, whose gradient nobody reads and nobody passes on."""
+        for leaf, event in self.rewraps:
+            tensor = leaf.leaf
+            if tensor is None or leaf.cut not in CONVERSIONS | MODES or leaf.requires is not True:
+                continue
+            if tensor.parameter and not any(root is tensor for _, root in self.backwards):
+                continue
+            if self.behind(leaf) is not True or any(tensor is one for one in read):
+                continue
+            lost = {id(one) for parent in leaf.parents for one in self.leaves_behind(parent)}
+            pointless = any(one is event and root is tensor for one, root in self.backwards)
+            if lost and (pointless or not lost <= reached):
+                others = [one.slot for one in self.every_leaf if one is not tensor and one.slot]
+                adds = [add for slot in others for add in slot.events if isinstance(add, Add)]
+                alone = not any(add.backward.met is event.met for add in adds)
+                kind = "" if alone else "severed_term"
+                here = (event.place, "backward runs here")
+                self.report_cut(leaf, event, [here], impact="trains wrong", kind=kind)
+
+    def severed_terms(self, reached: set[int]) -> None:
+        """At the end: terms of a loss that lost their graph while the loss has one."""
+        for event, root in self.backwards:
+            if root.requires is False:
+                continue
+            for term in self._additive(self.history(root)):
+                if term.requires is not False or not term.cut or self.behind(term) is not True:
+                    continue
+                if any(-1 < parent.clean < event.number for parent in self._nearest_graph(term)):
+                    continue  # made of an earlier turn's graph: a baseline, not a term
+                if event.aimed and not self._is_for(event, term):
+                    continue
+                lost = {id(leaf) for leaf in self.leaves_behind(term)} & self.trained()
+                meant = any(one.cut in DETACHES | MODES for one in self._between(term))
+                if (term.cut in CONVERSIONS and not meant and self._adjacent(term)) or (
+                    term.cut in DETACHES and lost - reached
+                ):
+                    self.report_cut(term, event, [(event.place, "backward runs here without it")],
+                                    kind="severed_term", impact="trains wrong")  # fmt: skip
+
+    def _is_for(self, event: Backward, term: Node) -> bool:
+        """Whether one of the tensors that a backward names is behind a term."""
+        below = {id(node) for node in self.below(term)}
+        return any(id(self.history(tensor)) in below for tensor in event.aimed)
+
+    def trained(self) -> set[int]:
+        """The leaves that somebody wants to train: an optimizer holds them."""
+        raise NotImplementedError

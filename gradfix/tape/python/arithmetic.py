@@ -1,0 +1,236 @@
+"""Operators: what Python's arithmetic and comparisons are to tensors and to plain values."""
+
+from __future__ import annotations
+
+import ast
+import operator
+from collections.abc import Callable
+from typing import Any
+
+from gradfix.tape.domain.alternatives import alternatives, multiply, one_of
+from gradfix.tape.domain.graph import Node, Number, Tensor
+from gradfix.tape.domain.values import FALSE, TRUE, Alt, Const, Map, Seq, Unknown, Value
+from gradfix.tape.interpreter.conditions import compared, condition
+from gradfix.tape.interpreter.interpreter import Interpreter, evaluates
+from gradfix.tape.torch.functions import torch_function
+from gradfix.tape.torch.tensors import in_graph, method_call
+
+FEW = 20
+"""How many values are looked through for a call that made one of them."""
+OPERATORS: dict[type[ast.operator], tuple[str, Callable[[Any, Any], Any]]] = {
+    ast.Add: ("add", operator.add),
+    ast.Sub: ("sub", operator.sub),
+    ast.Mult: ("mul", operator.mul),
+    ast.Div: ("truediv", operator.truediv),
+    ast.FloorDiv: ("floordiv", operator.floordiv),
+    ast.Mod: ("mod", operator.mod),
+    ast.Pow: ("pow", operator.pow),
+    ast.MatMult: ("matmul", operator.matmul),
+    ast.BitAnd: ("and", operator.and_),
+    ast.BitOr: ("or", operator.or_),
+    ast.BitXor: ("xor", operator.xor),
+    ast.LShift: ("lshift", operator.lshift),
+    ast.RShift: ("rshift", operator.rshift),
+}
+UNARY: dict[type[ast.unaryop], tuple[str, Callable[[Any], Any]]] = {
+    ast.USub: ("neg", operator.neg),
+    ast.UAdd: ("positive", operator.pos),
+    ast.Invert: ("bitwise_not", operator.invert),
+}
+COMPARISONS: dict[type[ast.cmpop], str] = {
+    ast.Eq: "eq",
+    ast.NotEq: "ne",
+    ast.Lt: "lt",
+    ast.LtE: "le",
+    ast.Gt: "gt",
+    ast.GtE: "ge",
+}
+
+
+@evaluates(ast.BinOp)
+def binary(vm: Interpreter, node: ast.BinOp) -> Value:
+    left, right = vm.eval(node.left), vm.eval(node.right)
+    if type(left) is not Alt and type(right) is not Alt:
+        return operate(vm, type(node.op), left, right, node)
+    if multiply(left, right):
+        left, right = one_of(left), one_of(right)
+    return vm.each(left, lambda a: vm.each(right, lambda b: operate(vm, type(node.op), a, b, node)))
+
+
+def operate(vm: Interpreter, op: type[ast.operator], left: Value, right: Value, node: ast.AST) -> Value:
+    """A binary operator on two single values."""
+    name, compute = OPERATORS[op]
+    if isinstance(left, Const) and isinstance(right, Const):
+        return _computed(compute, left.value, right.value)
+    for side in (left, right):
+        if isinstance(side, Const) and side.value is None:
+            return Unknown("arithmetic on None, which raises")
+    left, right = in_graph(vm, left), in_graph(vm, right)
+    if isinstance(left, Tensor):
+        return method_call(vm, left, f"__{name}__", [right], {}, node)
+    if isinstance(right, Tensor) and not isinstance(left, (Seq, Map)):
+        return _reflected(vm, name, left, right, node)
+    if isinstance(left, Seq):
+        return _sequence(left, right, op)
+    if isinstance(left, (Number, Const)) and isinstance(right, (Number, Const)):
+        made = Node(name, node, tuple(vm.nodes(left) + vm.nodes(right)), False)
+        array = "array" in (getattr(left, "kind", ""), getattr(right, "kind", ""))
+        return Number(made, vm.at(node), "array" if array else "number")
+    return _undecided(vm, name, left, right, node)
+
+
+def _undecided(vm: Interpreter, name: str, left: Value, right: Value, node: ast.AST) -> Unknown:
+    """Arithmetic on what isn't known: both sides may be in the result."""
+    result = vm.unknown("arithmetic on what isn't known", left, right)
+    result.part = True
+    parents = (*_operand(vm, left), *_operand(vm, right))
+    if any(parent.op != "unknown" or parent.parents for parent in parents):
+        result.made = Node(name, vm.at(node), parents, None)
+        result.made.may = True
+    unknown = isinstance(left, Unknown) and isinstance(right, Unknown)
+    if unknown and vm.requires(left) is False and vm.requires(right) is False:
+        result.requires = False
+    return result
+
+
+def _operand(vm: Interpreter, value: Value) -> list[Node]:
+    """The nodes of an operand: what a call that isn't known has returned may be in a graph of its own."""
+    nodes = vm.given(value)
+    if not nodes and isinstance(value, Unknown) and value.requires is None and _returned(vm, value):
+        nodes = [vm.guess(value)]
+    return nodes
+
+
+def _returned(vm: Interpreter, value: Unknown) -> bool:
+    """Whether a value comes out of a call that isn't known."""
+    stack: list[Value] = [value]
+    for _ in range(FEW):
+        if not stack:
+            return False
+        one = stack.pop()
+        if id(one) in vm.results:
+            return True
+        stack.extend(one.holds if isinstance(one, Unknown) and one.part else ())
+    return False
+
+
+FAILURES = (ArithmeticError, TypeError, ValueError, LookupError, AttributeError, MemoryError)
+"""What a program's own arithmetic on constants raises."""
+
+
+def _computed(compute: Callable[[Any, Any], Any], left: Any, right: Any) -> Value:
+    if (
+        isinstance(right, int)
+        and abs(right) > 4096
+        and compute in (operator.pow, operator.lshift, operator.mul)
+        and (compute is not operator.mul or not isinstance(left, (int, float)))
+    ):
+        return Unknown("a large constant")
+    try:
+        return Const(compute(left, right))
+    except FAILURES:
+        return Unknown("arithmetic that fails")
+
+
+def _reflected(vm: Interpreter, name: str, left: Value, right: Tensor, node: ast.AST) -> Value:
+    if name == "truediv":
+        inverse = method_call(vm, right, "reciprocal", [], {}, node)
+        return operate(vm, ast.Mult, inverse, left, node)
+    if name == "pow":
+        return torch_function(vm, "pow", [left, right], {}, node)
+    if name == "sub":
+        return method_call(vm, right, "__sub__", [left], {}, node)
+    return method_call(vm, right, f"__{name}__", [left], {}, node)
+
+
+def _sequence(left: Seq, right: Value, op: type[ast.operator]) -> Value:
+    if op is ast.Add and isinstance(right, Seq):
+        return Seq(left.kind, left.items + right.items, left.open or right.open)
+    times = right.value if isinstance(right, Const) and isinstance(right.value, int) else None
+    if op is ast.Mult and times is not None and not left.open and len(left.items) * times <= 64:
+        return Seq(left.kind, left.items * times)
+    return Seq(left.kind, list(left.items), open=True)
+
+
+@evaluates(ast.UnaryOp)
+def unary(vm: Interpreter, node: ast.UnaryOp) -> Value:
+    if isinstance(node.op, ast.Not):
+        known, _, _ = condition(vm, node.operand)
+        return Unknown("a truth") if known is None else Const(not known)
+    method, compute = UNARY[type(node.op)]
+
+    def apply(value: Value) -> Value:
+        value = in_graph(vm, value)
+        if isinstance(value, Const):
+            return _computed(lambda a, _: compute(a), value.value, None)
+        if isinstance(value, Tensor):
+            return method_call(vm, value, method, [], {}, node)
+        if isinstance(value, Number):
+            return Number(Node("neg", node, (value.node,), False), vm.at(node), value.kind)
+        result = vm.unknown("arithmetic on what isn't known", value)
+        result.part = True
+        result.requires = value.requires if isinstance(value, Unknown) else None
+        return result
+
+    return vm.each(vm.eval(node.operand), apply)
+
+
+@evaluates(ast.Compare)
+def compare(vm: Interpreter, node: ast.Compare) -> Value:
+    if isinstance(node.ops[0], (ast.Is, ast.IsNot)):
+        vm.compared = node.left
+    left = vm.eval(node.left)
+    results: list[Value] = []
+    for op, comparator in zip(node.ops, node.comparators, strict=True):
+        right = vm.eval(comparator)
+        results.append(_compare(vm, left, right, op, node))
+        left = right
+    if len(results) == 1:
+        return results[0]
+    if all(isinstance(result, Const) for result in results):
+        return Const(all(result.value for result in results if isinstance(result, Const)))
+    return Unknown("a comparison")
+
+
+def _compare(vm: Interpreter, left: Value, right: Value, op: ast.cmpop, node: ast.Compare) -> Value:
+    known = compared(left, right, op)
+    if known is not None:
+        return Const(known)
+    method = COMPARISONS.get(type(op))
+    if method and isinstance(left, Alt) and all(isinstance(one, Tensor) for _, one in left.options):
+        given = one_of(right) if multiply(left, right) else right
+        return vm.each(left, lambda one: vm.each(given, lambda two: _compare(vm, one, two, op, node)))
+    if method and isinstance(left, Tensor):
+        return method_call(vm, left, method, [right], {}, node)
+    if method and isinstance(right, Tensor) and not isinstance(left, Alt):
+        return method_call(vm, right, method, [left], {}, node)
+    if len(node.ops) == 1:
+        truth, yes, no = condition(vm, node) if _simple(left, right) else (None, None, None)
+        if truth is None and yes and no:
+            return alternatives([(yes, TRUE), (no, FALSE)])
+    return Unknown("a comparison")
+
+
+def _simple(left: Value, right: Value) -> bool:
+    return isinstance(left, Unknown) and isinstance(right, Const)
+
+
+def in_place_operator(vm: Interpreter, held: Value, right: Value, node: ast.AugAssign) -> Value:
+    """`held op= right`: the same object where it is written in place, a new value elsewhere."""
+    held = in_graph(vm, held)
+    name, _ = OPERATORS[type(node.op)]
+    if isinstance(held, Tensor) and not isinstance(node.op, ast.MatMult):  # `@=` makes a new tensor
+        target = held
+        return vm.each(
+            right,
+            lambda one: method_call(
+                vm, target, f"__i{name}__", [in_graph(vm, one)], {}, node, form="augassign"
+            ),
+        )
+    if isinstance(held, Seq) and held.kind == "list" and isinstance(node.op, ast.Add):
+        added = right.items if isinstance(right, Seq) else []
+        vm.trail.set(held, "items", held.items + added)
+        if not isinstance(right, Seq) or right.open:
+            vm.trail.set(held, "open", True)
+        return held
+    return vm.each(right, lambda one: operate(vm, type(node.op), held, one, node))

@@ -1,0 +1,213 @@
+"""Reading and writing attributes."""
+
+from __future__ import annotations
+
+import ast
+
+from gradfix.tape.checks.misspellings import misspelt
+from gradfix.tape.domain.alternatives import narrowed
+from gradfix.tape.domain.definitions import Bound, Class, Function, Instance, Method, Package, Super
+from gradfix.tape.domain.graph import Tensor
+from gradfix.tape.domain.torch_values import Layer, Opaque, Optimizer, Weights
+from gradfix.tape.domain.values import Alt, Const, External, Seq, Undefined, Unknown, Value
+from gradfix.tape.effects import table
+from gradfix.tape.interpreter.interpreter import Interpreter
+from gradfix.tape.python.classes import registering
+from gradfix.tape.python.following import call_function
+from gradfix.tape.strangers.assumed_optimizers import doubted
+from gradfix.tape.torch.layers import is_packed, layer_attribute, store_on_layer
+from gradfix.tape.torch.modules import all_of, freeze
+from gradfix.tape.torch.param_groups import param_groups, some_gradient
+from gradfix.tape.torch.tensor_attributes import store_on_tensor, tensor_attribute
+
+FIELDS = {
+    "values": 0, "indices": 1, "U": 0, "S": 1, "Vh": 2, "V": 2, "Q": 0, "R": 1, "eigenvalues": 0,
+    "eigenvectors": 1, "sign": 0, "logabsdet": 1, "solution": 0,
+}  # fmt: skip
+"""What torch calls the parts of the tuples that its operations return."""
+
+
+def load_attribute(vm: Interpreter, owner: Value, name: str, node: ast.AST) -> Value:
+    """`owner.name`."""
+    if name == "grad":
+        doubted(vm, None)
+    if isinstance(owner, Unknown):
+        if name == "grad" and owner.tensor is None:
+            some_gradient(vm, owner)
+        return unknown_attribute(vm, owner, name, node)
+    if isinstance(owner, External):
+        return External(f"{owner.path}.{name}")
+    if isinstance(owner, Package):
+        return owner.scope.names.get(name) or Unknown(f"`{name}` of another file")
+    if isinstance(owner, Instance):
+        return instance_attribute(vm, owner, name, node)
+    if isinstance(owner, Tensor):
+        return tensor_attribute(vm, owner, name, node)
+    if isinstance(owner, Layer):
+        return layer_attribute(vm, owner, name)
+    if isinstance(owner, Super):
+        return super_attribute(owner, name)
+    if isinstance(owner, Class):
+        found = owner.lookup(name)
+        return found if found is not None else Unknown(f"`{name}` of a class")
+    if isinstance(owner, Opaque):
+        if name not in owner.children:
+            owner.children[name] = Unknown(
+                f"`{name}` of a module that isn't known", (owner,), lean=owner.lean
+            )
+        return owner.children[name]
+    if isinstance(owner, (Function, Bound)) and name == "__name__":
+        return Unknown("a name")
+    if isinstance(owner, Optimizer) and name == "param_groups":
+        return param_groups(owner)
+    if isinstance(owner, Optimizer) and name in ("state", "defaults"):
+        return Unknown("an optimizer's state")
+    if isinstance(owner, Seq) and owner.kind == "tuple" and -1 < FIELDS.get(name, -1) < len(owner.items):
+        return owner.items[FIELDS[name]]
+    if isinstance(owner, Weights):
+        return weights_attribute(vm, owner, name, node)
+    return Method(owner, name)
+
+
+def weights_attribute(vm: Interpreter, owner: Value, name: str, node: ast.AST) -> Value:
+    """An attribute of a parameter that stands for all of them."""
+    assert isinstance(owner, Weights)
+    if name == "grad":
+        tensor = Unknown("a parameter's gradient", (owner,), requires=False)
+        tensor.origin = "grad"
+        return tensor
+    if name == "data":
+        return Unknown("a parameter's data", (owner,), requires=False)
+    return Unknown(f"`{name}` of a parameter")
+
+
+def instance_attribute(vm: Interpreter, owner: Instance, name: str, node: ast.AST) -> Value:
+    """An object's own attribute, its class's, or one that isn't known."""
+    value = owner.attrs.get(name)
+    if value is not None and not isinstance(value, Undefined):
+        if isinstance(value, Alt):
+            return narrowed(value, vm.path)
+        return value
+    found = owner.cls.lookup(name)
+    if isinstance(found, Function):
+        return _bound(vm, owner, found, node)
+    if found is not None:
+        return found
+    if name == "training" and owner.module:
+        return Const(True) if owner.training is not False else Const(False)
+    layer = owner.attrs.get("<layer>")
+    if isinstance(layer, Layer):
+        return layer_attribute(vm, layer, name)
+    if owner.module and name in MODULE_METHODS:
+        return Method(owner, name)
+    if any(isinstance(base, External) for base in _bases(owner.cls)) or owner.cls.bases:
+        missing = Unknown(f"`{name}` of an object", (owner,) if not owner.module else ())
+        vm.texts.setdefault(("true", id(missing)), f"self.{name}")
+        owner.attrs[name] = missing
+        return missing
+    return Method(owner, name) if name.startswith("__") else _missing(vm, owner, name)
+
+
+MODULE_METHODS = frozenset({
+    "parameters", "named_parameters", "train", "eval", "to", "cuda", "cpu", "float", "half", "double",
+    "zero_grad", "requires_grad_", "modules", "children", "named_modules", "named_children", "state_dict",
+    "load_state_dict", "register_buffer", "register_parameter", "add_module", "register_module", "apply",
+    "buffers", "register_forward_hook", "bfloat16", "share_memory", "register_full_backward_hook",
+    "register_forward_pre_hook", "__setattr__",
+})  # fmt: skip
+
+
+def _bases(cls: Class) -> list[Value]:
+    return cls.bases + [base for one in cls.bases if isinstance(one, Class) for base in _bases(one)]
+
+
+def _missing(vm: Interpreter, owner: Instance, name: str) -> Value:
+    missing = Unknown(f"`{name}` of an object")
+    owner.attrs[name] = missing
+    return missing
+
+
+def _bound(vm: Interpreter, owner: Instance, found: Function, node: ast.AST) -> Value:
+    kinds = {value.path for value, _ in found.decorators if isinstance(value, External)}
+    if "staticmethod" in kinds or "builtins.staticmethod" in kinds:
+        return found
+    if kinds & {"builtins.property", "functools.cached_property"}:
+        return call_function(vm, found, [owner], {}, node)
+    if "builtins.classmethod" in kinds:
+        return Bound(owner.cls, found)
+    return Bound(owner, found)
+
+
+def super_attribute(owner: Super, name: str) -> Value:
+    """A method found above a class."""
+    for base in owner.cls.bases if owner.cls is not None else ():
+        if isinstance(base, Class) and isinstance(found := base.lookup(name), Function):
+            return Bound(owner.receiver, found)
+    return Method(owner, name)
+
+
+def unknown_attribute(vm: Interpreter, owner: Unknown, name: str, node: ast.AST) -> Value:
+    """An attribute of what isn't known: the same unknown each time."""
+    packed = name == "data" and is_packed(owner)
+    if (
+        owner.tensor is not None
+        and not packed
+        and (table.method(name) or name in ("data", "grad", "requires_grad", "shape"))
+    ):
+        return tensor_attribute(vm, owner.tensor, name, node)
+    if name == "data" and not packed and (owner.requires is True or owner.part):
+        return tensor_attribute(vm, vm.tensor_of(owner), name, node)
+    if owner.children is None:
+        owner.children = {}
+    value = owner.children.get(name)
+    if value is None:
+        child = Unknown(f"`{name}` of {owner.why}", (owner,), lean=owner.lean)
+        child.part = owner.part or owner.requires is not None
+        child.requires = False if owner.requires is False else None
+        child.origin = f"{owner.origin}.{name}" if owner.origin else ""
+        owner.children[name] = value = child
+        if isinstance(node, ast.Attribute):
+            vm.texts.setdefault(("true", id(child)), vm.text(node))
+    if isinstance(value, Alt):
+        return narrowed(value, vm.path)
+    return value
+
+
+def store_attribute(
+    vm: Interpreter, owner: Value, name: str, value: Value, node: ast.AST, *, augmented: bool = False
+) -> None:
+    """`owner.name = value`."""
+    if name == "grad":
+        doubted(vm, None)
+    misspelt(vm, owner, name, value, node)
+    if isinstance(owner, Tensor):
+        store_on_tensor(vm, owner, name, value, node, augmented)
+    elif isinstance(owner, Instance):
+        registering(vm, owner, name, value, node)
+        vm.trail.put(owner, owner.attrs, name, value)
+    elif isinstance(owner, Layer):
+        store_on_layer(vm, owner, name, value, node)
+    elif isinstance(owner, Class):
+        owner.attrs[name] = value
+    elif isinstance(owner, Unknown):
+        if name == "requires_grad" and owner.module is None and isinstance(value, Const) and value.value:
+            vm.tensor_of(owner)  # what is no tensor learns nothing from it
+        if owner.tensor is not None:
+            store_on_tensor(vm, owner.tensor, name, value, node, augmented)
+        elif name == "grad":
+            some_gradient(vm, owner)
+        if owner.children is None:
+            owner.children = {}
+        vm.put_into(owner, value)
+        vm.trail.put(owner, owner.children, name, value)
+    else:
+        _store_on_weights(vm, owner, name, value, node)
+
+
+def _store_on_weights(vm: Interpreter, owner: Value, name: str, value: Value, node: ast.AST) -> None:
+    if isinstance(owner, Weights):
+        if name == "requires_grad":
+            freeze(vm, owner, value)
+        elif name == "grad":
+            none = isinstance(value, Const) and value.value is None
+            vm.clear(owner.leaves, vm.at(node), must=none and all_of(vm, owner))

@@ -1,0 +1,228 @@
+"""Python's own functions."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+from functools import partial
+
+from gradfix.tape.domain.definitions import Class, Instance
+from gradfix.tape.domain.graph import Number, Tensor
+from gradfix.tape.domain.torch_values import Layer, Opaque, Weights
+from gradfix.tape.domain.values import (
+    FALSE,
+    NONE,
+    TRUE,
+    Args,
+    Const,
+    External,
+    Kwargs,
+    Map,
+    Range,
+    Seq,
+    Truth,
+    Unknown,
+    Value,
+)
+from gradfix.tape.interpreter.imports import from_star
+from gradfix.tape.interpreter.interpreter import Interpreter
+from gradfix.tape.python.arithmetic import operate
+from gradfix.tape.python.attributes import load_attribute, store_attribute
+from gradfix.tape.python.iterating import iterating
+from gradfix.tape.strangers.handed_out import escape
+from gradfix.tape.torch.conversions import number
+from gradfix.tape.torch.elements import elements, part
+from gradfix.tape.torch.modules import register
+from gradfix.tape.torch.tensors import method_call
+
+BUILTINS = frozenset(dir(builtins))
+QUIET = frozenset({
+    "print", "str", "repr", "format", "hash", "id", "callable", "open", "input", "ord", "chr", "dir", "vars",
+    "round", "divmod", "bytes", "bytearray", "hex", "issubclass", "breakpoint",
+})  # fmt: skip
+TENSOR_PATHS = frozenset({"torch.Tensor", "torch.autograd.Variable"})
+
+
+def builtin(vm: Interpreter, name: str) -> Value:
+    """A name that no scope binds."""
+    if vm.stars:
+        starred = from_star(vm, name)
+        if starred is not None:
+            return starred
+    if name in BUILTINS:
+        return External(f"builtins.{name}")
+    if name == "__name__":
+        return Const("__main__" if vm.file == vm.main else vm.file)
+    value = vm.unbound.get(name)
+    if value is None:
+        value = vm.unbound[name] = Unknown(f"`{name}` isn't bound here")
+        vm.texts.setdefault(("true", id(value)), name)
+    return value
+
+
+def call_builtin(vm: Interpreter, name: str, args: Args, kwargs: Kwargs, node: ast.Call) -> Value:
+    """Call one of Python's own functions."""
+    if name in ("list", "tuple", "set", "sorted", "reversed", "frozenset"):
+        return _collect(vm, name, args, node)
+    if name == "dict":
+        base = dict(args[0].items) if args and isinstance(args[0], Map) else {}
+        return Map({**base, **kwargs}, open=bool(args) and not isinstance(args[0], Map))
+    if name in ("float", "int", "bool", "complex", "abs", "sum", "max", "min"):
+        return _numeric(vm, name, args, kwargs, node)
+    if name in ("range", "len"):
+        return _counting(name, args)
+    if name in ("enumerate", "zip", "map", "filter", "iter", "next"):
+        return iterating(vm, name, args, node)
+    if name in ("isinstance", "hasattr", "getattr", "setattr"):
+        return _introspecting(vm, name, args, node)
+    if name in ("any", "all"):
+        return Unknown("a truth")
+    if name in QUIET:
+        return _quiet(name, args)
+    if name == "object":
+        return Unknown("an object")
+    if name == "type" and args:
+        return args[0].cls if isinstance(args[0], Instance) else Unknown("a type")
+    for arg in args:
+        escape(vm, arg)
+    return vm.unknown(f"{name}()", *args)
+
+
+def _quiet(name: str, args: Args) -> Value:
+    if name in ("str",) and args and isinstance(args[0], Const):
+        return Const(str(args[0].value))
+    return NONE if name == "print" else Unknown(f"{name}()")
+
+
+def _collect(vm: Interpreter, name: str, args: Args, node: ast.Call) -> Value:
+    kind = {"sorted": "list", "reversed": "list", "frozenset": "set"}.get(name, name)
+    if not args:
+        return Seq(kind, [], place=node)
+    if isinstance(args[0], Weights):
+        return (
+            args[0]
+            if args[0].named
+            else Seq(kind, list(args[0].leaves), open=not args[0].complete, place=node)
+        )
+    if isinstance(args[0], Range) and len(args[0].range) <= 64:
+        return Seq(kind, [Const(i) for i in args[0].range])
+    items, known = elements(vm, args[0], node)
+    if items is None:
+        return Seq(kind, [part(args[0])], open=True)
+    if name == "reversed" and known:
+        items = list(reversed(items))
+    return Seq(kind, list(items), open=not known or name == "sorted", place=node)
+
+
+def _numeric(vm: Interpreter, name: str, args: Args, kwargs: Kwargs, node: ast.Call) -> Value:
+    if not args:
+        return Const({"float": 0.0, "int": 0, "bool": False}.get(name, 0))
+    first = args[0]
+    if name in ("float", "int", "bool", "complex"):
+        if isinstance(first, (Tensor, Number)):
+            return number(vm, first, "float" if name != "bool" else "bool", node)
+        if isinstance(first, Const) and not isinstance(first.value, str):
+            try:
+                return Const(getattr(builtins, name)(first.value))
+            except (TypeError, ValueError):
+                return Unknown("a number")
+        return Unknown("a number", tuple(args))
+    if name == "abs" and isinstance(first, Tensor):
+        return method_call(vm, first, "abs", [], {}, node)
+    if name == "sum":
+        return _sum(vm, args, node)
+    if all(isinstance(arg, Const) for arg in args) and not isinstance(first.value, str):  # type: ignore[attr-defined]
+        try:
+            return Const(getattr(builtins, name)(*(arg.value for arg in args if isinstance(arg, Const))))
+        except TypeError:
+            return Unknown("a number")
+    return vm.unknown(f"{name}()", *args)
+
+
+def _sum(vm: Interpreter, args: Args, node: ast.Call) -> Value:
+    items, _ = elements(vm, args[0], node)
+    total: Value = args[1] if len(args) > 1 else Const(0)
+    for item in items or ():
+        total = vm.each(total, partial(_plus, vm, node, item))
+    if items is None:
+        result = vm.unknown("a sum", *args)
+        result.part = True
+        return result
+    return total
+
+
+def _plus(vm: Interpreter, node: ast.Call, item: Value, total: Value) -> Value:
+    return vm.each(item, lambda one: operate(vm, ast.Add, total, one, node))
+
+
+def _counting(name: str, args: Args) -> Value:
+    if name == "range":
+        if args and all(isinstance(arg, Const) and isinstance(arg.value, int) for arg in args):
+            bounds = [arg.value for arg in args if isinstance(arg, Const)]
+            if len(bounds) < 3 or bounds[2] != 0:
+                return Range(range(*bounds))
+        return Unknown("a range", requires=False)
+    if args and isinstance(args[0], (Seq, Map)) and not args[0].open:
+        return Const(len(args[0].items))
+    if args and isinstance(args[0], Layer) and args[0].items is not None and not args[0].open:
+        return Const(len(args[0].items))
+    if args and isinstance(args[0], Range):
+        return Const(len(args[0].range))
+    return Unknown("a length")
+
+
+def _introspecting(vm: Interpreter, name: str, args: Args, node: ast.Call) -> Value:
+    if name == "isinstance" and len(args) > 1:
+        known = _is_instance(args[0], args[1])
+        return Unknown("a type test") if known is None else (TRUE if known else FALSE)
+    key = args[1].value if len(args) > 1 and isinstance(args[1], Const) else None
+    if not isinstance(key, str):
+        if name == "setattr" and len(args) > 2:
+            escape(vm, args[0])
+            vm.on_each(args[0], lambda one: register(vm, one, args[1], args[2]))
+        return vm.unknown(f"{name}()", *args)
+    if name == "setattr" and len(args) > 2:
+        vm.on_each(args[0], lambda one: store_attribute(vm, one, key, args[2], node))
+        return NONE
+    if name == "hasattr":
+        if isinstance(args[0], Instance) and (key in args[0].attrs or args[0].cls.lookup(key) is not None):
+            return TRUE
+        return Unknown("whether it has an attribute")
+    if isinstance(args[0], External):
+        return load_attribute(vm, args[0], key, node)
+    return vm.each(args[0], lambda one: load_attribute(vm, one, key, node))
+
+
+def _is_instance(value: Value, kinds: Value) -> Truth:
+    if isinstance(kinds, Seq):
+        answers = [_is_instance(value, kind) for kind in kinds.items]
+        return True if True in answers else (None if None in answers else False)
+    if isinstance(kinds, Class) and isinstance(value, Instance):
+        return _descends(value.cls, kinds)
+    if isinstance(kinds, Class) and isinstance(value, (Layer, Tensor, Seq, Map, Const)):
+        return False
+    if not isinstance(kinds, External):
+        return None
+    path = kinds.path
+    if isinstance(value, Tensor):
+        return path in TENSOR_PATHS or (None if path.startswith("torch.") else False)
+    if isinstance(value, (Seq, Map, Const)):
+        names = {"list": "list", "tuple": "tuple", "set": "set"}
+        own = (
+            names.get(value.kind, "")
+            if isinstance(value, Seq)
+            else ("dict" if isinstance(value, Map) else type(value.value).__name__)
+        )
+        return own == path.removeprefix("builtins.") if own else None
+    if isinstance(value, Layer):
+        return True if path == "torch.nn.Module" else path.rpartition(".")[2] == value.kind
+    if isinstance(value, (Instance, Opaque)) and path == "torch.nn.Module":
+        return value.module if isinstance(value, Instance) else True
+    return None
+
+
+def _descends(cls: Class, ancestor: Class) -> Truth:
+    if cls is ancestor:
+        return True
+    answers = [_descends(base, ancestor) if isinstance(base, Class) else None for base in cls.bases]
+    return True if True in answers else (None if None in answers and cls.opaque_base() else False)

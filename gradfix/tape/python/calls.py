@@ -1,0 +1,148 @@
+"""Calls: who answers them, by what is called."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from typing import TypeAlias
+
+from gradfix.tape.domain.definitions import Bound, Class, Function, Instance, Method, Partial, Super
+from gradfix.tape.domain.graph import Tensor
+from gradfix.tape.domain.torch_values import Layer, Mode, Opaque
+from gradfix.tape.domain.values import Alt, Args, Const, External, Kwargs, Undefined, Unknown, Value
+from gradfix.tape.interpreter.interpreter import CALLS, Interpreter
+from gradfix.tape.python.arguments import arguments, each_argument, unstarred
+from gradfix.tape.python.attributes import MODULE_METHODS, load_attribute
+from gradfix.tape.python.classes import forward_only, instantiate
+from gradfix.tape.python.following import call_function
+from gradfix.tape.python.methods import call_own_method
+from gradfix.tape.strangers.framework_objects import instance_host, wrapped_host
+from gradfix.tape.strangers.unknowns import call_opaque, call_unknown, unknown_method
+from gradfix.tape.torch.layers import call_layer
+from gradfix.tape.torch.tensors import method_call
+
+CallByName: TypeAlias = Callable[[Interpreter, str, Args, Kwargs, ast.Call], Value]
+
+
+def evaluate_call(vm: Interpreter, node: ast.Call) -> Value:
+    """A call expression."""
+    func = node.func
+    if isinstance(func, ast.Attribute):
+        receiver = answering(vm.eval(func.value), func.attr)
+        args, kwargs = arguments(vm, node)
+        if type(receiver) is not Alt:
+            return call_method(vm, receiver, func.attr, args, kwargs, node)
+        return vm.each(receiver, lambda one: call_method(vm, one, func.attr, args, kwargs, node))
+    callee = vm.eval(func)
+    if isinstance(callee, External) and callee.path == "builtins.super":
+        return _super(vm, node)
+    args, kwargs = arguments(vm, node)
+    if type(callee) is not Alt:
+        return vm.call(callee, args, kwargs, node)
+    return vm.each(callee, lambda one: vm.call(one, args, kwargs, node))
+
+
+def answering(value: Value, name: str) -> Value:
+    """A value without those of its alternatives that have no such attribute: Python stops there."""
+    if type(value) is not Alt:
+        return value
+    left = [option for option in value.options if not _lacks(option[1], name)]
+    if not left or len(left) == len(value.options):
+        return value
+    return left[0][1] if len(left) == 1 else Alt(tuple(left))
+
+
+def _lacks(value: Value, name: str) -> bool:
+    return isinstance(value, Const) and not hasattr(value.value, name)
+
+
+def _super(vm: Interpreter, node: ast.Call) -> Value:
+    receiver = vm.frame.receiver
+    owner = vm.frame.owner
+    if node.args:
+        named = vm.eval(node.args[0])
+        owner = named if isinstance(named, Class) else owner
+    if receiver is None:
+        return Unknown("super() outside a method")
+    return Super(owner if isinstance(owner, Class) else None, receiver)
+
+
+def call_method(
+    vm: Interpreter, receiver: Value, name: str, args: Args, kwargs: Kwargs, node: ast.Call
+) -> Value:
+    """`receiver.name(...)`."""
+    if vm.wrapped and (done := wrapped_host(vm, receiver, name, args, kwargs, node)) is not None:
+        return done
+    if isinstance(receiver, Tensor):
+        return each_argument(
+            vm, unstarred(args), lambda given: method_call(vm, receiver, name, given, kwargs, node)
+        )
+    if isinstance(receiver, External):
+        return vm.call(External(f"{receiver.path}.{name}"), args, kwargs, node)
+    if isinstance(receiver, Unknown):
+        return unknown_method(vm, receiver, name, args, kwargs, node)
+    if isinstance(receiver, Opaque) and isinstance(receiver.of, Unknown) and name in MODULE_METHODS:
+        return unknown_method(vm, receiver.of, name, args, kwargs, node)
+    if isinstance(receiver, Class) and name == "apply" and forward_only(receiver):
+        vm.exported = True
+        return Unknown("what no backward comes back from", requires=False)
+    if isinstance(receiver, Instance) and (
+        (done := instance_host(vm, receiver, name, args, kwargs, node)) is not None
+    ):
+        return done
+    return vm.call(load_attribute(vm, receiver, name, node), args, kwargs, node)
+
+
+def _call_bound(vm: Interpreter, callee: Bound, args: Args, kwargs: Kwargs, node: ast.Call) -> Value:
+    return call_function(
+        vm, callee.function, [callee.receiver, *args], kwargs, node, receiver=callee.receiver
+    )
+
+
+def _call_layer(vm: Interpreter, callee: Layer, args: Args, kwargs: Kwargs, node: ast.Call) -> Value:
+    return each_argument(vm, args, lambda some: call_layer(vm, callee, some, kwargs, node))
+
+
+def _call_partial(vm: Interpreter, callee: Partial, args: Args, kwargs: Kwargs, node: ast.Call) -> Value:
+    return vm.call(callee.function, [*callee.args, *args], {**callee.kwargs, **kwargs}, node)
+
+
+def _call_mode(vm: Interpreter, callee: Mode, args: Args, kwargs: Kwargs, node: ast.Call) -> Value:
+    return args[0] if args and isinstance(args[0], Function) else callee
+
+
+def calls_external(call: CallByName) -> CallByName:
+    """Register how a name of another package is called."""
+
+    def answer(vm: Interpreter, callee: External, args: Args, kwargs: Kwargs, node: ast.Call) -> Value:
+        return each_argument(vm, unstarred(args), lambda some: call(vm, callee.path, some, kwargs, node))
+
+    CALLS[External] = answer
+    return call
+
+
+def _call_instance(vm: Interpreter, callee: Instance, args: Args, kwargs: Kwargs, node: ast.Call) -> Value:
+    found = callee.cls.lookup("forward" if callee.module else "__call__")
+    own = callee.attrs.get("forward")
+    if own is not None and not isinstance(own, Undefined):
+        return vm.call(own, args, kwargs, node)
+    if isinstance(found, Function):
+        return call_function(vm, found, [callee, *args], kwargs, node, receiver=callee)
+    layer = callee.attrs.get("<layer>")
+    if isinstance(layer, Layer):
+        return vm.call(layer, args, kwargs, node)
+    return call_unknown(vm, callee, args, kwargs, node)
+
+
+CALLS.update({
+    Function: call_function,
+    Bound: _call_bound,
+    Layer: _call_layer,
+    Class: instantiate,
+    Instance: _call_instance,
+    Method: call_own_method,
+    Partial: _call_partial,
+    Opaque: call_opaque,
+    Mode: _call_mode,
+    Value: call_unknown,
+})  # fmt: skip

@@ -1,0 +1,87 @@
+"""With statements: the block runs in the grad modes that are entered."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+
+from gradfix.tape.domain.graph import Tensor
+from gradfix.tape.domain.paths import Path
+from gradfix.tape.domain.torch_values import Layer, Mode
+from gradfix.tape.domain.values import Alt, Const, Unknown, Value
+from gradfix.tape.interpreter.conditions import truth
+from gradfix.tape.interpreter.interpreter import Interpreter, executes
+from gradfix.tape.interpreter.modes import Modes, lose_mode, modes_of, restore, set_mode, unbound
+from gradfix.tape.python.stores import assign
+
+
+@executes(ast.With, ast.AsyncWith)
+def with_statement(vm: Interpreter, node: ast.With | ast.AsyncWith) -> str | None:
+    before = modes_of(vm)
+    for i, item in enumerate(node.items):
+        value = vm.eval(item.context_expr)
+        if isinstance(value, Alt) and all(isinstance(option, Mode) for _, option in value.options):
+            ended = _each_mode(vm, node, value, node.items[i + 1 :])
+            restore(vm, before)
+            return ended
+        if isinstance(value, Mode):
+            known, yes, no = _mode_truth(vm, value, item.context_expr)
+            if known is None:
+                rest = node.items[i + 1 :]
+                ended = _both_modes(vm, node, value, (yes, no), rest)
+                restore(vm, before)
+                return ended
+            set_mode(vm, value.kind, known, vm.at(node))
+        elif isinstance(value, Unknown) and unbound(vm, item.context_expr):
+            lose_mode(vm)
+        elif item.optional_vars is not None:
+            bound: Value = value if isinstance(value, (Tensor, Layer)) else Unknown("a context", (value,))
+            assign(vm, item.optional_vars, bound, node)
+    return _body(vm, node, before)
+
+
+def _body(vm: Interpreter, node: ast.With | ast.AsyncWith, before: Modes) -> str | None:
+    """A with statement's block in the modes that it has set, and back."""
+    vm.modes.append(before)
+    ended = vm.run(node.body)
+    vm.modes.pop()
+    restore(vm, before)
+    return ended
+
+
+def _each_mode(
+    vm: Interpreter, node: ast.With | ast.AsyncWith, modes: Alt, rest: Sequence[ast.withitem]
+) -> str | None:
+    """A mode whose flag has alternatives: the block runs once for each of them."""
+
+    def arm(mode: Value) -> str | None:
+        before = modes_of(vm)
+        assert isinstance(mode, Mode)
+        set_mode(vm, mode.kind, isinstance(mode.sets, Const) and bool(mode.sets.value), vm.at(node))
+        for item in rest:
+            vm.eval(item.context_expr)
+        return _body(vm, node, before)
+
+    return vm.fork([(guard, lambda mode=mode: arm(mode)) for guard, mode in modes.options])  # type: ignore[misc]
+
+
+def _both_modes(
+    vm: Interpreter,
+    node: ast.With | ast.AsyncWith,
+    mode: Mode,
+    paths: tuple[Path, Path],
+    rest: Sequence[ast.withitem],
+) -> str | None:
+    def arm(on: bool) -> str | None:
+        before = modes_of(vm)
+        set_mode(vm, mode.kind, on, vm.at(node))
+        for item in rest:
+            vm.eval(item.context_expr)
+        return _body(vm, node, before)
+
+    return vm.fork([(paths[0], lambda: arm(True)), (paths[1], lambda: arm(False))])
+
+
+def _mode_truth(vm: Interpreter, mode: Mode, node: ast.expr) -> tuple[bool | None, Path, Path]:
+    known, yes, no = truth(vm, mode.sets, node.args[0] if isinstance(node, ast.Call) and node.args else node)
+    return known, yes, no

@@ -1,0 +1,131 @@
+"""Statements that steer: branches, try, match, and what leaves a block."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from functools import partial
+
+from gradfix.tape.domain.paths import ALWAYS, Path
+from gradfix.tape.domain.values import NONE, Const, Unknown, Value
+from gradfix.tape.interpreter.conditions import condition
+from gradfix.tape.interpreter.early_exits import leave
+from gradfix.tape.interpreter.grad_switches import Parted
+from gradfix.tape.interpreter.interpreter import Interpreter, executes
+from gradfix.tape.strangers.framework_objects import returned
+from gradfix.tape.torch.elements import part
+
+
+@executes(ast.If)
+def if_statement(vm: Interpreter, node: ast.If) -> str | None:
+    known, yes, no = condition(vm, node.test)
+    if known is not None:
+        return vm.run(node.body if known else node.orelse)
+    return vm.fork([(yes, lambda: vm.run(node.body)), (no, lambda: vm.run(node.orelse))])
+
+
+@executes(Parted)
+def parted_statement(vm: Interpreter, node: Parted) -> str | None:
+    """The literals say which of two remainders this is, so that each condition that is told has them."""
+    known, yes, no = condition(vm, node.test)
+    if known is not None:
+        return vm.run(node.body if known else node.orelse)
+    held = vm.assumed
+
+    def arm(guard: Path, body: Sequence[ast.stmt]) -> str | None:
+        vm.assumed = held | guard
+        try:
+            return vm.run(body)
+        finally:
+            vm.assumed = held
+
+    return vm.fork([(yes, partial(arm, yes, node.body)), (no, partial(arm, no, node.orelse))])
+
+
+@executes(ast.Try)
+def try_statement(vm: Interpreter, node: ast.Try) -> str | None:
+    ended = vm.run(node.body)
+    if ended is None and node.orelse:
+        ended = vm.run(node.orelse)
+    if ended is None:
+        for handler in node.handlers:
+            key = ("raised", id(handler), vm.trail.clock)
+
+            def catch(handler: ast.ExceptHandler = handler) -> str | None:
+                if handler.name:
+                    vm.store(handler.name, Unknown("an exception"))
+                return vm.run(handler.body)
+
+            vm.fork([(frozenset({(key, False)}), lambda: None), (frozenset({(key, True)}), catch)])
+            vm.path = frozenset(literal for literal in vm.path if literal[0] != key)
+    final = vm.run(node.finalbody)
+    return final or ended
+
+
+if hasattr(ast, "TryStar"):
+    executes(ast.TryStar)(try_statement)
+
+
+@executes(ast.Match)
+def match_statement(vm: Interpreter, node: ast.Match) -> str | None:
+    subject = vm.eval(node.subject)
+    arms = []
+    rest = ALWAYS
+    for case in node.cases:
+        literal = case.pattern.value if isinstance(case.pattern, ast.MatchValue) else None
+        if isinstance(literal, ast.Constant) and isinstance(subject, Const) and case.guard is None:
+            if literal.value == subject.value:
+                return vm.run(case.body)
+            continue
+        key = ("case", id(case), id(subject))
+        arms.append((rest | {(key, True)}, lambda case=case: _case(vm, case, subject)))
+        rest = rest | {(key, False)}
+        if isinstance(case.pattern, ast.MatchAs) and case.pattern.pattern is None and case.guard is None:
+            arms[-1] = (rest - {(key, False)}, arms[-1][1])
+            return vm.fork(arms)
+    vm.keep_alive.append(subject)
+    return vm.fork([*arms, (rest, lambda: None)])
+
+
+def _case(vm: Interpreter, case: ast.match_case, subject: Value) -> str | None:
+    for pattern in ast.walk(case.pattern):
+        name = getattr(pattern, "name", None) or getattr(pattern, "rest", None)
+        if isinstance(name, str):
+            whole = isinstance(pattern, ast.MatchAs) and pattern is case.pattern
+            vm.store(name, subject if whole else part(subject))
+    return vm.run(case.body)
+
+
+@executes(ast.Return)
+def return_statement(vm: Interpreter, node: ast.Return) -> str | None:
+    value = vm.eval(node.value) if node.value is not None else NONE
+    if vm.frame.code is not None:
+        vm.passed_on.update(id(made) for made in vm.nodes(value))
+        if vm.frame.code is vm.root:
+            returned(vm, value, node)
+    vm.frame.returns.append((vm.path - vm.frame.entry, value))
+    return leave(vm, "return")
+
+
+@executes(ast.Break)
+def break_statement(vm: Interpreter, node: ast.Break) -> str | None:
+    return leave(vm, "break")
+
+
+@executes(ast.Continue)
+def continue_statement(vm: Interpreter, node: ast.Continue) -> str | None:
+    return leave(vm, "continue")
+
+
+@executes(ast.Raise)
+def raise_statement(vm: Interpreter, node: ast.Raise) -> str | None:
+    return "raise"
+
+
+@executes(ast.Assert)
+def assert_statement(vm: Interpreter, node: ast.Assert) -> str | None:
+    vm.demanded.update(one.left for one in ast.walk(node.test) if isinstance(one, ast.Compare))
+    known, yes, _ = condition(vm, node.test)
+    if known is None and len(yes) == 1:
+        vm.path = vm.path | yes
+    return None

@@ -1,0 +1,117 @@
+"""Displays and comprehensions: sequences and dicts written out or built in a loop."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from gradfix.tape.domain.events import Backward
+from gradfix.tape.domain.values import UNDEFINED, Const, Map, Seq, Value
+from gradfix.tape.interpreter.conditions import condition
+from gradfix.tape.interpreter.interpreter import Interpreter, evaluates
+from gradfix.tape.python.stores import assign
+from gradfix.tape.torch.elements import elements, part
+from gradfix.tape.torch.param_groups import spread
+
+
+@evaluates(ast.Tuple, ast.List, ast.Set)
+def display(vm: Interpreter, node: ast.Tuple | ast.List | ast.Set) -> Value:
+    items: list[Value] = []
+    open_ = False
+    for element in node.elts:
+        if isinstance(element, ast.Starred):
+            inner, known = elements(vm, vm.eval(element.value), element)
+            items.extend(inner or [])
+            open_ = open_ or not known
+        else:
+            items.append(vm.eval(element))
+    return Seq(type(node).__name__.lower(), items, open_, node)
+
+
+@evaluates(ast.Dict)
+def mapping(vm: Interpreter, node: ast.Dict) -> Value:
+    items: dict[Any, Value] = {}
+    open_ = False
+    for key, item in zip(node.keys, node.values, strict=True):
+        value = vm.eval(item)
+        name = vm.eval(key) if key is not None else None
+        if name is None and isinstance(value, Map):
+            items.update(value.items)
+            open_ = open_ or value.open
+        elif isinstance(name, Const):
+            items[name.value] = value
+        else:
+            items[("unknown", id(item))] = value
+            open_ = True
+    return Map(items, open_, node)
+
+
+@evaluates(ast.ListComp, ast.SetComp, ast.GeneratorExp)
+def comprehension(vm: Interpreter, node: ast.ListComp | ast.SetComp | ast.GeneratorExp) -> Value:
+    source = vm.eval(node.generators[0].iter)
+    return vm.each(source, lambda one: _listed(vm, node, one))
+
+
+def _listed(vm: Interpreter, node: ast.ListComp | ast.SetComp | ast.GeneratorExp, source: Value) -> Value:
+    items: list[Value] = []
+    known = _generate(vm, node.generators, lambda: items.append(vm.eval(node.elt)), source)
+    return Seq("set" if isinstance(node, ast.SetComp) else "list", items, not known, node)
+
+
+@evaluates(ast.DictComp)
+def dict_comprehension(vm: Interpreter, node: ast.DictComp) -> Value:
+    source = vm.eval(node.generators[0].iter)
+    return vm.each(source, lambda one: _mapped(vm, node, one))
+
+
+def _mapped(vm: Interpreter, node: ast.DictComp, source: Value) -> Value:
+    items: dict[Any, Value] = {}
+
+    def add() -> None:
+        key, value = vm.eval(node.key), vm.eval(node.value)
+        items[key.value if isinstance(key, Const) else ("unknown", len(items))] = value
+
+    known = _generate(vm, node.generators, add, source)
+    return Map(items, not known, node)
+
+
+def _generate(
+    vm: Interpreter,
+    generators: Sequence[ast.comprehension],
+    add: Callable[[], object],
+    source: Value | None = None,
+) -> bool:
+    """Run a comprehension's loops; whether every turn of them was seen."""
+    if not generators:
+        add()
+        return True
+    first = generators[0]
+    source = source or vm.eval(first.iter)
+    turns, known = elements(vm, source, first.iter)
+    if turns is None:
+        turns, known = [part(source)], False
+    total = len(turns)
+    whole = len(getattr(source, "range", turns))
+    whole_turns, since = turns, next(Backward.numbers)
+    turns = turns[:1] if vm.later_turn and total > 4 else turns[:64]
+    known = known and len(turns) == whole
+    target = first.target.id if isinstance(first.target, ast.Name) else ""
+    held = vm.scope.names.get(target, UNDEFINED)
+    path = vm.path
+    for turn in turns:
+        assign(vm, first.target, turn, first.target)
+        for test in first.ifs:
+            truth, yes, _ = condition(vm, test)
+            if truth is False:
+                break
+            if truth is None:
+                known = False
+                vm.path = vm.path | yes
+        else:
+            known = _generate(vm, generators[1:], add) and known
+        vm.path = path
+    spread(vm, since, turns, whole_turns)
+    if target:
+        vm.store(target, held)
+    return known

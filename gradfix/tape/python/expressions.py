@@ -1,0 +1,139 @@
+"""Expressions: names, attributes, subscripts, calls, and those that decide between others."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+
+from gradfix.tape.domain.alternatives import alternatives
+from gradfix.tape.domain.paths import meet
+from gradfix.tape.domain.values import FALSE, NONE, TRUE, Alt, Const, Slice, Undefined, Unknown, Value
+from gradfix.tape.interpreter.conditions import condition, truth
+from gradfix.tape.interpreter.interpreter import Interpreter, evaluates
+from gradfix.tape.python.attributes import load_attribute
+from gradfix.tape.python.builtin import builtin
+from gradfix.tape.python.calls import evaluate_call
+from gradfix.tape.python.following import make_function
+from gradfix.tape.python.stores import assign
+from gradfix.tape.python.subscripts import load_item
+from gradfix.tape.torch.elements import part
+
+
+@evaluates(ast.Constant)
+def constant(vm: Interpreter, node: ast.Constant) -> Value:
+    if node.value is None:
+        return NONE
+    if node.value is True:
+        return TRUE
+    return FALSE if node.value is False else Const(node.value)
+
+
+@evaluates(ast.Name)
+def name(vm: Interpreter, node: ast.Name) -> Value:
+    value = vm.load(node.id)
+    if type(value) is Undefined:
+        return builtin(vm, node.id)
+    return value
+
+
+@evaluates(ast.Attribute)
+def attribute(vm: Interpreter, node: ast.Attribute) -> Value:
+    owner = vm.eval(node.value)
+    if type(owner) is not Alt:
+        return load_attribute(vm, owner, node.attr, node)
+    return vm.each(owner, lambda one: load_attribute(vm, one, node.attr, node))
+
+
+@evaluates(ast.Subscript)
+def subscript(vm: Interpreter, node: ast.Subscript) -> Value:
+    owner = vm.eval(node.value)
+    key = vm.eval(node.slice)
+    if type(owner) is not Alt and type(key) is not Alt:
+        return load_item(vm, owner, key, node)
+    return vm.each(owner, lambda one: vm.each(key, lambda k: load_item(vm, one, k, node)))
+
+
+@evaluates(ast.Slice)
+def slice_(vm: Interpreter, node: ast.Slice) -> Value:
+    bounds = [vm.eval(bound) if bound is not None else NONE for bound in (node.lower, node.upper, node.step)]
+    return Slice(*bounds)
+
+
+@evaluates(ast.BoolOp)
+def boolean(vm: Interpreter, node: ast.BoolOp) -> Value:
+    """The operand that decides: `a or b` is a where a is true."""
+    wanted = isinstance(node.op, ast.Or)
+    return _decide(vm, node.values, wanted)
+
+
+def _decide(vm: Interpreter, operands: Sequence[ast.expr], wanted: bool) -> Value:
+    value = vm.eval(operands[0])
+    if len(operands) == 1:
+        return value
+    known, yes, no = truth(vm, value, operands[0])
+    if known is not None:
+        return value if known is wanted else _decide(vm, operands[1:], wanted)
+    stays, goes = (yes, no) if wanted else (no, yes)
+    base = vm.path
+    both = meet(base, goes)
+    if both is None:
+        return value
+    vm.path = both
+    rest = _decide(vm, operands[1:], wanted)
+    vm.path = base
+    return alternatives([(stays, value), (goes, rest)])
+
+
+@evaluates(ast.IfExp)
+def conditional(vm: Interpreter, node: ast.IfExp) -> Value:
+    known, yes, no = condition(vm, node.test)
+    if known is not None:
+        return vm.eval(node.body if known else node.orelse)
+    results: dict[bool, Value] = {}
+
+    def arm(which: bool, expression: ast.expr) -> None:
+        results[which] = vm.eval(expression)
+
+    vm.fork([(yes, lambda: arm(True, node.body)), (no, lambda: arm(False, node.orelse))])
+    if len(results) == 1:
+        return next(iter(results.values()))
+    return alternatives([(yes, results[True]), (no, results[False])])
+
+
+@evaluates(ast.NamedExpr)
+def named(vm: Interpreter, node: ast.NamedExpr) -> Value:
+    value = vm.eval(node.value)
+    assign(vm, node.target, value, node)
+    return value
+
+
+@evaluates(ast.JoinedStr)
+def formatted(vm: Interpreter, node: ast.JoinedStr) -> Value:
+    for value in node.values:
+        if isinstance(value, ast.FormattedValue):
+            vm.eval(value.value)
+    return Unknown("text")
+
+
+@evaluates(ast.Await, ast.Starred)
+def inner(vm: Interpreter, node: ast.Await | ast.Starred) -> Value:
+    return vm.eval(node.value)
+
+
+@evaluates(ast.Yield, ast.YieldFrom)
+def yielded(vm: Interpreter, node: ast.Yield | ast.YieldFrom) -> Value:
+    value = vm.eval(node.value) if node.value is not None else NONE
+    if vm.frame.yields is None:
+        vm.frame.yields = []
+    vm.frame.yields.append(part(value) if isinstance(node, ast.YieldFrom) else value)
+    return Unknown("what is sent to a generator")
+
+
+@evaluates(ast.Lambda)
+def lambda_(vm: Interpreter, node: ast.Lambda) -> Value:
+    return make_function(vm, node)
+
+
+@evaluates(ast.Call)
+def call(vm: Interpreter, node: ast.Call) -> Value:
+    return evaluate_call(vm, node)

@@ -1,0 +1,87 @@
+"""Python's own functions that loop over values: enumerate, zip, map, filter, next."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+
+from gradfix.tape.domain.torch_values import Weights
+from gradfix.tape.domain.values import Args, Const, Range, Seq, Unknown, Value
+from gradfix.tape.interpreter.interpreter import Interpreter
+from gradfix.tape.torch.elements import elements, part
+
+
+def iterating(vm: Interpreter, name: str, args: Args, node: ast.Call) -> Value:
+    """Call one of them; what they are without arguments isn't known."""
+    iterate = ITERATING.get(name)
+    if iterate is None or len(args) < LEAST[name]:
+        return args[0] if args else Unknown(f"{name}()")
+    return iterate(vm, args, node)
+
+
+def _enumerate(vm: Interpreter, args: Args, node: ast.Call) -> Value:
+    items, known = _lazily(vm, args[0], node)
+    start = args[1].value if len(args) > 1 and isinstance(args[1], Const) else 0
+    if items is None:
+        return Seq("list", [_pair(Unknown("an index"), part(args[0])) for _ in range(2)], open=True)
+    exact = known and isinstance(start, int)
+    counts = [Const(i + start) if exact else Unknown("an index") for i in range(len(items))]
+    pairs = [_pair(count, item) for count, item in zip(counts, items, strict=True)]
+    return Seq("list", pairs, open=not known)
+
+
+def _zip(vm: Interpreter, args: Args, node: ast.Call) -> Value:
+    starred = any(isinstance(arg, ast.Starred) for arg in node.args)
+    more = starred and any(isinstance(arg, Unknown) for arg in args)
+    columns = [_lazily(vm, arg, node) for arg in args]
+    known = all(whole for _, whole in columns)
+    exact = [len(items) for items, whole in columns if items is not None and whole]
+    lengths = exact or [len(items) for items, _ in columns if items is not None]
+    rows = min(lengths) if lengths and all(items is not None for items, _ in columns) else 2
+    table = [
+        [
+            items[i] if items is not None and i < len(items) else part(arg)
+            for (items, _), arg in zip(columns, args, strict=True)
+        ]
+        for i in range(rows)
+    ]
+    return Seq("list", [Seq("tuple", row, open=more) for row in table], open=not known or more)
+
+
+def _filter(vm: Interpreter, args: Args, node: ast.Call) -> Value:
+    return args[1] if isinstance(args[1], Weights) else Seq("list", [part(args[1])], open=True)
+
+
+def _map(vm: Interpreter, args: Args, node: ast.Call) -> Value:
+    items, known = elements(vm, args[1], node)
+    called = [vm.call(args[0], [item], {}, node) for item in (items or [part(args[1])])]
+    return Seq("list", called, open=not known)
+
+
+def _next(vm: Interpreter, args: Args, node: ast.Call) -> Value:
+    items, _ = elements(vm, args[0], node)
+    if isinstance(args[0], Weights) and args[0].leaves:
+        return args[0].leaves[0] if len(args[0].leaves) == 1 else Unknown("a parameter", (args[0],))
+    return items[0] if items else part(args[0])
+
+
+ITERATING: dict[str, Callable[[Interpreter, Args, ast.Call], Value]] = {
+    "enumerate": _enumerate,
+    "zip": _zip,
+    "filter": _filter,
+    "map": _map,
+    "next": _next,
+}
+LEAST = {"enumerate": 1, "zip": 0, "filter": 2, "map": 2, "next": 1}
+"""How many arguments each of them takes at least."""
+
+
+def _lazily(vm: Interpreter, value: Value, node: ast.AST) -> tuple[list[Value] | None, bool]:
+    """The elements of something looped over, long ranges cut to the turns that a loop runs."""
+    if isinstance(value, Range) and len(value.range) > 4:
+        return [Const(i) for i in value.range[:2]], False
+    return elements(vm, value, node)
+
+
+def _pair(one: Value, other: Value) -> Value:
+    return Seq("tuple", [one, other])

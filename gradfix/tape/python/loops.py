@@ -1,0 +1,159 @@
+"""Loops: which elements they are run for, and how a turn ends."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from functools import partial
+
+from gradfix.tape.domain.events import Backward
+from gradfix.tape.domain.graph import Number, Tensor
+from gradfix.tape.domain.values import Alt, Const, Range, Seq, Undefined, Unknown, Value, stamp
+from gradfix.tape.interpreter.conditions import condition
+from gradfix.tape.interpreter.early_exits import Loop, enter, jumps, rejoin, take
+from gradfix.tape.interpreter.interpreter import Interpreter, executes
+from gradfix.tape.python.stores import assign
+from gradfix.tape.strangers.loader_batches import take_out
+from gradfix.tape.torch.elements import EXACT, MANY, elements, part
+from gradfix.tape.torch.param_groups import spread
+
+DEEP = 4
+"""Loops around more than so many others run one turn: what a second one leaves behind is met by those."""
+
+
+@executes(ast.For, ast.AsyncFor)
+def for_statement(vm: Interpreter, node: ast.For | ast.AsyncFor) -> str | None:
+    source = vm.eval(node.iter)
+    if isinstance(source, Alt):
+        options = [(guard, option) for guard, option in source.options if not isinstance(option, Undefined)]
+        told_apart = any(type(option) is not Unknown for _, option in options)
+        if told_apart and len(options) <= 3:
+            return vm.fork([(guard, partial(_over, vm, node, option)) for guard, option in options])
+        source = Unknown("several iterables", tuple(option for _, option in options))
+    return _over(vm, node, source)
+
+
+def _over(vm: Interpreter, node: ast.For | ast.AsyncFor, source: Value) -> str | None:
+    turns, certain = elements(vm, source, node.iter)
+    if turns is None:
+        turns, certain = [part(source), part(source)], False
+    if not turns:
+        return vm.run(node.orelse)
+    whole = turns
+    exact = certain and (len(turns) <= EXACT or _distinct(turns))
+    count = len(turns)
+    if not exact:
+        turns = turns[:2]
+    if vm.later_turn and not (certain and len(turns) <= EXACT):
+        turns = [next((turn for turn in turns if _trained(vm, turn)), turns[0])]
+    since = next(Backward.numbers)
+    ended = _turns(vm, node, turns, certain, exact and len(turns) == count)
+    spread(vm, since, turns, whole)
+    if not exact and isinstance(node.target, ast.Name) and isinstance(source, (Range, Number, Unknown)):
+        vm.store(
+            node.target.id, part(source) if isinstance(source, Unknown) else Unknown("the last of a loop")
+        )
+    return ended
+
+
+def _trained(vm: Interpreter, turn: Value) -> bool:
+    """Whether a parameter has got a gradient, so that it shows what an update does."""
+    if isinstance(turn, Seq):
+        return any(_trained(vm, item) for item in turn.items)
+    return isinstance(turn, Tensor) and vm.is_added(turn)
+
+
+def _distinct(turns: Sequence[Value]) -> bool:
+    return len(turns) <= MANY and not all(isinstance(turn, Const) for turn in turns)
+
+
+def _turns(
+    vm: Interpreter,
+    node: ast.For | ast.AsyncFor | ast.While,
+    turns: Sequence[Value | None],
+    certain: bool,
+    exact: bool,
+) -> str | None:
+    path, later, repeat = vm.path, vm.later_turn, vm.repeat
+    depth, ways = len(vm.trail.frames), jumps(vm, node, node.body)
+    outside = len(vm.turns)
+    loop = Loop(enter(vm) if "break" in ways else None)
+    for height, outer in enumerate(reversed(vm.frame.loops), 1):
+        outer.inner = max(outer.inner, height)
+    vm.frame.loops.append(loop)
+    ended: str | None = None
+    try:
+        for i, value in enumerate(turns):
+            if i > 0 and not exact and loop.inner > DEEP:
+                break
+            vm.later_turn = later or i > 0
+            vm.repeat = repeat or (i > 0 and not certain)
+            if not exact:
+                vm.turns.append(stamp())
+            ended = _turn(vm, node, value, bool(ways & {"break", "continue"}))
+            del vm.turns[outside:]
+            if not exact and (loop.whole is None or not loop.whole.left):
+                vm.path = path
+            if ended is not None:
+                break
+        vm.later_turn, vm.repeat = later, repeat
+        vm.frame.loops.pop()
+        if ended in (None, "done"):
+            ended = vm.run(node.orelse)
+        elif ended == "break":
+            ended = None
+        elif not (i == 0 and certain) and not exact:
+            ended = None  # it is not known that the loop runs at all
+        if loop.whole is not None and rejoin(vm, loop.whole, ended is None):
+            ended = None
+    finally:
+        while len(vm.trail.frames) > depth:
+            vm.trail.undo()
+        del vm.turns[outside:]
+        vm.later_turn, vm.repeat, vm.path = later, repeat, vm.path if exact else path
+    return ended
+
+
+def _turn(
+    vm: Interpreter, node: ast.For | ast.AsyncFor | ast.While, value: Value | None, parts: bool
+) -> str | None:
+    """One turn of a loop: how the loop ended by it, or None where it goes on."""
+    loop = vm.frame.loops[-1]
+    loop.turn = exits = enter(vm) if parts else None
+    loop.path = vm.path
+    if not isinstance(node, ast.While) and value is not None:
+        take_out(vm, value)
+        assign(vm, node.target, value, node)
+    ended = _while_turn(vm, node) if isinstance(node, ast.While) else vm.run(node.body)
+    loop.turn = None
+    if exits is None:
+        return None if ended == "continue" else ended
+    if ended == "break" and exits.left and loop.whole is not None:
+        take(vm, loop.whole, "break")
+        ended = "parted"
+    goes_on = ended in (None, "continue") or any(how == "continue" for how, _, _ in exits.left)
+    somebody = rejoin(vm, exits, ended not in ("raise", "parted", "return"))
+    if goes_on:
+        return None
+    return "break" if somebody and ended != "done" else ended
+
+
+def _while_turn(vm: Interpreter, node: ast.While) -> str | None:
+    known, yes, _ = condition(vm, node.test)
+    if known is False:
+        return "done"
+    vm.path = vm.path | yes
+    return vm.run(node.body)
+
+
+@executes(ast.While)
+def while_statement(vm: Interpreter, node: ast.While) -> str | None:
+    known, _, _ = condition(vm, node.test)
+    if known is False:
+        return vm.run(node.orelse)
+    endless = isinstance(node.test, ast.Constant)
+    counted = known is True and not endless
+    turns = [None] * (EXACT + 1 if counted else 2)
+    if vm.later_turn and not counted:
+        turns = turns[:1]
+    return _turns(vm, node, turns, counted, exact=counted)

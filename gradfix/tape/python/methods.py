@@ -1,0 +1,185 @@
+"""Methods of what the interpreter itself models: containers, modules, optimizers, scalers."""
+
+from __future__ import annotations
+
+import ast
+
+from gradfix.tape.checks.leaks import kept
+from gradfix.tape.domain.definitions import Instance, Method, Super
+from gradfix.tape.domain.events import Backward
+from gradfix.tape.domain.graph import Number
+from gradfix.tape.domain.torch_values import Group, Layer, Opaque, Optimizer, Scaler, Weights
+from gradfix.tape.domain.values import NONE, Args, Const, Kwargs, Map, Range, Seq, Unknown, Value
+from gradfix.tape.interpreter.interpreter import Interpreter
+from gradfix.tape.python.classes import base_init
+from gradfix.tape.strangers.handed_out import escape
+from gradfix.tape.torch.conversions import number
+from gradfix.tape.torch.elements import elements, part
+from gradfix.tape.torch.layers import call_layer
+from gradfix.tape.torch.modules import freeze, module_method
+from gradfix.tape.torch.optimizers import optimizer_method, scaler_method
+from gradfix.tape.torch.param_groups import group_method
+
+
+def call_own_method(vm: Interpreter, method: Method, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
+    """`receiver.name(...)` where the receiver is modelled."""
+    receiver, name = method.receiver, method.name
+    if isinstance(receiver, Super):
+        return _super_method(vm, receiver, name, args, kwargs, node)
+    if isinstance(receiver, (Layer, Opaque)) or (isinstance(receiver, Instance) and receiver.module):
+        return module_method(vm, receiver, name, args, kwargs, node)
+    if isinstance(receiver, Optimizer):
+        return optimizer_method(vm, receiver, name, args, kwargs, node)
+    if isinstance(receiver, Scaler):
+        return scaler_method(vm, receiver, name, args, kwargs, node)
+    if (
+        isinstance(receiver, Seq)
+        and name == "append"
+        and args
+        and vm.frame.loops
+        and isinstance(node, ast.Call)
+        and node.args
+    ):
+        kept(vm, args[0], node.args[0], node, "")
+    if isinstance(receiver, Seq):
+        return _sequence_method(vm, receiver, name, args)
+    if isinstance(receiver, Map):
+        return _mapping_method(vm, receiver, name, args)
+    if isinstance(receiver, Group):
+        return group_method(vm, receiver, name, args)
+    if isinstance(receiver, Weights):
+        return _weights_method(vm, receiver, name, args)
+    if isinstance(receiver, Number):
+        if name == "backward":
+            event = Backward(vm.at(node), vm.path, False, False, frozenset())
+            vm.severed(receiver.node, event, receiver.node.lean, "'float' object has no attribute 'backward'")
+        return (
+            number(vm, receiver, name, node) if name in ("item", "tolist") else _computed(vm, receiver, node)
+        )
+    if isinstance(receiver, (Const, Range)):
+        return _constant_method(receiver, name, args)
+    for value in (receiver, *args, *kwargs.values()):
+        escape(vm, value)
+    return vm.unknown(f"`.{name}()` isn't known", *args)
+
+
+def _computed(vm: Interpreter, receiver: Number, node: ast.AST) -> Value:
+    return Number(receiver.node, vm.at(node), receiver.kind)
+
+
+def _constant_method(receiver: Value, name: str, args: Args) -> Value:
+    known = [arg.value for arg in args if isinstance(arg, Const)]
+    simple = name in ("lower", "upper", "strip", "startswith", "endswith") and len(known) == len(args)
+    if simple and isinstance(receiver, Const) and isinstance(receiver.value, str):
+        try:
+            return Const(getattr(receiver.value, name)(*known))
+        except TypeError:
+            return Unknown("text")
+    return Unknown("a plain value")
+
+
+def _super_method(
+    vm: Interpreter, receiver: Super, name: str, args: Args, kwargs: Kwargs, node: ast.AST
+) -> Value:
+
+    instance = receiver.receiver
+    if not isinstance(instance, Instance):
+        return Unknown("super()")
+    if name == "__init__":
+        base_init(vm, instance, args, kwargs, node)
+        return NONE
+    layer = instance.attrs.get("<layer>")
+    if name in ("forward", "__call__") and isinstance(layer, Layer):
+        return call_layer(vm, layer, args, kwargs, node)
+    if name == "train" and instance.module:
+        return instance
+    if instance.module:
+        return module_method(vm, instance, name, args, kwargs, node)
+    for value in (instance, *args):
+        escape(vm, value)
+    return vm.unknown("a method of a base that isn't known", *args)
+
+
+def _sequence_method(vm: Interpreter, receiver: Seq, name: str, args: Args) -> Value:
+    items = receiver.items
+    if name == "append" and args:
+        if len(items) < 256:
+            vm.trail.set(receiver, "items", [*items, args[0]])
+        else:
+            vm.trail.set(receiver, "open", True)
+        return NONE
+    if name == "extend" and args:
+        more, known = elements(vm, args[0], receiver.place) if receiver.place else (None, False)  # type: ignore[arg-type]
+        if isinstance(args[0], Seq):
+            more, known = args[0].items, not args[0].open
+        vm.trail.set(receiver, "items", [*items, *(more if more is not None else [part(args[0])])])
+        if not known:
+            vm.trail.set(receiver, "open", True)
+        return NONE
+    if name == "insert" and len(args) > 1:
+        at = args[0].value if isinstance(args[0], Const) and isinstance(args[0].value, int) else 0
+        vm.trail.set(receiver, "items", [*items[:at], args[1], *items[at:]])
+        return NONE
+    if name == "pop" and items and not receiver.open:
+        at = args[0].value if args and isinstance(args[0], Const) else -1
+        if isinstance(at, int) and -len(items) <= at < len(items):
+            left = list(items)
+            taken = left.pop(at)
+            vm.trail.set(receiver, "items", left)
+            return taken
+    if name == "clear":
+        vm.trail.set(receiver, "items", [])
+        vm.trail.set(receiver, "open", False)
+        return NONE
+    if name == "copy":
+        return Seq(receiver.kind, list(items), receiver.open)
+    if name in ("reverse", "sort", "remove", "add"):
+        vm.trail.set(receiver, "items", [*items, *args] if name == "add" else list(reversed(items)))
+        vm.trail.set(receiver, "open", True)
+        return NONE
+    return vm.unknown("an element or a fact of a list", *items)
+
+
+def _mapping_method(vm: Interpreter, receiver: Map, name: str, args: Args) -> Value:
+    items = receiver.items
+    if name in ("get", "pop", "setdefault") and args:
+        default = args[1] if len(args) > 1 else NONE
+        if isinstance(args[0], Const) and args[0].value in items:
+            return items[args[0].value]
+        return (
+            default
+            if isinstance(args[0], Const) and not receiver.open
+            else vm.unknown("an entry", *items.values())
+        )
+    if name == "items":
+        return Seq("list", [Seq("tuple", [_key(key), value]) for key, value in items.items()], receiver.open)
+    if name == "values":
+        return Seq("list", list(items.values()), receiver.open)
+    if name == "keys":
+        return Seq("list", [_key(key) for key in items], receiver.open)
+    if name == "update":
+        merged = dict(items)
+        for arg in args:
+            if isinstance(arg, Map):
+                merged.update(arg.items)
+            if not isinstance(arg, Map) or arg.open:
+                vm.trail.set(receiver, "open", True)
+        vm.trail.set(receiver, "items", merged)
+        return NONE
+    if name == "copy":
+        return Map(dict(items), receiver.open)
+    return vm.unknown("an entry or a fact of a dict", *items.values())
+
+
+def _key(key: object) -> Value:
+    return Unknown("a key") if isinstance(key, tuple) and key and key[0] == "unknown" else Const(key)
+
+
+def _weights_method(vm: Interpreter, receiver: Weights, name: str, args: Args) -> Value:
+
+    if name == "requires_grad_":
+        freeze(vm, receiver, args[0] if args else Const(True))
+        return receiver
+    if name in ("detach", "data", "clone", "view", "flatten"):
+        return Unknown("a parameter's value", (receiver,), requires=False if name == "detach" else None)
+    return Unknown("a parameter's fact", (receiver,))

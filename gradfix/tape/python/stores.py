@@ -1,0 +1,260 @@
+"""Statements that bind: assignments, augmented assignments, deletions, imports, definitions."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+
+from gradfix.tape.checks.leaks import accumulating, kept_on_attribute
+from gradfix.tape.checks.leaves import rebinding
+from gradfix.tape.domain.alternatives import alternatives, multiply, one_of
+from gradfix.tape.domain.definitions import Instance
+from gradfix.tape.domain.graph import Tensor
+from gradfix.tape.domain.torch_values import Layer
+from gradfix.tape.domain.values import (
+    NONE,
+    UNDEFINED,
+    Alt,
+    Const,
+    Map,
+    Seq,
+    Slice,
+    Undefined,
+    Value,
+)
+from gradfix.tape.interpreter.imports import imported, module_value, star_names
+from gradfix.tape.interpreter.interpreter import Interpreter, executes
+from gradfix.tape.python.arithmetic import in_place_operator
+from gradfix.tape.python.attributes import load_attribute, store_attribute
+from gradfix.tape.python.classes import make_class
+from gradfix.tape.python.following import decorated, make_function
+from gradfix.tape.python.subscripts import augment_tensor_item, load_item, store_item
+from gradfix.tape.torch.elements import elements, part
+
+
+@executes(ast.Expr)
+def expression_statement(vm: Interpreter, node: ast.Expr) -> str | None:
+    if not isinstance(node.value, ast.Constant):
+        vm.statement = node.value
+        vm.eval(node.value)
+    return None
+
+
+@executes(ast.Assign)
+def assign_statement(vm: Interpreter, node: ast.Assign) -> str | None:
+    value = vm.eval(node.value)
+    for target in node.targets:
+        assign(vm, target, value, node)
+    return None
+
+
+@executes(ast.AnnAssign)
+def annotated_statement(vm: Interpreter, node: ast.AnnAssign) -> str | None:
+    if node.value is not None:
+        assign(vm, node.target, vm.eval(node.value), node)
+    return None
+
+
+def assign(vm: Interpreter, target: ast.expr, value: Value, node: ast.AST) -> None:
+    """Bind a target to a value."""
+    if isinstance(target, ast.Name):
+        rebinding(vm, target.id, value, node)
+        vm.store(target.id, value)
+    elif isinstance(target, ast.Attribute):
+        kept_on_attribute(vm, target, node)
+        owner = vm.eval(target.value)
+        vm.on_each(owner, lambda one: store_attribute(vm, one, target.attr, value, node))
+    elif isinstance(target, ast.Subscript):
+        owner = vm.eval(target.value)
+        key = vm.eval(target.slice)
+        vm.on_each(owner, lambda one: store_item(vm, one, key, value, node, "setitem"))
+    elif isinstance(target, (ast.Tuple, ast.List)):
+        _unpack(vm, target.elts, value, node)
+    elif isinstance(target, ast.Starred):
+        assign(vm, target.value, Seq("list", [value], open=True), node)
+
+
+def _unpack(vm: Interpreter, targets: Sequence[ast.expr], value: Value, node: ast.AST) -> None:
+    star = next((i for i, target in enumerate(targets) if isinstance(target, ast.Starred)), None)
+    pieces = _each_unpacked(vm, value, len(targets), star, node)
+    for target, piece in zip(targets, pieces, strict=False):
+        assign(vm, target.value if isinstance(target, ast.Starred) else target, piece, node)
+
+
+def _each_unpacked(vm: Interpreter, value: Value, count: int, star: int | None, node: ast.AST) -> list[Value]:
+    """The same for each alternative, on its own path."""
+    if not isinstance(value, Alt):
+        return unpacked(vm, value, count, star, node)
+    options = [(guard, unpacked(vm, one, count, star, node)) for guard, one in value.options
+               if not isinstance(one, Undefined)]  # fmt: skip
+    if not options:
+        return unpacked(vm, UNDEFINED, count, star, node)
+    return [alternatives([(guard, pieces[i]) for guard, pieces in options]) for i in range(count)]
+
+
+def unpacked(vm: Interpreter, value: Value, count: int, star: int | None, node: ast.AST) -> list[Value]:
+    """A value taken apart into so many pieces."""
+    items, known = elements(vm, value, node)
+    if items is None:
+        pieces = [part(value) for _ in range(count)]
+        if star is not None:
+            pieces[star] = Seq("list", [part(value)], open=True)
+        return pieces
+    if star is not None:
+        after = count - star - 1
+        if len(items) < count - 1:
+            items = items + [part(value)] * (count - 1 - len(items))
+        middle = items[star : len(items) - after]
+        return [*items[:star], Seq("list", middle, open=not known), *items[len(items) - after :]]
+    while len(items) < count:
+        items = [*items, _another(items[-1]) if items and not known else part(value)]
+    return items[:count]
+
+
+def _another(item: Value) -> Value:
+    """One more output of an operation that returns any number of them."""
+    if not isinstance(item, Tensor):
+        return item
+    twin = Tensor(item.node, item.storage, item.requires, item.leaf)
+    for name in (
+        "base",
+        "dtype",
+        "generation",
+        "layout",
+        "lean",
+        "place",
+        "seen",
+        "shape",
+        "view",
+        "data_of",
+        "counter",
+    ):
+        setattr(twin, name, getattr(item, name))
+    return twin
+
+
+@executes(ast.AugAssign)
+def augmented_statement(vm: Interpreter, node: ast.AugAssign) -> str | None:
+    target = node.target
+    if isinstance(target, ast.Name):
+        held = vm.load(target.id)
+        right = _other(held, vm.eval(node.value))
+        result = vm.each(held, lambda one: in_place_operator(vm, one, right, node))
+        accumulating(vm, target.id, held, right, result, node)
+        if result is not held:
+            vm.store(target.id, result)
+    elif isinstance(target, ast.Attribute):
+        owner = vm.eval(target.value)
+        held = vm.each(owner, lambda one: load_attribute(vm, one, target.attr, target))
+        right = _other(held, vm.eval(node.value))
+        result = vm.each(held, lambda one: in_place_operator(vm, one, right, node))
+        if result is not held or isinstance(owner, Tensor):
+            vm.on_each(owner, lambda one: store_attribute(vm, one, target.attr, result, node, augmented=True))
+    elif isinstance(target, ast.Subscript):
+        owner = vm.eval(target.value)
+        key = vm.eval(target.slice)
+        right = _other(owner, vm.eval(node.value))
+        vm.each(owner, lambda one: _augment_item(vm, one, key, right, node))
+    return None
+
+
+def _other(held: Value, right: Value) -> Value:
+    """The right side of an augmented assignment, as one value where its alternatives would multiply."""
+    return one_of(right) if isinstance(right, Alt) and multiply(held, right) else right
+
+
+def _augment_item(vm: Interpreter, owner: Value, key: Value, right: Value, node: ast.AugAssign) -> Value:
+    if isinstance(owner, Tensor):
+        augment_tensor_item(vm, owner, key, right, node)
+        return owner
+    held = load_item(vm, owner, key, node)
+    result = vm.each(held, lambda one: in_place_operator(vm, one, right, node))
+    if result is not held:
+        store_item(vm, owner, key, result, node, "setitem")
+    return owner
+
+
+@executes(ast.Delete)
+def delete_statement(vm: Interpreter, node: ast.Delete) -> str | None:
+    for target in node.targets:
+        if isinstance(target, ast.Name):
+            scope = vm.scope
+            vm.trail.drop(scope, scope.names, target.id)
+        elif isinstance(target, ast.Subscript):
+            _delete_item(vm, vm.eval(target.value), vm.eval(target.slice))
+        elif isinstance(target, ast.Attribute):
+            owner = vm.eval(target.value)
+            if isinstance(owner, (Instance, Layer)):
+                vm.trail.drop(owner, owner.attrs, target.attr)
+    return None
+
+
+def _delete_item(vm: Interpreter, owner: Value, key: Value) -> None:
+    if isinstance(owner, Map) and isinstance(key, Const):
+        items = dict(owner.items)
+        items.pop(key.value, None)
+        vm.trail.set(owner, "items", items)
+    elif isinstance(owner, Seq) and isinstance(key, Const) and isinstance(key.value, int):
+        listed = list(owner.items)
+        if -len(listed) <= key.value < len(listed):
+            del listed[key.value]
+        vm.trail.set(owner, "items", listed)
+    elif isinstance(owner, Seq) and isinstance(key, Slice) and key.lower is NONE and key.upper is NONE:
+        vm.trail.set(owner, "items", [])  # `del xs[:]`
+        vm.trail.set(owner, "open", False)
+    elif isinstance(owner, (Seq, Map)):
+        vm.trail.set(owner, "open", True)
+
+
+@executes(ast.Import)
+def import_statement(vm: Interpreter, node: ast.Import) -> str | None:
+
+    for alias in node.names:
+        if alias.asname:
+            vm.store(alias.asname, module_value(vm, alias.name, 0))
+        else:
+            vm.store(alias.name.partition(".")[0], module_value(vm, alias.name.partition(".")[0], 0))
+    return None
+
+
+@executes(ast.ImportFrom)
+def import_from_statement(vm: Interpreter, node: ast.ImportFrom) -> str | None:
+
+    module = node.module or ""
+    for alias in node.names:
+        if alias.name == "*":
+            for name, value in star_names(vm, module, node.level):
+                vm.store(name, value)
+        else:
+            vm.store(alias.asname or alias.name, imported(vm, module, node.level, alias.name))
+    return None
+
+
+@executes(ast.FunctionDef, ast.AsyncFunctionDef)
+def function_statement(vm: Interpreter, node: ast.FunctionDef | ast.AsyncFunctionDef) -> str | None:
+    vm.store(node.name, decorated(vm, make_function(vm, node), node))
+    return None
+
+
+@executes(ast.ClassDef)
+def class_statement(vm: Interpreter, node: ast.ClassDef) -> str | None:
+
+    vm.store(node.name, make_class(vm, node))
+    return None
+
+
+@executes(ast.Global)
+def global_statement(vm: Interpreter, node: ast.Global) -> str | None:
+    vm.frame.aliases.update((name, vm.scope.globals) for name in node.names)
+    return None
+
+
+@executes(ast.Nonlocal)
+def nonlocal_statement(vm: Interpreter, node: ast.Nonlocal) -> str | None:
+    for name in node.names:
+        scope = vm.scope.outer
+        while scope is not None and name not in scope.names:
+            scope = scope.outer
+        if scope is not None:
+            vm.frame.aliases[name] = scope
+    return None

@@ -1,0 +1,279 @@
+"""Reading and writing by index: containers exactly, tensors as views and copies."""
+
+from __future__ import annotations
+
+import ast
+
+from gradfix.tape.checks.registration import replaced
+from gradfix.tape.domain.definitions import Instance, Method
+from gradfix.tape.domain.graph import Node, Number, Tensor
+from gradfix.tape.domain.torch_values import Group, Layer, Optimizer
+from gradfix.tape.domain.values import Const, Map, Range, Seq, Slice, Truth, Unknown, Value
+from gradfix.tape.effects import pieces, strides
+from gradfix.tape.interpreter.interpreter import Interpreter
+from gradfix.tape.python.arithmetic import OPERATORS, operate
+from gradfix.tape.strangers.handed_out import escape
+from gradfix.tape.torch.elements import part
+from gradfix.tape.torch.param_groups import group_entry, store_group_entry
+from gradfix.tape.torch.tensors import filled, in_graph, method_call
+
+
+def load_item(vm: Interpreter, owner: Value, key: Value, node: ast.AST) -> Value:
+    """`owner[key]`."""
+    if isinstance(owner, Unknown) and not _names(key) and (owner.tensor is not None or _only_tensors(key)):
+        owner = vm.tensor_of(owner)
+    if isinstance(owner, Tensor) and _names(key):
+        return Unknown("an entry of what only looked like a tensor")
+    if isinstance(owner, Tensor):
+        return tensor_item(vm, owner, key, node)
+    if isinstance(owner, Seq):
+        return _sequence_item(owner, key)
+    if isinstance(owner, Map):
+        return _mapping_item(owner, key)
+    if isinstance(owner, Layer) and owner.items is not None:
+        return _layer_item(owner, key)
+    if (
+        isinstance(owner, Range)
+        and isinstance(key, Const)
+        and isinstance(key.value, int)
+        and key.value < len(owner.range)
+    ):
+        return Const(owner.range[key.value])
+    if isinstance(owner, Number):
+        return Number(Node("item", node, (owner.node,), False), vm.at(node), "number")
+    if isinstance(owner, Const) and isinstance(owner.value, (str, tuple)) and isinstance(key, Const):
+        try:
+            return Const(owner.value[key.value])
+        except (TypeError, IndexError, KeyError):
+            return Unknown("an element")
+    if isinstance(owner, Group):
+        return group_entry(owner, key)
+    return _unknown_item(owner, key)
+
+
+def _names(key: Value) -> bool:
+    """Whether only a mapping can be indexed like this."""
+    return isinstance(key, Const) and isinstance(key.value, str)
+
+
+def _only_tensors(key: Value) -> bool:
+    """Whether only a tensor or array can be indexed like this."""
+    return isinstance(key, Seq) and any(isinstance(item, Slice) for item in key.items)
+
+
+def _unknown_item(owner: Value, key: Value) -> Value:
+    if isinstance(owner, (Method, Optimizer)):
+        return Unknown("an element")
+    if isinstance(owner, Unknown) and isinstance(key, Const) and isinstance(key.value, (str, int)):
+        if owner.children is None:
+            owner.children = {}
+        name = f"[{key.value!r}]"
+        if name not in owner.children:
+            owner.children[name] = part(owner)
+        return owner.children[name]
+    return part(owner)
+
+
+def _sequence_item(owner: Seq, key: Value) -> Value:
+    if isinstance(key, Const) and isinstance(key.value, int) and not isinstance(key.value, bool):
+        if -len(owner.items) <= key.value < len(owner.items) and not (owner.open and key.value < 0):
+            return owner.items[key.value]
+        if owner.open and owner.items and key.value < 0:
+            return Unknown("the end of a list that may be longer", tuple(owner.items))
+    if isinstance(key, Slice):
+        bounds = pieces.bounds_of(key)
+        if bounds is not None and not owner.open:
+            return Seq(owner.kind, owner.items[bounds])
+        return Seq(owner.kind, list(owner.items), open=True)
+    result = Unknown("an element", tuple(owner.items))
+    result.part = True
+    if (
+        owner.items
+        and not owner.open
+        and all(isinstance(item, Tensor) and item.requires is False for item in owner.items)
+    ):
+        result.requires = False
+    return result
+
+
+def _mapping_item(owner: Map, key: Value) -> Value:
+    if isinstance(key, Const) and key.value in owner.items:
+        return owner.items[key.value]
+    if isinstance(key, Const) and owner.open:
+        found = Unknown("an entry", tuple(owner.items.values()))
+        owner.items[key.value] = found
+        return found
+    return Unknown("an entry", tuple(owner.items.values()))
+
+
+def _layer_item(owner: Layer, key: Value) -> Value:
+    items = owner.items or {}
+    if isinstance(key, Const):
+        if isinstance(key.value, str) and key.value in items:
+            return items[key.value]
+        if isinstance(key.value, int) and not owner.open and -len(items) <= key.value < len(items):
+            return list(items.values())[key.value]
+    if isinstance(key, Slice):
+        sliced = Layer(owner.kind, None, {}, owner.place)
+        bounds = pieces.bounds_of(key)
+        if bounds is not None and not owner.open:
+            kept = list(items.items())[bounds]
+            sliced.items = dict(kept)
+        else:
+            sliced.items, sliced.open = dict(items), True
+        return sliced
+    return Unknown("one of several modules", tuple(items.values()))
+
+
+def tensor_item(vm: Interpreter, owner: Tensor, key: Value, node: ast.AST) -> Value:
+    """A basic index is a view; an advanced one copies, and saves its indices."""
+    basic = is_basic(key)
+    made = vm.node("getitem", vm.at(node), [owner])
+    result = vm.output(made)
+    result.dtype = owner.dtype
+    result.shape = pieces.indexed(owner.shape, key)
+    result.layout = owner.layout or None
+    if basic is True:
+        _look_at(vm, result, owner, key)
+    elif basic is False and made.requires is True:
+        made.saves = True
+        for index in key.items if isinstance(key, Seq) else (key,):
+            if isinstance(index, Tensor):
+                vm.save(made, index, frozenset())
+    elif basic is None:
+        result.layout = None
+        vm.may_be(result, owner)
+        if made.requires is True:
+            made.saves = False
+    return result
+
+
+def _look_at(vm: Interpreter, result: Tensor, owner: Tensor, key: Value) -> None:
+    """Make the result of an index a view: rows lie as what they are rows of."""
+    vm.look(result, owner, "plain")
+    rows = isinstance(key, Slice) and isinstance(key.step, Const) and key.step.value is None
+    if not rows and not isinstance(key, Const):
+        result.layout = None
+    strides.looks(result, strides.of_index(owner, key))
+
+
+def is_basic(key: Value) -> Truth:
+    """Whether an index makes a view: numbers (in a tensor as well), slices, None and Ellipsis do."""
+    if isinstance(key, Const):
+        return not isinstance(key.value, bool)
+    if isinstance(key, (Slice, Number)):
+        return True
+    if isinstance(key, Seq) and key.kind == "tuple":
+        kinds = [is_basic(item) for item in key.items]
+        return False if False in kinds else (None if None in kinds else True)
+    if isinstance(key, Tensor) and key.dtype != "bool":
+        return key.dtype == "int" or None if key.shape == () else (None if key.shape is None else False)
+    return False if isinstance(key, (Tensor, Seq)) else None
+
+
+def store_item(vm: Interpreter, owner: Value, key: Value, value: Value, node: ast.AST, form: str) -> None:
+    """`owner[key] = value`."""
+    if isinstance(owner, Unknown) and _names(key):
+        _store_entry(vm, owner, key, value)
+    elif isinstance(owner, Unknown) and (owner.tensor is not None or owner.requires is True):
+        owner = vm.tensor_of(owner)
+    if isinstance(owner, Tensor) and _names(key):
+        escape(vm, value)
+    elif isinstance(owner, Tensor):
+        _store_tensor_item(vm, owner, key, value, node, form)
+    elif isinstance(owner, Map):
+        items = dict(owner.items)
+        items[key.value if isinstance(key, Const) else ("unknown", len(items))] = value
+        vm.trail.set(owner, "items", items)
+        if not isinstance(key, Const):
+            vm.trail.set(owner, "open", True)
+    elif isinstance(owner, Seq):
+        if (
+            isinstance(key, Const)
+            and isinstance(key.value, int)
+            and -len(owner.items) <= key.value < len(owner.items)
+        ):
+            listed = list(owner.items)
+            listed[key.value] = value
+            vm.trail.set(owner, "items", listed)
+        else:
+            put = value.items if isinstance(key, Slice) and isinstance(value, Seq) else [value]
+            vm.trail.set(owner, "items", [*owner.items, *put])
+            vm.trail.set(owner, "open", True)
+    elif isinstance(owner, Layer) and owner.items is not None:
+        name = str(key.value) if isinstance(key, Const) else f"?{len(owner.items)}"
+        if name in owner.items:
+            replaced(vm, owner.items[name], value, node)
+        vm.trail.put(owner, owner.items, name, value)
+    elif isinstance(owner, Unknown) and isinstance(value, (Layer, Instance)):
+        _store_entry(vm, owner, key, value)
+    elif isinstance(owner, Unknown):
+        escape(vm, value)
+    elif isinstance(owner, Group):
+        store_group_entry(vm, owner, key)
+        escape(vm, value)
+
+
+def _store_entry(vm: Interpreter, owner: Unknown, key: Value, value: Value) -> None:
+    """An entry of a mapping that isn't known; what it held before stays the other alternative."""
+    escape(vm, value)
+    vm.put_into(owner, value)
+    _unknown_item(owner, key)
+    if owner.children is not None and isinstance(key, Const):
+        vm.trail.put(owner, owner.children, f"[{key.value!r}]", value)
+
+
+def _store_tensor_item(
+    vm: Interpreter, owner: Tensor, key: Value, value: Value, node: ast.AST, form: str
+) -> None:
+    given = in_graph(vm, value)
+    if owner.grad_of is not None:
+        filled(vm, owner.grad_of, node)
+
+    def write() -> Value:
+        _overwrite_item(vm, owner, key, given, node, form)
+        return owner
+
+    vm.parted(owner, write)
+
+
+def _overwrite_item(
+    vm: Interpreter, owner: Tensor, key: Value, value: Value, node: ast.AST, form: str
+) -> None:
+    made = vm.node("copy_", vm.at(node), [owner, value])
+    made.op = "setitem"
+    basic = is_basic(key)
+    if basic is False or (basic is True and owner.view != "many"):
+        made.saves = made.requires is True and not _whole(key)
+    vm.overwrite(owner, made, vm.at(node), form)
+    if basic is False and made.requires is True:
+        for index in key.items if isinstance(key, Seq) else (key,):
+            if isinstance(index, Tensor):
+                vm.save(made, index, frozenset())
+
+
+def _whole(key: Value) -> bool:
+    """Whether an index means all of a tensor, so that no view is made for the write."""
+    if isinstance(key, Const):
+        return key.value is ...
+    return isinstance(key, Slice) and all(
+        isinstance(b, Const) and b.value is None for b in (key.lower, key.upper, key.step)
+    )
+
+
+def augment_tensor_item(
+    vm: Interpreter, owner: Tensor, key: Value, right: Value, node: ast.AugAssign
+) -> None:
+    """`x[i] += y`: reads the item, writes it in place, and stores it again."""
+    item = tensor_item(vm, owner, key, node)
+    if is_basic(key) is True and isinstance(item, Tensor):
+        name, _ = OPERATORS[type(node.op)]
+        target, method = item, f"__i{name}__"
+
+        def write(one: Value) -> Value:
+            return method_call(vm, target, method, [in_graph(vm, one)], {}, node, form="augassign")
+
+        vm.on_each(right, write)
+        return
+    result = vm.each(right, lambda one: operate(vm, type(node.op), item, one, node))
+    _store_tensor_item(vm, owner, key, result, node, "augassign")

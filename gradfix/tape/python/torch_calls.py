@@ -1,0 +1,186 @@
+"""Functions of torch and of other packages, by dotted name."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+
+from gradfix.tape.checks.leaves import checkpointed
+from gradfix.tape.domain.definitions import Instance, Partial
+from gradfix.tape.domain.graph import Number, Tensor
+from gradfix.tape.domain.torch_values import Layer, Opaque, Scaler
+from gradfix.tape.domain.values import NONE, TRUE, Args, Const, External, Kwargs, Map, Seq, Unknown, Value
+from gradfix.tape.effects import table
+from gradfix.tape.interpreter.imports import first_party
+from gradfix.tape.interpreter.interpreter import Interpreter
+from gradfix.tape.interpreter.modes import MODES_BY_PATH, SWITCHES, call_mode
+from gradfix.tape.python.builtin import call_builtin
+from gradfix.tape.python.calls import calls_external
+from gradfix.tape.strangers.framework_objects import wrap as wrap_model
+from gradfix.tape.strangers.unknowns import call_unknown
+from gradfix.tape.torch.conversions import number
+from gradfix.tape.torch.factories import (
+    LIKE,
+    OTHER_FACTORIES,
+    SIZED,
+    as_tensor,
+    factory,
+    parameter,
+    tensor_from,
+    variable,
+)
+from gradfix.tape.torch.functions import functional, torch_function
+from gradfix.tape.torch.layers import CONTAINERS, make_layer
+from gradfix.tape.torch.modules import leaves, opaque, set_leaf
+from gradfix.tape.torch.optimizers import KINDS, clip, make_optimizer
+from gradfix.tape.torch.other_packages import EINOPS, NUMPY, SILENT_PACKAGES, harmless, numpy_call
+from gradfix.tape.torch.tensors import method_call
+from gradfix.tape.torch.walks import backward_from_roots, grad_of_roots
+
+External_ = Callable[[Interpreter, Args, Kwargs, ast.Call], Value]
+
+SAME_MODULE = (
+    "torch.nn.DataParallel", "torch.nn.parallel.DataParallel", "torch.nn.parallel.DistributedDataParallel",
+    "torch.compile", "torch.jit.script", "torch.nn.utils.weight_norm", "torch.nn.utils.spectral_norm",
+    "torch.nn.utils.parametrizations.weight_norm", "torch.nn.utils.parametrizations.spectral_norm",
+    "torch.nn.utils.remove_weight_norm", "torch.nn.utils.parametrizations.orthogonal",
+    "torch.nn.SyncBatchNorm.convert_sync_batchnorm",
+)  # fmt: skip
+
+
+@calls_external
+def call_external(vm: Interpreter, path: str, args: Args, kwargs: Kwargs, node: ast.Call) -> Value:
+    """Call a name of another package."""
+    handler = HANDLERS.get(path)
+    if handler is not None:
+        return handler(vm, args, kwargs, node)
+    if path.startswith("torch."):
+        return _torch(vm, path, args, kwargs, node)
+    if path.startswith("builtins."):
+        return call_builtin(vm, path[9:], args, kwargs, node)
+    if path.startswith("math.") and any(isinstance(arg, (Tensor, Number)) for arg in args):
+        return number(vm, next(arg for arg in args if isinstance(arg, (Tensor, Number))), "math", node)
+    if path.startswith("math.") and all(isinstance(arg, Const) for arg in args):
+        return Unknown("a constant of math", requires=False)
+    if path.startswith(NUMPY):
+        return numpy_call(vm, args, node)
+    if path in EINOPS and args and isinstance(args[0], Tensor):
+        result = vm.output(vm.node(path.rpartition(".")[2], vm.at(node), [args[0]]))
+        result.layout = None
+        return result
+    if path.startswith(SILENT_PACKAGES):
+        return harmless(path, args)
+    own = first_party(vm, path)
+    if own is not None:
+        return vm.call(own, args, kwargs, node)
+    return call_unknown(vm, External(path), args, kwargs, node)
+
+
+def _torch(vm: Interpreter, path: str, args: Args, kwargs: Kwargs, node: ast.Call) -> Value:
+    name = path.rpartition(".")[2]
+    if path in MODES_BY_PATH or path in SWITCHES:
+        return call_mode(vm, name, args, kwargs, node)
+    if path.startswith("torch.optim.") and name in KINDS:
+        return make_optimizer(vm, name, args, kwargs, node)
+    if path in SAME_MODULE:
+        return args[0] if args else Partial(External(path), [], dict(kwargs))
+    if path.startswith(SILENT_PACKAGES):
+        return harmless(path, args)
+    if path.startswith("torch.nn.functional."):
+        return functional(vm, name, args, kwargs, node)
+    if path.startswith("torch.nn.init."):
+        return _initialise(vm, args, node)
+    if path.startswith("torch.nn.") and (table.module(name) is not None or name in CONTAINERS):
+        return make_layer(vm, name, args, kwargs, node)
+    if path.startswith("torch.nn.utils.clip_grad"):
+        if args:
+            clip(vm, args[0], node)
+        return Unknown("a gradient norm", requires=False)
+    if path.startswith("torch.nn.") and name[:1].isupper() and path.count(".") == 2:
+        return make_layer(vm, name, args, kwargs, node)
+    if name.startswith("autocast"):
+        return Unknown("autocast")
+    return _function(vm, path[6:], args, kwargs, node)
+
+
+def _function(vm: Interpreter, name: str, args: Args, kwargs: Kwargs, node: ast.Call) -> Value:
+    if name in SIZED or name in LIKE or name in OTHER_FACTORIES:
+        return factory(vm, name, args, kwargs, node)
+    if name.startswith("Tensor.") and args and isinstance(args[0], Tensor):
+        return method_call(vm, args[0], name[7:], args[1:], kwargs, node)
+    return torch_function(vm, name, args, kwargs, node)
+
+
+def _initialise(vm: Interpreter, args: Args, node: ast.Call) -> Value:
+    if args and isinstance(args[0], Tensor):
+        vm.describe(vm.write(args[0], vm.at(node), "callee"), args[0], vm.at(node))
+    return args[0] if args else NONE
+
+
+def _scaler(vm: Interpreter, args: Args, kwargs: Kwargs, node: ast.Call) -> Value:
+    enabled = kwargs.get("enabled", TRUE)
+    return Scaler(bool(enabled.value) if isinstance(enabled, Const) else None, vm.at(node))
+
+
+def _deepcopy(vm: Interpreter, args: Args, kwargs: Kwargs, node: ast.Call) -> Value:
+    source = args[0] if args else NONE
+    if isinstance(source, (Layer, Instance, Opaque)) or (isinstance(source, Unknown) and source.module):
+        copy = Unknown("a copy of a module", lean=frozenset({"B"}))
+        copy.origin = "copy.deepcopy"
+        module = opaque(vm, copy, node)
+        facts = {leaf.requires for leaf in leaves(vm, source)[0]}
+        if facts and facts != {True}:
+            set_leaf(vm, module.weights, False if facts == {False} else None)
+        return module
+    if isinstance(source, (Seq, Map, Const)):
+        return source if isinstance(source, Const) else Unknown("a copy")
+    return Unknown("a copy")
+
+
+def _partial(vm: Interpreter, args: Args, kwargs: Kwargs, node: ast.Call) -> Value:
+    return Partial(args[0], list(args[1:]), dict(kwargs)) if args else Unknown("partial")
+
+
+def _checkpoint(vm: Interpreter, args: Args, kwargs: Kwargs, node: ast.Call) -> Value:
+    rest = {
+        k: v
+        for k, v in kwargs.items()
+        if k not in ("use_reentrant", "preserve_rng_state", "determinism_check", "debug", "context_fn")
+    }
+    result = vm.call(args[0], args[1:], rest, node) if args else NONE
+    return checkpointed(vm, args, kwargs, result, node)
+
+
+def _named_module(vm: Interpreter, args: Args, kwargs: Kwargs, node: ast.Call) -> Value:
+    return args[0] if args else NONE
+
+
+def _is_grad_enabled(vm: Interpreter, args: Args, kwargs: Kwargs, node: ast.Call) -> Value:
+    return Unknown("the grad mode") if vm.grad is None else Const(vm.grad)
+
+
+def _engine(vm: Interpreter, args: Args, kwargs: Kwargs, node: ast.Call) -> Value:
+    return wrap_model(vm, "deepspeed.initialize", args, kwargs)
+
+
+HANDLERS: dict[str, External_] = {
+    "deepspeed.initialize": _engine,
+    "torch.is_grad_enabled": _is_grad_enabled,
+    "torch.tensor": tensor_from,
+    "torch.as_tensor": as_tensor,
+    "torch.asarray": as_tensor,
+    "torch.autograd.Variable": variable,
+    "torch.autograd.variable.Variable": variable,
+    "torch.nn.Parameter": parameter,
+    "torch.nn.parameter.Parameter": parameter,
+    "torch.autograd.backward": backward_from_roots,
+    "torch.autograd.grad": grad_of_roots,
+    "torch.amp.GradScaler": _scaler,
+    "torch.cuda.amp.GradScaler": _scaler,
+    "torch.cuda.amp.grad_scaler.GradScaler": _scaler,
+    "torch.utils.checkpoint.checkpoint": _checkpoint,
+    "copy.deepcopy": _deepcopy,
+    "copy.copy": _deepcopy,
+    "functools.partial": _partial,
+    "torch.no_grad.__call__": _named_module,
+}

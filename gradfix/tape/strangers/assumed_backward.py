@@ -1,0 +1,47 @@
+"""What callers are taken to do with what they get from a module: backpropagate it (convention D)."""
+
+from __future__ import annotations
+
+from gradfix.tape.domain.events import Backward
+from gradfix.tape.domain.graph import Tensor
+from gradfix.tape.domain.paths import ALWAYS, Path, meet
+from gradfix.tape.domain.values import Alt, Map, Seq, Unknown, Value
+from gradfix.tape.interpreter.interpreter import Interpreter
+
+
+def wish(vm: Interpreter, roots: list[Value]) -> None:
+    """Backpropagate, as the callers of a module are taken to do; each alternative on its own path."""
+    wishes: dict[Path, Backward] = {}
+    base = vm.path
+    for guard, tensor in _tensors(roots):
+        both = meet(base, guard)
+        if both is not None:
+            if guard not in wishes:
+                wishes[guard] = Backward(None, both, True, virtual=True, lean=frozenset({"D"}))
+            vm.assumed = both - base
+            vm.backward(tensor, wishes[guard])
+    vm.assumed = ALWAYS
+
+
+def _tensors(values: list[Value], guard: Path = ALWAYS, depth: int = 0) -> list[tuple[Path, Tensor]]:
+    """The tensors that values hold, each under the path on which they do."""
+    found: list[tuple[Path, Tensor]] = []
+    for value in values:
+        if isinstance(value, Tensor):
+            found.append((guard, value))
+        elif isinstance(value, Alt):
+            for path, option in value.options:
+                if (both := meet(guard, path)) is not None:
+                    found.extend(_tensors([option], both, depth))
+        elif depth < 4:
+            found.extend(_tensors(_held(value), guard, depth + 1))
+    return found
+
+
+def _held(value: Value) -> list[Value]:
+    """What a value gives access to."""
+    if isinstance(value, Unknown):
+        return [value.tensor] if value.tensor is not None else list(value.holds)
+    if isinstance(value, Seq):
+        return value.items
+    return list(value.items.values()) if isinstance(value, Map) else []

@@ -1,0 +1,317 @@
+"""Optimizers that nobody has seen being made: what is cleared and stepped is one, whatever it holds.
+
+`def train(model, loader, optimizer, criterion)` says nothing of its arguments, but what has `zero_grad()` and
+`step()` called on it holds some leaves, and every backward may fill them. So it gets one leaf that stands for
+them all, to which every backward adds. Only what is wrong for any leaves is reported: a step that finds
+nothing as what arrived was cleared, a step on what an earlier step has used. Whatever else could fill or
+clear them (a call that isn't known, another `zero_grad()`, a look at `.grad`) is a doubt, and silences. Calls
+that only make what is backpropagated later on (`criterion(model(x), y)`) are known by their place: in the
+turn before, a backward ran through what they returned.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from itertools import islice
+from typing import Any
+
+from gradfix.tape.domain.events import Add, Backward, Clear, Use
+from gradfix.tape.domain.graph import Node, Tensor, upstream
+from gradfix.tape.domain.paths import Path, contradicts, implies
+from gradfix.tape.domain.torch_values import Optimizer
+from gradfix.tape.domain.values import Map, Place, Seq, Unknown, Value
+from gradfix.tape.interpreter.interpreter import Interpreter
+from gradfix.tape.machine.reports import span_of
+
+BY_USE = frozenset({"B"})
+DEEP = 200
+"""How many values are looked through for the calls that a loss is made by."""
+
+
+class Doubt:
+    """Something that may have filled or cleared gradients: the call, where it is one."""
+
+    __slots__ = ("call", "path")
+
+    def __init__(self, call: ast.AST | None, path: Path) -> None:
+        self.call = call
+        self.path = path
+
+
+class Supposed:
+    """A value that is taken for an optimizer."""
+
+    __slots__ = ("optimizer", "owners", "value")
+
+    def __init__(self, value: Unknown, optimizer: Optimizer) -> None:
+        self.value = value
+        self.owners = tuple(_owners(value))
+        """The value and what it is an attribute of."""
+        self.optimizer = optimizer
+
+    @property
+    def leaf(self) -> Tensor:
+        """The one leaf that stands for all it holds."""
+        return self.optimizer.leaves[0]
+
+
+def supposed(vm: Interpreter, value: Unknown, node: ast.AST) -> Supposed:
+    """The optimizer that a value is, with what has happened to its gradients so far."""
+    found = vm.supposed.get(id(value))
+    if found is None:
+        leaf = vm.leaf(None, None)
+        optimizer = Optimizer("", [leaf], False, vm.at(node))
+        optimizer.lean = BY_USE
+        vm.stand_ins.append(leaf)
+        found = vm.supposed[id(value)] = Supposed(value, optimizer)
+        events = leaf.gradient().events
+        if id(value) in vm.loose:
+            events.append(Doubt(None, vm.path))
+        else:
+            ran = [(event, root) for event, root in vm.backwards if root.requires is not False]
+            before = [pair for pair in ran if not _beside(vm, found, pair[1])]
+            events.extend(_arrived(vm, event, root) for event, root in before)
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and vm.file == vm.main:
+        found.optimizer.name = vm.text(node.func.value)
+    return found
+
+
+def clear_supposed(vm: Interpreter, value: Unknown, node: ast.AST) -> None:
+    """`optimizer.zero_grad()`: its own gradients for sure, those of others perhaps."""
+    own = supposed(vm, value, node)
+    doubted(vm, None, but=own)
+    own.leaf.gradient().events.append(Clear(vm.at(node), vm.path, True))
+
+
+def step_supposed(vm: Interpreter, value: Unknown, node: ast.AST) -> None:
+    """`optimizer.step()`."""
+    own = supposed(vm, value, node)
+    events = own.leaf.gradient().events
+    if any(isinstance(event, Clear) for event in events):
+        _nothing_left(vm, own, events, node)
+        _used_before(vm, own, events, node)
+    events.append(Use(vm.at(node), vm.path, own.optimizer))
+    vm.trail.deeds += 1
+    vm.steps.append(next(Backward.numbers))
+
+
+def doubted(vm: Interpreter, call: ast.AST | None, but: Supposed | None = None) -> None:
+    """Something that isn't known may have filled or cleared any gradient."""
+    vm.trail.deeds += len(vm.supposed)
+    for one in vm.supposed.values():
+        if one is not but:
+            one.leaf.gradient().events.append(Doubt(call, vm.path))
+
+
+def let_go(vm: Interpreter, value: Value) -> None:
+    """A value was handed to what isn't known: so were the optimizers that can be had from it."""
+    vm.loose[id(value)] = value
+    for one in vm.supposed.values():
+        if value in one.owners:
+            one.leaf.gradient().events.append(Doubt(None, vm.path))
+
+
+def _owners(value: Value) -> Iterator[Value]:
+    """A value and what it is an attribute of."""
+    for _ in range(8):
+        yield value
+        if not isinstance(value, Unknown) or len(value.holds) != 1:
+            return
+        value = value.holds[0]
+
+
+def filled(vm: Interpreter, event: Backward, root: Tensor) -> None:
+    """A backward has run: it may have filled the gradients of every supposed optimizer."""
+    if root.requires is False:
+        return
+    calls = set(_calls_behind(vm, root)) if vm.supposed else set()
+    vm.fed |= calls
+    for one in vm.supposed.values():
+        if not _beside(vm, one, root):
+            _too_early(vm, one, event, calls)
+            one.leaf.gradient().events.append(_arrived(vm, event, root))
+
+
+def _arrived(vm: Interpreter, event: Backward, root: Tensor) -> Add | Doubt:
+    """What a backward may have brought; one through what is told to require grad may be for that alone."""
+    told = any(node.op == "requires_grad_" for node in vm.below(vm.history(root))[:DEEP])
+    return Doubt(None, event.path) if told else Add(event, True, BY_USE)
+
+
+def _beside(vm: Interpreter, one: Supposed, root: Tensor) -> bool:
+    """Whether a backward fills nothing that an optimizer can hold."""
+    return _cut_off(vm.history(root)) or _made_later(vm, one, root)
+
+
+def _cut_off(root: Node) -> bool:
+    """Whether all that a root was made of, as far as that is known, was made without recording."""
+    walked = list(_walked(root))
+    ends = [node for node in walked if not any(map(_passes, node.parents))]
+    return bool(ends) and all(any(parent.cut for parent in node.parents) for node in ends)
+
+
+def _made_later(vm: Interpreter, one: Supposed, root: Tensor) -> bool:
+    """Whether all that a backward can fill was made by the running function, after the optimizer."""
+    code = vm.frame.code
+    older = (getattr(value, "born", 0) < vm.frame.scope.born for value in one.owners)
+    if code is None or not any(older):
+        return False
+    walked = list(_walked(vm.history(root)))
+    leaves = [node.leaf for node in walked if node.leaf is not None]
+    lines = range(code.node.lineno, (code.node.end_lineno or 0) + 1)
+    return (
+        len(walked) < DEEP
+        and not any(node.may for node in walked)
+        and not any(leaf.parameter and leaf.place is None for leaf in leaves)
+        and all(_line(leaf.place) in (*lines, 0) for leaf in leaves)
+    )
+
+
+def _line(place: Place) -> int:
+    """The line of a place in this file; 0 for what was no leaf before the function made it one."""
+    return span_of(place).line if isinstance(place, ast.AST) else 0 if place is None else -1
+
+
+def _walked(node: Node) -> Iterator[Node]:
+    """The nodes that a backward passes, as far as the leaves."""
+    passed = upstream([node], lambda node: node.parents if _passes(node) and node.leaf is None else ())
+    return islice(filter(_passes, passed), DEEP)
+
+
+def _passes(node: Node) -> bool:
+    """What is told to require grad where a backward comes by is no more likely to be held than not."""
+    return node.requires is not False and node.op != "requires_grad_"
+
+
+def _calls_behind(vm: Interpreter, root: Tensor) -> Iterator[int]:
+    """The calls whose results a root was made of."""
+    stack: list[Value] = []
+    for node in vm.below(vm.history(root))[:DEEP]:
+        if node.facts and isinstance(node.facts.get("value"), Unknown):
+            stack.append(node.facts["value"])
+    seen: set[int] = set()
+    while stack and len(seen) < DEEP:
+        value = stack.pop()
+        if id(value) in seen:
+            continue
+        seen.add(id(value))
+        if id(value) in vm.results:
+            yield id(vm.results[id(value)][1])
+        if isinstance(value, Unknown):
+            stack.extend(value.holds)
+        elif isinstance(value, (Seq, Map)):
+            stack.extend(value.items if isinstance(value, Seq) else value.items.values())
+
+
+def _nothing_left(vm: Interpreter, own: Supposed, events: list[Any], node: ast.AST) -> None:
+    """A step after what arrived was cleared, with nothing between that could have brought more."""
+    clear: Clear | None = None
+    lost: list[Add] = []
+    for event in _open(vm, events):
+        if isinstance(event, Clear) and event.must and implies(vm.path, event.path):
+            clear = clear or event
+        elif isinstance(event, Add) and clear is not None:
+            lost.append(event)
+        else:
+            break
+    if clear is None or not lost:
+        return
+    first = lost[-1].backward
+    if any(lost[0].backward.number < number < clear.number for number in vm.steps):
+        return  # another optimizer has stepped since: what was cleared may have been for that one
+    steps = [(first.place, "fills the gradients"), (clear.place, "erases them")]
+    vm.report(
+        "zero_grad_before_step",
+        clear.place,
+        [*steps, (vm.at(node), "steps without them")],
+        impact="trains wrong",
+        lean=BY_USE,
+        facts={
+            "backward": vm.span(first.place),
+            "step": vm.span(vm.at(node)),
+            "optimizer": own.optimizer.name,
+        },
+    )
+
+
+def _too_early(vm: Interpreter, own: Supposed, backward: Backward, calls: set[int]) -> None:
+    """Note a step on cleared gradients between the forward of a loss and its backward."""
+    use: Use | None = None
+    forward = False
+    for event in reversed(own.leaf.gradient().events):
+        if contradicts(event.path, vm.path):
+            continue
+        if isinstance(event, Doubt) and use is not None and id(event.call) in calls:
+            forward = True
+        elif isinstance(event, Use) and use is None and implies(vm.path, event.path):
+            use = event
+        elif isinstance(event, Clear) and event.must and forward and use is not None:
+            vm.early.append((own, event, use, backward))
+            return
+        else:
+            return
+
+
+def report_early_steps(vm: Interpreter) -> None:
+    """At the end of what is executed on its own: steps that came too early and were not made up for."""
+    for own, clear, use, backward in vm.early:
+        after = [one for one in own.leaf.gradient().events if getattr(one, "backward", None) is backward]
+        events = own.leaf.gradient().events
+        later = events[events.index(after[0]) + 1 :] if after else []
+        if any(isinstance(one, (Use, Add, Doubt)) for one in later):
+            continue
+        vm.report(
+            "zero_grad_before_step",
+            clear.place,
+            [
+                (clear.place, "erases the gradients"),
+                (use.place, "steps without them"),
+                (backward.place, "fills them for the next call to erase"),
+            ],
+            impact="trains wrong",
+            lean=BY_USE,
+            when=backward.path,
+            facts={
+                "backward": vm.span(backward.place),
+                "step": vm.span(use.place),
+                "optimizer": own.optimizer.name,
+            },
+        )
+    vm.early = []
+
+
+def _open(vm: Interpreter, events: list[Any]) -> Iterator[Any]:
+    """The events that can have happened here, newest first, without calls that are part of a forward."""
+    for event in reversed(events):
+        forward = isinstance(event, Doubt) and id(event.call) in vm.fed
+        if not forward and not contradicts(event.path, vm.path):
+            yield event
+
+
+def _used_before(vm: Interpreter, own: Supposed, events: list[Any], node: ast.AST) -> None:
+    """A step on gradients that an earlier one used, with nothing between that could have cleared them."""
+    use: Use | None = None
+    fresh: list[Add] = []
+    stale = False
+    for event in _open(vm, events):
+        if isinstance(event, Use):
+            use = use or event
+        elif not isinstance(event, Add):
+            return
+        elif use is None:
+            fresh.append(event)
+        else:
+            stale = True
+            break
+    if use is None or not stale or not fresh or not implies(vm.path, use.path):
+        return
+    first = fresh[-1].backward
+    vm.report(
+        "missing_zero_grad",
+        first.place,
+        [(first.place, "adds to a gradient"), (use.place, "that this step has already used")],
+        impact="trains wrong",
+        lean=BY_USE,
+        facts={"optimizer": own.optimizer.name, "step": vm.span(vm.at(node)), "parameters": ()},
+    )

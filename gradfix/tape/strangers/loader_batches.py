@@ -1,0 +1,85 @@
+"""Convention A where the loader isn't known: what a loop takes out of an argument carries no gradient.
+
+`for x, y in loader` says nothing of x and y, so a loss made of `model(x).detach()` and `y` may have a graph
+through y. It is taken to have none where such elements are all that is left beside a cut, and where something
+lies behind the cut that could have learnt: the result of a call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from gradfix.tape.domain.events import Backward
+from gradfix.tape.domain.graph import Node, Tensor
+from gradfix.tape.domain.values import Seq, Unknown, Value
+from gradfix.tape.interpreter.interpreter import Interpreter
+from gradfix.tape.machine.severed import NO_GRAPH
+
+MOST = 400
+"""How many nodes are looked at."""
+
+
+def take_out(vm: Interpreter, element: Value) -> None:
+    """Note what a loop takes out of a value that came in from elsewhere."""
+    if isinstance(element, Seq):
+        for item in element.items:
+            take_out(vm, item)
+    elif isinstance(element, Unknown) and element.part and len(element.holds) == 1:
+        source = element.holds[0]
+        if isinstance(source, Unknown) and not source.part and source.tensor is None:
+            vm.elements[id(element)] = element
+
+
+def severed_but_for_batches(vm: Interpreter, root: Tensor, event: Backward) -> None:
+    """Report the cut that leaves nothing to a loss but elements of a loader."""
+    if root.requires is not None or not vm.elements:
+        return
+    node = vm.history(root)
+    cuts = list(_cuts(vm, node))
+    if cuts and all(cut is not None and _learns(vm, cut) for cut in cuts):
+        event.lean = event.lean | {"A"}
+        vm.severed(node, event, event.lean, NO_GRAPH)
+
+
+def _cuts(vm: Interpreter, root: Node) -> Iterator[Node | None]:
+    """The cuts that a root is made of, and None for anything else that may have a graph."""
+    stack, seen = [root], {id(root)}
+    while stack:
+        node = stack.pop()
+        if node.cut:
+            yield node
+            continue
+        value = node.facts.get("value") if node.facts else None
+        if isinstance(value, Unknown) and _is_element(vm, value):
+            continue
+        open_end = node.may or (node.requires is None and not node.parents)
+        if open_end or node.requires is True or len(seen) > MOST:
+            yield None
+        for parent in node.parents:
+            if id(parent) not in seen:
+                seen.add(id(parent))
+                stack.append(parent)
+
+
+def _is_element(vm: Interpreter, value: Value) -> bool:
+    """Whether a value was taken out of a loader, or is a part of what was."""
+    for _ in range(8):
+        if id(value) in vm.elements:
+            return True
+        if not isinstance(value, Unknown) or len(value.holds) != 1:
+            return False
+        if not value.part or id(value) in vm.results:
+            return False
+        value = value.holds[0]
+    return False
+
+
+def _learns(vm: Interpreter, cut: Node) -> bool:
+    """Whether something behind a cut could have learnt: what a call returned."""
+    for node in vm.below(cut)[:MOST]:
+        value = node.facts.get("value") if node.facts else None
+        if node.requires is True or node.op in ("module", "call"):
+            return True
+        if isinstance(value, Unknown) and id(value) in vm.results:
+            return True
+    return False

@@ -1,0 +1,226 @@
+"""Calls of what isn't known: by polarity they may do anything to their arguments, and nothing for sure."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+
+from gradfix.tape.domain.graph import Node, Tensor
+from gradfix.tape.domain.torch_values import Opaque, Weights
+from gradfix.tape.domain.values import NONE, TRUE, Args, Const, External, Kwargs, Unknown, Value
+from gradfix.tape.effects import table
+from gradfix.tape.effects.frameworks import CALL
+from gradfix.tape.interpreter.interpreter import Interpreter
+from gradfix.tape.strangers.assumed_optimizers import BY_USE, clear_supposed, doubted, step_supposed
+from gradfix.tape.strangers.framework_objects import hand_over, unknown_host
+from gradfix.tape.strangers.handed_out import hand_out, may_thaw
+from gradfix.tape.torch.conversions import cut_tensor, number
+from gradfix.tape.torch.distributions import PACKAGE, distribution_method
+from gradfix.tape.torch.modules import freeze, leaves, opaque, set_training
+from gradfix.tape.torch.tensors import KEEPS, copied, filled, method_call, zero
+from gradfix.tape.torch.walks import run_backward
+
+CUTS = {"detach": "detach", "item": "item", "tolist": "tolist", "numpy": "numpy"}
+MOVES = frozenset({"to", "cuda", "cpu", "float", "double", "half", "bfloat16"})
+
+
+def call_unknown(vm: Interpreter, callee: Value, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
+    """Call a value that isn't known to be anything."""
+    if isinstance(callee, Unknown) and (callee.module is not None or callee.built):
+        return call_opaque(vm, opaque(vm, callee), args, kwargs, node)
+    if isinstance(callee, Unknown) and callee.origin.startswith(PACKAGE):
+        drawn = distribution_method(vm, callee, args, node)
+        if drawn is not None:
+            return drawn
+    if isinstance(node, ast.Call) and isinstance(callee, External):
+        hand_over(vm, callee.path, args, kwargs, node)
+    elif isinstance(node, ast.Call) and isinstance(callee, Unknown) and callee.origin:
+        framework = unknown_host(vm, callee, CALL, args, kwargs, node)
+        if framework is not None:
+            return framework
+    given = [*args, *kwargs.values()]
+    doubted(vm, node)
+    for value in (callee, *given):
+        hand_out(vm, value)
+        if vm.froze:
+            may_thaw(vm, value)
+    result = Unknown("the result of a call that isn't followed", tuple(given))
+    vm.results[id(result)] = (result, node)
+    if vm.grad is False and vm.grad_off[1] is not None and isinstance(callee, Unknown):
+        result.made, result.requires, result.lean = _unrecorded(vm, given, node), False, BY_USE
+    result.part = True
+    if isinstance(callee, (External, Unknown)):
+        result.origin = callee.path if isinstance(callee, External) else callee.origin
+        if isinstance(callee, Unknown):
+            result.holds = (*result.holds, *callee.holds)
+    return result
+
+
+def _unrecorded(vm: Interpreter, given: Sequence[Value], node: ast.AST) -> Node:
+    """What a call that isn't known returns where nothing is recorded: whatever was behind it is cut off."""
+    behind = Node("unknown", None, tuple(inner for value in given for inner in vm.nodes(value)), None)
+    behind.may = True
+    made = Node("call", vm.at(node), (behind,), False)
+    made.cut, made.cut_place = vm.grad_off
+    made.path, made.lean = vm.path, BY_USE
+    return made
+
+
+def call_opaque(
+    vm: Interpreter, module: Opaque, args: Args, kwargs: Kwargs, node: ast.AST, *, sure: bool = True
+) -> Value:
+    """Call a module whose class isn't known: it requires grad through its weights (convention B).
+
+    What another method of it returns may come from its weights, or may be data that it has prepared.
+    """
+    given = [*args, *kwargs.values()]
+    for value in given:
+        if not isinstance(value, Tensor):
+            hand_out(vm, value)
+    made = vm.node("module", vm.at(node), [*leaves(vm, module)[0], *given])
+    made.may = not sure
+    if not sure and made.requires is True:
+        made.requires = None
+    if made.requires is True:
+        made.lean = made.lean | module.lean
+        made.saves = True
+    result = Unknown("what a module returns", tuple(given), requires=made.requires, lean=made.lean)
+    result.made = made
+    return result
+
+
+def unknown_method(
+    vm: Interpreter, receiver: Unknown, name: str, args: Args, kwargs: Kwargs, node: ast.Call
+) -> Value:
+    """A method of what isn't known: what its name says where only one thing has it."""
+    if (
+        receiver.children is not None
+        and name in receiver.children
+        and not isinstance(receiver.children[name], Unknown)
+    ):
+        return vm.call(receiver.children[name], args, kwargs, node)
+    framework = unknown_host(vm, receiver, name, args, kwargs, node)
+    if framework is not None:
+        return framework
+    if receiver.origin == "grad":
+        return _gradient_method(vm, receiver, name, args, node)
+    if name == "backward":
+        return run_backward(vm, vm.tensor_of(receiver), _backward_options(args, kwargs), node)
+    if name in ("parameters", "named_parameters"):
+        module = opaque(vm, receiver, node)
+        return Weights(module, *leaves(vm, module), named=name == "named_parameters")
+    if name in ("step", "zero_grad") and _as_optimizer(vm, receiver, name, args, node):
+        return NONE
+    if name == "requires_grad_" and _told(vm, receiver, args, kwargs):
+        return receiver
+    if receiver.tensor is not None or receiver.requires is True or _tensor_only(name):
+        return _as_tensor(vm, receiver, name, args, kwargs, node)
+    if name in MOVES:
+        return _moved(receiver)
+    return _of_object(vm, receiver, name, args, kwargs, node)
+
+
+def _of_object(
+    vm: Interpreter, receiver: Unknown, name: str, args: Args, kwargs: Kwargs, node: ast.Call
+) -> Value:
+    """A method of what is no tensor, or may be none."""
+    if name in ("train", "eval", "apply"):
+        receiver.requires = None
+        if receiver.module is not None:
+            set_training(vm, receiver.module, name == "train")
+        return receiver
+    if receiver.module is not None and name not in ("state_dict", "load_state_dict", "modules", "children"):
+        return call_opaque(vm, receiver.module, args, kwargs, node, sure=name == "forward")
+    return call_unknown(vm, _member(receiver, name), args, kwargs, node)
+
+
+def _as_optimizer(vm: Interpreter, receiver: Unknown, name: str, args: Args, node: ast.Call) -> bool:
+    """Step or clear what may be an optimizer, or clear a module; whether it was taken so."""
+    if name == "zero_grad" and receiver.module is not None:
+        vm.clear(leaves(vm, receiver.module)[0], vm.at(node))
+        return True
+    if name == "zero_grad":
+        vm.clear(vm.every_leaf, None, must=False)
+        clear_supposed(vm, receiver, node)
+        return True
+    if receiver.module is None and not args:
+        step_supposed(vm, receiver, node)
+        return True
+    stepped = args[0] if len(args) == 1 else None
+    if isinstance(stepped, Unknown) and id(stepped) in vm.supposed:
+        step_supposed(vm, stepped, node)
+        return True
+    return False
+
+
+def _told(vm: Interpreter, receiver: Unknown, args: Args, kwargs: Kwargs) -> bool:
+    """`.requires_grad_(wanted)`: what is called or asked for its parameters afterwards is a module."""
+    if receiver.tensor is not None or receiver.requires is not None:
+        return False
+    wanted = args[0] if args else kwargs.get("requires_grad", TRUE)
+    within = any(isinstance(held, Unknown) and held.module is not None for held in receiver.holds)
+    if receiver.module is None and not within and isinstance(wanted, Const) and wanted.value:
+        return False
+    module = opaque(vm, receiver)
+    freeze(vm, Weights(module, *leaves(vm, module)), wanted)
+    return True
+
+
+def _member(receiver: Unknown, name: str) -> Unknown:
+    member = Unknown(f"`{name}` of {receiver.why}", (receiver,))
+    member.origin = f"{receiver.origin}.{name}" if receiver.origin else ""
+    return member
+
+
+def _tensor_only(name: str) -> bool:
+    """Whether only tensors have a method of this name."""
+    return name in CUTS or (name.endswith("_") and not name.endswith("__") and bool(table.method(name)))
+
+
+def _as_tensor(
+    vm: Interpreter, receiver: Unknown, name: str, args: Args, kwargs: Kwargs, node: ast.Call
+) -> Value:
+    if receiver.tensor is None and receiver.requires is None and name in CUTS:
+        tensor = vm.tensor_of(receiver)
+        receiver.tensor = None if name != "detach" else tensor
+        return cut_tensor(vm, tensor, "detach", node) if name == "detach" else number(vm, tensor, name, node)
+    if name in ("train", "eval"):
+        receiver.tensor, receiver.requires = None, None  # a module, as only they have these
+        return receiver
+    if not (table.method(name) or name in CUTS or name in MOVES or name in TENSOR_METHODS):
+        return call_unknown(vm, _member(receiver, name), args, kwargs, node)
+    return method_call(vm, vm.tensor_of(receiver), name, args, kwargs, node)
+
+
+TENSOR_METHODS = frozenset({
+    "requires_grad_", "retain_grad", "size", "dim", "numel", "register_hook", "detach_", "long", "int",
+    "bool", "type",
+})  # fmt: skip
+
+
+def _moved(receiver: Unknown) -> Unknown:
+    """`.to(device)`: the same thing elsewhere; a copy of a tensor, the same module."""
+    if receiver.module is not None:
+        return receiver
+    moved = Unknown(receiver.why, receiver.holds, receiver.requires, receiver.lean)
+    moved.origin, moved.part, moved.made = receiver.origin, receiver.part, receiver.made
+    moved.built = receiver.built
+    return moved
+
+
+def _gradient_method(vm: Interpreter, receiver: Unknown, name: str, args: Args, node: ast.AST) -> Value:
+    group = receiver.holds[0] if receiver.holds else None
+    if isinstance(group, Weights) and name in ("zero_", "fill_"):
+        vm.clear(group.leaves, vm.at(node), must=name == "zero_" or zero(args))
+    elif isinstance(group, Weights) and name.endswith("_"):
+        for leaf in group.leaves:
+            filled(vm, leaf, node)
+    elif isinstance(group, Weights) and name in KEEPS:
+        copied(group.leaves)
+    if name in ("detach_", "detach", "requires_grad_"):
+        return receiver
+    return Unknown("a gradient", receiver.holds, requires=False)
+
+
+def _backward_options(args: Args, kwargs: Kwargs) -> dict[str, Value]:
+    return {**dict(zip(("gradient", "retain_graph", "create_graph", "inputs"), args, strict=False)), **kwargs}

@@ -1,0 +1,56 @@
+"""Whole models: who trains them, and what they do to their data before the first layer.
+
+Convention D says of any module that its input requires grad and that its output is backpropagated. That is
+true of a block, which stands between other blocks. A class that nothing in its file builds in, and that has
+layers of its own, is as likely the whole model: what it does to its input before the first of these layers is
+preparation of data. And a class that runs backward by itself, on something else than what it returns, is
+asked for its output when it has been trained.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from gradfix.tape.domain.definitions import Instance
+from gradfix.tape.domain.graph import Tensor
+from gradfix.tape.domain.values import Value
+from gradfix.tape.interpreter.interpreter import Interpreter
+from gradfix.tape.torch.modules import children, leaves
+
+
+def is_whole(vm: Interpreter, instance: Instance, results: list[Value]) -> bool:
+    """Whether a module is built into no other one, and its results come out of layers of its own."""
+    if vm.built_in is None:
+        vm.built_in = built_in(vm.module) if vm.module is not None else frozenset()
+    if instance.cls.node.name in vm.built_in:
+        return False
+    layers = [child for _, child in children(instance) if not isinstance(child, Tensor)]
+    inside = {id(leaf) for layer in layers for leaf in leaves(vm, layer)[0]}
+    nodes = [node for result in results for node in vm.nodes(result)] if inside else []
+    return any(id(leaf) in inside for node in nodes for leaf in vm.leaves_behind(node))
+
+
+def built_in(module: ast.Module) -> frozenset[str]:
+    """The names that classes use, or that calls are given: of what is part of something else."""
+    found: set[str] = set()
+    for statement in module.body:
+        if isinstance(statement, ast.ClassDef):
+            found |= {name for name in _names(statement) if name != statement.name}
+        else:
+            for call in (one for one in ast.walk(statement) if isinstance(one, ast.Call)):
+                for given in (*call.args, *(keyword.value for keyword in call.keywords)):
+                    found.update(_names(given) if not isinstance(given, ast.Call) else ())
+    return frozenset(found)
+
+
+def _names(node: ast.AST) -> Iterator[str]:
+    return (one.id for one in ast.walk(node) if isinstance(one, ast.Name))
+
+
+def trains_itself(node: ast.ClassDef) -> bool:
+    """Whether a class runs backward, and never on what it would return to a caller."""
+    calls = [one.func for one in ast.walk(node) if isinstance(one, ast.Call)]
+    called = {func.attr for func in calls if isinstance(func, ast.Attribute)}
+    itself = any(isinstance(func, ast.Name) and func.id == "self" for func in calls)
+    return "backward" in called and "forward" not in called and not itself

@@ -1,0 +1,1 @@
+"""Torch's own functions, tensors, layers, modules and optimizers."""

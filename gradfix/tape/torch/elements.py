@@ -1,0 +1,77 @@
+"""What a loop over a value meets."""
+
+from __future__ import annotations
+
+import ast
+
+from gradfix.tape.domain.graph import Storage, Tensor
+from gradfix.tape.domain.torch_values import Layer, Weights
+from gradfix.tape.domain.values import Alt, Const, Map, Range, Seq, Undefined, Unknown, Value
+from gradfix.tape.interpreter.interpreter import Interpreter
+from gradfix.tape.torch.tensors import method_call
+
+EXACT = 4
+"""Loops of at most so many turns are run exactly, as long as the elements differ or the count is known."""
+FEW = 16
+"""The most parameters of a module that a loop visits one by one; more are visited as a group."""
+MANY = 64
+"""The most elements of a known container that a loop visits one by one."""
+
+
+def elements(vm: Interpreter, source: Value, node: ast.AST) -> tuple[list[Value] | None, bool]:
+    """What a loop over a value meets, and whether that is known; None for no idea."""
+    if isinstance(source, Seq):
+        items = [item for item in source.items if not isinstance(item, Undefined)]
+        if source.open:
+            return ([*items, twin(items[0])] if len(items) == 1 else items) or None, False
+        return items, True
+    if isinstance(source, Range):
+        return [Const(i) for i in source.range[: MANY if len(source.range) <= EXACT else 2]], True
+    if isinstance(source, Map):
+        return (None, False) if source.open else ([Const(key) for key in source.items], True)
+    if isinstance(source, Layer) and source.items is not None:
+        return list(source.items.values()), not source.open
+    if isinstance(source, Weights) and source.complete and 0 < len(source.leaves) <= FEW:
+        found: list[Value] = list(source.leaves)
+        if source.named:
+            found = [Seq("tuple", [Unknown("a parameter's name"), leaf]) for leaf in found]
+        return found, True
+    if isinstance(source, Weights):
+        group = Weights(source.of, source.leaves, source.complete)
+        group.met = vm.path
+        one: Value = Seq("tuple", [Unknown("a parameter's name"), group]) if source.named else group
+        return [one], True
+    if isinstance(source, Tensor):
+        return _rows(vm, source, node)
+    return None, False
+
+
+def twin(item: Value) -> Value:
+    """Another element of the same making: a tensor of its own memory."""
+    if not isinstance(item, Tensor) or item.base is not None or item.view or item.leaf is True:
+        return item
+    other = Tensor(item.node, Storage(), item.requires, item.leaf)
+    other.shape, other.dtype, other.layout, other.lean = item.shape, item.dtype, item.layout, item.lean
+    return other
+
+
+def _rows(vm: Interpreter, source: Tensor, node: ast.AST) -> tuple[list[Value], bool]:
+    """Iterating a tensor unbinds it."""
+    rows = method_call(vm, source, "unbind", [], {}, node)
+    if isinstance(rows, Seq):
+        return list(rows.items), not rows.open
+    return [part(source), part(source)], False
+
+
+def part(source: Value) -> Value:
+    """One element of something whose elements aren't known."""
+    if isinstance(source, Unknown):
+        piece = Unknown(f"part of {source.why}", (source,))
+        piece.part = True
+        piece.lean = source.lean
+        if source.requires is False:
+            piece.requires = False
+        return piece
+    element = Unknown("an element", (source,) if not isinstance(source, (Range, Const)) else ())
+    element.part = isinstance(source, Alt)
+    return element

@@ -1,0 +1,195 @@
+"""Tensors made from data: factories, copies, parameters."""
+
+from __future__ import annotations
+
+import ast
+
+from gradfix.tape.domain.graph import Node, Number, Tensor
+from gradfix.tape.domain.values import (
+    FALSE,
+    NONE,
+    NOTHING,
+    TRUE,
+    Args,
+    Const,
+    External,
+    Kwargs,
+    Seq,
+    Shape,
+    Unknown,
+    Value,
+)
+from gradfix.tape.effects import shapes
+from gradfix.tape.interpreter.interpreter import Interpreter
+from gradfix.tape.torch.conversions import cut_tensor, dtype_class
+from gradfix.tape.torch.functions import torch_function
+from gradfix.tape.torch.tensors import special
+
+SIZED = frozenset({"zeros", "ones", "rand", "randn", "empty", "full", "randint", "normal"})
+LIKE = frozenset(
+    {"zeros_like", "ones_like", "rand_like", "randn_like", "empty_like", "full_like", "randint_like"}
+)
+OTHER_FACTORIES = frozenset({
+    "arange", "linspace", "logspace", "eye", "randperm", "from_numpy", "load", "FloatTensor", "DoubleTensor",
+    "LongTensor", "IntTensor", "BoolTensor", "HalfTensor", "Tensor", "ByteTensor", "range",
+})  # fmt: skip
+TYPED = {
+    "FloatTensor": "float", "Tensor": "float", "DoubleTensor": "float", "LongTensor": "int",
+    "IntTensor": "int", "BoolTensor": "bool", "ByteTensor": "int", "HalfTensor": "half", "randperm": "int",
+    "randint": "int",
+}  # fmt: skip
+
+
+def new_leaf(vm: Interpreter, node: ast.AST, requires: Value, shape: Shape, dtype: str) -> Tensor:
+    """What a factory returns."""
+    wanted = bool(requires.value) if isinstance(requires, Const) else None
+    tensor = vm.leaf(vm.at(node), wanted)
+    tensor.shape, tensor.dtype, tensor.layout = shape, dtype, True
+    if vm.inference:
+        tensor.storage.inference = vm.grad_off[1]
+    if wanted:
+        vm.every_leaf.append(tensor)
+    return tensor
+
+
+def factory(vm: Interpreter, name: str, args: Args, kwargs: Kwargs, node: ast.Call) -> Value:
+    """`torch.zeros(...)` and its kin: a leaf, or a copy of the data that is given."""
+    if "device" in kwargs:
+        vm.moved = True
+    requires = kwargs.get("requires_grad", FALSE)
+    dtype = _factory_dtype(name, args, kwargs)
+    if name in LIKE:
+        return _like(vm, args, requires, dtype, node)
+    if name == "normal" and args and isinstance(args[0], (Tensor, Unknown)):
+        return torch_function(vm, name, args, kwargs, node)
+    if name == "from_numpy" and args and isinstance(args[0], Number):
+        return wrap(vm, "tensor", args, kwargs, node)
+    if name in TYPED and args and isinstance(args[0], (Seq, Tensor, Number)):
+        typed = wrap(vm, "tensor", args, kwargs, node)
+        if isinstance(typed, Tensor):
+            typed.dtype = dtype
+        return typed
+    if name == "load":
+        return Unknown("a loaded object", requires=False)
+    return new_leaf(vm, node, requires, _factory_shape(name, args, kwargs), dtype)
+
+
+def _like(vm: Interpreter, args: Args, requires: Value, dtype: str, node: ast.Call) -> Value:
+    """`torch.zeros_like(x)` and its kin."""
+    source = args[0] if args else NONE
+    if not isinstance(source, Tensor):
+        return new_leaf(vm, node, requires, None, dtype)
+    like = new_leaf(vm, node, requires, source.shape, dtype)
+    like.layout = source.layout or None
+    return like
+
+
+def _factory_dtype(name: str, args: Args, kwargs: Kwargs) -> str:
+    """The dtype class of what a factory makes: what it is asked for, or what its name or its bounds say."""
+    asked = kwargs.get("dtype")
+    if asked is not None:
+        return dtype_class(asked.path) if isinstance(asked, External) else ""
+    if name in LIKE:
+        return args[0].dtype if args and isinstance(args[0], Tensor) else ""
+    if name == "full":
+        return shapes.literal_dtype(args[1] if len(args) > 1 else kwargs.get("fill_value", NONE))
+    if name in ("arange", "range") and all(isinstance(arg, Const) for arg in args):
+        floats = any(isinstance(arg.value, float) for arg in args if isinstance(arg, Const))
+        return "float" if floats or name == "range" else "int"
+    return TYPED.get(name, "float" if name in SIZED or name in ("linspace", "eye") else "")
+
+
+def _factory_shape(name: str, args: Args, kwargs: Kwargs) -> Shape:
+    """The shape of what a factory makes."""
+    if name == "arange":
+        bounds = [arg.value for arg in args if isinstance(arg, Const)]
+        return (shapes.counted(bounds) if bounds and len(bounds) == len(args) else None,)
+    if name in ("linspace", "logspace"):
+        steps = kwargs.get("steps", args[2] if len(args) > 2 else NONE)
+        return shapes.sizes([steps])
+    if name == "eye":
+        return shapes.sizes([args[0], args[1] if len(args) > 1 else args[0]]) if args else None
+    if name not in SIZED and name not in TYPED:
+        return None
+    first = {"randint": 2 if len(args) > 2 else 1, "normal": 2}.get(name, 0)
+    wanted = args[:1] if name == "full" else args[first:]
+    wanted = [kwargs["size"]] if "size" in kwargs else wanted
+    return shapes.sizes(wanted) if wanted else None
+
+
+def wrap(vm: Interpreter, how: str, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
+    """`torch.tensor(value)`: a copy outside any graph."""
+    source = args[0] if args else kwargs.get("data", NONE)
+    shape = source.shape if isinstance(source, Number) else shapes.literal(source)
+    tensor = new_leaf(vm, node, kwargs.get("requires_grad", FALSE), shape, _literal_dtype(source, kwargs))
+    if isinstance(source, (Tensor, Number)):
+        plain = isinstance(source, Number) and source.kind == "list"
+        tensor.layout = (source.layout if isinstance(source, Tensor) else plain) or None
+    below = vm.nodes(source)
+    if below:
+        listed = isinstance(source, Seq)
+        made = Node("leaf", vm.at(node), tuple(below), tensor.requires)
+        made.leaf = tensor
+        made.cut, made.cut_place = ("tensor_of_list" if listed and how == "tensor" else how), vm.at(node)
+        leans = (vm.lean(item) for item in source.items) if isinstance(source, Seq) else (vm.lean(source),)
+        made.lean = NOTHING.union(*leans)
+        tensor.node = made
+    return tensor
+
+
+def _literal_dtype(source: Value, kwargs: Kwargs) -> str:
+    asked = kwargs.get("dtype")
+    if isinstance(asked, External):
+        return dtype_class(asked.path)
+    if isinstance(source, Tensor):
+        return source.dtype
+    return "" if asked is not None else shapes.literal_dtype(source)
+
+
+def tensor_from(vm: Interpreter, args: Args, kwargs: Kwargs, node: ast.Call) -> Value:
+    """`torch.tensor(value)`."""
+    return wrap(vm, "tensor", args, kwargs, node)
+
+
+def as_tensor(vm: Interpreter, args: Args, kwargs: Kwargs, node: ast.Call) -> Value:
+    """`torch.as_tensor(value)`: a tensor is given back itself."""
+    if args and isinstance(args[0], (Tensor, Unknown)):
+        return args[0]
+    return wrap(vm, "tensor", args, kwargs, node)
+
+
+def variable(vm: Interpreter, args: Args, kwargs: Kwargs, node: ast.Call) -> Value:
+    """`Variable(t)` detaches, leaf or not, and shares the memory."""
+    source = args[0] if args else kwargs.get("data", NONE)
+    if isinstance(source, Unknown):
+        source = vm.tensor_of(source)
+    if not isinstance(source, Tensor):
+        return vm.unknown("Variable of what isn't known", *args)
+    result = cut_tensor(vm, source, "Variable", node)
+    requires = kwargs.get("requires_grad", args[1] if len(args) > 1 else FALSE)
+    if isinstance(requires, Const) and requires.value:
+        made = Node("leaf", vm.at(node), result.node.parents, True)
+        made.leaf, made.cut, made.cut_place, made.lean = result, "Variable", vm.at(node), result.lean
+        result.node, result.requires = made, True
+        vm.every_leaf.append(result)
+    return result
+
+
+def parameter(vm: Interpreter, args: Args, kwargs: Kwargs, node: ast.Call) -> Value:
+    """`nn.Parameter(t)`: a leaf over the same memory."""
+    source = args[0] if args else kwargs.get("data", NONE)
+    requires = kwargs.get("requires_grad", args[1] if len(args) > 1 else TRUE)
+    tensor = new_leaf(vm, node, requires, source.shape if isinstance(source, Tensor) else None, "float")
+    tensor.parameter = True
+    if isinstance(source, Tensor):
+        tensor.storage = source.storage
+        made = Node("leaf", vm.at(node), tuple(vm.nodes(source)), tensor.requires)
+        made.leaf, made.cut, made.cut_place = tensor, "Parameter", vm.at(node)
+        tensor.node = made
+    return tensor
+
+
+@special("new_tensor")
+def new_tensor(vm: Interpreter, tensor: Tensor, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
+    """`x.new_tensor(data)`: `torch.tensor(data)` with x's dtype."""
+    return wrap(vm, "tensor", args, kwargs, node)

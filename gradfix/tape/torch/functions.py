@@ -1,0 +1,82 @@
+"""Functions of torch by the table: `torch.name(...)` and `F.name(...)`."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import replace
+
+from gradfix.tape.domain.alternatives import alternatives
+from gradfix.tape.domain.graph import Tensor
+from gradfix.tape.domain.values import FALSE, Args, Const, External, Kwargs, Seq, Unknown, Value
+from gradfix.tape.effects import table
+from gradfix.tape.effects.overloads import choose
+from gradfix.tape.interpreter.conditions import truth
+from gradfix.tape.interpreter.interpreter import Interpreter
+from gradfix.tape.strangers.unknowns import call_unknown
+from gradfix.tape.torch.tensors import in_graph
+
+MODULE_TWINS = {"logsigmoid": "LogSigmoid"}
+"""Functionals that are compiled and can't be recorded by name; their module can."""
+
+
+def torch_function(vm: Interpreter, name: str, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
+    """`torch.name(...)` by the table."""
+    args = [in_graph(vm, arg) for arg in args]
+    if name == "split" and len(args) > 1 and isinstance(args[1], Seq):
+        name = "split_with_sizes"
+    known = table.function(name)
+    picked = choose(known, args, kwargs) if known else None
+    if picked is None:
+        if not known and isinstance(node, ast.Call):
+            return call_unknown(vm, External(f"torch.{name}"), args, kwargs, node)
+        result = vm.unknown(f"torch.{name} with these arguments", *args)
+        result.part = True
+        return result
+    effect, bound = picked
+    if not any(isinstance(value, (Tensor, Seq, Unknown)) for value in bound.values()):
+        return Unknown(f"torch.{name}")
+    return vm.operate(name, effect, bound, vm.at(node), "out" if "out" in kwargs else "method")
+
+
+def functional(vm: Interpreter, name: str, args: Args, kwargs: Kwargs, node: ast.Call) -> Value:
+    """`F.name(...)`; with `inplace=True` it writes its input."""
+    known = table.functional(name)
+    twin = table.module(MODULE_TWINS.get(name, ""))
+    if twin is not None:
+        known = (twin.train,)
+    if not known:
+        return torch_function(vm, name, args, kwargs, node)
+    picked = choose(known, args, kwargs)
+    if picked is None:
+        return vm.unknown(f"F.{name} with these arguments", *args)
+    effect, bound = picked
+    flag = bound.get("inplace", FALSE)
+    inplace = table.functional_inplace(name)
+    on, yes, no = truth(vm, flag, node) if inplace else (False, frozenset(), frozenset())
+    if on is False:
+        return _out_of_place(vm, name, effect, bound, node)
+    chosen = choose(inplace, args, kwargs)
+    if chosen is None:
+        return vm.unknown(f"F.{name} in place", *args)
+    if on is True:
+        return vm.operate(name, chosen[0], chosen[1], vm.at(node), "keyword")
+    results: list[tuple[frozenset, Value]] = []  # type: ignore[type-arg]
+    vm.fork([
+        (yes, lambda: results.append((yes, vm.operate(name, chosen[0], chosen[1], vm.at(node), "keyword")))),
+        (no, lambda: results.append((no, _out_of_place(vm, name, effect, bound, node)))),
+    ])  # fmt: skip
+    return alternatives(results)
+
+
+def _out_of_place(
+    vm: Interpreter, name: str, effect: table.Effect, bound: dict[str, Value], node: ast.Call
+) -> Value:
+    if name.endswith("dropout") and isinstance(p := bound.get("p", Const(0.5)), Const):
+        if p.value == 0:
+            return next(iter(bound.values()))
+        on = bound.get("training", Const(name.startswith("dropout")))
+        if effect.returns_self == "maybe" and isinstance(on, Const) and on.value:
+            effect = replace(effect, returns_self="", view="")
+    if effect.writes and not isinstance(bound.get("out"), Tensor):
+        effect = replace(effect, writes=effect.args[:1] if effect.returns_self == "always" else ())
+    return vm.operate(name, effect, bound, vm.at(node))

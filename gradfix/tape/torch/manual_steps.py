@@ -1,0 +1,35 @@
+"""Steps written by hand: a parameter changed by an expression that is made of its gradient."""
+
+from __future__ import annotations
+
+import ast
+
+from gradfix.tape.domain.events import Add
+from gradfix.tape.domain.graph import Tensor, upstream
+from gradfix.tape.domain.values import Args, Value
+from gradfix.tape.interpreter.interpreter import Interpreter
+
+
+def hand_written_step(vm: Interpreter, tensor: Tensor, args: Args, node: ast.AST) -> None:
+    """`w -= lr * w.grad` under no_grad or through `.data` is a step of one parameter."""
+    leaf = tensor.data_of or tensor
+    if (
+        leaf.leaf is not True
+        or vm.requires(leaf) is not True
+        or (tensor.data_of is None and vm.grad is not False)
+    ):
+        return
+    if any(made_of_gradient(vm, arg, leaf) and not _older(arg, leaf) for arg in args):
+        vm.use(leaf, vm.at(node), leaf, must=True, lean=leaf.lean)
+
+
+def _older(value: Value, leaf: Tensor) -> bool:
+    """Whether a value was computed before the newest contribution to a leaf's gradient."""
+    adds = [event.born for event in leaf.gradient().events if isinstance(event, Add)]
+    made = isinstance(value, Tensor) and value.grad_of is None and not value.storage.writes
+    return isinstance(value, Tensor) and made and bool(adds) and value.born < adds[-1]
+
+
+def made_of_gradient(vm: Interpreter, value: Value, leaf: Tensor) -> bool:
+    behind = upstream(vm.nodes(value))
+    return any(node.op == "grad" and (node.facts or {}).get("of") is leaf for node in behind)

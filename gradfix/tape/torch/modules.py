@@ -1,0 +1,267 @@
+"""What modules have in common, known or not: their parameters, their training mode, freezing."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping, Sequence
+
+from gradfix.tape.domain.definitions import Instance
+from gradfix.tape.domain.graph import Node, Tensor
+from gradfix.tape.domain.torch_values import Layer, Opaque, Weights
+from gradfix.tape.domain.values import Alt, Const, Map, Seq, Unknown, Value
+from gradfix.tape.interpreter.interpreter import Interpreter
+from gradfix.tape.torch.layers import parameters_of, weights
+
+SAME = frozenset({
+    "to", "cuda", "cpu", "float", "half", "double", "train", "eval", "requires_grad_", "bfloat16", "apply",
+    "share_memory", "type", "to_empty", "compile",
+})  # fmt: skip
+
+
+def opaque(vm: Interpreter, value: Unknown, node: ast.AST | None = None) -> Opaque:
+    """The module that an unknown value is, by the way it is used (convention B)."""
+    if value.module is None:
+        value.module = Opaque(value, weights(vm, node), frozenset({"B"}))
+        value.module.weights.lean = frozenset({"B"})
+        value.module.weights.node.lean = frozenset({"B"})
+        if vm.froze and any(_frozen(vm, held) for held in value.holds):
+            set_leaf(vm, value.module.weights, None)
+    return value.module
+
+
+def _frozen(vm: Interpreter, value: Value) -> bool:
+    """Whether a module holds parameters that need no gradient: what is made of it may hold them too."""
+    module = value.module if isinstance(value, Unknown) else value
+    return module is not None and any(leaf.requires is not True for leaf in leaves(vm, module)[0])
+
+
+def children(value: Value) -> Iterator[tuple[str, Value]]:
+    """The registered submodules and parameters of a module."""
+    if isinstance(value, Layer):
+        yield from ((value.items or {}) if value.items is not None else {}).items()
+        yield from value.attrs.items()
+    elif isinstance(value, Instance):
+        yield from value.attrs.items()
+
+
+def leaves(vm: Interpreter, value: Value, seen: set[int] | None = None) -> tuple[list[Tensor], bool]:
+    """The parameters of a module, and whether they are all."""
+    seen = set() if seen is None else seen
+    if id(value) in seen:
+        return [], True
+    seen.add(id(value))
+    if isinstance(value, Opaque):
+        return _and_put_in(vm, value, seen), True
+    if isinstance(value, Unknown):
+        return leaves(vm, opaque(vm, value), seen) if value.origin or value.module else ([], True)
+    if isinstance(value, Alt):
+        parts = [leaves(vm, option, seen) for _, option in value.options]
+        return [leaf for found, _ in parts for leaf in found], False
+    if isinstance(value, Tensor):
+        return ([value], True) if value.parameter else ([], True)
+    if not isinstance(value, (Layer, Instance)):
+        return [], True
+    found: list[Tensor] = []
+    complete = not (isinstance(value, Layer) and value.open)
+    if isinstance(value, Layer):
+        found.extend(parameters_of(vm, value).values())
+    elif not value.module:
+        return [], False
+    for name, child in children(value):
+        if isinstance(child, (Layer, Instance, Opaque, Alt, Tensor)) or _maybe_module(value, name, child):
+            inner, whole = leaves(vm, child, seen)
+            found.extend(inner)
+            complete = complete and whole
+    return list({id(leaf): leaf for leaf in found}.values()), complete
+
+
+def _and_put_in(vm: Interpreter, value: Opaque, seen: set[int]) -> list[Tensor]:
+    """The weights of a module that isn't known, and of the modules that were put in or told apart."""
+    found = [value.weights]
+    stack: list[Value] = [value.of]
+    while stack:
+        owner = stack.pop()
+        inside = owner.children if isinstance(owner, Unknown) else None
+        for child in [*(inside or {}).values(), *(value.children.values() if owner is value.of else ())]:
+            if isinstance(child, Unknown) and child.module is None:
+                stack.extend([child] if child.children and id(child) not in seen else [])
+                seen.add(id(child))
+            elif isinstance(child, (Layer, Instance, Opaque, Alt, Unknown)):
+                found.extend(leaves(vm, child, seen)[0])
+    return list({id(leaf): leaf for leaf in found}.values())
+
+
+def _maybe_module(owner: Value, name: str, child: Value) -> bool:
+    """Whether an unknown attribute is a submodule: it was built by a call in a module's constructor."""
+    return isinstance(child, Unknown) and (child.module is not None or child.built)
+
+
+def set_training(vm: Interpreter, value: Value, on: bool | None) -> None:
+    """train() and eval(), all the way down."""
+    stack = [value]
+    seen: set[int] = set()
+    while stack:
+        value = stack.pop()
+        if id(value) in seen:
+            continue
+        seen.add(id(value))
+        if isinstance(value, (Layer, Instance)):
+            vm.trail.set(value, "training", on)
+            stack.extend(child for _, child in children(value))
+        elif isinstance(value, Alt):
+            stack.extend(option for _, option in value.options)
+
+
+def all_of(vm: Interpreter, group: Weights) -> bool:
+    """Whether what is done to a group of parameters is done to each of them."""
+    return group.met is None or vm.path == group.met
+
+
+def freeze(vm: Interpreter, group: Weights, value: Value) -> None:
+    """`p.requires_grad = value` over parameters."""
+    wanted = bool(value.value) if isinstance(value, Const) and all_of(vm, group) else None
+    for leaf in group.leaves:
+        set_leaf(vm, leaf, wanted)
+
+
+def set_leaf(vm: Interpreter, leaf: Tensor, wanted: bool | None) -> None:
+    """Let a leaf require grad, or not, or perhaps."""
+    if leaf.requires is wanted:
+        return
+    node = Node("leaf", leaf.place, (), wanted)
+    node.leaf = leaf
+    node.lean, node.path = leaf.lean, vm.path
+    vm.froze = vm.froze or wanted is False
+    vm.trail.set(leaf, "requires", wanted)
+    vm.trail.set(leaf, "node", node)
+
+
+REGISTERING = {
+    "add_module": "module", "register_module": "module", "register_parameter": "param",
+    "register_buffer": "tensor", "__setattr__": "value",
+}  # fmt: skip
+"""What puts a part into a module, and what it calls that part."""
+
+
+def module_method(
+    vm: Interpreter,
+    owner: Value,
+    name: str,
+    args: Sequence[Value],
+    kwargs: Mapping[str, Value],
+    node: ast.AST,
+) -> Value:
+    """A method that every nn.Module has."""
+    given = args[0] if args else next(iter(kwargs.values()), None)
+    if name in ("parameters", "named_parameters"):
+        found, complete = leaves(vm, owner)
+        return Weights(owner, found, complete, named=name == "named_parameters")
+    if name in ("train", "eval"):
+        on = name == "train" and not (isinstance(given, Const) and not given.value)
+        set_training(
+            vm, owner, None if name == "train" and given is not None and not isinstance(given, Const) else on
+        )
+        return owner
+    if name == "requires_grad_":
+        found, complete = leaves(vm, owner)
+        freeze(vm, Weights(owner, found, complete), given if given is not None else Const(True))
+        return owner
+    if name == "zero_grad":
+        vm.clear(leaves(vm, owner)[0], vm.at(node))
+        return Const(None)
+    if name in ("modules", "children", "named_modules", "named_children"):
+        return _submodules(owner, name)
+    if name in SAME:
+        if name in ("to", "cuda"):
+            vm.moved = True
+        return owner
+    return _registering(vm, owner, name, args, kwargs, node)
+
+
+def _submodules(owner: Value, name: str) -> Value:
+    below: list[Value] = []
+    stack: list[tuple[Value, int]] = [(owner, 0)]
+    seen: set[int] = set()
+    while stack and len(below) < 200:
+        value, depth = stack.pop(0)
+        if id(value) in seen or not isinstance(value, (Layer, Instance, Opaque)):
+            continue
+        seen.add(id(value))
+        if depth or name.endswith("modules"):
+            below.append(value)
+        if depth == 0 or name.endswith("modules"):
+            stack.extend((child, depth + 1) for _, child in children(value))
+    if name.startswith("named"):
+        below = [Seq("tuple", [Unknown("a module's name"), value]) for value in below]
+    return Seq("list", below, open=True)
+
+
+def _registering(
+    vm: Interpreter,
+    owner: Value,
+    name: str,
+    args: Sequence[Value],
+    kwargs: Mapping[str, Value],
+    node: ast.AST,
+) -> Value:
+    named = args[0] if args else kwargs.get("name")
+    if name in REGISTERING:
+        given = args[1] if len(args) > 1 else kwargs.get(REGISTERING[name])
+        if given is not None:
+            register(vm, owner, named, given)
+        if name == "register_buffer" and isinstance(named, Const):
+            vm.buffers.add((id(owner), named.value))
+        return Const(None)
+    if (
+        isinstance(owner, Layer)
+        and owner.items is not None
+        and name in ("append", "extend", "insert", "update")
+    ):
+        _grow(vm, owner, name, args)
+        return owner
+    if isinstance(owner, Layer) and owner.items is not None and name in ("values", "keys", "items"):
+        return _dictionary_view(owner, name)
+    if name in ("forward", "__call__"):
+        return vm.call(owner, args, kwargs, node)
+    return Unknown(f"`.{name}()` of a module")
+
+
+def register(vm: Interpreter, owner: Value, named: Value | None, value: Value) -> None:
+    """Give a module a submodule or parameter by its name, which needn't be known."""
+    key = named.value if isinstance(named, Const) else f"?{vm.trail.clock}"
+    if isinstance(owner, Instance):
+        vm.trail.put(owner, owner.attrs, key, value)
+    elif isinstance(owner, Layer) and owner.items is not None:
+        vm.trail.put(owner, owner.items, str(key), value)
+
+
+def _grow(vm: Interpreter, owner: Layer, name: str, args: Sequence[Value]) -> None:
+    added = args[-1:] if name in ("append", "insert") else []
+    if name in ("extend", "update") and args:
+        source = args[0]
+        if isinstance(source, Seq):
+            added = source.items
+        elif isinstance(source, Layer) and source.items:
+            added = list(source.items.values())
+        elif isinstance(source, Map):
+            for key, value in source.items.items():
+                vm.trail.put(owner, owner.items or {}, str(key), value)
+            return
+    if name == "insert":
+        items = list((owner.items or {}).values())
+        at = args[0].value if isinstance(args[0], Const) and isinstance(args[0].value, int) else len(items)
+        items[at:at] = added
+        vm.trail.set(owner, "items", {str(i): item for i, item in enumerate(items)})
+        return
+    for value in added:
+        assert owner.items is not None
+        vm.trail.put(owner, owner.items, str(len(owner.items)), value)
+
+
+def _dictionary_view(owner: Layer, name: str) -> Value:
+    items = owner.items or {}
+    if name == "keys":
+        return Seq("list", [Const(key) for key in items], owner.open)
+    if name == "values":
+        return Seq("list", list(items.values()), owner.open)
+    return Seq("list", [Seq("tuple", [Const(key), value]) for key, value in items.items()], owner.open)

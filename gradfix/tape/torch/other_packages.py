@@ -1,0 +1,60 @@
+"""Functions of other packages: harmless ones, numpy, and what passes values through."""
+
+from __future__ import annotations
+
+import ast
+
+from gradfix.tape.domain.graph import Node, Number, Tensor
+from gradfix.tape.domain.values import Args, Const, Map, Seq, Unknown, Value
+from gradfix.tape.interpreter.interpreter import Interpreter
+
+SILENT_PACKAGES = (
+    "os.", "sys.", "time.", "json.", "logging.", "random.", "math.", "re.", "pathlib.", "datetime.",
+    "argparse.", "shutil.", "warnings.", "pickle.", "wandb.", "tqdm", "torch.utils.tensorboard",
+    "matplotlib.", "torch.cuda.", "torch.distributed.", "torch.backends.", "torch.manual_seed", "torch.save",
+    "torch.utils.data", "torch.optim.lr_scheduler", "torchvision.utils", "collections.", "itertools.",
+    "typing.", "tensorboardX.",
+)  # fmt: skip
+TRANSLATORS = (
+    "taichi.", "numba.", "triton.", "tensorflow.", "jax.", "warp.", "tilelang.", "cupyx.", "pyopencl.",
+)  # fmt: skip
+"""What takes a decorated function's text for a program of its own: Python never runs it on tensors."""
+NUMPY = ("numpy.",)
+EINOPS = frozenset(
+    {"einops.rearrange", "einops.reduce", "einops.repeat", "einops.einsum", "einops.pack", "einops.unpack"}
+)
+
+
+def harmless(path: str, args: Args) -> Value:
+    result = Unknown(f"the result of {path}")
+    result.origin = path
+    if path.startswith("tqdm") and args:
+        return args[0]
+    if path in ("collections.OrderedDict", "collections.defaultdict"):
+        return Map({}, open=path.endswith("defaultdict")) if not args else _ordered(args[0])
+    if path in ("collections.deque",):
+        return Seq("list", list(args[0].items) if args and isinstance(args[0], Seq) else [], open=True)
+    if path == "itertools.chain":
+        return Seq("list", list(args), open=False) if args else result
+    if path.startswith("torch.utils.data") or path.endswith("DataLoader"):
+        result.requires = False
+        result.lean = frozenset({"A"})
+    return result
+
+
+def _ordered(value: Value) -> Value:
+    if isinstance(value, Seq) and all(isinstance(item, Seq) and len(item.items) == 2 for item in value.items):
+        pairs = [(item.items[0], item.items[1]) for item in value.items if isinstance(item, Seq)]
+        if all(isinstance(key, Const) for key, _ in pairs):
+            return Map({key.value: item for key, item in pairs if isinstance(key, Const)}, value.open)
+    return value if isinstance(value, Map) else Map({}, open=True)
+
+
+def numpy_call(vm: Interpreter, args: Args, node: ast.Call) -> Value:
+    """numpy on arrays that came from tensors stays outside the graph; on anything else it is plain data."""
+    given = [arg for arg in args if isinstance(arg, (Number, Tensor))]
+    if given:
+        return Number(
+            Node("numpy", node, tuple(n for arg in given for n in vm.nodes(arg)), False), vm.at(node), "array"
+        )
+    return Unknown("a numpy value", requires=False)

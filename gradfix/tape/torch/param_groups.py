@@ -1,0 +1,93 @@
+"""An optimizer's `param_groups`, and gradients that are got at in ways that don't say whose they are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gradfix.tape.domain.definitions import Instance
+from gradfix.tape.domain.events import Clear
+from gradfix.tape.domain.graph import Tensor
+from gradfix.tape.domain.torch_values import Group, Layer, Opaque, Optimizer, Weights
+from gradfix.tape.domain.values import Args, Const, Seq, Unknown, Value
+from gradfix.tape.interpreter.interpreter import Interpreter
+from gradfix.tape.torch.modules import leaves
+
+FAR = 64
+"""How many values are looked through for parameters that another value may be one of."""
+
+
+def param_groups(optimizer: Optimizer) -> Value:
+    """`optimizer.param_groups`: the groups that it was given, where it is known which these are."""
+    if optimizer.groups is None:
+        held = Weights(optimizer, optimizer.leaves, False)
+        return Unknown("an optimizer's groups of parameters", (held,))
+    return Seq("list", list(optimizer.groups))
+
+
+def group_entry(group: Group, key: Value) -> Value:
+    """`group[key]`: its parameters, or one of its settings."""
+    if not isinstance(key, Const):
+        return Unknown("an entry of a group of parameters", (group.weights,))
+    return group.weights if key.value == "params" else Unknown("a setting of an optimizer")
+
+
+def store_group_entry(vm: Interpreter, group: Group, key: Value) -> None:
+    """`group[key] = value`: what it holds instead of its parameters, or beside them, isn't known."""
+    if not isinstance(key, Const) or key.value == "params":
+        vm.clear(group.weights.leaves, None, must=False)
+        vm.trail.set(group, "weights", Weights(group.weights.of, group.weights.leaves, False))
+
+
+def group_method(vm: Interpreter, group: Group, name: str, args: Args) -> Value:
+    """A method of a group, which is a dict."""
+    if name in ("get", "setdefault", "pop") and args:
+        return group_entry(group, args[0])
+    if name not in ("keys", "update"):
+        vm.clear(group.weights.leaves, None, must=False)
+    return Unknown("what an optimizer says of a group of parameters")
+
+
+def some_gradient(vm: Interpreter, owner: Unknown) -> None:
+    """`.grad` of what may be any of the parameters that it came from: somebody may fill or clear it."""
+    stack, seen = [*owner.holds], 0
+    while stack and seen < FAR:
+        value = stack.pop()
+        seen += 1
+        if isinstance(value, (Weights, Optimizer)):
+            vm.clear(value.leaves, None, must=False)
+        elif isinstance(value, Group):
+            vm.clear(value.weights.leaves, None, must=False)
+        elif isinstance(value, Tensor) and value.leaf and value.requires is not False:
+            vm.clear([value], None, must=False)
+        elif isinstance(value, Unknown):
+            stack.extend(value.holds)
+        elif isinstance(value, Seq):
+            stack.extend(value.items)
+
+
+def spread(vm: Interpreter, since: int, turns: Sequence[Value], whole: Sequence[Value]) -> None:
+    """Gradients that a loop has cleared or filled in its turns so may others be, for which it wasn't run."""
+    if len(turns) == len(whole) or vm.last_clear < since:
+        return
+    rest = [turn for turn in whole if not any(turn is ran for ran in turns)]
+    touched = [leaf for turn in turns for leaf in _leaves_of(vm, turn) if _cleared(leaf, since)]
+    if touched:
+        vm.clear([leaf for turn in rest for leaf in _leaves_of(vm, turn)], None, must=False)
+
+
+def _cleared(leaf: Tensor, since: int) -> bool:
+    events = leaf.slot.events if leaf.slot is not None else []
+    return any(isinstance(event, Clear) and event.number > since for event in events)
+
+
+def _leaves_of(vm: Interpreter, turn: Value) -> list[Tensor]:
+    """The leaves that a turn of a loop is about."""
+    if isinstance(turn, Seq):
+        return [leaf for item in turn.items for leaf in _leaves_of(vm, item)]
+    if isinstance(turn, Tensor):
+        return [turn] if turn.leaf else []
+    if isinstance(turn, (Weights, Optimizer)):
+        return turn.leaves
+    if isinstance(turn, Group):
+        return turn.weights.leaves
+    return leaves(vm, turn)[0] if isinstance(turn, (Layer, Instance, Opaque)) else []

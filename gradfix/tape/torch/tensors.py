@@ -1,0 +1,220 @@
+"""Methods of tensors: a few by hand, all else from the effects table."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterable, Iterator
+
+from gradfix.tape.domain.events import Add, Clear
+from gradfix.tape.domain.graph import Node, Tensor
+from gradfix.tape.domain.values import NONE, Args, Const, Kwargs, Seq, Unknown, Value
+from gradfix.tape.effects import table
+from gradfix.tape.effects.overloads import choose
+from gradfix.tape.interpreter.interpreter import Interpreter
+from gradfix.tape.torch.manual_steps import hand_written_step
+
+Special = Callable[[Interpreter, Tensor, Args, Kwargs, ast.AST], Value]
+
+SPECIAL: dict[str, Special] = {}
+NAMES = {
+    "__itruediv__": "div_",
+    "__truediv__": "div",
+    "__ipow__": "pow_",
+    "__imatmul__": "matmul",
+    "__ifloordiv__": "floor_divide_",
+}
+
+
+def special(*names: str) -> Callable[[Special], Special]:
+    """Register a method that the table can't describe."""
+
+    def register(function: Special) -> Special:
+        SPECIAL.update(dict.fromkeys(names, function))
+        return function
+
+    return register
+
+
+def method_call(
+    vm: Interpreter,
+    tensor: Tensor,
+    name: str,
+    args: Args,
+    kwargs: Kwargs,
+    node: ast.AST,
+    form: str = "method",
+) -> Value:
+    """`tensor.name(*args)`."""
+    if name in KEEPS and tensor.requires is False:
+        copied(_gradient_behind(tensor.node))
+    handler = SPECIAL.get(name)
+    if handler is not None:
+        return handler(vm, tensor, args, kwargs, node)
+    if name == "split" and args and isinstance(args[0], Seq):
+        name = "split_with_sizes"
+    known = table.method(name)
+    picked = choose(known, [tensor, *args], kwargs) if known else None
+    if picked is None:
+        return _unlisted(vm, tensor, name, args, node)
+    effect, bound = picked
+    op = NAMES.get(name) or (name if not name.startswith("__") else table.DUNDERS.get(name, name.strip("_")))
+    if tensor.grad_of is not None and effect.writes:
+        return _on_gradient(vm, tensor, op, args, node)
+    if effect.writes:
+        hand_written_step(vm, tensor, args, node)
+    return vm.operate(op, effect, bound, vm.at(node), form)
+
+
+KEEPS = frozenset({"clone", "flatten", "reshape", "view"})
+"""What is done to a gradient that is wanted as it is, and not only measured."""
+
+
+def _gradient_behind(node: Node) -> Iterator[Tensor]:
+    """The leaf whose gradient a tensor is, perhaps detached or moved."""
+    while node.op != "grad" and len(node.parents) == 1:
+        node = node.parents[0]
+    if node.op == "grad" and node.facts:
+        yield node.facts["of"]
+
+
+def copied(leaves: Iterable[Tensor]) -> None:
+    """Somebody keeps the gradients that these leaves have got."""
+    for leaf in leaves:
+        for event in leaf.gradient().events:
+            if isinstance(event, Add):
+                event.backward.kept = True
+
+
+def _unlisted(vm: Interpreter, tensor: Tensor, name: str, args: Args, node: ast.AST) -> Value:
+    """A method that the table doesn't list: what went in may be in its result, and may be written."""
+    result = vm.unknown(f"`.{name}()` isn't known", tensor, *args)
+    result.part = True
+    return result
+
+
+def _on_gradient(vm: Interpreter, gradient: Tensor, op: str, args: Args, node: ast.AST) -> Value:
+    """An in-place operation on a `.grad`: zeroing clears it, filling gives it another, the rest leaves it."""
+    leaf = gradient.grad_of
+    if leaf is not None and op in ("zero_", "fill_"):
+        vm.clear([leaf], vm.at(node), must=op == "zero_" or zero(args), zeros=True)
+    elif leaf is not None:
+        filled(vm, leaf, node)
+    return gradient
+
+
+def filled(vm: Interpreter, leaf: Tensor, node: ast.AST) -> None:
+    """Something is written into a gradient: where it was cleared before, that may be what the step is for."""
+    events = leaf.gradient().events
+    if events and isinstance(events[-1], Clear):
+        vm.clear([leaf], vm.at(node), must=False)
+
+
+def zero(args: Args) -> bool:
+    """Whether a gradient is filled with zeros."""
+    return bool(args) and isinstance(args[0], Const) and args[0].value == 0
+
+
+def _flag(kwargs: Kwargs, args: Args, name: str, position: int) -> Value:
+    return kwargs.get(name, args[position] if len(args) > position else NONE)
+
+
+@special("requires_grad_")
+def requires_grad_in_place(
+    vm: Interpreter, tensor: Tensor, args: Args, kwargs: Kwargs, node: ast.AST
+) -> Value:
+    set_requires_grad(
+        vm, tensor, _flag(kwargs, args, "requires_grad", 0) if args or kwargs else Const(True), node
+    )
+    return tensor
+
+
+def _surely_recorded(vm: Interpreter, tensor: Tensor, node: ast.AST) -> None:
+    """What may be a result stays one where it is: that it requires grad doesn't make it a leaf."""
+    made = Node("requires_grad_", vm.at(node), (tensor.node,), True)
+    made.may, made.lean = True, tensor.lean
+    vm.trail.set(tensor, "node", made)
+    vm.trail.set(tensor, "requires", True)
+
+
+def set_requires_grad(vm: Interpreter, tensor: Tensor, value: Value, node: ast.AST) -> None:
+    """`x.requires_grad = value`, on a leaf or on a result that lost its graph."""
+    wanted = bool(value.value) if isinstance(value, Const) and not _some_of_many(vm, tensor) else None
+    if wanted is tensor.requires or (wanted is True and tensor.requires is True):
+        return
+    if wanted is True and tensor.leaf is None and tensor.requires is None:
+        _surely_recorded(vm, tensor, node)
+        return
+    if wanted is True and tensor.leaf is not False:
+        made = Node("leaf", tensor.place, (tensor.node,), True)
+        made.lean = tensor.lean
+        if tensor.node.parents:
+            made.cut, made.cut_place = "requires_grad", vm.at(node)
+            made.facts = {"target": vm.target(vm.at(node)).removesuffix(".requires_grad")}
+        made.leaf = tensor
+        vm.trail.set(tensor, "node", made)
+        vm.trail.set(tensor, "requires", True)
+        vm.trail.set(tensor, "leaf", True)
+        vm.every_leaf.append(tensor)
+    elif wanted is not True and tensor.leaf is not False:
+        vm.trail.set(tensor, "requires", wanted)
+        made = Node("leaf", tensor.place, (), wanted)
+        made.leaf, made.path = tensor, vm.path
+        vm.trail.set(tensor, "node", made)
+
+
+def _some_of_many(vm: Interpreter, tensor: Tensor) -> bool:
+    """Whether a leaf stands for all parameters of a module, and a test in a loop has picked some."""
+    loops = vm.frame.loops
+    return tensor.parameter and "B" in tensor.lean and bool(loops) and loops[-1].path != vm.path
+
+
+@special("retain_grad")
+def retain_grad(vm: Interpreter, tensor: Tensor, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
+    vm.trail.set(tensor, "retained", True)
+    return NONE
+
+
+@special(
+    "size", "dim", "numel", "nelement", "ndimension", "stride", "is_contiguous", "get_device", "element_size",
+    "storage", "untyped_storage", "data_ptr", "is_floating_point", "storage_offset", "__len__", "dim_order",
+    "__hash__", "is_complex", "has_names",
+)  # fmt: skip
+def property_call(vm: Interpreter, tensor: Tensor, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
+    """Facts about a tensor that involve no gradient."""
+    name = called(node, "")
+    if name == "size" and tensor.shape and None not in tensor.shape:
+        if args and isinstance(args[0], Const) and isinstance(args[0].value, int):
+            if -len(tensor.shape) <= args[0].value < len(tensor.shape):
+                return Const(tensor.shape[args[0].value])
+        elif not args:
+            return Seq("tuple", [Const(size) for size in tensor.shape])
+    if name in ("dim", "ndimension") and tensor.shape is not None and None not in tensor.shape:
+        return Const(len(tensor.shape))
+    size = Unknown("a size")
+    size.about = tensor.storage
+    return size
+
+
+@special("register_hook", "register_post_accumulate_grad_hook")
+def hook(vm: Interpreter, tensor: Tensor, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
+    vm.hooked = True
+    return Unknown("a hook")
+
+
+@special("set_", "resize_", "share_memory_", "pin_memory", "apply_", "map_")
+def opaque_write(vm: Interpreter, tensor: Tensor, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
+    return tensor
+
+
+def called(node: ast.AST, otherwise: str) -> str:
+    """The name of the method that is called, where it is written as a call."""
+    return (
+        node.func.attr if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else otherwise
+    )
+
+
+def in_graph(vm: Interpreter, value: Value) -> Value:
+    """An unknown that is known to be a tensor, as that tensor."""
+    if isinstance(value, Unknown) and (value.tensor is not None or value.requires is True):
+        return vm.tensor_of(value)
+    return value

@@ -1,0 +1,114 @@
+"""Calls that walk the graph: `loss.backward()`, `torch.autograd.backward`, `torch.autograd.grad`."""
+
+from __future__ import annotations
+
+import ast
+from functools import partial
+
+from gradfix.tape.domain.events import Backward, Met
+from gradfix.tape.domain.graph import Tensor
+from gradfix.tape.domain.torch_values import Weights
+from gradfix.tape.domain.values import FALSE, NONE, NOTHING, Args, Const, Kwargs, Seq, Unknown, Value
+from gradfix.tape.interpreter.interpreter import Interpreter
+from gradfix.tape.strangers.assumed_optimizers import filled
+from gradfix.tape.strangers.loader_batches import severed_but_for_batches
+from gradfix.tape.torch.tensors import special
+
+
+@special("backward")
+def backward(vm: Interpreter, tensor: Tensor, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
+    """`loss.backward(gradient, retain_graph, create_graph, inputs)`."""
+    return run_backward(vm, tensor, _options(args, kwargs), node)
+
+
+def _options(args: Args, kwargs: Kwargs) -> dict[str, Value]:
+    names = ("gradient", "retain_graph", "create_graph", "inputs")
+    if "retain_variables" in kwargs:  # its name in the first releases of torch
+        kwargs = {**kwargs, "retain_graph": kwargs["retain_variables"]}
+    return {
+        **dict(zip(names, args, strict=False)),
+        **{name: value for name, value in kwargs.items() if name in names},
+    }
+
+
+def run_backward(
+    vm: Interpreter, tensor: Tensor, options: Kwargs, node: ast.AST, met: Met | None = None
+) -> Value:
+    """One backward call, however it is spelt; `met` is what the other roots of the same call have walked."""
+    retain = options.get("retain_graph", NONE)
+    create = options.get("create_graph", NONE)
+    keeps: bool | None = False
+    for option in (retain, create) if retain is NONE else (retain,):
+        if not isinstance(option, Const):
+            keeps = None
+        elif option.value:
+            keeps = True
+    gradient = options.get("gradient", NONE)
+    only: list[Tensor] | None = None
+    if "inputs" in options:
+        only = tensors_in(vm, options["inputs"])
+    event = Backward(vm.at(node), vm.path, keeps, virtual=False, lean=NOTHING)
+    event.met = event.met if met is None else met
+    vm.backward(tensor, event, whole=gradient is NONE, only=only)
+    filled(vm, event, tensor)
+    severed_but_for_batches(vm, tensor, event)
+    vm.trail.tick()
+    return NONE
+
+
+def tensors_in(vm: Interpreter, value: Value) -> list[Tensor]:
+    """The tensors that a value holds."""
+    if isinstance(value, Tensor):
+        return [value]
+    if isinstance(value, Weights):
+        return value.leaves
+    if isinstance(value, Seq):
+        return [tensor for item in value.items for tensor in tensors_in(vm, item)]
+    return []
+
+
+def backward_from_roots(vm: Interpreter, args: Args, kwargs: Kwargs, node: ast.Call) -> Value:
+    names = ("gradient", "retain_graph", "create_graph")
+    roots = args[0] if args else kwargs.get("tensors", NONE)
+    options = {**dict(zip(names, args[1:], strict=False)), **kwargs}
+    if "grad_tensors" in options:
+        options["gradient"] = options.pop("grad_tensors")
+    met: Met = {}
+    for item in roots.items if isinstance(roots, Seq) else [roots]:
+        vm.each(item, partial(_from_root, vm, options=options, node=node, met=met))
+    return NONE
+
+
+def _from_root(vm: Interpreter, root: Value, *, options: Kwargs, node: ast.Call, met: Met) -> Value:
+    """One of several roots of the same backward."""
+    for tensor in tensors_in(vm, root):
+        run_backward(vm, tensor, options, node, met)
+    return NONE
+
+
+def grad_of_roots(vm: Interpreter, args: Args, kwargs: Kwargs, node: ast.Call) -> Value:
+    """`torch.autograd.grad`: walks and frees the graph, fills no gradient."""
+    options = {
+        **dict(
+            zip(("outputs", "inputs", "grad_outputs", "retain_graph", "create_graph"), args, strict=False)
+        ),
+        **kwargs,
+    }
+    keep = [options.get(name, NONE) for name in ("retain_graph", "create_graph")]
+    retain: bool | None = any(isinstance(option, Const) and option.value for option in keep)
+    if any(not isinstance(option, Const) for option in keep):
+        retain = None
+    create = options.get("create_graph", FALSE)
+    outputs = options.get("outputs", NONE)
+    for root in tensors_in(vm, outputs):
+        if root.requires is True:
+            vm.backward(
+                root,
+                Backward(vm.at(node), vm.path, retain, False, frozenset()),
+                whole="grad_outputs" not in options,
+                only=tensors_in(vm, options.get("inputs", NONE)),
+            )
+    result = Unknown("gradients", (outputs,))
+    if isinstance(create, Const):
+        result.requires = bool(create.value) and vm.requires(outputs)
+    return result
