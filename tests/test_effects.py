@@ -7,9 +7,9 @@ import sys
 
 import pytest
 
+from gradfix.tape.domain.effect import Effect
 from gradfix.tape.effects.table import (
     DUNDERS,
-    Effect,
     function,
     functional,
     functional_inplace,

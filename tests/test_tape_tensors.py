@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from gradfix.source import Source, parse
-from gradfix.tape import entries  # noqa: F401 - the first registers what is evaluated
 from gradfix.tape.domain.graph import Tensor
 from gradfix.tape.domain.values import Seq, Value
 from gradfix.tape.effects import strides
+from gradfix.tape.handlers import HANDLERS
 from gradfix.tape.interpreter.interpreter import Interpreter
 
 torch = pytest.importorskip("torch")
@@ -195,7 +195,7 @@ def said(source: str) -> dict[str, Value]:
     """The names of a program as the tape leaves them."""
     read = parse("case.py", source.encode())
     assert isinstance(read, Source)
-    vm = Interpreter(read.path, read.text.encode().splitlines(), 200_000, None)
+    vm = Interpreter(read.path, read.text.encode().splitlines(), 200_000, None, HANDLERS)
     vm.module = read.tree
     vm.run(read.tree.body)
     return vm.scope.names

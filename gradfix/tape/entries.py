@@ -8,25 +8,17 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
-from gradfix.tape.analysis import Analysis, Resolver, Silence, TooComplexError
+from gradfix.tape.analysis import Analysis, Silence
 from gradfix.tape.checks.closing import close
 from gradfix.tape.domain.paths import ALWAYS, Equals
 from gradfix.tape.domain.values import stamp
 from gradfix.tape.effects.frameworks import ROWS, Row
 from gradfix.tape.entry_filter import Culprits
+from gradfix.tape.handlers import HANDLERS
 from gradfix.tape.interpreter.interpreter import Interpreter
+from gradfix.tape.interpreter.limits import Resolver, TooComplexError
 from gradfix.tape.interpreter.modes import lose_mode
 from gradfix.tape.machine.recording import UNSET
-from gradfix.tape.python import (
-    arithmetic,  # noqa: F401 - importing them registers what they evaluate and execute
-    contexts,  # noqa: F401 - importing them registers what they evaluate and execute
-    control,  # noqa: F401 - importing them registers what they evaluate and execute
-    displays,  # noqa: F401 - importing them registers what they evaluate and execute
-    expressions,  # noqa: F401 - importing them registers what they evaluate and execute
-    loops,  # noqa: F401 - importing them registers what they evaluate and execute
-    stores,  # noqa: F401 - importing them registers what they evaluate and execute
-    torch_calls,  # noqa: F401 - importing them registers what they evaluate and execute
-)
 from gradfix.tape.strangers.assumed_optimizers import report_early_steps
 from gradfix.tape.uncalled import enter_class, enter_function, entries_of
 
@@ -63,7 +55,7 @@ def _analysed(source: Source, resolve: Resolver | None, rows: Mapping[str, Row])
     """Execute one module, then what it left unexecuted."""
     content = source.text.encode("utf-8", "surrogatepass")
     work = WORK_FLOOR + WORK_PER_BYTE * len(source.text)
-    vm = Interpreter(source.path, content.splitlines(), work, resolve)
+    vm = Interpreter(source.path, content.splitlines(), work, resolve, HANDLERS)
     vm.module = source.tree
     vm.trail.spread = SPREAD_FLOOR + len(source.text) // BYTES_PER_SPREAD
     vm.rows = rows

@@ -11,6 +11,7 @@ from gradfix.tape.domain.graph import Node, Tensor
 from gradfix.tape.domain.paths import implies
 from gradfix.tape.domain.values import Alt, Value
 from gradfix.tape.interpreter.interpreter import Interpreter
+from gradfix.tape.interpreter.occasions import Added, Appended, AttributeNamed
 from gradfix.tape.machine.reports import span_of
 
 
@@ -22,8 +23,9 @@ def adds_to(node: ast.expr, name: str) -> bool:
     )
 
 
-def accumulating(vm: Interpreter, name: str, held: Value, right: Value, result: Value, node: ast.AST) -> None:
+def accumulating(vm: Interpreter, added: Added) -> None:
     """A total that takes a graph in at every turn of a loop."""
+    name, held, right, result, node = added
     if not vm.frame.loops or vm.file != vm.main or isinstance(held, Alt):
         return
     if (
@@ -41,15 +43,15 @@ def accumulating(vm: Interpreter, name: str, held: Value, right: Value, result: 
         and isinstance(right, Tensor)
         and right.requires is True
     ):
-        added = right
+        term = right
         if isinstance(node, ast.Assign) and isinstance(node.value, ast.BinOp):
             sides = [vm.scope.names.get(s.id) if isinstance(s, ast.Name) and s.id != name else None
                      for s in (node.value.left, node.value.right)]  # fmt: skip
-            added = next((side for side in sides if isinstance(side, Tensor)), right)
+            term = next((side for side in sides if isinstance(side, Tensor)), right)
         elif not isinstance(node, ast.AugAssign) or not isinstance(node.op, ast.Add):
             return
         vm.accumulated.setdefault(span_of(node), []).append(
-            (name, result, vm.history(result), vm.history(added), node)
+            (name, result, vm.history(result), vm.history(term), node)
         )
 
 
@@ -98,8 +100,15 @@ def _through_totals(vm: Interpreter, value: Value, span: Span) -> None:
     vm.through_totals[span] = places if vm.through_totals.get(span, places) else set()
 
 
-def kept_on_attribute(vm: Interpreter, target: ast.Attribute, node: ast.AST) -> None:
+def appended(vm: Interpreter, put: Appended) -> None:
+    """`losses.append(loss)` at every turn of a loop."""
+    if vm.frame.loops:
+        kept(vm, put.value, put.call.args[0], put.call, "")
+
+
+def kept_on_attribute(vm: Interpreter, named: AttributeNamed) -> None:
     """`self.total = self.total + loss`."""
+    target, node = named
     value = node.value if isinstance(node, ast.Assign) else None
     if isinstance(value, ast.BinOp) and isinstance(value.op, ast.Add):
         for own, added in ((value.left, value.right), (value.right, value.left)):

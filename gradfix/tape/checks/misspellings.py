@@ -9,6 +9,7 @@ from gradfix.tape.domain.graph import Tensor
 from gradfix.tape.domain.torch_values import Layer, Opaque, Weights
 from gradfix.tape.domain.values import Const, Value
 from gradfix.tape.interpreter.interpreter import Interpreter
+from gradfix.tape.interpreter.occasions import AttributeBound
 from gradfix.tape.torch.modules import leaves
 
 RIGHT = "requires_grad"
@@ -18,8 +19,9 @@ SLIPS = frozenset({
 })  # fmt: skip
 
 
-def misspelt(vm: Interpreter, owner: Value, name: str, value: Value, node: ast.AST) -> None:
+def misspelt(vm: Interpreter, bound: AttributeBound) -> None:
     """An attribute that looks like requires_grad and isn't, or is set on a module, where it means nothing."""
+    owner, name, value, node = bound
     on_module = isinstance(owner, (Layer, Opaque)) or (isinstance(owner, Instance) and owner.module)
     if name != RIGHT and not _close(name):
         return

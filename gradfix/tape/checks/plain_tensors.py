@@ -4,16 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gradfix.tape.checks.leaves import factory_inside
 from gradfix.tape.domain.definitions import Instance
 from gradfix.tape.domain.events import Add, Use
 from gradfix.tape.domain.graph import Tensor
 from gradfix.tape.domain.values import Foreign
 from gradfix.tape.interpreter.interpreter import Interpreter
+from gradfix.tape.interpreter.occasions import Built
+from gradfix.tape.interpreter.origins import factory_inside
 from gradfix.tape.torch.modules import leaves
 
 
-def plain_leaves(vm: Interpreter, instance: Instance) -> Iterator[tuple[Instance, str, Tensor, Tensor]]:
+def note_plain_leaves(vm: Interpreter, built: Built) -> None:
+    """Tensors of a new module that require grad, and are no parameters of it."""
+    vm.plain_leaves.extend(_plain_leaves(vm, built.instance))
+
+
+def _plain_leaves(vm: Interpreter, instance: Instance) -> Iterator[tuple[Instance, str, Tensor, Tensor]]:
     """Them by name, and the leaves that they are, or are the result of."""
     if instance.cls.file != vm.main:
         return

@@ -12,13 +12,15 @@ from gradfix.tape.domain.graph import Node, Tensor
 from gradfix.tape.domain.torch_values import Layer, Opaque, Optimizer
 from gradfix.tape.domain.values import Alt, Foreign, Map, Seq, Undefined, Value
 from gradfix.tape.interpreter.interpreter import Interpreter
+from gradfix.tape.interpreter.occasions import Built, Replaced
 from gradfix.tape.machine.cuts import MODES
 from gradfix.tape.machine.reports import span_of
 from gradfix.tape.torch.modules import leaves
 
 
-def check_registered(vm: Interpreter, instance: Instance) -> None:
+def check_registered(vm: Interpreter, built: Built) -> None:
     """Layers and parameters in a plain list or dict of a module aren't in its parameters()."""
+    instance = built.instance
     if "parameters" in instance.cls.attrs:
         return
     registered = None
@@ -96,8 +98,9 @@ def _used(instance: Instance, name: str) -> bool:
     return reads
 
 
-def replaced(vm: Interpreter, old: Value, new: Value, node: ast.AST) -> None:
+def replaced(vm: Interpreter, told: Replaced) -> None:
     """Note that a module was replaced, for the end, when it is known which optimizer steps what."""
+    old, new, node = told
     if isinstance(new, (Layer, Instance, Opaque, Tensor)) and vm.optimizers:
         vm.replacements.append((old, new, vm.at(node)))
 

@@ -9,7 +9,7 @@ from gradfix.tape.domain.paths import Path
 from gradfix.tape.domain.values import NOTHING, Lean, Place, Truth, Value, stamp
 
 if TYPE_CHECKING:
-    from gradfix.tape.effects.table import ModuleEffect
+    from gradfix.tape.domain.effect import ModuleEffect
 
 
 class Layer(Value):

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from gradfix.tape.domain.effect import Effect
 from gradfix.tape.domain.graph import Number, Tensor
 from gradfix.tape.domain.values import Const, Seq, Unknown, Value
-from gradfix.tape.effects.table import Effect
 
 Bound = dict[str, Value]
 NUMBER_TYPES = (bool, int, float, complex)

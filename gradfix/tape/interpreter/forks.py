@@ -6,13 +6,13 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from gradfix.tape.domain.alternatives import alternatives, possible
+from gradfix.tape.domain.effect import Effect
 from gradfix.tape.domain.events import on_path, partings
 from gradfix.tape.domain.graph import Tensor
 from gradfix.tape.domain.paths import ALWAYS, Path, meet
 from gradfix.tape.domain.trail import Changes
 from gradfix.tape.domain.values import UNDEFINED, Alt, Place, Value, stamp
 from gradfix.tape.effects.overloads import Bound
-from gradfix.tape.effects.table import Effect
 from gradfix.tape.interpreter.names import Names
 
 

@@ -52,15 +52,17 @@ the file. What exceeds it is reported as too complex."""
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from gradfix.tape.analysis import Resolver, TooComplexError
 from gradfix.tape.domain.definitions import Code
 from gradfix.tape.domain.graph import Tensor
 from gradfix.tape.domain.values import UNDEFINED, Args, Foreign, Kwargs, Place, Unknown, Value
 from gradfix.tape.interpreter.aliases import sees_write, written_expression
 from gradfix.tape.interpreter.grad_switches import EachMode, Parted, Switches, with_rest
+from gradfix.tape.interpreter.limits import Resolver, TooComplexError
+from gradfix.tape.interpreter.occasions import Occasion
 from gradfix.tape.interpreter.state import Notes, Program, Strangers
 from gradfix.tape.machine.recording import UNSET
 
@@ -70,43 +72,40 @@ DEPTH = 14
 
 Evaluate: TypeAlias = "Callable[[Interpreter, Any], Value]"
 Execute: TypeAlias = "Callable[[Interpreter, Any], str | None]"
-
+"""How the block ended, or None where it goes on."""
 Call: TypeAlias = "Callable[[Interpreter, Any, Args, Kwargs, Any], Value]"
-
-EVALUATE: dict[type[ast.AST], Evaluate] = {}
-EXECUTE: dict[type[ast.AST], Execute] = {}
-CALLS: dict[type[Value], Call] = {}
-"""Who answers a call, by what is called; for Value itself: who answers where nobody else does."""
+Judge: TypeAlias = "Callable[[Interpreter, Any], object]"
 
 
-def evaluates(*kinds: type[ast.AST]) -> Callable[[Evaluate], Evaluate]:
-    """Register how an expression is evaluated."""
+@dataclass(frozen=True, slots=True)
+class Handlers:
+    """Who does what: one explicit table, made where all rooms are known."""
 
-    def register(function: Evaluate) -> Evaluate:
-        EVALUATE.update(dict.fromkeys(kinds, function))
-        return function
-
-    return register
-
-
-def executes(*kinds: type[ast.AST]) -> Callable[[Execute], Execute]:
-    """Register how a statement is executed: it answers how the block ended, or None where it goes on."""
-
-    def register(function: Execute) -> Execute:
-        EXECUTE.update(dict.fromkeys(kinds, function))
-        return function
-
-    return register
+    evaluate: Mapping[type[ast.AST], Evaluate]
+    execute: Mapping[type[ast.AST], Execute]
+    calls: Mapping[type[Value], Call]
+    """Who answers a call, by what is called; for Value itself: who answers where nobody else does."""
+    methods: Mapping[str, Callable[[Interpreter, Tensor, Args, Kwargs, ast.AST], Value]]
+    """Methods of tensors that the recorded effects can't describe."""
+    told: Mapping[type[Occasion], Sequence[Judge]]
+    """Who judges what models tell of."""
 
 
 class Interpreter(Switches, Program, Notes, Strangers):
     """The machine with Python on it."""
 
-    def __init__(self, file: str, lines: Sequence[bytes], work: int, resolve: Resolver | None) -> None:
+    def __init__(
+        self, file: str, lines: Sequence[bytes], work: int, resolve: Resolver | None, handlers: Handlers
+    ) -> None:
         Switches.__init__(self, file, lines)
         Program.__init__(self, resolve)
         Notes.__init__(self)
         Strangers.__init__(self)
+        self.evaluate = handlers.evaluate
+        self.execute = handlers.execute
+        self.calls = handlers.calls
+        self.methods = handlers.methods
+        self.told = handlers.told
         self.work = work
         self.floor = 0
         """How much work must be left over by what is being done."""
@@ -135,7 +134,7 @@ class Interpreter(Switches, Program, Notes, Strangers):
         self.work -= 1
         if self.work < self.floor:
             raise TooComplexError
-        handler = EVALUATE.get(type(node))
+        handler = self.evaluate.get(type(node))
         return handler(self, node) if handler is not None else Unknown("an expression that isn't followed")
 
     def run(self, statements: Sequence[ast.stmt]) -> str | None:
@@ -143,19 +142,28 @@ class Interpreter(Switches, Program, Notes, Strangers):
         for i, statement in enumerate(statements):
             self.work -= 1
             if self.grad is None and self.several_modes():
-                return EXECUTE[EachMode](self, EachMode([*statements[i:]], []))
+                return self.execute[EachMode](self, EachMode([*statements[i:]], []))
             if isinstance(statement, ast.If) and i + 1 < len(statements) and self.parts_ways(statement):
                 self.frame.partings += 1
-                return EXECUTE[Parted](self, with_rest(statement, statements[i + 1 :]))
-            handler = EXECUTE.get(type(statement))
+                return self.execute[Parted](self, with_rest(statement, statements[i + 1 :]))
+            handler = self.execute.get(type(statement))
             if handler is not None and (ended := handler(self, statement)) is not None:
                 return ended
         return None
 
     def call(self, callee: Value, args: Args, kwargs: Kwargs, node: Any) -> Value:
         """Call any value."""
-        answer = CALLS.get(type(callee)) or CALLS[Value]
+        answer = self.calls.get(type(callee)) or self.calls[Value]
         return answer(self, callee, args, kwargs, node)
+
+    def call_unknown(self, callee: Value, args: Args, kwargs: Kwargs, node: Any) -> Value:
+        """Call what isn't known to be anything."""
+        return self.calls[Value](self, callee, args, kwargs, node)
+
+    def tell(self, occasion: Occasion) -> None:
+        """Something has happened that others may want to judge."""
+        for judge in self.told.get(type(occasion), ()):
+            judge(self, occasion)
 
     def unknown(self, why: str, *holds: Value) -> Unknown:
         """A value that isn't decided, made from others."""

@@ -12,7 +12,7 @@ from gradfix.tape.domain.torch_values import Mode
 from gradfix.tape.domain.values import FALSE, TRUE, Alt, Args, Const, Kwargs, Place, Truth, Unknown, Value
 from gradfix.tape.interpreter.conditions import truth
 from gradfix.tape.interpreter.grad_switches import EachMode
-from gradfix.tape.interpreter.interpreter import Interpreter, executes
+from gradfix.tape.interpreter.interpreter import Interpreter
 
 SWITCHES = (
     "torch.set_grad_enabled",
@@ -81,7 +81,6 @@ def call_mode(vm: Interpreter, name: str, args: Args, kwargs: Kwargs, node: ast.
     return Mode(name, Const(on), place)
 
 
-@executes(EachMode)
 def each_mode(vm: Interpreter, node: EachMode) -> str | None:
     """What follows runs once in each grad mode, on the paths that led to it."""
     held = vm.assumed

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from gradfix.defects import Fact, Span
-from gradfix.tape.analysis import Resolver
 from gradfix.tape.domain.definitions import Code, Function, Package
 from gradfix.tape.domain.graph import Node, Tensor
 from gradfix.tape.domain.values import Place, Value
 from gradfix.tape.effects.frameworks import ROWS, Row
+from gradfix.tape.interpreter.limits import Resolver
 
 
 class Program:

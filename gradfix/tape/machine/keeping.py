@@ -5,11 +5,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Mapping
 
+from gradfix.tape.domain.effect import Effect
 from gradfix.tape.domain.events import on_path
 from gradfix.tape.domain.graph import Node, Saved, Tensor
 from gradfix.tape.domain.paths import contradicts, implies
 from gradfix.tape.domain.values import Const, Lean, Seq, Unknown, Value
-from gradfix.tape.effects.table import Effect
 from gradfix.tape.machine.histories import Histories
 from gradfix.tape.machine.reports import span_of
 

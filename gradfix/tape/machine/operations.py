@@ -6,11 +6,11 @@ import ast
 from collections.abc import Mapping, Sequence
 
 from gradfix.defects import Fact
+from gradfix.tape.domain.effect import Effect
 from gradfix.tape.domain.graph import Node, Tensor, Write
 from gradfix.tape.domain.values import NOTHING, Place, Unknown, Value
 from gradfix.tape.effects import shapes
 from gradfix.tape.effects.overloads import Bound
-from gradfix.tape.effects.table import Effect
 from gradfix.tape.machine.reports import span_of
 from gradfix.tape.machine.results import Results
 

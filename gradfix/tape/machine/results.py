@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from gradfix.tape.domain.effect import Effect
 from gradfix.tape.domain.graph import Node, Storage, Tensor
 from gradfix.tape.domain.values import NOTHING, Alt, Const, Seq, Shape, Truth, Unknown, Value
 from gradfix.tape.effects import contractions, pieces, shapes, strides
 from gradfix.tape.effects.contractions import LOSSES, PRODUCTS, REDUCTIONS
 from gradfix.tape.effects.geometry import ALIKE, JOINS, SHAPES
 from gradfix.tape.effects.overloads import Bound
-from gradfix.tape.effects.table import Effect
 from gradfix.tape.machine.recording import Machine
 
 TRUTHS = frozenset({"eq", "ne", "lt", "le", "gt", "ge", "any", "all"})

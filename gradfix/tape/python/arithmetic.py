@@ -11,7 +11,7 @@ from gradfix.tape.domain.alternatives import alternatives, multiply, one_of
 from gradfix.tape.domain.graph import Node, Number, Tensor
 from gradfix.tape.domain.values import FALSE, TRUE, Alt, Const, Map, Seq, Unknown, Value
 from gradfix.tape.interpreter.conditions import compared, condition
-from gradfix.tape.interpreter.interpreter import Interpreter, evaluates
+from gradfix.tape.interpreter.interpreter import Interpreter
 from gradfix.tape.torch.functions import torch_function
 from gradfix.tape.torch.tensors import in_graph, method_call
 
@@ -47,7 +47,6 @@ COMPARISONS: dict[type[ast.cmpop], str] = {
 }
 
 
-@evaluates(ast.BinOp)
 def binary(vm: Interpreter, node: ast.BinOp) -> Value:
     left, right = vm.eval(node.left), vm.eval(node.right)
     if type(left) is not Alt and type(right) is not Alt:
@@ -152,7 +151,6 @@ def _sequence(left: Seq, right: Value, op: type[ast.operator]) -> Value:
     return Seq(left.kind, list(left.items), open=True)
 
 
-@evaluates(ast.UnaryOp)
 def unary(vm: Interpreter, node: ast.UnaryOp) -> Value:
     if isinstance(node.op, ast.Not):
         known, _, _ = condition(vm, node.operand)
@@ -175,7 +173,6 @@ def unary(vm: Interpreter, node: ast.UnaryOp) -> Value:
     return vm.each(vm.eval(node.operand), apply)
 
 
-@evaluates(ast.Compare)
 def compare(vm: Interpreter, node: ast.Compare) -> Value:
     if isinstance(node.ops[0], (ast.Is, ast.IsNot)):
         vm.compared = node.left

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 
-from gradfix.tape.checks.misspellings import misspelt
 from gradfix.tape.domain.alternatives import narrowed
 from gradfix.tape.domain.definitions import Bound, Class, Function, Instance, Method, Package, Super
 from gradfix.tape.domain.graph import Tensor
@@ -12,6 +11,7 @@ from gradfix.tape.domain.torch_values import Layer, Opaque, Optimizer, Weights
 from gradfix.tape.domain.values import Alt, Const, External, Seq, Undefined, Unknown, Value
 from gradfix.tape.effects import table
 from gradfix.tape.interpreter.interpreter import Interpreter
+from gradfix.tape.interpreter.occasions import AttributeBound
 from gradfix.tape.python.classes import registering
 from gradfix.tape.python.following import call_function
 from gradfix.tape.strangers.assumed_optimizers import doubted
@@ -179,7 +179,7 @@ def store_attribute(
     """`owner.name = value`."""
     if name == "grad":
         doubted(vm, None)
-    misspelt(vm, owner, name, value, node)
+    vm.tell(AttributeBound(owner, name, value, node))
     if isinstance(owner, Tensor):
         store_on_tensor(vm, owner, name, value, node, augmented)
     elif isinstance(owner, Instance):

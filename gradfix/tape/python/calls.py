@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
-from typing import TypeAlias
 
-from gradfix.tape.domain.definitions import Bound, Class, Function, Instance, Method, Partial, Super
+from gradfix.tape.domain.definitions import Bound, Class, Function, Instance, Partial, Super
 from gradfix.tape.domain.graph import Tensor
 from gradfix.tape.domain.torch_values import Layer, Mode, Opaque
 from gradfix.tape.domain.values import Alt, Args, Const, External, Kwargs, Undefined, Unknown, Value
-from gradfix.tape.interpreter.interpreter import CALLS, Interpreter
+from gradfix.tape.interpreter.interpreter import Interpreter
 from gradfix.tape.python.arguments import arguments, each_argument, unstarred
 from gradfix.tape.python.attributes import MODULE_METHODS, load_attribute
-from gradfix.tape.python.classes import forward_only, instantiate
+from gradfix.tape.python.classes import forward_only
 from gradfix.tape.python.following import call_function
-from gradfix.tape.python.methods import call_own_method
 from gradfix.tape.strangers.framework_objects import instance_host, wrapped_host
-from gradfix.tape.strangers.unknowns import call_opaque, call_unknown, unknown_method
+from gradfix.tape.strangers.unknowns import unknown_method
 from gradfix.tape.torch.layers import call_layer
 from gradfix.tape.torch.tensors import method_call
-
-CallByName: TypeAlias = Callable[[Interpreter, str, Args, Kwargs, ast.Call], Value]
 
 
 def evaluate_call(vm: Interpreter, node: ast.Call) -> Value:
@@ -93,35 +88,25 @@ def call_method(
     return vm.call(load_attribute(vm, receiver, name, node), args, kwargs, node)
 
 
-def _call_bound(vm: Interpreter, callee: Bound, args: Args, kwargs: Kwargs, node: ast.Call) -> Value:
+def call_bound(vm: Interpreter, callee: Bound, args: Args, kwargs: Kwargs, node: ast.Call) -> Value:
     return call_function(
         vm, callee.function, [callee.receiver, *args], kwargs, node, receiver=callee.receiver
     )
 
 
-def _call_layer(vm: Interpreter, callee: Layer, args: Args, kwargs: Kwargs, node: ast.Call) -> Value:
+def call_each_layer(vm: Interpreter, callee: Layer, args: Args, kwargs: Kwargs, node: ast.Call) -> Value:
     return each_argument(vm, args, lambda some: call_layer(vm, callee, some, kwargs, node))
 
 
-def _call_partial(vm: Interpreter, callee: Partial, args: Args, kwargs: Kwargs, node: ast.Call) -> Value:
+def call_partial(vm: Interpreter, callee: Partial, args: Args, kwargs: Kwargs, node: ast.Call) -> Value:
     return vm.call(callee.function, [*callee.args, *args], {**callee.kwargs, **kwargs}, node)
 
 
-def _call_mode(vm: Interpreter, callee: Mode, args: Args, kwargs: Kwargs, node: ast.Call) -> Value:
+def call_mode(vm: Interpreter, callee: Mode, args: Args, kwargs: Kwargs, node: ast.Call) -> Value:
     return args[0] if args and isinstance(args[0], Function) else callee
 
 
-def calls_external(call: CallByName) -> CallByName:
-    """Register how a name of another package is called."""
-
-    def answer(vm: Interpreter, callee: External, args: Args, kwargs: Kwargs, node: ast.Call) -> Value:
-        return each_argument(vm, unstarred(args), lambda some: call(vm, callee.path, some, kwargs, node))
-
-    CALLS[External] = answer
-    return call
-
-
-def _call_instance(vm: Interpreter, callee: Instance, args: Args, kwargs: Kwargs, node: ast.Call) -> Value:
+def call_instance(vm: Interpreter, callee: Instance, args: Args, kwargs: Kwargs, node: ast.Call) -> Value:
     found = callee.cls.lookup("forward" if callee.module else "__call__")
     own = callee.attrs.get("forward")
     if own is not None and not isinstance(own, Undefined):
@@ -131,18 +116,4 @@ def _call_instance(vm: Interpreter, callee: Instance, args: Args, kwargs: Kwargs
     layer = callee.attrs.get("<layer>")
     if isinstance(layer, Layer):
         return vm.call(layer, args, kwargs, node)
-    return call_unknown(vm, callee, args, kwargs, node)
-
-
-CALLS.update({
-    Function: call_function,
-    Bound: _call_bound,
-    Layer: _call_layer,
-    Class: instantiate,
-    Instance: _call_instance,
-    Method: call_own_method,
-    Partial: _call_partial,
-    Opaque: call_opaque,
-    Mode: _call_mode,
-    Value: call_unknown,
-})  # fmt: skip
+    return vm.call_unknown(callee, args, kwargs, node)

@@ -5,13 +5,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Mapping, Sequence
 
-from gradfix.tape.checks.plain_tensors import plain_leaves
-from gradfix.tape.checks.registration import check_registered, replaced
 from gradfix.tape.domain.definitions import Class, Function, Instance, Scope
 from gradfix.tape.domain.torch_values import Layer, Opaque
 from gradfix.tape.domain.values import External, Unknown, Value
 from gradfix.tape.interpreter.imports import first_party
 from gradfix.tape.interpreter.interpreter import Interpreter
+from gradfix.tape.interpreter.occasions import Built, Replaced
 from gradfix.tape.interpreter.repeated_calls import past
 from gradfix.tape.python.following import call_function
 from gradfix.tape.strangers.handed_out import escape
@@ -87,8 +86,7 @@ def instantiate(
             return Unknown("an object like many before", (*args, *kwargs.values()))
         call_function(vm, init, [instance, *args], kwargs, node, receiver=instance)
         if instance.module:
-            check_registered(vm, instance)
-            vm.plain_leaves.extend(plain_leaves(vm, instance))
+            vm.tell(Built(instance))
     elif layer_base(cls):
         base_init(vm, instance, args, kwargs, node)
     else:
@@ -125,7 +123,7 @@ def registering(vm: Interpreter, owner: Instance, name: str, value: Value, node:
 
     old = owner.attrs.get(name)
     if owner.module and isinstance(old, (Layer, Instance, Opaque)) and old is not value:
-        replaced(vm, old, value, node)
+        vm.tell(Replaced(old, value, node))
     if (
         isinstance(value, Unknown)
         and value.origin

@@ -10,12 +10,11 @@ from gradfix.tape.domain.paths import Path
 from gradfix.tape.domain.torch_values import Layer, Mode
 from gradfix.tape.domain.values import Alt, Const, Unknown, Value
 from gradfix.tape.interpreter.conditions import truth
-from gradfix.tape.interpreter.interpreter import Interpreter, executes
+from gradfix.tape.interpreter.interpreter import Interpreter
 from gradfix.tape.interpreter.modes import Modes, lose_mode, modes_of, restore, set_mode, unbound
 from gradfix.tape.python.stores import assign
 
 
-@executes(ast.With, ast.AsyncWith)
 def with_statement(vm: Interpreter, node: ast.With | ast.AsyncWith) -> str | None:
     before = modes_of(vm)
     for i, item in enumerate(node.items):

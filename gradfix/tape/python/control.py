@@ -11,12 +11,11 @@ from gradfix.tape.domain.values import NONE, Const, Unknown, Value
 from gradfix.tape.interpreter.conditions import condition
 from gradfix.tape.interpreter.early_exits import leave
 from gradfix.tape.interpreter.grad_switches import Parted
-from gradfix.tape.interpreter.interpreter import Interpreter, executes
+from gradfix.tape.interpreter.interpreter import Interpreter
 from gradfix.tape.strangers.framework_objects import returned
 from gradfix.tape.torch.elements import part
 
 
-@executes(ast.If)
 def if_statement(vm: Interpreter, node: ast.If) -> str | None:
     known, yes, no = condition(vm, node.test)
     if known is not None:
@@ -24,7 +23,6 @@ def if_statement(vm: Interpreter, node: ast.If) -> str | None:
     return vm.fork([(yes, lambda: vm.run(node.body)), (no, lambda: vm.run(node.orelse))])
 
 
-@executes(Parted)
 def parted_statement(vm: Interpreter, node: Parted) -> str | None:
     """The literals say which of two remainders this is, so that each condition that is told has them."""
     known, yes, no = condition(vm, node.test)
@@ -42,7 +40,6 @@ def parted_statement(vm: Interpreter, node: Parted) -> str | None:
     return vm.fork([(yes, partial(arm, yes, node.body)), (no, partial(arm, no, node.orelse))])
 
 
-@executes(ast.Try)
 def try_statement(vm: Interpreter, node: ast.Try) -> str | None:
     ended = vm.run(node.body)
     if ended is None and node.orelse:
@@ -62,11 +59,6 @@ def try_statement(vm: Interpreter, node: ast.Try) -> str | None:
     return final or ended
 
 
-if hasattr(ast, "TryStar"):
-    executes(ast.TryStar)(try_statement)
-
-
-@executes(ast.Match)
 def match_statement(vm: Interpreter, node: ast.Match) -> str | None:
     subject = vm.eval(node.subject)
     arms = []
@@ -96,7 +88,6 @@ def _case(vm: Interpreter, case: ast.match_case, subject: Value) -> str | None:
     return vm.run(case.body)
 
 
-@executes(ast.Return)
 def return_statement(vm: Interpreter, node: ast.Return) -> str | None:
     value = vm.eval(node.value) if node.value is not None else NONE
     if vm.frame.code is not None:
@@ -107,22 +98,18 @@ def return_statement(vm: Interpreter, node: ast.Return) -> str | None:
     return leave(vm, "return")
 
 
-@executes(ast.Break)
 def break_statement(vm: Interpreter, node: ast.Break) -> str | None:
     return leave(vm, "break")
 
 
-@executes(ast.Continue)
 def continue_statement(vm: Interpreter, node: ast.Continue) -> str | None:
     return leave(vm, "continue")
 
 
-@executes(ast.Raise)
 def raise_statement(vm: Interpreter, node: ast.Raise) -> str | None:
     return "raise"
 
 
-@executes(ast.Assert)
 def assert_statement(vm: Interpreter, node: ast.Assert) -> str | None:
     vm.demanded.update(one.left for one in ast.walk(node.test) if isinstance(one, ast.Compare))
     known, yes, _ = condition(vm, node.test)

@@ -9,13 +9,12 @@ from typing import Any
 from gradfix.tape.domain.events import Backward
 from gradfix.tape.domain.values import UNDEFINED, Const, Map, Seq, Value
 from gradfix.tape.interpreter.conditions import condition
-from gradfix.tape.interpreter.interpreter import Interpreter, evaluates
+from gradfix.tape.interpreter.interpreter import Interpreter
 from gradfix.tape.python.stores import assign
 from gradfix.tape.torch.elements import elements, part
 from gradfix.tape.torch.param_groups import spread
 
 
-@evaluates(ast.Tuple, ast.List, ast.Set)
 def display(vm: Interpreter, node: ast.Tuple | ast.List | ast.Set) -> Value:
     items: list[Value] = []
     open_ = False
@@ -29,7 +28,6 @@ def display(vm: Interpreter, node: ast.Tuple | ast.List | ast.Set) -> Value:
     return Seq(type(node).__name__.lower(), items, open_, node)
 
 
-@evaluates(ast.Dict)
 def mapping(vm: Interpreter, node: ast.Dict) -> Value:
     items: dict[Any, Value] = {}
     open_ = False
@@ -47,7 +45,6 @@ def mapping(vm: Interpreter, node: ast.Dict) -> Value:
     return Map(items, open_, node)
 
 
-@evaluates(ast.ListComp, ast.SetComp, ast.GeneratorExp)
 def comprehension(vm: Interpreter, node: ast.ListComp | ast.SetComp | ast.GeneratorExp) -> Value:
     source = vm.eval(node.generators[0].iter)
     return vm.each(source, lambda one: _listed(vm, node, one))
@@ -59,7 +56,6 @@ def _listed(vm: Interpreter, node: ast.ListComp | ast.SetComp | ast.GeneratorExp
     return Seq("set" if isinstance(node, ast.SetComp) else "list", items, not known, node)
 
 
-@evaluates(ast.DictComp)
 def dict_comprehension(vm: Interpreter, node: ast.DictComp) -> Value:
     source = vm.eval(node.generators[0].iter)
     return vm.each(source, lambda one: _mapped(vm, node, one))

@@ -9,7 +9,7 @@ from gradfix.tape.domain.alternatives import alternatives
 from gradfix.tape.domain.paths import meet
 from gradfix.tape.domain.values import FALSE, NONE, TRUE, Alt, Const, Slice, Undefined, Unknown, Value
 from gradfix.tape.interpreter.conditions import condition, truth
-from gradfix.tape.interpreter.interpreter import Interpreter, evaluates
+from gradfix.tape.interpreter.interpreter import Interpreter
 from gradfix.tape.python.attributes import load_attribute
 from gradfix.tape.python.builtin import builtin
 from gradfix.tape.python.calls import evaluate_call
@@ -19,7 +19,6 @@ from gradfix.tape.python.subscripts import load_item
 from gradfix.tape.torch.elements import part
 
 
-@evaluates(ast.Constant)
 def constant(vm: Interpreter, node: ast.Constant) -> Value:
     if node.value is None:
         return NONE
@@ -28,7 +27,6 @@ def constant(vm: Interpreter, node: ast.Constant) -> Value:
     return FALSE if node.value is False else Const(node.value)
 
 
-@evaluates(ast.Name)
 def name(vm: Interpreter, node: ast.Name) -> Value:
     value = vm.load(node.id)
     if type(value) is Undefined:
@@ -36,7 +34,6 @@ def name(vm: Interpreter, node: ast.Name) -> Value:
     return value
 
 
-@evaluates(ast.Attribute)
 def attribute(vm: Interpreter, node: ast.Attribute) -> Value:
     owner = vm.eval(node.value)
     if type(owner) is not Alt:
@@ -44,7 +41,6 @@ def attribute(vm: Interpreter, node: ast.Attribute) -> Value:
     return vm.each(owner, lambda one: load_attribute(vm, one, node.attr, node))
 
 
-@evaluates(ast.Subscript)
 def subscript(vm: Interpreter, node: ast.Subscript) -> Value:
     owner = vm.eval(node.value)
     key = vm.eval(node.slice)
@@ -53,13 +49,11 @@ def subscript(vm: Interpreter, node: ast.Subscript) -> Value:
     return vm.each(owner, lambda one: vm.each(key, lambda k: load_item(vm, one, k, node)))
 
 
-@evaluates(ast.Slice)
 def slice_(vm: Interpreter, node: ast.Slice) -> Value:
     bounds = [vm.eval(bound) if bound is not None else NONE for bound in (node.lower, node.upper, node.step)]
     return Slice(*bounds)
 
 
-@evaluates(ast.BoolOp)
 def boolean(vm: Interpreter, node: ast.BoolOp) -> Value:
     """The operand that decides: `a or b` is a where a is true."""
     wanted = isinstance(node.op, ast.Or)
@@ -84,7 +78,6 @@ def _decide(vm: Interpreter, operands: Sequence[ast.expr], wanted: bool) -> Valu
     return alternatives([(stays, value), (goes, rest)])
 
 
-@evaluates(ast.IfExp)
 def conditional(vm: Interpreter, node: ast.IfExp) -> Value:
     known, yes, no = condition(vm, node.test)
     if known is not None:
@@ -100,14 +93,12 @@ def conditional(vm: Interpreter, node: ast.IfExp) -> Value:
     return alternatives([(yes, results[True]), (no, results[False])])
 
 
-@evaluates(ast.NamedExpr)
 def named(vm: Interpreter, node: ast.NamedExpr) -> Value:
     value = vm.eval(node.value)
     assign(vm, node.target, value, node)
     return value
 
 
-@evaluates(ast.JoinedStr)
 def formatted(vm: Interpreter, node: ast.JoinedStr) -> Value:
     for value in node.values:
         if isinstance(value, ast.FormattedValue):
@@ -115,12 +106,10 @@ def formatted(vm: Interpreter, node: ast.JoinedStr) -> Value:
     return Unknown("text")
 
 
-@evaluates(ast.Await, ast.Starred)
 def inner(vm: Interpreter, node: ast.Await | ast.Starred) -> Value:
     return vm.eval(node.value)
 
 
-@evaluates(ast.Yield, ast.YieldFrom)
 def yielded(vm: Interpreter, node: ast.Yield | ast.YieldFrom) -> Value:
     value = vm.eval(node.value) if node.value is not None else NONE
     if vm.frame.yields is None:
@@ -129,11 +118,9 @@ def yielded(vm: Interpreter, node: ast.Yield | ast.YieldFrom) -> Value:
     return Unknown("what is sent to a generator")
 
 
-@evaluates(ast.Lambda)
 def lambda_(vm: Interpreter, node: ast.Lambda) -> Value:
     return make_function(vm, node)
 
 
-@evaluates(ast.Call)
 def call(vm: Interpreter, node: ast.Call) -> Value:
     return evaluate_call(vm, node)

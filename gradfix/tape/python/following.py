@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 
-from gradfix.tape.analysis import TooComplexError
 from gradfix.tape.domain.alternatives import alternatives
 from gradfix.tape.domain.definitions import Code, Function, Scope
 from gradfix.tape.domain.paths import Path
@@ -13,6 +12,7 @@ from gradfix.tape.domain.values import NONE, Args, Const, External, Kwargs, Seq,
 from gradfix.tape.interpreter.early_exits import enter, jumps, rejoin
 from gradfix.tape.interpreter.frames import Frame
 from gradfix.tape.interpreter.interpreter import DEPTH, Interpreter
+from gradfix.tape.interpreter.limits import TooComplexError
 from gradfix.tape.interpreter.modes import MODES_BY_PATH, lose_mode, modes_of, restore, set_mode, unbound
 from gradfix.tape.interpreter.repeated_calls import Watch, past
 from gradfix.tape.python.arguments import bind_parameters

@@ -11,7 +11,7 @@ from gradfix.tape.domain.graph import Number, Tensor
 from gradfix.tape.domain.values import Alt, Const, Range, Seq, Undefined, Unknown, Value, stamp
 from gradfix.tape.interpreter.conditions import condition
 from gradfix.tape.interpreter.early_exits import Loop, enter, jumps, rejoin, take
-from gradfix.tape.interpreter.interpreter import Interpreter, executes
+from gradfix.tape.interpreter.interpreter import Interpreter
 from gradfix.tape.python.stores import assign
 from gradfix.tape.strangers.loader_batches import take_out
 from gradfix.tape.torch.elements import EXACT, MANY, elements, part
@@ -21,7 +21,6 @@ DEEP = 4
 """Loops around more than so many others run one turn: what a second one leaves behind is met by those."""
 
 
-@executes(ast.For, ast.AsyncFor)
 def for_statement(vm: Interpreter, node: ast.For | ast.AsyncFor) -> str | None:
     source = vm.eval(node.iter)
     if isinstance(source, Alt):
@@ -146,7 +145,6 @@ def _while_turn(vm: Interpreter, node: ast.While) -> str | None:
     return vm.run(node.body)
 
 
-@executes(ast.While)
 def while_statement(vm: Interpreter, node: ast.While) -> str | None:
     known, _, _ = condition(vm, node.test)
     if known is False:

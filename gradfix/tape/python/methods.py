@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import ast
 
-from gradfix.tape.checks.leaks import kept
 from gradfix.tape.domain.definitions import Instance, Method, Super
 from gradfix.tape.domain.events import Backward
 from gradfix.tape.domain.graph import Number
 from gradfix.tape.domain.torch_values import Group, Layer, Opaque, Optimizer, Scaler, Weights
 from gradfix.tape.domain.values import NONE, Args, Const, Kwargs, Map, Range, Seq, Unknown, Value
 from gradfix.tape.interpreter.interpreter import Interpreter
+from gradfix.tape.interpreter.occasions import Appended
 from gradfix.tape.python.classes import base_init
 from gradfix.tape.strangers.handed_out import escape
 from gradfix.tape.torch.conversions import number
@@ -32,15 +32,8 @@ def call_own_method(vm: Interpreter, method: Method, args: Args, kwargs: Kwargs,
         return optimizer_method(vm, receiver, name, args, kwargs, node)
     if isinstance(receiver, Scaler):
         return scaler_method(vm, receiver, name, args, kwargs, node)
-    if (
-        isinstance(receiver, Seq)
-        and name == "append"
-        and args
-        and vm.frame.loops
-        and isinstance(node, ast.Call)
-        and node.args
-    ):
-        kept(vm, args[0], node.args[0], node, "")
+    if isinstance(receiver, Seq) and name == "append" and args and isinstance(node, ast.Call) and node.args:
+        vm.tell(Appended(args[0], node))
     if isinstance(receiver, Seq):
         return _sequence_method(vm, receiver, name, args)
     if isinstance(receiver, Map):

@@ -5,12 +5,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 
-from gradfix.tape.checks.leaks import accumulating, kept_on_attribute
-from gradfix.tape.checks.leaves import rebinding
 from gradfix.tape.domain.alternatives import alternatives, multiply, one_of
 from gradfix.tape.domain.definitions import Instance
 from gradfix.tape.domain.graph import Tensor
-from gradfix.tape.domain.torch_values import Layer
+from gradfix.tape.domain.torch_values import Layer, Opaque, Optimizer
 from gradfix.tape.domain.values import (
     NONE,
     UNDEFINED,
@@ -23,7 +21,8 @@ from gradfix.tape.domain.values import (
     Value,
 )
 from gradfix.tape.interpreter.imports import imported, module_value, star_names
-from gradfix.tape.interpreter.interpreter import Interpreter, executes
+from gradfix.tape.interpreter.interpreter import Interpreter
+from gradfix.tape.interpreter.occasions import Added, AttributeNamed, NameBound
 from gradfix.tape.python.arithmetic import in_place_operator
 from gradfix.tape.python.attributes import load_attribute, store_attribute
 from gradfix.tape.python.classes import make_class
@@ -32,7 +31,6 @@ from gradfix.tape.python.subscripts import augment_tensor_item, load_item, store
 from gradfix.tape.torch.elements import elements, part
 
 
-@executes(ast.Expr)
 def expression_statement(vm: Interpreter, node: ast.Expr) -> str | None:
     if not isinstance(node.value, ast.Constant):
         vm.statement = node.value
@@ -40,7 +38,6 @@ def expression_statement(vm: Interpreter, node: ast.Expr) -> str | None:
     return None
 
 
-@executes(ast.Assign)
 def assign_statement(vm: Interpreter, node: ast.Assign) -> str | None:
     value = vm.eval(node.value)
     for target in node.targets:
@@ -48,20 +45,36 @@ def assign_statement(vm: Interpreter, node: ast.Assign) -> str | None:
     return None
 
 
-@executes(ast.AnnAssign)
 def annotated_statement(vm: Interpreter, node: ast.AnnAssign) -> str | None:
     if node.value is not None:
         assign(vm, node.target, vm.eval(node.value), node)
     return None
 
 
+TELLING = frozenset({Optimizer, Alt, Tensor, Instance, Layer, Opaque})
+"""What makes a difference when a name is bound to it."""
+
+
+def _named(vm: Interpreter, name: str, value: Value) -> None:
+    """Let an optimizer, a tensor or a flag be called by the name that it is first bound to."""
+    if isinstance(value, (Optimizer, Tensor)) and not value.name:
+        value.name = name
+    for guard, option in value.options if isinstance(value, Alt) else ():
+        if isinstance(option, Const) and option.value is True and len(guard) == 1:
+            ((key, holds),) = guard
+            if holds:
+                vm.texts[key] = name
+
+
 def assign(vm: Interpreter, target: ast.expr, value: Value, node: ast.AST) -> None:
     """Bind a target to a value."""
     if isinstance(target, ast.Name):
-        rebinding(vm, target.id, value, node)
+        if type(value) in TELLING:
+            _named(vm, target.id, value)
+            vm.tell(NameBound(target.id, value, node))
         vm.store(target.id, value)
     elif isinstance(target, ast.Attribute):
-        kept_on_attribute(vm, target, node)
+        vm.tell(AttributeNamed(target, node))
         owner = vm.eval(target.value)
         vm.on_each(owner, lambda one: store_attribute(vm, one, target.attr, value, node))
     elif isinstance(target, ast.Subscript):
@@ -133,14 +146,14 @@ def _another(item: Value) -> Value:
     return twin
 
 
-@executes(ast.AugAssign)
 def augmented_statement(vm: Interpreter, node: ast.AugAssign) -> str | None:
     target = node.target
     if isinstance(target, ast.Name):
         held = vm.load(target.id)
         right = _other(held, vm.eval(node.value))
         result = vm.each(held, lambda one: in_place_operator(vm, one, right, node))
-        accumulating(vm, target.id, held, right, result, node)
+        if vm.frame.loops:
+            vm.tell(Added(target.id, held, right, result, node))
         if result is not held:
             vm.store(target.id, result)
     elif isinstance(target, ast.Attribute):
@@ -174,7 +187,6 @@ def _augment_item(vm: Interpreter, owner: Value, key: Value, right: Value, node:
     return owner
 
 
-@executes(ast.Delete)
 def delete_statement(vm: Interpreter, node: ast.Delete) -> str | None:
     for target in node.targets:
         if isinstance(target, ast.Name):
@@ -206,7 +218,6 @@ def _delete_item(vm: Interpreter, owner: Value, key: Value) -> None:
         vm.trail.set(owner, "open", True)
 
 
-@executes(ast.Import)
 def import_statement(vm: Interpreter, node: ast.Import) -> str | None:
 
     for alias in node.names:
@@ -217,7 +228,6 @@ def import_statement(vm: Interpreter, node: ast.Import) -> str | None:
     return None
 
 
-@executes(ast.ImportFrom)
 def import_from_statement(vm: Interpreter, node: ast.ImportFrom) -> str | None:
 
     module = node.module or ""
@@ -230,26 +240,22 @@ def import_from_statement(vm: Interpreter, node: ast.ImportFrom) -> str | None:
     return None
 
 
-@executes(ast.FunctionDef, ast.AsyncFunctionDef)
 def function_statement(vm: Interpreter, node: ast.FunctionDef | ast.AsyncFunctionDef) -> str | None:
     vm.store(node.name, decorated(vm, make_function(vm, node), node))
     return None
 
 
-@executes(ast.ClassDef)
 def class_statement(vm: Interpreter, node: ast.ClassDef) -> str | None:
 
     vm.store(node.name, make_class(vm, node))
     return None
 
 
-@executes(ast.Global)
 def global_statement(vm: Interpreter, node: ast.Global) -> str | None:
     vm.frame.aliases.update((name, vm.scope.globals) for name in node.names)
     return None
 
 
-@executes(ast.Nonlocal)
 def nonlocal_statement(vm: Interpreter, node: ast.Nonlocal) -> str | None:
     for name in node.names:
         scope = vm.scope.outer

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import ast
 
-from gradfix.tape.checks.registration import replaced
 from gradfix.tape.domain.definitions import Instance, Method
 from gradfix.tape.domain.graph import Node, Number, Tensor
 from gradfix.tape.domain.torch_values import Group, Layer, Optimizer
 from gradfix.tape.domain.values import Const, Map, Range, Seq, Slice, Truth, Unknown, Value
 from gradfix.tape.effects import pieces, strides
 from gradfix.tape.interpreter.interpreter import Interpreter
+from gradfix.tape.interpreter.occasions import Replaced
 from gradfix.tape.python.arithmetic import OPERATORS, operate
 from gradfix.tape.strangers.handed_out import escape
 from gradfix.tape.torch.elements import part
@@ -203,7 +203,7 @@ def store_item(vm: Interpreter, owner: Value, key: Value, value: Value, node: as
     elif isinstance(owner, Layer) and owner.items is not None:
         name = str(key.value) if isinstance(key, Const) else f"?{len(owner.items)}"
         if name in owner.items:
-            replaced(vm, owner.items[name], value, node)
+            vm.tell(Replaced(owner.items[name], value, node))
         vm.trail.put(owner, owner.items, name, value)
     elif isinstance(owner, Unknown) and isinstance(value, (Layer, Instance)):
         _store_entry(vm, owner, key, value)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable
 
-from gradfix.tape.checks.leaves import checkpointed
 from gradfix.tape.domain.definitions import Instance, Partial
 from gradfix.tape.domain.graph import Number, Tensor
 from gradfix.tape.domain.torch_values import Layer, Opaque, Scaler
@@ -14,10 +13,10 @@ from gradfix.tape.effects import table
 from gradfix.tape.interpreter.imports import first_party
 from gradfix.tape.interpreter.interpreter import Interpreter
 from gradfix.tape.interpreter.modes import MODES_BY_PATH, SWITCHES, call_mode
+from gradfix.tape.interpreter.occasions import CheckpointRun
+from gradfix.tape.python.arguments import each_argument, unstarred
 from gradfix.tape.python.builtin import call_builtin
-from gradfix.tape.python.calls import calls_external
 from gradfix.tape.strangers.framework_objects import wrap as wrap_model
-from gradfix.tape.strangers.unknowns import call_unknown
 from gradfix.tape.torch.conversions import number
 from gradfix.tape.torch.factories import (
     LIKE,
@@ -48,9 +47,12 @@ SAME_MODULE = (
 )  # fmt: skip
 
 
-@calls_external
-def call_external(vm: Interpreter, path: str, args: Args, kwargs: Kwargs, node: ast.Call) -> Value:
+def call_external(vm: Interpreter, callee: External, args: Args, kwargs: Kwargs, node: ast.Call) -> Value:
     """Call a name of another package."""
+    return each_argument(vm, unstarred(args), lambda some: _called(vm, callee.path, some, kwargs, node))
+
+
+def _called(vm: Interpreter, path: str, args: Args, kwargs: Kwargs, node: ast.Call) -> Value:
     handler = HANDLERS.get(path)
     if handler is not None:
         return handler(vm, args, kwargs, node)
@@ -73,7 +75,7 @@ def call_external(vm: Interpreter, path: str, args: Args, kwargs: Kwargs, node: 
     own = first_party(vm, path)
     if own is not None:
         return vm.call(own, args, kwargs, node)
-    return call_unknown(vm, External(path), args, kwargs, node)
+    return vm.call_unknown(External(path), args, kwargs, node)
 
 
 def _torch(vm: Interpreter, path: str, args: Args, kwargs: Kwargs, node: ast.Call) -> Value:
@@ -148,7 +150,22 @@ def _checkpoint(vm: Interpreter, args: Args, kwargs: Kwargs, node: ast.Call) -> 
         if k not in ("use_reentrant", "preserve_rng_state", "determinism_check", "debug", "context_fn")
     }
     result = vm.call(args[0], args[1:], rest, node) if args else NONE
-    return checkpointed(vm, args, kwargs, result, node)
+    reentrant = kwargs.get("use_reentrant")
+    if isinstance(reentrant, Const) and reentrant.value:
+        return _reentrant(vm, args, result, node)
+    return result
+
+
+def _reentrant(vm: Interpreter, args: Args, result: Value, node: ast.Call) -> Value:
+    """Reentrant checkpointing walks only from inputs that require grad."""
+    facts = [vm.requires(arg) for arg in args[1:]]
+    if not facts or any(fact is not False for fact in facts) or vm.requires(result) is not True:
+        return result
+    given = [below for arg in args[1:] for below in vm.nodes(arg)]
+    if any(vm.behind(cut) for below in given for cut in vm.cuts(below)):
+        return vm.output(vm.node("checkpoint", vm.at(node), args[1:]))
+    vm.tell(CheckpointRun(result, args, node))
+    return result
 
 
 def _named_module(vm: Interpreter, args: Args, kwargs: Kwargs, node: ast.Call) -> Value:

@@ -22,6 +22,7 @@ from gradfix.tape.domain.paths import Path, contradicts, implies
 from gradfix.tape.domain.torch_values import Optimizer
 from gradfix.tape.domain.values import Map, Place, Seq, Unknown, Value
 from gradfix.tape.interpreter.interpreter import Interpreter
+from gradfix.tape.interpreter.occasions import Walked
 from gradfix.tape.machine.reports import span_of
 
 BY_USE = frozenset({"B"})
@@ -121,8 +122,9 @@ def _owners(value: Value) -> Iterator[Value]:
         value = value.holds[0]
 
 
-def filled(vm: Interpreter, event: Backward, root: Tensor) -> None:
+def filled(vm: Interpreter, walked: Walked) -> None:
     """A backward has run: it may have filled the gradients of every supposed optimizer."""
+    root, event = walked
     if root.requires is False:
         return
     calls = set(_calls_behind(vm, root)) if vm.supposed else set()

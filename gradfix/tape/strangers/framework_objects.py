@@ -12,7 +12,6 @@ from gradfix.tape.domain.torch_values import Layer, Mode, Opaque, Optimizer
 from gradfix.tape.domain.values import FALSE, NONE, Alt, Args, Const, Kwargs, Map, Seq, Unknown, Value
 from gradfix.tape.effects.frameworks import Entry, Row
 from gradfix.tape.interpreter.interpreter import Interpreter
-from gradfix.tape.python.following import call_function
 from gradfix.tape.torch.modules import opaque
 from gradfix.tape.torch.walks import run_backward
 
@@ -162,7 +161,7 @@ def _made(vm: Interpreter, receiver: Instance, method: str, node: ast.Call) -> V
         found = receiver.cls.lookup(method)
         if not isinstance(found, Function):
             return Unknown(f"what `{method}` makes")
-        made = call_function(vm, found, [receiver], {}, node, receiver=receiver)
+        made = vm.call(Bound(receiver, found), [], {}, node)
         if isinstance(made, Alt):
             return Unknown(f"what `{method}` makes", (made,))
         vm.trail.put(receiver, receiver.attrs, key, made)

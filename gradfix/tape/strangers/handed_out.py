@@ -8,7 +8,8 @@ from gradfix.tape.domain.torch_values import Group, Layer, Opaque, Optimizer, We
 from gradfix.tape.domain.values import Const, External, Map, Range, Seq, Unknown, Value
 from gradfix.tape.interpreter.aliases import names_read
 from gradfix.tape.interpreter.interpreter import Interpreter
-from gradfix.tape.strangers.assumed_optimizers import doubted, let_go
+from gradfix.tape.interpreter.occasions import StrangerStepped
+from gradfix.tape.strangers.assumed_optimizers import doubted, let_go, step_supposed
 from gradfix.tape.torch.modules import leaves, set_leaf
 
 DOUBT = "what a call may have put elsewhere"
@@ -20,6 +21,15 @@ def escape(vm: Interpreter, value: Value) -> None:
     """Hand a value to code that isn't known."""
     doubted(vm, None)
     hand_out(vm, value)
+
+
+def stepped_by_scaler(vm: Interpreter, told: StrangerStepped) -> None:
+    """`scaler.step(optimizer)` of what isn't known to be one."""
+    optimizer = told.stepped
+    if isinstance(optimizer, Unknown) and id(optimizer) in vm.supposed:
+        step_supposed(vm, optimizer, told.node)
+    else:
+        escape(vm, optimizer)
 
 
 def hand_out(vm: Interpreter, value: Value, depth: int = 0) -> None:

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gradfix.tape.domain.events import Backward
-from gradfix.tape.domain.graph import Node, Tensor
+from gradfix.tape.domain.graph import Node
 from gradfix.tape.domain.values import Seq, Unknown, Value
 from gradfix.tape.interpreter.interpreter import Interpreter
+from gradfix.tape.interpreter.occasions import Walked
 from gradfix.tape.machine.severed import NO_GRAPH
 
 MOST = 400
@@ -30,8 +30,9 @@ def take_out(vm: Interpreter, element: Value) -> None:
             vm.elements[id(element)] = element
 
 
-def severed_but_for_batches(vm: Interpreter, root: Tensor, event: Backward) -> None:
+def severed_but_for_batches(vm: Interpreter, walked: Walked) -> None:
     """Report the cut that leaves nothing to a loss but elements of a loader."""
+    root, event = walked
     if root.requires is not None or not vm.elements:
         return
     node = vm.history(root)

@@ -7,7 +7,7 @@ import ast
 from gradfix.tape.domain.graph import Number, Tensor
 from gradfix.tape.domain.values import NONE, Args, Const, External, Kwargs, Unknown, Value
 from gradfix.tape.interpreter.interpreter import Interpreter
-from gradfix.tape.torch.tensors import called, special
+from gradfix.tape.torch.tensors import called
 
 MOVES = frozenset(
     {"cuda", "cpu", "to", "float", "double", "half", "bfloat16", "type", "type_as", "xpu", "mps", "npu"}
@@ -18,7 +18,6 @@ CASTS = {
 }  # fmt: skip
 
 
-@special("detach")
 def detach(vm: Interpreter, tensor: Tensor, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
     """A tensor over the same memory, outside the graph."""
     return cut_tensor(vm, tensor, "detach", node)
@@ -37,7 +36,6 @@ def cut_tensor(vm: Interpreter, tensor: Tensor, how: str, node: ast.AST) -> Tens
     return result
 
 
-@special("detach_")
 def detach_in_place(vm: Interpreter, tensor: Tensor, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
     if vm.inference:
         return tensor  # what it would change isn't kept track of
@@ -48,7 +46,6 @@ def detach_in_place(vm: Interpreter, tensor: Tensor, args: Args, kwargs: Kwargs,
     return tensor
 
 
-@special("item", "tolist", "numpy", "__float__", "__int__", "__array__")
 def convert(vm: Interpreter, tensor: Tensor, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
     """Out of the graph, into plain Python or numpy."""
     attribute = called(node, "item")
@@ -63,7 +60,6 @@ def number(vm: Interpreter, value: Value, how: str, node: ast.AST) -> Number:
     return made
 
 
-@special(*MOVES)
 def move(vm: Interpreter, tensor: Tensor, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
     """`.cuda()`, `.to(...)`, `.float()`: the tensor itself, or a copy of another dtype or device."""
     name = called(node, "to")
@@ -135,7 +131,6 @@ def dtype_class(path: str) -> str:
     return "bool" if name == "bool" else ""
 
 
-@special("int", "long", "bool", "short", "char", "byte")
 def cast(vm: Interpreter, tensor: Tensor, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
     """A cast to integers or truth values ends the graph."""
     made = vm.cut("constant", tensor, vm.at(node))

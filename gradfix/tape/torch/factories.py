@@ -23,7 +23,6 @@ from gradfix.tape.effects import shapes
 from gradfix.tape.interpreter.interpreter import Interpreter
 from gradfix.tape.torch.conversions import cut_tensor, dtype_class
 from gradfix.tape.torch.functions import torch_function
-from gradfix.tape.torch.tensors import special
 
 SIZED = frozenset({"zeros", "ones", "rand", "randn", "empty", "full", "randint", "normal"})
 LIKE = frozenset(
@@ -189,7 +188,6 @@ def parameter(vm: Interpreter, args: Args, kwargs: Kwargs, node: ast.Call) -> Va
     return tensor
 
 
-@special("new_tensor")
 def new_tensor(vm: Interpreter, tensor: Tensor, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
     """`x.new_tensor(data)`: `torch.tensor(data)` with x's dtype."""
     return wrap(vm, "tensor", args, kwargs, node)

@@ -6,13 +6,13 @@ import ast
 from dataclasses import replace
 
 from gradfix.tape.domain.alternatives import alternatives
+from gradfix.tape.domain.effect import Effect
 from gradfix.tape.domain.graph import Tensor
 from gradfix.tape.domain.values import FALSE, Args, Const, External, Kwargs, Seq, Unknown, Value
 from gradfix.tape.effects import table
 from gradfix.tape.effects.overloads import choose
 from gradfix.tape.interpreter.conditions import truth
 from gradfix.tape.interpreter.interpreter import Interpreter
-from gradfix.tape.strangers.unknowns import call_unknown
 from gradfix.tape.torch.tensors import in_graph
 
 MODULE_TWINS = {"logsigmoid": "LogSigmoid"}
@@ -28,7 +28,7 @@ def torch_function(vm: Interpreter, name: str, args: Args, kwargs: Kwargs, node:
     picked = choose(known, args, kwargs) if known else None
     if picked is None:
         if not known and isinstance(node, ast.Call):
-            return call_unknown(vm, External(f"torch.{name}"), args, kwargs, node)
+            return vm.call_unknown(External(f"torch.{name}"), args, kwargs, node)
         result = vm.unknown(f"torch.{name} with these arguments", *args)
         result.part = True
         return result
@@ -69,7 +69,7 @@ def functional(vm: Interpreter, name: str, args: Args, kwargs: Kwargs, node: ast
 
 
 def _out_of_place(
-    vm: Interpreter, name: str, effect: table.Effect, bound: dict[str, Value], node: ast.Call
+    vm: Interpreter, name: str, effect: Effect, bound: dict[str, Value], node: ast.Call
 ) -> Value:
     if name.endswith("dropout") and isinstance(p := bound.get("p", Const(0.5)), Const):
         if p.value == 0:

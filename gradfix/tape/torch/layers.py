@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from gradfix.tape.domain.alternatives import alternatives, narrowed
 from gradfix.tape.domain.definitions import Instance, Method
+from gradfix.tape.domain.effect import Effect
 from gradfix.tape.domain.graph import Tensor
 from gradfix.tape.domain.paths import meet
 from gradfix.tape.domain.torch_values import Layer, Opaque
@@ -17,6 +18,7 @@ from gradfix.tape.effects import geometry, shapes, table
 from gradfix.tape.effects.contractions import LOSSES
 from gradfix.tape.interpreter.conditions import truth
 from gradfix.tape.interpreter.interpreter import Interpreter
+from gradfix.tape.interpreter.occasions import Replaced
 
 CONTAINERS = frozenset({"Sequential", "ModuleList", "ModuleDict", "ParameterList", "ParameterDict"})
 OP_NAMES = {
@@ -175,7 +177,6 @@ def layer_attribute(vm: Interpreter, layer: Layer, name: str) -> Value:
 
 def store_on_layer(vm: Interpreter, layer: Layer, name: str, value: Value, node: ast.AST) -> None:
     """`layer.name = value`: `inplace` set afterwards, a parameter or submodule put in."""
-    from gradfix.tape.checks.registration import replaced
 
     if name == "inplace":
         wanted = bool(value.value) if isinstance(value, Const) else None
@@ -184,7 +185,7 @@ def store_on_layer(vm: Interpreter, layer: Layer, name: str, value: Value, node:
         return
     old = layer.attrs.get(name)
     if isinstance(old, (Layer, Instance, Opaque, Tensor)):
-        replaced(vm, old, value, node)
+        vm.tell(Replaced(old, value, node))
     if layer.items is not None and (name in layer.items or isinstance(value, (Layer, Instance, Opaque))):
         vm.trail.set(layer, "items", {**layer.items, name: value})
     vm.trail.put(layer, layer.attrs, name, value)
@@ -259,7 +260,7 @@ def _measure(layer: Layer, given: Value, result: Value) -> None:
             one.shape = shape
 
 
-def _without_buffer_writes(effect: table.Effect) -> table.Effect:
+def _without_buffer_writes(effect: Effect) -> Effect:
     if not effect.writes:
         return effect
     return replace(effect, writes=())

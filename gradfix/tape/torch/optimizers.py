@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import ast
 
-from gradfix.tape.checks.leaves import factory_inside
 from gradfix.tape.domain.definitions import Instance
 from gradfix.tape.domain.events import Unscale
 from gradfix.tape.domain.graph import Node, Tensor
 from gradfix.tape.domain.torch_values import Group, Layer, Opaque, Optimizer, Scaler, Weights
 from gradfix.tape.domain.values import NONE, Alt, Args, Const, Kwargs, Map, Seq, Unknown, Value
 from gradfix.tape.interpreter.interpreter import Interpreter
-from gradfix.tape.strangers.assumed_optimizers import step_supposed
-from gradfix.tape.strangers.handed_out import escape
+from gradfix.tape.interpreter.occasions import StrangerStepped
+from gradfix.tape.interpreter.origins import factory_inside
 from gradfix.tape.torch.modules import leaves
 
 KINDS = frozenset({
@@ -156,10 +155,8 @@ def scaler_method(
         if isinstance(node, ast.Call) and node.args and vm.file == vm.main:
             vm.trail.set(optimizer, "name", vm.text(node.args[0]))
         vm.step(optimizer, vm.at(node))
-    elif name == "step" and isinstance(optimizer, Unknown) and id(optimizer) in vm.supposed:
-        step_supposed(vm, optimizer, node)
     elif name == "step" and args:
-        escape(vm, args[0])
+        vm.tell(StrangerStepped(args[0], node))
     return NONE
 
 

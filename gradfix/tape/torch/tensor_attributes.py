@@ -5,12 +5,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable
 
-from gradfix.tape.checks.leaves import read_gradient, wanted_gradient
 from gradfix.tape.domain.definitions import Method
 from gradfix.tape.domain.graph import Node, Storage, Tensor
 from gradfix.tape.domain.values import NONE, Const, Seq, Unknown, Value
 from gradfix.tape.effects import strides
 from gradfix.tape.interpreter.interpreter import Interpreter
+from gradfix.tape.interpreter.occasions import GradientRead, GradientSet
 from gradfix.tape.torch.conversions import cut_tensor
 from gradfix.tape.torch.manual_steps import hand_written_step
 from gradfix.tape.torch.tensors import filled, set_requires_grad
@@ -100,7 +100,7 @@ def gradient(vm: Interpreter, owner: Tensor, node: ast.AST) -> Value:
     if vm.compared is node and node not in vm.demanded and _no_gradient(vm, owner):
         vm.asked_for.append(owner)
         return NONE
-    read_gradient(vm, owner, node)
+    vm.tell(GradientRead(owner, node))
     slot = owner.gradient()
     if slot.tensor is None:
         made = Node("grad", owner.place, (), False)
@@ -129,7 +129,7 @@ def store_on_tensor(
 ) -> None:
     """`x.name = value`."""
     if name == "grad":
-        wanted_gradient(vm, owner, node)
+        vm.tell(GradientSet(owner, node))
         if isinstance(value, Tensor) and value.grad_of is owner:
             filled(vm, owner, node)
         else:

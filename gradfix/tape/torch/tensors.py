@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 
 from gradfix.tape.domain.events import Add, Clear
 from gradfix.tape.domain.graph import Node, Tensor
@@ -13,9 +13,6 @@ from gradfix.tape.effects.overloads import choose
 from gradfix.tape.interpreter.interpreter import Interpreter
 from gradfix.tape.torch.manual_steps import hand_written_step
 
-Special = Callable[[Interpreter, Tensor, Args, Kwargs, ast.AST], Value]
-
-SPECIAL: dict[str, Special] = {}
 NAMES = {
     "__itruediv__": "div_",
     "__truediv__": "div",
@@ -23,16 +20,6 @@ NAMES = {
     "__imatmul__": "matmul",
     "__ifloordiv__": "floor_divide_",
 }
-
-
-def special(*names: str) -> Callable[[Special], Special]:
-    """Register a method that the table can't describe."""
-
-    def register(function: Special) -> Special:
-        SPECIAL.update(dict.fromkeys(names, function))
-        return function
-
-    return register
 
 
 def method_call(
@@ -47,7 +34,7 @@ def method_call(
     """`tensor.name(*args)`."""
     if name in KEEPS and tensor.requires is False:
         copied(_gradient_behind(tensor.node))
-    handler = SPECIAL.get(name)
+    handler = vm.methods.get(name)
     if handler is not None:
         return handler(vm, tensor, args, kwargs, node)
     if name == "split" and args and isinstance(args[0], Seq):
@@ -118,7 +105,6 @@ def _flag(kwargs: Kwargs, args: Args, name: str, position: int) -> Value:
     return kwargs.get(name, args[position] if len(args) > position else NONE)
 
 
-@special("requires_grad_")
 def requires_grad_in_place(
     vm: Interpreter, tensor: Tensor, args: Args, kwargs: Kwargs, node: ast.AST
 ) -> Value:
@@ -168,17 +154,11 @@ def _some_of_many(vm: Interpreter, tensor: Tensor) -> bool:
     return tensor.parameter and "B" in tensor.lean and bool(loops) and loops[-1].path != vm.path
 
 
-@special("retain_grad")
 def retain_grad(vm: Interpreter, tensor: Tensor, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
     vm.trail.set(tensor, "retained", True)
     return NONE
 
 
-@special(
-    "size", "dim", "numel", "nelement", "ndimension", "stride", "is_contiguous", "get_device", "element_size",
-    "storage", "untyped_storage", "data_ptr", "is_floating_point", "storage_offset", "__len__", "dim_order",
-    "__hash__", "is_complex", "has_names",
-)  # fmt: skip
 def property_call(vm: Interpreter, tensor: Tensor, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
     """Facts about a tensor that involve no gradient."""
     name = called(node, "")
@@ -195,14 +175,12 @@ def property_call(vm: Interpreter, tensor: Tensor, args: Args, kwargs: Kwargs, n
     return size
 
 
-@special("register_hook", "register_post_accumulate_grad_hook")
 def hook(vm: Interpreter, tensor: Tensor, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
     vm.hooked = True
     return Unknown("a hook")
 
 
-@special("set_", "resize_", "share_memory_", "pin_memory", "apply_", "map_")
-def opaque_write(vm: Interpreter, tensor: Tensor, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
+def untracked_write(vm: Interpreter, tensor: Tensor, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
     return tensor
 
 

@@ -10,12 +10,9 @@ from gradfix.tape.domain.graph import Tensor
 from gradfix.tape.domain.torch_values import Weights
 from gradfix.tape.domain.values import FALSE, NONE, NOTHING, Args, Const, Kwargs, Seq, Unknown, Value
 from gradfix.tape.interpreter.interpreter import Interpreter
-from gradfix.tape.strangers.assumed_optimizers import filled
-from gradfix.tape.strangers.loader_batches import severed_but_for_batches
-from gradfix.tape.torch.tensors import special
+from gradfix.tape.interpreter.occasions import Walked
 
 
-@special("backward")
 def backward(vm: Interpreter, tensor: Tensor, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
     """`loss.backward(gradient, retain_graph, create_graph, inputs)`."""
     return run_backward(vm, tensor, _options(args, kwargs), node)
@@ -50,8 +47,7 @@ def run_backward(
     event = Backward(vm.at(node), vm.path, keeps, virtual=False, lean=NOTHING)
     event.met = event.met if met is None else met
     vm.backward(tensor, event, whole=gradient is NONE, only=only)
-    filled(vm, event, tensor)
-    severed_but_for_batches(vm, tensor, event)
+    vm.tell(Walked(tensor, event))
     vm.trail.tick()
     return NONE
 

@@ -1,0 +1,118 @@
+"""What models tell of as it happens, so that checks and assumptions can judge it: nobody calls those."""
+
+from __future__ import annotations
+
+import ast
+from typing import NamedTuple
+
+from gradfix.tape.domain.definitions import Instance
+from gradfix.tape.domain.events import Backward
+from gradfix.tape.domain.graph import Tensor
+from gradfix.tape.domain.values import Args, Value
+
+
+class NameBound(NamedTuple):
+    """A name is about to be bound to a value that makes a difference."""
+
+    name: str
+    value: Value
+    node: ast.AST
+
+
+class AttributeBound(NamedTuple):
+    """`owner.name = value`, for one owner."""
+
+    owner: Value
+    name: str
+    value: Value
+    node: ast.AST
+
+
+class AttributeNamed(NamedTuple):
+    """An attribute is the target of an assignment, whoever its owner is."""
+
+    target: ast.Attribute
+    node: ast.AST
+
+
+class Added(NamedTuple):
+    """`name += right` has made `result` out of `held`."""
+
+    name: str
+    held: Value
+    right: Value
+    result: Value
+    node: ast.AST
+
+
+class Appended(NamedTuple):
+    """A value is put into a list, as one argument of a call."""
+
+    value: Value
+    call: ast.Call
+
+
+class Replaced(NamedTuple):
+    """Something else is put where a module or parameter was."""
+
+    old: Value
+    new: Value
+    node: ast.AST
+
+
+class Built(NamedTuple):
+    """The constructor of a module has run."""
+
+    instance: Instance
+
+
+class GradientRead(NamedTuple):
+    """`.grad` is read."""
+
+    owner: Tensor
+    node: ast.AST
+
+
+class GradientSet(NamedTuple):
+    """`.grad` is assigned."""
+
+    owner: Tensor
+    node: ast.AST
+
+
+class Walked(NamedTuple):
+    """A backward has walked from a root."""
+
+    root: Tensor
+    event: Backward
+
+
+class StrangerStepped(NamedTuple):
+    """A scaler steps what isn't known to be an optimizer."""
+
+    stepped: Value
+    node: ast.AST
+
+
+class CheckpointRun(NamedTuple):
+    """A function has run under reentrant checkpointing on inputs none of which requires grad."""
+
+    result: Value
+    args: Args
+    node: ast.Call
+
+
+Occasion = (
+    NameBound
+    | AttributeBound
+    | AttributeNamed
+    | Added
+    | Appended
+    | Replaced
+    | Built
+    | GradientRead
+    | GradientSet
+    | Walked
+    | StrangerStepped
+    | CheckpointRun
+)
