@@ -12,8 +12,11 @@ from gradfix.source import Source, parse
 from gradfix.tape.domain.graph import Tensor
 from gradfix.tape.domain.values import Seq, Value
 from gradfix.tape.effects import strides
+from gradfix.tape.effects.frameworks import ROWS
 from gradfix.tape.handlers import HANDLERS
 from gradfix.tape.interpreter.interpreter import Interpreter
+from gradfix.tape.interpreter.program import Program
+from gradfix.tape.machine.reports import Findings
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.torch
@@ -195,8 +198,8 @@ def said(source: str) -> dict[str, Value]:
     """The names of a program as the tape leaves them."""
     read = parse("case.py", source.encode())
     assert isinstance(read, Source)
-    vm = Interpreter(read.path, read.text.encode().splitlines(), 200_000, None, HANDLERS)
-    vm.module = read.tree
+    findings = Findings(read.path, read.text.encode().splitlines())
+    vm = Interpreter(Program(findings, read.tree, None, ROWS), HANDLERS, 200_000)
     vm.run(read.tree.body)
     return vm.scope.names
 

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-import ast
 import gc
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
 from gradfix.tape.analysis import Analysis, Silence
 from gradfix.tape.checks.closing import close
 from gradfix.tape.domain.paths import ALWAYS, Equals
-from gradfix.tape.domain.values import stamp
 from gradfix.tape.effects.frameworks import ROWS, Row
-from gradfix.tape.entry_filter import Culprits
+from gradfix.tape.entry_filter import Culprits, callers_first
 from gradfix.tape.handlers import HANDLERS
 from gradfix.tape.interpreter.interpreter import Interpreter
 from gradfix.tape.interpreter.limits import Resolver, TooComplexError
 from gradfix.tape.interpreter.modes import lose_mode
-from gradfix.tape.machine.recording import UNSET
+from gradfix.tape.interpreter.program import Program
+from gradfix.tape.machine.reports import Findings
 from gradfix.tape.strangers.assumed_optimizers import report_early_steps
 from gradfix.tape.uncalled import enter_class, enter_function, entries_of
 
@@ -54,93 +53,78 @@ def analyse(source: Source, resolve: Resolver | None = None, rows: Mapping[str, 
 def _analysed(source: Source, resolve: Resolver | None, rows: Mapping[str, Row]) -> Analysis:
     """Execute one module, then what it left unexecuted."""
     content = source.text.encode("utf-8", "surrogatepass")
+    findings = Findings(source.path, content.splitlines())
+    program = Program(findings, source.tree, resolve, rows)
     work = WORK_FLOOR + WORK_PER_BYTE * len(source.text)
-    vm = Interpreter(source.path, content.splitlines(), work, resolve, HANDLERS)
-    vm.module = source.tree
-    vm.trail.spread = SPREAD_FLOOR + len(source.text) // BYTES_PER_SPREAD
-    vm.rows = rows
-    culprits = Culprits(content, source.tree)
     try:
-        _run_module(vm, source.tree)
-        _enter_all(vm, culprits)
-        close(vm)
+        module = _run_module(program, work, SPREAD_FLOOR + len(source.text) // BYTES_PER_SPREAD)
+        close([module, *_enter_all(module, work // 2, Culprits(content, source.tree))])
     except (TooComplexError, RecursionError) as error:
-        vm.unfinished.insert(0, type(error))
-    too_complex = REASONS[vm.unfinished[0]] if vm.unfinished else ""
-    silences = tuple(Silence(span, reason) for span, reason in vm.silences)
-    order = sorted(vm.found.values(), key=lambda defect: (defect.culprit, defect.kind))
+        program.unfinished.insert(0, type(error))
+    too_complex = REASONS[program.unfinished[0]] if program.unfinished else ""
+    silences = tuple(Silence(span, reason) for span, reason in findings.silences)
+    order = sorted(findings.found.values(), key=lambda defect: (defect.culprit, defect.kind))
     return Analysis(tuple(order), silences, too_complex)
 
 
-def _run_module(vm: Interpreter, tree: ast.Module) -> None:
+def _run_module(program: Program, work: int, spread: int) -> Interpreter:
     """Run the module itself, with half of the work at most."""
-    top, whole = vm.frame, vm.work
-    vm.work = vm.share = max(whole // 2, min(whole, WORK_FLOOR))
+    vm = Interpreter(program, HANDLERS, max(work // 2, min(work, WORK_FLOOR)))
+    vm.trail.spread = spread
+    top = vm.frame
     try:
-        vm.run(tree.body)
+        vm.run(program.tree.body)
     except TooComplexError:
-        vm.unfinished.append(TooComplexError)
-        vm.frame, vm.file = top, vm.main
+        program.unfinished.append(TooComplexError)
+        vm.frame, vm.file = top, program.findings.main
         vm.stack.clear()
         while vm.trail.frames:
             vm.trail.undo()
-    vm.work = whole // 2 + max(vm.work, 0)
     vm.path = ALWAYS
+    return vm
 
 
-def _enter_all(vm: Interpreter, culprits: Culprits) -> None:
-    number = 0
-    vm.of_module = len(vm.backwards)
-    entered = [code.node for code in vm.codes.values() if code.entered and code.file == vm.main]
-    vm.ran = [(node.lineno, node.end_lineno or node.lineno) for node in entered]
-    for cls in list(vm.classes):
-        if cls.file == vm.main and (culprits.suspects(cls.node) or any(entries_of(vm, cls))):
-            number += 1
-            _isolated(vm, number, partial(enter_class, vm, cls, culprits))
-    for function in list(vm.functions):
-        code = function.code
-        if (
-            not code.entered
-            and function.owner is None
-            and code.file == vm.main
-            and culprits.within(code.node)
-        ):
-            number += 1
-            _isolated(vm, number, partial(enter_function, vm, function))
-    vm.ran = []
+def _enter_all(module: Interpreter, work: int, culprits: Culprits) -> list[Interpreter]:
+    """Enter what nobody has called, each by itself; with what the module has left over of its work."""
+    program, main = module.program, module.findings.main
+    work += max(module.work, 0)
+    ran = [code.node for code in program.codes.values() if code.entered and code.file == main]
+    lines = [(node.lineno, node.end_lineno or node.lineno) for node in ran]
+    entries: list[Interpreter] = []
+    for enter in _due(module, culprits):
+        share = max(work // SHARE, min(work, WORK_FLOOR))
+        entry = Interpreter(program, HANDLERS, share, module)
+        entry.ran = lines
+        entry.path = frozenset({(Equals(("entry",), len(entries) + 1), True)})
+        _run_entry(entry, enter)
+        entries.append(entry)
+        work -= share - max(entry.work, 0)
+    return entries
 
 
-def _isolated(vm: Interpreter, number: int, run: Callable[[], object]) -> None:
+def _due(module: Interpreter, culprits: Culprits) -> Iterator[Callable[[Interpreter], object]]:
+    """What is to be entered, callers first: what they call is met on the way."""
+    program, main = module.program, module.findings.main
+    classes = [cls for cls in program.classes if cls.file == main]
+    for cls in callers_first({cls.name: (cls, cls.node) for cls in classes}):
+        if culprits.suspects(cls.node) or any(entries_of(module, cls)):
+            yield partial(enter_class, cls=cls, culprits=culprits)
+    functions = [one for one in program.functions if one.owner is None and one.code.file == main]
+    for function in callers_first({one.code.name: (one, one.code.node) for one in functions}):
+        if not function.code.entered and culprits.within(function.code.node):
+            yield partial(enter_function, function=function)
+
+
+def _run_entry(entry: Interpreter, run: Callable[[Interpreter], object]) -> None:
     """Run an entry so that nothing it does is seen by the next one."""
-    left = vm.work
-    share = max(left // SHARE, min(left, WORK_FLOOR))
-    vm.work = vm.share = share
-    vm.past, vm.times = {}, {}
-    vm.trail.open(stamp())
-    vm.path = frozenset({(Equals(("entry",), number), True)})
-    vm.handed = []
-    vm.grad, vm.mode, vm.repeat, vm.later_turn = True, UNSET, False, False
-    vm.uncalled, vm.turns, vm.refused = False, [0], None
-    if vm.sets_mode():  # whoever ran before may have left recording off
-        lose_mode(vm)
-    frame, depth, file = vm.frame, len(vm.trail.frames), vm.file
-    known = (vm.supposed, vm.stand_ins, vm.loose, vm.results, vm.elements, vm.steps)
-    vm.supposed, vm.stand_ins = dict(vm.supposed), list(vm.stand_ins)
-    vm.loose, vm.results, vm.elements = dict(vm.loose), dict(vm.results), dict(vm.elements)
-    ran, of_module = vm.backwards, vm.of_module
-    vm.backwards, vm.steps = ran[:of_module], list(vm.steps)
+    entry.trail.begin()
+    if entry.sets_mode():  # whoever ran before may have left recording off
+        lose_mode(entry)
     try:
-        run()
-        report_early_steps(vm)
+        run(entry)
+        report_early_steps(entry)
     except (TooComplexError, RecursionError) as error:
-        vm.unfinished.append(type(error))
-        vm.frame, vm.file = frame, file
-        vm.stack.clear()
+        entry.program.unfinished.append(type(error))
     finally:
-        while len(vm.trail.frames) >= depth:
-            vm.trail.undo()
-        vm.path = ALWAYS
-        vm.supposed, vm.stand_ins, vm.loose, vm.results, vm.elements, vm.steps = known
-        ran.extend(vm.backwards[of_module:])
-        vm.backwards = ran
-        vm.work = left - (share - max(vm.work, 0))
+        entry.trail.forget()
+        entry.path = ALWAYS

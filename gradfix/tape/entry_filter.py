@@ -6,11 +6,12 @@ import ast
 import bisect
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 Function: TypeAlias = "ast.FunctionDef | ast.AsyncFunctionDef"
+T = TypeVar("T")
 Mark: TypeAlias = "tuple[object, bool]"
 """A definition's identity or a name, and whether it is met while something is built rather than run."""
 
@@ -220,3 +221,26 @@ def _targets(statement: ast.stmt) -> list[ast.Name]:
     """The names that a statement of a module binds."""
     targets = statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", None)]
     return [target for target in targets if isinstance(target, ast.Name)]
+
+
+def callers_first(defined: Mapping[str, tuple[T, ast.AST]]) -> Iterator[T]:
+    """Definitions by name, those first that mention others; in whatever order they are written."""
+    mentioned = {name: sorted(_names(node) & defined.keys()) for name, (_, node) in defined.items()}
+    done: dict[str, None] = {}
+    for name in sorted(defined):
+        stack = [(name, iter(mentioned[name]))]
+        open_ = {name}
+        while stack:
+            name, inner = stack[-1]
+            following = next((one for one in inner if one not in done and one not in open_), None)
+            if following is None:
+                stack.pop()
+                done[name] = None
+            else:
+                open_.add(following)
+                stack.append((following, iter(mentioned[following])))
+    return (defined[name][0] for name in reversed(done))
+
+
+def _names(node: ast.AST) -> set[str]:
+    return {one.id for one in ast.walk(node) if isinstance(one, ast.Name)}

@@ -90,15 +90,15 @@ def _instance(vm: Interpreter, cls: Class) -> Instance | None:
     else:
         made = instantiate(vm, cls, [], {}, node) if module else Instance(cls, module)
     if isinstance(made, Instance):
-        _adopt(made)
+        _adopt(vm, made)
     return made if isinstance(made, Instance) else None
 
 
-def _adopt(instance: Instance) -> None:
+def _adopt(vm: Interpreter, instance: Instance) -> None:
     """Submodules that a constructor built by calls that aren't known are opaque modules (convention B)."""
     for value in instance.attrs.values():
         if isinstance(value, Unknown) and value.origin and instance.module and value.requires is None:
-            value.built = True
+            vm.trail.learn(value, "built", True)
 
 
 def entries_of(vm: Interpreter, cls: Class) -> Iterator[tuple[str, Entry]]:

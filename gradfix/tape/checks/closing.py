@@ -2,34 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from gradfix.tape.checks.leaks import leaked
 from gradfix.tape.checks.logged import say_what_is_logged
 from gradfix.tape.checks.plain_tensors import check_plain_leaves
 from gradfix.tape.checks.registration import check_replacements, check_unreached, homeless
 from gradfix.tape.interpreter.interpreter import Interpreter
+from gradfix.tape.machine.gradients import Ended
 
 
-def close(vm: Interpreter) -> None:
-    """What can only be said when everything has run."""
-    vm.repeat, vm.grad = False, None
-    reached = vm.reached()
-    vm.severed_terms(reached)
-    vm.rewrapped_leaves(vm.read_grads, reached)
-    if not any(kind == "requires_grad_misspelt" for kind, _ in vm.found):
-        vm.leafless_roots(
-            [*vm.read_grads, *(leaf for optimizer in vm.optimizers for leaf in optimizer.leaves)]
-        )
-    leaked(vm)
-    check_replacements(vm)
-    check_plain_leaves(vm)
-    check_unreached(vm)
-    homeless(vm)
-    vm.harmless_writes()
-    say_what_is_logged(vm)
-    for leaf, facts in vm.watched_leaves:
-        if (
-            leaf.parameter
-            or (leaf.slot is not None and leaf.slot.events)
-            or any(leaf is read for read in vm.read_grads)
-        ):
-            facts["role"] = "update"
+def close(entries: Sequence[Interpreter]) -> None:
+    """Say what can be said at the end of all entries: what one of them hasn't done, another may have."""
+    ended = Ended(entries)
+    of_module = entries[0].reported
+    for vm in entries:
+        vm.reported |= of_module
+        vm.repeat, vm.grad, vm.ran = False, None, []
+        vm.severed_terms(ended.reached, ended.trained)
+        vm.rewrapped_leaves(ended.read, ended.reached)
+        if not any(kind == "requires_grad_misspelt" for kind, _ in vm.reported):
+            vm.leafless_roots([*ended.read, *(leaf for one in ended.optimizers for leaf in one.leaves)])
+        leaked(vm)
+        check_replacements(vm, ended)
+        check_plain_leaves(vm, ended)
+        check_unreached(vm)
+    homeless(entries, ended)
+    for vm in entries:
+        vm.harmless_writes()
+        say_what_is_logged(vm)
+        for leaf, facts in vm.watched_leaves:
+            gets_some = leaf.slot is not None and bool(leaf.slot.events)
+            if leaf.parameter or gets_some or any(leaf is read for read in ended.read):
+                facts["role"] = "update"

@@ -26,7 +26,7 @@ def adds_to(node: ast.expr, name: str) -> bool:
 def accumulating(vm: Interpreter, added: Added) -> None:
     """A total that takes a graph in at every turn of a loop."""
     name, held, right, result, node = added
-    if not vm.frame.loops or vm.file != vm.main or isinstance(held, Alt):
+    if not vm.frame.loops or not vm.at_home or isinstance(held, Alt):
         return
     if (
         isinstance(node, ast.AugAssign)
@@ -77,7 +77,7 @@ def walked_already(vm: Interpreter, value: Value, but: Collection[int] = ()) -> 
 def kept(vm: Interpreter, value: Value, expression: ast.AST, node: ast.AST, target: str) -> None:
     """A result is put by after its graph was walked: the graph stays in memory for nothing."""
     freed = walked_already(vm, value)
-    if freed is None or vm.file != vm.main or not isinstance(value, Tensor):
+    if freed is None or not vm.at_home or not isinstance(value, Tensor):
         return
     vm.report(
         "graph_leak",
@@ -126,11 +126,13 @@ def leaked(vm: Interpreter) -> None:
     """At the end: totals whose graph was kept and never walked, though what they add was."""
     for span, root, when in vm.put_by:
         if root.clean > when:  # a later backward wanted it: a part of the next loss, not a souvenir
-            vm.found.pop(("graph_leak", span), None)
+            vm.findings.found.pop(("graph_leak", span), None)
     for span, totals in vm.through_totals.items():
         others = totals - {span}
-        if others and all(("graph_leak", total) in vm.found for total in others):
-            vm.found.pop(("graph_leak", span), None)  # a total without its graphs has none to keep here
+        if others and all(("graph_leak", total) in vm.findings.found for total in others):
+            vm.findings.found.pop(
+                ("graph_leak", span), None
+            )  # a total without its graphs has none to keep here
     for entries in vm.accumulated.values():
         if len(entries) < 2:
             continue

@@ -13,11 +13,11 @@ KINDS = frozenset({"converted_loss_path", "severed_term"})
 
 def say_what_is_logged(vm: Interpreter) -> None:
     """Complete the facts of conversions with the later uses of the name that took the number."""
-    defects = [defect for (kind, _), defect in vm.found.items() if kind in KINDS]
-    if not defects or vm.module is None:
+    defects = [defect for (kind, _), defect in vm.findings.found.items() if kind in KINDS]
+    if not defects:
         return
-    parents = {id(child): node for node in ast.walk(vm.module) for child in ast.iter_child_nodes(node)}
-    cuts = {span_of(node): node for node in ast.walk(vm.module) if isinstance(node, ast.Call)}
+    parents = {id(child): node for node in ast.walk(vm.program.tree) for child in ast.iter_child_nodes(node)}
+    cuts = {span_of(node): node for node in ast.walk(vm.program.tree) if isinstance(node, ast.Call)}
     for defect in defects:
         node: ast.AST | None = cuts.get(defect.culprit)
         while node is not None and not isinstance(node, ast.stmt):

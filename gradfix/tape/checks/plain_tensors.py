@@ -11,6 +11,7 @@ from gradfix.tape.domain.values import Foreign
 from gradfix.tape.interpreter.interpreter import Interpreter
 from gradfix.tape.interpreter.occasions import Built
 from gradfix.tape.interpreter.origins import factory_inside
+from gradfix.tape.machine.gradients import Ended
 from gradfix.tape.torch.modules import leaves
 
 
@@ -21,7 +22,7 @@ def note_plain_leaves(vm: Interpreter, built: Built) -> None:
 
 def _plain_leaves(vm: Interpreter, instance: Instance) -> Iterator[tuple[Instance, str, Tensor, Tensor]]:
     """Them by name, and the leaves that they are, or are the result of."""
-    if instance.cls.file != vm.main:
+    if instance.cls.file != vm.findings.main:
         return
     for name, value in instance.attrs.items():
         if not isinstance(value, Tensor) or value.requires is not True or isinstance(value.place, Foreign):
@@ -32,17 +33,17 @@ def _plain_leaves(vm: Interpreter, instance: Instance) -> Iterator[tuple[Instanc
             yield from ((instance, name, value, leaf) for leaf in vm.leaves_behind(value.node)[:1])
 
 
-def check_plain_leaves(vm: Interpreter) -> None:
+def check_plain_leaves(vm: Interpreter, ended: Ended) -> None:
     """At the end: those whose gradients nobody uses, though the parameters of their module are trained."""
     for instance, name, tensor, leaf in vm.plain_leaves:
         events = leaf.slot.events if leaf.slot is not None else []
         used = any(isinstance(event, Use) for event in events)
-        read = any(one is leaf or one is tensor for one in vm.read_grads)
+        read = any(one is leaf or one is tensor for one in ended.read)
         if used or read or not any(isinstance(event, Add) and event.must for event in events):
             continue
         registered = {id(one) for one in leaves(vm, instance)[0]}
-        steppers = [one for one in vm.optimizers if one.stepped]
-        if any(one is leaf or one is tensor for stepper in vm.optimizers for one in stepper.leaves):
+        steppers = [one for one in ended.optimizers if one.stepped]
+        if any(one is leaf or one is tensor for stepper in ended.optimizers for one in stepper.leaves):
             continue
         held = next((one for one in steppers if any(id(own) in registered for own in one.leaves)), None)
         if held is not None and held.complete:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
 
 from gradfix.defects import Fact
 from gradfix.tape.checks.wanted_cuts import asked_for
@@ -14,6 +15,7 @@ from gradfix.tape.domain.values import Alt, Foreign, Map, Seq, Undefined, Value
 from gradfix.tape.interpreter.interpreter import Interpreter
 from gradfix.tape.interpreter.occasions import Built, Replaced
 from gradfix.tape.machine.cuts import MODES
+from gradfix.tape.machine.gradients import Ended
 from gradfix.tape.machine.reports import span_of
 from gradfix.tape.torch.modules import leaves
 
@@ -31,7 +33,7 @@ def check_registered(vm: Interpreter, built: Built) -> None:
         if (
             not isinstance(value, (Seq, Map))
             or not isinstance(value.place, ast.AST)
-            or (vm.file != vm.main and not vm.stack)
+            or (not vm.at_home and not vm.stack)
         ):
             continue
         items = value.items if isinstance(value, Seq) else list(value.items.values())
@@ -49,19 +51,19 @@ def check_registered(vm: Interpreter, built: Built) -> None:
             vm.homeless.append(([id(leaf) for leaf in inside], _owned(vm, instance, value.place), facts))
 
 
-def homeless(vm: Interpreter) -> None:
+def homeless(entries: Sequence[Interpreter], ended: Ended) -> None:
     """At the end: layers in plain containers that no module registers and nobody steps."""
-    trained = vm.trained() | {id(leaf) for leaf in vm.updated}
-    found = [(place, trained.intersection(inside)) for inside, place, _ in vm.homeless]
-    stepped = {vm.span(place) for place, meant in found if meant}
-    for _, place, facts in vm.homeless:
+    trained = ended.trained | ended.updated
+    found = [(vm, *one) for vm in entries for one in vm.homeless]
+    stepped = {vm.span(place) for vm, inside, place, _ in found if trained.intersection(inside)}
+    for vm, _, place, facts in found:
         if vm.span(place) not in stepped:
             vm.report("unregistered_parameters", place, [(place, "not registered")],
                       impact="trains wrong", likely=True, facts=facts)  # fmt: skip
 
 
 def _owned(vm: Interpreter, instance: Instance, place: ast.AST) -> ast.AST | Foreign:
-    return place if instance.cls.file == vm.main else Foreign(place, instance.cls.file)
+    return place if instance.cls.file == vm.findings.main else Foreign(place, instance.cls.file)
 
 
 def _holds(items: list[Value]) -> str:
@@ -105,12 +107,12 @@ def replaced(vm: Interpreter, told: Replaced) -> None:
         vm.replacements.append((old, new, vm.at(node)))
 
 
-def check_replacements(vm: Interpreter) -> None:
+def check_replacements(vm: Interpreter, ended: Ended) -> None:
     """At the end: trained layers that no optimizer holds, because theirs was built for the ones before."""
     for old, new, place in vm.replacements:
         before, after = leaves(vm, old)[0], leaves(vm, new)[0]
         fresh = [leaf for leaf in after if leaf.requires is True and vm.is_added(leaf)]
-        if not fresh or any(leaf is held for o in vm.optimizers for held in o.leaves for leaf in fresh):
+        if not fresh or any(id(leaf) in ended.trained for leaf in fresh):
             continue
         for optimizer in vm.optimizers:
             held_before = any(leaf is held for held in optimizer.leaves for leaf in before)
@@ -138,7 +140,7 @@ CUT_KINDS = frozenset({
 
 def check_unreached(vm: Interpreter) -> None:
     """At the end: optimizers that step parameters which no backward reached, because of a cut."""
-    if not vm.backwards or any(kind in CUT_KINDS for kind, _ in vm.found):
+    if not vm.backwards or any(kind in CUT_KINDS for kind, _ in vm.reported):
         return
     for optimizer in vm.optimizers:
         if not (optimizer.stepped and optimizer.complete and optimizer.after):
@@ -183,4 +185,4 @@ def _cut_before(vm: Interpreter, never: list[Tensor], root: Tensor) -> Node | No
 
 def _wanted(vm: Interpreter, cut: Node) -> bool:
     place = cut.cut_place
-    return isinstance(place, ast.AST) and vm.module is not None and asked_for(vm.module, span_of(place).line)
+    return isinstance(place, ast.AST) and asked_for(vm.program.tree, span_of(place).line)

@@ -6,6 +6,7 @@ from typing import Any, TypeAlias
 
 from gradfix.tape.domain.alternatives import LIMIT, MISSING, join
 from gradfix.tape.domain.paths import Path
+from gradfix.tape.domain.values import stamp
 
 
 class Change:
@@ -45,6 +46,10 @@ class Trail:
         self.clock = 0
         self.deeds = 0
         """How often memory, graphs or gradients were changed, not only what names and attributes hold."""
+        self.learnt: list[tuple[Any, str, Any]] = []
+        """What was found out about things older than what is executed here, and what they held before."""
+        self.born = 0
+        """When that began."""
         self.spread = 1 << 30
         """How many alternatives may still be looked at one by one; then different ones become one unknown."""
 
@@ -54,6 +59,35 @@ class Trail:
         if self.frames:
             self._note(owner, None, name)
         setattr(owner, name, value)
+
+    def learn(self, owner: Any, name: str, value: Any) -> None:
+        """Note on a thing what it has turned out to be: on whatever path, for as long as an entry runs."""
+        if owner.born <= self.born:
+            self.learnt.append((owner, name, getattr(owner, name)))
+        setattr(owner, name, value)
+
+    def learn_part(self, owner: Any, name: str, key: Any, value: Any) -> None:
+        """The same for one entry of a dict, which a thing gets with its first."""
+        held = getattr(owner, name)
+        if held is None:
+            self.learn(owner, name, {key: value})
+        else:
+            if owner.born <= self.born:
+                self.learnt.append((owner, name, {**held}))
+            held[key] = value
+
+    def begin(self) -> None:
+        """An entry starts: whatever it does to older things is undone when it ends."""
+        self.born = stamp()
+        self.open(self.born)
+
+    def forget(self) -> None:
+        """The entry ends: nothing that it has written or found out is left."""
+        while self.frames:
+            self.undo()
+        for owner, name, before in reversed(self.learnt):
+            setattr(owner, name, before)
+        self.learnt.clear()
 
     def tick(self) -> None:
         """Memory, a graph or a gradient was changed."""

@@ -110,15 +110,15 @@ def _read_later(vm: Interpreter, frame: Frame, name: str, place: ast.AST) -> boo
 
 
 def _loads(vm: Interpreter, frame: Frame, name: str) -> list[int]:
-    owner: ast.AST | None = frame.code.node if frame.code is not None else vm.module
+    owner: ast.AST | None = frame.code.node if frame.code is not None else vm.program.tree
     return names_read(vm, owner).get(name, []) if owner is not None else [10**9]
 
 
 def names_read(vm: Interpreter, owner: ast.AST) -> dict[str, list[int]]:
     """The names that a piece of code reads, with the lines on which it does."""
-    table = vm.loads.get(id(owner))
+    table = vm.program.loads.get(id(owner))
     if table is None:
-        table = vm.loads[id(owner)] = {}
+        table = vm.program.loads[id(owner)] = {}
         for node in ast.walk(owner):
             if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
                 table.setdefault(node.id, []).append(node.lineno)

@@ -103,7 +103,7 @@ def _comparison(vm: Interpreter, node: ast.Compare) -> Verdict:
                 and _hashable(constant.value)
             ):
                 where = ("is" if constant.value is None else "==", id(subject))
-                vm.texts.setdefault(where, vm.text(text))
+                vm.findings.texts.setdefault(where, vm.text(text))
                 vm.keep_alive.append(subject)
                 key = Equals(where, constant.value)
                 _note_subject(vm, key, subject)
@@ -144,7 +144,7 @@ def _note_turn(vm: Interpreter, key: Any, value: Value) -> None:
 
 
 def _fresh(vm: Interpreter, node: ast.expr, key: Any, *alive: Value) -> Verdict:
-    vm.texts.setdefault(key, vm.text(node))
+    vm.findings.texts.setdefault(key, vm.text(node))
     vm.keep_alive.extend(alive)
     for value in alive:
         _note_subject(vm, key, value)

@@ -53,9 +53,9 @@ class Loop:
 
 def jumps(vm: Interpreter, node: ast.AST, body: Sequence[ast.stmt]) -> frozenset[str]:
     """How a body can be left in one arm of a branch, by what kind of jump."""
-    known = vm.jumps.get(id(node))
+    known = vm.program.jumps.get(id(node))
     if known is None:
-        known = vm.jumps[id(node)] = frozenset(_nested(vm, body, vm.sets_mode()))
+        known = vm.program.jumps[id(node)] = frozenset(_nested(vm, body, vm.sets_mode()))
     return known
 
 

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from gradfix.tape.domain.values import Alt
 from gradfix.tape.interpreter.forks import Forks
+from gradfix.tape.interpreter.program import Program
 
 SWITCHES = frozenset({"requires_grad", "requires_grad_", "detach_"})
 """What changes whether a tensor that already exists requires grad."""
@@ -30,13 +31,9 @@ class EachMode(ast.Module):
 class Switches(Forks):
     """The machine that knows which branches part the ways of what follows."""
 
-    def __init__(self, file: str, lines: Sequence[bytes]) -> None:
-        super().__init__(file, lines)
-        self.parting: dict[int, bool] = {}
-        self.switching: dict[str, list[int]] = {}
-        """The lines of each file with a word of what switches."""
-        self.setting: dict[str, bool] = {}
-        """Whether each file has a statement that sets the grad mode."""
+    def __init__(self, program: Program, before: Switches | None) -> None:
+        super().__init__(program.findings, before)
+        self.program = program
         self.each_modes = 0
         """In how many grad modes, one inside the other, what follows is being run."""
 
@@ -46,13 +43,13 @@ class Switches(Forks):
 
     def switches(self, statement: ast.If) -> bool:
         """Whether the arms differ in what requires grad."""
-        known = self.parting.get(id(statement))
+        known = self.program.parting.get(id(statement))
         if known is None:
             known = type(statement) is Parted or self._may_switch(statement)
             if known:
                 inside = (node for part in (*statement.body, *statement.orelse) for node in ast.walk(part))
                 known = any(map(_switches, inside))
-            self.parting[id(statement)] = known
+            self.program.parting[id(statement)] = known
         return known
 
     def several_modes(self) -> bool:
@@ -61,17 +58,17 @@ class Switches(Forks):
 
     def sets_mode(self) -> bool:
         """Whether a file sets the grad mode by a statement, so that any block may be reached in several."""
-        for file, lines in self.sources.items():
-            if file not in self.setting:
-                self.setting[file] = bool(_with(SETS_MODE, lines, b"set_grad_enabled"))
-        return True in self.setting.values()
+        for file, lines in self.findings.sources.items():
+            if file not in self.program.setting:
+                self.program.setting[file] = bool(_with(SETS_MODE, lines, b"set_grad_enabled"))
+        return True in self.program.setting.values()
 
     def _may_switch(self, statement: ast.If) -> bool:
         """Whether the text of a branch has a word of what switches."""
-        lines = self.switching.get(self.file)
+        lines = self.program.switching.get(self.file)
         if lines is None:
-            text = self.sources[self.file]
-            lines = self.switching[self.file] = _with(WORDS, text, b"requires_grad", b"detach_")
+            text = self.findings.sources[self.file]
+            lines = self.program.switching[self.file] = _with(WORDS, text, b"requires_grad", b"detach_")
         at = bisect_left(lines, statement.lineno)
         return at < len(lines) and lines[at] <= (statement.end_lineno or statement.lineno)
 

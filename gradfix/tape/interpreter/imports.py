@@ -32,7 +32,7 @@ def module_value(vm: Interpreter, module: str, level: int) -> Value:
     """What `import module` binds."""
     path = "." * level + module
     if not module.startswith("torch"):
-        vm.import_files.setdefault(path, vm.file)
+        vm.program.import_files.setdefault(path, vm.file)
     return External(path)
 
 
@@ -40,14 +40,14 @@ def imported(vm: Interpreter, module: str, level: int, name: str) -> Value:
     """What `from module import name` binds."""
     path = "." * level + (f"{module}.{name}" if module else name)
     if level or not module.startswith("torch"):
-        vm.import_files.setdefault(path, vm.file)
+        vm.program.import_files.setdefault(path, vm.file)
     return External(canonical(path))
 
 
 def star_names(vm: Interpreter, module: str, level: int) -> Iterator[tuple[str, Value]]:
     """What `from module import *` binds, where the module can be read."""
     if not level and module in TORCH_STARS:
-        vm.stars.append(module)
+        vm.program.stars.append(module)
         return
     package = _package(vm, vm.file, module, level)
     if package is not None:
@@ -62,7 +62,7 @@ STARRED_NN = frozenset({"Module", "Parameter", "functional", "Sequential", "Modu
 
 def from_star(vm: Interpreter, name: str) -> Value | None:
     """A name that `from torch... import *` binds."""
-    for module in vm.stars:
+    for module in vm.program.stars:
         if module == "torch" and (table.function(name) or name in STARRED):
             return External(f"torch.{name}")
         if module == "torch.nn" and (table.module(name) is not None or name in STARRED_NN):
@@ -78,25 +78,27 @@ def from_star(vm: Interpreter, name: str) -> Value | None:
 
 def first_party(vm: Interpreter, path: str) -> Value | None:
     """The value of a dotted name of the user's own project, if its file can be read."""
-    if vm.resolve is None:
+    if vm.program.resolve is None:
         return None
-    if path in vm.resolved:
-        return vm.resolved[path]
-    vm.resolved[path] = None
+    if path in vm.program.resolved:
+        return vm.program.resolved[path]
+    vm.program.resolved[path] = None
     prefix = path
     rest: list[str] = []
     while prefix.strip("."):
-        importer = vm.import_files.get(prefix)
+        importer = vm.program.import_files.get(prefix)
         level = len(prefix) - len(prefix.lstrip("."))
         if importer is not None or rest:
-            package = _package(vm, importer or vm.import_files.get(path, vm.main), prefix.lstrip("."), level)
+            package = _package(
+                vm, importer or vm.program.import_files.get(path, vm.findings.main), prefix.lstrip("."), level
+            )
             if package is not None:
-                vm.resolved[path] = _member(package, rest)
-                return vm.resolved[path]
+                vm.program.resolved[path] = _member(package, rest)
+                return vm.program.resolved[path]
         head, _, last = prefix.rpartition(".")
         rest.insert(0, last)
         if importer is not None:
-            vm.import_files.setdefault(head or "." * level, importer)
+            vm.program.import_files.setdefault(head or "." * level, importer)
         prefix = head
     return None
 
@@ -114,16 +116,16 @@ def _member(package: Package, names: list[str]) -> Value | None:
 
 
 def _package(vm: Interpreter, importer: str, module: str, level: int) -> Package | None:
-    if vm.resolve is None or len(vm.packages) >= FOREIGN_LIMIT:
+    if vm.program.resolve is None or len(vm.program.packages) >= FOREIGN_LIMIT:
         return None
-    source = vm.resolve(importer, module, level)
+    source = vm.program.resolve(importer, module, level)
     if source is None:
         return None
-    if source.path not in vm.packages:
+    if source.path not in vm.program.packages:
         package = Package(Scope({}, None, None))
-        vm.packages[source.path] = package
+        vm.program.packages[source.path] = package
         _execute(vm, source.path, source.tree, source.content, package)
-    return vm.packages[source.path]
+    return vm.program.packages[source.path]
 
 
 def _execute(vm: Interpreter, path: str, tree: ast.Module, content: bytes, package: Package) -> None:
@@ -136,7 +138,7 @@ def _execute(vm: Interpreter, path: str, tree: ast.Module, content: bytes, packa
         True,
         UNSET,
     )
-    vm.sources[path] = content.splitlines()
+    vm.findings.sources[path] = content.splitlines()
     vm.work += FOREIGN_WORK
     frames, vm.trail.frames = vm.trail.frames, []
     try:

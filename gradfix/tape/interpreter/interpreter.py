@@ -61,9 +61,10 @@ from gradfix.tape.domain.graph import Tensor
 from gradfix.tape.domain.values import UNDEFINED, Args, Foreign, Kwargs, Place, Unknown, Value
 from gradfix.tape.interpreter.aliases import sees_write, written_expression
 from gradfix.tape.interpreter.grad_switches import EachMode, Parted, Switches, with_rest
-from gradfix.tape.interpreter.limits import Resolver, TooComplexError
+from gradfix.tape.interpreter.limits import TooComplexError
 from gradfix.tape.interpreter.occasions import Occasion
-from gradfix.tape.interpreter.state import Notes, Program, Strangers
+from gradfix.tape.interpreter.program import Program
+from gradfix.tape.interpreter.state import Notes, Strangers
 from gradfix.tape.machine.recording import UNSET
 
 DEPTH = 14
@@ -91,30 +92,27 @@ class Handlers:
     """Who judges what models tell of."""
 
 
-class Interpreter(Switches, Program, Notes, Strangers):
-    """The machine with Python on it."""
+class Interpreter(Switches, Notes, Strangers):
+    """The machine with Python on it, for one entry: the module itself, or what is entered after it."""
 
     def __init__(
-        self, file: str, lines: Sequence[bytes], work: int, resolve: Resolver | None, handlers: Handlers
+        self, program: Program, handlers: Handlers, work: int, before: Interpreter | None = None
     ) -> None:
-        Switches.__init__(self, file, lines)
-        Program.__init__(self, resolve)
-        Notes.__init__(self)
-        Strangers.__init__(self)
+        Switches.__init__(self, program, before)
+        Notes.__init__(self, before)
+        Strangers.__init__(self, before)
+        self.handlers = handlers
         self.evaluate = handlers.evaluate
         self.execute = handlers.execute
-        self.calls = handlers.calls
-        self.methods = handlers.methods
-        self.told = handlers.told
         self.work = work
+        self.share = work
+        """The work that it began with."""
         self.floor = 0
         """How much work must be left over by what is being done."""
         self.abroad = work // 2
         """How much work calls into other files may still cost."""
         self.too_long: set[int] = set()
         """Functions of other files that cost more than they may."""
-        self.unfinished: list[type[Exception]] = []
-        """Why entries were left before their end."""
         self.stack: list[Code] = []
         self.modes: list[tuple[Any, ...]] = []
         """The grad modes outside the with statements that are running, innermost last."""
@@ -126,8 +124,6 @@ class Interpreter(Switches, Program, Notes, Strangers):
         """How often each function was called."""
         self.past: dict[Any, Any] = {}
         """What following calls of each kind has cost."""
-        self.share = work
-        """The work that what is being executed began with."""
 
     def eval(self, node: ast.expr) -> Value:
         """The value of an expression."""
@@ -153,16 +149,16 @@ class Interpreter(Switches, Program, Notes, Strangers):
 
     def call(self, callee: Value, args: Args, kwargs: Kwargs, node: Any) -> Value:
         """Call any value."""
-        answer = self.calls.get(type(callee)) or self.calls[Value]
+        answer = self.handlers.calls.get(type(callee)) or self.handlers.calls[Value]
         return answer(self, callee, args, kwargs, node)
 
     def call_unknown(self, callee: Value, args: Args, kwargs: Kwargs, node: Any) -> Value:
         """Call what isn't known to be anything."""
-        return self.calls[Value](self, callee, args, kwargs, node)
+        return self.handlers.calls[Value](self, callee, args, kwargs, node)
 
     def tell(self, occasion: Occasion) -> None:
         """Something has happened that others may want to judge."""
-        for judge in self.told.get(type(occasion), ()):
+        for judge in self.handlers.told.get(type(occasion), ()):
             judge(self, occasion)
 
     def unknown(self, why: str, *holds: Value) -> Unknown:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
 
 from gradfix.defects import Fact
 from gradfix.tape.domain.alternatives import narrowed
@@ -14,16 +13,16 @@ from gradfix.tape.domain.paths import ALWAYS
 from gradfix.tape.domain.values import UNDEFINED, Alt, Place, Seq, Value
 from gradfix.tape.interpreter.frames import Frame
 from gradfix.tape.machine.gradients import Gradients
+from gradfix.tape.machine.reports import Findings
 
 
 class Names(Gradients):
     """The machine with Python's names on it."""
 
-    def __init__(self, file: str, lines: Sequence[bytes]) -> None:
-        super().__init__(file, lines)
-        self.frame = Frame(Scope({}, None, None), None, ALWAYS)
-        self.rebound: dict[int, tuple[Tensor, Tensor, ast.AST]] = {}
-        self.loads: dict[int, dict[str, list[int]]] = {}
+    def __init__(self, findings: Findings, before: Names | None) -> None:
+        super().__init__(findings, before)
+        self.frame: Frame = before.frame if before else Frame(Scope({}, None, None), None, ALWAYS)
+        self.rebound: dict[int, tuple[Tensor, Tensor, ast.AST]] = {**before.rebound} if before else {}
 
     @property
     def scope(self) -> Scope:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from gradfix.defects import Fact
 from gradfix.tape.domain.events import Add, Backward, live_arms, surely
 from gradfix.tape.domain.graph import Node, Spoil, Tensor
 from gradfix.tape.domain.paths import ALWAYS, Path, contradicts, implies
-from gradfix.tape.domain.values import Lean, Place
+from gradfix.tape.domain.values import Lean, Place, stamp
 from gradfix.tape.effects import shapes
 from gradfix.tape.effects.repeats import put_again
 from gradfix.tape.machine.reach import MANY, remember
+from gradfix.tape.machine.reports import Findings
 from gradfix.tape.machine.severed import Severed
 
 SURE, BY_USE = 2, 1
@@ -27,12 +28,12 @@ NO_SCALAR = "grad can be implicitly created only for scalar outputs"
 class Backwards(Severed):
     """The machine with backward on it."""
 
-    def __init__(self, file: str, lines: Sequence[bytes]) -> None:
-        super().__init__(file, lines)
+    def __init__(self, findings: Findings, before: Backwards | None) -> None:
+        super().__init__(findings, before)
         self.whole: Callable[[], bool] | None = None
         """Whether what is backpropagated came out of a whole model, which is given data."""
-        self.frees = 0
-        """How many backwards have freed what they walked."""
+        self.frees = stamp()
+        """When a backward last freed what it walked."""
 
     def backward(
         self, root: Tensor, event: Backward, *, whole: bool = True, only: list[Tensor] | None = None
@@ -72,7 +73,9 @@ class Backwards(Severed):
 
     def _root_text(self, event: Backward) -> str:
         func = getattr(event.place, "func", None)
-        return self.text(func.value, self.main) if func is not None and hasattr(func, "value") else ""
+        return (
+            self.text(func.value, self.findings.main) if func is not None and hasattr(func, "value") else ""
+        )
 
     def _walk(self, root: Tensor, start: Node, event: Backward, only: list[Tensor] | None) -> None:
         """Visit what backward visits; what is surely part of it is seen as such even if met before."""
@@ -113,7 +116,7 @@ class Backwards(Severed):
         if again and len(seen) > MANY:
             remember(start, again)
         if frees:
-            self.frees += 1
+            self.frees = stamp()
 
     def _free(self, node: Node, event: Backward, when: Path) -> None:
         if node.freed is None:

@@ -13,6 +13,7 @@ from gradfix.tape.domain.torch_values import Optimizer
 from gradfix.tape.domain.values import NOTHING, Lean, Place
 from gradfix.tape.machine.backward import Backwards
 from gradfix.tape.machine.cuts import KIND_OF_CUT
+from gradfix.tape.machine.reports import Findings
 
 
 def _shared(adds: list[Add], one: Add) -> Path:
@@ -23,18 +24,20 @@ def _shared(adds: list[Add], one: Add) -> Path:
 class Gradients(Backwards):
     """The machine with optimizers on it: the whole of it."""
 
-    def __init__(self, file: str, lines: Sequence[bytes]) -> None:
-        super().__init__(file, lines)
-        self.optimizers: list[Optimizer] = []
-        self.steps: list[int] = []
+    def __init__(self, findings: Findings, before: Gradients | None) -> None:
+        super().__init__(findings, before)
+        self.optimizers: list[Optimizer] = [*before.optimizers] if before else []
+        self.steps: list[int] = [*before.steps] if before else []
         """When an optimizer has stepped, in the numbers of the backwards."""
-        self.updated: list[Tensor] = []
+        self.updated: list[Tensor] = [*before.updated] if before else []
         """Leaves that are stepped by hand, or that some optimizer may hold."""
-        self.last_clear = -1
+        self.read_grads: list[Tensor] = [*before.read_grads] if before else []
+        """The tensors whose gradient somebody has looked at."""
+        self.last_clear: int = before.last_clear if before else -1
         """When gradients were cleared last, or perhaps were, in the numbers of the backwards."""
         self.asked = False
         """Whether the step that runs has called a closure: what an earlier call of it left is nobody's."""
-        self.stand_ins: list[Tensor] = []
+        self.stand_ins: list[Tensor] = [*before.stand_ins] if before else []
         """Leaves that each stand for all that an optimizer may hold: clearing others may clear them too."""
 
     def clear(self, leaves: Iterable[Tensor], place: Place, must: bool = True, zeros: bool = False) -> None:
@@ -296,10 +299,6 @@ class Gradients(Backwards):
                 found.append(optimizer.name)
         return tuple(found)
 
-    def trained(self) -> set[int]:
-        """The leaves that somebody wants to train: an optimizer holds them."""
-        return {id(leaf) for optimizer in self.optimizers for leaf in optimizer.leaves}
-
     @staticmethod
     def is_added(leaf: Tensor) -> bool:
         """Whether some backward reached a leaf, or may have."""
@@ -312,3 +311,19 @@ class Gradients(Backwards):
             for leaf in self.every_leaf
             if leaf.slot and any(isinstance(e, Add) for e in leaf.slot.events)
         }
+
+
+class Ended:
+    """What all entries of a file have left together."""
+
+    def __init__(self, entries: Sequence[Gradients]) -> None:
+        self.reached = {leaf for one in entries for leaf in one.reached()}
+        """The leaves that some backward reached, or may have."""
+        every = {id(optimizer): optimizer for one in entries for optimizer in one.optimizers}
+        self.optimizers = list(every.values())
+        self.trained = {id(leaf) for optimizer in self.optimizers for leaf in optimizer.leaves}
+        """The leaves that somebody wants to train: an optimizer holds them."""
+        self.updated = {id(leaf) for one in entries for leaf in one.updated}
+        read = {id(tensor): tensor for one in entries for tensor in one.read_grads}
+        self.read = list(read.values())
+        """The tensors whose gradient somebody has looked at."""

@@ -11,7 +11,7 @@ from gradfix.tape.domain.graph import Node, Number, Storage, Tensor
 from gradfix.tape.domain.paths import Path, implies
 from gradfix.tape.domain.trail import Trail
 from gradfix.tape.domain.values import NOTHING, Alt, Lean, Place, Seq, Truth, Unknown, Value
-from gradfix.tape.machine.reports import Reports
+from gradfix.tape.machine.reports import Findings, Reports
 
 Gathered: TypeAlias = "dict[int, Node | None]"
 """By unknown alternative, the node of what it may be made of."""
@@ -25,8 +25,8 @@ class Histories(Reports):
     born = 0
     """To the trail it is older than any branch."""
 
-    def __init__(self, file: str) -> None:
-        super().__init__(file)
+    def __init__(self, findings: Findings) -> None:
+        super().__init__(findings)
         self.trail = Trail()
         self.grad: Truth = True
         self.narrow = False
@@ -111,7 +111,9 @@ class Histories(Reports):
         """The tensor that an unknown value turns out to be when it is used as one."""
         if value.tensor is None:
             node = value.made or self.guess(value)
-            value.tensor = Tensor(node, Storage(argument=True), value.requires, leaf=None)
+            tensor = Tensor(node, Storage(argument=True), value.requires, leaf=None)
+            self.trail.learn(value, "tensor", tensor)
+            return tensor
         return value.tensor
 
     def guess(self, value: Unknown) -> Node:
@@ -119,7 +121,8 @@ class Histories(Reports):
         known = value.guess
         if known is not None and known.parents == parents and known.requires is value.requires:
             return known
-        node = value.guess = Node("unknown", None, parents, value.requires)
+        node = Node("unknown", None, parents, value.requires)
+        self.trail.learn(value, "guess", node)
         node.may = True
         node.lean = value.lean
         node.facts = {"value": value}
@@ -131,7 +134,7 @@ class Histories(Reports):
             guess = self.guess(value)
             if guess.parents:
                 return [guess]
-            value.bare = True
+            self.trail.learn(value, "bare", True)
             return []
         if isinstance(value, Seq) and any(isinstance(item, Unknown) for item in value.items):
             items = [item for item in value.items if item is not value]
@@ -182,14 +185,14 @@ class Histories(Reports):
 
     def _inside(self, value: Unknown) -> list[Node]:
         """The nodes of what an unknown holds, gathered once and then kept as its own."""
-        value.bare = True  # while it is gathered: what it holds may hold it in turn
+        self.trail.learn(value, "bare", True)  # while it is gathered: what it holds may hold it in turn
         held = [node for inner in value.holds for node in self.nodes(inner)]
         value.bare = not held
         if len(held) > 1:
-            value.made = Node("unknown", None, tuple(dict.fromkeys(held)), value.requires)
-            value.made.may = True
-            value.made.lean = value.lean
-            return [value.made]
+            made = Node("unknown", None, tuple(dict.fromkeys(held)), value.requires)
+            made.may, made.lean = True, value.lean
+            self.trail.learn(value, "made", made)
+            return [made]
         return held
 
     def _own_node(self, value: Value) -> Node | None:

@@ -11,7 +11,7 @@ from gradfix.tape.domain.graph import Node, Saved, Tensor
 from gradfix.tape.domain.paths import contradicts, implies
 from gradfix.tape.domain.values import Const, Lean, Seq, Unknown, Value
 from gradfix.tape.machine.histories import Histories
-from gradfix.tape.machine.reports import span_of
+from gradfix.tape.machine.reports import Findings, span_of
 
 PERMUTED = frozenset({"transpose", "permute", "movedim", "moveaxis", "swapaxes", "swapdims", "mT", "adjoint"})
 PIECES = PERMUTED | {"t", "T", "H", "getitem", "narrow", "select", "chunk", "split", "unbind", "tensor_split"}
@@ -22,8 +22,8 @@ NORMS = ("batch_norm", "instance_norm", "group_norm")
 class Keeping(Histories):
     """The machine whose nodes keep what backward will need."""
 
-    def __init__(self, file: str) -> None:
-        super().__init__(file)
+    def __init__(self, findings: Findings) -> None:
+        super().__init__(findings)
         self.inference = False
         """Whether what is made can't be kept for backward."""
 

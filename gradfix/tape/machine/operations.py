@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from gradfix.defects import Fact
 from gradfix.tape.domain.effect import Effect
@@ -11,7 +11,7 @@ from gradfix.tape.domain.graph import Node, Tensor, Write
 from gradfix.tape.domain.values import NOTHING, Place, Unknown, Value
 from gradfix.tape.effects import shapes
 from gradfix.tape.effects.overloads import Bound
-from gradfix.tape.machine.reports import span_of
+from gradfix.tape.machine.reports import Findings, span_of
 from gradfix.tape.machine.results import Results
 
 VIEW_OF_MANY = (
@@ -36,10 +36,8 @@ ANEW = frozenset({"zero_", "fill_", "normal_", "uniform_", "random_", "bernoulli
 class Operations(Results):
     """The machine with torch's operations on it."""
 
-    def __init__(self, file: str, lines: Sequence[bytes]) -> None:
-        super().__init__(file)
-        self.sources = {file: lines}
-        """The lines of each file that was read."""
+    def __init__(self, findings: Findings, before: Operations | None) -> None:
+        super().__init__(findings, before)
         self.graph_writes: list[tuple[Write, Node]] = []
         """In-place operations on the graph."""
         self.watched_leaves: list[tuple[Tensor, dict[str, Fact]]] = []
@@ -176,7 +174,7 @@ class Operations(Results):
 
     def harmless_writes(self) -> None:
         """At the end: in-place operations on the graph that overwrote nothing saved: a matter of style."""
-        culprits = {span for _, span in self.found}
+        culprits = {span for _, span in self.findings.found}
         for write, node in self.graph_writes:
             place = write.facts.get("built", write.place)
             if write.form in ("module", "step", "buffer") or not isinstance(place, ast.AST):
@@ -207,7 +205,7 @@ class Operations(Results):
     def target(self, place: Place) -> str:
         """The source text of what a statement or call writes."""
         node = self.written(place)
-        return self.text(node, self.main) if node is not None else ""
+        return self.text(node, self.findings.main) if node is not None else ""
 
     def written(self, place: Place) -> ast.expr | None:
         """The expression of the analysed file that a statement or call writes."""
@@ -224,7 +222,7 @@ class Operations(Results):
     def text(self, node: ast.AST, file: str = "") -> str:
         """The source text of a node of the running file, on one line."""
         first, last = node.lineno - 1, node.end_lineno - 1  # type: ignore[attr-defined]
-        lines = list(self.sources[file or self.file][first : last + 1])
+        lines = list(self.findings.sources[file or self.file][first : last + 1])
         if not lines:
             return ast.unparse(node)
         lines[-1] = lines[-1][: node.end_col_offset]  # type: ignore[attr-defined]

@@ -14,9 +14,22 @@ from gradfix.tape.domain.events import partings
 from gradfix.tape.domain.graph import Node, Saved, Spoil, Storage, Tensor, Write
 from gradfix.tape.domain.paths import ALWAYS, contradicts, covered, implies
 from gradfix.tape.domain.torch_values import Mode
-from gradfix.tape.domain.values import FALSE, NOTHING, TRUE, Alt, Const, Place, Seq, Truth, Unknown, Value
+from gradfix.tape.domain.values import (
+    FALSE,
+    NOTHING,
+    TRUE,
+    Alt,
+    Const,
+    Place,
+    Seq,
+    Truth,
+    Unknown,
+    Value,
+    stamp,
+)
 from gradfix.tape.machine.histories import either
 from gradfix.tape.machine.keeping import Keeping
+from gradfix.tape.machine.reports import Findings
 
 UNSET = Mode("", TRUE, None)
 """How a program begins: everything is recorded."""
@@ -25,18 +38,20 @@ UNSET = Mode("", TRUE, None)
 class Machine(Keeping):
     """The simulated autograd of one file: what runs on it, and what is written."""
 
-    def __init__(self, file: str) -> None:
-        super().__init__(file)
+    def __init__(self, findings: Findings, before: Machine | None) -> None:
+        super().__init__(findings)
         self.mode: Value = UNSET
         """What turned recording on or off; several where that differs by path."""
         self.late: Tensor | None = None
         """The view that the operation before learnt the history of: until then it counts as a leaf."""
-        self.inferred = False
+        self.inferred: bool = before is not None and before.inferred
         """Whether a tensor that requires grad was given the data of an inference tensor."""
-        self.about: dict[Any, list[Storage]] = {}
+        self.about: dict[Any, list[Storage]] = (
+            {key: [*held] for key, held in before.about.items()} if before else {}
+        )
         """The memory that a path condition is a test of."""
-        self.spoils = 0
-        """How many saved values were overwritten so far."""
+        self.spoils = stamp()
+        """When a saved value was overwritten last."""
 
     @property
     def grad_off(self) -> tuple[str, Place]:
@@ -131,7 +146,7 @@ class Machine(Keeping):
         if saved.node.spoiled is None:
             saved.node.spoiled = []
         saved.node.spoiled.append(Spoil(saved, write, silent or write.counter is not saved.counter))
-        self.spoils += 1
+        self.spoils = stamp()
 
     def _again(self) -> bool:
         """Whether this runs under a test of memory that was written under that test before: it runs once."""

@@ -19,27 +19,44 @@ def span_of(node: ast.AST) -> Span:
     return Span(node.lineno, node.col_offset, node.end_lineno, node.end_col_offset)  # type: ignore[attr-defined]
 
 
-class Reports:
-    """The present place and path of one file's execution, and the defects found so far."""
+class Findings:
+    """What was found in one file by all that was executed of it, and the text that findings quote."""
 
-    def __init__(self, file: str) -> None:
-        self.main = file
-        self.file = file
+    def __init__(self, main: str, lines: Sequence[bytes]) -> None:
+        self.main = main
+        self.sources = {main: lines}
+        """The lines of each file that was read."""
+        self.found: dict[tuple[str, Span], Defect] = {}
+        self.silences: dict[tuple[Span, str], None] = {}
+        self.texts: dict[Any, str] = {}
+        """How path conditions are called where they are told."""
+
+
+class Reports:
+    """The place and path that are being executed, and what is reported from there."""
+
+    def __init__(self, findings: Findings) -> None:
+        self.findings = findings
+        self.file = findings.main
         self.path: Path = ALWAYS
         self.assumed: Path = ALWAYS
         """The part of the path that no statement tests: which alternative of a value is looked at."""
         self.repeat = False
         """Whether this is a later turn of a loop that isn't known to have one (convention E)."""
+        self.reported: set[tuple[str, Span]] = set()
+        """What was reported from here, and where."""
         self.ran: list[tuple[int, int]] = []
         """The functions that the module itself has run, while others are entered: their lines ran without
         this defect, and it takes convention G that somebody runs them otherwise."""
-        self.texts: dict[Any, str] = {}
-        self.found: dict[tuple[str, Span], Defect] = {}
-        self.silences: dict[tuple[Span, str], None] = {}
+
+    @property
+    def at_home(self) -> bool:
+        """Whether what is executed stands in the file under analysis, not in one that it imports."""
+        return self.file == self.findings.main
 
     def at(self, node: ast.AST) -> Place:
         """The place of a node of the file that is being executed."""
-        return node if self.file == self.main else Foreign(node, self.file)
+        return node if self.at_home else Foreign(node, self.file)
 
     def span(self, place: Place) -> Span | None:
         """A place's span as a fact; None in another file."""
@@ -79,11 +96,12 @@ class Reports:
         if any(first <= span.line <= last for first, last in self.ran):
             lean = lean | {"G"}
         certainty: Certainty = "likely" if lean or likely else "certain"
-        known = self.found.get((kind, span))
+        self.reported.add((kind, span))
+        known = self.findings.found.get((kind, span))
         if known is not None and (known.certainty == "certain" or certainty == "likely"):
-            self.found[kind, span] = also_runs(known, self.evidence(steps))
+            self.findings.found[kind, span] = also_runs(known, self.evidence(steps))
             return
-        self.found[kind, span] = Defect(
+        self.findings.found[kind, span] = Defect(
             kind=kind,
             culprit=span,
             evidence=self.evidence(steps),
@@ -98,16 +116,17 @@ class Reports:
     def silence(self, place: Place, reason: str) -> None:
         """Note why nothing is said about a place."""
         if place is not None and not isinstance(place, Foreign):
-            self.silences[span_of(place), reason] = None
+            self.findings.silences[span_of(place), reason] = None
 
     def wording(self, path: Path) -> str:
         """A path condition as source text."""
         words = []
         for key, holds in path:
             if isinstance(key, Equals):
-                text = f"{self.texts.get(key.subject, '?')} {'==' if holds else '!='} {key.constant!r}"
+                subject = self.findings.texts.get(key.subject, "?")
+                text = f"{subject} {'==' if holds else '!='} {key.constant!r}"
             else:
-                text = self.texts.get(key, "")
+                text = self.findings.texts.get(key, "")
                 text = text if holds or not text else f"not {text}"
             if text and "?" not in text:
                 words.append(text)

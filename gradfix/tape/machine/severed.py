@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from gradfix.defects import Fact, Impact
@@ -11,6 +10,7 @@ from gradfix.tape.domain.graph import Node, Tensor
 from gradfix.tape.domain.paths import ALWAYS, Path, contradicts
 from gradfix.tape.domain.values import Lean, Place
 from gradfix.tape.machine.cuts import CONVERSIONS, DETACHES, KIND_OF_CUT, MODES, Cuts, copied
+from gradfix.tape.machine.reports import Findings
 
 NO_GRAPH = "element 0 of tensors does not require grad and does not have a grad_fn"
 
@@ -18,24 +18,24 @@ NO_GRAPH = "element 0 of tensors does not require grad and does not have a grad_
 class Severed(Cuts):
     """The machine that can say why no gradient arrives."""
 
-    def __init__(self, file: str, lines: Sequence[bytes]) -> None:
-        super().__init__(file, lines)
-        self.backwards: list[tuple[Backward, Tensor]] = []
-        """The real backwards that can have run here, with their roots; at the end all of them."""
-        self.of_module = 0
-        """How many of them the module itself ran."""
+    def __init__(self, findings: Findings, before: Severed | None) -> None:
+        super().__init__(findings, before)
+        self.backwards: list[tuple[Backward, Tensor]] = [*before.backwards] if before else []
+        """The real backwards that can have run here, with their roots."""
+        self.inherited = len(self.backwards)
+        """How many of them the module itself ran, before this was entered."""
         self.rewraps: list[tuple[Node, Backward]] = []
         """Leaves made of converted values that a backward reached."""
         self.leafless: list[tuple[Node, Backward, Path, Lean]] = []
         """Roots that nothing behind requires grad for: which leaf was meant is known at the end."""
-        self.every_leaf: list[Tensor] = []
+        self.every_leaf: list[Tensor] = [*before.every_leaf] if before else []
         self.turns: list[int] = [0]
         """When the turns began that are running, of loops that are not run to their end."""
-        self.picks: dict[Any, int] = {}
+        self.picks: dict[Any, int] = {**before.picks} if before else {}
         """The path conditions that are tests of what such a turn has made, and that turn."""
         self.refused: Path | None = None
         """The path on which torch has refused to make an optimizer of no parameters: nothing comes after."""
-        self.graph_tests: set[Any] = set()
+        self.graph_tests: set[Any] = {*before.graph_tests} if before else set()
         """Path conditions that say that something is in a graph."""
 
     def _severed_on_some_paths(self, root: Tensor, node: Node, event: Backward) -> None:
@@ -180,9 +180,9 @@ class Severed(Cuts):
                 here = (event.place, "backward runs here")
                 self.report_cut(leaf, event, [here], impact="trains wrong", kind=kind)
 
-    def severed_terms(self, reached: set[int]) -> None:
+    def severed_terms(self, reached: set[int], trained: set[int]) -> None:
         """At the end: terms of a loss that lost their graph while the loss has one."""
-        for event, root in self.backwards:
+        for event, root in self.backwards[self.inherited :]:
             if root.requires is False:
                 continue
             for term in self._additive(self.history(root)):
@@ -192,7 +192,7 @@ class Severed(Cuts):
                     continue  # made of an earlier turn's graph: a baseline, not a term
                 if event.aimed and not self._is_for(event, term):
                     continue
-                lost = {id(leaf) for leaf in self.leaves_behind(term)} & self.trained()
+                lost = {id(leaf) for leaf in self.leaves_behind(term)} & trained
                 meant = any(one.cut in DETACHES | MODES for one in self._between(term))
                 if (term.cut in CONVERSIONS and not meant and self._adjacent(term)) or (
                     term.cut in DETACHES and lost - reached
@@ -204,7 +204,3 @@ class Severed(Cuts):
         """Whether one of the tensors that a backward names is behind a term."""
         below = {id(node) for node in self.below(term)}
         return any(id(self.history(tensor)) in below for tensor in event.aimed)
-
-    def trained(self) -> set[int]:
-        """The leaves that somebody wants to train: an optimizer holds them."""
-        raise NotImplementedError

@@ -102,7 +102,7 @@ def instance_attribute(vm: Interpreter, owner: Instance, name: str, node: ast.AS
         return Method(owner, name)
     if any(isinstance(base, External) for base in _bases(owner.cls)) or owner.cls.bases:
         missing = Unknown(f"`{name}` of an object", (owner,) if not owner.module else ())
-        vm.texts.setdefault(("true", id(missing)), f"self.{name}")
+        vm.findings.texts.setdefault(("true", id(missing)), f"self.{name}")
         owner.attrs[name] = missing
         return missing
     return Method(owner, name) if name.startswith("__") else _missing(vm, owner, name)
@@ -157,17 +157,16 @@ def unknown_attribute(vm: Interpreter, owner: Unknown, name: str, node: ast.AST)
         return tensor_attribute(vm, owner.tensor, name, node)
     if name == "data" and not packed and (owner.requires is True or owner.part):
         return tensor_attribute(vm, vm.tensor_of(owner), name, node)
-    if owner.children is None:
-        owner.children = {}
-    value = owner.children.get(name)
+    value = owner.children.get(name) if owner.children is not None else None
     if value is None:
         child = Unknown(f"`{name}` of {owner.why}", (owner,), lean=owner.lean)
         child.part = owner.part or owner.requires is not None
         child.requires = False if owner.requires is False else None
         child.origin = f"{owner.origin}.{name}" if owner.origin else ""
-        owner.children[name] = value = child
+        vm.trail.learn_part(owner, "children", name, child)
+        value = child
         if isinstance(node, ast.Attribute):
-            vm.texts.setdefault(("true", id(child)), vm.text(node))
+            vm.findings.texts.setdefault(("true", id(child)), vm.text(node))
     if isinstance(value, Alt):
         return narrowed(value, vm.path)
     return value
@@ -188,7 +187,7 @@ def store_attribute(
     elif isinstance(owner, Layer):
         store_on_layer(vm, owner, name, value, node)
     elif isinstance(owner, Class):
-        owner.attrs[name] = value
+        vm.trail.put(owner, owner.attrs, name, value)
     elif isinstance(owner, Unknown):
         if name == "requires_grad" and owner.module is None and isinstance(value, Const) and value.value:
             vm.tensor_of(owner)  # what is no tensor learns nothing from it
@@ -197,8 +196,9 @@ def store_attribute(
         elif name == "grad":
             some_gradient(vm, owner)
         if owner.children is None:
-            owner.children = {}
+            vm.trail.learn(owner, "children", {})
         vm.put_into(owner, value)
+        assert owner.children is not None
         vm.trail.put(owner, owner.children, name, value)
     else:
         _store_on_weights(vm, owner, name, value, node)

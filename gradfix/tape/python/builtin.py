@@ -45,18 +45,18 @@ TENSOR_PATHS = frozenset({"torch.Tensor", "torch.autograd.Variable"})
 
 def builtin(vm: Interpreter, name: str) -> Value:
     """A name that no scope binds."""
-    if vm.stars:
+    if vm.program.stars:
         starred = from_star(vm, name)
         if starred is not None:
             return starred
     if name in BUILTINS:
         return External(f"builtins.{name}")
     if name == "__name__":
-        return Const("__main__" if vm.file == vm.main else vm.file)
+        return Const("__main__" if vm.at_home else vm.file)
     value = vm.unbound.get(name)
     if value is None:
         value = vm.unbound[name] = Unknown(f"`{name}` isn't bound here")
-        vm.texts.setdefault(("true", id(value)), name)
+        vm.findings.texts.setdefault(("true", id(value)), name)
     return value
 
 

@@ -36,7 +36,7 @@ def make_class(vm: Interpreter, node: ast.ClassDef) -> Class:
         if isinstance(value, Function) and value.owner is None:
             value.owner = cls
             value.scope = outer if value.scope.names is cls.attrs else value.scope
-    vm.classes.append(cls)
+    vm.program.classes.append(cls)
     return cls
 
 
@@ -131,4 +131,4 @@ def registering(vm: Interpreter, owner: Instance, name: str, value: Value, node:
         and value.module is None
         and value.requires is None
     ):
-        value.built = True
+        vm.trail.learn(value, "built", True)

@@ -25,9 +25,9 @@ FEW = 200
 
 def make_function(vm: Interpreter, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> Function:
     """A function value, with its defaults evaluated where it is defined."""
-    code = vm.codes.get(id(node))
+    code = vm.program.codes.get(id(node))
     if code is None:
-        code = vm.codes[id(node)] = Code(node, vm.file)
+        code = vm.program.codes[id(node)] = Code(node, vm.file)
     a = node.args
     names = [arg.arg for arg in (*a.posonlyargs, *a.args)]
     defaults = {
@@ -38,7 +38,7 @@ def make_function(vm: Interpreter, node: ast.FunctionDef | ast.AsyncFunctionDef 
     )
     function = Function(code, vm.scope, defaults)
     if vm.frame.code is None and not isinstance(node, ast.Lambda):
-        vm.functions.append(function)
+        vm.program.functions.append(function)
     return function
 
 
@@ -54,7 +54,7 @@ def decorated(vm: Interpreter, function: Function, node: ast.FunctionDef | ast.A
         kept.append((value, expression))
     function.decorators = tuple(kept)
     if any(_path(value).startswith(TRANSLATORS) for value, _ in kept):
-        vm.functions = [one for one in vm.functions if one is not function]
+        vm.program.functions = [one for one in vm.program.functions if one is not function]
         return Unknown("a function that is translated")
     return function
 
@@ -86,7 +86,7 @@ def call_function(
         return Unknown("a call like many before", (*args, *kwargs.values()))
     names = bind_parameters(vm, function, args, kwargs)
     watch = None if before is None else Watch(vm, before, receiver)
-    if vm.floor == 0 and code.file != vm.main:
+    if vm.floor == 0 and code.file != vm.findings.main:
         result = _run_foreign(vm, function, names, receiver)
     else:
         result = _run_function(vm, function, names, receiver)

@@ -63,7 +63,7 @@ def _named(vm: Interpreter, name: str, value: Value) -> None:
         if isinstance(option, Const) and option.value is True and len(guard) == 1:
             ((key, holds),) = guard
             if holds:
-                vm.texts[key] = name
+                vm.findings.texts[key] = name
 
 
 def assign(vm: Interpreter, target: ast.expr, value: Value, node: ast.AST) -> None:

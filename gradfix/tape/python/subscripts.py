@@ -48,7 +48,7 @@ def load_item(vm: Interpreter, owner: Value, key: Value, node: ast.AST) -> Value
             return Unknown("an element")
     if isinstance(owner, Group):
         return group_entry(owner, key)
-    return _unknown_item(owner, key)
+    return _unknown_item(vm, owner, key)
 
 
 def _names(key: Value) -> bool:
@@ -61,15 +61,14 @@ def _only_tensors(key: Value) -> bool:
     return isinstance(key, Seq) and any(isinstance(item, Slice) for item in key.items)
 
 
-def _unknown_item(owner: Value, key: Value) -> Value:
+def _unknown_item(vm: Interpreter, owner: Value, key: Value) -> Value:
     if isinstance(owner, (Method, Optimizer)):
         return Unknown("an element")
     if isinstance(owner, Unknown) and isinstance(key, Const) and isinstance(key.value, (str, int)):
-        if owner.children is None:
-            owner.children = {}
         name = f"[{key.value!r}]"
-        if name not in owner.children:
-            owner.children[name] = part(owner)
+        if owner.children is None or name not in owner.children:
+            vm.trail.learn_part(owner, "children", name, part(owner))
+        assert owner.children is not None
         return owner.children[name]
     return part(owner)
 
@@ -218,7 +217,7 @@ def _store_entry(vm: Interpreter, owner: Unknown, key: Value, value: Value) -> N
     """An entry of a mapping that isn't known; what it held before stays the other alternative."""
     escape(vm, value)
     vm.put_into(owner, value)
-    _unknown_item(owner, key)
+    _unknown_item(vm, owner, key)
     if owner.children is not None and isinstance(key, Const):
         vm.trail.put(owner, owner.children, f"[{key.value!r}]", value)
 

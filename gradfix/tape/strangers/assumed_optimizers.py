@@ -73,7 +73,7 @@ def supposed(vm: Interpreter, value: Unknown, node: ast.AST) -> Supposed:
             ran = [(event, root) for event, root in vm.backwards if root.requires is not False]
             before = [pair for pair in ran if not _beside(vm, found, pair[1])]
             events.extend(_arrived(vm, event, root) for event, root in before)
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and vm.file == vm.main:
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and vm.at_home:
         found.optimizer.name = vm.text(node.func.value)
     return found
 

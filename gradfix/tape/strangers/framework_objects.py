@@ -20,7 +20,7 @@ NOT_A_TENSOR = "'float' object has no attribute 'backward'"
 
 def row_of(vm: Interpreter, path: str) -> Row | None:
     """What is known of a dotted name: by the whole of it, or by its end."""
-    return vm.rows.get(path) or vm.rows.get(path.rpartition(".")[2]) if path else None
+    return vm.program.rows.get(path) or vm.program.rows.get(path.rpartition(".")[2]) if path else None
 
 
 def trusted(row: Row, path: str) -> bool:
@@ -31,7 +31,7 @@ def trusted(row: Row, path: str) -> bool:
 def rows_of(vm: Interpreter, cls: Class) -> Iterator[tuple[Row, bool]]:
     """The rows of a class's bases, and whether they are surely those."""
     for name in _lineage(cls):
-        row = vm.rows.get(name)
+        row = vm.program.rows.get(name)
         if row is not None and row.own:
             yield row, True
     for path in cls.externals():
@@ -94,7 +94,7 @@ def wrap(vm: Interpreter, path: str, args: Args, kwargs: Kwargs) -> Value:
     if isinstance(model, Unknown):
         opaque(vm, model)
     if isinstance(model, (Unknown, Layer, Instance, Opaque)):
-        vm.wrapped[id(model)] = (model, vm.rows[path], (optimizer,))
+        vm.wrapped[id(model)] = (model, vm.program.rows[path], (optimizer,))
     if not isinstance(optimizer, Optimizer):
         optimizer = Unknown("an optimizer that is made by a configuration")
     return Seq("tuple", [model, optimizer, Unknown("a loader"), Unknown("a scheduler")])

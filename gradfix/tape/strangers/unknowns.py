@@ -125,7 +125,7 @@ def _of_object(
 ) -> Value:
     """A method of what is no tensor, or may be none."""
     if name in ("train", "eval", "apply"):
-        receiver.requires = None
+        vm.trail.learn(receiver, "requires", None)
         if receiver.module is not None:
             set_training(vm, receiver.module, name == "train")
         return receiver
@@ -182,10 +182,12 @@ def _as_tensor(
 ) -> Value:
     if receiver.tensor is None and receiver.requires is None and name in CUTS:
         tensor = vm.tensor_of(receiver)
-        receiver.tensor = None if name != "detach" else tensor
+        if name != "detach":
+            vm.trail.learn(receiver, "tensor", None)
         return cut_tensor(vm, tensor, "detach", node) if name == "detach" else number(vm, tensor, name, node)
     if name in ("train", "eval"):
-        receiver.tensor, receiver.requires = None, None  # a module, as only they have these
+        vm.trail.learn(receiver, "tensor", None)  # a module, as only they have these
+        vm.trail.learn(receiver, "requires", None)
         return receiver
     if not (table.method(name) or name in CUTS or name in MOVES or name in TENSOR_METHODS):
         return call_unknown(vm, _member(receiver, name), args, kwargs, node)

@@ -21,9 +21,9 @@ from gradfix.tape.torch.modules import children, leaves
 
 def is_whole(vm: Interpreter, instance: Instance, results: list[Value]) -> bool:
     """Whether a module is built into no other one, and its results come out of layers of its own."""
-    if vm.built_in is None:
-        vm.built_in = built_in(vm.module) if vm.module is not None else frozenset()
-    if instance.cls.node.name in vm.built_in:
+    if vm.program.built_in is None:
+        vm.program.built_in = built_in(vm.program.tree)
+    if instance.cls.node.name in vm.program.built_in:
         return False
     layers = [child for _, child in children(instance) if not isinstance(child, Tensor)]
     inside = {id(leaf) for layer in layers for leaf in leaves(vm, layer)[0]}

@@ -21,11 +21,13 @@ SAME = frozenset({
 def opaque(vm: Interpreter, value: Unknown, node: ast.AST | None = None) -> Opaque:
     """The module that an unknown value is, by the way it is used (convention B)."""
     if value.module is None:
-        value.module = Opaque(value, weights(vm, node), frozenset({"B"}))
-        value.module.weights.lean = frozenset({"B"})
-        value.module.weights.node.lean = frozenset({"B"})
+        module = Opaque(value, weights(vm, node), frozenset({"B"}))
+        module.weights.lean = frozenset({"B"})
+        module.weights.node.lean = frozenset({"B"})
+        vm.trail.learn(value, "module", module)
         if vm.froze and any(_frozen(vm, held) for held in value.holds):
-            set_leaf(vm, value.module.weights, None)
+            set_leaf(vm, module.weights, None)
+        return module
     return value.module
 
 

@@ -112,7 +112,7 @@ def optimizer_method(
 ) -> Value:
     """A method of an optimizer."""
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and name in ("step", "zero_grad"):
-        vm.trail.set(receiver, "name", vm.text(node.func.value) if vm.file == vm.main else receiver.name)
+        vm.trail.set(receiver, "name", vm.text(node.func.value) if vm.at_home else receiver.name)
     if name == "zero_grad":
         kept = args[0] if args else kwargs.get("set_to_none", Const(True))
         vm.clear(receiver.leaves, vm.at(node), zeros=isinstance(kept, Const) and not kept.value)
@@ -152,7 +152,7 @@ def scaler_method(
         for leaf in optimizer.leaves if isinstance(optimizer, Optimizer) else vm.every_leaf:
             leaf.gradient().events.append(Unscale(vm.path))
     if name == "step" and isinstance(optimizer, Optimizer):
-        if isinstance(node, ast.Call) and node.args and vm.file == vm.main:
+        if isinstance(node, ast.Call) and node.args and vm.at_home:
             vm.trail.set(optimizer, "name", vm.text(node.args[0]))
         vm.step(optimizer, vm.at(node))
     elif name == "step" and args:

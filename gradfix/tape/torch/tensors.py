@@ -34,7 +34,7 @@ def method_call(
     """`tensor.name(*args)`."""
     if name in KEEPS and tensor.requires is False:
         copied(_gradient_behind(tensor.node))
-    handler = vm.methods.get(name)
+    handler = vm.handlers.methods.get(name)
     if handler is not None:
         return handler(vm, tensor, args, kwargs, node)
     if name == "split" and args and isinstance(args[0], Seq):

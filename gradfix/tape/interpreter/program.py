@@ -1,0 +1,46 @@
+"""What is read of the program, once for all that is executed of it: files, functions, classes, imports."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+
+from gradfix.tape.domain.definitions import Class, Code, Function, Package
+from gradfix.tape.domain.values import Value
+from gradfix.tape.effects.frameworks import Row
+from gradfix.tape.interpreter.limits import Resolver
+from gradfix.tape.machine.reports import Findings
+
+
+class Program:
+    """One file and what it imports, as far as it has been read."""
+
+    def __init__(
+        self, findings: Findings, tree: ast.Module, resolve: Resolver | None, rows: Mapping[str, Row]
+    ) -> None:
+        self.findings = findings
+        self.tree = tree
+        self.resolve = resolve
+        self.rows = rows
+        """What is known of frameworks."""
+        self.functions: list[Function] = []
+        self.codes: dict[int, Code] = {}
+        self.classes: list[Class] = []
+        self.packages: dict[str, Package] = {}
+        self.import_files: dict[str, str] = {}
+        self.resolved: dict[str, Value | None] = {}
+        self.stars: list[str] = []
+        self.built_in: frozenset[str] | None = None
+        """The names of classes that are built into others, once they have been looked for."""
+        self.jumps: dict[int, frozenset[str]] = {}
+        """How blocks can be left in one arm of a branch."""
+        self.loads: dict[int, dict[str, list[int]]] = {}
+        """The lines on which each function reads its names."""
+        self.parting: dict[int, bool] = {}
+        """Whether the arms of branches differ in what requires grad."""
+        self.switching: dict[str, list[int]] = {}
+        """The lines of each file with a word of what switches that."""
+        self.setting: dict[str, bool] = {}
+        """Whether each file has a statement that sets the grad mode."""
+        self.unfinished: list[type[Exception]] = []
+        """Why entries were left before their end."""
