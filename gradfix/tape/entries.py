@@ -96,7 +96,7 @@ def _enter_all(module: Interpreter, work: int, culprits: Culprits) -> list[Inter
         entry = Interpreter(program, HANDLERS, share, module)
         entry.ran = lines
         entry.path = frozenset({(Equals(("entry",), len(entries) + 1), True)})
-        _run_entry(entry, enter)
+        _run_entry(module, entry, enter)
         entries.append(entry)
         work -= share - max(entry.work, 0)
     return entries
@@ -115,11 +115,13 @@ def _due(module: Interpreter, culprits: Culprits) -> Iterator[Callable[[Interpre
             yield partial(enter_function, function=function)
 
 
-def _run_entry(entry: Interpreter, run: Callable[[Interpreter], object]) -> None:
+def _run_entry(module: Interpreter, entry: Interpreter, run: Callable[[Interpreter], object]) -> None:
     """Run an entry so that nothing it does is seen by the next one."""
     entry.trail.begin()
-    if entry.sets_mode():  # whoever ran before may have left recording off
-        lose_mode(entry)
+    if module.grad is not True:
+        lose_mode(entry)  # the module itself may have left recording off
+    elif entry.sets_mode():
+        entry.begun = frozenset({"G"})  # somebody else may have
     try:
         run(entry)
         report_early_steps(entry)
