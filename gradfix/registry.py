@@ -1,22 +1,30 @@
-"""Collects the codemods, refuses duplicate codes, resolves which rules are selected."""
+"""Reads the rules in the texts of their modules, and resolves which are selected.
+
+A codemod is imported when it has something to rewrite, and libcst with it: whatever else is asked of a rule
+stands written out in its module.
+"""
 
 from __future__ import annotations
 
-import importlib.util
-import pkgutil
+import ast
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
 from operator import eq
 from pathlib import Path
 from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 from gradfix.outcome import RuleCard
-from gradfix.rule import Rule
+from gradfix.rule import Decline, Fix, Options, Rule, Safety
+from gradfix.source import Failure, Source, parse
+
+if TYPE_CHECKING:
+    from gradfix.defects import Defect
+    from gradfix.tree import Tree
 
 PACKAGE = "gradfix.codemods"
 SIBLING = Path(__file__).resolve().parent.parent / "codemods"
@@ -53,16 +61,15 @@ class Codemod:
 @cache
 def codemods() -> Mapping[str, Codemod]:
     """All codemods by name, in the order of their codes."""
-    package = _package()
-    names = sorted(module.name for module in pkgutil.iter_modules(package.__path__))
-    return collect(import_module(f"{PACKAGE}.{name}") for name in names)
+    files = [file for folder in _package().__path__ for file in sorted(Path(folder).glob("*.py"))]
+    return collect((file.stem, file.read_bytes()) for file in files if file.stem != "__init__")
 
 
-def collect(modules: Iterable[ModuleType]) -> Mapping[str, Codemod]:
-    """The codemods of these modules by name, in the order of their codes."""
+def collect(modules: Iterable[tuple[str, bytes]]) -> Mapping[str, Codemod]:
+    """The codemods of modules, given by name and text; in the order of their codes."""
     by_code: dict[str, Codemod] = {}
-    for module in modules:
-        codemod = _codemod(module)
+    for name, content in modules:
+        codemod = _codemod(name, content)
         other = by_code.setdefault(codemod.rule.code, codemod)
         if other is not codemod:
             raise RegistryError(f"{other.name} and {codemod.name} both have the code {codemod.rule.code}")
@@ -105,6 +112,8 @@ def find(rules: Mapping[str, Codemod], name: str) -> Codemod | None:
 
 def suggestion(rules: Mapping[str, Codemod], selector: str) -> str:
     """What to say after a selector that names no rule."""
+    from difflib import get_close_matches
+
     words = {word.lower(): word for each in rules.values() for word in (each.rule.code, each.name)}
     slip = selector.lower()
     close = get_close_matches(slip, words, len(words) or 1, ALIKE)
@@ -133,13 +142,46 @@ def _closeness(selector: str, code: str, name: str) -> int:
     return len(selector) + 1 if selector and code.startswith(selector.upper()) else -1
 
 
-def _codemod(module: ModuleType) -> Codemod:
-    rules = [value for value in vars(module).values() if isinstance(value, Rule)]
-    if len(rules) != 1 or getattr(module, "RULE", None) is not rules[0]:
-        raise RegistryError(f"{module.__name__} must hold exactly one rule, named RULE")
-    if not module.__doc__:
-        raise RegistryError(f"{module.__name__} has no documentation")
-    return Codemod(module.__name__.rpartition(".")[2], rules[0], module.__doc__.strip())
+def _codemod(name: str, content: bytes) -> Codemod:
+    source = parse(f"{name}.py", content)
+    if isinstance(source, Failure):
+        raise RegistryError(f"{name}: {source.reason}")
+    docs = ast.get_docstring(source.tree)
+    if not docs:
+        raise RegistryError(f"{name} has no documentation")
+    return Codemod(name, _rule(name, source), docs.strip())
+
+
+def _rule(name: str, source: Source) -> Rule:
+    """The rule that a module's text writes out."""
+    values = [node.value for node in source.tree.body if isinstance(node, ast.Assign) if _names_rule(node)]
+    if len(values) != 1 or not isinstance(values[0], ast.Call) or values[0].args:
+        raise RegistryError(f"{name} must hold exactly one rule, named RULE, with its keywords")
+    said = {each.arg: _said(name, each) for each in values[0].keywords if each.arg not in (None, "rewrite")}
+    try:
+        return Rule(rewrite=partial(_rewrite, name), **said)
+    except TypeError as error:
+        raise RegistryError(f"{name}: {error}") from error
+
+
+def _names_rule(node: ast.Assign) -> bool:
+    return any(isinstance(target, ast.Name) and target.id == "RULE" for target in node.targets)
+
+
+def _said(name: str, keyword: ast.keyword) -> Any:
+    """The value of a keyword of a rule: a literal, or a member of Safety."""
+    value = keyword.value
+    if isinstance(value, ast.Attribute) and value.attr in Safety.__members__:
+        return Safety[value.attr]
+    if isinstance(value, ast.Constant):
+        return value.value
+    raise RegistryError(f"{name}: {keyword.arg} must be written out")
+
+
+def _rewrite(name: str, defect: Defect, tree: Tree, options: Options) -> Fix | Decline:
+    """A codemod's rewrite, by the codemod's name."""
+    rule: Rule = import_module(f"{_package().__name__}.{name}").RULE
+    return rule.rewrite(defect, tree, options)
 
 
 def _package() -> ModuleType:
@@ -149,6 +191,8 @@ def _package() -> ModuleType:
     except ModuleNotFoundError as error:
         if error.name != PACKAGE or not (SIBLING / "__init__.py").exists():
             raise
+    import importlib.util
+
     spec = importlib.util.spec_from_file_location(
         PACKAGE, SIBLING / "__init__.py", submodule_search_locations=[str(SIBLING)]
     )

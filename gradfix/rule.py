@@ -21,6 +21,7 @@ class Safety(Enum):
     UNSAFE = "unsafe"
 
 
+Reduction: TypeAlias = Literal["sum", "mean"]
 Replacement: TypeAlias = "cst.CSTNode | cst.FlattenSentinel[cst.CSTNode] | cst.RemovalSentinel"
 
 
@@ -53,21 +54,25 @@ class Decline:
 class Options:
     """What the configuration tells the rewrites."""
 
-    reduction: Literal["sum", "mean"] = "sum"
+    reduction: Reduction = "sum"
+
+
+Rewrite: TypeAlias = "Callable[[Defect, Tree, Options], Fix | Decline]"
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
     """A codemod: its code, the sentence that a finding shows, and the rewrite.
 
-    A rule module holds exactly one, named RULE. The rule's name is the module's, its documentation the
-    module's docstring; the defects it answers are those whose kind is that name. `message` is a format string
-    over the defect's facts and `culprit` (its source text on one line).
+    A rule module holds exactly one, named RULE and written out, so that it is known without importing the
+    module: keywords with literal values, and a `rewrite`. The rule's name is the module's, its documentation
+    the module's docstring; the defects it answers are those whose kind is that name. `message` is a format
+    string over the defect's facts and `culprit` (its source text on one line).
     """
 
     code: str
     message: str
-    rewrite: Callable[[Defect, Tree, Options], Fix | Decline]
+    rewrite: Rewrite
     safety: Safety | None = Safety.SAFE
     """The best that the rewrite can be; None: this rule never rewrites."""
     sometimes_unsafe: bool = False

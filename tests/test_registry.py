@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
-from types import ModuleType
+from typing import TypeAlias
 
 import pytest
-from toy import RULES, SAFE
+from toy import RULES
 
 from gradfix.engine import fix
 from gradfix.findings import Plan
 from gradfix.registry import RegistryError, codemods, collect, find, resolve, suggestion, unknown
-from gradfix.rule import Safety
+from gradfix.rule import Rule, Safety
 
 FIXTURES = Path(__file__).parent.parent / "fixtures"
+Text: TypeAlias = tuple[str, bytes]
 
 DEFAULT = {"safe_toy", "unsafe_toy", "declined_toy", "endless_toy", "broken_toy", "crashing_toy"}
 
@@ -66,19 +69,21 @@ def test_a_slip_is_answered_with_the_closest_rule(slip: str, words: str) -> None
     assert suggestion(codemods(), slip) == words
 
 
-def module(name: str, doc: str | None = "What it is about.", **names: object) -> ModuleType:
-    made = ModuleType(f"gradfix.codemods.{name}", doc)
-    vars(made).update(names)
-    return made
+PLAIN = 'RULE = Rule(code="TOY1", message="it breaks")'
+
+
+def module(name: str, rule: str = PLAIN, docs: str = "Why.") -> Text:
+    """A module's name and text, with its documentation and what stands in it."""
+    return name, f'"""{docs}"""\n{rule}\n'.encode()
 
 
 def test_modules_become_codemods_in_the_order_of_their_codes() -> None:
-    other = type(SAFE)("TOY0", "", SAFE.rewrite)
-    collected = collect(
-        [module("b", RULE=SAFE, Rule=type(SAFE)), module("a", "  One.\n\nTwo.\n", RULE=other)]
-    )
+    other = 'RULE = Rule(code="TOY0", message="a" "b", rewrite=f, safety=Safety.UNSAFE, on_by_default=False)'
+    collected = collect([module("b"), module("a", other, "One.\n\nTwo.\n")])
     assert list(collected) == ["a", "b"]
     assert (collected["a"].docs, collected["a"].card.summary) == ("One.\n\nTwo.", "One.")
+    rule = collected["a"].rule
+    assert (rule.message, rule.safety, rule.on_by_default) == ("ab", Safety.UNSAFE, False)
 
 
 @pytest.mark.parametrize(
@@ -90,24 +95,24 @@ def test_modules_become_codemods_in_the_order_of_their_codes() -> None:
     ],
 )
 def test_the_summary_is_the_first_sentence(docs: str, summary: str) -> None:
-    assert collect([module("a", docs, RULE=SAFE)])["a"].card.summary == summary
+    assert collect([module("a", docs=docs)])["a"].card.summary == summary
 
 
 @pytest.mark.parametrize(
     ("modules", "error"),
     [
-        pytest.param([module("a")], "a must hold exactly one rule", id="no rule"),
-        pytest.param([module("a", OTHER=SAFE)], "named RULE", id="another name"),
-        pytest.param(
-            [module("a", RULE=SAFE, B=type(SAFE)("B", "", SAFE.rewrite))], "exactly one", id="two rules"
-        ),
-        pytest.param([module("a", None, RULE=SAFE)], "a has no documentation", id="no docs"),
-        pytest.param(
-            [module("a", RULE=SAFE), module("b", RULE=SAFE)], "a and b both have the code TOY1", id="twice"
-        ),
+        pytest.param([module("a", "")], "a must hold exactly one rule", id="no rule"),
+        pytest.param([module("a", "OTHER = Rule()")], "named RULE", id="another name"),
+        pytest.param([module("a", "RULE = Rule()\nRULE = Rule()")], "exactly one", id="two rules"),
+        pytest.param([module("a", 'RULE = Rule("TOY1", "it breaks", f)')], "keywords", id="no keywords"),
+        pytest.param([module("a", "RULE = Rule(code=CODE)")], "a: code must be written out", id="a name"),
+        pytest.param([module("a", 'RULE = Rule(code="TOY1")')], "a: .*'message'", id="no message"),
+        pytest.param([module("a", docs="")], "a has no documentation", id="no docs"),
+        pytest.param([module("a", "RULE = (")], "a: .* never closed", id="no Python"),
+        pytest.param([module("a"), module("b")], "a and b both have the code TOY1", id="twice"),
     ],
 )
-def test_what_is_no_rule_is_refused(modules: list[ModuleType], error: str) -> None:
+def test_what_is_no_rule_is_refused(modules: list[Text], error: str) -> None:
     with pytest.raises(RegistryError, match=error):
         collect(modules)
 
@@ -116,6 +121,15 @@ def test_the_projects_own_rules_are_collected() -> None:
     rules = codemods()
     assert rules
     assert all(codemod.rule.code.startswith("GF") and codemod.docs for codemod in rules.values())
+
+
+@pytest.mark.parametrize("name", sorted(codemods()))
+def test_what_is_read_of_a_rule_is_what_its_module_holds(name: str) -> None:
+    module = import_module(f"gradfix.codemods.{name}")
+    held = [value for value in vars(module).values() if isinstance(value, Rule)]
+    read = codemods()[name]
+    assert held == [module.RULE] == [replace(read.rule, rewrite=module.RULE.rewrite)]
+    assert read.docs == (module.__doc__ or "").strip()
 
 
 def test_a_rule_that_is_sometimes_unsafe_says_when() -> None:
