@@ -117,7 +117,6 @@ class Backwards:
                     grad_fn=node,
                     requires_grad=bool(root is not None and root.requires_grad),
                 ),
-                grad_enabled=torch.is_grad_enabled(),
                 error=error,
                 reached=reached,
             )

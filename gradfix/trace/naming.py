@@ -19,7 +19,6 @@ class Names:
     def __init__(self, state: State) -> None:
         self.state = state
         self.known: dict[int, tuple[Any, str]] = {}
-        self.scanned = -1
 
     def of(self, value: Any) -> str:
         """A tensor's name; its shape when nobody named it."""

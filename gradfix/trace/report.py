@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, TypeAlias, TypedDict
+from typing import Any, Literal, TypedDict
 
 
 class Place(TypedDict):
@@ -55,7 +55,6 @@ class BackwardEvent(TypedDict):
     event: Literal["backward"]
     place: Place | None
     root: Root
-    grad_enabled: bool
     error: str
     reached: dict[str, float | None]
     """Leaf -> norm of its gradient afterwards; None: not finite or not readable."""
@@ -98,9 +97,6 @@ class Ending(TypedDict):
     """File -> lines on which torch was called."""
     held_back: list[str]
     notes: list[str]
-
-
-Event: TypeAlias = "RecordedDefect | WriteEvent | BackwardEvent | StepEvent | Ending"
 
 
 class Recording(TypedDict):
