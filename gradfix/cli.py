@@ -7,17 +7,19 @@ import re
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, get_args
 
 import click
 
+from gradfix.defects import Certainty
+from gradfix.outcome import OutputFormat, RunFormat
+
 if TYPE_CHECKING:
-    from gradfix.config import Config
     from gradfix.outcome import Mode, Run
+    from gradfix.plan import Plan
     from gradfix.session import Request
 
-FORMATS = ("text", "concise", "json", "github", "sarif", "rdjson")
-CERTAINTY = click.Choice(("certain", "likely"))
+CERTAINTY = click.Choice(get_args(Certainty))
 INTERRUPTED = 130
 VERIFY = {"--verify=lenient": "--verify-lenient", "--verify=strict": "--verify"}
 
@@ -137,7 +139,7 @@ class Gradfix(click.Command):
 @click.option("--unsafe-fixes/--no-unsafe-fixes", default=None, help="Rewrite also what may change values.")
 @click.option("--min-certainty", type=CERTAINTY, help="The least certainty of what is listed.  [likely]")
 @click.option("--fix-certainty", type=CERTAINTY, help="The least certainty of what is rewritten.  [likely]")
-@click.option("--output-format", type=click.Choice(FORMATS), default="text", show_default=True)
+@click.option("--output-format", type=click.Choice(get_args(OutputFormat)), default="text", show_default=True)
 @click.option("--statistics", is_flag=True, help="Count the findings by rule.")
 @click.option("--color", type=click.Choice(("auto", "always", "never")), default="auto", show_default=True)
 @click.option("-j", "--jobs", type=click.IntRange(min=1), help="Processes to use.  [the CPUs it may use]")
@@ -181,7 +183,7 @@ def main(**given: Any) -> None:
 )
 @click.option("--diff", is_flag=True, help="Show the rewrite, change nothing.")
 @click.option("--apply", is_flag=True, help="Rewrite the files.")
-@click.option("--unsafe-fixes", is_flag=True, help="Rewrite also what may change values.")
+@click.option("--unsafe-fixes/--no-unsafe-fixes", default=None, help="Rewrite also what may change values.")
 @click.option("--python", metavar="PATH", help="The interpreter that has torch.  [this one]")
 @click.option("--max-steps", type=click.IntRange(min=1), default=3, show_default=True)
 @click.option("--style", is_flag=True, help="Also what is legal: any write on a tensor of the graph.")
@@ -189,7 +191,7 @@ def main(**given: Any) -> None:
     "--time-limit", type=click.FloatRange(min=1), default=60.0, show_default=True, help="In seconds."
 )
 @click.option("--allow-writes", is_flag=True, help="Let the program write files and use the network.")
-@click.option("--output-format", type=click.Choice(("text", "json")), default="text", show_default=True)
+@click.option("--output-format", type=click.Choice(get_args(RunFormat)), default="text", show_default=True)
 @click.option("-m", "module", is_flag=True, help="The program is a module.")
 @click.argument("words", nargs=-1, required=True, type=click.UNPROCESSED, metavar="PROGRAM [ARGS]...")
 def run_command(words: tuple[str, ...], module: bool, **given: Any) -> None:
@@ -197,22 +199,21 @@ def run_command(words: tuple[str, ...], module: bool, **given: Any) -> None:
 
     Exits with 0 if gradients flow, 1 if there is a defect, 2 if the program could not be run.
     """
-    from gradfix.config import ConfigError, read
+    from gradfix.config import ConfigError
     from gradfix.outcome import View
     from gradfix.report.running import render
     from gradfix.report.screen import colours
-    from gradfix.run import Wish, run
+    from gradfix.run import Wish, run, with_style
     from gradfix.verify import Limits, parse_command
 
     mode = _mode(given)
     limits = Limits(given["max_steps"], given["time_limit"], allow_writes=given["allow_writes"])
     command = parse_command(["-m", *words] if module else words)
     try:
-        rows = read(Path.cwd()).frameworks
+        plan = _plan([command.target] if command.kind == "script" else [], given)
     except ConfigError as error:
         raise click.UsageError(str(error)) from error
-    flags = (given["unsafe_fixes"], given["style"])
-    wish = Wish(command, mode, given["python"], limits, *flags, rows=rows)
+    wish = Wish(command, with_style(plan) if given["style"] else plan, mode, given["python"], limits)
     told = run(wish)
     view = View(given["output_format"], colours(sys.stdout, "auto", os.environ))
     render(told, wish.mode, sys.stdout, view)
@@ -284,18 +285,22 @@ def _request(given: dict[str, Any]) -> Request:
         raise click.UsageError("standard input has no history and can't be silenced")
     jobs: int = given["jobs"] or usable_cpus()
     name = given["stdin_filename"] or "<stdin>"
-    return Request(paths, given["mode"], _config(given), jobs, given["since"], name)
+    return Request(paths, given["mode"], _plan(paths, given), jobs, given["since"], name)
 
 
-def _config(given: dict[str, Any]) -> Config:
+def _plan(paths: Sequence[str], given: dict[str, Any]) -> Plan:
+    """The plan for these paths: the file of settings that is given or nearest, with the options on top."""
     from gradfix.config import Config, read, read_file
+    from gradfix.plan import plan_for
 
+    if given.get("config_file"):
+        config = read_file(Path(given["config_file"]))
+    else:
+        places = [Path(path).absolute() for path in paths if path != "-"] or [Path.cwd()]
+        shared = Path(os.path.commonpath(places))
+        config = read(shared if shared.is_dir() else shared.parent)
     options = {key: given[key] for key in given.keys() & Config.__dataclass_fields__.keys()}
-    if given["config_file"]:
-        return read_file(Path(given["config_file"])).with_options(**options)
-    paths = [Path(path).absolute() for path in given["paths"] if path != "-"] or [Path.cwd()]
-    shared = Path(os.path.commonpath(paths))
-    return read(shared if shared.is_dir() else shared.parent).with_options(**options)
+    return plan_for(config.with_options(**options), follows_imports="-" not in paths)
 
 
 def _show(done: Run, request: Request, given: dict[str, Any]) -> None:
@@ -314,7 +319,7 @@ def _show(done: Run, request: Request, given: dict[str, Any]) -> None:
 
 def _interrupted() -> NoReturn:
     """Leave at once: an orderly shutdown would wait for processes that are gone, and complain of them."""
-    from gradfix.pool import stop
+    from gradfix.crew import stop
 
     stop()
     click.echo("interrupted", err=True)

@@ -6,16 +6,13 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, TypeAlias, cast, get_args
 
+from gradfix.defects import Certainty
+from gradfix.rule import Reduction
 from gradfix.tape.effects.frameworks import Entry, Row
 
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
-
-Reading = tuple[str, Callable[[object], bool], Callable[[Any], object]]
+Reading: TypeAlias = tuple[str, Callable[[object], bool], Callable[[Any], object]]
 
 
 class ConfigError(Exception):
@@ -38,9 +35,11 @@ class Config:
     force_exclude: bool = False
     per_file_ignores: tuple[tuple[str, tuple[str, ...]], ...] = ()
     unsafe_fixes: bool = False
-    min_certainty: Literal["certain", "likely"] = "likely"
-    fix_certainty: Literal["certain", "likely"] = "likely"
-    reduction: Literal["sum", "mean"] = "sum"
+    min_certainty: Certainty = "likely"
+    """The least certainty of a finding."""
+    fix_certainty: Certainty = "likely"
+    """The least certainty of what is rewritten."""
+    reduction: Reduction = "sum"
     frameworks: tuple[tuple[str, Row], ...] = ()
     """What the user's own trainers do, by the names of their classes and functions."""
 
@@ -71,6 +70,11 @@ def read_file(file: Path) -> Config:
 
 
 def _section(file: Path) -> dict[str, object] | None:
+    if sys.version_info >= (3, 11):
+        import tomllib
+    else:
+        import tomli as tomllib
+
     try:
         with file.open("rb") as stream:
             section = tomllib.load(stream).get("tool", {}).get("gradfix")
@@ -173,9 +177,9 @@ KINDS: Mapping[str, Reading] = {
     "per_file_ignores": ("a table of lists of strings", _is_strings_by_pattern, _by_pattern),
     "force_exclude": BOOL,
     "unsafe_fixes": BOOL,
-    "min_certainty": _one_of("certain", "likely"),
-    "fix_certainty": _one_of("certain", "likely"),
-    "reduction": _one_of("sum", "mean"),
+    "min_certainty": _one_of(*get_args(Certainty)),
+    "fix_certainty": _one_of(*get_args(Certainty)),
+    "reduction": _one_of(*get_args(Reduction)),
 }
 READINGS: Mapping[str, Reading] = {
     field.name.replace("_", "-"): KINDS.get(field.name, STRINGS)

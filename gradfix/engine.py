@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import traceback
 from collections import Counter
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
@@ -10,9 +9,10 @@ from pathlib import PurePath
 from typing import TypeAlias
 
 from gradfix import suppressions as comments
-from gradfix.findings import Candidate, Plan, Seen, look
+from gradfix.findings import Candidate, Seen, look
 from gradfix.outcome import Outcome
 from gradfix.patch import LineMap, unified
+from gradfix.plan import Plan
 from gradfix.rule import Finding
 from gradfix.source import Failure, Stage, parse
 
@@ -194,6 +194,8 @@ def _without(known: Known, seen: Seen) -> Seen:
 
 def _reason(error: Exception) -> str:
     """What went wrong and where in gradfix, on one line."""
+    import traceback
+
     frame = traceback.extract_tb(error.__traceback__)[-1]
     said = " ".join(str(error).split())
     return f"{type(error).__name__}: {said} ({PurePath(frame.filename).name}:{frame.lineno})"

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import stat
-import tempfile
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
+from gradfix.outcome import Outcome
 from gradfix.source import Failure
 
 
@@ -22,6 +23,14 @@ def read(path: str) -> bytes | Failure:
         return Failure("read", _reason(error))
 
 
+def written(outcome: Outcome) -> Outcome:
+    """Put an outcome's new text on disk; where that fails, nothing counts as mended."""
+    if outcome.after is None or outcome.before is None or outcome.failure:
+        return outcome
+    failure = write(outcome.path, outcome.before, outcome.after)
+    return replace(outcome.unmended, failure=failure) if failure else replace(outcome, written=True)
+
+
 def write(path: str, before: bytes, after: bytes) -> Failure | None:
     """Put the complete new text in the place of the one that was read; leave alone what has changed since."""
     target = Path(os.path.realpath(path))
@@ -32,6 +41,8 @@ def write(path: str, before: bytes, after: bytes) -> Failure | None:
 
 
 def _replace(target: Path, before: bytes, after: bytes) -> Failure | None:
+    import tempfile
+
     status = target.stat()
     if not os.access(target, os.W_OK):
         return Failure("write", "not writable")

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import cache, partial
 from pathlib import Path
-from typing import Any
-
-from pathspec import GitIgnoreSpec, PathSpec
 
 from gradfix.config import Config
+from gradfix.patterns import Patterns
 from gradfix.source import Failure
 
 DEFAULT_EXCLUDES = (
@@ -40,36 +39,10 @@ class Found:
     failure: Failure | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Patterns:
-    """Patterns in the manner of gitignore, with the folder that they are relative to.
-
-    For a file pathspec asks its folders too, as it must; for a folder, which is met before what is in it, the
-    last pattern that matches decides.
-    """
-
-    folder: str
-    spec: GitIgnoreSpec
-    folder_spec: PathSpec[Any]
-
-    @classmethod
-    def read(cls, folder: str, lines: Iterable[str]) -> Patterns:
-        spec = GitIgnoreSpec.from_lines(lines)
-        return cls(folder, spec, PathSpec(spec.patterns))
-
-    def verdict(self, path: str, folder: bool) -> bool | None:
-        """True: ignored; False: taken back by a `!` pattern; None: not spoken of."""
-        relative = os.path.relpath(path, self.folder)
-        if relative.startswith(os.pardir):
-            return None
-        spec = self.folder_spec if folder else self.spec
-        return spec.check_file(relative.replace(os.sep, "/") + "/" * folder).include
-
-
 def find(paths: Iterable[str], config: Config) -> Iterator[Found]:
     """All files at or below these paths."""
     seen: set[str] = set()
-    excluded = excludes(config)
+    excluded = cache(partial(excludes, config))
     for path in paths:
         for found in _at(os.path.normpath(path), config, excluded):
             real = os.path.realpath(found.path)
@@ -84,24 +57,18 @@ def excludes(config: Config) -> Patterns:
     return Patterns.read(str(config.root), [*patterns, *config.extend_exclude])
 
 
-def matches(path: str, pattern: str, config: Config) -> bool:
-    """Say whether a pattern of the configuration speaks of a file."""
-    patterns = Patterns.read(str(config.root), [pattern])
-    return bool(patterns.verdict(os.path.abspath(path), False))
-
-
 def is_excluded(path: str, excluded: Patterns) -> bool:
     """Say whether a path or a folder that holds it is excluded."""
     whole = os.path.abspath(path)
     return bool(excluded.verdict(whole, os.path.isdir(whole)))
 
 
-def _at(path: str, config: Config, excluded: Patterns) -> Iterator[Found]:
-    if config.force_exclude and is_excluded(path, excluded):
+def _at(path: str, config: Config, excluded: Callable[[], Patterns]) -> Iterator[Found]:
+    if config.force_exclude and is_excluded(path, excluded()):
         return
     if os.path.isdir(path):
         whole = os.path.abspath(path)
-        patterns = [*_above(whole), excluded]
+        patterns = [*_above(whole), excluded()]
         yield from _below(path, [each for each in patterns if not each.verdict(whole, True)])
     elif path.endswith(".ipynb") and os.path.isfile(path):
         yield Found(shown(path), Failure("read", NOTEBOOK))

@@ -2,86 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from gradfix import registry
-from gradfix.defects import Certainty, Defect, Evidence, Span
-from gradfix.outcome import DoubtfulSuppression, Silence, UnusedSuppression
+from gradfix.defects import Defect, Evidence
+from gradfix.outcome import DoubtfulSuppression, UnusedSuppression
+from gradfix.plan import Plan
 from gradfix.registry import Codemod
-from gradfix.rule import Decline, Finding, Fix, Options, Safety
+from gradfix.rule import Decline, Finding, Fix, Safety
 from gradfix.source import Source
 from gradfix.suppressions import Suppression, Suppressions
-from gradfix.tape.effects.frameworks import ROWS, Row, merged
+from gradfix.tape.analysis import Silence
 
 if TYPE_CHECKING:
     from gradfix.tree import Tree
 
 LONGEST_CULPRIT = 72
-
-
-class TapeSilence(Protocol):
-    """A place where the tape says nothing, and why."""
-
-    @property
-    def span(self) -> Span: ...
-    @property
-    def reason(self) -> str: ...
-
-
-class Analysis(Protocol):
-    """What the tape says of a file."""
-
-    @property
-    def defects(self) -> Sequence[Defect]: ...
-    @property
-    def silences(self) -> Sequence[TapeSilence]: ...
-    @property
-    def too_complex(self) -> str: ...
-
-
-Resolve: TypeAlias = Callable[[str, str, int], "Source | None"]
-Rows: TypeAlias = "tuple[tuple[str, Row], ...]"
-Analyse: TypeAlias = Callable[[Source, "Resolve | None"], Analysis]
-
-
-def tape(source: Source, resolve: Resolve | None, rows: Rows = ()) -> Analysis:
-    """Play a file on the abstract tape, imported only when there is a file to play.
-
-    `rows` are the user's own frameworks, by the names of their classes and functions.
-    """
-    from gradfix.tape.entries import analyse
-
-    return analyse(source, resolve, merged(ROWS, rows)) if rows else analyse(source, resolve)
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """What to look for and what to do about it."""
-
-    rules: Mapping[str, Codemod]
-    options: Options = field(default_factory=Options)
-    unsafe_fixes: bool = False
-    min_certainty: Certainty = "likely"
-    """The least certainty of a finding."""
-    fix_certainty: Certainty = "likely"
-    """The least certainty of what is rewritten."""
-    analyse: Analyse = tape
-    resolve: Resolve | None = None
-
-    def lists(self, defect: Defect) -> bool:
-        """Say whether a defect is a finding."""
-        return defect.kind in self.rules and _enough(defect.certainty, self.min_certainty)
-
-    def applies(self, finding: Finding) -> bool:
-        """Say whether a finding is to be rewritten."""
-        allowed = finding.safety is Safety.SAFE or (finding.safety is Safety.UNSAFE and self.unsafe_fixes)
-        return allowed and _enough(finding.certainty, self.fix_certainty)
-
-
-def _enough(certainty: Certainty, least: Certainty) -> bool:
-    return certainty == "certain" or least == "likely"
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,46 +50,47 @@ class Seen:
 
 def look(source: Source, suppressions: Suppressions, plan: Plan) -> Seen:
     """Play a text on the tape and turn what it says into findings."""
-    analysis = plan.analyse(source, plan.resolve)
-    defects = sorted((d for d in analysis.defects if plan.lists(d)), key=lambda d: (d.culprit, d.kind))
-    silenced = [_silencing(defect, suppressions, plan) for defect in defects]
+    analysis = plan.analyse(source, plan)
+    rules = plan.rules(source.path) if analysis.defects or suppressions.ignores else {}
+    listed = (defect for defect in analysis.defects if defect.kind in rules and plan.lists(defect))
+    defects = sorted(listed, key=lambda defect: (defect.culprit, defect.kind))
+    silenced = [_silencing(defect, suppressions, rules) for defect in defects]
     heard = [defect for defect, by in zip(defects, silenced, strict=True) if by is None]
     tree, obstacle = _tree(source) if heard else (None, "")
     return Seen(
         source,
         tree,
-        tuple(_candidate(defect, source, tree or obstacle, plan) for defect in heard),
+        tuple(_candidate(defect, rules[defect.kind], source, tree or obstacle, plan) for defect in heard),
         len(defects) - len(heard),
-        tuple(_unused(suppressions, {by for by in silenced if by}, plan)),
-        tuple(_doubtful(suppressions, plan)),
-        tuple(Silence(source.places.in_characters(s.span), s.reason) for s in analysis.silences),
+        tuple(_unused(suppressions, {by for by in silenced if by}, rules)),
+        tuple(_doubtful(suppressions)),
+        tuple(replace(each, span=source.places.in_characters(each.span)) for each in analysis.silences),
         analysis.too_complex,
     )
 
 
-def _silencing(defect: Defect, suppressions: Suppressions, plan: Plan) -> Suppression | None:
-    return suppressions.silencing(defect.culprit.line, plan.rules[defect.kind].rule.code, defect.kind)
+def _silencing(
+    defect: Defect, suppressions: Suppressions, rules: Mapping[str, Codemod]
+) -> Suppression | None:
+    return suppressions.silencing(defect.culprit.line, rules[defect.kind].rule.code, defect.kind)
 
 
-def _unused(suppressions: Suppressions, used: set[Suppression], plan: Plan) -> Iterator[UnusedSuppression]:
+def _unused(
+    suppressions: Suppressions, used: set[Suppression], rules: Mapping[str, Codemod]
+) -> Iterator[UnusedSuppression]:
     """The comments that silence nothing, as far as the selected rules can tell."""
     for ignore in suppressions.ignores:
         if ignore in used:
             continue
-        named = {name for name, each in _known(plan).items() if ignore.names(each.rule.code, name)}
-        if ignore.codes is None or (named and named <= plan.rules.keys()):
+        named = {name for name, each in registry.codemods().items() if ignore.names(each.rule.code, name)}
+        if ignore.codes is None or (named and named <= rules.keys()):
             yield UnusedSuppression(ignore.line, ignore.text)
 
 
-def _doubtful(suppressions: Suppressions, plan: Plan) -> Iterator[DoubtfulSuppression]:
+def _doubtful(suppressions: Suppressions) -> Iterator[DoubtfulSuppression]:
     for ignore in suppressions.ignores:
-        if doubt := ignore.doubt(_known(plan)):
+        if doubt := ignore.doubt(registry.codemods()):
             yield DoubtfulSuppression(ignore.line, ignore.text, doubt)
-
-
-def _known(plan: Plan) -> Mapping[str, Codemod]:
-    """All rules, selected or not."""
-    return {**registry.codemods(), **plan.rules}
 
 
 def _tree(source: Source) -> tuple[Tree | None, str]:
@@ -172,8 +111,7 @@ def _tree(source: Source) -> tuple[Tree | None, str]:
         return None, str(error)
 
 
-def _candidate(defect: Defect, source: Source, tree: Tree | str, plan: Plan) -> Candidate:
-    codemod = plan.rules[defect.kind]
+def _candidate(defect: Defect, codemod: Codemod, source: Source, tree: Tree | str, plan: Plan) -> Candidate:
     finding = _finding(defect, codemod, source)
     answer = Decline(tree) if isinstance(tree, str) else codemod.rule.rewrite(defect, tree, plan.options)
     if isinstance(answer, Decline) or isinstance(tree, str):

@@ -8,30 +8,22 @@ diffs (`unified(path, before, after) -> bytes`) and counts them (`count(diff) ->
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from gradfix.defects import Span
 from gradfix.rule import Finding, Safety
 from gradfix.source import Failure as Failure
+from gradfix.tape.analysis import Silence
 
 if TYPE_CHECKING:
     from gradfix.verify import Verdict
 
 Mode: TypeAlias = Literal["list", "diff", "apply", "add-ignore"]
 OutputFormat: TypeAlias = Literal["text", "concise", "json", "github", "sarif", "rdjson"]
-
-OUTPUT_FORMATS: tuple[OutputFormat, ...] = ("text", "concise", "json", "github", "sarif", "rdjson")
-
-
-@dataclass(frozen=True, slots=True)
-class Silence:
-    """A place where the tape could not decide and therefore says nothing."""
-
-    span: Span
-    """Columns in characters from 0."""
-    reason: str
+"""What `--output-format` may be."""
+RunFormat: TypeAlias = Literal["text", "json"]
+"""What it may be for `gradfix run`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,12 +72,18 @@ class Outcome:
     unused_suppressions: tuple[UnusedSuppression, ...] = ()
     doubtful_suppressions: tuple[DoubtfulSuppression, ...] = ()
     silences: tuple[Silence, ...] = ()
+    """Where the tape could not decide and therefore says nothing; columns in characters from 0."""
     too_complex: str = ""
     """Where and why the tape gave up, "" when it did not."""
     written: bool = False
     """True: `after` is on disk."""
     verdicts: tuple[Verdict, ...] = ()
     """What the judge says: of the file first, then of its findings. Empty unless asked for."""
+
+    @property
+    def unmended(self) -> Outcome:
+        """The same with nothing rewritten."""
+        return replace(self, after=None, applied=(), remaining=self.findings)
 
     @property
     def shown(self) -> tuple[Finding, ...]:
@@ -134,8 +132,8 @@ class Run:
 
     outcomes: tuple[Outcome, ...]
     mode: Mode = "list"
-    rules: tuple[RuleCard, ...] = ()
-    """The rules that were selected."""
+    rules: Callable[[], tuple[RuleCard, ...]] = tuple
+    """The rules that were selected, for the reports that list them."""
 
     def findings(self) -> Iterator[tuple[Outcome, Finding]]:
         """Every finding to list, with its file."""

@@ -10,6 +10,7 @@ from typing import Literal
 
 from gradfix import engine, files, session
 from gradfix.outcome import Outcome, Run
+from gradfix.plan import Plan
 from gradfix.rule import Finding
 from gradfix.verify import Claim, Command, JudgeOptions, Launcher, Limits, Verdict, judge
 
@@ -41,10 +42,10 @@ def proved(request: session.Request, proving: Proving, advance: Advance) -> Run:
     found = session.run(replace(request, mode="diff"), advance)
     changed = [outcome for outcome in found.outcomes if outcome.after is not None and not outcome.failure]
     with Launcher(proving.python) as launcher:
-        verdicts = _verdicts(changed, Bench(request, proving, launcher))
+        verdicts = _verdicts(changed, Bench(request.plan, proving, launcher))
     outcomes = [replace(one, verdicts=tuple(verdicts.get(one.path, ()))) for one in found.outcomes]
     if request.mode == "apply" and not request.reads_stdin:
-        outcomes = [_written(outcome, proving) for outcome in outcomes]
+        outcomes = [files.written(_accepted(outcome, proving)) for outcome in outcomes]
     return replace(found, outcomes=tuple(outcomes), mode=request.mode)
 
 
@@ -52,7 +53,7 @@ def proved(request: session.Request, proving: Proving, advance: Advance) -> Run:
 class Bench:
     """What every judgement needs."""
 
-    request: session.Request
+    plan: Plan
     proving: Proving
     launcher: Launcher
 
@@ -77,7 +78,7 @@ def _judged(outcomes: Sequence[Outcome], command: Command, bench: Bench) -> list
     by_path = {os.path.abspath(outcome.path): outcome for outcome in outcomes}
 
     def alone(claim: Claim) -> Mapping[str, bytes] | None:
-        text = all_but(claim, by_path[claim.path], bench.request)
+        text = all_but(claim, by_path[claim.path], bench.plan)
         return {**after, claim.path: text} if text is not None else None
 
     options = JudgeOptions(
@@ -88,18 +89,15 @@ def _judged(outcomes: Sequence[Outcome], command: Command, bench: Bench) -> list
     return judge(before, after, command, options, bench.launcher)
 
 
-def all_but(claim: Claim, outcome: Outcome, request: session.Request) -> bytes | None:
+def all_but(claim: Claim, outcome: Outcome, plan: Plan) -> bytes | None:
     """The text with all mended but one finding (failing that, one rule); None: there is nothing else."""
     wanted = next((one for one in outcome.findings if _is(one, claim)), None)
     if wanted is None or outcome.before is None:
         return None
-    settings = session.settings_of(request, outcome.path)
-    kept = engine.fix(
-        outcome.path, outcome.before, settings.plan(), Counter({(wanted.code, wanted.span.line): 1})
-    )
+    alone = Counter({(wanted.code, wanted.span.line): 1})
+    kept = engine.fix(outcome.path, outcome.before, plan, alone)
     if kept.after == outcome.after:
-        without = replace(settings, rules=settings.rules - {claim.kind})
-        kept = engine.fix(outcome.path, outcome.before, without.plan())
+        kept = engine.fix(outcome.path, outcome.before, plan.without(claim.kind))
     return kept.after if kept.after != outcome.after else None
 
 
@@ -126,13 +124,7 @@ def _moved(finding: Finding, later: Finding) -> bool:
     return (finding.rule, finding.message) == (later.rule, later.message)
 
 
-def _written(outcome: Outcome, proving: Proving) -> Outcome:
-    """Write what was proved; the rest stays as it is."""
-    if outcome.after is None or outcome.before is None or outcome.failure:
-        return outcome
-    if not proving.accepts(outcome.verdicts):
-        return replace(outcome, after=None, applied=(), remaining=outcome.findings)
-    failure = files.write(outcome.path, outcome.before, outcome.after)
-    if failure:
-        return replace(outcome, failure=failure, after=None, applied=(), remaining=outcome.findings)
-    return replace(outcome, written=True)
+def _accepted(outcome: Outcome, proving: Proving) -> Outcome:
+    """What was proved; the rest stays as it is."""
+    rewritten = outcome.after is not None and not outcome.failure
+    return outcome.unmended if rewritten and not proving.accepts(outcome.verdicts) else outcome

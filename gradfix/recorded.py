@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from gradfix.defects import Defect, Evidence, Fact, Impact, Span
-from gradfix.findings import Analyse, Analysis, Resolve, TapeSilence, tape
+from gradfix.plan import Analyse, Plan, tape
 from gradfix.source import Source
+from gradfix.tape.analysis import Analysis
 from gradfix.tape.checks.wanted_cuts import asked_for
 from gradfix.verify.verdicts import STYLE, same_family
 
@@ -40,27 +41,18 @@ WHOLE = ("replacement", "carried")
 Match = Callable[[ast.AST], bool]
 
 
-@dataclass(frozen=True, slots=True)
-class Recorded:
-    """The recorder's word on one file, where the tape's is asked for."""
-
-    defects: tuple[Defect, ...]
-    silences: Sequence[TapeSilence] = field(default_factory=tuple)
-    too_complex: str = ""
-
-
 def analysis_of(
     path: str, content: bytes, events: Sequence[Mapping[str, Any]], play: Analyse | None = tape
-) -> Callable[[Source, Resolve | None], Analysis]:
+) -> Analyse:
     """An analysis of this very text: the tape's defects where the run confirms them, else the run's own.
 
     `play` None: leave the tape out, as for a file that it cannot read.
     """
 
-    def analyse(source: Source, resolve: Resolve | None) -> Analysis:
+    def analyse(source: Source, plan: Plan) -> Analysis:
         if source.content != content:
-            return Recorded(())
-        known = play(source, resolve).defects if play else ()
+            return Analysis(())
+        known = play(source, plan).defects if play else ()
         found: list[Defect] = []
         for event in events:
             if _wanted(event, path, source):
@@ -68,7 +60,7 @@ def analysis_of(
             for defect in confirmed(event, path, known) or [of_event(event, path, source)]:
                 if all((defect.kind, defect.culprit) != (one.kind, one.culprit) for one in found):
                     found.append(defect)
-        return Recorded(tuple(found))
+        return Analysis(tuple(found))
 
     return analyse
 
@@ -81,7 +73,22 @@ def _wanted(event: Mapping[str, Any], path: str, source: Source) -> bool:
 
 
 def confirmed(event: Mapping[str, Any], path: str, known: Sequence[Defect]) -> list[Defect]:
-    """The tape's defects that describe what the run met."""
+    """The tape's defects that describe what the run met; the only one, or one in its place, is certain."""
+    found = described(event, path, known)
+    line = event["place"]["line"] if event["place"]["file"] == path else 0
+    return [
+        replace(one, certainty="certain", conventions=()) if len(found) == 1 or covers(one, line) else one
+        for one in found
+    ]
+
+
+def covers(defect: Defect, line: int) -> bool:
+    """Whether a defect's culprit stands on a line."""
+    return defect.culprit.line <= line <= defect.culprit.end_line
+
+
+def described(event: Mapping[str, Any], path: str, known: Sequence[Defect]) -> list[Defect]:
+    """The tape's defects of the kind of an event, or of its family, that lie where the run met it."""
     places = [event["place"], *(step["place"] for step in event["evidence"])]
     lines = {place["line"] for place in places if place["file"] == path}
     family = [
@@ -94,7 +101,7 @@ def confirmed(event: Mapping[str, Any], path: str, known: Sequence[Defect]) -> l
     if near:
         return near
     line = event["place"]["line"]
-    at = [one for one in family if one.culprit.line <= line <= one.culprit.end_line]
+    at = [one for one in family if covers(one, line)]
     touching = [one for one in family if lines & set(range(one.culprit.line, one.culprit.end_line + 1))]
     return at or touching or (own if len(own) == 1 else [])
 

@@ -6,15 +6,13 @@ import contextlib
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any
 
-from gradfix import engine, files, registry
-from gradfix.findings import Plan, Rows, tape
-from gradfix.neighbours import Neighbours
-from gradfix.outcome import Outcome
+from gradfix import engine, files
+from gradfix.outcome import Mode, Outcome
+from gradfix.plan import Plan, tape
 from gradfix.recorded import analysis_of, shown
-from gradfix.rule import Finding, Options
+from gradfix.rule import Finding
 from gradfix.source import Failure
 from gradfix.trace.report import Recording
 from gradfix.verify import Command, Launcher, Limits, Verdict
@@ -25,6 +23,7 @@ from gradfix.verify.verdicts import SEVERED, STYLE, Facts, cannot, facts
 
 MOST_ROUNDS = 8
 HANDED = "backward() was seen, only torch.autograd.grad, which hands out gradients and leaves .grad alone,"
+UNTOLD = "no gradient arrived, and why is silenced by the settings or a comment, or was asked for"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,15 +31,11 @@ class Wish:
     """What to run and what may be done about it."""
 
     command: Command
-    mode: str = "list"
+    plan: Plan
+    mode: Mode = "list"
     python: str | None = None
     limits: Limits = field(default_factory=Limits)
-    unsafe_fixes: bool = False
-    style: bool = False
-    """Also what is legal and only bad style."""
     echo: bool = True
-    rows: Rows = ()
-    """The user's own frameworks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +55,7 @@ class Told:
         """0: gradients flow; 1: a defect, mended or not; 2: it could not be run."""
         if self.broken:
             return 2
-        return int(bool(self.outcomes or self.foreign or notable(self.first) or unbounded(self.first)))
+        return int(bool(self.outcomes or self.foreign or unbounded(self.first)))
 
 
 def notable(seen: Facts) -> list[Mapping[str, Any]]:
@@ -81,12 +76,14 @@ def causes(seen: Facts) -> list[Mapping[str, Any]]:
 
 
 def unheard(seen: Facts) -> str:
-    """Why a run without a defect says nothing about gradients."""
-    if notable(seen) or unbounded(seen):
+    """Why a run of which no defect is told says nothing about gradients."""
+    if unbounded(seen):
         return ""
     how = seen.recording["how"]
     if seen.failed and how != "exit":
         return f"the program failed ({seen.failure})"
+    if notable(seen) and not seen.fine:
+        return UNTOLD
     if how == "stopped" and not seen.fine:
         return (
             "it was stopped after enough steps, and until then no backward had given a gradient to a "
@@ -95,6 +92,12 @@ def unheard(seen: Facts) -> str:
     if how in ("finished", "exit") and not seen.fine:
         return f"no {'backward was seen' if not seen.handed else HANDED} in this process"
     return ""
+
+
+def with_style(plan: Plan) -> Plan:
+    """A plan that also selects what is legal and only bad style."""
+    selected = (*plan.config.extend_select, *sorted(STYLE))
+    return replace(plan, config=replace(plan.config, extend_select=selected))
 
 
 def in_style(seen: Facts) -> list[Mapping[str, Any]]:
@@ -119,9 +122,11 @@ def run(wish: Wish, launcher: Launcher | None = None) -> Told:
         if broken and not notable(first):
             return Told(first, first, (), broken=broken)
         last = rounds.mend(first)
-    outcomes = tuple(rounds.outcome(path, first, last) for path in rounds.findings)
+    outcomes = tuple(rounds.outcome(path, first, last) for path in rounds.told())
+    if not outcomes and not rounds.foreign:
+        return Told(first, last, (), broken=broken)
     if wish.mode == "apply":
-        outcomes = tuple(written(outcome) for outcome in outcomes)
+        outcomes = tuple(files.written(accepted(outcome)) for outcome in outcomes)
     return Told(first, last, outcomes, tuple(rounds.foreign))
 
 
@@ -137,6 +142,7 @@ class Rounds:
         self.findings: dict[str, list[Finding]] = {}
         self.applied: dict[str, list[Finding]] = {}
         self.left: dict[str, tuple[Finding, ...]] = {}
+        self.failures: dict[str, Failure] = {}
         self.foreign: list[Mapping[str, Any]] = []
         self.echo = wish.echo
         self.hunt = False
@@ -152,7 +158,7 @@ class Rounds:
         """Hand each defect to its codemod, and look again."""
         for _ in range(MOST_ROUNDS):
             events: dict[str, list[Mapping[str, Any]]] = {}
-            for event in [*causes(seen), *(in_style(seen) if self.wish.style else ())]:
+            for event in [*causes(seen), *filter(self._selected, in_style(seen))]:
                 events.setdefault(event["place"]["file"], []).append(event)
             changed = [path for path, found in events.items() if self._rewritten(path, found)]
             if not changed:
@@ -160,16 +166,22 @@ class Rounds:
             seen = self.record()
         return seen
 
+    def _selected(self, event: Mapping[str, Any]) -> bool:
+        return event["kind"] in self.wish.plan.rules(event["place"]["file"])
+
     def _rewritten(self, path: str, events: list[Mapping[str, Any]]) -> bool:
         text = self._text(path)
         if text is None:
-            self.foreign.extend(event for event in events if event not in self.foreign)
+            new = (event for event in events if event not in self.foreign)
+            self.foreign.extend(filter(self._selected, new))
             return False
         outcome = self._fixed(path, text, events)
         known = self.findings.setdefault(path, [])
         if text == self.before[path]:
             known.extend(one for one in outcome.findings if one not in known)
         self.left[path] = outcome.findings
+        if outcome.failure is not None:
+            self.failures[path] = outcome.failure
         if outcome.after is None or outcome.after == text:
             return False
         self.after[path] = outcome.after
@@ -178,14 +190,8 @@ class Rounds:
 
     def _fixed(self, path: str, text: bytes, events: list[Mapping[str, Any]]) -> Outcome:
         """The codemods on what was recorded; without the tape, where the tape fails on the file."""
-        for play in (partial(tape, rows=self.wish.rows), None):
-            plan = Plan(
-                registry.codemods(),
-                Options(),
-                self.wish.unsafe_fixes,
-                analyse=analysis_of(path, text, events, play),
-                resolve=Neighbours(),
-            )
+        for play in (tape, None):
+            plan = replace(self.wish.plan, analyse=analysis_of(path, text, events, play))
             outcome = engine.fix(path, text, plan)
             if outcome.failure is None or outcome.failure.stage != "tape":
                 break
@@ -202,6 +208,10 @@ class Rounds:
             self.before[path] = content
         return self.after.get(path, self.before[path])
 
+    def told(self) -> list[str]:
+        """The files of which something is to be said."""
+        return [path for path, findings in self.findings.items() if findings or path in self.failures]
+
     def outcome(self, path: str, first: Facts, last: Facts) -> Outcome:
         """What became of one file, with the judge's word on it."""
         before, after = self.before[path], self.after.get(path)
@@ -209,18 +219,14 @@ class Rounds:
         remaining = () if after is not None else self.left[path]
         outcome = Outcome(shown(path), tuple(self.findings[path]), before, after, remaining, applied)
         if after is None:
-            return outcome
+            return replace(outcome, failure=self.failures.get(path))
         lines = {path: kept_lines(before, after)}
         case = Case(first, last, lines, JudgeOptions(limits=self.wish.limits), self.before)
         verdict: Verdict = replace(on_file(case, path, []), path=outcome.path)
         return replace(outcome, verdicts=(verdict,))
 
 
-def written(outcome: Outcome) -> Outcome:
-    """Write a file whose gradient was seen to arrive."""
-    if outcome.after is None or outcome.before is None:
-        return outcome
-    if outcome.verdicts and outcome.verdicts[0].verdict not in ("flows", "flows partly"):
-        return replace(outcome, remaining=outcome.findings, applied=())
-    failure = files.write(outcome.path, outcome.before, outcome.after)
-    return replace(outcome, failure=failure) if failure else replace(outcome, written=True)
+def accepted(outcome: Outcome) -> Outcome:
+    """A file whose gradient was seen to arrive; the rest stays as it is."""
+    flows = all(verdict.verdict in ("flows", "flows partly") for verdict in outcome.verdicts)
+    return outcome if outcome.after is None or flows else outcome.unmended

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 from dataclasses import dataclass
 
 NO_COLOUR = ("--no-color", "--no-ext-diff", "--no-textconv")
@@ -107,6 +106,8 @@ def _text(output: bytes) -> str:
 
 
 def _git(folder: str, *arguments: str) -> bytes:
+    import subprocess
+
     try:
         words = ["git", "-C", folder, *arguments]
         done = subprocess.run(words, capture_output=True, check=False, env={**os.environ, "LC_ALL": "C"})

@@ -17,11 +17,10 @@ from typing import Any, Literal, TypeAlias
 
 from injection import BUGS, Injected, inject
 
+from gradfix.config import Config
 from gradfix.engine import fix
-from gradfix.findings import Plan
 from gradfix.outcome import Outcome
-from gradfix.registry import codemods, resolve
-from gradfix.rule import Options
+from gradfix.plan import Plan
 
 FIXTURES = Path(__file__).parent.parent / "fixtures"
 WATCH = Path(__file__).with_name("gradients.py")
@@ -106,10 +105,7 @@ def _texts(injected: Injected, outcome: Outcome) -> tuple[str, str]:
 
 @cache
 def _plan(reduction: str) -> Plan:
-    rules = codemods()
-    chosen = resolve(rules, None, [], [])
-    options = Options("mean" if reduction == "mean" else "sum")
-    return Plan({name: each for name, each in rules.items() if name in chosen}, options, unsafe_fixes=True)
+    return Plan(Config(FIXTURES, reduction="mean" if reduction == "mean" else "sum", unsafe_fixes=True))
 
 
 def _judged(path: Path, mended: Mended, records: dict[str, Record]) -> Iterator[Judged]:

@@ -84,5 +84,5 @@ CARD = RuleCard(
 def rendered(name: str, *outcomes: Outcome, view: View | None = None) -> str:
     """What a format prints for these files."""
     stream = io.StringIO()
-    load(name).render(Run(outcomes, rules=(CARD,)), stream, view or View())
+    load(name).render(Run(outcomes, rules=lambda: (CARD,)), stream, view or View())
     return stream.getvalue()

@@ -13,6 +13,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 ROOMS = (
+    ("tape.effects.frameworks",),
     ("trace",),
     ("verify",),
     ("defects",),
@@ -33,12 +34,13 @@ ROOMS = (
     ("codemods",),
     ("edits", "patch"),
     ("outcome",),
-    ("registry",),
-    ("suppressions",),
+    ("files", "neighbours", "patterns", "since"),
+    ("config", "registry"),
+    ("plan", "suppressions"),
     ("findings",),
     ("engine",),
-    ("config", "files", "neighbours", "since"),
-    ("finder",),
+    ("finder", "task"),
+    ("crew",),
     ("pool",),
     ("session", "progress", "explain"),
     ("proof", "recorded"),
@@ -149,7 +151,7 @@ def test_nobody_imports_a_rule_by_name() -> None:
         pytest.param("torch", {"trace", "verify"}, id="torch"),
         pytest.param("libcst", {"tree", "edits", "findings", "rewriting", "codemods"}, id="libcst"),
         pytest.param("unidiff", {"patch"}, id="unidiff"),
-        pytest.param("pathspec", {"finder"}, id="pathspec"),
+        pytest.param("pathspec", {"patterns"}, id="pathspec"),
         pytest.param("click", {"cli"}, id="click"),
         pytest.param("rich", {"progress", "report"}, id="rich"),
     ],
@@ -159,6 +161,23 @@ def test_a_library_stays_in_its_rooms(library: str, rooms: set[str]) -> None:
         room(name) for name in modules() if any(each.partition(".")[0] == library for each in imports(name))
     }
     assert users <= rooms
+
+
+def needed(name: str) -> set[str]:
+    """A module with all that it imports before it runs, however far down."""
+    found, waiting = set[str](), {name}
+    while waiting:
+        found |= waiting
+        waiting = {other for each in waiting for other in own_imports(each, lazily=False)} - found
+    return found
+
+
+@pytest.mark.parametrize("name", ["cli", "session"])
+def test_what_few_calls_need_is_imported_when_it_is_used(name: str) -> None:
+    dear = {"libcst", "rich", "unidiff", "pathspec", "torch", "multiprocessing", "concurrent", "subprocess"}
+    used = {each.partition(".")[0] for one in needed(name) for each in imports(one, lazily=False)}
+    assert "ast" in used
+    assert used & dear == set()
 
 
 def calls(name: str) -> Iterator[str]:
@@ -171,6 +190,7 @@ def calls(name: str) -> Iterator[str]:
         pytest.param("ast.parse", "source", id="parsing with ast"),
         pytest.param("cst.parse_module", "tree", id="parsing with libcst"),
         pytest.param("os.replace", "files", id="writing to users' files"),
+        pytest.param("Plan", "plan", id="making a plan"),
     ],
 )
 def test_a_thing_is_done_in_one_place(call: str, room_: str) -> None:

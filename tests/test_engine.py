@@ -5,17 +5,21 @@ from __future__ import annotations
 import codecs
 import pickle
 from collections import Counter
-from dataclasses import replace
 
 import pytest
 import toy
-from toy import PLAN, RULES
+from toy import PLAN, plan
 
 from gradfix.defects import Span
 from gradfix.engine import fix, ignore, known
 from gradfix.outcome import Outcome
 from gradfix.patch import LineMap, unified
 from gradfix.rule import Safety, TextEdit
+
+
+@pytest.fixture(autouse=True)
+def _toy(monkeypatch: pytest.MonkeyPatch) -> None:
+    toy.install(monkeypatch)
 
 
 def mended(content: bytes) -> bytes | None:
@@ -78,7 +82,7 @@ def test_all_that_is_found_is_mended_at_once_and_counted() -> None:
 
 def test_an_unsafe_fix_is_listed_and_applied_only_on_demand() -> None:
     content = b"x -= y\nz += y\n"
-    cautious, bold = fix("x.py", content, PLAN), fix("x.py", content, replace(PLAN, unsafe_fixes=True))
+    cautious, bold = fix("x.py", content, PLAN), fix("x.py", content, plan(unsafe_fixes=True))
     assert codes(cautious) == codes(bold) == ["TOY2", "TOY1"]
     assert cautious.findings[0].safety is Safety.UNSAFE
     assert (cautious.after, bold.after) == (b"x -= y\nz = z + y\n", b"x = x - y\nz = z + y\n")
@@ -99,20 +103,20 @@ def test_a_declined_rewrite_says_what_to_do() -> None:
 
 def test_the_least_certainty_of_what_is_listed() -> None:
     content = b"x += 1\nx += y\n"
-    outcome = fix("x.py", content, replace(PLAN, min_certainty="certain"))
+    outcome = fix("x.py", content, plan(min_certainty="certain"))
     assert [finding.span.line for finding in outcome.findings] == [2]
     assert outcome.after == b"x += 1\nx = x + y\n"
 
 
 def test_the_least_certainty_of_what_is_rewritten() -> None:
-    outcome = fix("x.py", b"x += 1\nx += y\n", replace(PLAN, fix_certainty="certain"))
+    outcome = fix("x.py", b"x += 1\nx += y\n", plan(fix_certainty="certain"))
     assert [finding.span.line for finding in outcome.findings] == [1, 2]
     assert outcome.after == b"x += 1\nx = x + y\n"
     assert [finding.span.line for finding in outcome.remaining] == [1]
 
 
 def test_rules_that_are_not_selected_find_nothing() -> None:
-    assert fix("x.py", b"x += y\n", replace(PLAN, rules={"unsafe_toy": RULES["unsafe_toy"]})).findings == ()
+    assert fix("x.py", b"x += y\n", plan(select=("unsafe_toy",))).findings == ()
 
 
 def test_a_rewrite_that_does_not_settle_is_not_made() -> None:
@@ -152,7 +156,7 @@ def test_what_raises_is_named_with_its_stage(content: bytes, stage: str, reason:
 
 def test_an_encoding_that_does_not_give_the_file_back_is_listed_but_not_rewritten() -> None:
     content = b"# coding: utf-7\nx -= y # +AGE-\n"
-    outcome = fix("x.py", content, replace(PLAN, unsafe_fixes=True))
+    outcome = fix("x.py", content, plan(unsafe_fixes=True))
     assert codes(outcome) == ["TOY2"]
     assert "utf-7" in outcome.findings[0].decline
     assert outcome.after is None
@@ -168,19 +172,14 @@ def test_a_suppression_silences_its_line_and_an_unused_one_is_named() -> None:
 
 
 def test_a_suppression_of_a_rule_that_was_not_looked_for_is_not_called_unused() -> None:
-    plan = replace(PLAN, rules={"safe_toy": RULES["safe_toy"]})
-    outcome = fix("x.py", b"x -= y  # gradfix: ignore[TOY2]\n", plan)
+    outcome = fix("x.py", b"x -= y  # gradfix: ignore[TOY2]\n", plan(select=("safe_toy",)))
     assert outcome.unused_suppressions == ()
 
 
-def test_the_beginning_of_a_code_is_unused_only_where_all_such_rules_are_looked_for(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    toy.install(monkeypatch)
+def test_the_beginning_of_a_code_is_unused_only_where_all_such_rules_are_looked_for() -> None:
     content = b"x = y  # gradfix: ignore[TOY1]\n"
     assert fix("x.py", content, PLAN).unused_suppressions != ()
-    plan = replace(PLAN, rules={"safe_toy": RULES["safe_toy"]})
-    assert fix("x.py", content, plan).unused_suppressions == ()
+    assert fix("x.py", content, plan(select=("safe_toy",))).unused_suppressions == ()
 
 
 def test_a_file_can_be_skipped() -> None:

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from gradfix.config import Config
-from gradfix.finder import find, matches
+from gradfix.finder import find
+from gradfix.patterns import Patterns
 from gradfix.source import Failure
 
 
@@ -135,5 +136,5 @@ def test_a_folder_that_may_not_be_read_is_named(monkeypatch: pytest.MonkeyPatch)
         pytest.param("../b.py", "*.py", False, id="outside the root"),
     ],
 )
-def test_patterns_are_relative_to_the_configuration(path: str, pattern: str, expected: bool) -> None:
-    assert matches(path, pattern, Config(Path.cwd())) is expected
+def test_patterns_are_relative_to_their_folder(path: str, pattern: str, expected: bool) -> None:
+    assert Patterns.read(str(Path.cwd()), [pattern]).ignore(path) is expected

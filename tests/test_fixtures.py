@@ -12,10 +12,11 @@ from pathlib import Path
 import pytest
 from _pytest.mark import ParameterSet
 
+from gradfix.config import Config
 from gradfix.engine import fix
-from gradfix.findings import Plan
 from gradfix.outcome import Outcome
-from gradfix.registry import codemods, resolve
+from gradfix.plan import Plan
+from gradfix.registry import codemods
 
 ROOT = Path(__file__).parent.parent / "fixtures"
 WARM = Path(__file__).with_name("warm.py")
@@ -58,9 +59,8 @@ def run() -> Iterator[Run]:
 @cache
 def plan(name: str, enabled: bool = True) -> Plan:
     """The default rules, with one rule added or taken away; unsafe fixes too."""
-    rules = codemods()
-    chosen = resolve(rules, None, [] if enabled else [name], [name] if enabled else [])
-    return Plan({each: codemod for each, codemod in rules.items() if each in chosen}, unsafe_fixes=True)
+    chosen = {"extend_select" if enabled else "ignore": (name,)}
+    return Plan(Config(ROOT, unsafe_fixes=True).with_options(**chosen))
 
 
 def outcome(path: Path, enabled: bool = True) -> Outcome:

@@ -14,6 +14,7 @@ from click.testing import CliRunner, Result
 from gradfix import pool
 from gradfix.cli import main
 from gradfix.config import read
+from gradfix.plan import plan_for
 from gradfix.run import Wish, run
 from gradfix.source import Source, parse
 from gradfix.tape.effects.frameworks import ROWS, Entry, Row, merged
@@ -524,8 +525,8 @@ def test_a_rewrite_that_the_rows_led_to_is_verified(project: Path) -> None:
 
 @pytest.mark.torch
 def test_a_run_knows_the_rows(project: Path) -> None:
-    rows = read(project).frameworks
-    wish = Wish(Command("script", str(project / "one.py")), "apply", limits=Limits(seconds=20), rows=rows)
+    plan = plan_for(read(project))
+    wish = Wish(Command("script", str(project / "one.py")), plan, "apply", limits=Limits(seconds=20))
     with Launcher() as launcher:
         told = run(replace(wish, echo=False), launcher)
     assert told.exit_code == 1

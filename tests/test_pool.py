@@ -5,21 +5,23 @@ from __future__ import annotations
 import os
 import pickle
 import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 import pytest
 import toy
+from toy import PLAN, plan
 
+from gradfix.crew import processes, through
 from gradfix.outcome import Outcome
-from gradfix.pool import SMALL, Here, Settings, Task, processes, run, through, usable_cpus, work
+from gradfix.pool import SMALL, run, usable_cpus
 from gradfix.since import Earlier
-
-SETTINGS = Settings(frozenset(toy.RULES))
+from gradfix.task import Task, mend, silence
 
 
 def task(name: str, content: bytes = b"x += y\n") -> Task:
-    return Task(name, content, SETTINGS)
+    return Task(name, content, PLAN)
 
 
 def named(given: Task) -> Outcome:
@@ -43,7 +45,6 @@ def _toy(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     "make",
     [
-        pytest.param(Here, id="in this process"),
         pytest.param(partial(processes, 2), id="in other processes"),
         pytest.param(ThreadPoolExecutor, id="in threads, as any executor"),
     ],
@@ -79,38 +80,38 @@ def test_much_work_goes_to_other_processes() -> None:
 def test_tasks_are_taken_no_faster_than_they_are_done() -> None:
     taken: list[str] = []
 
-    def tasks() -> object:
+    def tasks() -> Iterator[Task]:
         for number in range(20):
             taken.append(str(number))
             yield task(str(number))
 
-    outcomes = through(Here, tasks(), named, 4)  # type: ignore[arg-type]
+    outcomes = through(partial(ThreadPoolExecutor, 2), tasks(), named, 4)
     next(outcomes)
     assert len(taken) == 4
 
 
 @pytest.mark.usefixtures("_toy")
-def test_the_step_finds_and_mends_what_its_settings_name() -> None:
-    outcome = work(task("x.py", b"x += y; x -= y\n"))
+def test_the_step_finds_and_mends_what_its_plan_selects() -> None:
+    outcome = mend(task("x.py", b"x += y; x -= y\n"))
     assert outcome.after == b"x = x + y; x -= y\n"
-    assert work(Task("x.py", b"x += y\n", Settings(frozenset({"unsafe_toy"})))) == Outcome("x.py")
+    assert mend(Task("x.py", b"x += y\n", plan(select=("unsafe_toy",)))) == Outcome("x.py")
 
 
 @pytest.mark.usefixtures("_toy")
 def test_the_step_leaves_out_what_was_there_at_an_earlier_revision() -> None:
     diff = b"--- a/x.py\n+++ b/x.py\n@@ -0,0 +1 @@\n+z += y\n"
-    outcome = work(Task("x.py", b"z += y\nx += y\n", SETTINGS, Earlier(b"x += y\n", diff)))
+    outcome = mend(Task("x.py", b"z += y\nx += y\n", PLAN, Earlier(b"x += y\n", diff)))
     assert [finding.span.line for finding in outcome.findings] == [1]
 
 
 @pytest.mark.usefixtures("_toy")
 def test_the_step_can_silence_instead() -> None:
-    outcome = work(Task("x.py", b"x += y\n", Settings(frozenset(toy.RULES), deed="ignore")))
+    outcome = silence(task("x.py"))
     assert outcome.after == b"x += y  # gradfix: ignore[TOY1]\n"
 
 
 def test_tasks_cross_to_another_process() -> None:
-    given = Task("x.py", b"", SETTINGS, Earlier(b"", b""))
+    given = Task("x.py", b"", PLAN, Earlier(b"", b""))
     assert pickle.loads(pickle.dumps(given)) == given
 
 

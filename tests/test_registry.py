@@ -10,8 +10,9 @@ from typing import TypeAlias
 import pytest
 from toy import RULES
 
+from gradfix.config import Config
 from gradfix.engine import fix
-from gradfix.findings import Plan
+from gradfix.plan import Plan
 from gradfix.registry import RegistryError, codemods, collect, find, resolve, suggestion, unknown
 from gradfix.rule import Rule, Safety
 
@@ -141,6 +142,6 @@ def test_a_rule_that_is_sometimes_unsafe_says_when() -> None:
 def test_a_rule_that_promises_safe_fixes_has_no_other_in_its_fixtures(name: str) -> None:
     rule = codemods()[name].rule
     cases = (FIXTURES / name).glob("*/before.py")
-    plan = Plan({name: codemods()[name]})
+    plan = Plan(Config(FIXTURES, select=(name,)))
     found = {f.safety for case in cases for f in fix(str(case), case.read_bytes(), plan).findings}
     assert rule.sometimes_unsafe or rule.safety is not Safety.SAFE or Safety.UNSAFE not in found

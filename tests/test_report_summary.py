@@ -9,9 +9,10 @@ import pytest
 from report_runs import BLOCK, broken, by_hand, outcome, overwritten
 
 from gradfix.defects import Span
-from gradfix.outcome import Mode, Outcome, Run, Silence, UnusedSuppression, View
+from gradfix.outcome import Mode, Outcome, Run, UnusedSuppression, View
 from gradfix.report.show import load, show
 from gradfix.rule import Finding, Safety
+from gradfix.tape.analysis import Silence
 
 UNSAFE = replace(overwritten(), safety=Safety.UNSAFE, impact="trains wrong")
 LEFT = by_hand(replace(overwritten(), impact="style"), "clone it")

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
+
 import pytest
 
+from gradfix.config import Config
 from gradfix.engine import fix
-from gradfix.findings import Plan
-from gradfix.registry import codemods
+from gradfix.plan import Plan
 
+EVERY = Config(Path(), select=("ALL",))
 HEAD = "import torch\nfrom torch import nn\n"
 LEFT = {
     "a step whose gradients a helper clears before the later backward": (
@@ -138,7 +142,7 @@ loss.backward()
 @pytest.mark.parametrize(("code", "body"), LEFT.values(), ids=LEFT)
 def test_is_shown_and_left(code: str, body: str) -> None:
     before = (HEAD + body).encode()
-    outcome = fix("program.py", before, Plan(codemods(), unsafe_fixes=True))
+    outcome = fix("program.py", before, Plan(replace(EVERY, unsafe_fixes=True)))
     assert code in {finding.code for finding in outcome.findings}
     assert code in {finding.code for finding in outcome.remaining}
     assert code not in {finding.code for finding in outcome.applied}
@@ -146,5 +150,5 @@ def test_is_shown_and_left(code: str, body: str) -> None:
 
 def test_a_switch_on_a_result_is_said_of_the_tensor_itself() -> None:
     body = LEFT["an array's mean with all its dimensions kept, behind a switch"][1]
-    (finding,) = fix("program.py", (HEAD + body).encode(), Plan(codemods())).findings
+    (finding,) = fix("program.py", (HEAD + body).encode(), Plan(EVERY)).findings
     assert finding.message.endswith("`loss` has lost its graph, nothing behind it learns")

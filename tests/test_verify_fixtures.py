@@ -87,12 +87,15 @@ def test_the_recorder_finds_no_such_defect_in_what_must_not_change_for(rule: str
 
 @pytest.mark.parametrize("rule", RULES)
 def test_gradfix_run_names_a_line_of_the_evidence_and_mends(rule: str, launcher: Launcher) -> None:
-    from gradfix.run import Wish, notable, run
+    from gradfix.config import Config
+    from gradfix.plan import plan_for
+    from gradfix.run import Wish, notable, run, with_style
 
+    plan = with_style(plan_for(Config(FIXTURES, unsafe_fixes=True)))
     limits = Limits(max_steps=50, seconds=30)
     left: dict[str, str] = {}
     for path in sorted((FIXTURES / rule).glob("*/before.py")):
-        wish = Wish(Command("script", str(path)), limits=limits, unsafe_fixes=True, style=True, echo=False)
+        wish = Wish(Command("script", str(path)), plan, limits=limits, echo=False)
         told = run(wish, launcher)
         error = told.first.recording["error"]
         if told.broken and error and error["type"] == "AssertionError" and not told.first.handed:

@@ -12,7 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from gradfix.outcome import View
+from gradfix.config import Config
+from gradfix.outcome import Mode, View
+from gradfix.plan import plan_for
 from gradfix.report.running import render
 from gradfix.run import Told, Wish, run
 from gradfix.verify import Command, Launcher, Limits
@@ -53,9 +55,10 @@ def launcher() -> Iterator[Launcher]:
         yield one
 
 
-def told(launcher: Launcher, folder: Path, body: str, mode: str = "list") -> Told:
+def told(launcher: Launcher, folder: Path, body: str, mode: Mode = "list") -> Told:
     (folder / "train.py").write_text(HEAD + body)
-    wish = Wish(Command("script", str(folder / "train.py")), mode, limits=Limits(seconds=20), echo=False)
+    command, plan = Command("script", str(folder / "train.py")), plan_for(Config(folder))
+    wish = Wish(command, plan, mode, limits=Limits(seconds=20), echo=False)
     return run(wish, launcher)
 
 

@@ -5,17 +5,21 @@ from __future__ import annotations
 import ast
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from pathlib import Path
 
 import libcst as cst
 import pytest
 
 from gradfix import registry
+from gradfix.config import Config
 from gradfix.defects import Certainty, Defect, Evidence, Span
-from gradfix.findings import Plan, Resolve
+from gradfix.plan import Plan
 from gradfix.registry import Codemod
 from gradfix.rule import Decline, Edit, Fix, Options, Rule, Safety
 from gradfix.source import Source
+from gradfix.tape.analysis import Analysis, Silence
+from gradfix.tape.interpreter.limits import Resolver
 from gradfix.tree import Tree
 
 KINDS: Mapping[type[ast.operator], str] = {
@@ -34,26 +38,13 @@ PLAIN: Mapping[type[cst.BaseAugOp], type[cst.BaseBinaryOp]] = {
 }
 
 
-@dataclass(frozen=True)
-class Silence:
-    span: Span
-    reason: str
-
-
-@dataclass(frozen=True)
-class Analysis:
-    defects: tuple[Defect, ...]
-    silences: tuple[Silence, ...]
-    too_complex: str = ""
-
-
 def span_of(node: ast.stmt | ast.expr) -> Span:
     """The span that `ast` gives a node."""
     assert node.end_lineno is not None and node.end_col_offset is not None
     return Span(node.lineno, node.col_offset, node.end_lineno, node.end_col_offset)
 
 
-def analyse(source: Source, resolve: Resolve | None = None) -> Analysis:
+def analyse(source: Source, resolve: Resolver | None = None) -> Analysis:
     """Every augmented assignment is a defect, certain unless its value is a number; `pass` is a silence."""
     if "# tape: crash" in source.text:
         raise KeyError("the tape tore")
@@ -124,7 +115,12 @@ ALL = (
     _codemod("crashing_toy", replace(SAFE, code="TOY13", rewrite=crash)),
 )
 RULES: Mapping[str, Codemod] = {codemod.name: codemod for codemod in ALL}
-PLAN = Plan(RULES, analyse=analyse)
+PLAN = Plan(Config(Path(), select=("ALL",)))
+
+
+def plan(**options: object) -> Plan:
+    """The plan that has all rules of the toy, with other options."""
+    return Plan(PLAN.config.with_options(**options))
 
 
 def install(monkeypatch: pytest.MonkeyPatch) -> None:

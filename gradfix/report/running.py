@@ -13,6 +13,7 @@ from gradfix.outcome import Run, View
 from gradfix.report.diff import render as diff
 from gradfix.report.json import render as findings_as_json
 from gradfix.report.screen import Line, Piece, harmless, write
+from gradfix.report.summary import failed
 from gradfix.report.text import render as listing
 from gradfix.report.verdicts import norm
 from gradfix.report.verdicts import render as verdicts
@@ -40,7 +41,8 @@ def render(told: Told, mode: str, stream: TextIO, view: View) -> None:
     if told.outcomes:
         unwritten = Run(tuple(_unwritten(told)), "list")
         listing(unwritten, stream, view)
-    lines = [line for event in told.foreign for line in _foreign(event)]
+    lines = [failed(outcome, failure) for outcome, failure in run.failed()]
+    lines += [line for event in told.foreign for line in _foreign(event)]
     lines += _not_finite(told)
     write(stream, lines, view.colour)
     if mode == "diff":

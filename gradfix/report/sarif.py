@@ -141,7 +141,7 @@ def _notification(outcome: Outcome, failure: Failure) -> Fields:
 
 
 def _driver(run: Run) -> Fields:
-    driver: Fields = {"name": "gradfix", "rules": [_rule(card) for card in run.rules]}
+    driver: Fields = {"name": "gradfix", "rules": [_rule(card) for card in run.rules()]}
     try:
         driver["version"] = version("gradfix")
     except PackageNotFoundError:

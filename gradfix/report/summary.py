@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from gradfix.outcome import Failure, Outcome, Run, View
 
 
-def _failed(outcome: Outcome, failure: Failure) -> Line:
+def failed(outcome: Outcome, failure: Failure) -> Line:
+    """Name a file that could not be worked on, with the reason."""
     line = f":{failure.line}" if failure.line else ""
     place = f"{harmless(outcome.path)}{line}: "
     return [
@@ -127,7 +128,7 @@ SAYINGS = {"list": _listed, "apply": _mended, "add-ignore": _silenced, "diff": _
 
 def render(run: Run, stream: TextIO, view: View) -> None:
     """Name the files that failed, then count; a run with nothing to say prints nothing."""
-    lines = [_failed(*failed) for failed in run.failed()]
+    lines = [failed(outcome, failure) for outcome, failure in run.failed()]
     lines += [doubt for outcome in run.outcomes for doubt in _doubts(outcome)]
     if view.verbose:
         lines += [note for outcome in run.outcomes for note in _notes(outcome)]

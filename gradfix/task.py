@@ -1,0 +1,43 @@
+"""One file to work on, and the pure, picklable steps that do it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from gradfix import engine
+from gradfix.outcome import Outcome
+from gradfix.patch import LineMap
+from gradfix.plan import Plan
+from gradfix.since import Earlier
+
+Step: TypeAlias = "Callable[[Task], Outcome]"
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One file to work on."""
+
+    path: str
+    content: bytes
+    plan: Plan
+    earlier: Earlier | None = None
+    """What the file was at the revision since which findings count."""
+
+    def known(self) -> engine.Known | None:
+        """What was found in it at that revision already."""
+        if self.earlier is None:
+            return None
+        before = engine.fix(self.path, self.earlier.content, self.plan).findings
+        return engine.known(before, LineMap(self.earlier.diff))
+
+
+def mend(task: Task) -> Outcome:
+    """The step that finds what breaks gradients, and the text with it mended."""
+    return engine.fix(task.path, task.content, task.plan, task.known())
+
+
+def silence(task: Task) -> Outcome:
+    """The step that finds it, and the text in which comments silence it."""
+    return engine.ignore(task.path, task.content, task.plan, task.known())
