@@ -63,8 +63,10 @@ def ignore(path: str, content: bytes, plan: Plan, known: Known | None = None) ->
         lines.setdefault(finding.span.line, set()).add(finding.code)
     after = source.encode(comments.added(source, lines))
     left = fix(path, after, plan)
+    if left.failure is not None:
+        return replace(found.unmended, failure=left.failure)
     silenced = tuple(finding for finding in found.findings if finding not in left.findings)
-    return replace(found, after=after, remaining=left.findings, applied=silenced, failure=left.failure)
+    return replace(found, after=after, remaining=left.findings, applied=silenced, failure=None)
 
 
 def known(findings: Iterable[Finding], lines: LineMap) -> Known:
