@@ -53,14 +53,14 @@ def analysis_of(
         if source.content != content:
             return Analysis(())
         known = play(source, plan).defects if play else ()
-        found: list[Defect] = []
+        found: dict[tuple[str, Span], Defect] = {}
         for event in events:
             if _wanted(event, path, source):
                 continue
             for defect in confirmed(event, path, known) or [of_event(event, path, source)]:
-                if all((defect.kind, defect.culprit) != (one.kind, one.culprit) for one in found):
-                    found.append(defect)
-        return Analysis(tuple(found))
+                if defect.certainty == "certain" or (defect.kind, defect.culprit) not in found:
+                    found[defect.kind, defect.culprit] = defect
+        return Analysis(tuple(found.values()))
 
     return analyse
 
