@@ -14,6 +14,7 @@ import pytest
 ROOT = Path(__file__).parent.parent
 ROOMS = (
     ("tape.effects.frameworks",),
+    ("spelling",),
     ("trace",),
     ("verify",),
     ("defects",),

@@ -251,6 +251,9 @@ DEFECTS: dict[str, list[Found]] = {
     "requires_grad_misspelt/parameters_meant_frozen": [
         misspelt("param.require_grad = False", "require_grad", "tensor")
     ],
+    "requires_grad_misspelt/letters_swapped": [
+        misspelt("param.requiers_grad = False", "requiers_grad", "tensor")
+    ],
     "requires_grad_misspelt/module_meant_frozen": [
         misspelt("self.encoder.requires_grad = False", "requires_grad", "module")
     ],

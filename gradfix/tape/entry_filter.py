@@ -20,7 +20,7 @@ RUN, BUILT = False, True
 DOES = tuple(map(re.compile, (
     rb"[-+*/%@&|^]=(?!\s*(?:\[|f?['\"]))", rb"(?<!['\"])\]\s*=(?!=)", rb"_\((?<=[A-Za-z0-9]_\()",
     rb"\bout\s*=(?!=)", rb"backward", rb"autograd", rb"\.(?:step\(|grad\b)", rb"(?<!utils)\.data\b",
-    rb"zero_grad", rb"requires?_?[gG]rad",
+    rb"zero_grad", rb"requires?_?[gG]rad", rb"\.re\w+[gG][rad]{2,}\w*\s*=(?!=)",
 )))  # fmt: skip
 """What does something when its line runs: no tensor is added to a list or a text, or looked up by a text."""
 SETS = (re.compile(rb"inplace"), re.compile(rb"True\s*\)"))

@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 
+from gradfix import spelling
 from gradfix.trace.places import Spot
 from gradfix.trace.sources import Source, Sources
 from gradfix.trace.state import State, Step
@@ -14,7 +15,6 @@ ORDER = (
     "leaf_rebound", "requires_grad_on_result", "reentrant_checkpoint_cut", "converted_loss_path",
     "detached_loss_path", "forward_in_no_grad", "non_differentiable_loss",
 )  # fmt: skip
-MISSPELT = ("require_grad", "required_grad", "requires_grads", "requiresgrad", "requires_gradient")
 TERMS = ("converted_loss_path", "detached_loss_path")
 
 
@@ -108,7 +108,7 @@ class Severed:
 
 def misspelt(value: Any) -> str:
     """An attribute of a tensor that was meant to be requires_grad."""
-    return next((name for name in vars(value) if name in MISSPELT), "")
+    return next((name for name in vars(value) if spelling.misspelt(name)), "")
 
 
 def first(cuts: list[Source]) -> Source:

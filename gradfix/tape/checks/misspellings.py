@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 
+from gradfix import spelling
+from gradfix.spelling import SWITCH
 from gradfix.tape.domain.definitions import Class, Instance
 from gradfix.tape.domain.graph import Tensor
 from gradfix.tape.domain.torch_values import Layer, Opaque, Weights
@@ -12,24 +14,18 @@ from gradfix.tape.interpreter.interpreter import Interpreter
 from gradfix.tape.interpreter.occasions import AttributeBound
 from gradfix.tape.torch.modules import leaves
 
-RIGHT = "requires_grad"
-SLIPS = frozenset({
-    "requiregrad", "requiresgrads", "requiresgradient", "requiregrads", "requiregradient", "requiredgrad",
-    "requresgrad", "requriesgrad", "reqiuresgrad",
-})  # fmt: skip
-
 
 def misspelt(vm: Interpreter, bound: AttributeBound) -> None:
     """An attribute that looks like requires_grad and isn't, or is set on a module, where it means nothing."""
     owner, name, value, node = bound
     on_module = isinstance(owner, (Layer, Opaque)) or (isinstance(owner, Instance) and owner.module)
-    if name != RIGHT and not _close(name):
+    if name != SWITCH and not spelling.misspelt(name):
         return
     if isinstance(owner, Instance) and (
-        name.startswith("_") or _reads_it(owner.cls, name) or _handed_in(vm, owner, node)
+        name.startswith("_") or _reads_it(vm, owner.cls, name) or _handed_in(vm, owner, node)
     ):
         return
-    if name == RIGHT:
+    if name == SWITCH:
         if not on_module:
             return
         if isinstance(value, Const) and value.value and _trains(vm, owner):
@@ -59,21 +55,19 @@ def _trains(vm: Interpreter, module: Value) -> bool:
     return all(leaf.requires is True for leaf in leaves(vm, module)[0])
 
 
-def _reads_it(cls: Class, name: str) -> bool:
-    """Whether a class has a use of its own for the attribute."""
-    return cls.lookup(name) is not None or any(
+def _reads_it(vm: Interpreter, cls: Class, name: str) -> bool:
+    """Whether a class, or for a name that only its objects have anybody in the file, has a use for it."""
+    if cls.lookup(name) is not None or _read_in(cls.node, name, "self"):
+        return True
+    return name != SWITCH and _read_in(vm.program.tree, name)
+
+
+def _read_in(within: ast.AST, name: str, owner: str = "") -> bool:
+    """Whether an attribute of this name is read there, of this owner or of any."""
+    return any(
         isinstance(node, ast.Attribute)
         and node.attr == name
         and isinstance(node.ctx, ast.Load)
-        and isinstance(node.value, ast.Name)
-        and node.value.id == "self"
-        for node in ast.walk(cls.node)
+        and (not owner or (isinstance(node.value, ast.Name) and node.value.id == owner))
+        for node in ast.walk(within)
     )
-
-
-def _close(name: str) -> bool:
-    """Whether a name is one or two slips away from requires_grad."""
-    bare = name.replace("_", "").lower()
-    if bare == "requiresgrad":
-        return name != RIGHT
-    return bare in SLIPS
