@@ -13,8 +13,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 ROOMS = (
-    ("tape.effects.frameworks",),
-    ("spelling",),
+    ("spelling", "tape.effects.frameworks"),
     ("trace",),
     ("verify",),
     ("defects",),

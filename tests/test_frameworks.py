@@ -423,6 +423,35 @@ def test_what_a_framework_makes_right_is_left_alone(body: str) -> None:
     assert kinds(body) == set()
 
 
+BASES = {
+    "Composer": ("from composer.models import ComposerModel as Base", True),
+    "Lightning": ("from lightning import LightningModule as Base", True),
+    "mmengine": ("from mmengine.model import BaseModel as Base", True),
+    "transformers, handed on by a package": ("from ours.models import PreTrainedModel as Base", True),
+    "a file of the project that isn't there": ("from .layers import Module as Base", True),
+    "torch": ("from torch.jit import ScriptModule as Base", True),
+    "flax": ("from flax.linen import Module as Base", False),
+    "ast": ("from ast import Module as Base", False),
+    "pydantic": ("from pydantic import BaseModel as Base", False),
+}
+
+
+@pytest.mark.parametrize(("imports", "module"), BASES.values(), ids=BASES.keys())
+def test_a_class_is_a_module_where_its_base_is_one(imports: str, module: bool) -> None:
+    body = f"""
+{imports}
+class Own(Base):
+    def __init__(self):
+        super().__init__()
+        self.lin = nn.Linear(3, 3)
+    def forward(self, x):
+        out = torch.relu(self.lin(x))
+        out += x
+        return out
+"""
+    assert kinds(body) == ({"inplace_overwrites_saved"} if module else set())
+
+
 OWN_ROWS = """
 [tool.gradfix.frameworks.Learner]
 compute_loss = { root = true, owns-steps = true, given = ["batch"] }
@@ -509,6 +538,17 @@ def test_diff_and_apply_know_the_rows(project: Path) -> None:
     gradfix("--apply", "one.py")
     assert (project / "one.py").read_text() == MENDED
     assert codes("one.py") == []
+
+
+def test_a_script_that_names_only_the_trainer_of_the_user_is_read(project: Path) -> None:
+    script = "from trainers import Learner\n\n\nclass Mine(Learner):\n    def compute_loss(self, batch):\n"
+    (project / "one.py").write_text(f"{script}        return self.net(batch).mean().detach()\n")
+    (project / "trainers.py").unlink()
+    assert codes("one.py") == ["GF201"]
+    found = CliRunner().invoke(
+        main, ["-", "--output-format", "concise"], input=(project / "one.py").read_text()
+    )
+    assert "GF201" in found.stdout
 
 
 @pytest.mark.usefixtures("project")

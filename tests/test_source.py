@@ -9,6 +9,7 @@ import pytest
 
 from gradfix.gate import passes
 from gradfix.source import Failure, Source, parse
+from gradfix.tape.effects.frameworks import Row
 
 READ_AS = f" (read as Python {sys.version_info[0]}.{sys.version_info[1]})"
 
@@ -110,8 +111,17 @@ def test_a_text_comes_back_as_it_was(content: bytes, text: str, encoding: str, n
         pytest.param("import torch\n".encode("utf-16"), True, id="utf-16, which hides it"),
         pytest.param(b"import t\0orch\n", True, id="nul bytes, which hide it"),
         pytest.param(b"import numpy as np\n", False, id="numpy alone"),
+        pytest.param(b"from transformers import Trainer\n", True, id="a framework's class, and no torch"),
+        pytest.param(b"from transformers import AutoTokenizer\n", False, id="its package alone"),
+        pytest.param(b"class Trainer: pass\n", False, id="the name of its class alone"),
+        pytest.param(b"from ours import Coach\n", False, id="a class that nobody has told of"),
         pytest.param(b"", False, id="nothing"),
     ],
 )
 def test_the_gate_lets_pass_what_may_concern_autograd(content: bytes, expected: bool) -> None:
     assert passes(content) is expected
+
+
+def test_the_gate_knows_the_frameworks_of_the_user() -> None:
+    assert passes(b"from ours import Coach\n", [("Coach", Row(own=True))])
+    assert passes(b"from ours import tools\ntools.Coach()\n", [("tools.Coach", Row(own=True))])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 
 NONE: frozenset[str] = frozenset()
@@ -56,8 +56,25 @@ class Row:
     """Methods whose result another row describes."""
     packages: frozenset[str] = NONE
     """Where it comes from; what has only its name is not sure to backpropagate what it is handed."""
+    module: bool = False
+    """Whether it is a kind of nn.Module."""
+    common: bool = False
+    """Whether other packages have classes of this name that are no modules."""
+    signature: tuple[str, ...] = ()
+    """What a function takes by position, as far as "model" and "optimizer", which it wraps, are among it."""
+    returns: tuple[str, ...] = ()
+    """What such a function gives back: the wrapped "model" and "optimizer", and other things."""
     own: bool = False
     """Whether the user wrote it: then it also speaks of classes whose source is at hand."""
+
+    def trusts(self, path: str) -> bool:
+        """Whether a dotted name is in the packages of the row, and not merely called the same."""
+        return not self.packages or path.partition(".")[0] in self.packages
+
+    def is_module(self, path: str) -> bool:
+        """Whether a base class of this dotted name makes modules; a file that isn't read may hand it on."""
+        near = path.startswith(".") or "." not in path
+        return self.module and (self.trusts(path) or near or not self.common)
 
 
 GIVEN_BATCH = ("batch", "")
@@ -83,6 +100,7 @@ LIGHTNING_MODULE = Row(
     manual="automatic_optimization",
     made_by={"optimizers": "configure_optimizers"},
     packages=frozenset({"lightning", "pytorch_lightning"}),
+    module=True,
 )  # fmt: skip
 HF_TRAINER = Row(
     methods={
@@ -96,9 +114,11 @@ SKORCH_NET = Row(
     methods={"get_loss": LOSS},
     packages=frozenset({"skorch"}),
 )
+MM_PACKAGES = frozenset({"mmengine", "mmdet", "mmseg", "mmpretrain", "mmpose", "mmagic"})
 MM_MODEL = Row(
     methods={"train_step": Entry(given=("batch", "OptimWrapper")), "val_step": NO_GRAD, "test_step": NO_GRAD},
-    packages=frozenset({"mmengine", "mmdet", "mmseg", "mmpretrain", "mmpose", "mmagic"}),
+    packages=MM_PACKAGES,
+    module=True,
 )
 OPTIM_WRAPPER = Row(
     backward=frozenset({"update_params", "backward"}),
@@ -114,13 +134,21 @@ COMPOSER_MODEL = Row(
         "eval_forward": NO_GRAD,
     },
     packages=frozenset({"composer"}),
+    module=True,
 )
 
 ROWS: Mapping[str, Row] = {
+    "Module": Row(packages=frozenset({"torch"}), module=True, common=True),
+    "ScriptModule": Row(packages=frozenset({"torch"}), module=True),
+    "PreTrainedModel": Row(packages=frozenset({"transformers"}), module=True),
+    "PyroModule": Row(packages=frozenset({"pyro"}), module=True),
+    "MetaModule": Row(packages=frozenset({"torchmeta"}), module=True),
+    "BaseModule": Row(packages=MM_PACKAGES | {"mmcv"}, module=True, common=True),
     "LightningModule": LIGHTNING_MODULE,
     **dict.fromkeys(("Trainer", "Seq2SeqTrainer", "SFTTrainer", "SentenceTransformerTrainer"), HF_TRAINER),
     **dict.fromkeys(("NeuralNet", "NeuralNetClassifier", "NeuralNetRegressor"), SKORCH_NET),
-    **dict.fromkeys(("BaseModel", "BaseDetector", "BaseSegmentor"), MM_MODEL),
+    "BaseModel": replace(MM_MODEL, common=True),
+    **dict.fromkeys(("BaseDetector", "BaseSegmentor"), MM_MODEL),
     **dict.fromkeys(("OptimWrapper", "AmpOptimWrapper", "ApexOptimWrapper"), OPTIM_WRAPPER),
     **dict.fromkeys(("NativeScaler", "ApexScaler"), TIMM_SCALER),
     "NativeScalerWithGradNormCount": replace(TIMM_SCALER, switch="update_grad"),
@@ -140,7 +168,11 @@ ROWS: Mapping[str, Row] = {
         harmless=frozenset({"autocast", "no_backward_sync", "print", "log", "launch"}),
     ),
     "deepspeed.initialize": Row(
-        backward=frozenset({"backward"}), step=frozenset({"step"}), zero_grad=frozenset({"step"})
+        backward=frozenset({"backward"}),
+        step=frozenset({"step"}),
+        zero_grad=frozenset({"step"}),
+        signature=("args", "model", "optimizer"),
+        returns=("model", "optimizer", "loader", "scheduler"),
     ),
     "Engine": Row(
         functions=dict.fromkeys(("0", "process_function"), Entry(given=("", "batch"))),
@@ -156,6 +188,13 @@ ROWS: Mapping[str, Row] = {
     ),
 }  # fmt: skip
 """The frameworks that are known, by the name of the class or function (dotted where that is needed)."""
+
+
+def signs(name: str, row: Row) -> Iterator[tuple[bytes, ...]]:
+    """What a file mentions that a row may speak of: the parts of its name, and one of its packages."""
+    parts = tuple(part.encode() for part in name.split("."))
+    for package in row.packages or ("",):
+        yield (package.encode(), *parts) if package else parts
 
 
 def merged(rows: Mapping[str, Row], more: Iterable[tuple[str, Row]]) -> Mapping[str, Row]:

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from gradfix.tape.domain.definitions import Class, Function, Instance, Scope
 from gradfix.tape.domain.torch_values import Layer, Opaque
 from gradfix.tape.domain.values import External, Unknown, Value
+from gradfix.tape.effects.frameworks import ROWS
 from gradfix.tape.interpreter.imports import first_party
 from gradfix.tape.interpreter.interpreter import Interpreter
 from gradfix.tape.interpreter.occasions import Built, Replaced
@@ -15,10 +16,6 @@ from gradfix.tape.interpreter.repeated_calls import past
 from gradfix.tape.python.following import call_function
 from gradfix.tape.strangers.handed_out import escape
 from gradfix.tape.torch.layers import make_layer
-
-MODULE_BASES = frozenset({
-    "Module", "LightningModule", "PyroModule", "MetaModule", "BaseModule", "PreTrainedModel", "ScriptModule",
-})  # fmt: skip
 
 
 def make_class(vm: Interpreter, node: ast.ClassDef) -> Class:
@@ -50,9 +47,13 @@ def _known(vm: Interpreter, base: Value) -> Value:
 
 def is_module(cls: Class) -> bool:
     """Whether a class is an nn.Module, as far as its bases tell."""
-    return any(
-        path.startswith("torch.nn.") or path.rpartition(".")[2] in MODULE_BASES for path in cls.externals()
-    )
+    return any(path.startswith("torch.nn.") or _makes_modules(path) for path in cls.externals())
+
+
+def _makes_modules(path: str) -> bool:
+    """Whether a framework's class of this dotted name is an nn.Module."""
+    row = ROWS.get(path.rpartition(".")[2])
+    return row is not None and row.is_module(path)
 
 
 def layer_base(cls: Class) -> str:

@@ -10,13 +10,14 @@ from gradfix.tape.domain.graph import Number, Tensor
 from gradfix.tape.domain.torch_values import Layer, Opaque, Scaler
 from gradfix.tape.domain.values import NONE, TRUE, Args, Const, External, Kwargs, Map, Seq, Unknown, Value
 from gradfix.tape.effects import table
+from gradfix.tape.effects.frameworks import ROWS
 from gradfix.tape.interpreter.imports import first_party
 from gradfix.tape.interpreter.interpreter import Interpreter
 from gradfix.tape.interpreter.modes import MODES_BY_PATH, SWITCHES, call_mode
 from gradfix.tape.interpreter.occasions import CheckpointRun
 from gradfix.tape.python.arguments import each_argument, unstarred
 from gradfix.tape.python.builtin import call_builtin
-from gradfix.tape.strangers.framework_objects import wrap as wrap_model
+from gradfix.tape.strangers.framework_objects import wrap
 from gradfix.tape.torch.conversions import number
 from gradfix.tape.torch.factories import (
     LIKE,
@@ -56,6 +57,8 @@ def _called(vm: Interpreter, path: str, args: Args, kwargs: Kwargs, node: ast.Ca
     handler = HANDLERS.get(path)
     if handler is not None:
         return handler(vm, args, kwargs, node)
+    if path in WRAPPING:
+        return wrap(vm, path, args, kwargs, node)
     if path.startswith("torch."):
         return _torch(vm, path, args, kwargs, node)
     if path.startswith("builtins."):
@@ -176,12 +179,7 @@ def _is_grad_enabled(vm: Interpreter, args: Args, kwargs: Kwargs, node: ast.Call
     return Unknown("the grad mode") if vm.grad is None else Const(vm.grad)
 
 
-def _engine(vm: Interpreter, args: Args, kwargs: Kwargs, node: ast.Call) -> Value:
-    return wrap_model(vm, "deepspeed.initialize", args, kwargs)
-
-
 HANDLERS: dict[str, External_] = {
-    "deepspeed.initialize": _engine,
     "torch.is_grad_enabled": _is_grad_enabled,
     "torch.tensor": tensor_from,
     "torch.as_tensor": as_tensor,
@@ -201,3 +199,5 @@ HANDLERS: dict[str, External_] = {
     "functools.partial": _partial,
     "torch.no_grad.__call__": _named_module,
 }
+WRAPPING = frozenset(path for path, row in ROWS.items() if row.returns)
+"""Functions of frameworks that wrap a model and its optimizer."""

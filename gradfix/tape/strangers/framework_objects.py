@@ -23,11 +23,6 @@ def row_of(vm: Interpreter, path: str) -> Row | None:
     return vm.program.rows.get(path) or vm.program.rows.get(path.rpartition(".")[2]) if path else None
 
 
-def trusted(row: Row, path: str) -> bool:
-    """Whether a dotted name is in the packages of its row, and not merely called the same."""
-    return not row.packages or path.partition(".")[0] in row.packages
-
-
 def rows_of(vm: Interpreter, cls: Class) -> Iterator[tuple[Row, bool]]:
     """The rows of a class's bases, and whether they are surely those."""
     for name in _lineage(cls):
@@ -37,7 +32,7 @@ def rows_of(vm: Interpreter, cls: Class) -> Iterator[tuple[Row, bool]]:
     for path in cls.externals():
         row = row_of(vm, path)
         if row is not None:
-            yield row, trusted(row, path)
+            yield row, row.trusts(path)
 
 
 def _lineage(cls: Class) -> Iterator[str]:
@@ -53,7 +48,7 @@ def unknown_host(
 ) -> Value | None:
     """A method of what a framework's function or class has made; None where no row speaks of it."""
     row = row_of(vm, receiver.origin)
-    if row is None or ("." in receiver.origin and not trusted(row, receiver.origin)):
+    if row is None or ("." in receiver.origin and not row.trusts(receiver.origin)):
         return None
     return _perform(vm, row, receiver.holds, name, args, kwargs, node)
 
@@ -86,18 +81,19 @@ def wrapped_host(
     return _perform(vm, found[1], found[2], name, args, kwargs, node) if found else None
 
 
-def wrap(vm: Interpreter, path: str, args: Args, kwargs: Kwargs) -> Value:
+def wrap(vm: Interpreter, path: str, args: Args, kwargs: Kwargs, node: ast.Call) -> Value:
     """`deepspeed.initialize(...)`: the model as an engine, and its optimizer."""
-    given = dict(zip(("args", "model", "optimizer"), args, strict=False))
-    model = kwargs.get("model", given.get("model", NONE))
-    optimizer = kwargs.get("optimizer", given.get("optimizer", NONE))
+    row = vm.program.rows[path]
+    given = {**dict(zip(row.signature, args, strict=False)), **kwargs}
+    model, optimizer = given.get("model", NONE), given.get("optimizer", NONE)
     if isinstance(model, Unknown):
         opaque(vm, model)
     if isinstance(model, (Unknown, Layer, Instance, Opaque)):
-        vm.wrapped[id(model)] = (model, vm.program.rows[path], (optimizer,))
+        vm.wrapped[id(model)] = (model, row, (optimizer,))
     if not isinstance(optimizer, Optimizer):
         optimizer = Unknown("an optimizer that is made by a configuration")
-    return Seq("tuple", [model, optimizer, Unknown("a loader"), Unknown("a scheduler")])
+    made = {"model": model, "optimizer": optimizer}
+    return Seq("tuple", [made.get(what) or Unknown(f"a {what}") for what in row.returns])
 
 
 def _perform(
@@ -174,7 +170,7 @@ def _made(vm: Interpreter, receiver: Instance, method: str, node: ast.Call) -> V
 def hand_over(vm: Interpreter, path: str, args: Args, kwargs: Kwargs, node: ast.Call) -> None:
     """Enter the functions that a framework is given, as it will call them."""
     row = row_of(vm, path)
-    if row is None or not row.functions or not trusted(row, path):
+    if row is None or not row.functions or not row.trusts(path):
         return
     given = {**{str(i): arg for i, arg in enumerate(args)}, **kwargs}
     for key, entry in row.functions.items():
