@@ -23,26 +23,16 @@ from gradfix.rewriting.names import walk
 from gradfix.rewriting.seats import dotted, put, shown
 from gradfix.rewriting.uncut import all_numbers, method_of, on
 from gradfix.rule import Decline, Edit, Fix, Options, Rule
+from gradfix.tape.effects.operations import having, told, where
 
 if TYPE_CHECKING:
     from gradfix.defects import Defect
     from gradfix.tree import Tree
 
-TAKES_KEYWORD = {
-    "tensor", "randn", "rand", "zeros", "ones", "full", "empty", "eye", "arange", "linspace", "logspace",
-    "Variable", "randn_like", "rand_like", "zeros_like", "ones_like", "full_like", "empty_like",
-}  # fmt: skip
-FROM_LITERALS = {"tensor": 0, "full": 1, "arange": 0}
+TAKES_KEYWORD = having("takes-requires-grad")
+FROM_LITERALS = {name: int(at) for name, at in told("literals").items()}
 INTEGERS = {"long", "int", "int8", "int16", "int32", "int64", "uint8", "short", "bool"}
-MAKES_INTEGERS = {
-    "randint",
-    "randperm",
-    "LongTensor",
-    "IntTensor",
-    "ByteTensor",
-    "BoolTensor",
-    "randint_like",
-}
+MAKES_INTEGERS = where("dtype", "int", "bool")
 
 
 def rewrite(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:

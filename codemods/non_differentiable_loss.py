@@ -17,27 +17,21 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gradfix.rule import Decline, Fix, Options, Rule
+from gradfix.tape.effects.operations import told
 
 if TYPE_CHECKING:
     from gradfix.defects import Defect
     from gradfix.tree import Tree
 
 SURROGATES = {
-    "argmax": "take the loss from the scores themselves (cross entropy on the logits), or use "
+    "index": "take the loss from the scores themselves (cross entropy on the logits), or use "
     "torch.nn.functional.gumbel_softmax(logits, hard=True) where an index has to be chosen",
-    "round": "round with a straight-through estimator: x + (x.round() - x).detach()",
+    "rounding": "round with a straight-through estimator: x + (x.round() - x).detach()",
     "comparison": "replace the comparison by a smooth one: torch.sigmoid((x - threshold) / temperature)",
     "cast": "compute the loss before the cast to integers",
     "sample": "use rsample() of the distribution, or the log probability of the sample times its reward",
 }
-FAMILIES = {
-    **dict.fromkeys(
-        ("argmax", "argmin", "argsort", "nonzero", "bincount", "unique", "searchsorted"), "argmax"
-    ),
-    **dict.fromkeys(("round", "floor", "ceil", "trunc", "sign", "heaviside", "fix", "frac"), "round"),
-    **dict.fromkeys(("long", "int", "bool", "short", "byte", "char", "to", "type"), "cast"),
-    **dict.fromkeys(("multinomial", "bernoulli", "sample", "poisson"), "sample"),
-}
+FAMILIES = told("surrogate")
 
 
 def rewrite(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:

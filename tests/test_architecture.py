@@ -13,7 +13,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 ROOMS = (
-    ("spelling", "tape.effects.frameworks"),
+    ("spelling", "tape.effects.frameworks", "tape.effects.operations"),
     ("trace",),
     ("verify",),
     ("defects",),

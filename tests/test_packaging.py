@@ -86,7 +86,8 @@ def test_a_wheel_holds_the_package_with_its_rules_and_nothing_else(built: Path) 
         ["git", "ls-files", "codemods"], cwd=ROOT, capture_output=True, text=True, check=True
     )
     assert {f"gradfix/{name}" for name in tracked.stdout.split()} <= set(names)
-    assert {"gradfix/py.typed", "gradfix/tape/effects/effects.json", "gradfix/report/text.py"} <= set(names)
+    data = {f"gradfix/tape/effects/{name}" for name in ("effects.json", "operations.txt", "layers.txt")}
+    assert {"gradfix/py.typed", "gradfix/report/text.py", *data} <= set(names)
 
 
 def test_an_installed_wheel_runs_beside_another_codemods_folder(built: Path, tmp_path: Path) -> None:

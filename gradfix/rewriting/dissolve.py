@@ -11,10 +11,11 @@ from gradfix.defects import Span
 from gradfix.rewriting.names import binds, reads, walk
 from gradfix.rewriting.seats import dotted, one_line, parts, vanished
 from gradfix.rule import Decline, Edit, Fix
+from gradfix.tape.effects.operations import having
 from gradfix.tree import Tree
 
 MODES = {"no_grad", "inference_mode", "set_grad_enabled"}
-SELECTING = {"argmax", "argmin", "topk", "argsort"}
+SELECTING = having("selects")
 KNOWN_ROOMS = {"torch", "th", "nn", "F", "np", "math", "time", "random", "os"}
 BUILTINS = {
     "len",

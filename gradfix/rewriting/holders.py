@@ -6,9 +6,11 @@ import libcst as cst
 
 from gradfix.rewriting.binary import bracketed
 from gradfix.rewriting.names import assignable, walk
+from gradfix.tape.effects.operations import having
 from gradfix.tape.effects.table import method
 from gradfix.tree import Tree
 
+VIEWS = having("attribute") - {"data"}
 OPERATIONS = (cst.BinaryOperation, cst.UnaryOperation)
 
 
@@ -54,7 +56,7 @@ def _views(node: cst.BaseExpression) -> bool:
     if isinstance(node, cst.Subscript):
         return len(node.slice) > 1 or _cuts(node.slice[0].slice)
     if isinstance(node, cst.Attribute):
-        return node.attr.value in ("T", "mT", "H", "mH", "real", "imag")
+        return node.attr.value in VIEWS
     named = isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute)
     return named and any(effect.view for effect in method(node.func.attr.value))  # type: ignore[attr-defined]
 

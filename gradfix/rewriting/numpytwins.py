@@ -8,39 +8,18 @@ import libcst as cst
 
 from gradfix.rewriting.names import walk
 from gradfix.rewriting.seats import dotted
+from gradfix.tape.effects.operations import having, told, where
 from gradfix.tree import Tree
 
 ARRAYS = {"numpy", "math"}
-TWINS = {
-    **{name: name for name in (
-        "exp", "exp2", "log", "log2", "log10", "log1p", "expm1", "sqrt", "sin", "cos", "tan", "sinh", "cosh",
-        "tanh", "abs", "square", "sum", "mean", "prod", "dot", "matmul", "linalg.norm", "arctan", "arcsin",
-        "arccos", "atan", "asin", "acos", "erf", "lgamma", "pow", "squeeze", "outer",
-    )},
-    "absolute": "abs", "fabs": "abs", "power": "pow", "clip": "clamp", "negative": "neg",
-}  # fmt: skip
-SAME_FOR_TENSORS = {
-    "sum", "mean", "prod", "reshape", "squeeze", "flatten", "ravel", "dot", "clip", "cpu", "cuda", "to",
-    "clone", "double", "float", "half", "view", "contiguous", "unsqueeze", "max", "min",
-}  # fmt: skip
-REDUCTIONS = {"sum", "mean", "prod"}
-ARGUMENTS = {
-    "dot": 2,
-    "matmul": 2,
-    "outer": 2,
-    "pow": 2,
-    "power": 2,
-    "clip": 3,
-    "linalg.norm": 2,
-    "squeeze": 2,
-}
+TWINS = {alias: name for name, aliases in told("numpy").items() for alias in aliases.split(",")}
+SAME_FOR_TENSORS = having("array")
+REDUCTIONS = where("shape", "reduced") & TWINS.keys()
+ARGUMENTS = {alias: int(count) for alias, name in TWINS.items() if (count := told("numpy-takes").get(name))}
 """How many arguments a function takes by position; one, where nothing is said."""
 AXES = {"axis", "dim"}
 KEEPS = {"keepdims", "keepdim"}
-NAMED: dict[str, set[str]] = {
-    "clip": {"min", "max"}, "squeeze": AXES, "reshape": set(), "flatten": {"start_dim", "end_dim"},
-    "ravel": set(),
-}  # fmt: skip
+NAMED = {name: set(filter(None, names.split(","))) for name, names in told("array-names").items()}
 """What a method of an array may be given by name, where numpy has names that torch does not know."""
 
 

@@ -9,10 +9,11 @@ from libcst import matchers as m
 
 from gradfix.rewriting.statements import Draft, anchor, expression, names_in, path, siblings
 from gradfix.rule import Decline, Edit, Fix, Safety
+from gradfix.tape.effects.operations import layers_told
 from gradfix.tree import Tree
 
 LOOPS = (cst.For, cst.While)
-LAYERS = {"LSTM": True, "LSTMCell": True, "GRU": False, "GRUCell": False, "RNN": False, "RNNCell": False}
+LAYERS = {kind: state == "pair" for kind, state in layers_told("state").items()}
 """Recurrent layers, and whether their state is a tuple."""
 
 

@@ -18,16 +18,14 @@ from gradfix.rewriting.numpytwins import (
     method_takes,
 )
 from gradfix.rewriting.seats import dotted, one_line
+from gradfix.tape.effects.operations import having, told, where
 from gradfix.tree import Tree, children
 
-CUTS = {"detach", "detach_", "requires_grad_"}
-NUMBERS = {"item", "tolist", "numpy"}
-WRAPPERS = {
-    "tensor", "as_tensor", "asarray", "from_numpy", "scalar_tensor", "detach", "Variable", "Parameter",
-    "Tensor", "FloatTensor", "DoubleTensor", "HalfTensor",
-}  # fmt: skip
-OF_A_LIST = {"tensor", "Tensor", "FloatTensor", "DoubleTensor", "HalfTensor", "as_tensor"}
-CASTS = {"DoubleTensor": "double", "HalfTensor": "half"}
+CUTS = having("detaches") | {"detach_", "requires_grad_"}
+NUMBERS = having("converts")
+WRAPPERS = having("rebuilds")
+OF_A_LIST = having("of-a-list")
+CASTS = {name: told("dtype")[name] for name in WRAPPERS & where("dtype", "double", "half")}
 
 
 @dataclass(frozen=True)

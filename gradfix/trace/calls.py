@@ -7,6 +7,8 @@ from typing import Any
 
 import torch
 
+from gradfix.tape.effects.operations import having, in_all_forms, told
+
 _t: Any = torch
 _T: Any = torch.Tensor
 
@@ -41,25 +43,15 @@ GETTERS = {
     name: getattr(_T, name).__get__ for name in ("grad", "data", "requires_grad", "is_leaf", "grad_fn")
 }
 SETTERS = {name: getattr(_T, name).__set__ for name in ("grad", "data", "requires_grad")}
-ADDITIVE = {
-    "add", "sub", "rsub", "sum", "mean", "stack", "cat", "__add__", "__radd__", "__sub__", "__rsub__",
-    "__iadd__", "add_", "sub_", "__isub__", "view", "reshape", "squeeze", "unsqueeze", "neg", "__neg__",
-    "nansum", "clone", "__getitem__", "tensor", "as_tensor", "detach", "to", "float", "requires_grad_",
-    "hstack", "vstack", "concat", "double",
+ADDITIVE = in_all_forms(having("additive") | having("copies") | having("detaches")) | {
+    "__getitem__", "requires_grad_", "tensor", "as_tensor",
 }  # fmt: skip
 """Calls whose result is a sum of their arguments (or a part of it)."""
-SCALING = {"mul", "div", "__mul__", "__rmul__", "__truediv__", "true_divide", "mul_", "div_"}
+SCALING = in_all_forms(having("scales"))
 """Additive as long as the other factor is a plain number."""
-NO_GRADIENT = {
-    "argmax", "argmin", "eq", "ne", "lt", "le", "gt", "ge", "__eq__", "__ne__", "__lt__", "__le__",
-    "__gt__", "__ge__", "long", "int", "bool", "byte", "short", "char", "argsort", "isnan",
-    "logical_and", "logical_or", "logical_not", "one_hot", "bincount", "histc", "searchsorted",
-    "bucketize", "to", "type", "sign", "heaviside", "multinomial", "bernoulli", "nonzero", "unique",
-    "count_nonzero", "floor_divide", "__floordiv__", "any", "all", "equal", "topk", "max", "min",
-    "sort", "signbit", "isclose", "allclose", "nextafter",
-}  # fmt: skip
-"""Calls that torch cannot differentiate (or not in each of their results)."""
-FLAT = {"round", "floor", "ceil", "trunc", "sign", "sgn", "heaviside", "fix"}
+NO_GRADIENT = in_all_forms(frozenset(told("gives")))
+"""Calls that torch cannot differentiate."""
+FLAT = having("flat")
 """Calls whose gradient is zero everywhere."""
 
 

@@ -6,11 +6,12 @@ import weakref
 from dataclasses import dataclass
 from typing import Any
 
+from gradfix.tape.effects.operations import having, in_all_forms
 from gradfix.trace.places import Spot
 from gradfix.trace.sources import nodes
 from gradfix.trace.state import State
 
-ADDS = {"add", "add_", "__add__", "__radd__", "__iadd__", "sum", "stack", "cat"}
+ADDS = in_all_forms(having("gathers"))
 
 
 @dataclass(eq=False)

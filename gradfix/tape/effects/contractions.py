@@ -8,22 +8,14 @@ from collections.abc import Callable, Mapping
 from gradfix.tape.domain.graph import Tensor
 from gradfix.tape.domain.values import Const, Shape, Value
 from gradfix.tape.effects import shapes
+from gradfix.tape.effects.operations import ruled, where
 
 Bound = Mapping[str, Value]
 
-REDUCTIONS = frozenset({
-    "sum", "mean", "prod", "norm", "std", "var", "max", "min", "amax", "amin", "logsumexp", "nansum",
-    "median", "any", "all", "count_nonzero",
-})  # fmt: skip
-LOSSES = frozenset({
-    "mse_loss", "l1_loss", "smooth_l1_loss", "cross_entropy", "nll_loss", "binary_cross_entropy",
-    "binary_cross_entropy_with_logits", "kl_div", "huber_loss", "cosine_embedding_loss",
-    "margin_ranking_loss", "triplet_margin_loss", "hinge_embedding_loss", "poisson_nll_loss",
-    "gaussian_nll_loss", "soft_margin_loss", "ctc_loss", "multilabel_margin_loss",
-    "multilabel_soft_margin_loss", "multi_margin_loss", "triplet_margin_with_distance_loss",
-})  # fmt: skip
-BY_CLASS = frozenset({"cross_entropy", "nll_loss"})
-BY_ROW = frozenset({"cosine_embedding_loss", "triplet_margin_loss", "triplet_margin_with_distance_loss"})
+REDUCTIONS = where("shape", "reduced")
+LOSSES = where("shape", "loss", "loss-by-class", "loss-by-row")
+BY_CLASS = where("shape", "loss-by-class")
+BY_ROW = where("shape", "loss-by-row")
 
 
 def shape_of(value: Value | None) -> Shape:
@@ -109,19 +101,23 @@ def _attended(own: Shape, bound: Bound) -> Shape:
     return None if not own or not value else (*own[:-1], value[-1])
 
 
-PRODUCTS: Mapping[str, Callable[[Shape, Bound], Shape]] = {
-    **dict.fromkeys(("matmul", "mm", "dot", "mv", "bmm", "inner", "vdot"), _product),
-    **dict.fromkeys(("addmm", "addmv", "baddbmm"), _added_product),
+def _single(own: Shape, bound: Bound) -> Shape:
+    return ()
+
+
+def _determinant(own: Shape, bound: Bound) -> Shape:
+    return None if own is None else own[:-2]
+
+
+PRODUCTS: Mapping[str, Callable[[Shape, Bound], Shape]] = ruled("shape", {
+    "product": _product,
+    "added-product": _added_product,
     "outer": _outer,
-    "ger": _outer,
     "linear": _linear,
-    "bilinear": _linear,
     "einsum": _summed,
-    "cdist": _distances,
-    "scaled_dot_product_attention": _attended,
-    "trace": lambda own, bound: (),
-    "dist": lambda own, bound: (),
-    "det": lambda own, bound: None if own is None else own[:-2],
-    "logdet": lambda own, bound: None if own is None else own[:-2],
-}
+    "distances": _distances,
+    "attended": _attended,
+    "single": _single,
+    "determinant": _determinant,
+})  # fmt: skip
 """Operations by name; the first argument's shape may be unknown."""

@@ -7,8 +7,9 @@ from math import prod
 
 from gradfix.tape.domain.graph import Tensor
 from gradfix.tape.domain.values import Alt, Const, Seq, Shape, Value
-from gradfix.tape.effects import shapes
-from gradfix.tape.effects.pieces import PIECES, Bound, Known, dim_of, resized
+from gradfix.tape.effects import pieces, shapes
+from gradfix.tape.effects.operations import layers_told, ruled, where
+from gradfix.tape.effects.pieces import Bound, Known, dim_of, resized
 
 
 def _size(sizes: Known) -> int | None:
@@ -144,57 +145,60 @@ def _rolled(own: Known, bound: Bound) -> Shape:
     return tuple(None if size is None else size * n for size, n in zip(padded, wanted, strict=True))
 
 
-SHAPES: Mapping[str, Callable[[Known, Bound], Shape]] = {
-    **PIECES,
-    **dict.fromkeys(("transpose", "swapaxes", "swapdims"), _swapped),
-    **dict.fromkeys(("movedim", "moveaxis"), _moved),
-    **dict.fromkeys(("flatten", "ravel"), _flattened),
-    **dict.fromkeys(("repeat", "tile"), _rolled),
-    **dict.fromkeys(("expand", "broadcast_to"), _expanded),
-    **dict.fromkeys(("view", "reshape"), _viewed),
-    **dict.fromkeys(("max_pool1d", "max_pool2d", "max_pool3d", "interpolate", "upsample"), _pooled),
-    **dict.fromkeys(("avg_pool1d", "avg_pool2d", "avg_pool3d", "grid_sample"), _pooled),
-    "t": lambda own, bound: own[::-1],
-    "sum_to_size": lambda own, bound: shapes.sizes([bound["size"]]) if "size" in bound else None,
-    "permute": _permuted,
-    "unsqueeze": _unsqueezed,
-    "squeeze": _squeezed,
-    "pad": _padded,
-    "repeat_interleave": _interleaved,
-    "unflatten": _unflattened,
-    "cosine_similarity": _compared,
-}
-"""Operations by name, for a first argument whose number of dimensions is known."""
+def _summed(own: Known, bound: Bound) -> Shape:
+    return shapes.sizes([bound["size"]]) if "size" in bound else None
 
 
-ALIKE = frozenset({
-    "softmax", "log_softmax", "relu", "clone", "contiguous", "dropout", "detach", "sort", "cumsum", "roll",
-    "batch_norm", "layer_norm", "group_norm", "instance_norm", "prelu", "scatter", "scatter_add", "index_add",
-    "index_copy", "index_fill", "index_put", "masked_scatter", "put", "select_scatter", "flip", "cummax",
-    "cummin",
+def _transposed(own: Known, bound: Bound) -> Shape:
+    return own[::-1]
+
+
+SHAPES: Mapping[str, Callable[[Known, Bound], Shape]] = ruled("shape", {
+    **pieces.RULES,
+    "swapped": _swapped,
+    "moved": _moved,
+    "flattened": _flattened,
+    "repeated": _rolled,
+    "expanded": _expanded,
+    "viewed": _viewed,
+    "pooled": _pooled,
+    "transposed": _transposed,
+    "summed": _summed,
+    "permuted": _permuted,
+    "unsqueezed": _unsqueezed,
+    "squeezed": _squeezed,
+    "padded": _padded,
+    "interleaved": _interleaved,
+    "unflattened": _unflattened,
+    "compared": _compared,
 })  # fmt: skip
+"""Operations by name, for a first argument whose number of dimensions is known."""
+ALIKE = where("shape", "alike")
 """Operations whose result is shaped as their first argument."""
+AS_OTHER = where("shape", "other")
+"""Operations whose result is shaped as another tensor that they are given."""
 
 
 def of_layer(kind: str, given: Bound, own: Known, which: int) -> Shape:
     """The shape of a layer's result from what it was built with; of several results, of this one."""
-    if kind.startswith(("BatchNorm", "LayerNorm", "GroupNorm", "InstanceNorm", "PReLU", "Dropout")):
+    rule = layers_told("shape").get(kind)
+    if rule == "alike":
         return own
-    if kind.startswith(("Conv", "LazyConv")) and len(own) > 1:
+    if rule == "convolved" and len(own) > 1:
         return (own[0], dim_of(given, "out_channels"), *(None for _ in own[2:]))
-    if "Pool" in kind or kind.startswith("Upsample"):
+    if rule == "pooled":
         return (*own[:2], *(None for _ in own[2:]))
-    if kind == "Embedding":
+    if rule == "embedded":
         return (*own, dim_of(given, "embedding_dim"))
-    if kind == "Unflatten" and "unflattened_size" in given and own:
+    if rule == "unflattened" and "unflattened_size" in given and own:
         sizes, dim = shapes.integers(given["unflattened_size"]), dim_of(given, "dim")
         at = None if dim is None else dim % len(own)
         return None if sizes is None or at is None else (*own[:at], *sizes, *own[at + 1 :])
-    if kind == "Flatten":
+    if rule == "flattened":
         return _flattened(own, {"start_dim": Const(1), **given})
-    if kind in ("RNNCell", "GRUCell", "LSTMCell"):
+    if rule == "cell":
         return (*own[:-1], dim_of(given, "hidden_size"))
-    if kind in ("RNN", "GRU", "LSTM") and which == 0 and not {"bidirectional", "proj_size"} & set(given):
+    if rule == "recurrent" and which == 0 and not {"bidirectional", "proj_size"} & set(given):
         return (*own[:-1], dim_of(given, "hidden_size"))
     return None
 
@@ -228,10 +232,5 @@ def shape_of(value: Value) -> Shape:
     return value.shape if isinstance(value, Tensor) else None
 
 
-JOINS: Mapping[str, Callable[[Bound], Shape]] = {
-    "stack": stacked,
-    "cat": concatenated,
-    "concat": concatenated,
-    "concatenate": concatenated,
-}
+JOINS: Mapping[str, Callable[[Bound], Shape]] = ruled("shape", {"stacked": stacked, "joined": concatenated})
 """Operations on several tensors, by name."""

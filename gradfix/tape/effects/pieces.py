@@ -239,19 +239,23 @@ def bounds_of(key: Slice) -> slice | None:
     return slice(lower, upper, step)
 
 
-PIECES: Mapping[str, Callable[[Known, Bound], Shape]] = {
-    **dict.fromkeys(("unbind", "select"), _without),
-    **dict.fromkeys(("chunk", "split", "split_with_sizes", "tensor_split"), _parted),
-    **dict.fromkeys(("gather", "take_along_dim", "take"), _as_index),
-    **dict.fromkeys(("kthvalue", "mode"), _along),
-    "narrow": _narrowed,
-    "as_strided": lambda own, bound: shapes.sizes([bound["size"]]) if "size" in bound else None,
-    "unfold": _windowed,
+def _sized(own: Known, bound: Bound) -> Shape:
+    return shapes.sizes([bound["size"]]) if "size" in bound else None
+
+
+RULES: Mapping[str, Callable[[Known, Bound], Shape]] = {
+    "without": _without,
+    "parted": _parted,
+    "indexed": _as_index,
+    "along": _along,
+    "narrowed": _narrowed,
+    "sized": _sized,
+    "windowed": _windowed,
     "diagonal": _diagonal,
     "diag": _diag,
-    "glu": _halved,
-    "index_select": _selected,
-    "topk": _topmost,
-    "embedding": _looked_up,
+    "halved": _halved,
+    "selected": _selected,
+    "topmost": _topmost,
+    "looked-up": _looked_up,
 }
-"""Operations by name, for a first argument whose number of dimensions is known."""
+"""How the shapes of pieces follow from a first argument whose number of dimensions is known."""

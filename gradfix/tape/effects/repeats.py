@@ -7,9 +7,10 @@ import ast
 from gradfix.tape.domain.graph import Saved, Write
 from gradfix.tape.domain.paths import implies
 from gradfix.tape.domain.values import Place
+from gradfix.tape.effects.operations import having, in_place
 
-ADDING = frozenset({"add_", "sub_", "neg_", "exp_", "sigmoid_", "tanh_"})
-SCALING = frozenset({"mul_", "div_", "pow_"})
+ADDING = in_place(having("again"))
+SCALING = in_place(having("again-by"))
 
 
 def adds_up(place: Place) -> bool:

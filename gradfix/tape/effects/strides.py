@@ -9,19 +9,16 @@ from gradfix.tape.domain.graph import Tensor
 from gradfix.tape.domain.values import Const, Seq, Slice, Value
 from gradfix.tape.effects import shapes
 from gradfix.tape.effects.geometry import SHAPES
+from gradfix.tape.effects.operations import ruled, where
 from gradfix.tape.effects.pieces import Bound, bounds_of, dim_of, spelt_out
 
 Sizes: TypeAlias = "tuple[int, ...]"
 Strides: TypeAlias = "tuple[int, ...] | None"
 
-REORDERED = frozenset(
-    {"t", "transpose", "swapaxes", "swapdims", "permute", "movedim", "moveaxis", "unbind", "select"}
-)
+REORDERED = where("stride", "reordered")
 """Views whose strides change as their sizes do."""
-SAME = frozenset({"narrow", "chunk", "split", "split_with_sizes", "tensor_split"})
-RESHAPED = frozenset({
-    "view", "reshape", "flatten", "ravel", "unflatten", "squeeze", "unsqueeze", "view_as", "reshape_as",
-})  # fmt: skip
+SAME = where("stride", "same")
+RESHAPED = where("stride", "reshaped")
 
 
 def known(shape: Sequence[int | None] | None) -> Sizes | None:
@@ -129,17 +126,13 @@ def _diagonal(sizes: Sizes, strides: Sizes, bound: Bound, new: Sizes) -> Strides
     return (*rest, strides[pair[0]] + strides[pair[1]])
 
 
-RULES: Mapping[str, Callable[[Sizes, Sizes, Bound, Sizes], Strides]] = {
-    **dict.fromkeys(("expand", "broadcast_to", "expand_as"), _expanded),
-    "unfold": _windowed,
-    "as_strided": _given,
+RULES: Mapping[str, Callable[[Sizes, Sizes, Bound, Sizes], Strides]] = ruled("stride", {
+    "expanded": _expanded,
+    "windowed": _windowed,
+    "given": _given,
     "diagonal": _diagonal,
-}
-
-POINTWISE = frozenset({
-    "add", "sub", "mul", "div", "true_divide", "neg", "exp", "log", "sqrt", "tanh", "sigmoid", "relu", "abs",
-    "sin", "cos", "maximum", "minimum",
 })  # fmt: skip
+POINTWISE = where("memory", "agreed")
 """Operations whose result lies in memory in the order that their operands agree on."""
 
 

@@ -11,55 +11,15 @@ that isn't in it is unknown, and the tape says nothing about what it doesn't kno
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from gradfix.tape.domain.effect import Effect, ModuleEffect
+from gradfix.tape.effects.operations import DUNDERS
 
 KIND_OF_LETTER = {"t": "tensor", "l": "tensors", "n": "number", "o": "other"}
-
-DUNDERS: Mapping[str, str] = {
-    "__abs__": "abs",
-    "__add__": "add",
-    "__and__": "bitwise_and",
-    "__eq__": "eq",
-    "__floordiv__": "floor_divide",
-    "__ge__": "ge",
-    "__gt__": "gt",
-    "__iadd__": "add_",
-    "__iand__": "bitwise_and_",
-    "__ifloordiv__": "floor_divide_",
-    "__ilshift__": "bitwise_left_shift_",
-    "__imod__": "remainder_",
-    "__imul__": "mul_",
-    "__invert__": "bitwise_not",
-    "__ior__": "bitwise_or_",
-    "__ipow__": "pow_",
-    "__irshift__": "bitwise_right_shift_",
-    "__isub__": "sub_",
-    "__itruediv__": "div_",
-    "__ixor__": "bitwise_xor_",
-    "__le__": "le",
-    "__lshift__": "bitwise_left_shift",
-    "__lt__": "lt",
-    "__matmul__": "matmul",
-    "__mod__": "remainder",
-    "__mul__": "mul",
-    "__ne__": "ne",
-    "__neg__": "neg",
-    "__or__": "bitwise_or",
-    "__pos__": "positive",
-    "__pow__": "pow",
-    "__radd__": "add",
-    "__rmul__": "mul",
-    "__rshift__": "bitwise_right_shift",
-    "__sub__": "sub",
-    "__truediv__": "div",
-    "__xor__": "bitwise_xor",
-}
-"""Operators that are exactly a method. The others (`__getitem__`, `__rsub__`) have rows of their own."""
 
 
 @cache
@@ -97,6 +57,12 @@ def _effect(row: int) -> Effect:
 @cache
 def _overloads(surface: str, name: str) -> tuple[Effect, ...]:
     return tuple(_effect(row) for row in _table()[surface].get(name, ()))
+
+
+def names(surface: str) -> Collection[str]:
+    """All that is recorded of a surface: "method", "function", "functional", "module" ..."""
+    recorded: Collection[str] = _table()[surface].keys()
+    return recorded
 
 
 def method(name: str) -> tuple[Effect, ...]:

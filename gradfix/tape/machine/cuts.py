@@ -8,13 +8,14 @@ from itertools import islice
 from gradfix.tape.domain.graph import Node, Tensor, upstream
 from gradfix.tape.domain.paths import ALWAYS, Path, contradicts
 from gradfix.tape.domain.values import Truth
+from gradfix.tape.effects.operations import having, in_place
 from gradfix.tape.machine.histories import either
 from gradfix.tape.machine.operations import Operations
 
 CONVERSIONS = frozenset(
     {"item", "tolist", "numpy", "float", "math", "tensor", "tensor_of_list", "Variable", "Parameter"}
 )
-DETACHES = frozenset({"detach", "data", "detach_"})
+DETACHES = having("detaches") | {"detach_"}
 MODES = frozenset({"no_grad", "inference_mode", "set_grad_enabled"})
 KIND_OF_CUT = {
     **dict.fromkeys(CONVERSIONS, "converted_loss_path"),
@@ -25,30 +26,11 @@ KIND_OF_CUT = {
     "sample": "non_differentiable_loss",
     "drawn": "non_differentiable_loss",
 }
-SUMS = frozenset(
-    {
-        "add",
-        "sub",
-        "neg",
-        "sum",
-        "mean",
-        "stack",
-        "cat",
-        "__radd__",
-        "add_",
-        "sub_",
-        "scale",
-        "phi",
-        "view",
-        "squeeze",
-        "reshape",
-    }
-)
-SCALES = frozenset({"mul", "div", "truediv", "mul_", "div_", "__rmul__", "true_divide"})
-COPIES = frozenset({
-    "clone", "contiguous", "to", "cuda", "cpu", "float", "double", "half", "type", "view", "reshape",
-    "flatten", "squeeze", "unsqueeze", "repeat", "expand",
-})  # fmt: skip
+SUMS = having("additive") | {"scale", "phi"}
+"""Operations of torch and of the machine whose result is a sum."""
+SUMMED = SUMS | in_place(SUMS) | having("copies")
+SCALES = having("scales") | in_place(having("scales"))
+COPIES = having("copies")
 
 
 class Cuts(Operations):
@@ -128,7 +110,7 @@ def _if_unrecorded(node: Node) -> tuple[Node, ...]:
 
 def _terms(node: Node) -> tuple[Node, ...]:
     """What a node is the sum of, or one times a number."""
-    if node.cut or not (node.op in SUMS or (node.op in SCALES and len(node.parents) == 1)):
+    if node.cut or not (node.op in SUMMED or (node.op in SCALES and len(node.parents) == 1)):
         return ()
     return node.parents[::-1]
 

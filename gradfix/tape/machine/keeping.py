@@ -10,13 +10,15 @@ from gradfix.tape.domain.events import on_path
 from gradfix.tape.domain.graph import Node, Saved, Tensor
 from gradfix.tape.domain.paths import contradicts, implies
 from gradfix.tape.domain.values import Const, Lean, Seq, Unknown, Value
+from gradfix.tape.effects.operations import having, layers_having, name_of_layer, where
 from gradfix.tape.machine.histories import Histories
 from gradfix.tape.machine.reports import Findings, span_of
 
-PERMUTED = frozenset({"transpose", "permute", "movedim", "moveaxis", "swapaxes", "swapdims", "mT", "adjoint"})
-PIECES = PERMUTED | {"t", "T", "H", "getitem", "narrow", "select", "chunk", "split", "unbind", "tensor_split"}
-FLATTENING = frozenset({"linear", "einsum", "matmul", "__matmul__"})
-NORMS = ("batch_norm", "instance_norm", "group_norm")
+PERMUTED = having("permutes")
+PIECES = PERMUTED | where("stride", "reordered", "same") | {"T", "H", "getitem"}
+FLATTENING = having("folds")
+NORMS = having("normalises") | {name_of_layer(kind) for kind in layers_having("normalises")}
+AVERAGES = having("averages")
 
 
 class Keeping(Histories):
@@ -121,7 +123,7 @@ def _leads_nowhere(value: Value) -> bool:
 
 def _is_mean(op: str, bound: Mapping[str, Value]) -> bool:
     """Whether an adaptive pool may have one output, which torch computes as a mean that keeps nothing."""
-    if not op.startswith("adaptive_avg_pool"):
+    if op not in AVERAGES:
         return False
     size = bound.get("output_size")
     sizes = size.items if isinstance(size, Seq) else [size]
@@ -135,7 +137,7 @@ def _copied(op: str, tensor: Tensor, bound: Mapping[str, Value]) -> bool:
     if op == "einsum":
         return True
     made, rank = tensor.node.op, None if tensor.shape is None else len(tensor.shape)
-    if op.startswith(NORMS):
+    if op in NORMS:
         return made in PIECES
     if op not in FLATTENING or (rank is not None and rank <= 2):
         return False

@@ -10,6 +10,7 @@ from gradfix.tape.domain.effect import Effect
 from gradfix.tape.domain.graph import Node, Tensor, Write
 from gradfix.tape.domain.values import NOTHING, Place, Unknown, Value
 from gradfix.tape.effects import shapes
+from gradfix.tape.effects.operations import having, in_place
 from gradfix.tape.effects.overloads import Bound
 from gradfix.tape.machine.reports import Findings, span_of
 from gradfix.tape.machine.results import Results
@@ -29,7 +30,7 @@ def _promotes(target: Tensor, bound: Mapping[str, Value]) -> bool:
     )
 
 
-ANEW = frozenset({"zero_", "fill_", "normal_", "uniform_", "random_", "bernoulli_", "exponential_"})
+ANEW = in_place(having("overwrites"))
 """Writes that keep nothing of what was there."""
 
 

@@ -27,6 +27,7 @@ from gradfix.tape.domain.values import (
     Value,
     stamp,
 )
+from gradfix.tape.effects.operations import having
 from gradfix.tape.machine.histories import either
 from gradfix.tape.machine.keeping import Keeping
 from gradfix.tape.machine.reports import Findings
@@ -210,8 +211,7 @@ def _tensors(inputs: Sequence[Value]) -> list[Tensor]:
     return [one for one in given if isinstance(one, Tensor)]
 
 
-WRAPPING = frozenset({"add", "sub", "mul", "div", "true_divide", "floor_divide", "rsub", "remainder", "where",
-                      "copy"})  # fmt: skip
+WRAPPING = having("wraps")
 """Operations that make a tensor of a number first, one that no inference mode has seen."""
 
 

@@ -7,32 +7,20 @@ from gradfix.tape.domain.graph import Node, Storage, Tensor
 from gradfix.tape.domain.values import NOTHING, Alt, Const, Seq, Shape, Truth, Unknown, Value
 from gradfix.tape.effects import contractions, pieces, shapes, strides
 from gradfix.tape.effects.contractions import LOSSES, PRODUCTS, REDUCTIONS
-from gradfix.tape.effects.geometry import ALIKE, JOINS, SHAPES
+from gradfix.tape.effects.geometry import ALIKE, AS_OTHER, JOINS, SHAPES
+from gradfix.tape.effects.operations import having, told, where
 from gradfix.tape.effects.overloads import Bound
 from gradfix.tape.machine.recording import Machine
 
-TRUTHS = frozenset({"eq", "ne", "lt", "le", "gt", "ge", "any", "all"})
-INDICES = frozenset({"bucketize", "searchsorted", "multinomial", "nonzero", "count_nonzero", "one_hot"})
-BITWISE = frozenset({"bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_not", "and", "or", "xor", "invert"})
-ROW_MAJOR = frozenset({
-    "contiguous", "linear", "mm", "bmm", "matmul", "addmm", "baddbmm", "outer", "einsum", "softmax",
-    "log_softmax", "layer_norm", "cumsum", "cumprod", "embedding", "bilinear", "masked_select", "one_hot",
-    "sum", "mean", "std", "var", "norm", "prod", "logsumexp", "amax", "amin", "gather", "index_select",
-    "masked_fill", "tril", "triu", "topk", "repeat", "tile", "repeat_interleave", "scatter", "scatter_add",
-    "index_add", "masked_scatter", "logcumsumexp", "cosine_similarity", "gumbel_softmax", "logsigmoid",
-    "bernoulli",
-})  # fmt: skip
+ROW_MAJOR = where("memory", "row-major")
 """Operations whose result is contiguous, in whatever order their inputs are."""
-SMALL_ROW_MAJOR = frozenset({"stack", "cat", "concat", "roll", "pad"})
+SMALL_ROW_MAJOR = where("memory", "row-major-small")
 """The same, for results of few dimensions: images keep their channels last."""
-COPYING = frozenset({"reshape", "flatten", "ravel", "reshape_as"})
+COLUMN_MAJOR = where("memory", "column-major")
+AT_LEAST = told("at-least")
+"""How many dimensions the result of an operation has at the least."""
+COPYING = having("may-copy")
 """Views where there is one of these sizes, copies elsewhere."""
-KEEPING = COPYING | {"view", "unsqueeze", "squeeze", "unflatten", "view_as"}
-"""Views that are contiguous if what they look at is."""
-COLUMN_MAJOR = frozenset({
-    "inverse", "linalg.inv", "linalg.svd", "linalg.solve", "nonzero", "rot90", "cholesky", "linalg.cholesky",
-    "linalg.qr", "linalg.eigh", "svd", "linalg.lstsq",
-})  # fmt: skip
 
 
 class Results(Machine):
@@ -65,8 +53,8 @@ class Results(Machine):
         if op == "flatten" and source.shape:
             flat = self.shape(op, effect, bound, source)
             return flat is not None and len(flat) == len(source.shape)
-        if op.startswith("atleast_") and source in bound.values():
-            return source.shape is not None and len(source.shape) >= int(op[8])
+        if op in AT_LEAST and source in bound.values():
+            return source.shape is not None and len(source.shape) >= int(AT_LEAST[op])
         if op == "sum_to_size":
             return source.shape is not None and self.shape(op, effect, bound, source) == source.shape
         return op == "contiguous" and source.layout is True
@@ -119,7 +107,7 @@ class Results(Machine):
             self.may_be(tensor, source)
         if view in ("always", "many"):
             self.look(tensor, source, "many" if view == "many" else "plain")
-            tensor.layout = (op in KEEPING and source.layout) or None
+            tensor.layout = (op in strides.RESHAPED and source.layout) or None
             strides.looks(tensor, steps)
 
     def may_be(self, tensor: Tensor, source: Tensor) -> None:
@@ -171,23 +159,21 @@ class Results(Machine):
         if effect.shape == "elementwise":
             operands = [v for v in bound.values() if isinstance(v, (Tensor, Unknown))]
             return shapes.broadcast([v.shape if isinstance(v, Tensor) else None for v in operands])
-        if op in ("view_as", "reshape_as", "expand_as"):
+        if op in AS_OTHER:
             return contractions.first_of(bound, "other")
-        return own if op in ALIKE or op.endswith("_like") else None
+        return own if op in ALIKE else None
 
     def dtype(self, op: str, effect: Effect, bound: Bound, constant: bool) -> str:
         """The dtype class of a result."""
         given = [tensor.dtype for tensor in _operands(bound) if type(tensor) is Tensor]
         if constant:
             return _constant_dtype(op, effect, bound, given)
-        if op in ("softmax", "log_softmax", "mse_loss", "sigmoid", "exp", "mean"):
-            return shapes.promoted(given) or ("float" if "float" in given else "")
         return shapes.promoted([kind for kind in given if kind] if "float" in given else given)
 
 
 def _layout(op: str, bound: Bound, shape: Shape) -> Truth:
     """Whether a result of its own memory is contiguous: most follow the order of what went in."""
-    if op in ROW_MAJOR or op.startswith("conv") or shape in ((), (1,)):
+    if op in ROW_MAJOR or shape in ((), (1,)):
         return True
     if op in SMALL_ROW_MAJOR and shape is not None and len(shape) < 4:
         return True
@@ -210,10 +196,11 @@ def _operands(bound: Bound) -> list[Value]:
 
 def _constant_dtype(op: str, effect: Effect, bound: Bound, given: list[str]) -> str:
     """The dtype class of a result that carries no gradient: an index, a truth, or like what went in."""
-    if op in TRUTHS or op.startswith(("is", "logical_")):
+    gives = told("gives").get(op)
+    if gives == "truth":
         return "bool"
-    if -1 not in effect.constant or op.startswith("arg") or op in INDICES:
+    if -1 not in effect.constant or gives == "index":
         return "int"
-    if op in BITWISE or op.startswith("new_"):
+    if gives == "like":
         return given[0] if given and len(set(given)) == 1 and "dtype" not in bound else ""
     return ""

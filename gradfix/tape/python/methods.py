@@ -9,6 +9,7 @@ from gradfix.tape.domain.events import Backward
 from gradfix.tape.domain.graph import Number
 from gradfix.tape.domain.torch_values import Group, Layer, Opaque, Optimizer, Scaler, Weights
 from gradfix.tape.domain.values import NONE, Args, Const, Kwargs, Map, Range, Seq, Unknown, Value
+from gradfix.tape.effects.operations import having
 from gradfix.tape.interpreter.interpreter import Interpreter
 from gradfix.tape.interpreter.occasions import Appended
 from gradfix.tape.python.classes import base_init
@@ -168,11 +169,15 @@ def _key(key: object) -> Value:
     return Unknown("a key") if isinstance(key, tuple) and key and key[0] == "unknown" else Const(key)
 
 
+VALUES = having("kept") | having("detaches")
+"""What gives the value of a parameter."""
+
+
 def _weights_method(vm: Interpreter, receiver: Weights, name: str, args: Args) -> Value:
 
     if name == "requires_grad_":
         freeze(vm, receiver, args[0] if args else Const(True))
         return receiver
-    if name in ("detach", "data", "clone", "view", "flatten"):
+    if name in VALUES:
         return Unknown("a parameter's value", (receiver,), requires=False if name == "detach" else None)
     return Unknown("a parameter's fact", (receiver,))

@@ -20,9 +20,7 @@ from gradfix.tape.python.builtin import call_builtin
 from gradfix.tape.strangers.framework_objects import wrap
 from gradfix.tape.torch.conversions import number
 from gradfix.tape.torch.factories import (
-    LIKE,
-    OTHER_FACTORIES,
-    SIZED,
+    MAKES,
     as_tensor,
     factory,
     parameter,
@@ -109,7 +107,7 @@ def _torch(vm: Interpreter, path: str, args: Args, kwargs: Kwargs, node: ast.Cal
 
 
 def _function(vm: Interpreter, name: str, args: Args, kwargs: Kwargs, node: ast.Call) -> Value:
-    if name in SIZED or name in LIKE or name in OTHER_FACTORIES:
+    if name in MAKES:
         return factory(vm, name, args, kwargs, node)
     if name.startswith("Tensor.") and args and isinstance(args[0], Tensor):
         return method_call(vm, args[0], name[7:], args[1:], kwargs, node)

@@ -10,6 +10,7 @@ from gradfix.tape.domain.torch_values import Opaque, Weights
 from gradfix.tape.domain.values import NONE, TRUE, Args, Const, External, Kwargs, Unknown, Value
 from gradfix.tape.effects import table
 from gradfix.tape.effects.frameworks import CALL
+from gradfix.tape.effects.operations import having
 from gradfix.tape.interpreter.interpreter import Interpreter
 from gradfix.tape.strangers.assumed_optimizers import BY_USE, clear_supposed, doubted, step_supposed
 from gradfix.tape.strangers.framework_objects import hand_over, unknown_host
@@ -20,8 +21,8 @@ from gradfix.tape.torch.modules import freeze, leaves, opaque, set_training
 from gradfix.tape.torch.tensors import KEEPS, copied, filled, method_call, zero
 from gradfix.tape.torch.walks import run_backward
 
-CUTS = {"detach": "detach", "item": "item", "tolist": "tolist", "numpy": "numpy"}
-MOVES = frozenset({"to", "cuda", "cpu", "float", "double", "half", "bfloat16"})
+CUTS = having("converts") | {"detach"}
+MOVES = having("moves") & having("of-modules")
 
 
 def call_unknown(vm: Interpreter, callee: Value, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
@@ -194,10 +195,8 @@ def _as_tensor(
     return method_call(vm, vm.tensor_of(receiver), name, args, kwargs, node)
 
 
-TENSOR_METHODS = frozenset({
-    "requires_grad_", "retain_grad", "size", "dim", "numel", "register_hook", "detach_", "long", "int",
-    "bool", "type",
-})  # fmt: skip
+TENSOR_METHODS = frozenset({"size", "register_hook", "type"})
+"""Methods of tensors that nothing is recorded of."""
 
 
 def _moved(receiver: Unknown) -> Unknown:

@@ -6,16 +6,12 @@ import ast
 
 from gradfix.tape.domain.graph import Number, Tensor
 from gradfix.tape.domain.values import NONE, Args, Const, External, Kwargs, Unknown, Value
+from gradfix.tape.effects.operations import having, told
 from gradfix.tape.interpreter.interpreter import Interpreter
 from gradfix.tape.torch.tensors import called
 
-MOVES = frozenset(
-    {"cuda", "cpu", "to", "float", "double", "half", "bfloat16", "type", "type_as", "xpu", "mps", "npu"}
-)
-CASTS = {
-    "float": "float", "double": "double", "half": "half", "bfloat16": "half", "int": "int", "long": "int",
-    "bool": "bool", "short": "int", "char": "int", "byte": "int",
-}  # fmt: skip
+MOVES = having("moves")
+CASTS = told("casts")
 
 
 def detach(vm: Interpreter, tensor: Tensor, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:

@@ -20,23 +20,16 @@ from gradfix.tape.domain.values import (
     Value,
 )
 from gradfix.tape.effects import shapes
+from gradfix.tape.effects.operations import told, where
 from gradfix.tape.interpreter.interpreter import Interpreter
 from gradfix.tape.torch.conversions import cut_tensor, dtype_class
 from gradfix.tape.torch.functions import torch_function
 
-SIZED = frozenset({"zeros", "ones", "rand", "randn", "empty", "full", "randint", "normal"})
-LIKE = frozenset(
-    {"zeros_like", "ones_like", "rand_like", "randn_like", "empty_like", "full_like", "randint_like"}
-)
-OTHER_FACTORIES = frozenset({
-    "arange", "linspace", "logspace", "eye", "randperm", "from_numpy", "load", "FloatTensor", "DoubleTensor",
-    "LongTensor", "IntTensor", "BoolTensor", "HalfTensor", "Tensor", "ByteTensor", "range",
-})  # fmt: skip
-TYPED = {
-    "FloatTensor": "float", "Tensor": "float", "DoubleTensor": "float", "LongTensor": "int",
-    "IntTensor": "int", "BoolTensor": "bool", "ByteTensor": "int", "HalfTensor": "half", "randperm": "int",
-    "randint": "int",
-}  # fmt: skip
+MAKES = told("makes")
+DTYPES = told("dtype")
+SIZED = where("makes", "sized", "typed")
+BY_DTYPE = where("makes", "typed")
+LIKE = where("makes", "like")
 
 
 def new_leaf(vm: Interpreter, node: ast.AST, requires: Value, shape: Shape, dtype: str) -> Tensor:
@@ -63,7 +56,7 @@ def factory(vm: Interpreter, name: str, args: Args, kwargs: Kwargs, node: ast.Ca
         return torch_function(vm, name, args, kwargs, node)
     if name == "from_numpy" and args and isinstance(args[0], Number):
         return wrap(vm, "tensor", args, kwargs, node)
-    if name in TYPED and args and isinstance(args[0], (Seq, Tensor, Number)):
+    if name in BY_DTYPE and args and isinstance(args[0], (Seq, Tensor, Number)):
         typed = wrap(vm, "tensor", args, kwargs, node)
         if isinstance(typed, Tensor):
             typed.dtype = dtype
@@ -95,7 +88,7 @@ def _factory_dtype(name: str, args: Args, kwargs: Kwargs) -> str:
     if name in ("arange", "range") and all(isinstance(arg, Const) for arg in args):
         floats = any(isinstance(arg.value, float) for arg in args if isinstance(arg, Const))
         return "float" if floats or name == "range" else "int"
-    return TYPED.get(name, "float" if name in SIZED or name in ("linspace", "eye") else "")
+    return DTYPES.get(name, "")
 
 
 def _factory_shape(name: str, args: Args, kwargs: Kwargs) -> Shape:
@@ -108,7 +101,7 @@ def _factory_shape(name: str, args: Args, kwargs: Kwargs) -> Shape:
         return shapes.sizes([steps])
     if name == "eye":
         return shapes.sizes([args[0], args[1] if len(args) > 1 else args[0]]) if args else None
-    if name not in SIZED and name not in TYPED:
+    if name not in SIZED:
         return None
     first = {"randint": 2 if len(args) > 2 else 1, "normal": 2}.get(name, 0)
     wanted = args[:1] if name == "full" else args[first:]

@@ -10,11 +10,14 @@ from gradfix.tape.domain.effect import Effect
 from gradfix.tape.domain.graph import Tensor
 from gradfix.tape.domain.values import FALSE, Args, Const, External, Kwargs, Seq, Unknown, Value
 from gradfix.tape.effects import table
+from gradfix.tape.effects.operations import told
 from gradfix.tape.effects.overloads import choose
 from gradfix.tape.interpreter.conditions import truth
 from gradfix.tape.interpreter.interpreter import Interpreter
 from gradfix.tape.torch.tensors import in_graph
 
+DROPS = told("drops")
+"""Operations that leave out some elements, and the mode that they are in unless told."""
 MODULE_TWINS = {"logsigmoid": "LogSigmoid"}
 """Functionals that are compiled and can't be recorded by name; their module can."""
 
@@ -71,10 +74,10 @@ def functional(vm: Interpreter, name: str, args: Args, kwargs: Kwargs, node: ast
 def _out_of_place(
     vm: Interpreter, name: str, effect: Effect, bound: dict[str, Value], node: ast.Call
 ) -> Value:
-    if name.endswith("dropout") and isinstance(p := bound.get("p", Const(0.5)), Const):
+    if name in DROPS and isinstance(p := bound.get("p", Const(0.5)), Const):
         if p.value == 0:
             return next(iter(bound.values()))
-        on = bound.get("training", Const(name.startswith("dropout")))
+        on = bound.get("training", Const(DROPS[name] == "train"))
         if effect.returns_self == "maybe" and isinstance(on, Const) and on.value:
             effect = replace(effect, returns_self="", view="")
     if effect.writes and not isinstance(bound.get("out"), Tensor):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -16,39 +15,14 @@ from gradfix.tape.domain.torch_values import Layer, Opaque
 from gradfix.tape.domain.values import NONE, NOTHING, Alt, Const, Map, Seq, Undefined, Unknown, Value
 from gradfix.tape.effects import geometry, shapes, table
 from gradfix.tape.effects.contractions import LOSSES
+from gradfix.tape.effects.operations import layers_having, name_of_layer
 from gradfix.tape.interpreter.conditions import truth
 from gradfix.tape.interpreter.interpreter import Interpreter
 from gradfix.tape.interpreter.occasions import Replaced
 
 CONTAINERS = frozenset({"Sequential", "ModuleList", "ModuleDict", "ParameterList", "ParameterDict"})
-OP_NAMES = {
-    "BCELoss": "binary_cross_entropy",
-    "BCEWithLogitsLoss": "binary_cross_entropy_with_logits",
-    "CELU": "celu",
-    "CrossEntropyLoss": "cross_entropy",
-    "ELU": "elu",
-    "GELU": "gelu",
-    "GLU": "glu",
-    "KLDivLoss": "kl_div",
-    "LeakyReLU": "leaky_relu",
-    "LogSoftmax": "log_softmax",
-    "MSELoss": "mse_loss",
-    "NLLLoss": "nll_loss",
-    "PReLU": "prelu",
-    "RReLU": "rrelu",
-    "ReLU": "relu",
-    "ReLU6": "relu6",
-    "SELU": "selu",
-    "SiLU": "silu",
-}
+DROPS = layers_having("drops")
 FLAG_OFF = {"bias": "bias", "affine": "weight bias", "elementwise_affine": "weight bias"}
-
-
-def op_name(kind: str) -> str:
-    """How a layer's operation is called in a sentence."""
-    if kind in OP_NAMES:
-        return OP_NAMES[kind]
-    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", kind).lower()
 
 
 def make_layer(
@@ -200,11 +174,11 @@ def call_layer(
     if layer.effect is None:
         return vm.unknown(f"nn.{layer.kind} isn't known", *args)
     effect = layer.effect.eval if layer.training is False else layer.effect.train
-    if layer.kind.startswith(("Dropout", "AlphaDropout", "FeatureAlphaDropout")):
+    if layer.kind in DROPS:
         p = layer.args.get("p")
         if isinstance(p, Const) and p.value == 0:
             effect = layer.effect.eval
-    writes = effect is not layer.effect.eval or not layer.kind.endswith("Dropout")
+    writes = effect is not layer.effect.eval or layer.kind not in DROPS
     if layer.inplace is True and layer.effect.inplace is not None and writes:
         effect = layer.effect.inplace
     given = [vm.tensor_of(arg) if isinstance(arg, Unknown) else arg for arg in args[:1]] + list(args[1:])
@@ -213,7 +187,7 @@ def call_layer(
     if not bound or not isinstance(next(iter(bound.values())), Tensor):
         return vm.unknown(f"nn.{layer.kind} of what isn't a tensor", *args)
     bound.update(parameters_of(vm, layer))
-    op = op_name(layer.kind)
+    op = name_of_layer(layer.kind)
     if op in LOSSES:
         bound["reduction"] = layer.args.get("reduction", Const("mean"))
     elif layer.kind == "Flatten":

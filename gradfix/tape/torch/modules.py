@@ -9,13 +9,13 @@ from gradfix.tape.domain.definitions import Instance
 from gradfix.tape.domain.graph import Node, Tensor
 from gradfix.tape.domain.torch_values import Layer, Opaque, Weights
 from gradfix.tape.domain.values import Alt, Const, Map, Seq, Unknown, Value
+from gradfix.tape.effects.operations import having
 from gradfix.tape.interpreter.interpreter import Interpreter
 from gradfix.tape.torch.layers import parameters_of, weights
 
-SAME = frozenset({
-    "to", "cuda", "cpu", "float", "half", "double", "train", "eval", "requires_grad_", "bfloat16", "apply",
-    "share_memory", "type", "to_empty", "compile",
-})  # fmt: skip
+SAME = having("of-modules") | {
+    "train", "eval", "requires_grad_", "apply", "share_memory", "to_empty", "compile",
+}  # fmt: skip
 
 
 def opaque(vm: Interpreter, value: Unknown, node: ast.AST | None = None) -> Opaque:

@@ -9,13 +9,14 @@ from gradfix.tape.domain.definitions import Method
 from gradfix.tape.domain.graph import Node, Storage, Tensor
 from gradfix.tape.domain.values import NONE, Const, Seq, Unknown, Value
 from gradfix.tape.effects import strides
+from gradfix.tape.effects.operations import having
 from gradfix.tape.interpreter.interpreter import Interpreter
 from gradfix.tape.interpreter.occasions import GradientRead, GradientSet
 from gradfix.tape.torch.conversions import cut_tensor
 from gradfix.tape.torch.manual_steps import hand_written_step
 from gradfix.tape.torch.tensors import filled, set_requires_grad
 
-VIEW_ATTRIBUTES = frozenset({"T", "mT", "H", "mH", "real", "imag"})
+VIEW_ATTRIBUTES = having("attribute") - {"data"}
 PLAIN_ATTRIBUTES = frozenset({
     "dtype", "device", "ndim", "is_cuda", "is_leaf", "grad_fn", "names", "layout", "itemsize", "nbytes",
     "is_sparse", "output_nr", "_version", "name", "is_meta",

@@ -9,17 +9,10 @@ from gradfix.tape.domain.events import Add, Clear
 from gradfix.tape.domain.graph import Node, Tensor
 from gradfix.tape.domain.values import NONE, Args, Const, Kwargs, Seq, Unknown, Value
 from gradfix.tape.effects import table
+from gradfix.tape.effects.operations import DUNDERS, having
 from gradfix.tape.effects.overloads import choose
 from gradfix.tape.interpreter.interpreter import Interpreter
 from gradfix.tape.torch.manual_steps import hand_written_step
-
-NAMES = {
-    "__itruediv__": "div_",
-    "__truediv__": "div",
-    "__ipow__": "pow_",
-    "__imatmul__": "matmul",
-    "__ifloordiv__": "floor_divide_",
-}
 
 
 def method_call(
@@ -44,7 +37,7 @@ def method_call(
     if picked is None:
         return _unlisted(vm, tensor, name, args, node)
     effect, bound = picked
-    op = NAMES.get(name) or (name if not name.startswith("__") else table.DUNDERS.get(name, name.strip("_")))
+    op = DUNDERS.get(name, name.strip("_")) if name.startswith("__") else name
     if tensor.grad_of is not None and effect.writes:
         return _on_gradient(vm, tensor, op, args, node)
     if effect.writes:
@@ -52,7 +45,7 @@ def method_call(
     return vm.operate(op, effect, bound, vm.at(node), form)
 
 
-KEEPS = frozenset({"clone", "flatten", "reshape", "view"})
+KEEPS = having("kept")
 """What is done to a gradient that is wanted as it is, and not only measured."""
 
 
