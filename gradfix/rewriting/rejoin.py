@@ -23,10 +23,10 @@ from gradfix.rewriting.uncut import (
     unwrapped,
 )
 from gradfix.rule import Decline, Edit, Fix
-from gradfix.tape.effects.operations import having
+from gradfix.tape.effects.operations import also_in_place, having
 from gradfix.tree import Tree
 
-CUT_FORMS = having("detaches") | {"detach_"}
+CUT_FORMS = also_in_place(having("detaches"))
 ARRAY_FORMS = {"numpy", "math", "tolist"}
 PASSES = (cst.BinaryOperation, cst.UnaryOperation, cst.Subscript)
 PLOTS = {"numpy", "matplotlib.pyplot"}

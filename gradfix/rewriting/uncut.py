@@ -18,10 +18,10 @@ from gradfix.rewriting.numpytwins import (
     method_takes,
 )
 from gradfix.rewriting.seats import dotted, one_line
-from gradfix.tape.effects.operations import having, told, where
+from gradfix.tape.effects.operations import also_in_place, having, told, where
 from gradfix.tree import Tree, children
 
-CUTS = having("detaches") | {"detach_", "requires_grad_"}
+CUTS = also_in_place(having("detaches")) | {"requires_grad_"}
 NUMBERS = having("converts")
 WRAPPERS = having("rebuilds")
 OF_A_LIST = having("of-a-list")

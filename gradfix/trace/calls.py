@@ -43,9 +43,9 @@ GETTERS = {
     name: getattr(_T, name).__get__ for name in ("grad", "data", "requires_grad", "is_leaf", "grad_fn")
 }
 SETTERS = {name: getattr(_T, name).__set__ for name in ("grad", "data", "requires_grad")}
-ADDITIVE = in_all_forms(having("additive") | having("copies") | having("detaches")) | {
-    "__getitem__", "requires_grad_", "tensor", "as_tensor",
-}  # fmt: skip
+FROM_DATA = having("from-data")
+ADDITIVE = in_all_forms(having("additive") | having("copies") | having("detaches")) | FROM_DATA
+ADDITIVE |= {"__getitem__", "requires_grad_"}
 """Calls whose result is a sum of their arguments (or a part of it)."""
 SCALING = in_all_forms(having("scales"))
 """Additive as long as the other factor is a plain number."""

@@ -178,7 +178,7 @@ class Calls(TorchFunctionMode):
 
     def _cut_by(self, func: Any, lost: list[Any], result: Any, spot: Spot | None) -> Source | None:
         name = name_of(func)
-        if name in ("tensor", "as_tensor", "asarray", "scalar_tensor"):
+        if name in calls.FROM_DATA:
             scalar = all(value.numel() == 1 for value in lost)
             form = "tensor" if len(lost) == 1 and result.dim() == 0 else "tensor_of_list"
             return self._cut("converted_loss_path", form, lost, spot, scalar)

@@ -30,6 +30,7 @@ Trait: TypeAlias = Literal[
     "detaches",  # the same tensor outside of every graph
     "flat",  # its derivative is zero everywhere
     "folds",  # makes a batch of matrices one, in a copy where they don't lie in order
+    "from-data",  # makes a tensor of plain values or of another tensor, outside of its graph
     "gathers",  # its result grows where it is done again
     "kept",  # done to a gradient that is wanted as it is, and not only measured
     "may-copy",  # a view where one has these sizes, elsewhere a copy
@@ -181,10 +182,15 @@ def in_place(names: frozenset[str]) -> frozenset[str]:
     return frozenset(f"{name}_" for name in names)
 
 
+def also_in_place(names: frozenset[str]) -> frozenset[str]:
+    """Operations under their names, and under those that they have in place."""
+    return names | in_place(names)
+
+
 def in_all_forms(names: frozenset[str]) -> frozenset[str]:
     """The same operations as functions, methods and operators, in place too."""
     operators = {dunder for dunder, name in DUNDERS.items() if name.rstrip("_") in names}
-    return names | in_place(names) | operators | {f"__{name}__" for name in names}
+    return also_in_place(names) | operators | {f"__{name}__" for name in names}
 
 
 @cache

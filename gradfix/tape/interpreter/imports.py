@@ -56,7 +56,7 @@ def star_names(vm: Interpreter, module: str, level: int) -> Iterator[tuple[str, 
                 yield name, value
 
 
-STARRED = frozenset({"nn", "optim", "autograd", "tensor", "no_grad", "Tensor", "randn", "zeros", "ones"})
+STARRED = frozenset({"nn", "optim", "autograd", "tensor", "no_grad", "Tensor"})
 STARRED_NN = frozenset({"Module", "Parameter", "functional", "Sequential", "ModuleList", "ModuleDict"})
 
 

@@ -8,14 +8,12 @@ from itertools import islice
 from gradfix.tape.domain.graph import Node, Tensor, upstream
 from gradfix.tape.domain.paths import ALWAYS, Path, contradicts
 from gradfix.tape.domain.values import Truth
-from gradfix.tape.effects.operations import having, in_place
+from gradfix.tape.effects.operations import also_in_place, having
 from gradfix.tape.machine.histories import either
 from gradfix.tape.machine.operations import Operations
 
-CONVERSIONS = frozenset(
-    {"item", "tolist", "numpy", "float", "math", "tensor", "tensor_of_list", "Variable", "Parameter"}
-)
-DETACHES = having("detaches") | {"detach_"}
+CONVERSIONS = having("converts") | {"float", "math", "tensor", "tensor_of_list", "Variable", "Parameter"}
+DETACHES = also_in_place(having("detaches"))
 MODES = frozenset({"no_grad", "inference_mode", "set_grad_enabled"})
 KIND_OF_CUT = {
     **dict.fromkeys(CONVERSIONS, "converted_loss_path"),
@@ -26,10 +24,9 @@ KIND_OF_CUT = {
     "sample": "non_differentiable_loss",
     "drawn": "non_differentiable_loss",
 }
-SUMS = having("additive") | {"scale", "phi"}
-"""Operations of torch and of the machine whose result is a sum."""
-SUMMED = SUMS | in_place(SUMS) | having("copies")
-SCALES = having("scales") | in_place(having("scales"))
+SUMS = also_in_place(having("additive")) | having("copies") | {"scale", "phi"}
+"""Operations of torch and of the machine whose result is a sum, perhaps of one."""
+SCALES = also_in_place(having("scales"))
 COPIES = having("copies")
 
 
@@ -110,7 +107,7 @@ def _if_unrecorded(node: Node) -> tuple[Node, ...]:
 
 def _terms(node: Node) -> tuple[Node, ...]:
     """What a node is the sum of, or one times a number."""
-    if node.cut or not (node.op in SUMMED or (node.op in SCALES and len(node.parents) == 1)):
+    if node.cut or not (node.op in SUMS or (node.op in SCALES and len(node.parents) == 1)):
         return ()
     return node.parents[::-1]
 

@@ -69,7 +69,7 @@ class Results(Machine):
             made.cut, made.cut_place, made.path, made.lean = "constant", node.place, node.path, node.lean
         tensor = self.output(made)
         tensor.shape = self.shape(node.op, effect, bound, source)
-        if node.op in LOSSES and isinstance(told := bound.get("reduction"), Const) and told.value == "none":
+        if node.op in LOSSES and isinstance(how := bound.get("reduction"), Const) and how.value == "none":
             made.facts = {**(made.facts or {}), "unreduced": True}
         tensor.dtype = self.dtype(node.op, effect, bound, made.cut == "constant")
         tensor.layout = _layout(node.op, bound, tensor.shape)

@@ -10,7 +10,7 @@ from gradfix.tape.domain.torch_values import Opaque, Weights
 from gradfix.tape.domain.values import NONE, TRUE, Args, Const, External, Kwargs, Unknown, Value
 from gradfix.tape.effects import table
 from gradfix.tape.effects.frameworks import CALL
-from gradfix.tape.effects.operations import having
+from gradfix.tape.effects.operations import also_in_place, having
 from gradfix.tape.interpreter.interpreter import Interpreter
 from gradfix.tape.strangers.assumed_optimizers import BY_USE, clear_supposed, doubted, step_supposed
 from gradfix.tape.strangers.framework_objects import hand_over, unknown_host
@@ -209,6 +209,10 @@ def _moved(receiver: Unknown) -> Unknown:
     return moved
 
 
+STAYS = also_in_place(having("detaches")) | {"requires_grad_"}
+"""What is done to a gradient and gives back the same."""
+
+
 def _gradient_method(vm: Interpreter, receiver: Unknown, name: str, args: Args, node: ast.AST) -> Value:
     group = receiver.holds[0] if receiver.holds else None
     if isinstance(group, Weights) and name in ("zero_", "fill_"):
@@ -218,7 +222,7 @@ def _gradient_method(vm: Interpreter, receiver: Unknown, name: str, args: Args, 
             filled(vm, leaf, node)
     elif isinstance(group, Weights) and name in KEEPS:
         copied(group.leaves)
-    if name in ("detach_", "detach", "requires_grad_"):
+    if name in STAYS:
         return receiver
     return Unknown("a gradient", receiver.holds, requires=False)
 
