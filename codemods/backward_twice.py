@@ -22,6 +22,7 @@ from libcst import matchers as m
 
 from gradfix.defects import Defect
 from gradfix.rewriting.aimed import aimed, call_at, later_step, stepped
+from gradfix.rewriting.order import calls_of
 from gradfix.rewriting.statements import Draft, anchor, node_of, path, text_of, with_argument
 from gradfix.rewriting.states import LOOPS, carrier, detached
 from gradfix.rule import Decline, Edit, Fix, Options, Rule
@@ -104,7 +105,7 @@ def _retain(call: cst.Call, tree: Tree) -> Fix | Decline:
 
 def _steps_in_loop(tree: Tree, call: cst.Call) -> bool:
     loops = [place for place in path(tree, call) if isinstance(place, LOOPS)]
-    return bool(loops) and ".step(" in tree.code(loops[-1])
+    return bool(loops) and bool(calls_of(loops[-1], "step"))
 
 
 RULE = Rule(

@@ -14,17 +14,19 @@ step, and gradients that no step uses.
 
 from __future__ import annotations
 
-import re
-
 import libcst as cst
 from libcst import matchers as m
 
 from gradfix.defects import Defect
 from gradfix.rewriting.names import visible
+from gradfix.rewriting.order import Order, order_of
 from gradfix.rewriting.statements import Anchor, Draft, anchor, between, node_of, path, siblings, text_of
 from gradfix.rewriting.zeroing import zeroing_place
 from gradfix.rule import Decline, Fix, Options, Rule
 from gradfix.tree import Tree
+
+LOOKS = frozenset({"looks", "changes", "scales", "anything"})
+"""What wants the gradients that the step has used, or may."""
 
 
 def rewrite(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:
@@ -53,7 +55,7 @@ def rewrite(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:
     elif side == "before":
         draft.before(place, clear)
     else:
-        last = _after_update(tree, place)
+        last = _after_readers(tree, place, order_of(tree, defect))
         following = between(tree, last, None)
         if following and text_of(tree, following[0]) == clear:
             return Decline("clear what the step before this loop has used, before the loop")
@@ -69,17 +71,15 @@ def _before_the_loop(tree: Tree, place: Anchor, clear: str) -> Anchor | None:
     return before if before is not None and text_of(tree, before) == clear else None
 
 
-def _after_update(tree: Tree, step: Anchor) -> Anchor:
-    """A gradient scaler's update belongs to its step, and so does what still reads the gradients."""
-    following = between(tree, step, None)
-    updates = following and text_of(tree, following[0]).endswith(".update()")
+def _after_readers(tree: Tree, step: Anchor, order: Order) -> Anchor:
+    """A gradient scaler's update belongs to its step, and so does what still looks at the gradients."""
     last = step
-    if updates and text_of(tree, step).split(".step(")[0] in text_of(tree, following[0]):
-        last = following[0]
-    for place in between(tree, last, None):
-        if not re.search(r"\.grad\b", text_of(tree, place)) or ".backward(" in text_of(tree, place):
+    for place in between(tree, step, None):
+        kinds = order.kinds(place)
+        if "fills" in kinds:
             break
-        last = place
+        if kinds & LOOKS:
+            last = place
     return last
 
 
@@ -89,7 +89,7 @@ def _by_hand(tree: Tree, update: Anchor, parameters: object) -> Fix | Decline:
         return Decline("set the .grad of what is updated to None after the update")
     last = update
     for following in between(tree, update, None):
-        if not _is_update(tree, following):
+        if not _is_update(following):
             break
         last = following
     clears = [f"{name}.grad = None" for name in parameters]
@@ -106,13 +106,17 @@ def _read_afterwards(tree: Tree, update: cst.CSTNode) -> str:
     if not loops or not m.matches(loops[-1].iter, parameters):
         return ""
     owner = cst.ensure_type(cst.ensure_type(loops[-1].iter, cst.Call).func, cst.Attribute).value
-    read = any(re.search(r"\.grad\b", text_of(tree, place)) for place in between(tree, here[0], None))
+    read = any(_names_gradient(place) for place in between(tree, here[0], None))
     return tree.code(owner) if read else ""
 
 
-def _is_update(tree: Tree, place: Anchor) -> bool:
+def _is_update(place: Anchor) -> bool:
     small = place.body[0] if isinstance(place, cst.SimpleStatementLine) else place
-    return isinstance(small, (cst.AugAssign, cst.Assign, cst.Expr)) and ".grad" in tree.code(small)
+    return isinstance(small, (cst.AugAssign, cst.Assign, cst.Expr)) and _names_gradient(small)
+
+
+def _names_gradient(place: cst.CSTNode) -> bool:
+    return bool(m.findall(place, m.Attribute(attr=m.Name("grad"))))
 
 
 RULE = Rule(

@@ -7,36 +7,28 @@ backward also adds to the gradients of the first network, whose step then follow
 
 The rewrite moves the step behind the later backward and, where that backward reaches the stepped parameters
 too, tells it which parameters it is for: `g_loss.backward(inputs=list(G.parameters()))`. Each network gets
-the gradient that it would have had. Where both losses are for one optimizer, its step after the first goes;
-that is unsafe, as the parameters move once where they would have moved twice.
+the gradient that it would have had. Where something between reads what the step has changed (an
+evaluation, a moving average), the later backward moves before the step instead. The fix is unsafe where a
+call between isn't known, as it may read them too. Where both losses are for one optimizer, its step after
+the first goes; that is unsafe, as the parameters move once where they would have moved twice.
 
 Left alone: losses built after the step, graphs that share nothing, values that backward doesn't need.
 """
 
 from __future__ import annotations
 
-import re
-
 import libcst as cst
 
 from gradfix.defects import Defect, Span
-from gradfix.rewriting.aimed import (
-    OWNER,
-    aimed,
-    call_at,
-    held,
-    inputs_of,
-    is_step,
-    later_step,
-    overlap,
-    stepped,
-)
+from gradfix.rewriting.aimed import aimed, call_at, inputs_of, later_step, stepped
 from gradfix.rewriting.arguments import keyword, without_argument
+from gradfix.rewriting.order import VALUES, Order, calls_of, order_of, stands_alone, within
 from gradfix.rewriting.statements import (
     Anchor,
     Draft,
     anchor,
     between,
+    names_in,
     node_of,
     path,
     text_of,
@@ -48,6 +40,11 @@ from gradfix.rule import Decline, Fix, Options, Rule, Safety
 from gradfix.tree import Tree
 
 BY_HAND = "build the later loss after this step, or step after the later backward with gradients of its own"
+ITS_OWN = frozenset({"steps", "schedules", "clears"})
+"""What goes where the step goes."""
+SIMPLE = (cst.SimpleStatementLine, cst.BaseSmallStatement)
+SPOILS = frozenset({"fills", "changes", "scales", "clears"})
+"""What the step would meet too late, behind the later backward."""
 
 
 def rewrite(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:
@@ -58,51 +55,76 @@ def rewrite(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:
         return _carried(tree, later, defect)
     optimizer = str(defect.facts.get("optimizer") or "")
     later_optimizer = stepped(tree, later_step(tree, later, defect))
-    moving = _moving(tree, step, later, optimizer)
+    moving = _moving(tree, step, later, defect)
     if moving is not None and later_optimizer == optimizer:
-        return _merged(tree, moving, optimizer)
-    if moving is not None and not _cleared_along(tree, moving, defect):
-        moving = None
-    fix = _moved(tree, moving, later, (optimizer, later_optimizer), defect) if moving else Decline(BY_HAND)
-    return fix if isinstance(fix, Fix) else aimed(tree, later, later_optimizer, defect) or fix
+        return _merged(tree, moving, step, optimizer)
+    fix = _moved(tree, moving, later, later_optimizer, defect) if moving else Decline(BY_HAND)
+    if isinstance(fix, Fix) and fix.safety is Safety.SAFE:
+        return fix
+    return aimed(tree, later, later_optimizer, defect) or fix
 
 
-def _cleared_along(tree: Tree, moving: list[Anchor], defect: Defect) -> bool:
-    """Whether the gradients are cleared by nothing that stays where it is: then a later step finds none."""
-    cleared = defect.facts.get("cleared")
-    spans = [place for place in cleared if isinstance(place, Span)] if isinstance(cleared, tuple) else []
-    return all(any(_within(place, tree.span(statement)) for statement in moving) for place in spans)
-
-
-def _within(inner: Span, outer: Span) -> bool:
-    begins = (outer.line, outer.column) <= (inner.line, inner.column)
-    return begins and (inner.end_line, inner.end_column) <= (outer.end_line, outer.end_column)
-
-
-def _merged(tree: Tree, moving: list[Anchor], optimizer: str) -> Fix | Decline:
+def _merged(tree: Tree, moving: list[Anchor], step: cst.Call, optimizer: str) -> Fix | Decline:
     """Both backwards are for one optimizer: it steps once, after the later one."""
-    gone = [text_of(tree, place) for place in moving]
-    if any(not re.fullmatch(r"[\w.]+\.step\(.*\)", text) or not text.startswith(optimizer) for text in gone):
+    own = len(moving) == 1 and stands_alone(moving[0], step)
+    if not own or tree.code(cst.ensure_type(step.func, cst.Attribute).value) != optimizer:
         return Decline(BY_HAND)
     draft = Draft(tree)
-    for place in moving:
-        draft.remove(place)
-    return Fix(draft.edits(), f"remove {'; '.join(gone)}", Safety.UNSAFE)
+    draft.remove(moving[0])
+    return Fix(draft.edits(), f"remove {text_of(tree, moving[0])}", Safety.UNSAFE)
 
 
 def _moved(
-    tree: Tree, moving: list[Anchor], later: cst.Call, names: tuple[str, str], defect: Defect
+    tree: Tree, moving: list[Anchor], later: cst.Call, later_optimizer: str, defect: Defect
 ) -> Fix | Decline:
-    """The step behind the later backward."""
-    optimizer, later_optimizer = names
+    """The step behind the later backward, or that before the step where something between reads."""
     inputs = ""
     if defect.facts.get("pollutes") is not False or defect.facts.get("later_step") is None:
         inputs = inputs_of(tree, later, later_optimizer, str(defect.facts.get("others") or ""))
-        if not inputs or overlap(held(tree, optimizer)[0], inputs):
+        if not inputs or defect.facts.get("shared"):
             return Decline(BY_HAND)
-    if not _passes(tree, moving, anchor(tree, later), (optimizer, later_optimizer, inputs)):
+    new = with_argument(later, "inputs", inputs) if inputs and keyword(later, "inputs") is None else later
+    order = order_of(tree, defect)
+    passed = [one for one in between(tree, moving[0], anchor(tree, later)) if one not in moving]
+    kinds = {kind for place in passed for kind in order.kinds(place)}
+    if kinds & SPOILS:
         return Decline(BY_HAND)
-    return _reordered(tree, moving, later, inputs)
+    if kinds & VALUES:
+        return _lifted(tree, moving[0], later, new, defect)
+    sure = order.known and defect.facts.get("shared") is False
+    sure = sure and not order.elsewhere() and all(touch.known for touch in order.touches)
+    return _reordered(tree, moving, later, new, Safety.SAFE if sure else Safety.UNSAFE)
+
+
+def _lifted(tree: Tree, step: Anchor, later: cst.Call, new: cst.Call, defect: Defect) -> Fix | Decline:
+    """The later backward, and what clears for it, before the step; the rest stays behind that."""
+    order, beside = order_of(tree, defect), order_of(tree, defect, "beside")
+    last = anchor(tree, later)
+    row = between(tree, step, last)
+    clearing = [place for place in row if _clears(tree, place, beside)]
+    staying = [place for place in row if place not in clearing]
+    needed = names_in(later) & set[str]().union(*(names_in(place) for place in staying))
+    reads = next(place for place in row if order.kinds(place) & VALUES)
+    if needed or not beside.known or any(beside.under(place) for place in staying):
+        said = text_of(tree, reads).splitlines()[0]
+        return Decline(f"step behind the later backward, and `{said}` behind the step: it reads what changes")
+    sure = not (order.elsewhere() or beside.elsewhere()) and all(one.known for one in order.touches)
+    draft = Draft(tree)
+    if new is not later:
+        draft.swap(later, new)
+    for place in (*clearing, last):
+        draft.move_before(place, step)
+    says = f"{tree.code(new)} before {text_of(tree, step)}"
+    return Fix(draft.edits(), says, Safety.SAFE if sure else Safety.UNSAFE)
+
+
+def _clears(tree: Tree, place: Anchor, beside: Order) -> bool:
+    """Whether a statement does nothing but clear gradients of the later backward's."""
+    touches = beside.under(place)
+    small = place.body[0] if isinstance(place, cst.SimpleStatementLine) else place
+    if not isinstance(small, cst.Expr) or not touches:
+        return False
+    return all(touch.kind == "clears" and touch.span == tree.span(small.value) for touch in touches)
 
 
 def _carried(tree: Tree, backward: cst.Call, defect: Defect) -> Fix | Decline:
@@ -114,56 +136,43 @@ def _carried(tree: Tree, backward: cst.Call, defect: Defect) -> Fix | Decline:
     if not isinstance(assign, cst.Assign):
         return Decline("detach what one iteration carries into the next: its graph needs the old parameters")
     loop = next(place for place in reversed(path(tree, backward)) if isinstance(place, LOOPS))
-    alone = tree.code(loop).count("backward(") == 1
+    alone = len(calls_of(loop, "backward")) == 1
     new = without_argument(backward, kept) if alone else backward
     return detached(tree, backward, new, assign, str(defect.facts.get("state") or ""))
 
 
-def _reordered(tree: Tree, moving: list[Anchor], later: cst.Call, inputs: str) -> Fix:
-    draft, target, new = Draft(tree), anchor(tree, later), later
-    if inputs and keyword(later, "inputs") is None:
-        new = with_argument(later, "inputs", inputs)
+def _reordered(tree: Tree, moving: list[Anchor], later: cst.Call, new: cst.Call, safety: Safety) -> Fix:
+    draft, target = Draft(tree), anchor(tree, later)
+    if new is not later:
         draft.swap(later, new)
     for statement in moving:
         draft.move_after(statement, target)
-    return Fix(
-        draft.edits(), "; ".join([tree.code(new), *(text_of(tree, statement) for statement in moving)])
-    )
+    says = "; ".join([tree.code(new), *(text_of(tree, statement) for statement in moving)])
+    return Fix(draft.edits(), says, safety)
 
 
-def _moving(tree: Tree, step: cst.Call, later: cst.Call, optimizer: str) -> list[Anchor] | None:
-    """The step and what follows it that belongs to it: its zero_grad, its scheduler."""
+def _moving(tree: Tree, step: cst.Call, later: cst.Call, defect: Defect) -> list[Anchor] | None:
+    """The step and what follows it that belongs to it: its zero_grad, its scheduler, the next early step."""
     first, last = anchor(tree, step), anchor(tree, later)
     if together(tree, step, later) != (first, last) or last not in between(tree, first, None):
         return None
+    order = order_of(tree, defect)
     following = between(tree, first, last)
-    belongs = [place for place in following if _mentions(tree, place, optimizer) or is_step(tree, place)]
-    simple = all(
-        isinstance(place, (cst.SimpleStatementLine, cst.BaseSmallStatement)) for place in (*belongs, last)
-    )
-    return [first, *belongs] if simple else None
+    belongs = [place for place in following if _belongs(tree, place, defect)]
+    if any(not isinstance(place, SIMPLE) for place in (*belongs, last)):
+        return None
+    stay = [place for place in following if place not in belongs]
+    return None if any("clears" in order.kinds(place) for place in stay) else [first, *belongs]
 
 
-def _mentions(tree: Tree, place: Anchor, name: str) -> bool:
-    return bool(name) and re.search(rf"(?<![\w.]){re.escape(name)}(?!\w)", text_of(tree, place)) is not None
-
-
-def _passes(tree: Tree, moving: list[Anchor], target: Anchor, names: tuple[str, str, str]) -> bool:
-    """Whether nothing between the step and its new place reads the parameters or clears their gradients."""
-    optimizer, later_optimizer, inputs = names
-    own = OWNER.findall(held(tree, optimizer)[0])
-    for place in between(tree, moving[0], target):
-        text = text_of(tree, place)
-        cleared = re.search(r"([\w.]+)\.(?:zero_grad|update)\(", text)
-        if place in moving:
-            continue
-        if any(_mentions(tree, place, owner) for owner in own):
-            return False
-        if cleared and cleared[1] != later_optimizer and cleared[1] not in OWNER.findall(inputs):
-            others = held(tree, cleared[1])[0]
-            if not own or not OWNER.search(others) or overlap(held(tree, optimizer)[0], others):
-                return False
-    return True
+def _belongs(tree: Tree, place: Anchor, defect: Defect) -> bool:
+    """Whether a statement goes where the step goes, and is about nothing else."""
+    steps = defect.facts.get("steps")
+    others = [span for span in steps if isinstance(span, Span)] if isinstance(steps, tuple) else []
+    if any(within(span, tree.span(place)) for span in others):
+        return True
+    kinds = order_of(tree, defect).kinds(place)
+    return bool(kinds & ITS_OWN) and not kinds & VALUES and not order_of(tree, defect, "beside").kinds(place)
 
 
 RULE = Rule(

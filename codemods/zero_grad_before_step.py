@@ -12,16 +12,16 @@ measured.
 
 from __future__ import annotations
 
-import re
-
 import libcst as cst
 
 from gradfix.defects import Defect
+from gradfix.rewriting.order import Order, order_of
 from gradfix.rewriting.statements import Anchor, Draft, anchor, node_of, path, siblings, text_of
 from gradfix.rewriting.zeroing import zeroing_place
 from gradfix.rule import Decline, Fix, Options, Rule
 from gradfix.tree import Tree
 
+SIMPLE = (cst.SimpleStatementLine, cst.BaseSmallStatement)
 BY_HAND = "move the zero_grad before the iteration's first backward, or behind the step"
 
 
@@ -40,11 +40,12 @@ def rewrite(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:
         draft = Draft(tree)
         draft.move_after(*late)
         return Fix(draft.edits(), f"{text_of(tree, late[0])} after {text_of(tree, late[1])}")
+    order = order_of(tree, defect)
     if side == "before":
-        place = _behind_measuring(tree, place, zero)
-        if (behind := _behind_step(tree, zero, place, step)) is not None:
+        place = _behind_measuring(order, place, zero)
+        if (behind := _behind_step(order, zero, place, step)) is not None:
             side, place = "after", behind
-    return _moved(tree, zero, side, place)
+    return _moved(order, zero, side, place)
 
 
 def _late(tree: Tree, zero: Anchor, step: cst.CSTNode, backward: cst.CSTNode) -> tuple[Anchor, Anchor] | None:
@@ -57,33 +58,30 @@ def _late(tree: Tree, zero: Anchor, step: cst.CSTNode, backward: cst.CSTNode) ->
     return (stepping, late) if early else None
 
 
-def _behind_measuring(tree: Tree, place: Anchor, zero: Anchor) -> Anchor:
+def _behind_measuring(order: Order, place: Anchor, zero: Anchor) -> Anchor:
     """The backward after the last look at gradients: those that were looked at are not for the step."""
-    row = siblings(tree, place)
+    row = siblings(order.tree, place)
     found = row[row.index(place) : row.index(zero)] if zero in row[row.index(place) :] else []
-    looks = [i for i, one in enumerate(found) if re.search(r"\.grad\b", text_of(tree, one))]
-    later = [one for one in found[looks[-1] + 1 :] if _runs_backward(tree, one)] if looks else []
+    looks = [i for i, one in enumerate(found) if "looks" in order.kinds(one)]
+    later = [one for one in found[looks[-1] + 1 :] if "fills" in order.kinds(one)] if looks else []
     return later[0] if later else place
 
 
-def _behind_step(tree: Tree, zero: Anchor, place: Anchor, step: cst.CSTNode) -> Anchor | None:
+def _behind_step(order: Order, zero: Anchor, place: Anchor, step: cst.CSTNode) -> Anchor | None:
     """The step, where the clearing before this backward is no help to the backwards that come after it."""
-    row = siblings(tree, place)
-    stepping = next((above for above in path(tree, step) if above in row), None)
-    earlier = _cleared_before(tree, zero, place)
+    row = siblings(order.tree, place)
+    stepping = next((above for above in path(order.tree, step) if above in row), None)
+    earlier = _cleared_before(order, zero, place)
     if earlier is None or stepping is None:
         return None
     others = [*row[: row.index(earlier)], *row[row.index(stepping) + 1 :]]
-    return stepping if any(_runs_backward(tree, one) for one in others) else None
+    return stepping if any("fills" in order.kinds(one) for one in others) else None
 
 
-def _runs_backward(tree: Tree, place: Anchor) -> bool:
-    return ".backward(" in text_of(tree, place)
-
-
-def _moved(tree: Tree, zero: Anchor, side: str, place: Anchor) -> Fix:
+def _moved(order: Order, zero: Anchor, side: str, place: Anchor) -> Fix:
+    tree = order.tree
     draft, clear = Draft(tree), text_of(tree, zero)
-    if side == "before" and _cleared_before(tree, zero, place) is not None:
+    if side == "before" and _cleared_before(order, zero, place) is not None:
         draft.remove(zero)
     elif side == "before":
         draft.move_before(zero, place)
@@ -103,14 +101,21 @@ def _always_runs(tree: Tree, zero: Anchor, place: Anchor) -> bool:
     )
 
 
-def _cleared_before(tree: Tree, zero: Anchor, place: Anchor) -> Anchor | None:
-    """The same call where it stands before the backward already."""
-    row = siblings(tree, place)
+def _cleared_before(order: Order, zero: Anchor, place: Anchor) -> Anchor | None:
+    """What clears the same gradients before the backward already."""
+    row = siblings(order.tree, place)
     earlier = row[: row.index(place)]
-    ran = [i for i, other in enumerate(earlier) if _runs_backward(tree, other)]
+    ran = [i for i, other in enumerate(earlier) if "fills" in order.kinds(other)]
     since = earlier[ran[-1] + 1 :] if ran else earlier
-    same = [other for other in since if other is not zero and text_of(tree, other) == text_of(tree, zero)]
-    return same[-1] if same else None
+    clears = [other for other in since if other is not zero and _clears(order, other)]
+    return clears[-1] if clears else None
+
+
+def _clears(order: Order, place: Anchor) -> bool:
+    """Whether a statement always clears all of the gradients."""
+    return isinstance(place, SIMPLE) and any(
+        touch.kind == "clears" and touch.whole and touch.known for touch in order.under(place)
+    )
 
 
 RULE = Rule(

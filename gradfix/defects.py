@@ -30,7 +30,31 @@ class Evidence:
     """The file, where it isn't the one that the defect is in."""
 
 
-Fact: TypeAlias = "str | bool | int | Span | tuple[Span, ...] | tuple[str, ...] | None"
+TouchKind: TypeAlias = Literal[
+    "reads", "writes", "steps", "schedules", "scales", "clears", "fills", "changes", "looks", "anything"
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Touch:
+    """Something that happens to leaves or to their gradients between two events, and where.
+
+    It reads or writes their values; steps them, or changes what their next step does (a scheduler, a
+    scaler's update); clears, fills (a backward), changes or looks at their gradients. A call that isn't known
+    and that could reach them may do anything.
+    """
+
+    span: Span | None
+    """The expression or statement in the function that the events are in, under which it happens; None:
+    outside of it."""
+    kind: TouchKind
+    whole: bool = True
+    """Whether it happens to all of the leaves."""
+    known: bool = True
+    """Whether it surely happens to them."""
+
+
+Fact: TypeAlias = "str | bool | int | Span | tuple[Span, ...] | tuple[str, ...] | tuple[Touch, ...] | None"
 
 
 @dataclass(frozen=True, slots=True)

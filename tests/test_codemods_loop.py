@@ -9,7 +9,7 @@ from typing import TypeAlias
 import pytest
 
 from gradfix import edits
-from gradfix.defects import Defect, Fact, Span
+from gradfix.defects import Defect, Fact, Span, Touch, TouchKind
 from gradfix.places import Places
 from gradfix.registry import codemods
 from gradfix.rule import Decline, Fix, Options, Safety
@@ -34,7 +34,22 @@ class At:
         return Places(source).span(first, first + len(self.text.encode()))
 
 
-Given: TypeAlias = "Fact | At | tuple[At, ...]"
+@dataclass(frozen=True)
+class Seen:
+    """A touch of the leaves that a defect is about."""
+
+    at: At
+    kind: TouchKind
+
+    def span(self, source: str) -> Touch:
+        return Touch(self.at.span(source), self.kind)
+
+
+Given: TypeAlias = "Fact | At | tuple[Seen, ...]"
+
+
+def seen(text: str, kind: TouchKind) -> Seen:
+    return Seen(At(text), kind)
 
 
 @dataclass(frozen=True)
@@ -47,7 +62,10 @@ class Found:
 
     def defect(self, source: str) -> Defect:
         def plain(fact: Given) -> Fact:
-            return fact.span(source) if isinstance(fact, At) else fact  # type: ignore[return-value]
+            if isinstance(fact, tuple):
+                parts = [part.span(source) if isinstance(part, Seen) else part for part in fact]
+                return tuple(parts)  # type: ignore[return-value]
+            return fact.span(source) if isinstance(fact, At) else fact
 
         facts = {name: plain(fact) for name, fact in self.facts.items()}
         return Defect(self.kind, self.culprit.span(source), (), "certain", "crashes", facts=facts)
@@ -79,12 +97,14 @@ def twice(culprit: str, again: At, carried: At | None = None, state: str = "") -
     return found("backward_twice", culprit, again=again, carried=carried, state=state)
 
 
-def unzeroed(culprit: str, optimizer: str, step: str, *parameters: str) -> Found:
-    return found("missing_zero_grad", culprit, optimizer=optimizer, step=At(step), parameters=parameters)
+def unzeroed(culprit: str, optimizer: str, step: str, *parameters: str, between: Given = ()) -> Found:
+    updated: dict[str, Given] = {"parameters": parameters, "between": between}
+    return found("missing_zero_grad", culprit, optimizer=optimizer, step=At(step), **updated)
 
 
-def erased(culprit: str | At, backward: str, step: str, optimizer: str) -> Found:
-    return found("zero_grad_before_step", culprit, backward=At(backward), step=At(step), optimizer=optimizer)
+def erased(culprit: str | At, backward: str, step: str, optimizer: str, *between: Seen) -> Found:
+    places = {"backward": At(backward), "step": At(step)}
+    return found("zero_grad_before_step", culprit, **places, optimizer=optimizer, between=between)
 
 
 def leaked(culprit: str, value: str, number: bool = False) -> Found:
@@ -112,7 +132,8 @@ def checkpointed(culprit: str) -> Found:
 
 
 def stepped(step: str, optimizer: str, backward: str, later_step: str, **facts: Given) -> Found:
-    facts = {"pollutes": True, "others": "", "zero": None, **facts}
+    apart: dict[str, Given] = {"between": (), "beside": (), "shared": False}
+    facts = {"pollutes": True, "others": "", **apart, **facts}
     places = {"backward": At(backward), "later_step": At(later_step)}
     return found("step_before_backward", step, optimizer=optimizer, **places, **facts)
 
@@ -200,7 +221,16 @@ DEFECTS: dict[str, list[Found]] = {
     "zero_grad_before_step/gan_wrong_place": [
         erased("netD.zero_grad()", "errD.backward()", "optimizerD.step()", "optimizerD")
     ],
-    "zero_grad_before_step/twice_zeroed": [erased(At("opt.zero_grad()", 2), LOSS, "opt.step()", "opt")],
+    "zero_grad_before_step/twice_zeroed": [
+        erased(
+            At("opt.zero_grad()", 2),
+            LOSS,
+            "opt.step()",
+            "opt",
+            seen("opt.zero_grad()", "clears"),
+            seen(LOSS, "fills"),
+        )
+    ],
     "graph_leak/epoch_total": [leaked("total_loss += loss", "loss")],
     "graph_leak/history_list": [leaked("losses.append(loss)", "loss")],
     "graph_leak/weighted_by_batch_size": [leaked("running += loss * x.size(0)", "loss * x.size(0)")],
@@ -288,7 +318,13 @@ DEFECTS: dict[str, list[Found]] = {
         )
     ],
     "step_before_backward/step_cleared_at_once": [
-        stepped("opt_dec.step()", "opt_dec", "reg.backward()", "opt_enc.step()")
+        stepped(
+            "opt_dec.step()",
+            "opt_dec",
+            "reg.backward()",
+            "opt_enc.step()",
+            between=(seen("opt_dec.zero_grad()", "clears"),),
+        )
     ],
     "step_before_backward/two_heads_one_trunk": [
         stepped("opt_a.step()", "opt_a", "loss_b.backward()", "opt_b.step()")
@@ -321,7 +357,13 @@ DEFECTS: dict[str, list[Found]] = {
         erased("optimizer.zero_grad(set_to_none=True)", LOSS, STEP, "optimizer")
     ],
     "step_before_backward/step_and_scheduler": [
-        stepped("value_opt.step()", "value_opt", "policy_loss.backward()", "policy_opt.step()")
+        stepped(
+            "value_opt.step()",
+            "value_opt",
+            "policy_loss.backward()",
+            "policy_opt.step()",
+            between=(seen("value_sched.step()", "schedules"),),
+        )
     ],
     "step_before_backward/convolutional_critic": [
         stepped("d_optim.step()", "d_optim", "g_loss.backward()", "g_optim.step()")
@@ -411,7 +453,12 @@ LAYOUTS: dict[str, tuple[str, Found, str]] = {
     "a scaler that waits for several batches": (
         "for i, x in data:\n    scaler.scale(loss).backward()\n    if i % 4 == 3:\n"
         "        scaler.step(opt)\n        scaler.update()\n",
-        unzeroed("scaler.scale(loss).backward()", "opt", "scaler.step(opt)"),
+        unzeroed(
+            "scaler.scale(loss).backward()",
+            "opt",
+            "scaler.step(opt)",
+            between=(seen("scaler.update()", "scales"),),
+        ),
         "for i, x in data:\n    scaler.scale(loss).backward()\n    if i % 4 == 3:\n"
         "        scaler.step(opt)\n        scaler.update()\n        opt.zero_grad()\n",
     ),
@@ -456,7 +503,7 @@ LAYOUTS: dict[str, tuple[str, Found, str]] = {
     "a scheduler behind the step": (
         "od = SGD(D.parameters())\nog = SGD(G.parameters())\nd.backward()\nod.step()\n"
         "sched.step()\nprint(1)\ng.backward()\nog.step()\n",
-        stepped("od.step()", "od", "g.backward()", "og.step()"),
+        stepped("od.step()", "od", "g.backward()", "og.step()", between=(seen("sched.step()", "schedules"),)),
         "od = SGD(D.parameters())\nog = SGD(G.parameters())\nd.backward()\nprint(1)\n"
         "g.backward(inputs=list(G.parameters()))\nod.step()\nsched.step()\nog.step()\n",
     ),
@@ -470,6 +517,9 @@ LAYOUTS: dict[str, tuple[str, Found, str]] = {
             backward=At("g.backward()"),
             later_step=None,
             pollutes=False,
+            between=(),
+            beside=(),
+            shared=False,
         ),
         "od, og = SGD([a]), SGD([c])\nd.backward()\nog.zero_grad()\ng.backward(inputs=[c])\n"
         "od.step()\nscaler.step(og)\n",
@@ -616,25 +666,33 @@ DECLINED: dict[str, tuple[str, Found, str]] = {
             later_step=At("opt.step()", 2),
             pollutes=True,
             others="",
+            between=(seen("opt.zero_grad()", "clears"),),
         ),
         "build the later loss after this step",
     ),
     "optimizers that share a network": (
         "oa, ob = SGD(net.parameters()), SGD(net.head.parameters())\na.backward()\noa.step()\n"
         "b.backward()\nob.step()\n",
-        stepped("oa.step()", "oa", "b.backward()", "ob.step()"),
+        stepped("oa.step()", "oa", "b.backward()", "ob.step()", shared=True),
         "build the later loss after this step",
     ),
     "weights clipped behind the step": (
         "od, og = SGD(D.parameters()), SGD(G.parameters())\nd.backward()\nod.step()\n"
-        "for p in D.parameters():\n    clamp(p)\ng.backward()\nog.step()\n",
-        stepped("od.step()", "od", "g.backward()", "og.step()"),
-        "build the later loss after this step",
+        "for p in D.parameters():\n    clamp(p)\n    g = g + 1\ng.backward()\nog.step()\n",
+        stepped("od.step()", "od", "g.backward()", "og.step()", between=(seen("clamp(p)", "writes"),)),
+        "step behind the later backward, and `for p in D.parameters():` behind the step",
     ),
     "everything cleared between the two": (
         "od, og = SGD(D.parameters()), SGD(G.parameters())\nd.backward()\nod.step()\n"
         "both.zero_grad()\ng.backward()\nog.step()\n",
-        stepped("od.step()", "od", "g.backward()", "og.step()"),
+        stepped(
+            "od.step()",
+            "od",
+            "g.backward()",
+            "og.step()",
+            between=(seen("both.zero_grad()", "clears"),),
+            beside=(seen("both.zero_grad()", "clears"),),
+        ),
         "build the later loss after this step",
     ),
     "a later backward under a condition": (

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import re
-
 import libcst as cst
 from libcst import matchers as m
 
 from gradfix.defects import Defect, Span
 from gradfix.rewriting.arguments import keyword
-from gradfix.rewriting.statements import Anchor, anchor, between, text_of, with_argument
+from gradfix.rewriting.order import calls_of, stands_alone
+from gradfix.rewriting.statements import anchor, between, expression, with_argument
 from gradfix.rule import Edit, Fix
 from gradfix.tree import Tree
-
-OWNER = re.compile(r"([\w.]+(?:\[\w+\])?)\.parameters\(")
 
 
 def aimed(tree: Tree, later: cst.Call, optimizer: str, defect: Defect) -> Fix | None:
@@ -37,9 +34,11 @@ def later_step(tree: Tree, later: cst.Call, defect: Defect) -> cst.Call | None:
     seen = call_at(tree, defect.facts.get("later_step"))
     if seen is not None:
         return seen
-    following = between(tree, anchor(tree, later), None)
-    calls = (m.findall(place, m.Call()) for place in following if is_step(tree, place))
-    return next((call for found in calls for call in found if isinstance(call, cst.Call)), None)
+    for place in between(tree, anchor(tree, later), None):
+        alone = [call for call in calls_of(place, "step") if stands_alone(place, call)]
+        if alone:
+            return alone[0]
+    return None
 
 
 def stepped(tree: Tree, call: cst.Call | None) -> str:
@@ -49,33 +48,43 @@ def stepped(tree: Tree, call: cst.Call | None) -> str:
     return tree.code(call.args[0].value if call.args else call.func.value)
 
 
-def is_step(tree: Tree, place: Anchor) -> bool:
-    return re.fullmatch(r"[\w.]+\.step\(.*\)", text_of(tree, place), re.DOTALL) is not None
-
-
 def inputs_of(tree: Tree, later: cst.Call, optimizer: str, others: str) -> str:
     """The parameters that the later backward is for, as an expression that can be read where it stands."""
-    given, built = held(tree, optimizer)
-    text = given or others
-    seen = built is None or tree.function(built) in (None, tree.function(later)) or _on_self(text)
-    if text and seen and "{" not in text and not text.isidentifier():
-        return text if text.startswith(("[", "list(")) else f"list({text})"
+    given, built = _held(tree, optimizer)
+    text = tree.code(given) if given is not None else others
+    value = expression(tree, text) if text else None
+    if value is not None and not isinstance(value, cst.Name) and not m.findall(value, m.Dict()):
+        seen = built is None or tree.function(built) in (None, tree.function(later)) or _on_self(value)
+        listed = isinstance(value, cst.List) or m.matches(value, m.Call(func=m.Name("list")))
+        if seen:
+            return text if listed else f"list({text})"
     return f'[p for group in {optimizer}.param_groups for p in group["params"]]' if optimizer else ""
 
 
-def _on_self(text: str) -> bool:
-    owners = OWNER.findall(text)
-    return bool(owners) and all(owner.startswith("self.") for owner in owners)
+def _on_self(value: cst.BaseExpression) -> bool:
+    """Whether all parameters are those of attributes of `self`, which every method has."""
+    calls = calls_of(value, "parameters")
+    owners = [_root(call.func) for call in calls if isinstance(call.func, cst.Attribute)]
+    return bool(owners) and all(owner == "self" for owner in owners)
 
 
-def held(tree: Tree, optimizer: str) -> tuple[str, cst.CSTNode | None]:
+def _root(node: cst.BaseExpression) -> str:
+    """The name that a chain of attributes and subscripts begins with, if it goes on after that."""
+    inner = cst.ensure_type(node, cst.Attribute).value
+    deep = isinstance(inner, (cst.Attribute, cst.Subscript))
+    while isinstance(inner, (cst.Attribute, cst.Subscript)):
+        inner = inner.value
+    return inner.value if deep and isinstance(inner, cst.Name) else ""
+
+
+def _held(tree: Tree, optimizer: str) -> tuple[cst.BaseExpression | None, cst.CSTNode | None]:
     """What an optimizer was given when it was built, and where that was."""
-    found = []
+    found: list[tuple[cst.BaseExpression, cst.CSTNode]] = []
     for node in m.findall(tree.module, m.Assign()):
         if isinstance(node, cst.Assign) and len(node.targets) == 1:
             built = _built(tree, node.targets[0].target, node.value, optimizer)
-            found += [(tree.code(built.args[0].value), node)] if built is not None and built.args else []
-    return found[0] if len(found) == 1 else ("", None)
+            found += [(built.args[0].value, node)] if built is not None and built.args else []
+    return found[0] if len(found) == 1 else (None, None)
 
 
 def _built(tree: Tree, target: cst.CSTNode, value: cst.CSTNode, name: str) -> cst.Call | None:
@@ -90,9 +99,3 @@ def _built(tree: Tree, target: cst.CSTNode, value: cst.CSTNode, name: str) -> cs
             (call for t, v in pairs if (call := _built(tree, t.value, v.value, name)) is not None), None
         )
     return value if isinstance(value, cst.Call) and tree.code(target) == name else None
-
-
-def overlap(text: str, other: str) -> bool:
-    """Whether two parameter expressions share a module, or one holds the other's."""
-    one, two = ([f"{owner}." for owner in OWNER.findall(side)] for side in (text, other))
-    return any(a.startswith(b) or b.startswith(a) for a in one for b in two)

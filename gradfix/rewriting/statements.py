@@ -180,6 +180,12 @@ class Draft:
         """A copy of a statement that leaves its place, with the comments that belong to it."""
         beside = self._at(place)
         beside.gone, beside.comments = True, False
+        inside: dict[cst.CSTNode, Replacement] = {
+            old: new for old, new in self._swaps.items() if place in self.tree.ancestors(old)
+        }
+        changed = place.visit(_Inside(inside)) if inside else place
+        assert isinstance(changed, (cst.SimpleStatementLine, cst.BaseSmallStatement))
+        place = changed
         if isinstance(place, cst.SimpleStatementLine):
             return place.with_changes(leading_lines=_own_comments(place.leading_lines))
         assert isinstance(place, cst.BaseSmallStatement)

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import re
-
 import libcst as cst
 from libcst import matchers as m
 
+from gradfix.rewriting.order import calls_of
 from gradfix.rewriting.statements import Anchor, anchor, between, names_in, path, together
 from gradfix.tree import Tree
 
-SICK = re.compile(r"\b(?:isnan|isinf|isfinite)\b")
+SICK = frozenset({"isnan", "isinf", "isfinite"})
 
 
 def zeroing_place(tree: Tree, backward: cst.CSTNode, step: cst.CSTNode, optimizer: str) -> tuple[str, Anchor]:
@@ -25,7 +24,7 @@ def zeroing_place(tree: Tree, backward: cst.CSTNode, step: cst.CSTNode, optimize
     if pair is None:
         return "after", there
     first, last = pair
-    waits = last is not there and last in between(tree, first, None) and _counts(tree, last)
+    waits = last is not there and last in between(tree, first, None) and _counts(last)
     inner = path(tree, step)[path(tree, step).index(last) :]
     bound = any(
         isinstance(place, cst.For) and optimizer.split(".")[0] in names_in(place.target) for place in inner
@@ -33,11 +32,11 @@ def zeroing_place(tree: Tree, backward: cst.CSTNode, step: cst.CSTNode, optimize
     return ("after", there) if waits or bound else ("before", first)
 
 
-def _counts(tree: Tree, place: Anchor) -> bool:
+def _counts(place: Anchor) -> bool:
     """Whether a condition lets several backwards pass: one that always steps, or looks for NaN, does not."""
-    if not isinstance(place, cst.If) or SICK.search(tree.code(place.test)):
+    if not isinstance(place, cst.If) or names_in(place.test) & SICK:
         return False
-    return place.orelse is None or ".step(" not in tree.code(place.orelse)
+    return place.orelse is None or not calls_of(place.orelse, "step")
 
 
 def _closure(tree: Tree, backward: cst.CSTNode, step: cst.CSTNode) -> bool:

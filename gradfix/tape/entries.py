@@ -19,6 +19,7 @@ from gradfix.tape.interpreter.modes import lose_mode
 from gradfix.tape.interpreter.program import Program
 from gradfix.tape.machine.reports import Findings
 from gradfix.tape.strangers.assumed_optimizers import report_early_steps
+from gradfix.tape.strangers.reaching import watch
 from gradfix.tape.uncalled import enter_class, enter_function, entries_of
 
 if TYPE_CHECKING:
@@ -71,6 +72,7 @@ def _run_module(program: Program, work: int, spread: int) -> Interpreter:
     """Run the module itself, with half of the work at most."""
     vm = Interpreter(program, HANDLERS, max(work // 2, min(work, WORK_FLOOR)))
     vm.trail.spread = spread
+    watch(vm)
     top = vm.frame
     try:
         vm.run(program.tree.body)
@@ -118,6 +120,7 @@ def _due(module: Interpreter, culprits: Culprits) -> Iterator[Callable[[Interpre
 def _run_entry(module: Interpreter, entry: Interpreter, run: Callable[[Interpreter], object]) -> None:
     """Run an entry so that nothing it does is seen by the next one."""
     entry.trail.begin()
+    watch(entry)
     if module.grad is not True:
         lose_mode(entry)  # the module itself may have left recording off
     elif entry.sets_mode():

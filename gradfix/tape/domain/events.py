@@ -6,6 +6,7 @@ from itertools import count
 from typing import Any, TypeAlias
 
 from gradfix.tape.domain.graph import Node, Tensor
+from gradfix.tape.domain.moments import Moment
 from gradfix.tape.domain.paths import ALWAYS, Path, contradicts, meet
 from gradfix.tape.domain.values import Lean, Place, Truth, stamp
 
@@ -66,6 +67,7 @@ class Backward:
         "kept",
         "lean",
         "met",
+        "moment",
         "number",
         "path",
         "place",
@@ -100,6 +102,8 @@ class Backward:
         """The nodes that it visited, from all its roots, and under which guards."""
         self.spoilt: set[int] = set()
         """The places of the steps that have overwritten what it needs."""
+        self.moment: Moment | None = None
+        """When it ran, among the moments of its entry."""
         self.scaler: dict[str, Any] | None = None
         """What a GradScaler multiplied the root with."""
 
@@ -143,12 +147,13 @@ class Empty:
 class Use:
     """A step that used a gradient: `by` is the optimizer, or the leaf itself for a hand-written update."""
 
-    __slots__ = ("by", "path", "place")
+    __slots__ = ("by", "moment", "path", "place")
 
-    def __init__(self, place: Place, path: Path, by: Any) -> None:
+    def __init__(self, place: Place, path: Path, by: Any, moment: Moment | None) -> None:
         self.place = place
         self.path = path
         self.by = by
+        self.moment = moment
 
 
 class Unscale:

@@ -106,13 +106,15 @@ class Optimizer(Value):
 class Scaler(Value):
     """An AMP GradScaler, or the value that `scaler.scale(loss)` returned."""
 
-    __slots__ = ("born", "enabled", "place", "unscaled")
+    __slots__ = ("born", "enabled", "place", "stepped", "unscaled")
 
     def __init__(self, enabled: Truth, place: Place) -> None:
         self.born = stamp()
         self.enabled = enabled
         self.place = place
         self.unscaled: dict[int, bool] = {}
+        self.stepped: tuple[Optimizer, ...] = ()
+        """The optimizers that have stepped through it."""
 
 
 class Mode(Value):

@@ -46,6 +46,8 @@ class Backwards(Severed):
             event.scaler = node.facts
         event.aimed = tuple(only or ())
         if not event.virtual:
+            self.timeline.on = True
+            event.moment = self.timeline.note("fills", (event,), event.place, event.path)
             self.backwards.append((event, root))
         if root.requires is False:
             if not event.virtual:

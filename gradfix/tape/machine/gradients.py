@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from gradfix.defects import Fact, Span
+from gradfix.defects import Fact, Touch
 from gradfix.tape.domain.events import Add, Backward, Clear, Empty, Unscale, Use
 from gradfix.tape.domain.graph import Tensor, Write
+from gradfix.tape.domain.moments import Moment, Timeline
 from gradfix.tape.domain.paths import Path, contradicts, covered, implies
 from gradfix.tape.domain.torch_values import Optimizer
 from gradfix.tape.domain.values import NOTHING, Lean, Place
 from gradfix.tape.machine.backward import Backwards
 from gradfix.tape.machine.cuts import KIND_OF_CUT
+from gradfix.tape.machine.early_steps import EarlySteps
 from gradfix.tape.machine.reports import Findings
+from gradfix.tape.machine.touches import Touches
 
 
 def _shared(adds: list[Add], one: Add) -> Path:
@@ -37,12 +40,19 @@ class Gradients(Backwards):
         """When gradients were cleared last, or perhaps were, in the numbers of the backwards."""
         self.asked = False
         """Whether the step that runs has called a closure: what an earlier call of it left is nobody's."""
+        self.timeline = Timeline(before.timeline if before else None)
+        self.early_steps = EarlySteps(self)
+        self.touches: Touches | None = None
+        """Who answers what touches leaves between two moments."""
         self.stand_ins: list[Tensor] = [*before.stand_ins] if before else []
         """Leaves that each stand for all that an optimizer may hold: clearing others may clear them too."""
 
     def clear(self, leaves: Iterable[Tensor], place: Place, must: bool = True, zeros: bool = False) -> None:
         """zero_grad, or `p.grad = None`."""
         self.trail.tick()
+        if place is not None:
+            leaves = list(leaves)
+            self.timeline.note("clears", leaves, place, self.path)
         for leaf in self.stand_ins if place is not None else ():
             leaf.gradient().events.append(Clear(None, self.path, must=False))
         for leaf in leaves:
@@ -56,6 +66,7 @@ class Gradients(Backwards):
         self.steps.append(next(Backward.numbers))
         if self.backwards:
             self.trail.set(optimizer, "after", self.backwards[-1])
+        self.timeline.step(optimizer.leaves, place, self.path)
         for leaf in optimizer.leaves:
             self.use(leaf, place, optimizer, must, optimizer.lean)
             self.advance(leaf, place, optimizer, must)
@@ -63,10 +74,12 @@ class Gradients(Backwards):
     def use(self, leaf: Tensor, place: Place, by: Any, must: bool, lean: Lean = NOTHING) -> None:
         """Let a step use a leaf's gradient."""
         events = leaf.gradient().events
+        if by is leaf:
+            self.timeline.step([leaf], place, self.path)
         if must:
             self._stale(leaf, events, place, by, lean)
             self._erased(leaf, events, place, by, lean)
-        events.append(Use(place, self.path, by))
+        events.append(Use(place, self.path, by, self.timeline.newest))
         if by is leaf:
             self.updated.append(leaf)
 
@@ -136,10 +149,12 @@ class Gradients(Backwards):
         if use.place is not place:
             steps.append((place, "and this one uses again"))
         name = by.name if isinstance(by, Optimizer) else ""
+        held = by.leaves if isinstance(by, Optimizer) else [leaf]
         self.report("missing_zero_grad", first.backward.place, steps, impact="trains wrong", lean=lean,
                     when=(_shared(fresh, first) | _shared(stale, old)) - (self.path - self.assumed),
                     facts={"optimizer": name, "step": self.span(place),
-                           "parameters": (leaf.name,) if by is leaf and leaf.name else ()})  # fmt: skip
+                           "parameters": (leaf.name,) if by is leaf and leaf.name else (),
+                           "between": self.between(use.moment, first.backward.moment, held)})  # fmt: skip
 
     def _meant(self, adds: list[Add]) -> Add:
         """The first contribution that a step is for, newest first given.
@@ -203,8 +218,27 @@ class Gradients(Backwards):
             impact="trains wrong",
             lean=lean | first.lean,
             when=_shared(lost, first) - (self.path - self.assumed),
-            facts={"backward": self.span(first.backward.place), "step": self.span(place), "optimizer": name},
+            facts={
+                "backward": self.span(first.backward.place),
+                "step": self.span(place),
+                "optimizer": name,
+                "between": self.since_step(events, first, by.leaves if isinstance(by, Optimizer) else [leaf]),
+            },
         )
+
+    def since_step(self, events: list[Any], first: Add, leaves: list[Tensor]) -> tuple[Touch, ...] | None:
+        """What touched leaves between the step before a contribution and the step that runs."""
+        now = self.timeline.newest
+        before = [event for event in events[: events.index(first)] if isinstance(event, Use)]
+        start = before[-1].moment if before else now and self.timeline.beginning(now)
+        return self.between(start, now, leaves)
+
+    def between(
+        self, first: Moment | None, last: Moment | None, leaves: list[Tensor]
+    ) -> tuple[Touch, ...] | None:
+        """What touches leaves or their gradients after one moment and before another; None: not known."""
+        known = first is not None and last is not None and self.touches is not None
+        return self.touches.between(first, last, leaves) if known else None  # type: ignore[union-attr,arg-type]
 
     def _stepped(self, add: Add, clear: Clear) -> bool:
         """Whether another optimizer has stepped before a contribution was erased: it was for that one."""
@@ -247,40 +281,9 @@ class Gradients(Backwards):
         return False
 
     def step_facts(self, write: object, event: Backward) -> dict[str, Fact]:
-        """Which backward the early step was for, and what the later backward's own step and zero_grad are."""
+        """What the rewrite of a step that came too early has to know."""
         assert isinstance(write, Write)
-        leaf = write.facts.get("_leaf")
-        own: Add | None = None
-        pollutes = False
-        if isinstance(leaf, Tensor):
-            adds = [add for add in leaf.gradient().events if isinstance(add, Add)]
-            own = next((add for add in reversed(adds) if add.backward is not event), None)
-            pollutes = any(add.backward is event for add in adds)
-        zero = None
-        for other in self.optimizers:
-            if other is write.facts.get("_optimizer"):
-                continue
-            for one in other.leaves[:1]:
-                clears = [c for c in one.gradient().events if isinstance(c, Clear) and c.must]
-                zero = self.span(clears[-1].place) if clears else zero
-        return {
-            "backward": self.span(event.place) if not event.virtual else None,
-            "step_backward": self.span(own.backward.place) if own else None,
-            "zero": zero,
-            "later_step": None,
-            "pollutes": pollutes,
-            "cleared": self._cleared_since(leaf, write) if isinstance(leaf, Tensor) else (),
-            "others": "",
-            "_optimizer": None,
-            "_leaf": None,
-        }
-
-    def _cleared_since(self, leaf: Tensor, step: Write) -> tuple[Span, ...]:
-        """Where a leaf's gradient was cleared after a step: a step that moves behind it finds none."""
-        events = leaf.gradient().events
-        used = [i for i, event in enumerate(events) if isinstance(event, Use) and event.place is step.place]
-        later = [event for event in events[used[-1] + 1 if used else 0 :] if isinstance(event, Clear)]
-        return tuple(span for event in later if event.must and (span := self.span(event.place)) is not None)
+        return self.early_steps.facts(write, event)
 
     def spared(self, event: Backward) -> tuple[str, ...]:
         """The optimizers whose leaves a backward could reach without meeting what it raises about."""

@@ -8,6 +8,7 @@ from typing import TypeAlias
 from gradfix.tape.domain.alternatives import phi
 from gradfix.tape.domain.events import on_path
 from gradfix.tape.domain.graph import Node, Number, Storage, Tensor
+from gradfix.tape.domain.moments import Timeline
 from gradfix.tape.domain.paths import Path, implies
 from gradfix.tape.domain.trail import Trail
 from gradfix.tape.domain.values import NOTHING, Alt, Lean, Place, Seq, Truth, Unknown, Value
@@ -28,6 +29,7 @@ class Histories(Reports):
     def __init__(self, findings: Findings) -> None:
         super().__init__(findings)
         self.trail = Trail()
+        self.timeline = Timeline()
         self.grad: Truth = True
         self.narrow = False
         """Whether a write is looked at once for each path on which what it writes may be in a graph."""
@@ -241,6 +243,8 @@ class Histories(Reports):
 
     def cut(self, how: str, source: Value, place: Place, at: Place = None) -> Node:
         """A node whose way to `source` carries no gradient."""
+        if self.timeline.on:
+            self.timeline.note("reads", (source,), place, self.path)
         node = Node(how, place, tuple(self.given(source)), False)
         node.cut = how
         node.cut_place = at or place

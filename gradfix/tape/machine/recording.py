@@ -66,6 +66,8 @@ class Machine(Keeping):
         """A recorded operation on inputs, in the present grad mode."""
         self.here = place
         self.late = None
+        if self.timeline.on:
+            self.timeline.note("reads", inputs, place, self.path)
         for value in inputs:
             if not isinstance(value, Tensor) or value.base is None:
                 continue
@@ -125,6 +127,8 @@ class Machine(Keeping):
         write.unrecorded = self.grad is False or form == "callee"
         storage = tensor.storage
         again = self._again()
+        if form != "step":
+            self.timeline.note("writes", (tensor,), place, self.path)
         storage.writes.append(write)
         self.trail.tick()
         partly: list[Saved] = []

@@ -78,11 +78,13 @@ def call_builtin(vm: Interpreter, name: str, args: Args, kwargs: Kwargs, node: a
     if name in ("any", "all"):
         return Unknown("a truth")
     if name in QUIET:
+        vm.timeline.note("uses", (*args, *kwargs.values()), vm.at(node), vm.path)
         return _quiet(name, args)
     if name == "object":
         return Unknown("an object")
     if name == "type" and args:
         return args[0].cls if isinstance(args[0], Instance) else Unknown("a type")
+    vm.timeline.note("anything", (External(f"builtins.{name}"), *args), vm.at(node), vm.path)
     for arg in args:
         escape(vm, arg)
     return vm.unknown(f"{name}()", *args)

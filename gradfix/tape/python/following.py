@@ -6,6 +6,7 @@ import ast
 
 from gradfix.tape.domain.alternatives import alternatives
 from gradfix.tape.domain.definitions import Code, Function, Scope
+from gradfix.tape.domain.moments import Site
 from gradfix.tape.domain.paths import Path
 from gradfix.tape.domain.torch_values import Mode
 from gradfix.tape.domain.values import NONE, Args, Const, External, Kwargs, Seq, Unknown, Value
@@ -76,6 +77,7 @@ def call_function(
     """Follow a call into the source."""
     code = function.code
     if len(vm.stack) >= DEPTH or vm.stack.count(code) >= 2:
+        _left_out(vm, function, args, kwargs, node)
         for value in (*args, *kwargs.values()):
             escape(vm, value)
         return vm.unknown("calls too deep to follow", *args)
@@ -83,16 +85,27 @@ def call_function(
         receiver = args[0]
     before = past(vm, function, args, kwargs)
     if before is not None and code.name != "__init__" and before.enough(vm.share):
+        _left_out(vm, function, args, kwargs, node)
         return Unknown("a call like many before", (*args, *kwargs.values()))
     names = bind_parameters(vm, function, args, kwargs)
     watch = None if before is None else Watch(vm, before, receiver)
-    if vm.floor == 0 and code.file != vm.findings.main:
-        result = _run_foreign(vm, function, names, receiver)
-    else:
-        result = _run_function(vm, function, names, receiver)
+    timeline, site = vm.timeline, vm.timeline.site
+    timeline.site = Site(vm.at(node), site)
+    try:
+        if vm.floor == 0 and code.file != vm.findings.main:
+            result = _run_foreign(vm, function, names, receiver)
+        else:
+            result = _run_function(vm, function, names, receiver)
+    finally:
+        timeline.site = site
     if watch is not None:
         watch.end()
     return result
+
+
+def _left_out(vm: Interpreter, function: Function, args: Args, kwargs: Kwargs, node: ast.AST) -> None:
+    """A call that isn't followed may do to leaves what its code can get at."""
+    vm.timeline.note("anything", (function, *args, *kwargs.values()), vm.at(node), vm.path)
 
 
 def _run_foreign(
@@ -114,6 +127,7 @@ def _run_foreign(
     finally:
         vm.floor = 0
         vm.abroad -= work - vm.work
+    vm.timeline.note("anything", (function, *given), None, vm.path)
     for value in given:
         escape(vm, value)
     return vm.unknown("a call that takes too long to follow", *given)

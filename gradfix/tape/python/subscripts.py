@@ -209,7 +209,7 @@ def store_item(vm: Interpreter, owner: Value, key: Value, value: Value, node: as
     elif isinstance(owner, Unknown):
         escape(vm, value)
     elif isinstance(owner, Group):
-        store_group_entry(vm, owner, key)
+        store_group_entry(vm, owner, key, node)
         escape(vm, value)
 
 

@@ -35,6 +35,7 @@ from gradfix.tape.torch.other_packages import EINOPS, NUMPY, SILENT_PACKAGES, ha
 from gradfix.tape.torch.tensors import method_call
 from gradfix.tape.torch.walks import backward_from_roots, grad_of_roots
 
+SCHEDULERS = "torch.optim.lr_scheduler"
 External_ = Callable[[Interpreter, Args, Kwargs, ast.Call], Value]
 
 SAME_MODULE = (
@@ -72,7 +73,7 @@ def _called(vm: Interpreter, path: str, args: Args, kwargs: Kwargs, node: ast.Ca
         result.layout = None
         return result
     if path.startswith(SILENT_PACKAGES):
-        return harmless(path, args)
+        return _silent(vm, path, args, kwargs, node)
     own = first_party(vm, path)
     if own is not None:
         return vm.call(own, args, kwargs, node)
@@ -88,7 +89,7 @@ def _torch(vm: Interpreter, path: str, args: Args, kwargs: Kwargs, node: ast.Cal
     if path in SAME_MODULE:
         return args[0] if args else Partial(External(path), [], dict(kwargs))
     if path.startswith(SILENT_PACKAGES):
-        return harmless(path, args)
+        return _silent(vm, path, args, kwargs, node)
     if path.startswith("torch.nn.functional."):
         return functional(vm, name, args, kwargs, node)
     if path.startswith("torch.nn.init."):
@@ -104,6 +105,16 @@ def _torch(vm: Interpreter, path: str, args: Args, kwargs: Kwargs, node: ast.Cal
     if name.startswith("autocast"):
         return Unknown("autocast")
     return _function(vm, path[6:], args, kwargs, node)
+
+
+def _silent(vm: Interpreter, path: str, args: Args, kwargs: Kwargs, node: ast.Call) -> Value:
+    """What reads what it is given, at most; a scheduler changes what its optimizer's next steps do."""
+    given = (*args, *kwargs.values())
+    vm.timeline.note("uses", given, vm.at(node), vm.path)
+    result = harmless(path, args)
+    if path.startswith(SCHEDULERS) and given:
+        vm.timeline.schedules[id(result)] = (result, given[0])
+    return result
 
 
 def _function(vm: Interpreter, name: str, args: Args, kwargs: Kwargs, node: ast.Call) -> Value:
@@ -127,6 +138,7 @@ def _scaler(vm: Interpreter, args: Args, kwargs: Kwargs, node: ast.Call) -> Valu
 
 def _deepcopy(vm: Interpreter, args: Args, kwargs: Kwargs, node: ast.Call) -> Value:
     source = args[0] if args else NONE
+    vm.timeline.note("uses", args, vm.at(node), vm.path)
     if isinstance(source, (Layer, Instance, Opaque)) or (isinstance(source, Unknown) and source.module):
         copy = Unknown("a copy of a module", lean=frozenset({"B"}))
         copy.origin = "copy.deepcopy"

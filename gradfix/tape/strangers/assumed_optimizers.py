@@ -64,6 +64,8 @@ def supposed(vm: Interpreter, value: Unknown, node: ast.AST) -> Supposed:
         leaf = vm.leaf(None, None)
         optimizer = Optimizer("", [leaf], False, vm.at(node))
         optimizer.lean = BY_USE
+        vm.timeline.on = True
+        vm.timeline.strange |= id(value) not in vm.timeline.schedules
         vm.stand_ins.append(leaf)
         found = vm.supposed[id(value)] = Supposed(value, optimizer)
         events = leaf.gradient().events
@@ -82,19 +84,32 @@ def clear_supposed(vm: Interpreter, value: Unknown, node: ast.AST) -> None:
     """`optimizer.zero_grad()`: its own gradients for sure, those of others perhaps."""
     own = supposed(vm, value, node)
     doubted(vm, None, but=own)
+    vm.timeline.note("clears", own.optimizer.leaves, vm.at(node), vm.path)
+    vm.timeline.note("anything", (value,), vm.at(node), vm.path)
     own.leaf.gradient().events.append(Clear(vm.at(node), vm.path, True))
 
 
 def step_supposed(vm: Interpreter, value: Unknown, node: ast.AST) -> None:
     """`optimizer.step()`."""
     own = supposed(vm, value, node)
+    _note_step(vm, own, node)
     events = own.leaf.gradient().events
     if any(isinstance(event, Clear) for event in events):
         _nothing_left(vm, own, events, node)
         _used_before(vm, own, events, node)
-    events.append(Use(vm.at(node), vm.path, own.optimizer))
+    events.append(Use(vm.at(node), vm.path, own.optimizer, vm.timeline.newest))
     vm.trail.deeds += 1
     vm.steps.append(next(Backward.numbers))
+
+
+def _note_step(vm: Interpreter, own: Supposed, node: ast.AST) -> None:
+    """Tell the step of what may be an optimizer of any leaves, or the scheduler of a known one."""
+    known = vm.timeline.schedules.get(id(own.value))
+    if known is not None and isinstance(known[1], Optimizer):
+        vm.timeline.note("schedules", known[1].leaves, vm.at(node), vm.path)
+    else:
+        vm.timeline.note("may step", (own.value,), vm.at(node), vm.path)
+    vm.timeline.step(own.optimizer.leaves, vm.at(node), vm.path)
 
 
 def doubted(vm: Interpreter, call: ast.AST | None, but: Supposed | None = None) -> None:
@@ -233,6 +248,7 @@ def _nothing_left(vm: Interpreter, own: Supposed, events: list[Any], node: ast.A
             "backward": vm.span(first.place),
             "step": vm.span(vm.at(node)),
             "optimizer": own.optimizer.name,
+            "between": vm.since_step(events, lost[-1], own.optimizer.leaves),
         },
     )
 
@@ -278,6 +294,7 @@ def report_early_steps(vm: Interpreter) -> None:
                 "backward": vm.span(backward.place),
                 "step": vm.span(use.place),
                 "optimizer": own.optimizer.name,
+                "between": vm.between(use.moment, backward.moment, own.optimizer.leaves),
             },
         )
     vm.early = []
@@ -309,11 +326,17 @@ def _used_before(vm: Interpreter, own: Supposed, events: list[Any], node: ast.AS
     if use is None or not stale or not fresh or not implies(vm.path, use.path):
         return
     first = fresh[-1].backward
+    between = vm.between(use.moment, first.moment, own.optimizer.leaves)
     vm.report(
         "missing_zero_grad",
         first.place,
         [(first.place, "adds to a gradient"), (use.place, "that this step has already used")],
         impact="trains wrong",
         lean=BY_USE,
-        facts={"optimizer": own.optimizer.name, "step": vm.span(vm.at(node)), "parameters": ()},
+        facts={
+            "optimizer": own.optimizer.name,
+            "step": vm.span(vm.at(node)),
+            "parameters": (),
+            "between": between,
+        },
     )

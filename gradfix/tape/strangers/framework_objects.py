@@ -119,6 +119,7 @@ def _perform(
         for optimizer in optimizers:
             vm.clear(optimizer.leaves, vm.at(node))
     if not optimizers and name not in row.backward - row.step - row.zero_grad:
+        vm.timeline.note("anything", (Unknown(name), *args), vm.at(node), vm.path)
         vm.clear(vm.every_leaf, None, must=False)
     return NONE
 

@@ -40,6 +40,7 @@ def call_unknown(vm: Interpreter, callee: Value, args: Args, kwargs: Kwargs, nod
         if framework is not None:
             return framework
     given = [*args, *kwargs.values()]
+    vm.timeline.note("anything", (callee, *given), vm.at(node), vm.path)
     doubted(vm, node)
     for value in (callee, *given):
         hand_out(vm, value)

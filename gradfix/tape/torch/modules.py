@@ -174,6 +174,8 @@ def module_method(
     if name in ("modules", "children", "named_modules", "named_children"):
         return _submodules(owner, name)
     if name in SAME:
+        if name == "apply":
+            vm.timeline.note("anything", (owner, *args), vm.at(node), vm.path)
         if name in ("to", "cuda"):
             vm.moved = True
         return owner
@@ -225,6 +227,8 @@ def _registering(
         return _dictionary_view(owner, name)
     if name in ("forward", "__call__"):
         return vm.call(owner, args, kwargs, node)
+    reads = name in ("state_dict", "buffers", "named_buffers")
+    vm.timeline.note("uses" if reads else "anything", (owner, *args), vm.at(node), vm.path)
     return Unknown(f"`.{name}()` of a module")
 
 

@@ -42,6 +42,7 @@ def make_optimizer(vm: Interpreter, kind: str, args: Args, kwargs: Kwargs, node:
     for leaf in held:
         leaf.parameter = True
     vm.optimizers.append(optimizer)
+    vm.timeline.on = True
     return optimizer
 
 
@@ -137,6 +138,7 @@ def optimizer_method(
         return NONE
     if name in ("state_dict", "load_state_dict", "train", "eval"):
         return Unknown("an optimizer's state")
+    vm.timeline.note("anything", (receiver, *args), vm.at(node), vm.path)
     vm.clear(receiver.leaves, None, must=False)
     return Unknown(f"`.{name}()` of an optimizer")
 
@@ -149,14 +151,21 @@ def scaler_method(
         return _scaled(vm, receiver, args[0], node)
     optimizer = args[0] if args else None
     if name == "unscale_" and optimizer is not None:
-        for leaf in optimizer.leaves if isinstance(optimizer, Optimizer) else vm.every_leaf:
+        scaled = optimizer.leaves if isinstance(optimizer, Optimizer) else vm.every_leaf
+        vm.timeline.note("changes", scaled, vm.at(node), vm.path)
+        for leaf in scaled:
             leaf.gradient().events.append(Unscale(vm.path))
     if name == "step" and isinstance(optimizer, Optimizer):
         if isinstance(node, ast.Call) and node.args and vm.at_home:
             vm.trail.set(optimizer, "name", vm.text(node.args[0]))
+        vm.trail.set(receiver, "stepped", (*receiver.stepped, optimizer))
         vm.step(optimizer, vm.at(node))
     elif name == "step" and args:
+        vm.timeline.note("may step", args[:1], vm.at(node), vm.path)
         vm.tell(StrangerStepped(args[0], node))
+    elif name == "update":
+        given = [leaf for one in dict.fromkeys(receiver.stepped) for leaf in one.leaves]
+        vm.timeline.note("scales", given, vm.at(node), vm.path)
     return NONE
 
 
@@ -178,6 +187,7 @@ def _scaled(vm: Interpreter, scaler: Scaler, value: Value, node: ast.AST) -> Val
 def clip(vm: Interpreter, given: Value, node: ast.AST) -> None:
     """`clip_grad_norm_(parameters)`: on gradients that are still scaled?"""
     held, _ = parameters(vm, given)
+    vm.timeline.note("changes", held, vm.at(node), vm.path)
     for leaf in held:
         if vm.scaled(leaf, vm.at(node), "clip"):
             return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Sequence
 
 from gradfix.tape.domain.definitions import Instance
@@ -31,8 +32,9 @@ def group_entry(group: Group, key: Value) -> Value:
     return group.weights if key.value == "params" else Unknown("a setting of an optimizer")
 
 
-def store_group_entry(vm: Interpreter, group: Group, key: Value) -> None:
+def store_group_entry(vm: Interpreter, group: Group, key: Value, node: ast.AST) -> None:
     """`group[key] = value`: what it holds instead of its parameters, or beside them, isn't known."""
+    vm.timeline.note("schedules", group.weights.leaves, vm.at(node), vm.path)
     if not isinstance(key, Const) or key.value == "params":
         vm.clear(group.weights.leaves, None, must=False)
         vm.trail.set(group, "weights", Weights(group.weights.of, group.weights.leaves, False))

@@ -98,6 +98,7 @@ def _no_gradient(vm: Interpreter, owner: Tensor) -> bool:
 
 def gradient(vm: Interpreter, owner: Tensor, node: ast.AST) -> Value:
     """`.grad`: of a leaf what its slot holds, of anything else nothing."""
+    vm.timeline.note("looks", (owner,), vm.at(node), vm.path)
     if vm.compared is node and node not in vm.demanded and _no_gradient(vm, owner):
         vm.asked_for.append(owner)
         return NONE

@@ -85,6 +85,7 @@ def _on_gradient(vm: Interpreter, gradient: Tensor, op: str, args: Args, node: a
 def filled(vm: Interpreter, leaf: Tensor, node: ast.AST) -> None:
     """Something is written into a gradient: where it was cleared before, that may be what the step is for."""
     events = leaf.gradient().events
+    vm.timeline.note("changes", (leaf,), vm.at(node), vm.path)
     if events and isinstance(events[-1], Clear):
         vm.clear([leaf], vm.at(node), must=False)
 

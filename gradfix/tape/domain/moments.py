@@ -1,0 +1,110 @@
+"""What happens to leaves and their gradients, in the order in which it happens, and under which calls."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from gradfix.tape.domain.paths import Path, contradicts
+from gradfix.tape.domain.values import Place
+
+if TYPE_CHECKING:
+    from gradfix.defects import TouchKind
+    from gradfix.tape.domain.graph import Tensor
+
+Deed: TypeAlias = "TouchKind | Literal['uses', 'may step']"
+"""What is done: as a touch says it; `uses` is a read of whatever the values hold, `may step` a step of what
+isn't known."""
+
+
+class Site:
+    """A call that is under way: where it stands, and the call that it runs under."""
+
+    __slots__ = ("outer", "place")
+
+    def __init__(self, place: Place, outer: Site | None) -> None:
+        self.place = place
+        self.outer = outer
+
+
+class Moment:
+    """Something done to values, when and where: `what` is what it was done to or with."""
+
+    __slots__ = ("deed", "number", "path", "place", "site", "what")
+
+    def __init__(self, number: int, deed: Deed, what: Sequence[Any], place: Place, path: Path) -> None:
+        self.number = number
+        self.deed = deed
+        self.what = what
+        self.place = place
+        self.path = path
+        self.site: Site | None = None
+
+
+MOST = 100_000
+"""How many moments are kept; what comes later has no known order."""
+
+
+class Timeline:
+    """The moments of one entry. Nothing is kept before something trains: `on` says when that begins."""
+
+    def __init__(self, before: Timeline | None = None) -> None:
+        self.first = 0 if before is None else before.now
+        self.on: bool = before is not None and before.on
+        self.moments: list[Moment] = []
+        self.site: Site | None = None
+        self.schedules: dict[int, tuple[Any, Any]] = {} if before is None else dict(before.schedules)
+        """The schedulers, by identity, each with the optimizer that it was made for."""
+        self.strange: bool = before is not None and before.strange
+        """Whether leaves that aren't known are stepped or cleared by what may be any optimizer."""
+        self.newest: Moment | None = None
+        """The newest step."""
+
+    @property
+    def now(self) -> int:
+        return self.first + len(self.moments)
+
+    @property
+    def full(self) -> bool:
+        return len(self.moments) >= MOST
+
+    def note(self, deed: Deed, what: Sequence[Any], place: Place, path: Path) -> Moment:
+        """Something is done."""
+        moment = Moment(self.first + len(self.moments), deed, what, place, path)
+        moment.site = self.site
+        if self.on and len(self.moments) < MOST:
+            self.moments.append(moment)
+        return moment
+
+    def step(self, leaves: Sequence[Tensor], place: Place, path: Path) -> None:
+        """A step of known leaves."""
+        self.newest = self.note("steps", leaves, place, path)
+
+    def between(self, first: Moment, last: Moment) -> Iterator[Moment] | None:
+        """What happened after the one and before the other; None where that isn't known."""
+        if self.full or not self.on or not self.first - 1 <= first.number <= last.number:
+            return None
+        path = first.path | last.path
+        found = self.moments[first.number + 1 - self.first : last.number - self.first]
+        return (moment for moment in found if not contradicts(moment.path, path))
+
+    def beginning(self, last: Moment) -> Moment:
+        """The moment before all that is known of, as the running function sees it."""
+        before = Moment(self.first - 1, "looks", (), None, last.path)
+        before.site = last.site
+        return before
+
+    def earlier(self, first: Moment) -> Iterator[Moment]:
+        """What happened before."""
+        return iter(self.moments[: first.number - self.first])
+
+
+def under(moment: Moment, sites: Sequence[Site | None]) -> tuple[bool, Place]:
+    """Where something happened as one of several running functions sees it, if it happened under one."""
+    place, site = moment.place, moment.site
+    while True:
+        if any(site is one for one in sites):
+            return True, place
+        if site is None:
+            return False, None
+        place, site = site.place, site.outer

@@ -1,0 +1,108 @@
+"""Steps that come too early: what stands between them and the backward that needs the old parameters."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from gradfix.defects import Fact, Touch
+from gradfix.tape.domain.events import Add, Backward, Use
+from gradfix.tape.domain.graph import Tensor, Write
+from gradfix.tape.domain.moments import Moment
+from gradfix.tape.domain.torch_values import Optimizer
+from gradfix.tape.machine.touches import of_gradients, together
+
+if TYPE_CHECKING:
+    from gradfix.tape.machine.gradients import Gradients
+
+
+class Step(NamedTuple):
+    """A step as one of the writes that it consists of shows it."""
+
+    write: Write
+    optimizer: Optimizer
+    moment: Moment
+
+
+class EarlySteps:
+    """What the rewrite of a step that came too early has to know."""
+
+    def __init__(self, machine: Gradients) -> None:
+        self.machine = machine
+        self.known: dict[tuple[int, int], dict[str, Fact]] = {}
+        """What stands between a step and a later backward, by both."""
+
+    def facts(self, write: Write, later: Backward) -> dict[str, Fact]:
+        """Which backward the early step was for, and what stands between it and the later one."""
+        machine = self.machine
+        leaf = write.facts.get("_leaf")
+        own: Add | None = None
+        pollutes = False
+        if isinstance(leaf, Tensor):
+            adds = [add for add in leaf.gradient().events if isinstance(add, Add)]
+            own = next((add for add in reversed(adds) if add.backward is not later), None)
+            pollutes = any(add.backward is later for add in adds)
+        key = (id(write.place), later.number)
+        if key not in self.known:
+            self.known[key] = self._since(write, later)
+        return {
+            "backward": machine.span(later.place) if not later.virtual else None,
+            "step_backward": machine.span(own.backward.place) if own else None,
+            "later_step": None,
+            "pollutes": pollutes,
+            "others": "",
+            "_optimizer": None,
+            "_leaf": None,
+            **self.known[key],
+        }
+
+    def _since(self, write: Write, later: Backward) -> dict[str, Fact]:
+        """What stands between, for this step and for those after it that the later backward needs as well."""
+        step = _step_of(write)
+        if step is None:
+            return {"steps": (), "between": None, "beside": None, "shared": None}
+        since = [one for one in self._spoiling(later) if one.moment.number > step.moment.number]
+        places = [self.machine.span(one.write.place) for one in since]
+        return {
+            "steps": tuple(span for span in places if span is not None),
+            "between": together([self._between(one, later) for one in (step, *since)]),
+            "beside": self._beside(step, since, later),
+            "shared": self._shared(step.optimizer),
+        }
+
+    def _between(self, step: Step, later: Backward) -> tuple[Touch, ...] | None:
+        return self.machine.between(step.moment, later.moment, step.optimizer.leaves)
+
+    def _beside(self, step: Step, since: list[Step], later: Backward) -> tuple[Touch, ...] | None:
+        """What touches the gradients of all other optimizers."""
+        own = {id(leaf) for one in (step, *since) for leaf in one.optimizer.leaves}
+        leaves = {id(leaf): leaf for one in self.machine.optimizers for leaf in one.leaves}
+        rest = [leaf for key, leaf in leaves.items() if key not in own]
+        return of_gradients(self.machine.between(step.moment, later.moment, rest))
+
+    def _shared(self, optimizer: Optimizer) -> bool | None:
+        """Whether another optimizer steps some of the same leaves."""
+        own = {id(leaf) for leaf in optimizer.leaves}
+        others = [one for one in self.machine.optimizers if one.place is not optimizer.place]
+        if any(id(leaf) in own for one in others for leaf in one.leaves):
+            return True
+        return None if self.machine.timeline.strange else False
+
+    def _spoiling(self, later: Backward) -> list[Step]:
+        """The steps that have changed what a backward needs, each once."""
+        assert later.root is not None
+        found: dict[int, Step] = {}
+        for node in self.machine.below(self.machine.history(later.root)):
+            for spoil in node.spoiled or ():
+                step = _step_of(spoil.write) if spoil.write.form == "step" else None
+                if step is not None:
+                    found[id(spoil.write.place)] = step
+        return list(found.values())
+
+
+def _step_of(write: Write) -> Step | None:
+    """The step that has written a leaf, where it is known when that was."""
+    leaf, optimizer = write.facts.get("_leaf"), write.facts.get("_optimizer")
+    events = leaf.gradient().events if isinstance(leaf, Tensor) else []
+    used = [one for one in events if isinstance(one, Use) and one.place is write.place]
+    moment = used[-1].moment if used else None
+    return Step(write, optimizer, moment) if isinstance(optimizer, Optimizer) and moment is not None else None

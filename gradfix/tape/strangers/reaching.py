@@ -1,0 +1,112 @@
+"""What code that isn't known can get at: by what it is given, and by what the program leaves in the open."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+
+from gradfix.tape.domain.definitions import Bound, Function, Instance, Method, Partial, Scope, Super
+from gradfix.tape.domain.graph import Tensor
+from gradfix.tape.domain.moments import Moment
+from gradfix.tape.domain.torch_values import Group, Layer, Opaque, Optimizer, Weights
+from gradfix.tape.domain.values import Alt, External, Map, Seq, Unknown, Value
+from gradfix.tape.interpreter.aliases import names_read
+from gradfix.tape.interpreter.interpreter import Interpreter
+from gradfix.tape.machine.touches import Touches
+from gradfix.tape.torch.other_packages import SILENT_PACKAGES
+
+MANY = 2_000
+"""How many values are looked through for leaves; in more than these there may be some."""
+LIBRARIES = frozenset({"torch", "torchvision", "numpy"}) | sys.stdlib_module_names
+"""Packages that know of a program what it gives them."""
+
+
+def watch(vm: Interpreter) -> None:
+    """Let the machine answer what touches leaves, from its present timeline."""
+    vm.touches = Touches(vm.timeline, Reaching(vm), vm.span)
+
+
+class Reaching:
+    """Who can get at leaves, in the program as it runs."""
+
+    def __init__(self, vm: Interpreter) -> None:
+        self.vm = vm
+
+    def holds(self, values: Sequence[Value], memory: frozenset[int]) -> bool:
+        """Whether values hold leaves of this memory, or may."""
+        stack, seen = list(values), set[int]()
+        while stack:
+            value = stack.pop()
+            if id(value) in seen:
+                continue
+            seen.add(id(value))
+            if len(seen) > MANY or (isinstance(value, Tensor) and id(value.storage) in memory):
+                return True
+            stack.extend(self._inside(value))
+        return False
+
+    def exposed(self, memory: frozenset[int], before: Iterable[Moment]) -> bool:
+        """Whether code that was given nothing may get at leaves of this memory."""
+        if any(self.holds(part, memory) for part in self._in_the_open()):
+            return True
+        return any(moment.deed == "anything" and self.holds(moment.what, memory) for moment in before)
+
+    @staticmethod
+    def stranger(callee: Value) -> bool:
+        """Whether it isn't known what code a call runs, or where that comes from."""
+        if isinstance(callee, Function):
+            return False
+        path = callee.path if isinstance(callee, External) else getattr(callee, "origin", "")
+        return not (path.partition(".")[0] in LIBRARIES or path.startswith(SILENT_PACKAGES))
+
+    def _in_the_open(self) -> Iterator[list[Value]]:
+        """What a module's code can name, and what came in from elsewhere."""
+        frame = self.vm.frame
+        yield list(frame.scope.globals.names.values())
+        while frame.caller is not None and frame.caller.code is not None:
+            frame = frame.caller
+        if self.vm.uncalled:
+            yield [frame.receiver, *frame.scope.names.values()] if frame.receiver else []
+
+    def _inside(self, value: Value) -> Iterable[Value]:
+        """What can be got at through a value."""
+        if isinstance(value, (Seq, Map)):
+            return value.items if isinstance(value, Seq) else value.items.values()
+        if isinstance(value, Alt):
+            return [option for _, option in value.options]
+        if isinstance(value, (Optimizer, Weights)):
+            return value.leaves
+        if isinstance(value, Group):
+            return [value.weights]
+        if isinstance(value, (Layer, Instance)):
+            parts = value.items if isinstance(value, Layer) else None
+            return [*value.attrs.values(), *(parts or {}).values()]
+        if isinstance(value, Opaque):
+            return [value.of, value.weights, *value.children.values()]
+        return self._of_code(value)
+
+    def _of_code(self, value: Value) -> Iterable[Value]:
+        """What a function can get at, and what a value that isn't known was made with."""
+        if isinstance(value, Unknown):
+            plain = value.tensor is None and value.made is None and value.requires is None
+            known = [one for one in (value.tensor, value.module) if one is not None]
+            return [*known, *(value.children or {}).values(), *(value.holds if plain else ())]
+        if isinstance(value, Bound):
+            return [value.function, value.receiver]
+        if isinstance(value, Partial):
+            return [value.function, *value.args, *value.kwargs.values()]
+        if isinstance(value, Function):
+            return [*value.defaults.values(), *self._named(value)]
+        return [value.receiver] if isinstance(value, (Method, Super)) else []
+
+    def _named(self, function: Function) -> Iterator[Value]:
+        """The values that a function's code names around it."""
+        names = names_read(self.vm, function.code.node)
+        scope: Scope | None = function.scope
+        while scope is not None:
+            yield from (value for name, value in scope.names.items() if name in names)
+            scope = scope.outer if scope.outer is not None else _module_of(scope)
+
+
+def _module_of(scope: Scope) -> Scope | None:
+    return scope.globals if scope.globals is not scope else None
