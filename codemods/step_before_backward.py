@@ -17,6 +17,8 @@ Left alone: losses built after the step, graphs that share nothing, values that 
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import libcst as cst
 
 from gradfix.defects import Defect, Span
@@ -43,6 +45,8 @@ BY_HAND = "build the later loss after this step, or step after the later backwar
 ITS_OWN = frozenset({"steps", "schedules", "clears"})
 """What goes where the step goes."""
 SIMPLE = (cst.SimpleStatementLine, cst.BaseSmallStatement)
+LATE = frozenset({"fills", "scales"})
+"""What the later backward would meet too late, before the step."""
 SPOILS = frozenset({"fills", "changes", "scales", "clears"})
 """What the step would meet too late, behind the later backward."""
 
@@ -87,35 +91,42 @@ def _moved(
     order = order_of(tree, defect)
     passed = [one for one in between(tree, moving[0], anchor(tree, later)) if one not in moving]
     kinds = {kind for place in passed for kind in order.kinds(place)}
-    if kinds & SPOILS:
+    sure = order.known and not order.elsewhere() and defect.facts.get("shared") is False
+    sure = sure and all(touch.known for place in (*passed, *moving) for touch in order.under(place))
+    safety = Safety.SAFE if sure else Safety.UNSAFE
+    apart = kinds & (VALUES | SPOILS) or any(not isinstance(place, SIMPLE) for place in moving)
+    fix = _lifted(tree, moving[0], later, new, defect) if apart or not sure else None
+    if fix is None and not apart:
+        fix = _reordered(tree, moving, later, new)
+    return replace(fix, safety=safety) if fix is not None else _left(tree, passed, order)
+
+
+def _left(tree: Tree, passed: list[Anchor], order: Order) -> Decline:
+    """Why neither of the two moves."""
+    reads = [place for place in passed if order.kinds(place) & VALUES]
+    if not reads:
         return Decline(BY_HAND)
-    if kinds & VALUES:
-        return _lifted(tree, moving[0], later, new, defect)
-    sure = order.known and defect.facts.get("shared") is False
-    sure = sure and not order.elsewhere() and all(touch.known for touch in order.touches)
-    return _reordered(tree, moving, later, new, Safety.SAFE if sure else Safety.UNSAFE)
+    said = text_of(tree, reads[0]).splitlines()[0]
+    return Decline(f"step behind the later backward, and `{said}` behind the step: it reads what changes")
 
 
-def _lifted(tree: Tree, step: Anchor, later: cst.Call, new: cst.Call, defect: Defect) -> Fix | Decline:
+def _lifted(tree: Tree, step: Anchor, later: cst.Call, new: cst.Call, defect: Defect) -> Fix | None:
     """The later backward, and what clears for it, before the step; the rest stays behind that."""
     order, beside = order_of(tree, defect), order_of(tree, defect, "beside")
     last = anchor(tree, later)
     row = between(tree, step, last)
-    clearing = [place for place in row if _clears(tree, place, beside)]
+    clearing = [place for place in row if not order.under(place) and _clears(tree, place, beside)]
     staying = [place for place in row if place not in clearing]
     needed = names_in(later) & set[str]().union(*(names_in(place) for place in staying))
-    reads = next(place for place in row if order.kinds(place) & VALUES)
-    if needed or not beside.known or any(beside.under(place) for place in staying):
-        said = text_of(tree, reads).splitlines()[0]
-        return Decline(f"step behind the later backward, and `{said}` behind the step: it reads what changes")
-    sure = not (order.elsewhere() or beside.elsewhere()) and all(one.known for one in order.touches)
+    met = {kind for place in staying for kind in (*beside.kinds(place), *(order.kinds(place) & LATE))}
+    if needed or met - {"anything"}:
+        return None
     draft = Draft(tree)
     if new is not later:
         draft.swap(later, new)
     for place in (*clearing, last):
         draft.move_before(place, step)
-    says = f"{tree.code(new)} before {text_of(tree, step)}"
-    return Fix(draft.edits(), says, Safety.SAFE if sure else Safety.UNSAFE)
+    return Fix(draft.edits(), f"{tree.code(new)} before {text_of(tree, step)}")
 
 
 def _clears(tree: Tree, place: Anchor, beside: Order) -> bool:
@@ -141,14 +152,14 @@ def _carried(tree: Tree, backward: cst.Call, defect: Defect) -> Fix | Decline:
     return detached(tree, backward, new, assign, str(defect.facts.get("state") or ""))
 
 
-def _reordered(tree: Tree, moving: list[Anchor], later: cst.Call, new: cst.Call, safety: Safety) -> Fix:
+def _reordered(tree: Tree, moving: list[Anchor], later: cst.Call, new: cst.Call) -> Fix:
     draft, target = Draft(tree), anchor(tree, later)
     if new is not later:
         draft.swap(later, new)
     for statement in moving:
         draft.move_after(statement, target)
     says = "; ".join([tree.code(new), *(text_of(tree, statement) for statement in moving)])
-    return Fix(draft.edits(), says, safety)
+    return Fix(draft.edits(), says)
 
 
 def _moving(tree: Tree, step: cst.Call, later: cst.Call, defect: Defect) -> list[Anchor] | None:
@@ -156,13 +167,9 @@ def _moving(tree: Tree, step: cst.Call, later: cst.Call, defect: Defect) -> list
     first, last = anchor(tree, step), anchor(tree, later)
     if together(tree, step, later) != (first, last) or last not in between(tree, first, None):
         return None
-    order = order_of(tree, defect)
-    following = between(tree, first, last)
-    belongs = [place for place in following if _belongs(tree, place, defect)]
-    if any(not isinstance(place, SIMPLE) for place in (*belongs, last)):
+    if not isinstance(first, SIMPLE) or not isinstance(last, SIMPLE):
         return None
-    stay = [place for place in following if place not in belongs]
-    return None if any("clears" in order.kinds(place) for place in stay) else [first, *belongs]
+    return [first, *(place for place in between(tree, first, last) if _belongs(tree, place, defect))]
 
 
 def _belongs(tree: Tree, place: Anchor, defect: Defect) -> bool:

@@ -41,6 +41,8 @@ class Moment:
         self.site: Site | None = None
 
 
+NEVER = -2
+"""The number of a moment that wasn't kept."""
 MOST = 100_000
 """How many moments are kept; what comes later has no known order."""
 
@@ -70,7 +72,7 @@ class Timeline:
 
     def note(self, deed: Deed, what: Sequence[Any], place: Place, path: Path) -> Moment:
         """Something is done."""
-        moment = Moment(self.first + len(self.moments), deed, what, place, path)
+        moment = Moment(self.now if self.on else NEVER, deed, what, place, path)
         moment.site = self.site
         if self.on and len(self.moments) < MOST:
             self.moments.append(moment)

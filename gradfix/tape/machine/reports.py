@@ -10,8 +10,11 @@ from typing import Any
 from gradfix.defects import Certainty, Defect, Evidence, Fact, Impact, Span
 from gradfix.tape.domain.paths import ALWAYS, Equals, Path
 from gradfix.tape.domain.values import NOTHING, Foreign, Lean, Place
+from gradfix.tape.machine.touches import together
 
 HERE = "backward runs here"
+ORDER = ("between", "beside")
+"""The facts that tell what touches leaves, each time that a defect happens."""
 
 
 def span_of(node: ast.AST) -> Span:
@@ -102,7 +105,8 @@ class Reports:
         self.reported.add((kind, span))
         known = self.findings.found.get((kind, span))
         if known is not None and (known.certainty == "certain" or certainty == "likely"):
-            self.findings.found[kind, span] = also_runs(known, self.evidence(steps))
+            again = also_runs(known, self.evidence(steps))
+            self.findings.found[kind, span] = also_touched(again, facts or {})
             return
         self.findings.found[kind, span] = Defect(
             kind=kind,
@@ -134,6 +138,15 @@ class Reports:
             if text and "?" not in text:
                 words.append(text)
         return " and ".join(sorted(words))
+
+
+def also_touched(defect: Defect, facts: Mapping[str, Fact]) -> Defect:
+    """A defect with what touches its leaves when it happens once more."""
+    if facts.get("backward") != defect.facts.get("backward"):
+        return defect
+    more = {name: together((defect.facts.get(name), facts[name])) for name in ORDER if name in facts}
+    same = all(defect.facts.get(name) == fact for name, fact in more.items())
+    return defect if same else replace(defect, facts={**defect.facts, **more})
 
 
 def also_runs(defect: Defect, evidence: Iterable[Evidence]) -> Defect:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 from gradfix.defects import Span, Touch, TouchKind
 from gradfix.tape.domain.events import Add, Backward
@@ -11,19 +11,21 @@ from gradfix.tape.domain.graph import Tensor
 from gradfix.tape.domain.moments import Moment, Timeline, under
 from gradfix.tape.domain.values import Alt, Place, Seq, Unknown, Value
 
+Known: TypeAlias = "tuple[Touch, ...] | None"
+"""Touches; None where the order isn't known."""
 GRADIENTS = frozenset({"clears", "fills", "changes", "looks", "anything"})
 
 
-def of_gradients(touches: tuple[Touch, ...] | None) -> tuple[Touch, ...] | None:
+def of_gradients(touches: Known) -> Known:
     """Those that concern gradients, and not only the values of leaves."""
     return None if touches is None else tuple(touch for touch in touches if touch.kind in GRADIENTS)
 
 
-def together(parts: Iterable[tuple[Touch, ...] | None]) -> tuple[Touch, ...] | None:
+def together(parts: Iterable[object]) -> Known:
     """All touches of several stretches, each once; None where one of them isn't known."""
     found: dict[Touch, None] = {}
     for part in parts:
-        if part is None:
+        if not isinstance(part, tuple):
             return None
         found.update(dict.fromkeys(part))
     return tuple(found)
@@ -49,16 +51,17 @@ class Touches:
         self.timeline = timeline
         self.reach = reach
         self.span = span
-        self.known: dict[tuple[int, int, frozenset[int]], tuple[Touch, ...] | None] = {}
+        self.known: dict[tuple[int, int, int], tuple[Sequence[Tensor], Known]] = {}
+        """Answers, with the leaves that were asked about: one of them is asked for each leaf of a step."""
 
-    def between(self, first: Moment, last: Moment, leaves: Sequence[Tensor]) -> tuple[Touch, ...] | None:
+    def between(self, first: Moment, last: Moment, leaves: Sequence[Tensor]) -> Known:
         """All of it, in its order and each once; None where the order isn't known."""
-        key = (first.number, last.number, frozenset(map(id, leaves)))
+        key = (first.number, last.number, id(leaves))
         if key not in self.known:
-            self.known[key] = self._between(first, last, leaves)
-        return self.known[key]
+            self.known[key] = leaves, self._between(first, last, leaves)
+        return self.known[key][1]
 
-    def _between(self, first: Moment, last: Moment, leaves: Sequence[Tensor]) -> tuple[Touch, ...] | None:
+    def _between(self, first: Moment, last: Moment, leaves: Sequence[Tensor]) -> Known:
         moments = self.timeline.between(first, last)
         if moments is None:
             return None
