@@ -5,8 +5,9 @@ along both gradients, the third along three, and the training drifts without a w
 just absent: it stands before the loop, in the other branch, or belongs to the other optimizer.
 
 The rewrite puts `optimizer.zero_grad()` before the first backward of the iteration; where a step waits for
-several backwards (`if (i + 1) % n == 0: optimizer.step()`), after the step. A call that stands right before
-the loop moves in. For updates written by hand it sets `w.grad = None` after the update, or calls the module's
+several backwards (`if (i + 1) % n == 0: optimizer.step()`), after the step and what still looks at the
+gradients; that is unsafe where other functions may look at them later. A call that stands right before the
+loop moves in. For updates written by hand it sets `w.grad = None` after the update, or calls the module's
 `zero_grad()` where gradients are read later. Left alone: gradients cleared anywhere between the steps (at the
 end of the iteration, by the model, in a helper, in a closure), accumulation over several batches before one
 step, and gradients that no step uses.
@@ -22,7 +23,7 @@ from gradfix.rewriting.names import visible
 from gradfix.rewriting.order import Order, order_of
 from gradfix.rewriting.statements import Anchor, Draft, anchor, between, node_of, path, siblings, text_of
 from gradfix.rewriting.zeroing import zeroing_place
-from gradfix.rule import Decline, Fix, Options, Rule
+from gradfix.rule import Decline, Fix, Options, Rule, Safety
 from gradfix.tree import Tree
 
 LOOKS = frozenset({"looks", "changes", "scales", "anything"})
@@ -55,12 +56,20 @@ def rewrite(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:
     elif side == "before":
         draft.before(place, clear)
     else:
-        last = _after_readers(tree, place, order_of(tree, defect))
+        order = order_of(tree, defect)
+        last = _after_readers(tree, place, order)
         following = between(tree, last, None)
         if following and text_of(tree, following[0]) == clear:
             return Decline("clear what the step before this loop has used, before the loop")
         draft.after(last, clear)
+        return Fix(draft.edits(), clear, _safety(order))
     return Fix(draft.edits(), clear)
+
+
+def _safety(order: Order) -> Safety:
+    """Whether nobody elsewhere looks at gradients that are cleared as soon as the step has used them."""
+    seen = order.known and not any(touch.kind in LOOKS for touch in order.elsewhere())
+    return Safety.SAFE if seen else Safety.UNSAFE
 
 
 def _before_the_loop(tree: Tree, place: Anchor, clear: str) -> Anchor | None:
@@ -122,5 +131,6 @@ def _names_gradient(place: cst.CSTNode) -> bool:
 RULE = Rule(
     code="GF401",
     message="`{culprit}` adds to gradients that a step has already used",
+    sometimes_unsafe=True,
     rewrite=rewrite,
 )

@@ -5,9 +5,9 @@ are (or follow momentum and weight decay alone). The same happens when `zero_gra
 batch while the step comes after several of them: only the last one counts.
 
 The rewrite moves the call before the iteration's first backward, or behind the step where the step waits
-for several backwards; where gradients are cleared there already, the call just goes. Left alone: clearing
-after the step, clearing what one network's loss has left in another one, and gradients that were only to be
-measured.
+for several backwards; where gradients are cleared there already, the call just goes. It is unsafe where it
+isn't known what else clears or measures them. Left alone: clearing after the step, clearing what one
+network's loss has left in another one, and gradients that were only to be measured.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from gradfix.defects import Defect
 from gradfix.rewriting.order import Order, order_of
 from gradfix.rewriting.statements import Anchor, Draft, anchor, node_of, path, siblings, text_of
 from gradfix.rewriting.zeroing import zeroing_place
-from gradfix.rule import Decline, Fix, Options, Rule
+from gradfix.rule import Decline, Fix, Options, Rule, Safety
 from gradfix.tree import Tree
 
 SIMPLE = (cst.SimpleStatementLine, cst.BaseSmallStatement)
@@ -87,7 +87,8 @@ def _moved(order: Order, zero: Anchor, side: str, place: Anchor) -> Fix:
         draft.move_before(zero, place)
     else:
         draft.move_after(zero, place)
-    return Fix(draft.edits(), f"{clear} {side} {text_of(tree, place).splitlines()[0]}")
+    says = f"{clear} {side} {text_of(tree, place).splitlines()[0]}"
+    return Fix(draft.edits(), says, Safety.SAFE if order.known else Safety.UNSAFE)
 
 
 def _always_runs(tree: Tree, zero: Anchor, place: Anchor) -> bool:
@@ -121,5 +122,6 @@ def _clears(order: Order, place: Anchor) -> bool:
 RULE = Rule(
     code="GF402",
     message="`{culprit}` erases gradients before the step has used them",
+    sometimes_unsafe=True,
     rewrite=rewrite,
 )
