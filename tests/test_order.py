@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from gradfix.config import Config
 from gradfix.defects import Touch
 from gradfix.engine import fix
-from gradfix.findings import Plan
-from gradfix.registry import codemods
+from gradfix.plan import Plan
 from gradfix.rule import Finding, Safety
 from gradfix.source import Source, parse
 from gradfix.tape.entries import analyse
@@ -48,7 +50,7 @@ def parsed(text: str) -> Source:
 
 def found(text: str) -> Finding:
     """The finding of the step that comes too early."""
-    outcome = fix("program.py", text.encode(), Plan(codemods()))
+    outcome = fix("program.py", text.encode(), Plan(Config(Path())))
     return next(one for one in outcome.findings if one.code == "GF105")
 
 
@@ -228,6 +230,6 @@ for turn, x in enumerate(torch.ones(4, 1, 2)):
 )
 def test_gradients_are_cleared_behind_what_still_wants_them(first: str, second: str, clears: int) -> None:
     text = WAITING.format(first=first, second=second)
-    outcome = fix("program.py", text.encode(), Plan(codemods()))
+    outcome = fix("program.py", text.encode(), Plan(Config(Path())))
     assert outcome.after is not None
     assert outcome.after.decode().splitlines()[clears - 1].strip() == "optimizer.zero_grad()"
