@@ -7,9 +7,8 @@ from libcst import matchers as m
 
 from gradfix.rewriting.order import calls_of
 from gradfix.rewriting.statements import Anchor, anchor, between, names_in, path, together
+from gradfix.tape.effects.operations import having
 from gradfix.tree import Tree
-
-SICK = frozenset({"isnan", "isinf", "isfinite"})
 
 
 def zeroing_place(tree: Tree, backward: cst.CSTNode, step: cst.CSTNode, optimizer: str) -> tuple[str, Anchor]:
@@ -34,7 +33,7 @@ def zeroing_place(tree: Tree, backward: cst.CSTNode, step: cst.CSTNode, optimize
 
 def _counts(place: Anchor) -> bool:
     """Whether a condition lets several backwards pass: one that always steps, or looks for NaN, does not."""
-    if not isinstance(place, cst.If) or names_in(place.test) & SICK:
+    if not isinstance(place, cst.If) or names_in(place.test) & having("alarms"):
         return False
     return place.orelse is None or not calls_of(place.orelse, "step")
 

@@ -22,6 +22,7 @@ Trait: TypeAlias = Literal[
     "additive",  # its result is a sum of its arguments, or holds each of them
     "again",  # what is written in place is another value each time that it is done
     "again-by",  # the same, where the factor is neither 0 nor 1
+    "alarms",  # tells numbers that nothing can be learnt from: none, or too large
     "array",  # arrays of numpy have the method too
     "attribute",  # read without a call
     "averages",  # one output is a mean, which keeps nothing
