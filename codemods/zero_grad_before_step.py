@@ -43,7 +43,7 @@ def rewrite(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:
     order = order_of(tree, defect)
     if side == "before":
         place = _behind_measuring(order, place, zero)
-        if (behind := _behind_step(order, zero, place, step)) is not None:
+        if (behind := _behind_step(order, order_of(tree, defect, "filled"), zero, place, step)) is not None:
             side, place = "after", behind
     return _moved(order, zero, side, place)
 
@@ -67,7 +67,9 @@ def _behind_measuring(order: Order, place: Anchor, zero: Anchor) -> Anchor:
     return later[0] if later else place
 
 
-def _behind_step(order: Order, zero: Anchor, place: Anchor, step: cst.CSTNode) -> Anchor | None:
+def _behind_step(
+    order: Order, filled: Order, zero: Anchor, place: Anchor, step: cst.CSTNode
+) -> Anchor | None:
     """The step, where the clearing before this backward is no help to the backwards that come after it."""
     row = siblings(order.tree, place)
     stepping = next((above for above in path(order.tree, step) if above in row), None)
@@ -75,7 +77,7 @@ def _behind_step(order: Order, zero: Anchor, place: Anchor, step: cst.CSTNode) -
     if earlier is None or stepping is None:
         return None
     others = [*row[: row.index(earlier)], *row[row.index(stepping) + 1 :]]
-    return stepping if any("fills" in order.kinds(one) for one in others) else None
+    return stepping if any("fills" in filled.kinds(one) for one in others) else None
 
 
 def _moved(order: Order, zero: Anchor, side: str, place: Anchor) -> Fix:

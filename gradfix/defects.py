@@ -153,7 +153,8 @@ KINDS: Mapping[str, str] = {
         gradient. facts: optimizer (source text of the optimizer, "" for hand-written updates), step
         (Span), parameters (source texts, for hand-written updates).""",
     "zero_grad_before_step": """culprit: the zero_grad Call. facts: backward (Span: the first backward
-        whose gradients it erases), step (Span), optimizer.""",
+        whose gradients it erases), step (Span), optimizer, between (what touches its leaves up to that
+        step), filled (all that ever fills their gradients).""",
     "graph_leak": """culprit: the accumulating statement (`total += loss`, `losses.append(loss)`). facts:
         value (Span of the accumulated expression), number (True: used as a plain number).""",
     "clip_before_unscale": """culprit: the clip Call, or the step Call. facts: scaler, optimizer, form

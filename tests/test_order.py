@@ -206,6 +206,36 @@ def test_what_neither_may_pass_is_left_to_the_user(text: str, reason: str) -> No
     assert one.decline.startswith(reason)
 
 
+ERASED = """import torch
+
+net = torch.nn.Linear(2, 1)
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+x = torch.ones(4, 2)
+early, late = net(x).sum(), net(2 * x).sum()
+optimizer.zero_grad()
+early.backward()
+optimizer.zero_grad()
+optimizer.step()
+{behind}
+"""
+LATE = "def measure():\n    late.backward()\nmeasure()"
+
+
+@pytest.mark.parametrize(
+    ("behind", "clears"),
+    [
+        pytest.param("late.backward()", [7, 10], id="is wanted by a backward behind the step"),
+        pytest.param(LATE, [7, 10], id="is wanted by a backward that a function behind the step runs"),
+        pytest.param("print(late.item())", [7], id="is wanted by nobody behind the step"),
+    ],
+)
+def test_a_zero_grad_goes_where_nobody_behind_the_step_wants_it(behind: str, clears: list[int]) -> None:
+    outcome = fix("program.py", ERASED.format(behind=behind).encode(), Plan(Config(Path())))
+    assert outcome.after is not None
+    lines = outcome.after.decode().splitlines()
+    assert [i for i, line in enumerate(lines, 1) if line == "optimizer.zero_grad()"] == clears
+
+
 WAITING = """import torch
 from elsewhere import anything
 

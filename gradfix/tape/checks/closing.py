@@ -30,6 +30,7 @@ def close(entries: Sequence[Interpreter]) -> None:
     homeless(entries, ended)
     for vm in entries:
         vm.harmless_writes()
+        vm.say_what_fills()
         say_what_is_logged(vm)
         for leaf, facts in vm.watched_leaves:
             gets_some = leaf.slot is not None and bool(leaf.slot.events)

@@ -96,6 +96,12 @@ class Timeline:
         before.site = last.site
         return before
 
+    def ending(self, first: Moment) -> Moment:
+        """The moment after all that is known of, as the running function sees it."""
+        after = Moment(self.now, "looks", (), None, first.path)
+        after.site = first.site
+        return after
+
     def earlier(self, first: Moment) -> Iterator[Moment]:
         """What happened before."""
         return iter(self.moments[: first.number - self.first])

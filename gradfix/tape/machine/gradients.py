@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
-from gradfix.defects import Fact, Touch
+from gradfix.defects import Fact, Span, Touch
 from gradfix.tape.domain.events import Add, Backward, Clear, Empty, Unscale, Use
 from gradfix.tape.domain.graph import Tensor, Write
 from gradfix.tape.domain.moments import Moment, Timeline
@@ -16,7 +17,7 @@ from gradfix.tape.machine.backward import Backwards
 from gradfix.tape.machine.cuts import KIND_OF_CUT
 from gradfix.tape.machine.early_steps import EarlySteps
 from gradfix.tape.machine.reports import Findings
-from gradfix.tape.machine.touches import Touches
+from gradfix.tape.machine.touches import Touches, together
 
 
 def _shared(adds: list[Add], one: Add) -> Path:
@@ -42,6 +43,8 @@ class Gradients(Backwards):
         """Whether the step that runs has called a closure: what an earlier call of it left is nobody's."""
         self.timeline = Timeline(before.timeline if before else None)
         self.early_steps = EarlySteps(self)
+        self.erasures: dict[Span, tuple[Moment | None, list[Tensor]]] = {}
+        """Where gradients were erased that a step would have used, with that step and all that it steps."""
         self.touches: Touches | None = None
         """Who answers what touches leaves between two moments."""
         self.stand_ins: list[Tensor] = [*before.stand_ins] if before else []
@@ -211,6 +214,7 @@ class Gradients(Backwards):
             (place, "steps without them"),
         ]
         name = by.name if isinstance(by, Optimizer) else ""
+        held = by.leaves if isinstance(by, Optimizer) else [leaf]
         self.report(
             "zero_grad_before_step",
             clear.place,
@@ -222,9 +226,26 @@ class Gradients(Backwards):
                 "backward": self.span(first.backward.place),
                 "step": self.span(place),
                 "optimizer": name,
-                "between": self.since_step(events, first, by.leaves if isinstance(by, Optimizer) else [leaf]),
+                "between": self.since_step(events, first, held),
             },
         )
+        self.erased_before(self.timeline.newest, clear, held)
+
+    def erased_before(self, step: Moment | None, clear: Clear, leaves: list[Tensor]) -> None:
+        """Keep what a clearing took from a step, until all is known that fills those gradients."""
+        span = self.span(clear.place)
+        if span is not None:
+            self.erasures.setdefault(span, (step, leaves))
+
+    def say_what_fills(self) -> None:
+        """At the end: all that fills gradients that were erased, also after the step."""
+        for span, (step, leaves) in self.erasures.items():
+            key = "zero_grad_before_step", span
+            defect = self.findings.found.get(key)
+            if defect is not None and step is not None and self.touches is not None:
+                more = self.touches.filled(step, leaves)
+                facts = {**defect.facts, "filled": together((defect.facts.get("filled", ()), more))}
+                self.findings.found[key] = replace(defect, facts=facts)
 
     def since_step(self, events: list[Any], first: Add, leaves: list[Tensor]) -> tuple[Touch, ...] | None:
         """What touched leaves between the step before a contribution and the step that runs."""

@@ -61,6 +61,11 @@ class Touches:
             self.known[key] = leaves, self._between(first, last, leaves)
         return self.known[key][1]
 
+    def filled(self, now: Moment, leaves: Sequence[Tensor]) -> Known:
+        """What ever fills gradients, as who runs now sees it."""
+        found = self._between(self.timeline.beginning(now), self.timeline.ending(now), leaves)
+        return None if found is None else tuple(touch for touch in found if touch.kind == "fills")
+
     def _between(self, first: Moment, last: Moment, leaves: Sequence[Tensor]) -> Known:
         moments = self.timeline.between(first, last)
         if moments is None:

@@ -251,6 +251,7 @@ def _nothing_left(vm: Interpreter, own: Supposed, events: list[Any], node: ast.A
             "between": vm.since_step(events, lost[-1], own.optimizer.leaves),
         },
     )
+    vm.erased_before(vm.timeline.newest, clear, own.optimizer.leaves)
 
 
 def _too_early(vm: Interpreter, own: Supposed, backward: Backward, calls: set[int]) -> None:
@@ -297,6 +298,7 @@ def report_early_steps(vm: Interpreter) -> None:
                 "between": vm.between(use.moment, backward.moment, own.optimizer.leaves),
             },
         )
+        vm.erased_before(use.moment, clear, own.optimizer.leaves)
     vm.early = []
 
 
