@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import gc
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from gradfix.tape.analysis import Analysis, Silence
 from gradfix.tape.checks.closing import close
@@ -24,6 +25,9 @@ from gradfix.tape.uncalled import enter_class, enter_function, entries_of
 
 if TYPE_CHECKING:
     from gradfix.source import Source
+
+Run: TypeAlias = Callable[[Interpreter], object]
+Definition: TypeAlias = "ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef"
 
 SELDOM = 50_000
 """After how many new objects cycles are looked for."""
@@ -93,38 +97,36 @@ def _enter_all(module: Interpreter, work: int, culprits: Culprits) -> list[Inter
     ran = [code.node for code in program.codes.values() if code.entered and code.file == main]
     lines = [(node.lineno, node.end_lineno or node.lineno) for node in ran]
     entries: list[Interpreter] = []
-    for enter in _due(module, culprits):
+    for node, enter in _due(module, culprits):
         share = max(work // SHARE, min(work, WORK_FLOOR))
         entry = Interpreter(program, HANDLERS, share, module)
         entry.ran = lines
         entry.path = frozenset({(Equals(("entry",), len(entries) + 1), True)})
-        _run_entry(module, entry, enter)
+        if module.grad is not True or entry.sets_mode_in(node):
+            lose_mode(entry)  # as the module left it, or as this did when it ran before
+        _run_entry(entry, enter)
         entries.append(entry)
         work -= share - max(entry.work, 0)
     return entries
 
 
-def _due(module: Interpreter, culprits: Culprits) -> Iterator[Callable[[Interpreter], object]]:
+def _due(module: Interpreter, culprits: Culprits) -> Iterator[tuple[Definition, Run]]:
     """What is to be entered, callers first: what they call is met on the way."""
     program, main = module.program, module.findings.main
     classes = [cls for cls in program.classes if cls.file == main]
     for cls in callers_first({cls.name: (cls, cls.node) for cls in classes}):
         if culprits.suspects(cls.node) or any(entries_of(module, cls)):
-            yield partial(enter_class, cls=cls, culprits=culprits)
+            yield cls.node, partial(enter_class, cls=cls, culprits=culprits)
     functions = [one for one in program.functions if one.owner is None and one.code.file == main]
     for function in callers_first({one.code.name: (one, one.code.node) for one in functions}):
         if not function.code.entered and culprits.within(function.code.node):
-            yield partial(enter_function, function=function)
+            yield function.code.node, partial(enter_function, function=function)
 
 
-def _run_entry(module: Interpreter, entry: Interpreter, run: Callable[[Interpreter], object]) -> None:
+def _run_entry(entry: Interpreter, run: Run) -> None:
     """Run an entry so that nothing it does is seen by the next one."""
     entry.trail.begin()
     watch(entry)
-    if module.grad is not True:
-        lose_mode(entry)  # the module itself may have left recording off
-    elif entry.sets_mode():
-        entry.begun = frozenset({"G"})  # somebody else may have
     try:
         run(entry)
         report_early_steps(entry)

@@ -58,10 +58,21 @@ class Switches(Forks):
 
     def sets_mode(self) -> bool:
         """Whether a file sets the grad mode by a statement, so that any block may be reached in several."""
-        for file, lines in self.findings.sources.items():
-            if file not in self.program.setting:
-                self.program.setting[file] = bool(_with(SETS_MODE, lines, b"set_grad_enabled"))
-        return True in self.program.setting.values()
+        return any(map(self._setting, self.findings.sources))
+
+    def sets_mode_in(self, node: ast.stmt | ast.Lambda) -> bool:
+        """Whether a definition of the analysed file does: it takes no mode for given."""
+        lines = self._setting(self.findings.main)
+        at = bisect_left(lines, node.lineno)
+        return at < len(lines) and lines[at] <= (node.end_lineno or node.lineno)
+
+    def _setting(self, file: str) -> list[int]:
+        """The lines of a file that set the grad mode."""
+        lines = self.program.setting.get(file)
+        if lines is None:
+            text = self.findings.sources[file]
+            lines = self.program.setting[file] = _with(SETS_MODE, text, b"set_grad_enabled")
+        return lines
 
     def _may_switch(self, statement: ast.If) -> bool:
         """Whether the text of a branch has a word of what switches."""

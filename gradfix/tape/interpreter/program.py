@@ -40,7 +40,7 @@ class Program:
         """Whether the arms of branches differ in what requires grad."""
         self.switching: dict[str, list[int]] = {}
         """The lines of each file with a word of what switches that."""
-        self.setting: dict[str, bool] = {}
-        """Whether each file has a statement that sets the grad mode."""
+        self.setting: dict[str, list[int]] = {}
+        """The lines of each file that set the grad mode by a statement."""
         self.unfinished: list[type[Exception]] = []
         """Why entries were left before their end."""

@@ -46,8 +46,6 @@ class Reports:
         """The part of the path that no statement tests: which alternative of a value is looked at."""
         self.repeat = False
         """Whether this is a later turn of a loop that isn't known to have one (convention E)."""
-        self.begun: Lean = NOTHING
-        """The conventions that this was entered under, whatever it does."""
         self.reported: set[tuple[str, Span]] = set()
         """What was reported from here, and where."""
         self.ran: list[tuple[int, int]] = []
@@ -96,7 +94,6 @@ class Reports:
         if culprit is None or isinstance(culprit, Foreign):
             return
         span = span_of(culprit)
-        lean = lean | self.begun
         if self.repeat:
             lean = lean | {"E"}
         if any(first <= span.line <= last for first, last in self.ran):
