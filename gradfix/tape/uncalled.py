@@ -19,6 +19,7 @@ from gradfix.tape.python.following import call_function
 from gradfix.tape.strangers.assumed_backward import wish
 from gradfix.tape.strangers.framework_objects import enter, rows_of
 from gradfix.tape.strangers.whole_models import is_whole, trains_itself
+from gradfix.tape.torch.modules import leaves
 
 
 def enter_function(vm: Interpreter, function: Function) -> None:
@@ -59,13 +60,23 @@ def enter_class(vm: Interpreter, cls: Class, culprits: Culprits) -> None:
     for name, member in due:
         entry = entries.get(name)
         if name == "forward" and instance.module:
-            _enter_forward(vm, instance, member)
+            if not _only_infers(vm, instance, member):
+                _enter_forward(vm, instance, member)
         elif entry is not None:
             enter(vm, Bound(instance, member), entry, member.code.node)
         elif not member.code.entered:
             result = _enter_method(vm, instance, member)
             if name in wished:
                 wish(vm, [result])
+
+
+def _only_infers(vm: Interpreter, instance: Instance, member: Function) -> bool:
+    """Whether a module that learns nothing is run here, and only where nothing is recorded.
+
+    That its input requires grad (D) is then more than a convention: it is a helper of inference.
+    """
+    code = member.code
+    return code.entered and not code.recorded and leaves(vm, instance) == ([], True)
 
 
 def _called(node: ast.ClassDef) -> set[str]:

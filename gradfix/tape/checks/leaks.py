@@ -26,7 +26,7 @@ def adds_to(node: ast.expr, name: str) -> bool:
 def accumulating(vm: Interpreter, added: Added) -> None:
     """A total that takes a graph in at every turn of a loop."""
     name, held, right, result, node = added
-    if not vm.frame.loops or not vm.at_home or isinstance(held, Alt):
+    if not vm.frame.loops or not vm.at_home or isinstance(held, Alt) or vm.grad is not True:
         return
     if (
         isinstance(node, ast.AugAssign)
@@ -50,9 +50,10 @@ def accumulating(vm: Interpreter, added: Added) -> None:
             term = next((side for side in sides if isinstance(side, Tensor)), right)
         elif not isinstance(node, ast.AugAssign) or not isinstance(node.op, ast.Add):
             return
-        vm.accumulated.setdefault(span_of(node), []).append(
-            (name, result, vm.history(result), vm.history(term), node)
-        )
+        entries = vm.accumulated.setdefault(span_of(node), [])
+        if entries and entries[-1][1] is held and entries[-1][3].clean >= 0:
+            vm.outlived.add(span_of(node))
+        entries.append((name, result, vm.history(result), vm.history(term), node))
 
 
 def walked_already(vm: Interpreter, value: Value, but: Collection[int] = ()) -> Node | None:
@@ -110,7 +111,7 @@ def kept_on_attribute(vm: Interpreter, named: AttributeNamed) -> None:
     """`self.total = self.total + loss`."""
     target, node = named
     value = node.value if isinstance(node, ast.Assign) else None
-    if isinstance(value, ast.BinOp) and isinstance(value.op, ast.Add):
+    if vm.grad is True and isinstance(value, ast.BinOp) and isinstance(value.op, ast.Add):
         for own, added in ((value.left, value.right), (value.right, value.left)):
             if (
                 isinstance(own, ast.Attribute)
@@ -133,13 +134,13 @@ def leaked(vm: Interpreter) -> None:
             vm.findings.found.pop(
                 ("graph_leak", span), None
             )  # a total without its graphs has none to keep here
-    for entries in vm.accumulated.values():
+    for span, entries in vm.accumulated.items():
         if len(entries) < 2:
             continue
         nodes = [total for _, _, total, _, _ in entries]
         if any(node.clean >= 0 for node in nodes) or any(id(node) in vm.passed_on for node in nodes):
             continue
-        if not any(added.clean >= 0 for _, _, _, added, _ in entries):
+        if span not in vm.outlived:
             continue
         name, _, _, added, node = entries[0]
         value = node.value if isinstance(node, (ast.AugAssign, ast.Assign)) else None

@@ -78,7 +78,7 @@ def gradient_read(vm: Interpreter, read: GradientRead) -> None:
     if (
         owner.requires is True
         and owner.leaf is False
-        and not owner.retained
+        and owner.retained is False
         and vm.backwards
         and not vm.hooked
     ):

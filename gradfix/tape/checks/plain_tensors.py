@@ -8,11 +8,16 @@ from gradfix.tape.domain.definitions import Instance
 from gradfix.tape.domain.events import Add, Use
 from gradfix.tape.domain.graph import Tensor
 from gradfix.tape.domain.values import Foreign
+from gradfix.tape.effects.operations import having
 from gradfix.tape.interpreter.interpreter import Interpreter
 from gradfix.tape.interpreter.occasions import Built
 from gradfix.tape.interpreter.origins import factory_inside
 from gradfix.tape.machine.gradients import Ended
 from gradfix.tape.torch.modules import leaves
+
+BLANK = having("blank")
+"""What makes the beginning of something that is to be learnt: nobody knows a random number beforehand, and
+adding or multiplying zeros for ever is pointless."""
 
 
 def note_plain_leaves(vm: Interpreter, built: Built) -> None:
@@ -41,6 +46,9 @@ def check_plain_leaves(vm: Interpreter, ended: Ended) -> None:
         read = any(one is leaf or one is tensor for one in ended.read)
         if used or read or not any(isinstance(event, Add) and event.must for event in events):
             continue
+        if not leaf.parameter and not any((node.facts or {}).get("factory") in BLANK
+                                          for node in (leaf.node, *leaf.node.parents)):  # fmt: skip
+            continue  # a known constant may be told to require grad by habit
         registered = {id(one) for one in leaves(vm, instance)[0]}
         steppers = [one for one in ended.optimizers if one.stepped]
         if any(one is leaf or one is tensor for stepper in ended.optimizers for one in stepper.leaves):

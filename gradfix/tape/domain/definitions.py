@@ -11,13 +11,15 @@ from gradfix.tape.domain.values import External, Truth, Value, stamp
 class Code:
     """A function's text: shared by all closures made from it."""
 
-    __slots__ = ("entered", "every", "file", "name", "names", "node", "size")
+    __slots__ = ("entered", "every", "file", "name", "names", "node", "recorded", "size")
 
     def __init__(self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda, file: str) -> None:
         self.node = node
         self.file = file
         self.name = "<lambda>" if isinstance(node, ast.Lambda) else node.name
         self.entered = False
+        self.recorded = False
+        """Whether it has run where what it does may be recorded."""
         self.size = 0
         """How many parts its text has, once somebody has counted."""
         a = node.args
@@ -50,7 +52,7 @@ class Package(Value):
 class Function(Value):
     """A function of the analysed source, with its closure, defaults and the grad mode that decorates it."""
 
-    __slots__ = ("code", "decorators", "defaults", "owner", "scope")
+    __slots__ = ("code", "decorators", "defaults", "owner", "scope", "suspends")
 
     def __init__(self, code: Code, scope: Scope, defaults: dict[str, Value]) -> None:
         self.code = code
@@ -58,6 +60,28 @@ class Function(Value):
         self.defaults = defaults
         self.decorators: tuple[tuple[Value, ast.expr], ...] = ()
         self.owner: Class | None = None
+        self.suspends = False
+        """Whether it is decorated as a context manager: a call runs nothing yet."""
+
+
+class Suspended(Value):
+    """A call of a generator function, which runs as its items are asked for."""
+
+    __slots__ = ("args", "function", "kwargs", "node", "receiver")
+
+    def __init__(
+        self,
+        function: Function,
+        args: tuple[Value, ...],
+        kwargs: dict[str, Value],
+        node: ast.AST,
+        receiver: Value | None,
+    ) -> None:
+        self.function = function
+        self.args = args
+        self.kwargs = kwargs
+        self.node = node
+        self.receiver = receiver
 
 
 class Class(Value):

@@ -26,6 +26,7 @@ Trait: TypeAlias = Literal[
     "array",  # arrays of numpy have the method too
     "attribute",  # read without a call
     "averages",  # one output is a mean, which keeps nothing
+    "blank",  # makes numbers that nobody knows beforehand, or only zeros
     "converts",  # leaves torch for plain values
     "copies",  # its result is its argument: as a copy, a view, on another device or of another dtype
     "detaches",  # the same tensor outside of every graph

@@ -106,6 +106,7 @@ def _comparison(vm: Interpreter, node: ast.Compare) -> Verdict:
                 vm.findings.texts.setdefault(where, vm.text(text))
                 vm.keep_alive.append(subject)
                 key = Equals(where, constant.value)
+                vm.findings.tests.setdefault(key, node)
                 _note_subject(vm, key, subject)
                 _note_turn(vm, key, subject)
                 yes, no = frozenset({(key, True)}), frozenset({(key, False)})
@@ -145,6 +146,7 @@ def _note_turn(vm: Interpreter, key: Any, value: Value) -> None:
 
 def _fresh(vm: Interpreter, node: ast.expr, key: Any, *alive: Value) -> Verdict:
     vm.findings.texts.setdefault(key, vm.text(node))
+    vm.findings.tests.setdefault(key, node)
     vm.keep_alive.extend(alive)
     for value in alive:
         _note_subject(vm, key, value)

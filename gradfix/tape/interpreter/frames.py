@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from gradfix.tape.domain.definitions import Code, Scope
@@ -15,6 +16,7 @@ class Frame:
 
     __slots__ = (
         "aliases",
+        "at_yield",
         "caller",
         "code",
         "entry",
@@ -35,6 +37,8 @@ class Frame:
         self.entry = entry
         self.returns: list[tuple[Path, Value]] = []
         self.yields: list[Value] | None = None
+        self.at_yield: Callable[[Value], object] | None = None
+        """What runs at its yields, where it runs in step with somebody."""
         self.exits: Exits | None = None
         """The ways out of it, where it can be left in one arm of a branch."""
         self.loops: list[Loop] = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable
 from typing import Any
 
 from gradfix.defects import Fact, Span
@@ -17,6 +18,8 @@ class Notes:
 
     def __init__(self, before: Notes | None) -> None:
         self.accumulated: dict[Span, list[Any]] = {}
+        self.outlived: set[Span] = set()
+        """Totals to which more was added after a backward had walked what was added before."""
         self.put_by: list[tuple[Span, Node, int]] = []
         """Results that were put by after their graph was walked, and when."""
         self.totals: list[tuple[Node, Span]] = []
@@ -47,6 +50,10 @@ class Notes:
         """What is looked at to see whether it is None."""
         self.demanded: set[ast.AST] = set()
         """What is compared in an assertion: it has to hold."""
+        self.looped: ast.AST | None = None
+        """The call whose generator a loop is about to go through."""
+        self.at_yield: Callable[[Value], object] | None = None
+        """What the function that is entered next runs at its yields."""
         self.unbound: dict[str, Value] = {**before.unbound} if before else {}
         """Names that nothing binds here."""
         self.keep_alive: list[Value] = []

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from gradfix.defects import Certainty, Defect, Evidence, Fact, Impact, Span
-from gradfix.tape.domain.paths import ALWAYS, Equals, Path
+from gradfix.tape.domain.paths import ALWAYS, Equals, Key, Path
 from gradfix.tape.domain.values import NOTHING, Foreign, Lean, Place
 from gradfix.tape.machine.touches import together
 
@@ -33,6 +33,8 @@ class Findings:
         self.silences: dict[tuple[Span, str], None] = {}
         self.texts: dict[Any, str] = {}
         """How path conditions are called where they are told."""
+        self.tests: dict[Key, ast.AST] = {}
+        """Where path conditions are tested: the same place tests another value in each turn of a loop."""
 
 
 class Reports:
@@ -94,6 +96,9 @@ class Reports:
         if culprit is None or isinstance(culprit, Foreign):
             return
         span = span_of(culprit)
+        if self.chosen_twice(when):
+            self.silence(culprit, "this takes a test that comes out alike for several values")
+            return
         if self.repeat:
             lean = lean | {"E"}
         if any(first <= span.line <= last for first, last in self.ran):
@@ -116,6 +121,16 @@ class Reports:
             torch_says=says,
             facts={} if facts is None else facts,  # the same object: some are known at the end only
         )
+
+    def chosen_twice(self, when: Path) -> bool:
+        """Whether a path takes one test to come out alike for two different values.
+
+        Which values a loop meets one after the other is the program's own business: the letters of a string
+        that chooses layers, masks that might all be empty.
+        """
+        tests = self.findings.tests
+        places = [(id(tests[key]), holds) for key, holds in when if key in tests]
+        return len(places) > len(set(places))
 
     def silence(self, place: Place, reason: str) -> None:
         """Note why nothing is said about a place."""

@@ -23,6 +23,10 @@ COPYING = having("may-copy")
 """Views where there is one of these sizes, copies elsewhere."""
 
 
+MANY = 64
+"""How many results of one operation are told apart; of more, two stand for all."""
+
+
 class Results(Machine):
     """The machine with the results of operations on it."""
 
@@ -33,6 +37,7 @@ class Results(Machine):
         if effect.results == 1:
             return self.result(node, effect, bound, source, 0, "result" in kept)
         count = effect.results or pieces.count(node.op, bound)
+        count = count if count <= MANY else 0
         items: list[Value] = []
         for i in range(count or 2):
             one = {**bound, "which": Const(i)}

@@ -5,28 +5,38 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 
+from gradfix.tape.domain.definitions import Instance, Suspended
 from gradfix.tape.domain.graph import Tensor
 from gradfix.tape.domain.paths import Path
 from gradfix.tape.domain.torch_values import Layer, Mode
-from gradfix.tape.domain.values import Alt, Const, Unknown, Value
+from gradfix.tape.domain.values import UNDEFINED, Alt, Const, Unknown, Value
 from gradfix.tape.interpreter.conditions import truth
 from gradfix.tape.interpreter.interpreter import Interpreter
 from gradfix.tape.interpreter.modes import Modes, lose_mode, modes_of, restore, set_mode, unbound
+from gradfix.tape.python.generators import managed, resume
 from gradfix.tape.python.stores import assign
 
 
 def with_statement(vm: Interpreter, node: ast.With | ast.AsyncWith) -> str | None:
-    before = modes_of(vm)
-    for i, item in enumerate(node.items):
+    return _within(vm, node, node.items, modes_of(vm))
+
+
+def _within(
+    vm: Interpreter, node: ast.With | ast.AsyncWith, items: Sequence[ast.withitem], before: Modes
+) -> str | None:
+    """Enter what is left of the items, then run the block, and leave it in the modes of before."""
+    for i, item in enumerate(items):
         value = vm.eval(item.context_expr)
+        rest = items[i + 1 :]
         if isinstance(value, Alt) and all(isinstance(option, Mode) for _, option in value.options):
-            ended = _each_mode(vm, node, value, node.items[i + 1 :])
+            ended = _each_mode(vm, node, value, rest)
             restore(vm, before)
             return ended
+        if isinstance(value, (Suspended, Instance)):
+            return _managed(vm, node, value, item, rest)
         if isinstance(value, Mode):
             known, yes, no = _mode_truth(vm, value, item.context_expr)
             if known is None:
-                rest = node.items[i + 1 :]
                 ended = _both_modes(vm, node, value, (yes, no), rest)
                 restore(vm, before)
                 return ended
@@ -37,6 +47,24 @@ def with_statement(vm: Interpreter, node: ast.With | ast.AsyncWith) -> str | Non
             bound: Value = value if isinstance(value, (Tensor, Layer)) else Unknown("a context", (value,))
             assign(vm, item.optional_vars, bound, node)
     return _body(vm, node, before)
+
+
+def _managed(
+    vm: Interpreter,
+    node: ast.With | ast.AsyncWith,
+    manager: Suspended | Instance,
+    item: ast.withitem,
+    rest: Sequence[ast.withitem],
+) -> str | None:
+    """The block runs where the manager lets it run: in its modes, which it sets and takes back by itself."""
+
+    def block(entered: Value) -> str | None:
+        if item.optional_vars is not None:
+            bound = entered if entered is not UNDEFINED else Unknown("a context", (manager,))
+            assign(vm, item.optional_vars, bound, node)
+        return _within(vm, node, rest, modes_of(vm))
+
+    return resume(vm, manager, block) if isinstance(manager, Suspended) else managed(vm, manager, node, block)
 
 
 def _body(vm: Interpreter, node: ast.With | ast.AsyncWith, before: Modes) -> str | None:

@@ -72,6 +72,11 @@ def _mapped(vm: Interpreter, node: ast.DictComp, source: Value) -> Value:
     return Map(items, not known, node)
 
 
+def _unlike(vm: Interpreter, turns: Sequence[Value]) -> list[Value]:
+    """One turn of each kind: of what is in a graph, of what isn't, and of what may be."""
+    return list({vm.requires(turn): turn for turn in reversed(turns)}.values())[::-1]
+
+
 def _generate(
     vm: Interpreter,
     generators: Sequence[ast.comprehension],
@@ -90,7 +95,7 @@ def _generate(
     total = len(turns)
     whole = len(getattr(source, "range", turns))
     whole_turns, since = turns, next(Backward.numbers)
-    turns = turns[:1] if vm.later_turn and total > 4 else turns[:64]
+    turns = _unlike(vm, turns) if vm.later_turn and total > 4 else turns[:64]
     known = known and len(turns) == whole
     target = first.target.id if isinstance(first.target, ast.Name) else ""
     held = vm.scope.names.get(target, UNDEFINED)

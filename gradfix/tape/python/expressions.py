@@ -112,9 +112,13 @@ def inner(vm: Interpreter, node: ast.Await | ast.Starred) -> Value:
 
 def yielded(vm: Interpreter, node: ast.Yield | ast.YieldFrom) -> Value:
     value = vm.eval(node.value) if node.value is not None else NONE
+    handed = part(value) if isinstance(node, ast.YieldFrom) else value
+    if vm.frame.at_yield is not None:
+        vm.frame.at_yield(handed)
+        return Unknown("what is sent to a generator")
     if vm.frame.yields is None:
         vm.frame.yields = []
-    vm.frame.yields.append(part(value) if isinstance(node, ast.YieldFrom) else value)
+    vm.frame.yields.append(handed)
     return Unknown("what is sent to a generator")
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
 
 from gradfix.tape.domain.alternatives import alternatives
-from gradfix.tape.domain.definitions import Code, Function, Scope
+from gradfix.tape.domain.definitions import Code, Function, Scope, Suspended
 from gradfix.tape.domain.moments import Site
 from gradfix.tape.domain.paths import Path
 from gradfix.tape.domain.torch_values import Mode
@@ -54,6 +55,7 @@ def decorated(vm: Interpreter, function: Function, node: ast.FunctionDef | ast.A
             )
         kept.append((value, expression))
     function.decorators = tuple(kept)
+    function.suspends = any(_path(value) in MANAGERS for value, _ in kept)
     if any(_path(value).startswith(TRANSLATORS) for value, _ in kept):
         vm.program.functions = [one for one in vm.program.functions if one is not function]
         return Unknown("a function that is translated")
@@ -67,6 +69,59 @@ def _path(value: Value) -> str:
 
 
 def call_function(
+    vm: Interpreter,
+    function: Function,
+    args: Args,
+    kwargs: Kwargs,
+    node: ast.AST,
+    receiver: Value | None = None,
+) -> Value:
+    """Call a function of the source; nothing runs yet of what is run in step with its caller."""
+    if function.suspends or node is vm.looped:
+        later = suspended(vm, function, args, kwargs, node, receiver)
+        if later is not None:
+            return later
+        if function.suspends:  # what it does before its yield isn't what it does behind
+            _left_out(vm, function, args, kwargs, node)
+            for value in (*args, *kwargs.values()):
+                escape(vm, value)
+            return vm.unknown("a context that isn't followed", *args)
+    return follow(vm, function, args, kwargs, node, receiver)
+
+
+MANAGERS = frozenset({"contextlib.contextmanager", "contextlib.asynccontextmanager"})
+
+
+def suspended(
+    vm: Interpreter,
+    function: Function,
+    args: Args,
+    kwargs: Kwargs,
+    node: ast.AST,
+    receiver: Value | None,
+) -> Suspended | None:
+    """A call of a context manager, or of a generator that a loop goes through."""
+    code = function.code
+    if code.file != vm.findings.main or vm.floor:
+        return None  # the work that it may cost is not for what runs in step with it
+    if isinstance(code.node, ast.Lambda) or not _generates(code.node.body):
+        return None
+    if "return" in jumps(vm, code.node, code.node.body):
+        return None  # it may be left before its yield
+    return Suspended(function, tuple(args), dict(kwargs), node, receiver)
+
+
+def _generates(body: Sequence[ast.AST]) -> bool:
+    """Whether a function's own statements yield."""
+    nested = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef, ast.GeneratorExp)
+    return any(
+        isinstance(one, (ast.Yield, ast.YieldFrom))
+        or (not isinstance(one, nested) and _generates(list(ast.iter_child_nodes(one))))
+        for one in body
+    )
+
+
+def follow(
     vm: Interpreter,
     function: Function,
     args: Args,
@@ -138,10 +193,12 @@ def _run_function(
 ) -> Value:
     code = function.code
     code.entered = True
+    code.recorded = code.recorded or vm.grad is not False
     outer, file, path, later = vm.frame, vm.file, vm.path, vm.later_turn
     before = modes_of(vm)
     depth, modes = len(vm.trail.frames), len(vm.modes)
     frame = Frame(Scope(names, function.scope, function.scope.globals), code, path)
+    frame.at_yield, vm.at_yield = vm.at_yield, None
     frame.receiver, frame.owner, frame.caller = receiver, function.owner, outer
     vm.frame, vm.file = frame, code.file
     vm.stack.append(code)

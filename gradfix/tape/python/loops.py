@@ -6,12 +6,14 @@ import ast
 from collections.abc import Sequence
 from functools import partial
 
+from gradfix.tape.domain.definitions import Suspended
 from gradfix.tape.domain.events import Backward
 from gradfix.tape.domain.graph import Number, Tensor
 from gradfix.tape.domain.values import Alt, Const, Range, Seq, Undefined, Unknown, Value, stamp
 from gradfix.tape.interpreter.conditions import condition
 from gradfix.tape.interpreter.early_exits import Loop, enter, jumps, rejoin, take
 from gradfix.tape.interpreter.interpreter import Interpreter
+from gradfix.tape.python.generators import looped, resume
 from gradfix.tape.python.stores import assign
 from gradfix.tape.strangers.loader_batches import take_out
 from gradfix.tape.torch.elements import EXACT, MANY, elements, part
@@ -22,7 +24,9 @@ DEEP = 4
 
 
 def for_statement(vm: Interpreter, node: ast.For | ast.AsyncFor) -> str | None:
-    source = vm.eval(node.iter)
+    source = looped(vm, node)
+    if isinstance(source, Suspended):
+        return _in_step(vm, node, source)
     if isinstance(source, Alt):
         options = [(guard, option) for guard, option in source.options if not isinstance(option, Undefined)]
         told_apart = any(type(option) is not Unknown for _, option in options)
@@ -30,6 +34,17 @@ def for_statement(vm: Interpreter, node: ast.For | ast.AsyncFor) -> str | None:
             return vm.fork([(guard, partial(_over, vm, node, option)) for guard, option in options])
         source = Unknown("several iterables", tuple(option for _, option in options))
     return _over(vm, node, source)
+
+
+def _in_step(vm: Interpreter, node: ast.For | ast.AsyncFor, source: Suspended) -> str | None:
+    """A loop whose turns are run as its generator yields."""
+    ways = jumps(vm, node, node.body)
+    vm.frame.loops.append(Loop(None))
+    try:
+        resume(vm, source, lambda value: _turn(vm, node, value, "continue" in ways))
+    finally:
+        vm.frame.loops.pop()
+    return vm.run(node.orelse)
 
 
 def _over(vm: Interpreter, node: ast.For | ast.AsyncFor, source: Value) -> str | None:

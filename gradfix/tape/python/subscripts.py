@@ -226,7 +226,9 @@ def _store_tensor_item(
     vm: Interpreter, owner: Tensor, key: Value, value: Value, node: ast.AST, form: str
 ) -> None:
     given = in_graph(vm, value)
-    if owner.grad_of is not None:
+    if owner.grad_of is not None and _whole(key) and isinstance(value, Const) and value.value == 0:
+        vm.clear([owner.grad_of], vm.at(node), zeros=True)
+    elif owner.grad_of is not None:
         filled(vm, owner.grad_of, node)
 
     def write() -> Value:

@@ -51,7 +51,7 @@ def factory(vm: Interpreter, name: str, args: Args, kwargs: Kwargs, node: ast.Ca
     requires = kwargs.get("requires_grad", FALSE)
     dtype = _factory_dtype(name, args, kwargs)
     if name in LIKE:
-        return _like(vm, args, requires, dtype, node)
+        return _like(vm, name, args, requires, dtype, node)
     if name == "normal" and args and isinstance(args[0], (Tensor, Unknown)):
         return torch_function(vm, name, args, kwargs, node)
     if name == "from_numpy" and args and isinstance(args[0], Number):
@@ -63,16 +63,18 @@ def factory(vm: Interpreter, name: str, args: Args, kwargs: Kwargs, node: ast.Ca
         return typed
     if name == "load":
         return Unknown("a loaded object", requires=False)
-    return new_leaf(vm, node, requires, _factory_shape(name, args, kwargs), dtype)
+    made = new_leaf(vm, node, requires, _factory_shape(name, args, kwargs), dtype)
+    made.node.facts = {"factory": name}
+    return made
 
 
-def _like(vm: Interpreter, args: Args, requires: Value, dtype: str, node: ast.Call) -> Value:
+def _like(vm: Interpreter, name: str, args: Args, requires: Value, dtype: str, node: ast.Call) -> Value:
     """`torch.zeros_like(x)` and its kin."""
     source = args[0] if args else NONE
-    if not isinstance(source, Tensor):
-        return new_leaf(vm, node, requires, None, dtype)
-    like = new_leaf(vm, node, requires, source.shape, dtype)
-    like.layout = source.layout or None
+    like = new_leaf(vm, node, requires, source.shape if isinstance(source, Tensor) else None, dtype)
+    like.node.facts = {"factory": name}
+    if isinstance(source, Tensor):
+        like.layout = source.layout or None
     return like
 
 

@@ -182,22 +182,32 @@ def module_method(
     return _registering(vm, owner, name, args, kwargs, node)
 
 
+MANY = 200
+"""How many submodules are told one by one."""
+
+
 def _submodules(owner: Value, name: str) -> Value:
+    """All of them, where each is known; else some of them, and there may be more."""
     below: list[Value] = []
     stack: list[tuple[Value, int]] = [(owner, 0)]
     seen: set[int] = set()
-    while stack and len(below) < 200:
+    more = False
+    while stack and len(below) < MANY:
         value, depth = stack.pop(0)
-        if id(value) in seen or not isinstance(value, (Layer, Instance, Opaque)):
+        if id(value) in seen:
+            continue
+        if not isinstance(value, (Layer, Instance, Opaque)):
+            more = more or isinstance(value, (Alt, Unknown))
             continue
         seen.add(id(value))
+        more = more or isinstance(value, Opaque) or (isinstance(value, Layer) and value.open)
         if depth or name.endswith("modules"):
             below.append(value)
         if depth == 0 or name.endswith("modules"):
             stack.extend((child, depth + 1) for _, child in children(value))
     if name.startswith("named"):
         below = [Seq("tuple", [Unknown("a module's name"), value]) for value in below]
-    return Seq("list", below, open=True)
+    return Seq("list", below, open=more or bool(stack))
 
 
 def _registering(

@@ -51,7 +51,7 @@ NO_LEAF = "can't optimize a non-leaf Tensor"
 
 def _no_result(vm: Interpreter, given: Tensor, node: ast.AST) -> None:
     """Report what is the result of an operation: an optimizer takes leaves only. Go on as if it were one."""
-    if given.requires is not True or given.leaf is not False or given.retained:
+    if given.requires is not True or given.leaf is not False or given.retained is not False:
         return
     made = given.node.place
     steps = [(made, "made here, not a leaf"), (vm.at(node), "an optimizer takes leaves only")]

@@ -93,7 +93,7 @@ def _looked_at(vm: Interpreter, owner: Tensor, name: str, node: ast.AST) -> Tens
 
 def _no_gradient(vm: Interpreter, owner: Tensor) -> bool:
     """Whether a tensor is one that backward leaves no gradient with."""
-    return owner.requires is True and owner.leaf is False and not owner.retained and not vm.hooked
+    return owner.requires is True and owner.leaf is False and owner.retained is False and not vm.hooked
 
 
 def gradient(vm: Interpreter, owner: Tensor, node: ast.AST) -> Value:

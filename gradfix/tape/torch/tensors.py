@@ -75,11 +75,21 @@ def _unlisted(vm: Interpreter, tensor: Tensor, name: str, args: Args, node: ast.
 def _on_gradient(vm: Interpreter, gradient: Tensor, op: str, args: Args, node: ast.AST) -> Value:
     """An in-place operation on a `.grad`: zeroing clears it, filling gives it another, the rest leaves it."""
     leaf = gradient.grad_of
-    if leaf is not None and op in ("zero_", "fill_"):
-        vm.clear([leaf], vm.at(node), must=op == "zero_" or zero(args), zeros=True)
+    if leaf is not None and (op == "zero_" or (op in REPLACES and zero(args))):
+        vm.clear([leaf], vm.at(node), must=True, zeros=True)
+    elif leaf is not None and op in REPLACES and not _number(args):
+        vm.clear([leaf], vm.at(node), must=False)  # by what isn't known, which may be zero
     elif leaf is not None:
         filled(vm, leaf, node)
     return gradient
+
+
+REPLACES = frozenset({"fill_", "mul_", "copy_"})
+"""What leaves nothing of a gradient, given a zero."""
+
+
+def _number(args: Args) -> bool:
+    return bool(args) and isinstance(args[0], Const)
 
 
 def filled(vm: Interpreter, leaf: Tensor, node: ast.AST) -> None:

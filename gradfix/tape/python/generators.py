@@ -1,0 +1,71 @@
+"""Generators and context managers run when they are run: up to the yield, then the block, then the rest."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+
+from gradfix.tape.domain.definitions import Bound, Function, Instance, Suspended
+from gradfix.tape.domain.values import NONE, UNDEFINED, Unknown, Value
+from gradfix.tape.interpreter.interpreter import Interpreter
+from gradfix.tape.python.following import follow
+from gradfix.tape.strangers.handed_out import escape
+
+Block = Callable[[Value], str | None]
+"""What runs at a yield, and how it ended."""
+
+
+def resume(vm: Interpreter, source: Suspended, block: Block) -> str | None:
+    """Run a generator, and at each of its yields a block of the function that it is used in."""
+    frame, file, site = vm.frame, vm.file, vm.timeline.site
+    endings: list[str | None] = []
+    paths = [vm.path]
+
+    def at_yield(value: Value) -> None:
+        inside, abroad, there = vm.frame, vm.file, vm.timeline.site
+        vm.frame, vm.file, vm.timeline.site = frame, file, site
+        try:
+            endings.append(block(value))
+            paths.append(vm.path)
+        finally:
+            vm.frame, vm.file, vm.timeline.site = inside, abroad, there
+
+    given = (*source.args, *source.kwargs.values())
+    vm.at_yield = at_yield
+    try:
+        follow(vm, source.function, list(source.args), source.kwargs, source.node, source.receiver)
+    finally:
+        vm.at_yield = None
+    if not endings:  # it wasn't followed as far as that
+        for value in given:
+            escape(vm, value)
+        return block(Unknown("what a generator yields", given))
+    if len(endings) == 1 and paths[0] <= paths[1]:
+        vm.path = paths[1]
+    return None if None in endings else endings[-1]
+
+
+def looped(vm: Interpreter, node: ast.For | ast.AsyncFor) -> Value:
+    """What a loop goes through; a generator that it can be run in step with isn't run before."""
+    if not isinstance(node.iter, ast.Call) or any(map(_leaves_early, node.body)):
+        return vm.eval(node.iter)
+    outer, vm.looped = vm.looped, node.iter
+    try:
+        return vm.eval(node.iter)
+    finally:
+        vm.looped = outer
+
+
+def _leaves_early(statement: ast.AST) -> bool:
+    """Whether a loop may end before what it goes through does."""
+    return any(isinstance(one, (ast.Break, ast.Return)) for one in ast.walk(statement))
+
+
+def managed(vm: Interpreter, manager: Instance, node: ast.AST, block: Block) -> str | None:
+    """Run a block between an object's `__enter__` and `__exit__`, where the source has both."""
+    enter, leave = (manager.cls.lookup(name) for name in ("__enter__", "__exit__"))
+    if not isinstance(enter, Function) or not isinstance(leave, Function):
+        return block(UNDEFINED)
+    ended = block(vm.call(Bound(manager, enter), [], {}, node))
+    vm.call(Bound(manager, leave), [NONE, NONE, NONE], {}, node)
+    return ended
