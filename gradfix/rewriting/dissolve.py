@@ -52,8 +52,8 @@ def recorded(tree: Tree, culprit: Span, forward: Iterable[Span]) -> Fix | Declin
     if not isinstance(small, cst.Expr) or small.value is not expression or not _off(expression):
         return Decline(DECIDED_LATER)
     function = tree.function(expression)
-    built = [node for span in forward if (node := tree.at(span)) is not None]
-    if function is not None and built and all(function is not tree.function(node) for node in built):
+    built = [inner for span in forward if (inner := tree.at(span)) is not None]
+    if function is not None and built and all(function is not tree.function(inner) for inner in built):
         return Decline(f"`{function.name.value}` does so for all who call it: build the loss without it")
     return Fix(vanished(tree, small), f"remove `{one_line(tree.code(expression))}`")
 

@@ -9,7 +9,7 @@ from gradfix.tape.domain.events import Add, Clear
 from gradfix.tape.domain.graph import Node, Tensor
 from gradfix.tape.domain.values import NONE, Args, Const, Kwargs, Seq, Unknown, Value
 from gradfix.tape.effects import table
-from gradfix.tape.effects.operations import DUNDERS, having
+from gradfix.tape.effects.operations import DUNDERS, having, in_place
 from gradfix.tape.effects.overloads import choose
 from gradfix.tape.interpreter.interpreter import Interpreter
 from gradfix.tape.torch.manual_steps import hand_written_step
@@ -75,17 +75,17 @@ def _unlisted(vm: Interpreter, tensor: Tensor, name: str, args: Args, node: ast.
 def _on_gradient(vm: Interpreter, gradient: Tensor, op: str, args: Args, node: ast.AST) -> Value:
     """An in-place operation on a `.grad`: zeroing clears it, filling gives it another, the rest leaves it."""
     leaf = gradient.grad_of
-    if leaf is not None and (op == "zero_" or (op in REPLACES and zero(args))):
+    replaced = op == "mul_" or op in ANEW
+    if leaf is not None and (op == "zero_" or (replaced and zero(args))):
         vm.clear([leaf], vm.at(node), must=True, zeros=True)
-    elif leaf is not None and op in REPLACES and not _number(args):
+    elif leaf is not None and replaced and not _number(args):
         vm.clear([leaf], vm.at(node), must=False)  # by what isn't known, which may be zero
     elif leaf is not None:
         filled(vm, leaf, node)
     return gradient
 
 
-REPLACES = frozenset({"fill_", "mul_", "copy_"})
-"""What leaves nothing of a gradient, given a zero."""
+ANEW = in_place(having("overwrites"))
 
 
 def _number(args: Args) -> bool:
