@@ -13,6 +13,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gradfix.defects import Span
+from gradfix.defects.records import BackwardUnrecorded
 from gradfix.rewriting.dissolve import backward_outside
 from gradfix.rule import Decline, Fix, Options, Rule
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 def rewrite(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:
     """Move the call out of the block."""
-    backward = defect.facts.get("backward")
+    backward = defect.told(BackwardUnrecorded).backward
     if not isinstance(backward, Span):
         return Decline("call backward() outside of the block")
     return backward_outside(tree, defect.culprit, backward)

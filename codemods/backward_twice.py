@@ -21,6 +21,7 @@ import libcst as cst
 from libcst import matchers as m
 
 from gradfix.defects import Defect
+from gradfix.defects.records import Freed
 from gradfix.rewriting.aimed import aimed, call_at, later_step, stepped
 from gradfix.rewriting.order import calls_of
 from gradfix.rewriting.statements import Draft, anchor, node_of, path, text_of, with_argument
@@ -33,25 +34,26 @@ def rewrite(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:
     call = tree.at(defect.culprit, cst.Call)
     if call is None:
         return Decline("pass retain_graph=True to the earlier backward")
-    carried = node_of(tree, defect.facts.get("carried"))
-    steps = defect.facts.get("again") == defect.culprit and _steps_in_loop(tree, call)
+    facts = defect.told(Freed)
+    carried = node_of(tree, facts.carried)
+    steps = facts.again == defect.culprit and _steps_in_loop(tree, call)
     if carried is None and steps:
         carried = carrier(tree, call)
     if isinstance(carried, cst.Assign):
-        return detached(tree, call, call, carried, str(defect.facts.get("state") or ""))
+        return detached(tree, call, call, carried, facts.state)
     if carried is not None or steps:
         return Decline("build the whole graph inside the loop, or detach what it takes over from before")
-    if defect.facts.get("outside"):
-        return _built_inside(call, tree, str(defect.facts["outside"]))
-    return _only_its_own(call, tree, defect) or _retain(call, tree)
+    if facts.outside:
+        return _built_inside(call, tree, facts.outside)
+    return _only_its_own(call, tree, facts) or _retain(call, tree)
 
 
-def _only_its_own(call: cst.Call, tree: Tree, defect: Defect) -> Fix | None:
+def _only_its_own(call: cst.Call, tree: Tree, facts: Freed) -> Fix | None:
     """The later backward told which parameters it is for: it needn't enter the graph that was freed."""
-    again = call_at(tree, defect.facts.get("again"))
+    again = call_at(tree, facts.again)
     if again is None or again is call:
         return None
-    return aimed(tree, again, stepped(tree, later_step(tree, again, defect)), defect)
+    return aimed(tree, again, stepped(tree, later_step(tree, again, None)), facts.spared)
 
 
 def _built_inside(call: cst.Call, tree: Tree, name: str) -> Fix | Decline:

@@ -16,6 +16,7 @@ import libcst as cst
 from libcst import matchers as m
 
 from gradfix.defects import Defect
+from gradfix.defects.records import Scaled
 from gradfix.rewriting.names import visible
 from gradfix.rewriting.statements import Draft, anchor, expression, home
 from gradfix.rule import Decline, Fix, Options, Rule
@@ -24,10 +25,11 @@ from gradfix.tree import Tree
 
 def rewrite(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:
     call = tree.at(defect.culprit, cst.Call)
-    scaler, optimizer = (str(defect.facts.get(name) or "") for name in ("scaler", "optimizer"))
+    facts = defect.told(Scaled)
+    scaler, optimizer = facts.scaler, facts.optimizer
     if call is None or not scaler or not optimizer or not visible(tree, call, optimizer):
         return Decline("call the scaler's unscale_() on the optimizer before the gradients are used")
-    if defect.facts.get("form") == "step" and tree.code(call.func) == f"{optimizer}.step":
+    if facts.form == "step" and tree.code(call.func) == f"{optimizer}.step":
         return _step_through(tree, call, scaler, optimizer)
     unscale = f"{scaler}.unscale_({optimizer})"
     if _seldom(tree, call, f"{scaler}.update()"):

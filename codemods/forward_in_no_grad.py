@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gradfix.defects import Span
+from gradfix.defects.records import Unrecorded
 from gradfix.rewriting.dissolve import recorded
 from gradfix.rule import Decline, Fix, Options, Rule
 
@@ -28,9 +28,7 @@ if TYPE_CHECKING:
 
 def rewrite(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:
     """Let autograd record what the loss is made of."""
-    forward = defect.facts.get("forward")
-    spans = [each for each in forward if isinstance(each, Span)] if isinstance(forward, tuple) else []
-    return recorded(tree, defect.culprit, spans)
+    return recorded(tree, defect.culprit, defect.told(Unrecorded).forward)
 
 
 RULE = Rule(

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from gradfix.defects import Span
+from gradfix.defects.records import NonLeaf
 from gradfix.rewriting.calls import last_name
 from gradfix.rewriting.leaf import constant_of, parameter_last
 from gradfix.rewriting.seats import dotted, put, shown, targets
@@ -34,15 +35,16 @@ def rewrite(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:
     made = tree.at(defect.culprit, cst.BaseExpression)
     if made is None:
         return Decline("call retain_grad() on this tensor before backward()")
-    inner = defect.facts.get("factory")
+    facts = defect.told(NonLeaf)
+    inner = facts.factory
     factory = tree.at(inner, cst.Call) if isinstance(inner, Span) else None
     if factory is not None and factory is not made:
         edits = put(tree, {made: _leaf_last(made, factory)})
         return Fix(edits, shown(tree, edits))
-    if defect.facts.get("optimised"):
+    if facts.optimised:
         edits = put(tree, {made: _own_leaf(made)})
         return Fix(edits, shown(tree, edits))
-    return _retained(tree, made, str(defect.facts.get("target") or ""))
+    return _retained(tree, made, facts.target)
 
 
 def _own_leaf(made: cst.BaseExpression) -> cst.BaseExpression:

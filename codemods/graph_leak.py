@@ -12,18 +12,19 @@ from __future__ import annotations
 
 import libcst as cst
 
-from gradfix.defects import Defect, Span
+from gradfix.defects import Defect
+from gradfix.defects.records import Kept
 from gradfix.rewriting.statements import method_call
 from gradfix.rule import Decline, Edit, Fix, Options, Rule
 from gradfix.tree import Tree
 
 
 def rewrite(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:
-    place = defect.facts.get("value")
-    value = tree.at(place, cst.BaseExpression) if isinstance(place, Span) else None
+    facts = defect.told(Kept)
+    value = tree.at(facts.value, cst.BaseExpression) if facts.value is not None else None
     if value is None:
         return Decline("add the .detach()ed value to the total")
-    cut = method_call(value, "item" if defect.facts.get("number") is True else "detach")
+    cut = method_call(value, "item" if facts.number else "detach")
     return Fix((Edit(value, cut),), " ".join(tree.code(cut).split()))
 
 

@@ -16,6 +16,7 @@ from __future__ import annotations
 import libcst as cst
 
 from gradfix.defects import Defect
+from gradfix.defects.records import WrittenByModule
 from gradfix.rewriting.calls import in_place_flag, is_true, last_name, without
 from gradfix.rewriting.outofplace import says
 from gradfix.rewriting.twins import FLAG_OF_MODULE
@@ -27,7 +28,7 @@ FROM_ELSEWHERE = Decline("the module takes its in-place flag from elsewhere; let
 
 def rewrite(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:
     node = tree.at(defect.culprit, cst.Call, cst.Assign)
-    safety = Safety.UNSAFE if defect.facts.get("aliased") else Safety.SAFE
+    safety = Safety.UNSAFE if defect.told(WrittenByModule).aliased else Safety.SAFE
     if isinstance(node, cst.Assign) and is_true(node.value):
         new = node.with_changes(value=cst.Name("False"))
         return Fix((Edit(node, new),), says(tree, new), safety)

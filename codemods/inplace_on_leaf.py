@@ -18,6 +18,7 @@ from __future__ import annotations
 import libcst as cst
 
 from gradfix.defects import Defect
+from gradfix.defects.records import WrittenLeaf
 from gradfix.rewriting.nograd import under_no_grad
 from gradfix.rewriting.outofplace import NOT_FOUND, out_of_place, writing
 from gradfix.rewriting.updates import updates_by_hand
@@ -26,7 +27,7 @@ from gradfix.tree import Tree
 
 
 def rewrite(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:
-    if defect.facts.get("role") == "value":
+    if defect.told(WrittenLeaf).role == "value":
         return out_of_place(defect, tree, options)
     node = writing(defect, tree)
     small = tree.small_statement(node) if node is not None else None

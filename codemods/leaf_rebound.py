@@ -17,6 +17,7 @@ from __future__ import annotations
 import libcst as cst
 
 from gradfix.defects import Defect
+from gradfix.defects.records import Rebound
 from gradfix.rewriting.nograd import Update, in_no_grad, under_no_grad
 from gradfix.rewriting.outofplace import says
 from gradfix.rewriting.updates import in_place_updates, rebinds_by_hand
@@ -34,7 +35,7 @@ def rewrite(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:
         if in_no_grad(tree, node)
         else under_no_grad(tree, node, _update(tree, node))
     )
-    if isinstance(fix, Fix) and defect.facts.get("aliased"):
+    if isinstance(fix, Fix) and defect.told(Rebound).aliased:
         return Fix(fix.edits, fix.says, Safety.UNSAFE)
     return fix
 

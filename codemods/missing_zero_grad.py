@@ -19,6 +19,7 @@ import libcst as cst
 from libcst import matchers as m
 
 from gradfix.defects import Defect
+from gradfix.defects.records import NotCleared
 from gradfix.rewriting.names import visible
 from gradfix.rewriting.order import Order, order_of
 from gradfix.rewriting.statements import Anchor, Draft, anchor, between, node_of, path, siblings, text_of
@@ -31,12 +32,12 @@ LOOKS = frozenset({"looks", "changes", "scales", "anything"})
 
 
 def rewrite(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:
-    facts = defect.facts
+    facts = defect.told(NotCleared)
     backward = tree.at(defect.culprit, cst.Call)
-    step = node_of(tree, facts.get("step"))
+    step = node_of(tree, facts.step)
     if backward is None or step is None:
         return Decline("clear the gradients before the iteration's first backward")
-    optimizer = str(facts.get("optimizer") or "")
+    optimizer = facts.optimizer
     owner = _read_afterwards(tree, step)
     if not optimizer and owner:
         side, place = zeroing_place(tree, backward, step, "")
@@ -44,7 +45,7 @@ def rewrite(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:
         (draft.before if side == "before" else draft.after)(place, f"{owner}.zero_grad()")
         return Fix(draft.edits(), f"{owner}.zero_grad()")
     if not optimizer:
-        return _by_hand(tree, anchor(tree, step), facts.get("parameters"))
+        return _by_hand(tree, anchor(tree, step), facts.parameters)
     if not visible(tree, backward, optimizer):
         return Decline("clear the gradients before the iteration's first backward")
     draft = Draft(tree)

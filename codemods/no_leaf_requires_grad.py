@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from gradfix.defects.records import NoLeaf
 from gradfix.rewriting.arguments import keyword, with_keyword
 from gradfix.rewriting.names import walk
 from gradfix.rewriting.seats import dotted, put, shown
@@ -37,11 +38,10 @@ MAKES_INTEGERS = where("dtype", "int", "bool")
 
 def rewrite(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:
     """Make the tensor a leaf that requires grad."""
-    call = tree.at(defect.culprit, cst.Call)
-    if call is None or defect.culprit == defect.facts.get("backward"):
+    call, facts = tree.at(defect.culprit, cst.Call), defect.told(NoLeaf)
+    if call is None or defect.culprit == facts.backward:
         return Decline("give what should learn requires_grad=True, or unfreeze it")
-    misspelt = str(defect.facts.get("misspelt") or "")
-    edits = _spelled(tree, call, misspelt, str(defect.facts.get("target") or "")) if misspelt else ()
+    edits = _spelled(tree, call, facts.misspelt, facts.target) if facts.misspelt else ()
     if not edits:
         leaf = _leaf(tree, call)
         if isinstance(leaf, Decline):

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from gradfix.defects.records import NoGradient
 from gradfix.rule import Decline, Fix, Options, Rule
 from gradfix.tape.effects.operations import told
 
@@ -36,7 +37,7 @@ FAMILIES = told("surrogate")
 
 def rewrite(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:
     """Name what could stand in for the operation."""
-    family = FAMILIES.get(str(defect.facts.get("op", "")), "comparison")
+    family = FAMILIES.get(defect.told(NoGradient).op, "comparison")
     return Decline(SURROGATES[family])
 
 

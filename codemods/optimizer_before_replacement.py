@@ -13,6 +13,7 @@ from __future__ import annotations
 import libcst as cst
 
 from gradfix.defects import Defect
+from gradfix.defects.records import Replaced
 from gradfix.rewriting.statements import Anchor, Draft, anchor, between, names_in, node_of, text_of, together
 from gradfix.rule import Decline, Fix, Options, Rule, Safety
 from gradfix.tree import Tree
@@ -22,7 +23,7 @@ BY_HAND = "build the optimizer after the replacement, or add the new parameters 
 
 def rewrite(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:
     built = node_of(tree, defect.culprit)
-    replaced = node_of(tree, defect.facts.get("replacement"))
+    replaced = node_of(tree, defect.told(Replaced).replacement)
     pair = together(tree, built, replaced) if built is not None and replaced is not None else None
     if built is None or pair is None or pair[0] is not anchor(tree, built):
         return Decline(BY_HAND)

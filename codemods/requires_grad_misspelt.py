@@ -13,6 +13,7 @@ from __future__ import annotations
 import libcst as cst
 
 from gradfix.defects import Defect
+from gradfix.defects.records import Misspelt
 from gradfix.rule import Decline, Edit, Fix, Options, Rule, Safety
 from gradfix.tree import Tree
 
@@ -26,7 +27,7 @@ def rewrite(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:
     target = assign.targets[0].target
     if not isinstance(target, cst.Attribute):
         return Decline(BY_HAND)
-    new = _on_module(target, assign) if defect.facts.get("on") == "module" else _respelt(target, assign)
+    new = _on_module(target, assign) if defect.told(Misspelt).on == "module" else _respelt(target, assign)
     thaws = isinstance(assign.value, cst.Name) and assign.value.value == "True"
     safety = Safety.SAFE if thaws else Safety.UNSAFE
     return Fix((Edit(assign, new),), tree.code(new.with_changes(semicolon=cst.MaybeSentinel.DEFAULT)), safety)

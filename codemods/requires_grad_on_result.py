@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from gradfix.defects import Span
+from gradfix.defects.records import OnResult
 from gradfix.rewriting.rejoin import any_cut
 from gradfix.rewriting.seats import put, shown, vanished
 from gradfix.rewriting.uncut import bare
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
 def rewrite(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:
     """Take out the switch and the cut in one fix."""
-    cut = defect.facts.get("cut")
-    if not isinstance(cut, Span):
+    cut = defect.told(OnResult).cut
+    if cut is None:
         return Decline("remove it, and compute the loss from tensors that are in the graph")
     joined = any_cut(tree, cut)
     if isinstance(joined, Decline):

@@ -21,10 +21,11 @@ from dataclasses import replace
 
 import libcst as cst
 
-from gradfix.defects import Defect, Span
+from gradfix.defects import Defect
+from gradfix.defects.records import EarlyStep
 from gradfix.rewriting.aimed import aimed, call_at, inputs_of, later_step, stepped
 from gradfix.rewriting.arguments import keyword, without_argument
-from gradfix.rewriting.order import VALUES, Order, calls_of, order_of, stands_alone, within
+from gradfix.rewriting.order import VALUES, Order, beside_of, calls_of, order_of, stands_alone, within
 from gradfix.rewriting.statements import (
     Anchor,
     Draft,
@@ -52,20 +53,21 @@ SPOILS = frozenset({"fills", "changes", "scales", "clears"})
 
 
 def rewrite(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:
-    step, later = (call_at(tree, place) for place in (defect.culprit, defect.facts.get("backward")))
+    facts = defect.told(EarlyStep)
+    step, later = call_at(tree, defect.culprit), call_at(tree, facts.backward)
     if step is None or later is None:
         return Decline(BY_HAND)
-    if defect.facts["backward"] == defect.facts.get("step_backward"):
+    if facts.backward == facts.step_backward:
         return _carried(tree, later, defect)
-    optimizer = str(defect.facts.get("optimizer") or "")
-    later_optimizer = stepped(tree, later_step(tree, later, defect))
+    optimizer = facts.optimizer
+    later_optimizer = stepped(tree, later_step(tree, later, facts.later_step))
     moving = _moving(tree, step, later, defect)
     if moving is not None and later_optimizer == optimizer:
         return _merged(tree, moving, step, optimizer)
     fix = _moved(tree, moving, later, later_optimizer, defect) if moving else Decline(BY_HAND)
     if isinstance(fix, Fix) and fix.safety is Safety.SAFE:
         return fix
-    return aimed(tree, later, later_optimizer, defect) or fix
+    return aimed(tree, later, later_optimizer, facts.spared) or fix
 
 
 def _merged(tree: Tree, moving: list[Anchor], step: cst.Call, optimizer: str) -> Fix | Decline:
@@ -82,16 +84,16 @@ def _moved(
     tree: Tree, moving: list[Anchor], later: cst.Call, later_optimizer: str, defect: Defect
 ) -> Fix | Decline:
     """The step behind the later backward, or that before the step where something between reads."""
-    inputs = ""
-    if defect.facts.get("pollutes") is not False or defect.facts.get("later_step") is None:
-        inputs = inputs_of(tree, later, later_optimizer, str(defect.facts.get("others") or ""))
-        if not inputs or defect.facts.get("shared"):
+    inputs, facts = "", defect.told(EarlyStep)
+    if facts.pollutes or facts.later_step is None:
+        inputs = inputs_of(tree, later, later_optimizer, facts.others)
+        if not inputs or facts.shared:
             return Decline(BY_HAND)
     new = with_argument(later, "inputs", inputs) if inputs and keyword(later, "inputs") is None else later
     order = order_of(tree, defect)
     passed = [one for one in between(tree, moving[0], anchor(tree, later)) if one not in moving]
     kinds = {kind for place in passed for kind in order.kinds(place)}
-    sure = order.known and not order.elsewhere() and defect.facts.get("shared") is False
+    sure = order.known and not order.elsewhere() and facts.shared is False
     sure = sure and all(touch.known for place in (*passed, *moving) for touch in order.under(place))
     safety = Safety.SAFE if sure else Safety.UNSAFE
     apart = kinds & (VALUES | SPOILS) or any(not isinstance(place, SIMPLE) for place in moving)
@@ -112,7 +114,7 @@ def _left(tree: Tree, passed: list[Anchor], order: Order) -> Decline:
 
 def _lifted(tree: Tree, step: Anchor, later: cst.Call, new: cst.Call, defect: Defect) -> Fix | None:
     """The later backward, and what clears for it, before the step; the rest stays behind that."""
-    order, beside = order_of(tree, defect), order_of(tree, defect, "beside")
+    order, beside = order_of(tree, defect), beside_of(tree, defect)
     last = anchor(tree, later)
     row = between(tree, step, last)
     clearing = [place for place in row if not order.under(place) and _clears(tree, place, beside)]
@@ -143,13 +145,13 @@ def _carried(tree: Tree, backward: cst.Call, defect: Defect) -> Fix | Decline:
     kept = keyword(backward, "retain_graph")
     if kept is None:
         return Decline("this backward frees the graph that it meets again: detach what is carried over")
-    assign = node_of(tree, defect.facts.get("carried")) or carrier(tree, backward)
+    assign = node_of(tree, defect.told(EarlyStep).carried) or carrier(tree, backward)
     if not isinstance(assign, cst.Assign):
         return Decline("detach what one iteration carries into the next: its graph needs the old parameters")
     loop = next(place for place in reversed(path(tree, backward)) if isinstance(place, LOOPS))
     alone = len(calls_of(loop, "backward")) == 1
     new = without_argument(backward, kept) if alone else backward
-    return detached(tree, backward, new, assign, str(defect.facts.get("state") or ""))
+    return detached(tree, backward, new, assign, defect.told(EarlyStep).state)
 
 
 def _reordered(tree: Tree, moving: list[Anchor], later: cst.Call, new: cst.Call) -> Fix:
@@ -174,12 +176,10 @@ def _moving(tree: Tree, step: cst.Call, later: cst.Call, defect: Defect) -> list
 
 def _belongs(tree: Tree, place: Anchor, defect: Defect) -> bool:
     """Whether a statement goes where the step goes, and is about nothing else."""
-    steps = defect.facts.get("steps")
-    others = [span for span in steps if isinstance(span, Span)] if isinstance(steps, tuple) else []
-    if any(within(span, tree.span(place)) for span in others):
+    if any(within(span, tree.span(place)) for span in defect.told(EarlyStep).steps):
         return True
     kinds = order_of(tree, defect).kinds(place)
-    return bool(kinds & ITS_OWN) and not kinds & VALUES and not order_of(tree, defect, "beside").kinds(place)
+    return bool(kinds & ITS_OWN) and not kinds & VALUES and not beside_of(tree, defect).kinds(place)
 
 
 RULE = Rule(

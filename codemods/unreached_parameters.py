@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from gradfix.defects import Span
+from gradfix.defects.records import Unreached
 from gradfix.rewriting.rejoin import any_cut
 from gradfix.rule import Decline, Edit, Fix, Options, Rule, Safety
 
@@ -29,12 +29,12 @@ if TYPE_CHECKING:
 
 def rewrite(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:
     """Take out the cut before the parameters, where there is one."""
-    cut = defect.facts.get("cut")
-    if not isinstance(cut, Span):
+    facts = defect.told(Unreached)
+    if facts.cut is None:
         return Decline("use these parameters in the loss, or take them out of the optimizer")
-    if defect.facts.get("cut_kind") in ("sample", "drawn"):
-        return _reparametrised(tree, tree.at(cut, cst.Call), str(defect.facts["cut_kind"]))
-    return any_cut(tree, cut)
+    if facts.cut_kind in ("sample", "drawn"):
+        return _reparametrised(tree, tree.at(facts.cut, cst.Call), facts.cut_kind)
+    return any_cut(tree, facts.cut)
 
 
 def _reparametrised(tree: Tree, call: cst.Call | None, kind: str) -> Fix | Decline:

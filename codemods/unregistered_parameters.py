@@ -19,7 +19,8 @@ from collections.abc import Iterator
 import libcst as cst
 from libcst import matchers as m
 
-from gradfix.defects import Defect, Span
+from gradfix.defects import Defect
+from gradfix.defects.records import Unregistered
 from gradfix.rewriting.aimed import call_at
 from gradfix.rewriting.calls import last_name
 from gradfix.rewriting.leaf import constant_of, parameter_last
@@ -45,10 +46,10 @@ TAKEN = frozenset(
 
 
 def rewrite(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:
-    facts = defect.facts
-    if facts.get("container") == "tensor":
+    facts = defect.told(Unregistered)
+    if facts.container == "tensor":
         return _parameter(defect, tree)
-    kind = CONTAINERS.get((str(facts.get("container")), str(facts.get("holds"))))
+    kind = CONTAINERS.get((facts.container, facts.holds))
     plain = tree.at(defect.culprit, cst.BaseExpression)
     if kind is None or plain is None:
         return Decline("keep them in an nn.ModuleList or nn.ModuleDict")
@@ -60,7 +61,7 @@ def rewrite(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:
     if name is None:
         return Decline(f"import torch.nn and keep them in an nn.{kind}")
     args = [] if isinstance(plain, (cst.List, cst.Dict)) and not plain.elements else [cst.Arg(plain)]
-    rows = [tree.at(span, cst.BaseExpression) for span in _spans(facts.get("inner"))]
+    rows = [tree.at(span, cst.BaseExpression) for span in dict.fromkeys(facts.inner)]
     wrapped = {row: cst.Call(expression(tree, name), [cst.Arg(row)]) for row in rows if row is not None}
     within = [row for row in wrapped if plain in tree.ancestors(row)]
     whole: cst.CSTNode = plain
@@ -71,15 +72,10 @@ def rewrite(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:
     return Fix((Edit(plain, cst.Call(expression(tree, name), args)), *apart), f"{name}(...)", Safety.UNSAFE)
 
 
-def _spans(fact: object) -> list[Span]:
-    spans = fact if isinstance(fact, tuple) else ()
-    return list(dict.fromkeys(span for span in spans if isinstance(span, Span)))
-
-
 def _parameter(defect: Defect, tree: Tree) -> Fix | Decline:
     """A tensor that a module is to train is an `nn.Parameter` of it."""
     made = tree.at(defect.culprit, cst.BaseExpression)
-    factory = call_at(tree, defect.facts.get("factory"))
+    factory = call_at(tree, defect.told(Unregistered).factory)
     name = _name(tree, "Parameter")
     if made is None or factory is None or name is None:
         return Decline("make it an nn.Parameter")

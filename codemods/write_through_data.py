@@ -15,7 +15,8 @@ from __future__ import annotations
 
 import libcst as cst
 
-from gradfix.defects import Defect, Span
+from gradfix.defects import Defect
+from gradfix.defects.records import WrittenThroughData
 from gradfix.rewriting.calls import Write, keyword, written
 from gradfix.rewriting.holders import can_hold, cloned, holder_of, repeatable, same
 from gradfix.rewriting.names import walk
@@ -31,14 +32,14 @@ def rewrite(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:
     node = writing(defect, tree)
     if node is None:
         return NOT_FOUND
-    if defect.facts.get("parameter"):
+    if defect.told(WrittenThroughData).parameter:
         return _behind_backward(defect, tree, node)
     return heeding_aliases(_on_the_tensor(defect, tree, node), defect, tree, node)
 
 
 def _behind_backward(defect: Defect, tree: Tree, node: cst.CSTNode) -> Fix | Decline:
-    span = defect.facts.get("backward")
-    backward = tree.at(span, cst.Call) if isinstance(span, Span) else None
+    span = defect.told(WrittenThroughData).backward
+    backward = tree.at(span, cst.Call) if span is not None else None
     pair = together(tree, node, backward) if backward is not None else None
     if backward is None or pair is None or pair[0] is not anchor(tree, node):
         return Decline("change the parameter after backward")

@@ -15,7 +15,8 @@ from __future__ import annotations
 import libcst as cst
 
 from gradfix.defects import Defect
-from gradfix.rewriting.order import Order, order_of
+from gradfix.defects.records import EarlyClear
+from gradfix.rewriting.order import Order, filled_of, order_of
 from gradfix.rewriting.statements import Anchor, Draft, anchor, node_of, path, siblings, text_of
 from gradfix.rewriting.zeroing import zeroing_place
 from gradfix.rule import Decline, Fix, Options, Rule, Safety
@@ -26,14 +27,14 @@ BY_HAND = "move the zero_grad before the iteration's first backward, or behind t
 
 
 def rewrite(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:
-    facts = defect.facts
+    facts = defect.told(EarlyClear)
     call = tree.at(defect.culprit, cst.Call)
-    backward = node_of(tree, facts.get("backward"))
-    step = node_of(tree, facts.get("step"))
+    backward = node_of(tree, facts.backward)
+    step = node_of(tree, facts.step)
     if call is None or backward is None or step is None:
         return Decline(BY_HAND)
     zero = anchor(tree, call)
-    side, place = zeroing_place(tree, backward, step, str(facts.get("optimizer") or ""))
+    side, place = zeroing_place(tree, backward, step, facts.optimizer)
     if text_of(tree, zero) != tree.code(call) or not _always_runs(tree, zero, place):
         return Decline(BY_HAND)
     if (late := _late(tree, zero, step, backward)) is not None:
@@ -43,7 +44,7 @@ def rewrite(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:
     order = order_of(tree, defect)
     if side == "before":
         place = _behind_measuring(order, place, zero)
-        if (behind := _behind_step(order, order_of(tree, defect, "filled"), zero, place, step)) is not None:
+        if (behind := _behind_step(order, filled_of(tree, defect), zero, place, step)) is not None:
             side, place = "after", behind
     return _moved(order, zero, side, place)
 

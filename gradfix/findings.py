@@ -138,7 +138,7 @@ def _finding(defect: Defect, codemod: Codemod, source: Source) -> Finding:
     return Finding(
         code=codemod.rule.code,
         rule=codemod.name,
-        message=codemod.rule.message.format(**{**defect.facts, "culprit": culprit}),
+        message=codemod.rule.message.format(**defect.facts.named(), culprit=culprit),
         span=source.places.in_characters(defect.culprit),
         evidence=tuple(_in_characters(step, source) for step in defect.evidence),
         certainty=defect.certainty,

@@ -4,40 +4,33 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import Field, fields, replace
 from pathlib import Path
 from typing import Any
 
-from gradfix.defects import Defect, Evidence, Fact, Impact, Span
+from gradfix.defects import NOTHING, Defect, Evidence, Impact, Role, Span, kind_of, same_family
+from gradfix.defects.records import Facts, Kept, NoGradient, NonScalar, Unrecorded, record_of
 from gradfix.plan import Analyse, Plan, tape
 from gradfix.source import Source
 from gradfix.tape.analysis import Analysis
 from gradfix.tape.checks.wanted_cuts import asked_for
-from gradfix.verify.verdicts import STYLE, same_family
 
-WRITES = {
-    "inplace_on_graph_tensor", "inplace_overwrites_saved", "inplace_on_leaf",
-    "inplace_on_view_of_many", "write_through_data",
-}  # fmt: skip
-STATEMENTS = {"leaf_rebound", "graph_leak", "requires_grad_on_result", "requires_grad_misspelt"}
-ALWAYS_CRASH = ("inplace_module", "non_scalar_backward", "backward_twice", "no_leaf_requires_grad")
-CRASHES = {*WRITES - {"write_through_data"}, *ALWAYS_CRASH}
-SPANS = {
-    "this step's backward": "step_backward",
-    "used here": "step",
-    "again here": "again",
-    "backward here": "backward",
-    "backward needs it here": "backward",
-    "gradients from here": "backward",
-    "step finds none": "step",
-    "replaced here": "replacement",
-    "cut here": "cut",
-    "gradient read here": "read",
-    "carried from here": "carried",
+FIELDS: Mapping[Role, str] = {
+    Role.STEPS_BACKWARD: "step_backward",
+    Role.USED: "step",
+    Role.AGAIN: "again",
+    Role.BACKWARD_HERE: "backward",
+    Role.BACKWARD_NEEDS: "backward",
+    Role.GIVEN: "backward",
+    Role.FINDS_NONE: "step",
+    Role.REPLACED: "replacement",
+    Role.CUT: "cut",
+    Role.GRAD_READ: "read",
+    Role.CARRIED: "carried",
 }
-"""Which step of the evidence is which fact."""
-WHOLE = ("replacement", "carried")
-"""Facts that are statements."""
+"""Which step of the evidence is which field of the record."""
+WHOLE = frozenset({Role.REPLACED, Role.CARRIED})
+"""Steps that stand for the statement which they are in."""
 Match = Callable[[ast.AST], bool]
 
 
@@ -67,19 +60,16 @@ def analysis_of(
 
 def _wanted(event: Mapping[str, Any], path: str, source: Source) -> bool:
     """Whether parameters were left unreached by a cut that the program asked for."""
-    cuts = [step["place"] for step in event["evidence"] if SPANS.get(step["role"]) == "cut"]
+    cuts = [step["place"] for step in event["evidence"] if Role[step["role"]] is Role.CUT]
     own = [place["line"] for place in cuts if place["file"] == path]
-    return event["kind"] == "unreached_parameters" and any(asked_for(source.tree, line) for line in own)
+    return kind_of(event["kind"]).effect and any(asked_for(source.tree, line) for line in own)
 
 
 def confirmed(event: Mapping[str, Any], path: str, known: Sequence[Defect]) -> list[Defect]:
     """The tape's defects that describe what the run met; the only one, or one in its place, is certain."""
     found = described(event, path, known)
     line = event["place"]["line"] if event["place"]["file"] == path else 0
-    return [
-        replace(one, certainty="certain", conventions=()) if len(found) == 1 or covers(one, line) else one
-        for one in found
-    ]
+    return [replace(one, lean=NOTHING) if len(found) == 1 or covers(one, line) else one for one in found]
 
 
 def covers(defect: Defect, line: int) -> bool:
@@ -91,11 +81,12 @@ def described(event: Mapping[str, Any], path: str, known: Sequence[Defect]) -> l
     """The tape's defects of the kind of an event, or of its family, that lie where the run met it."""
     places = [event["place"], *(step["place"] for step in event["evidence"])]
     lines = {place["line"] for place in places if place["file"] == path}
+    style = kind_of(event["kind"]).style
     family = [
-        defect for defect in known if same_family(defect.kind, event["kind"]) and defect.kind not in STYLE
+        defect
+        for defect in known
+        if same_family(defect.kind, event["kind"]) and kind_of(defect.kind).style is style
     ]
-    if event["kind"] in STYLE:
-        family = [defect for defect in known if defect.kind == event["kind"]]
     own = [defect for defect in family if defect.kind == event["kind"]]
     near = [one for one in own if lines & {one.culprit.line, *(step.span.line for step in one.evidence)}]
     if near:
@@ -112,13 +103,20 @@ def of_event(event: Mapping[str, Any], path: str, source: Source) -> Defect:
     held = str(event["facts"].get("held_by", ""))
     node = (appends(held, place["line"], source) if held else None) or culprit(kind, place, source)
     span = span_of(node) if node is not None else whole_line(place, source)
-    evidence = tuple(step_of(step, path, source) for step in event["evidence"])
-    impact: Impact = "crashes" if event["torch_says"] or kind in CRASHES else "trains wrong"
+    subject = str(event["facts"].get("saver", ""))
+    evidence = tuple(step_of(step, path, source, subject) for step in event["evidence"])
+    says = event["torch_says"].splitlines()[0] if event["torch_says"] else ""
     return Defect(
-        kind, span, evidence, "certain", impact,
-        torch_says=event["torch_says"].splitlines()[0] if event["torch_says"] else "",
-        facts=facts_of(event, node, path, source),
-    )  # fmt: skip
+        kind, span, evidence, facts_of(event, node, path, source), impact_of(kind, says), torch_says=says
+    )
+
+
+def impact_of(kind: str, says: str) -> Impact:
+    """What a defect of a kind has done, where torch has said this."""
+    traits = kind_of(kind)
+    if traits.style:
+        return "style"
+    return "crashes" if says or traits.refused else "trains wrong"
 
 
 def culprit(kind: str, place: Mapping[str, Any], source: Source) -> ast.AST | None:
@@ -135,16 +133,17 @@ def culprit(kind: str, place: Mapping[str, Any], source: Source) -> ast.AST | No
 
 def preferences(kind: str) -> Iterator[Match]:
     """Which nodes can be the culprit of a kind, the likeliest first."""
-    if kind in WRITES:
+    wanted = kind_of(kind).culprit
+    if wanted == "write":
         yield is_a(ast.AugAssign)
         yield stores_item
         yield is_a(ast.Call)
-    elif kind in STATEMENTS:
+    elif wanted == "statement":
         yield is_a(ast.AugAssign, ast.Assign)
         yield is_a(ast.Expr)
-    elif kind == "forward_in_no_grad":
+    elif wanted == "with":
         yield is_a(ast.With)
-    elif kind in ("detached_loss_path", "severed_term", "converted_loss_path"):
+    elif wanted == "expression":
         yield is_a(ast.Call, ast.Attribute)
     yield is_a(ast.Call)
     yield is_a(ast.stmt)
@@ -192,14 +191,15 @@ def whole_line(place: Mapping[str, Any], source: Source) -> Span:
     return Span(line, len(text) - len(text.lstrip()), line, len(text.encode()))
 
 
-def step_of(step: Mapping[str, Any], path: str, source: Source) -> Evidence:
+def step_of(step: Mapping[str, Any], path: str, source: Source, subject: str = "") -> Evidence:
     """One step of the chain, in this file or another."""
     place = step["place"]
     if place["file"] != path:
         span = Span(place["line"], place["column"] or 0, place["end_line"], place["end_column"] or 0)
-        return Evidence(span, step["role"], shown(place["file"]))
+        return Evidence(span, Role[step["role"]], shown(place["file"]), subject)
     node = next((node for node in ast.walk(source.tree) if same(node, place)), None)
-    return Evidence(span_of(node) if node is not None else whole_line(place, source), step["role"])
+    span = span_of(node) if node is not None else whole_line(place, source)
+    return Evidence(span, Role[step["role"]], subject=subject)
 
 
 def shown(path: str) -> str:
@@ -210,39 +210,51 @@ def shown(path: str) -> str:
         return path
 
 
-def facts_of(event: Mapping[str, Any], node: ast.AST | None, path: str, source: Source) -> dict[str, Fact]:
+def facts_of(event: Mapping[str, Any], node: ast.AST | None, path: str, source: Source) -> Facts:
     """What messages and rewrites ask for, as far as a run can tell."""
-    found: dict[str, Fact] = {
-        **dict.fromkeys(("zero", "later_step", "rewrap", "cut", "carried", "reduction")),
-        **dict.fromkeys(("term", "state", "misspelt", "others", "target", "maker", "cut_kind", "op"), ""),
-        **dict.fromkeys(("optimizer", "saver", "root", "scaler", "function", "attribute", "module"), ""),
-        **{key: value for key, value in event["facts"].items() if isinstance(value, (str, bool, int))},
-        "aliased": False, "promotes": False, "form": form_of(event, node), "pollutes": True,
-        "parameters": (str(event["facts"].get("parameter", "")),),
-    }  # fmt: skip
-    found.update(spans_of(event, path, source))
-    if event["kind"] == "non_differentiable_loss":
-        found["op"] = str(found["form"]).strip("_") or "this call"
-    if event["kind"] == "graph_leak":
-        found["value"] = added(node)
-    if event["kind"] == "non_scalar_backward" and isinstance(node, ast.Call):
-        owner = node.func.value if isinstance(node.func, ast.Attribute) else node
-        found["root"] = ast.unparse(owner)
+    record = record_of(event["kind"])
+    plain = {name: fact for name, fact in event["facts"].items() if isinstance(fact, (str, bool, int))}
+    found: dict[str, Any] = {**plain, **spans_of(event, path, source), "form": form_of(event, node)}
+    if "parameter" in plain:
+        found["parameters"] = (str(plain["parameter"]),)
     if isinstance(node, (ast.AugAssign, ast.Assign)):
         target = node.target if isinstance(node, ast.AugAssign) else node.targets[0]
         found["target"] = ast.unparse(target)
-    return found
+    found.update(_own(record, str(found["form"]), node))
+    return record(**{each.name: found[each.name] for each in fields(record) if _fits(each, found)})
 
 
-def spans_of(event: Mapping[str, Any], path: str, source: Source) -> dict[str, Fact]:
+def _own(record: type[Facts], form: str, node: ast.AST | None) -> dict[str, Any]:
+    """What is read off the culprit itself, by the record that asks for it."""
+    if record is NoGradient:
+        return {"op": form.strip("_") or "this call"}
+    if record is Unrecorded:
+        form, _, mode = form.partition(" ")
+        return {"form": form, "mode": mode or "no_grad"}
+    if record is Kept:
+        return {"value": added(node)}
+    if record is NonScalar and isinstance(node, ast.Call):
+        owner = node.func.value if isinstance(node.func, ast.Attribute) else node
+        return {"root": ast.unparse(owner)}
+    return {}
+
+
+def _fits(field: Field[Any], found: Mapping[str, Any]) -> bool:
+    """Whether a run has something of a field's type to say."""
+    kind = Span if field.default is None else type(field.default)
+    return isinstance(found.get(field.name), kind)
+
+
+def spans_of(event: Mapping[str, Any], path: str, source: Source) -> dict[str, Span | None]:
     """The steps of the evidence that facts are made of, where they are in this file."""
-    found: dict[str, Fact] = {"backward": None}
+    found: dict[str, Span | None] = {}
     for step in event["evidence"]:
-        name = SPANS.get(step["role"])
+        role = Role[step["role"]]
+        name = FIELDS.get(role)
         if name is None or step["place"]["file"] != path:
             continue
         span = step_of(step, path, source).span
-        found[name] = statement_at(step["place"]["line"], source) if name in WHOLE else span
+        found[name] = statement_at(step["place"]["line"], source) if role in WHOLE else span
     return found
 
 
@@ -288,7 +300,7 @@ def added(node: ast.AST | None) -> Span | None:
 
 def form_of(event: Mapping[str, Any], node: ast.AST | None) -> str:
     """How the culprit is written."""
-    if event["kind"] not in WRITES:
+    if kind_of(event["kind"]).culprit != "write":
         return str(event["facts"].get("form", ""))
     if isinstance(node, ast.AugAssign):
         return "augassign"

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from gradfix import engine, files
+from gradfix.defects import KINDS, kind_of
+from gradfix.defects.kinds import Family
 from gradfix.outcome import Mode, Outcome
 from gradfix.plan import Plan, tape
 from gradfix.recorded import analysis_of, shown
@@ -19,7 +21,7 @@ from gradfix.verify import Command, Launcher, Limits, Verdict
 from gradfix.verify.judge import Case, JudgeOptions, on_file
 from gradfix.verify.launch import Job
 from gradfix.verify.lines import kept_lines
-from gradfix.verify.verdicts import SEVERED, STYLE, Facts, cannot, facts
+from gradfix.verify.verdicts import Facts, cannot, facts
 
 MOST_ROUNDS = 8
 HANDED = "backward() was seen, only torch.autograd.grad, which hands out gradients and leaves .grad alone,"
@@ -60,7 +62,9 @@ class Told:
 
 def notable(seen: Facts) -> list[Mapping[str, Any]]:
     """The defects of a recording that are more than style."""
-    return [defect for defect in seen.defects if defect["kind"] not in STYLE | {"not_finite"}]
+    return [
+        defect for defect in seen.defects if defect["kind"] in KINDS and not kind_of(defect["kind"]).style
+    ]
 
 
 def unbounded(seen: Facts) -> bool:
@@ -71,8 +75,9 @@ def unbounded(seen: Facts) -> bool:
 def causes(seen: Facts) -> list[Mapping[str, Any]]:
     """The defects to mend first: where a cut is known, the parameters behind it are only its effect."""
     found = notable(seen)
-    cuts = [defect for defect in found if defect["kind"] in SEVERED - {"unreached_parameters"}]
-    return [defect for defect in found if not cuts or defect["kind"] != "unreached_parameters"]
+    effects = [defect for defect in found if kind_of(defect["kind"]).effect]
+    cuts = [one for one in found if one not in effects and kind_of(one["kind"]).family is Family.SEVERED]
+    return [defect for defect in found if not cuts or defect not in effects]
 
 
 def unheard(seen: Facts) -> str:
@@ -96,13 +101,13 @@ def unheard(seen: Facts) -> str:
 
 def with_style(plan: Plan) -> Plan:
     """A plan that also selects what is legal and only bad style."""
-    selected = (*plan.config.extend_select, *sorted(STYLE))
+    selected = (*plan.config.extend_select, *sorted(name for name, kind in KINDS.items() if kind.style))
     return replace(plan, config=replace(plan.config, extend_select=selected))
 
 
 def in_style(seen: Facts) -> list[Mapping[str, Any]]:
     """What torch allows and some forbid: backward under no_grad, any write on a tensor of the graph."""
-    found = [defect for defect in seen.defects if defect["kind"] in STYLE]
+    found = [defect for defect in seen.defects if kind_of(defect["kind"]).style]
     writes = (event for event in seen.recording["events"] if event["event"] == "write")
     fields = {"kind": "inplace_on_graph_tensor", "evidence": [], "torch_says": "", "facts": {}}
     found += [{**fields, "place": event["place"]} for event in writes]

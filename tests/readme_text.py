@@ -10,8 +10,8 @@ import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from gradfix.defects import Convention
 from gradfix.registry import Codemod, codemods
-from gradfix.report.wording import CONVENTIONS
 from gradfix.rule import Safety
 
 ROOT = Path(__file__).parent.parent
@@ -47,8 +47,8 @@ def rule_rows() -> Iterator[str]:
 def convention_rows() -> Iterator[str]:
     """The table of the conventions, as the listing explains them."""
     yield "| letter | taken for granted |\n|---|---|\n"
-    for letter, text in CONVENTIONS.items():
-        yield f"| {letter} | {text} |\n"
+    for convention in Convention:
+        yield f"| {convention.name} | {convention.value} |\n"
 
 
 def files(text: str) -> Mapping[str, str]:

@@ -6,7 +6,7 @@ import io
 from collections.abc import Sequence
 from dataclasses import replace
 
-from gradfix.defects import Evidence, Span
+from gradfix.defects import Evidence, Role, Span
 from gradfix.outcome import Failure, Outcome, RuleCard, Run, View
 from gradfix.report.show import load
 from gradfix.rule import Finding, Safety, TextEdit
@@ -39,7 +39,7 @@ def overwritten(
     source: str = BLOCK,
     culprit: str = "out += shortcut",
     saved: str = "F.relu(self.bn(x))",
-    roles: tuple[str, str] = ("saved here", "overwritten here"),
+    subjects: tuple[str, str] = ("", ""),
 ) -> Finding:
     """A finding of GF101 with a safe fix."""
     place = span(source, culprit)
@@ -49,7 +49,10 @@ def overwritten(
         rule="inplace_overwrites_saved",
         message="`out += shortcut` overwrites what relu saved",
         span=place,
-        evidence=(Evidence(span(source, saved), roles[0]), Evidence(place, roles[1])),
+        evidence=(
+            Evidence(span(source, saved), Role.SAVED_BY if subjects[0] else Role.SAVED, None, subjects[0]),
+            Evidence(place, Role.SAVED_BY if subjects[1] else Role.OVERWRITTEN, None, subjects[1]),
+        ),
         certainty="certain",
         impact="crashes",
         torch_says="modified by an inplace operation",

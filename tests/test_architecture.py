@@ -13,10 +13,9 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 ROOMS = (
-    ("spelling", "tape.effects.frameworks", "tape.effects.operations"),
+    ("spelling", "tape.effects.frameworks", "tape.effects.operations", "defects"),
     ("trace",),
     ("verify",),
-    ("defects",),
     ("places", "gate"),
     ("source",),
     ("tape.domain",),

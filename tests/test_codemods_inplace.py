@@ -6,9 +6,10 @@ import inspect
 from pathlib import Path
 
 import pytest
+from by_hand import Plain, defect_of
 
 from gradfix import edits
-from gradfix.defects import Defect, Fact, Span
+from gradfix.defects import Defect, Span
 from gradfix.places import Places
 from gradfix.registry import codemods
 from gradfix.rewriting.twins import FLAG_OF_FUNCTION, FLAG_OF_MODULE, FUNCTIONS, METHODS
@@ -25,10 +26,10 @@ REBOUND = "leaf_rebound"
 DATA = "write_through_data"
 MANY = "inplace_on_view_of_many"
 
-Found = tuple[str, dict[str, Fact]]
+Found = tuple[str, dict[str, Plain]]
 
 
-def found(culprit: str, target: str = "", **facts: Fact) -> Found:
+def found(culprit: str, target: str = "", **facts: Plain) -> Found:
     """The text of a culprit, and facts; those that begin with `at_` name a place by its text."""
     return culprit, {"target": target, **facts}
 
@@ -40,11 +41,11 @@ def place(source: str, text: str) -> Span:
 
 def defect(kind: str, source: str, one: Found) -> Defect:
     culprit, facts = one
-    known: dict[str, Fact] = {}
+    known: dict[str, Plain] = {}
     for name, fact in facts.items():
         at = name.startswith("at_")
         known[name.removeprefix("at_")] = place(source, str(fact)) if at else fact
-    return Defect(kind, place(source, culprit), (), "certain", "crashes", facts=known)
+    return defect_of(kind, place(source, culprit), known)
 
 
 def rewrite(kind: str, source: str, *some: Found) -> tuple[str, list[Fix | Decline]]:
@@ -194,7 +195,7 @@ def test_the_fixture_is_mended_from_a_defect_written_by_hand(case: str) -> None:
     )
 
 
-def after_saved(source: str, culprit: str, target: str, **facts: Fact) -> str:
+def after_saved(source: str, culprit: str, target: str, **facts: Plain) -> str:
     return mended(SAVED, source, found(culprit, target, **facts))
 
 
@@ -506,7 +507,7 @@ def test_a_clone_stays_in_the_loop_when_the_save_is_in_it() -> None:
     ],
 )
 def test_it_declines_where_the_meaning_could_change(source: str, culprit: str, target: str) -> None:
-    facts: dict[str, Fact] = {"at_save": "x.exp()"} if "exp" in source else {}
+    facts: dict[str, Plain] = {"at_save": "x.exp()"} if "exp" in source else {}
     assert isinstance(answer(SAVED, source, found(culprit, target, **facts)), Decline)
 
 

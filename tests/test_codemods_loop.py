@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import TypeAlias
 
 import pytest
+from by_hand import Plain, defect_of
 
 from gradfix import edits
-from gradfix.defects import Defect, Fact, Span, Touch, TouchKind
+from gradfix.defects import Defect, Span, Touch, TouchKind
 from gradfix.places import Places
 from gradfix.registry import codemods
 from gradfix.rule import Decline, Fix, Options, Safety
@@ -45,7 +46,7 @@ class Seen:
         return Touch(self.at.span(source), self.kind)
 
 
-Given: TypeAlias = "Fact | At | tuple[Seen, ...]"
+Given: TypeAlias = "Plain | At | tuple[Seen, ...]"
 
 
 def seen(text: str, kind: TouchKind) -> Seen:
@@ -61,14 +62,14 @@ class Found:
     facts: dict[str, Given]
 
     def defect(self, source: str) -> Defect:
-        def plain(fact: Given) -> Fact:
+        def plain(fact: Given) -> Plain:
             if isinstance(fact, tuple):
                 parts = [part.span(source) if isinstance(part, Seen) else part for part in fact]
-                return tuple(parts)  # type: ignore[return-value]
+                return tuple(parts)
             return fact.span(source) if isinstance(fact, At) else fact
 
         facts = {name: plain(fact) for name, fact in self.facts.items()}
-        return Defect(self.kind, self.culprit.span(source), (), "certain", "crashes", facts=facts)
+        return defect_of(self.kind, self.culprit.span(source), facts)
 
 
 def found(kind: str, culprit: str | At, **facts: Given) -> Found:

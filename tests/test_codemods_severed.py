@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import TypeAlias
 
 import pytest
+from by_hand import Plain, defect_of
 
 from gradfix import edits
-from gradfix.defects import Defect, Fact, Span
+from gradfix.defects import Defect, Span
 from gradfix.places import Places
 from gradfix.registry import codemods
 from gradfix.rule import Decline, Fix, Options
@@ -30,10 +31,10 @@ MINE = (DETACHED, CONVERTED, UNRECORDED, LEAFLESS, SWITCHED, TERM, UNREACHED, NO
 
 Text: TypeAlias = "str | tuple[str, int]"
 """A stretch of source, the first of its kind or, counted from 0, a later one."""
-Found: TypeAlias = "tuple[Text, dict[str, Fact | list[Text] | Text]]"
+Found: TypeAlias = "tuple[Text, dict[str, Plain | list[Text] | Text]]"
 
 
-def found(culprit: Text, **facts: Fact | list[Text] | Text) -> Found:
+def found(culprit: Text, **facts: Plain | list[Text] | Text) -> Found:
     """A culprit and facts; those that begin with `at_` name places by their text."""
     return culprit, {**facts}
 
@@ -49,16 +50,16 @@ def place(source: str, text: Text) -> Span:
 
 def defect(kind: str, source: str, one: Found) -> Defect:
     culprit, facts = one
-    known: dict[str, Fact] = {}
+    known: dict[str, Plain] = {}
     for name, fact in facts.items():
         if isinstance(fact, list):
             known[name.removeprefix("at_")] = tuple(place(source, text) for text in fact)
         elif name.startswith("at_"):
             assert isinstance(fact, str | tuple)
-            known[name.removeprefix("at_")] = place(source, fact)  # type: ignore[arg-type]
+            known[name.removeprefix("at_")] = place(source, fact)
         else:
-            known[name] = fact  # type: ignore[assignment]
-    return Defect(kind, place(source, culprit), (), "certain", "crashes", facts=known)
+            known[name] = fact
+    return defect_of(kind, place(source, culprit), known)
 
 
 def answer(kind: str, source: str, one: Found) -> tuple[Tree, Fix | Decline]:

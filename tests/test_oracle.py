@@ -20,7 +20,8 @@ from oracle.shrink import shrink
 from oracle.strategy import programs
 from oracle.tape import tape
 
-from gradfix.defects import Certainty, Defect, Evidence, Span
+from gradfix.defects import NOTHING, Assumption, Certainty, Defect, Evidence, Role, Span
+from gradfix.defects.records import Cut, record_of
 
 pytestmark = pytest.mark.torch
 warm()
@@ -74,8 +75,10 @@ y.sum().backward()
 
 
 def defect(kind: str, at: int, *evidence: int, certainty: Certainty = "certain", **more: str) -> Defect:
-    spans = tuple(Evidence(Span(line, 0, line, 1), "seen") for line in evidence)
-    return Defect(kind, Span(at, 0, at, 1), spans, certainty, "crashes", condition=more.get("condition", ""))
+    spans = tuple(Evidence(Span(line, 0, line, 1), Role.USED) for line in evidence)
+    lean = NOTHING if certainty == "certain" else frozenset({Assumption.CUT_OFF_A_GRAPH})
+    facts = record_of(kind)()
+    return Defect(kind, Span(at, 0, at, 1), spans, facts, lean=lean, condition=more.get("condition", ""))
 
 
 def says(*defects: Defect) -> Callable[[str], Iterable[Defect]]:
@@ -182,7 +185,7 @@ def test_a_severed_term_is_one_whose_gradient_returns_without_the_cut(column: in
     source = TERM if column == 10 else TERM.replace("x.exp()", "torch.ones(3)")
     start = source.splitlines()[2].index("x.exp()" if column == 10 else "torch.ones")
     end = source.splitlines()[2].index(").backward")
-    said = Defect("severed_term", Span(3, start, 3, end), (), "certain", "trains wrong")
+    said = Defect("severed_term", Span(3, start, 3, end), (), Cut(), "trains wrong")
     result = compare(Program(source), says(said))
     assert result is not None
     assert result.verdicts == {f"{verdict} severed_term": 1}

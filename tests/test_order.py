@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gradfix.config import Config
-from gradfix.defects import Touch
+from gradfix.defects.records import Ordered
 from gradfix.engine import fix
 from gradfix.plan import Plan
 from gradfix.rule import Finding, Safety
@@ -58,11 +58,11 @@ def touches(text: str) -> set[tuple[str, str, bool]]:
     """What touches D between the two: the source text where it happens, the kind, whether that is sure."""
     lines = text.splitlines()
     defect = next(one for one in analyse(parsed(text)).defects if one.kind == "step_before_backward")
-    between = defect.facts["between"]
+    between = defect.told(Ordered).between
     assert isinstance(between, tuple)
     told: set[tuple[str, str, bool]] = set()
     for one in between:
-        assert isinstance(one, Touch) and one.span is not None
+        assert one.span is not None
         line = lines[one.span.line - 1]
         end = one.span.end_column if one.span.line == one.span.end_line else len(line)
         told.add((line[one.span.column : end], one.kind, one.known))

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from report_runs import BLOCK, overwritten
 
-from gradfix.defects import Evidence, Span
+from gradfix.defects import Evidence, Role, Span
 from gradfix.report.frame import drawn
 from gradfix.report.quotes import quotes
 from gradfix.report.screen import cells
@@ -23,14 +23,14 @@ SPANS = st.builds(
     st.integers(0, 2),
     NUMBER,
 )
-ROLES = st.builds(lambda words: "role " * words, st.integers(0, 20))
+SUBJECTS = st.builds(lambda words: "role " * words, st.integers(0, 20))
 
 
 @settings(max_examples=300, deadline=None)
 @given(
     lines=st.lists(TEXT, min_size=5, max_size=6),
     culprit=SPANS,
-    evidence=st.lists(st.builds(Evidence, SPANS, ROLES), max_size=4),
+    evidence=st.lists(st.builds(Evidence, SPANS, st.sampled_from(Role), st.none(), SUBJECTS), max_size=4),
     width=st.integers(40, 130),
 )
 def test_any_frame_keeps_to_its_width(

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from report_runs import BLOCK, by_hand, outcome, overwritten, rendered, span
 
-from gradfix.defects import Evidence
+from gradfix.defects import Evidence, Role
 from gradfix.outcome import View
 
 RUFF = {"code", "filename", "location", "end_location", "message", "fix", "noqa_row", "url"}
@@ -70,7 +70,7 @@ def test_a_finding_without_a_fix_has_null_and_the_advice() -> None:
 
 
 def test_evidence_names_the_file_it_lies_in() -> None:
-    finding = replace(overwritten(), evidence=(Evidence(span(BLOCK, "out"), "saved here", "layers.py"),))
+    finding = replace(overwritten(), evidence=(Evidence(span(BLOCK, "out"), Role.SAVED, "layers.py"),))
     (found,) = json.loads(rendered("json", outcome([finding])))
     assert found["related"][0]["filename"] == "layers.py"
 

@@ -14,7 +14,7 @@ import jsonschema
 import pytest
 from report_runs import BLOCK, broken, by_hand, outcome, overwritten, rendered, span
 
-from gradfix.defects import Evidence
+from gradfix.defects import Evidence, Role
 
 SCHEMA = json.loads(Path(__file__).with_name("sarif-2.1.0-rtm.5.json").read_text("utf-8"))
 
@@ -53,7 +53,7 @@ def test_the_evidence_is_a_code_flow_in_the_order_of_the_chain() -> None:
 
 
 def test_evidence_elsewhere_names_its_own_file() -> None:
-    far = replace(overwritten(), evidence=(Evidence(span(BLOCK, "out"), "saved here", "layers.py"),))
+    far = replace(overwritten(), evidence=(Evidence(span(BLOCK, "out"), Role.SAVED, "layers.py"),))
     (result,) = run_of(outcome([far]))["results"]
     place = result["codeFlows"][0]["threadFlows"][0]["locations"][0]["location"]["physicalLocation"]
     assert place["artifactLocation"]["uri"] == "layers.py"

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from report_runs import BLOCK, by_hand, outcome, overwritten, rendered, span
 
-from gradfix.defects import Evidence
+from gradfix.defects import Evidence, Role
 from gradfix.outcome import Run, View
 from gradfix.report.screen import cells
 from gradfix.report.show import load
@@ -134,14 +134,14 @@ def test_a_culprit_of_several_lines_shows_that_it_goes_on() -> None:
 def test_evidence_in_another_file_stands_under_its_name() -> None:
     other = "def twice(y):\n    return torch.exp(y)\n"
     finding = overwritten()
-    step = Evidence(span(other, "torch.exp(y)"), "saved here", "layers.py")
+    step = Evidence(span(other, "torch.exp(y)"), Role.SAVED, "layers.py")
     far = replace(finding, evidence=(step, *finding.evidence))
     shown = rendered("text", outcome([far]), outcome([], other, "layers.py"))
     assert "      in layers.py\n    2 | return torch.exp(y)   <- saved here\n" in shown
 
 
 def test_evidence_in_a_file_that_was_not_read_still_has_its_line() -> None:
-    far = replace(overwritten(), evidence=(Evidence(span(BLOCK, "out"), "saved here", "gone.py"),))
+    far = replace(overwritten(), evidence=(Evidence(span(BLOCK, "out"), Role.SAVED, "gone.py"),))
     assert "      in gone.py\n    6 | ...   <- saved here\n" in rendered("text", outcome([far]))
 
 

@@ -13,7 +13,8 @@ import pytest
 
 from gradfix import registry
 from gradfix.config import Config
-from gradfix.defects import Certainty, Defect, Evidence, Span
+from gradfix.defects import NOTHING, Assumption, Defect, Evidence, Role, Span
+from gradfix.defects.records import Rebound
 from gradfix.plan import Plan
 from gradfix.registry import Codemod
 from gradfix.rule import Decline, Edit, Fix, Options, Rule, Safety
@@ -59,11 +60,10 @@ def analyse(source: Source, resolve: Resolver | None = None) -> Analysis:
 
 
 def _defect(node: ast.AugAssign) -> Defect:
-    certainty: Certainty = "likely" if isinstance(node.value, ast.Constant) else "certain"
-    evidence = (Evidence(span_of(node.value), "added here"),)
-    target = ast.unparse(node.target)
+    lean = frozenset({Assumption.NOBODY_ELSE_USES}) if isinstance(node.value, ast.Constant) else NOTHING
+    evidence = (Evidence(span_of(node.value), Role.ADDS),)
     return Defect(
-        KINDS[type(node.op)], span_of(node), evidence, certainty, "crashes", facts={"target": target}
+        KINDS[type(node.op)], span_of(node), evidence, Rebound(target=ast.unparse(node.target)), lean=lean
     )
 
 

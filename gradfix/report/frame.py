@@ -98,5 +98,5 @@ def _unseen(finding: Finding, path: str) -> Iterator[Line]:
             yield [
                 _number(step.span.line, GUTTER),
                 Piece(CLIPPED + " " * GAP),
-                Piece(ROLE_MARK + harmless(step.role)),
+                Piece(ROLE_MARK + harmless(step.says)),
             ]

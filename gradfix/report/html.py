@@ -109,7 +109,7 @@ def _finding(outcome: Outcome, finding: Finding) -> str:
         number = step.span.line
         text = lines[number - 1].strip() if step.path is None and number <= len(lines) else ""
         where = f"{step.path}:{number}" if step.path else f"line {number}"
-        steps.append(f"<li>{escape(where)} <code>{escape(text)}</code> {escape(step.role)}</li>")
+        steps.append(f"<li>{escape(where)} <code>{escape(text)}</code> {escape(step.says)}</li>")
     head = f"{finding.code}, line {finding.span.line}: {finding.message}"
     return f"<p>{escape(head)}{word}</p><ol>{''.join(steps)}</ol>"
 

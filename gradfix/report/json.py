@@ -37,7 +37,7 @@ def _fix(finding: Finding) -> Fields | None:
 
 def _related(outcome: Outcome, step: Evidence) -> Fields:
     return {
-        "message": step.role,
+        "message": step.says,
         "filename": step.path or outcome.path,
         "location": _point(step.span.line, step.span.column + 1),
         "end_location": _point(step.span.end_line, step.span.end_column + 1),

@@ -42,8 +42,8 @@ def _roles(finding: Finding, path: str | None) -> dict[Span, str]:
     """Join the roles of each span of a file; a culprit that the evidence leaves out is pointed at."""
     roles: dict[Span, list[str]] = {finding.span: []} if path is None else {}
     for step in finding.evidence:
-        if step.path == path and step.role not in roles.setdefault(step.span, []):
-            roles[step.span].append(harmless(step.role))
+        if step.path == path and step.says not in roles.setdefault(step.span, []):
+            roles[step.span].append(harmless(step.says))
     lines = {span.line for span, said in roles.items() if said}
     if path is None and lines and finding.span.line not in lines:
         roles[finding.span].append(UNSAID)

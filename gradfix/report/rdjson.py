@@ -47,7 +47,7 @@ def _related(outcome: Outcome, lines: Sequence[str], step: Evidence) -> Fields:
         place["range"] = _range(lines, step.span)
     else:
         place["range"] = {"start": {"line": step.span.line}, "end": {"line": step.span.end_line}}
-    return {"message": step.role, "location": place}
+    return {"message": step.says, "location": place}
 
 
 def _message(finding: Finding) -> str:

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from gradfix.run import Told
-    from gradfix.verify.verdicts import Facts
+    from gradfix.trace.report import sentence
+from gradfix.verify.verdicts import Facts
 
 MOST_ROWS = 40
 MOST_UNNAMED = 4
@@ -78,7 +79,8 @@ def _foreign(event: Mapping[str, Any]) -> Iterator[Line]:
     yield [Piece(f"{_where(place)}: ", "bold"), Piece(event["kind"], "bold red")]
     yield [Piece("      in an installed library, which gradfix does not rewrite; from your code:")]
     for step in event["evidence"]:
-        yield [Piece(f"      {_where(step['place'])}: {_code(step['place'])}   <- {harmless(step['role'])}")]
+        said = harmless(sentence(step, event["facts"]))
+        yield [Piece(f"      {_where(step['place'])}: {_code(step['place'])}   <- {said}")]
 
 
 def _where(place: Mapping[str, Any]) -> str:

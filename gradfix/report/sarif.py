@@ -45,7 +45,7 @@ def _location(path: str, span: Span) -> Fields:
 
 def _flow(outcome: Outcome, finding: Finding) -> Fields:
     steps = [
-        {"location": {**_location(step.path or outcome.path, step.span), "message": {"text": step.role}}}
+        {"location": {**_location(step.path or outcome.path, step.span), "message": {"text": step.says}}}
         for step in finding.evidence
     ]
     return {"threadFlows": [{"locations": steps}]}
@@ -75,7 +75,7 @@ def identity(finding: Finding, lines: Sequence[str]) -> str:
     """Describe a finding by what it is and what its lines say, not by where they are."""
     spans = [finding.span, *(step.span for step in finding.evidence if step.path is None)]
     code = ["".join(lines[span.line - 1].split()) for span in spans if 0 < span.line <= len(lines)]
-    roles = [step.role for step in finding.evidence]
+    roles = [step.says for step in finding.evidence]
     return "\n".join([finding.code, *code, *roles])
 
 

@@ -7,11 +7,12 @@ from textwrap import wrap
 from typing import TYPE_CHECKING, TextIO
 
 from gradfix import files
+from gradfix.defects import Convention
 from gradfix.outcome import Outcome
 from gradfix.report.frame import drawn, elsewhere
 from gradfix.report.quotes import quotes
 from gradfix.report.screen import Line, Piece, cells, columns, harmless, write
-from gradfix.report.wording import CONVENTIONS, certainty, remedy, way_out
+from gradfix.report.wording import certainty, remedy, way_out
 
 if TYPE_CHECKING:
     from gradfix.outcome import Run, View
@@ -97,8 +98,8 @@ def _told(
 
 def _legend(run: Run, width: int) -> Iterator[Line]:
     letters = sorted({letter for _, finding in run.findings() for letter in finding.conventions})
-    for letter in filter(CONVENTIONS.__contains__, letters):
-        for index, text in enumerate(wrap(CONVENTIONS[letter], width - 12)):
+    for letter in filter(Convention.__members__.__contains__, letters):
+        for index, text in enumerate(wrap(Convention[letter].value, width - 12)):
             yield [Piece(f"likely, {letter}: " if index == 0 else " " * 11, "dim"), Piece(text, "dim")]
 
 

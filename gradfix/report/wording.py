@@ -8,17 +8,6 @@ from collections.abc import Iterable, Mapping
 from gradfix.defects import Impact
 from gradfix.rule import Finding, Safety
 
-CONVENTIONS: Mapping[str, str] = {
-    "A": "batches from a loader carry no gradient",
-    "B": "what is made elsewhere is what it is used as: a module passes gradients on, an optimizer steps",
-    "C": "a loss function has no parameters and reduces to a scalar",
-    "D": "what goes into `forward` requires grad, what comes out is backpropagated",
-    "E": "loops run at least once",
-    "F": "the module is in training mode, flags are on, default callables hold",
-    "G": "grad mode is on when a function is entered",
-}
-"""What a likely finding takes for granted, by the letter that names it."""
-
 IMPACTS: Mapping[Impact, tuple[str, str]] = {
     "crashes": ("crashes", "crash"),
     "trains wrong": ("trains wrong", "train wrong"),

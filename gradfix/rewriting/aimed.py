@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
+
 import libcst as cst
 from libcst import matchers as m
 
-from gradfix.defects import Defect, Span
+from gradfix.defects import Span
 from gradfix.rewriting.arguments import keyword
 from gradfix.rewriting.order import calls_of, stands_alone
 from gradfix.rewriting.statements import anchor, between, expression, with_argument
@@ -13,10 +15,9 @@ from gradfix.rule import Edit, Fix
 from gradfix.tree import Tree
 
 
-def aimed(tree: Tree, later: cst.Call, optimizer: str, defect: Defect) -> Fix | None:
-    """The later backward told which parameters it is for, where it reaches them without what is broken."""
-    spared = defect.facts.get("spared")
-    if not optimizer or not isinstance(spared, tuple) or optimizer not in spared:
+def aimed(tree: Tree, later: cst.Call, optimizer: str, spared: Container[str]) -> Fix | None:
+    """The later backward told which parameters it is for, where that spares it what is broken."""
+    if not optimizer or optimizer not in spared:
         return None
     inputs = inputs_of(tree, later, optimizer, "")
     if not inputs or keyword(later, "inputs") is not None:
@@ -25,13 +26,13 @@ def aimed(tree: Tree, later: cst.Call, optimizer: str, defect: Defect) -> Fix | 
     return Fix((Edit(later, new),), tree.code(new))
 
 
-def call_at(tree: Tree, place: object) -> cst.Call | None:
-    return tree.at(place, cst.Call) if isinstance(place, Span) else None
+def call_at(tree: Tree, place: Span | None) -> cst.Call | None:
+    return tree.at(place, cst.Call) if place is not None else None
 
 
-def later_step(tree: Tree, later: cst.Call, defect: Defect) -> cst.Call | None:
+def later_step(tree: Tree, later: cst.Call, known: Span | None) -> cst.Call | None:
     """The later backward's own step: the one that the tape saw, else the next in the same body."""
-    seen = call_at(tree, defect.facts.get("later_step"))
+    seen = call_at(tree, known)
     if seen is not None:
         return seen
     for place in between(tree, anchor(tree, later), None):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import libcst as cst
 
 from gradfix.defects import Defect, Span
+from gradfix.defects.records import Overwritten
 from gradfix.rewriting.calls import keyword, last_name
 from gradfix.rewriting.holders import can_hold, cloned, free_name, same
 from gradfix.rewriting.names import binds
@@ -18,9 +19,11 @@ Writing = cst.AugAssign | cst.Assign | cst.Call
 
 def clone_saved(defect: Defect, tree: Tree) -> Fix | None:
     """`h = relu(z).clone()`: what relu kept is then its own, and all names of `h` see the write as before."""
-    save = defect.facts.get("save")
-    node = tree.at(save, cst.Call, cst.BinaryOperation) if isinstance(save, Span) else None
-    if not isinstance(node, cst.BaseExpression) or not _keeps_only_its_result(defect):
+    facts = defect.facts
+    if not isinstance(facts, Overwritten) or facts.save is None:
+        return None
+    node = tree.at(facts.save, cst.Call, cst.BinaryOperation)
+    if not isinstance(node, cst.BaseExpression) or not _keeps_only_its_result(facts.saver):
         return None
     if isinstance(tree.parent(node), cst.Expr) or (isinstance(node, cst.Call) and _in_place(node)):
         return None
@@ -28,8 +31,7 @@ def clone_saved(defect: Defect, tree: Tree) -> Fix | None:
     return Fix((Edit(node, new),), " ".join(tree.code(new).split()))
 
 
-def _keeps_only_its_result(defect: Defect) -> bool:
-    saver = str(defect.facts.get("saver") or "")
+def _keeps_only_its_result(saver: str) -> bool:
     module = table.module(saver)
     overloads = (*table.method(saver), *table.function(saver), *table.functional(saver))
     kept = {what for each in (*overloads, *([module.train] if module else [])) for what, _ in each.saves}
@@ -65,9 +67,8 @@ def clone_written(
 
 
 def _save(defect: Defect) -> Span | None:
-    save = defect.facts.get("save")
-    if isinstance(save, Span):
-        return save
+    if isinstance(defect.facts, Overwritten) and defect.facts.save is not None:
+        return defect.facts.save
     return defect.evidence[0].span if defect.evidence else None
 
 

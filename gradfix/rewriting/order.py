@@ -5,7 +5,8 @@ from __future__ import annotations
 import libcst as cst
 from libcst import matchers as m
 
-from gradfix.defects import Defect, Span, Touch, TouchKind
+from gradfix.defects import Defect, Span, Touch, Touched, TouchKind
+from gradfix.defects.records import EarlyClear, EarlyStep, Ordered
 from gradfix.rewriting.statements import Anchor
 from gradfix.tree import Tree
 
@@ -15,12 +16,10 @@ VALUES: frozenset[TouchKind] = frozenset({"reads", "writes"})
 class Order:
     """The touches of a defect's leaves, by the statements that they happen under."""
 
-    def __init__(self, tree: Tree, touches: object) -> None:
+    def __init__(self, tree: Tree, touches: Touched) -> None:
         self.tree = tree
-        self.known = isinstance(touches, tuple)
-        self.touches = (
-            [one for one in touches if isinstance(one, Touch)] if isinstance(touches, tuple) else []
-        )
+        self.known = touches is not None
+        self.touches = touches or ()
 
     def under(self, place: Anchor) -> list[Touch]:
         """What happens under a statement."""
@@ -36,8 +35,19 @@ class Order:
         return [touch for touch in self.touches if touch.span is None]
 
 
-def order_of(tree: Tree, defect: Defect, fact: str = "between") -> Order:
-    return Order(tree, defect.facts.get(fact))
+def order_of(tree: Tree, defect: Defect) -> Order:
+    """What touches the leaves in question."""
+    return Order(tree, defect.told(Ordered).between)
+
+
+def beside_of(tree: Tree, defect: Defect) -> Order:
+    """What touches the gradients of all other optimizers."""
+    return Order(tree, defect.told(EarlyStep).beside)
+
+
+def filled_of(tree: Tree, defect: Defect) -> Order:
+    """All that ever fills the gradients that were cleared too early."""
+    return Order(tree, defect.told(EarlyClear).filled)
 
 
 def within(inner: Span, outer: Span) -> bool:

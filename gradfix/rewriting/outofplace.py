@@ -11,6 +11,7 @@ from __future__ import annotations
 import libcst as cst
 
 from gradfix.defects import Defect
+from gradfix.defects.records import Written
 from gradfix.rewriting import binary
 from gradfix.rewriting.calls import Write, later_link, written
 from gradfix.rewriting.cloning import Writing, clone_saved, clone_written
@@ -39,7 +40,7 @@ def out_of_place(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:
     node = writing(defect, tree)
     if node is None:
         return NOT_FOUND
-    saved = clone_saved(defect, tree) if defect.facts.get("aliased") and not later_link(node) else None
+    saved = clone_saved(defect, tree) if defect.told(Written).aliased and not later_link(node) else None
     return saved or heeding_aliases(rewritten(defect, tree, node), defect, tree, node)
 
 
@@ -58,9 +59,9 @@ def rewritten(defect: Defect, tree: Tree, node: Writing) -> Fix | Decline:
 
 def heeding_aliases(answer: Fix | Decline, defect: Defect, tree: Tree, node: cst.CSTNode) -> Fix | Decline:
     """Another name would no longer see the write: unsafe, and pointless where only that name is read."""
-    if isinstance(answer, Fix) and defect.facts.get("in_tuple"):
+    if isinstance(answer, Fix) and defect.told(Written).in_tuple:
         return IN_TUPLE
-    if isinstance(answer, Decline) or not defect.facts.get("aliased"):
+    if isinstance(answer, Decline) or not defect.told(Written).aliased:
         return answer
     target = target_of(defect)
     small = tree.small_statement(node)
@@ -83,7 +84,7 @@ def _for_effect(tree: Tree, node: cst.CSTNode, target: str) -> bool:
 
 
 def target_of(defect: Defect) -> str:
-    return str(defect.facts.get("target") or "")
+    return defect.told(Written).target
 
 
 def says(tree: Tree, node: cst.CSTNode) -> str:
@@ -122,7 +123,7 @@ def assigned(defect: Defect, node: cst.AugAssign, target: cst.BaseAssignTargetEx
 
 def _in_dtype(defect: Defect, target: cst.BaseExpression, value: cst.BaseExpression) -> cst.BaseExpression:
     """The value, brought back to the dtype that a write in place would have kept."""
-    if not defect.facts.get("promotes"):
+    if not defect.told(Written).promotes:
         return value
     owner = binary.bracketed(value) if isinstance(value, cst.BinaryOperation) else value
     dtype = cst.Attribute(target.deep_clone(), cst.Name("dtype"))

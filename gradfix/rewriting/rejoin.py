@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import libcst as cst
 
 from gradfix.defects import Defect, Span
+from gradfix.defects.records import Cut as CutFacts
 from gradfix.rewriting.calls import last_name
 from gradfix.rewriting.dissolve import recorded
 from gradfix.rewriting.names import binds, walk
@@ -45,10 +46,8 @@ class Cut:
 
 def cut_of(defect: Defect) -> Cut:
     """The cut that a defect's culprit is."""
-    rewrap, logged = defect.facts.get("rewrap"), defect.facts.get("logged")
-    spans = tuple(each for each in logged if isinstance(each, Span)) if isinstance(logged, tuple) else ()
-    form = str(defect.facts.get("form") or "detach")
-    return Cut(defect.culprit, form, rewrap if isinstance(rewrap, Span) else None, spans)
+    facts = defect.told(CutFacts)
+    return Cut(defect.culprit, facts.form or "detach", facts.rewrap, facts.logged)
 
 
 def any_cut(tree: Tree, span: Span) -> Fix | Decline:

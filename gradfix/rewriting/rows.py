@@ -5,8 +5,9 @@ from __future__ import annotations
 import libcst as cst
 
 from gradfix.defects import Defect
+from gradfix.defects.records import WrittenView
 from gradfix.rewriting.holders import free_name, repeatable
-from gradfix.rewriting.outofplace import out_of_place, target_of
+from gradfix.rewriting.outofplace import out_of_place
 from gradfix.rewriting.statements import expression
 from gradfix.rule import Decline, Edit, Fix, Options
 from gradfix.tree import Tree
@@ -21,11 +22,11 @@ def out_of_place_or_by_index(defect: Defect, tree: Tree, options: Options) -> Fi
 def _by_index(defect: Defect, tree: Tree) -> Fix | None:
     """`for row in x` becomes `for row in (x[i] for i in range(len(x)))`: autograd follows each `x[i]`."""
     node = tree.at(defect.culprit, cst.BaseExpression, cst.BaseSmallStatement)
-    target = target_of(defect)
-    if node is None or defect.facts.get("maker") != "unbind" or not target.isidentifier():
+    facts = defect.told(WrittenView)
+    if node is None or facts.maker != "unbind" or not facts.target.isidentifier():
         return None
     for loop in tree.ancestors(node):
-        rows = _rows(loop, target) if isinstance(loop, cst.For) else None
+        rows = _rows(loop, facts.target) if isinstance(loop, cst.For) else None
         if rows is not None:
             text, i = tree.code(rows), free_name(tree, "i", "index")
             new = expression(tree, f"({text}[{i}] for {i} in range(len({text})))")

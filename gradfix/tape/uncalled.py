@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 from functools import partial
 
+from gradfix.defects import Convention
 from gradfix.tape.domain.definitions import Bound, Class, Function, Instance, Partial
 from gradfix.tape.domain.graph import Tensor
 from gradfix.tape.domain.torch_values import Layer
@@ -169,7 +170,7 @@ def _enter_forward(vm: Interpreter, instance: Instance, member: Function) -> Non
     args, kwargs = _arguments(member, first=instance)
     for i, arg in enumerate(args[1:2], 1):
         if isinstance(arg, Unknown):
-            args[i] = Unknown(arg.why, requires=True, lean=frozenset({"D"}))
+            args[i] = Unknown(arg.why, requires=True, lean=frozenset({Convention.D}))
     names = [arg.arg for arg in member.code.node.args.args]
     for i, name in enumerate(names[1 : len(args)], 1):
         default = member.defaults.get(name)

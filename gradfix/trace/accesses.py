@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from gradfix.defects import Role
 from gradfix.trace import calls
 from gradfix.trace.asked import only_asked
 from gradfix.trace.calls import GETTERS, NUMBERS, QUESTIONS, SETTERS, floats, storage
@@ -122,7 +123,7 @@ class Accesses:
         if len(args) > 1 and args[1] is None:
             rebound = [s for s, _ in self.state.origins.get(args[0]) if s.kind == "leaf_rebound"]
             if rebound and not args[0].is_leaf:
-                cleared = [("gradient cleared here", self.state.places.here(2))]
+                cleared = [(Role.GRAD_CLEARED, self.state.places.here(2))]
                 self.state.defect("leaf_rebound", rebound[0].spot, cleared)
             self.state.ledger.erased([args[0]], self.state.places.here(2), "")
         return func(*args, **kwargs)

@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from gradfix.defects import Role
 from gradfix.trace.calls import FLAT
 from gradfix.trace.graphs import FREED, KEY, lost, only, op_of, placed, saved_names, storages_of, walked
 from gradfix.trace.hunt import Hunt
@@ -17,7 +18,7 @@ from gradfix.trace.places import Spot, resolve
 from gradfix.trace.report import BackwardEvent, Root
 from gradfix.trace.severed import Severed
 from gradfix.trace.sources import nodes
-from gradfix.trace.state import State
+from gradfix.trace.state import State, Step
 from gradfix.trace.writes import Write, Writes
 
 AT_VERSION = re.compile(r"is at version (\d+); expected version (\d+)")
@@ -154,7 +155,7 @@ class Backwards:
         for node, where, _ in placed(roots):
             if op_of(node) in FLAT:
                 facts = {"form": op_of(node)}
-                self.state.defect("non_differentiable_loss", where, [("backward here", spot)], "", facts)
+                self.state.defect("non_differentiable_loss", where, [(Role.BACKWARD_HERE, spot)], "", facts)
 
     def _failed(self, roots: list[Any], leaves: list[Any], spot: Spot | None, error: BaseException) -> None:
         text = str(error)
@@ -170,9 +171,9 @@ class Backwards:
             facts = {"shape": list(roots[0].shape) if roots else []}
             self.state.defect("non_scalar_backward", spot, self._made(roots), text, facts)
 
-    def _made(self, roots: list[Any]) -> list[tuple[str, Spot | None]]:
+    def _made(self, roots: list[Any]) -> list[Step]:
         made = [r.grad_fn.metadata.get(KEY) for r in roots if r.grad_fn is not None]
-        return [("made here", one[1]) for one in made if one is not None]
+        return [(Role.MADE, one[1]) for one in made if one is not None]
 
     def _spoiled(self, roots: list[Any], spot: Spot | None, text: str) -> None:
         """Touch what each node saved: the one that refuses names the operation and the storage."""
@@ -197,13 +198,13 @@ class Backwards:
         self, node: Any, saved: str, where: Spot | None, write: Write, spot: Spot | None, text: str
     ) -> None:
         saver = op_of(node)
-        evidence = [(f"{saver} saved it here", where), ("overwritten here", write.spot)]
-        evidence.append(("backward needs it here", spot))
+        evidence: list[Step] = [(Role.SAVED_BY, where), (Role.OVERWRITTEN, write.spot)]
+        evidence.append((Role.BACKWARD_NEEDS, spot))
         facts: dict[str, Any] = {"saver": saver, "saved": saved, "operation": write.name}
         kind, place = "inplace_overwrites_saved", write.spot
         if write.step:
             kind = "step_before_backward"
-            evidence.insert(0, ("this step's backward", write.backward))
+            evidence.insert(0, (Role.STEPS_BACKWARD, write.backward))
             facts["optimizer"] = write.step
         elif write.module and write.built is not None:
             kind, place = "inplace_module", write.built
@@ -235,8 +236,8 @@ class Backwards:
             earlier = node.metadata[FREED][0]
             made = node.metadata.get(KEY)
             facts: dict[str, Any] = {"carried": via is not None and FREED not in via.metadata}
-            evidence = [("again here", spot)]
+            evidence = [(Role.AGAIN, spot)]
             if facts["carried"] and made is not None:
-                evidence.append(("carried from here", made[1]))
+                evidence.append((Role.CARRIED, made[1]))
             self.state.defect("backward_twice", earlier, evidence, text, facts)
             return

@@ -8,9 +8,10 @@ from typing import Any
 
 import torch
 
+from gradfix.defects import Role, kind_of
 from gradfix.trace.backwards import Backwards
 from gradfix.trace.places import Spot
-from gradfix.trace.severed import TERMS, misspelt
+from gradfix.trace.severed import misspelt
 from gradfix.trace.sources import Source
 from gradfix.trace.state import State, Step
 from gradfix.trace.steps import Steps, parameters_of
@@ -72,16 +73,16 @@ class Endings:
         }
         replaced = self._replacement(built_at)
         if replaced is not None and any(id(p) not in self.state.used for p in missed):
-            self.state.defect("optimizer_before_replacement", built, [("replaced here", replaced)], "", facts)
+            self.state.defect("optimizer_before_replacement", built, [(Role.REPLACED, replaced)], "", facts)
             return
         cut = self._cut_for(missed)
-        if cut is not None and cut.scalar and cut.kind in TERMS and not whole:
-            evidence: list[Step] = [("optimizer built here", built)]
+        if cut is not None and cut.scalar and kind_of(cut.kind).term and not whole:
+            evidence: list[Step] = [(Role.OPTIMIZER_BUILT, built)]
             facts.update(form=cut.form, cut_kind=cut.kind)
             self.state.defect("severed_term", cut.spot, evidence, "", facts)
         # A part run without recording beside parts that train is left so on purpose.
-        elif whole or (cut is not None and cut.kind != "forward_in_no_grad"):
-            steps: list[Step] = [("cut here", cut.spot)] if cut is not None else []
+        elif whole or (cut is not None and not kind_of(cut.kind).unrecorded):
+            steps: list[Step] = [(Role.CUT, cut.spot)] if cut is not None else []
             self.state.defect("unreached_parameters", built, steps, "", facts)
 
     def _replacement(self, built_at: int) -> Spot | None:
@@ -125,7 +126,7 @@ class Endings:
                     "container": "dict" if isinstance(value, dict) else "list",
                     "class": type(module).__name__,
                 }
-                chain: list[Step] = [("the module is built here", built)]
+                chain: list[Step] = [(Role.MODULE_BUILT, built)]
                 self.state.defect("unregistered_parameters", inner or built, chain, "", facts)
 
     def _plain(self, module: Any, name: str, value: Any, held: set[int]) -> None:
@@ -139,7 +140,7 @@ class Endings:
             if id(optimizer) in self.state.ledger.steps and own & {id(p) for p in parameters_of(optimizer)}:
                 made = value.grad_fn.metadata.get("gradfix") if value.grad_fn is not None else None
                 facts = {"attribute": name, "container": "tensor", "class": type(module).__name__}
-                chain: list[Step] = [("takes what is registered", built)]
+                chain: list[Step] = [(Role.TAKES_ONLY_REGISTERED, built)]
                 self.state.defect("unregistered_parameters", made[1] if made else built, chain, "", facts)
                 return
 

@@ -10,6 +10,7 @@ from typing import Any, Literal, TypeAlias
 
 import torch
 
+from gradfix.defects import Role
 from gradfix.trace.calls import version
 from gradfix.trace.places import Spot, resolve
 from gradfix.trace.report import ParameterAtStep, StepEvent
@@ -110,9 +111,9 @@ class Ledger:
         made = value.grad_fn.metadata.get("gradfix") if value.grad_fn is not None else None
         rebound = [s for s, _ in self.state.origins.get(value) if s.kind == "leaf_rebound"]
         if rebound:
-            self.state.defect("leaf_rebound", rebound[0].spot, [("gradient read here", spot)])
+            self.state.defect("leaf_rebound", rebound[0].spot, [(Role.GRAD_READ, spot)])
         elif made is not None and not asked:
-            evidence = [("gradient read here", spot)]
+            evidence = [(Role.GRAD_READ, spot)]
             self.state.defect("grad_of_non_leaf", made[1], evidence, "The .grad attribute of a non-leaf")
 
     def updated_by_hand(self, leaf: int, spot: Spot | None) -> None:
@@ -181,7 +182,7 @@ class Ledger:
             fresh = next((one for one in slot.given if key not in one.used), None)
             if not used or fresh is None:
                 continue
-            evidence = [("used here", used[-1].used[key]), ("used again here", spot)]
+            evidence = [(Role.USED, used[-1].used[key]), (Role.USED_AGAIN, spot)]
             facts = {"optimizer": name, "parameter": self.state.names.of(slot.leaf())}
             self.state.defect("missing_zero_grad", fresh.spot, evidence, "", facts)
             return
@@ -195,7 +196,7 @@ class Ledger:
                 lost = [item for item in lost if item[0].spot in places]
             if lost:
                 given, where = lost[-1]
-                evidence = [("gradients from here", given.spot), ("step finds none", spot)]
+                evidence = [(Role.GIVEN, given.spot), (Role.FINDS_NONE, spot)]
                 self.state.defect("zero_grad_before_step", where, evidence, "", {"optimizer": name})
                 return
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Literal, TypedDict
+
+from gradfix.defects import Role
 
 
 class Place(TypedDict):
@@ -19,7 +22,13 @@ class Chained(TypedDict):
     """One step of the evidence of a recorded defect."""
 
     role: str
+    """The name of a `defects.Role`."""
     place: Place
+
+
+def sentence(step: Chained, facts: Mapping[str, Any]) -> str:
+    """What a user reads at a step of the evidence."""
+    return Role[step["role"]].says(str(facts.get("saver", "")))
 
 
 class RecordedDefect(TypedDict):

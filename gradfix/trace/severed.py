@@ -7,15 +7,10 @@ from typing import Any
 import torch
 
 from gradfix import spelling
+from gradfix.defects import Role, kind_of
 from gradfix.trace.places import Spot
 from gradfix.trace.sources import Source, Sources
 from gradfix.trace.state import State, Step
-
-ORDER = (
-    "leaf_rebound", "requires_grad_on_result", "reentrant_checkpoint_cut", "converted_loss_path",
-    "detached_loss_path", "forward_in_no_grad", "non_differentiable_loss",
-)  # fmt: skip
-TERMS = ("converted_loss_path", "detached_loss_path")
 
 
 class Severed:
@@ -35,8 +30,8 @@ class Severed:
             return
         made = [source for source, _ in sources if source.kind == "made"]
         place = made[-1].spot if made else spot
-        evidence: list[Step] = [("made here", source.spot) for source in made]
-        evidence.append(("backward here", spot))
+        evidence: list[Step] = [(Role.MADE, source.spot) for source in made]
+        evidence.append((Role.BACKWARD_HERE, spot))
         facts = {"names": [self.state.names.of(root) for root in roots]}
         self.state.defect("no_leaf_requires_grad", place, evidence, text, facts)
 
@@ -46,7 +41,7 @@ class Severed:
             wrong = misspelt(value) if isinstance(value, torch.Tensor) else ""
             if wrong:
                 facts = {"on": "tensor", "attribute": wrong, "target": name}
-                self.state.defect("requires_grad_misspelt", spot, [("backward here", spot)], text, facts)
+                self.state.defect("requires_grad_misspelt", spot, [(Role.BACKWARD_HERE, spot)], text, facts)
                 return True
         return False
 
@@ -57,9 +52,9 @@ class Severed:
         return sources
 
     def _say(self, main: Source, cuts: list[Source], spot: Spot | None, text: str) -> None:
-        evidence: list[Step] = [("cut here as well", one.spot) for one in cuts if one is not main][:4]
-        evidence += [("kept out of the graph", one) for one in main.inner[:6]]
-        evidence.append(("backward here", spot))
+        evidence: list[Step] = [(Role.CUT_AS_WELL, one.spot) for one in cuts if one is not main][:4]
+        evidence += [(Role.KEPT_OUT, one) for one in main.inner[:6]]
+        evidence.append((Role.BACKWARD_HERE, spot))
         self.state.defect(main.kind, main.spot, evidence, text, {"form": main.form, **self._lost(main)})
 
     def _lost(self, main: Source) -> dict[str, Any]:
@@ -101,9 +96,9 @@ class Severed:
 
     def _terms(self, cuts: list[Source], spot: Spot | None) -> None:
         for source in cuts:
-            if source.kind in TERMS and source.scalar:
+            if kind_of(source.kind).term and source.scalar:
                 facts = {"form": source.form, "cut_kind": source.kind, **self._lost(source)}
-                self.state.defect("severed_term", source.spot, [("backward here", spot)], "", facts)
+                self.state.defect("severed_term", source.spot, [(Role.BACKWARD_HERE, spot)], "", facts)
 
 
 def misspelt(value: Any) -> str:
@@ -113,4 +108,4 @@ def misspelt(value: Any) -> str:
 
 def first(cuts: list[Source]) -> Source:
     """The cut to mend first: the most telling kind, the latest of it."""
-    return min(cuts, key=lambda source: (ORDER.index(source.kind), -source.at))
+    return min(cuts, key=lambda source: (kind_of(source.kind).rank or 0, -source.at))

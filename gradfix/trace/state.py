@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from gradfix.defects import Role
 from gradfix.trace.places import Places, Spot, resolve
 from gradfix.trace.report import Chained, RecordedDefect, WriteEvent
 from gradfix.trace.sources import Origins
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from gradfix.trace.ledger import Ledger
     from gradfix.trace.naming import Names
 
-Step = tuple[str, "Spot | None"]
+Step = tuple[Role, "Spot | None"]
 _torch: Any = torch
 MISTAKE = "gradfix itself made a mistake"
 
@@ -126,7 +127,8 @@ class State:
         if key in self.said:
             return
         self.said.add(key)
-        chain = [Chained(role=role, place=resolve(where)) for role, where in evidence if where is not None]
+        seen = [(role.name, resolve(where)) for role, where in evidence if where is not None]
+        chain = [Chained(role=role, place=place) for role, place in seen]
         self.emit(
             RecordedDefect(
                 event="defect",

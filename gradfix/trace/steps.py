@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from gradfix.defects import Role
 from gradfix.trace.calls import storage, versions
 from gradfix.trace.places import Spot
 from gradfix.trace.state import State
@@ -72,7 +73,7 @@ class Steps:
     def _report(self, optimizer: Any, parameters: list[Any], spot: Spot | None) -> None:
         if self.scaled is not None and not self.scaler_steps and id(optimizer) not in self.unscaled:
             facts = {"form": "step", "optimizer": self.name(optimizer)}
-            self.state.defect("clip_before_unscale", spot, [("scaled here", self.scaled)], "", facts)
+            self.state.defect("clip_before_unscale", spot, [(Role.SCALED, self.scaled)], "", facts)
         if all(one is not optimizer for one in self.stepped):
             self.stepped.append(optimizer)
         self.state.ledger.before_step(id(optimizer), self.name(optimizer), parameters, spot)
@@ -150,7 +151,7 @@ class Steps:
         for one in (one for each in lists for one in each):
             made = one.grad_fn.metadata.get("gradfix") if getattr(one, "grad_fn", None) is not None else None
             if made is not None:
-                evidence = [("optimised here", spot)]
+                evidence = [(Role.OPTIMISED, spot)]
                 self.state.defect("grad_of_non_leaf", made[1], evidence, NO_LEAF, {"optimised": True})
 
     def wrap_scaler(self, real: Any) -> Any:
@@ -187,7 +188,7 @@ class Steps:
                 parameters = list(parameters)
             spot = self.state.places.here(2)
             if self.scaled is not None and not self._unscaled(parameters):
-                evidence = [("scaled here", self.scaled)]
+                evidence = [(Role.SCALED, self.scaled)]
                 self.state.defect("clip_before_unscale", spot, evidence, "", {"form": "clip"})
             with self.state.unwatched():
                 return real(parameters, *args, **kwargs)

@@ -12,10 +12,9 @@ from typing import Any, TextIO
 
 import torch
 
-from gradfix.trace.report import Place
+from gradfix.defects import kind_of
+from gradfix.trace.report import Place, sentence
 from gradfix.trace.session import Session
-
-STYLE = {"backward_in_no_grad", "inplace_on_graph_tensor"}
 
 
 class Watched:
@@ -32,7 +31,7 @@ class Watched:
     def defects(self) -> list[Any]:
         """The broken rules, in the order in which they showed."""
         found = [event for event in self.events if event["event"] == "defect"]
-        return [event for event in found if event["kind"] not in STYLE]
+        return [event for event in found if not kind_of(event["kind"]).style]
 
     @property
     def gradients(self) -> dict[str, float | None]:
@@ -65,7 +64,7 @@ def told(defect: Any) -> Iterator[str]:
     place = defect["place"]
     yield f"{where(place)}: {defect['kind']}"
     for step in defect["evidence"]:
-        yield f"  {where(step['place'])}: {code(step['place'])}   <- {step['role']}"
+        yield f"  {where(step['place'])}: {code(step['place'])}   <- {sentence(step, defect['facts'])}"
     if defect["torch_says"]:
         yield f"  torch says: {defect['torch_says'].splitlines()[0]}"
 

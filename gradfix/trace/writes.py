@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 
+from gradfix.defects import Role
 from gradfix.trace.calls import name_of, storage
 from gradfix.trace.places import Spot
 from gradfix.trace.state import State
@@ -106,7 +107,7 @@ class Writes:
         module = inplace_module(sys._getframe(3))
         if module is not None:
             built = self.state.built_at(module)
-        evidence = [("built here", built)] if built else []
+        evidence = [(Role.BUILT, built)] if built else []
         self.state.defect(kind, spot, evidence, text, {"operation": name_of(func), **facts})
 
     def _in_inference(self, values: list[Any], text: str, spot: Spot | None) -> None:
@@ -116,7 +117,7 @@ class Writes:
             region = next((s for s in sources if s.kind == "made"), None)
         place = region.spot if region is not None else spot
         form = region.form if region is not None else ""
-        self.state.defect("forward_in_no_grad", place, [("used here", spot)], text, {"form": form})
+        self.state.defect("forward_in_no_grad", place, [(Role.USED, spot)], text, {"form": form})
 
 
 def refuses(value: Any) -> bool:

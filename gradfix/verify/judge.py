@@ -8,11 +8,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from gradfix.defects import kind_of, same_family
 from gradfix.trace.report import Recording
 from gradfix.verify.launch import Command, Job, Launcher, Limits
 from gradfix.verify.lines import Lines, around, in_terms_of, kept_lines
 from gradfix.verify.verdicts import (
-    STYLE,
     Claim,
     Facts,
     Verdict,
@@ -22,7 +22,6 @@ from gradfix.verify.verdicts import (
     frozen,
     listed,
     named,
-    same_family,
     side_by_side,
 )
 
@@ -167,7 +166,7 @@ def _worse(case: Case) -> str:
         if lost:
             return f"no gradient any more at {listed(lost)}"
         known = {defect["kind"] for defect in before.defects}
-        added = [d for d in after.defects if d["kind"] not in known | STYLE]
+        added = [d for d in after.defects if d["kind"] not in known and not kind_of(d["kind"]).style]
         if added and not _old(case, added[0]):
             return f"a defect that was not there before: {told(added[0])}"
     return ""
@@ -178,7 +177,7 @@ def _seen(case: Case, claim: Claim | None) -> str:
     for defect in case.before.defects:
         if _matches(defect, claim, case.options.claims):
             return f"seen before: {told(defect)}"
-    if claim is not None and claim.kind == "inplace_on_graph_tensor":
+    if claim is not None and kind_of(claim.kind).harmless:
         lines = [line for line in case.before.writes(claim.path) if claim.covers(line)]
         return f"seen before: a write on a tensor of the graph, line {lines[0]}" if lines else ""
     if case.before.failed and not case.after.failed and not case.before.defects:
@@ -190,7 +189,7 @@ def _seen(case: Case, claim: Claim | None) -> str:
 def _matches(defect: Mapping[str, Any], claim: Claim | None, claims: Sequence[Claim]) -> bool:
     """The same rule in the same file, or its family on the same lines."""
     if claim is None:
-        return defect["kind"] not in STYLE
+        return not kind_of(defect["kind"]).style
     places = [defect["place"], *(step["place"] for step in defect["evidence"])]
     here = [place for place in places if place["file"] == claim.path]
     if not here or not same_family(defect["kind"], claim.kind):
@@ -208,11 +207,11 @@ def _left(case: Case, claim: Claim | None) -> str:
     """The claim's defect in the run after, if it is still there."""
     for defect in case.after.defects:
         if claim is None:
-            if defect["kind"] not in STYLE and not _new(case, defect):
+            if not kind_of(defect["kind"]).style and not _new(case, defect):
                 return told(defect)
         elif defect["kind"] == claim.kind and _same_place(case, claim, defect):
             return told(defect)
-    if claim is not None and claim.kind == "inplace_on_graph_tensor":
+    if claim is not None and kind_of(claim.kind).harmless:
         lines = case.lines.get(claim.path, {})
         if lines.get(claim.line) in case.after.writes(claim.path):
             return "the write"
@@ -271,7 +270,7 @@ def _old(case: Case, defect: Mapping[str, Any]) -> bool:
 
 def _new_defects(case: Case) -> str:
     for defect in case.after.defects:
-        if defect["kind"] not in STYLE and _new(case, defect) and not _old(case, defect):
+        if not kind_of(defect["kind"]).style and _new(case, defect) and not _old(case, defect):
             return told(defect)
     return ""
 

@@ -14,21 +14,10 @@ Word: TypeAlias = Literal[
 ]
 Norms: TypeAlias = "Mapping[str, float | None]"
 
-SEVERED = {
-    "detached_loss_path", "converted_loss_path", "forward_in_no_grad", "no_leaf_requires_grad",
-    "non_differentiable_loss", "requires_grad_on_result", "severed_term", "unreached_parameters",
-    "requires_grad_misspelt", "reentrant_checkpoint_cut", "optimizer_before_replacement",
-    "unregistered_parameters", "leaf_rebound", "grad_of_non_leaf",
-}  # fmt: skip
-OVERWRITTEN = {
-    "inplace_overwrites_saved", "inplace_module", "inplace_on_view_of_many", "write_through_data",
-    "inplace_on_leaf", "step_before_backward",
-}  # fmt: skip
 FROZEN = "frozen"
 """The recorder's reason for a parameter that does not require a gradient."""
 UNNAMED = re.compile(r"tensor\[[\d, ]*\]#\d+")
 """What the recorder calls a tensor that no variable of the program holds."""
-STYLE = {"inplace_on_graph_tensor", "backward_in_no_grad"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,11 +59,6 @@ class Verdict:
             "gradients": {"before": dict(self.before), "after": dict(self.after)},
             "held_back": list(self.held_back),
         }
-
-
-def same_family(one: str, other: str) -> bool:
-    """Rules that describe the same loss from two sides."""
-    return one == other or any({one, other} <= family for family in (SEVERED, OVERWRITTEN))
 
 
 @dataclass(frozen=True, slots=True)

@@ -98,7 +98,7 @@ def settle(seed: int, result: Comparison, tally: Tally) -> None:
 
 def described(defect: object) -> str:
     kind, culprit = getattr(defect, "kind", "?"), getattr(defect, "culprit", None)
-    evidence = ", ".join(f"{e.role} {e.span.line}" for e in getattr(defect, "evidence", ()))
+    evidence = ", ".join(f"{e.says} {e.span.line}" for e in getattr(defect, "evidence", ()))
     certainty, condition = getattr(defect, "certainty", ""), getattr(defect, "condition", "")
     line = getattr(culprit, "line", 0)
     return f"{kind} at {line} [{certainty}{', if ' + condition if condition else ''}] ({evidence})"

@@ -50,7 +50,7 @@ class Comparison:
 def lines_of(defect: Defect) -> set[int]:
     """Every line that the defect names: culprit, evidence, facts."""
     spans = [defect.culprit, *(e.span for e in defect.evidence)]
-    for fact in defect.facts.values():
+    for fact in defect.facts.named().values():
         spans += [each for each in (fact if isinstance(fact, tuple) else (fact,)) if isinstance(each, Span)]
     return {line for span in spans for line in range(span.line, span.end_line + 1)}
 

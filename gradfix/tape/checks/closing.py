@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
-from gradfix.tape.checks.leaks import leaked
-from gradfix.tape.checks.logged import say_what_is_logged
+from gradfix.defects import kind_of
+from gradfix.tape.checks.leaks import leaked, never_walked
+from gradfix.tape.checks.logged import note_conversions
 from gradfix.tape.checks.plain_tensors import check_plain_leaves
 from gradfix.tape.checks.registration import check_replacements, check_unreached, homeless
 from gradfix.tape.interpreter.interpreter import Interpreter
@@ -21,18 +23,27 @@ def close(entries: Sequence[Interpreter]) -> None:
         vm.repeat, vm.grad, vm.ran = False, None, []
         vm.severed_terms(ended.reached, ended.trained)
         vm.rewrapped_leaves(ended.read, ended.reached)
-        if not any(kind == "requires_grad_misspelt" for kind, _ in vm.reported):
+        if not any(kind_of(kind).leafless for kind, _ in vm.reported):
             vm.leafless_roots([*ended.read, *(leaf for one in ended.optimizers for leaf in one.leaves)])
-        leaked(vm)
+        never_walked(vm)
         check_replacements(vm, ended)
         check_plain_leaves(vm, ended)
         check_unreached(vm)
     homeless(entries, ended)
+    leaked(entries)
+    for vm in entries:
+        vm.note_erasures()
+        note_conversions(vm)
+        note_leaf_writes(vm, ended)
     for vm in entries:
         vm.harmless_writes()
-        vm.say_what_fills()
-        say_what_is_logged(vm)
-        for leaf, facts in vm.watched_leaves:
-            gets_some = leaf.slot is not None and bool(leaf.slot.events)
-            if leaf.parameter or gets_some or any(leaf is read for read in ended.read):
-                facts["role"] = "update"
+
+
+def note_leaf_writes(vm: Interpreter, ended: Ended) -> None:
+    """Writes to leaves are updates where the leaf gets a gradient, or somebody looks for it."""
+    for draft, leaf in vm.leaf_writes:
+        gets_some = leaf is not None and leaf.slot is not None and bool(leaf.slot.events)
+        if leaf is not None and (leaf.parameter or gets_some or any(leaf is read for read in ended.read)):
+            vm.note(draft.defect(replace(draft.facts, role="update")))
+        else:
+            vm.note(draft.defect(draft.facts))

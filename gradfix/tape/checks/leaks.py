@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
-from gradfix.defects import Span
+from gradfix.defects import Role, Span
+from gradfix.defects.records import Kept
 from gradfix.tape.domain.events import Backward
 from gradfix.tape.domain.graph import Node, Tensor
 from gradfix.tape.domain.paths import implies
 from gradfix.tape.domain.values import Alt, Value
 from gradfix.tape.interpreter.interpreter import Interpreter
 from gradfix.tape.interpreter.occasions import Added, Appended, AttributeNamed
+from gradfix.tape.interpreter.state import PutBy
 from gradfix.tape.machine.reports import span_of
 
 
@@ -80,16 +82,16 @@ def kept(vm: Interpreter, value: Value, expression: ast.AST, node: ast.AST, targ
     freed = walked_already(vm, value)
     if freed is None or not vm.at_home or not isinstance(value, Tensor):
         return
-    vm.report(
+    draft = vm.draft(
         "graph_leak",
         node,
-        [(freed.place, "the graph that is kept"), (vm.at(node), "kept here, after backward has walked it")],
-        impact="trains wrong",
+        [(freed.place, Role.KEPT_GRAPH), (vm.at(node), Role.KEPT)],
+        Kept(value=span_of(expression), target=target),
         lean=vm.lean(value),
         when=vm.path,
-        facts={"value": span_of(expression), "number": False, "target": target},
     )
-    vm.put_by.append((span_of(node), vm.history(value), next(Backward.numbers)))
+    if draft is not None:
+        vm.put_by.append(PutBy(draft, vm.history(value), next(Backward.numbers)))
     _through_totals(vm, value, span_of(node))
 
 
@@ -123,17 +125,26 @@ def kept_on_attribute(vm: Interpreter, named: AttributeNamed) -> None:
                 return
 
 
-def leaked(vm: Interpreter) -> None:
+def leaked(entries: Sequence[Interpreter]) -> None:
+    """At the end: what was put by with a graph that nobody wanted any more."""
+    put_by = [(vm, one) for vm in entries for one in vm.put_by]
+    # What a later backward wanted is a part of the next loss, not a souvenir.
+    wanted = {one.draft.culprit for _, one in put_by if one.root.clean > one.when}
+    kept = {one.draft.culprit for _, one in put_by} - wanted
+    through: dict[Span, set[Span]] = {}
+    for vm in entries:
+        for span, totals in vm.through_totals.items():
+            through[span] = totals if through.get(span, totals) else set()
+    for span, totals in through.items():
+        if totals - {span} and totals - {span} <= kept:
+            kept.discard(span)  # a total without its graphs has none to keep here
+    for vm, one in put_by:
+        if one.draft.culprit in kept:
+            vm.note(one.draft.defect(one.draft.facts))
+
+
+def never_walked(vm: Interpreter) -> None:
     """At the end: totals whose graph was kept and never walked, though what they add was."""
-    for span, root, when in vm.put_by:
-        if root.clean > when:  # a later backward wanted it: a part of the next loss, not a souvenir
-            vm.findings.found.pop(("graph_leak", span), None)
-    for span, totals in vm.through_totals.items():
-        others = totals - {span}
-        if others and all(("graph_leak", total) in vm.findings.found for total in others):
-            vm.findings.found.pop(
-                ("graph_leak", span), None
-            )  # a total without its graphs has none to keep here
     for span, entries in vm.accumulated.items():
         if len(entries) < 2:
             continue
@@ -146,8 +157,6 @@ def leaked(vm: Interpreter) -> None:
         value = node.value if isinstance(node, (ast.AugAssign, ast.Assign)) else None
         if isinstance(value, ast.BinOp):
             value = value.right if isinstance(value.left, ast.Name) and value.left.id == name else value.left
-        kept = [(added.place, "the graph that is kept"), (node, "added to a total that nothing walks back")]
-        vm.report("graph_leak", node, kept,
-                  impact="trains wrong", lean=added.lean,
-                  facts={"value": span_of(value) if value else None, "number": False,
-                         "target": name})  # fmt: skip
+        kept = [(added.place, Role.KEPT_GRAPH), (node, Role.TOTAL)]
+        facts = Kept(value=span_of(value) if value else None, target=name)
+        vm.report("graph_leak", node, kept, facts, lean=added.lean)

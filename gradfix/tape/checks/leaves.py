@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 
+from gradfix.defects import Role
+from gradfix.defects.records import Checkpointed, NonLeaf, Rebound
 from gradfix.tape.checks.leaks import accumulating, adds_to
 from gradfix.tape.domain.definitions import Instance
 from gradfix.tape.domain.graph import Tensor
@@ -58,9 +60,9 @@ def _lost_by_name(vm: Interpreter, owner: Tensor, node: ast.AST) -> bool:
     bound = vm.rebound.get(id(owner))
     if bound is not None and not (owner.leaf is True and owner.requires is True):
         _, held, statement = bound
-        vm.report("leaf_rebound", statement, [(held.place, "the leaf"),
-                  (statement, "its name is bound to another tensor here"),
-                  (vm.at(node), "and .grad is None here")], facts={"target": owner.name}, when=vm.path,
+        vm.report("leaf_rebound", statement, [(held.place, Role.THE_LEAF),
+                  (statement, Role.REBOUND),
+                  (vm.at(node), Role.AND_GRAD_IS_NONE)], Rebound(target=owner.name), when=vm.path,
                   says="'NoneType' object")  # fmt: skip
         return True
     return False
@@ -85,12 +87,10 @@ def gradient_read(vm: Interpreter, read: GradientRead) -> None:
         known = [root for _, root in vm.backwards] + vm.asked_for
         if any(one is owner for one in known) or not _walked(vm, owner):
             return
-        made = (owner.node.place, "made here, not a leaf")
-        vm.report("grad_of_non_leaf", owner.node.place, [made, (vm.at(node), ".grad is None here")],
-                  impact="crashes", when=vm.path, lean=owner.lean,
-                  facts={"read": span_of(node), "target": owner.name,
-                         "factory": factory_inside(vm, owner)},
-                  says=NOT_A_LEAF)  # fmt: skip
+        made = (owner.node.place, Role.MADE_NO_LEAF)
+        vm.report("grad_of_non_leaf", owner.node.place, [made, (vm.at(node), Role.GRAD_IS_NONE)],
+                  NonLeaf(read=span_of(node), target=owner.name, factory=factory_inside(vm, owner)),
+                  when=vm.path, lean=owner.lean, says=NOT_A_LEAF)  # fmt: skip
 
 
 def _walked(vm: Interpreter, owner: Tensor) -> bool:
@@ -102,6 +102,6 @@ def checkpointed(vm: Interpreter, run: CheckpointRun) -> None:
     node = run.node
     if vm.grad is True:
         vm.report("reentrant_checkpoint_cut", vm.at(node),
-                  [(vm.at(node), "no input requires grad, so nothing inside is reached")],
-                  impact="trains wrong", lean=vm.lean(run.result),
-                  facts={"function": vm.text(node.args[0]) if node.args else ""})  # fmt: skip
+                  [(vm.at(node), Role.NOT_REACHED)],
+                  Checkpointed(function=vm.text(node.args[0]) if node.args else ""),
+                  lean=vm.lean(run.result))  # fmt: skip

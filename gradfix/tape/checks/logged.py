@@ -3,32 +3,31 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 
+from gradfix.defects import Span
 from gradfix.tape.domain.values import External
 from gradfix.tape.interpreter.interpreter import Interpreter
 from gradfix.tape.machine.reports import span_of
 
-KINDS = frozenset({"converted_loss_path", "severed_term"})
 
-
-def say_what_is_logged(vm: Interpreter) -> None:
-    """Complete the facts of conversions with the later uses of the name that took the number."""
-    defects = [defect for (kind, _), defect in vm.findings.found.items() if kind in KINDS]
-    if not defects:
+def note_conversions(vm: Interpreter) -> None:
+    """Note conversions, with the later uses of the name that took the number."""
+    if not vm.conversions:
         return
     parents = {id(child): node for node in ast.walk(vm.program.tree) for child in ast.iter_child_nodes(node)}
     cuts = {span_of(node): node for node in ast.walk(vm.program.tree) if isinstance(node, ast.Call)}
-    for defect in defects:
-        node: ast.AST | None = cuts.get(defect.culprit)
+    for draft in vm.conversions:
+        node: ast.AST | None = cuts.get(draft.culprit)
         while node is not None and not isinstance(node, ast.stmt):
             node = parents.get(id(node))
+        uses: tuple[Span, ...] = ()
         if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
             uses = _logged(vm, node.targets[0].id, node, parents)
-            if uses:
-                defect.facts["logged"] = uses  # type: ignore[index]
+        vm.note(draft.defect(replace(draft.facts, logged=uses)))
 
 
-def _logged(vm: Interpreter, name: str, made: ast.AST, parents: dict[int, ast.AST]) -> tuple:  # type: ignore[type-arg]
+def _logged(vm: Interpreter, name: str, made: ast.AST, parents: dict[int, ast.AST]) -> tuple[Span, ...]:
     """The later loads of a name that hand it to something which isn't torch's."""
     scope: ast.AST = made
     while not isinstance(scope, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Module)):

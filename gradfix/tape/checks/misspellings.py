@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 
 from gradfix import spelling
+from gradfix.defects import NOTHING, Convention, Role
+from gradfix.defects.records import Misspelt
 from gradfix.spelling import SWITCH
 from gradfix.tape.domain.definitions import Class, Instance
 from gradfix.tape.domain.graph import Tensor
@@ -33,11 +35,10 @@ def misspelt(vm: Interpreter, bound: AttributeBound) -> None:
     elif not (isinstance(owner, (Tensor, Weights)) or on_module):
         return
     if isinstance(node, ast.Assign):
-        lean = frozenset({"B"}) if isinstance(owner, Opaque) else frozenset()
+        lean = frozenset({Convention.B}) if isinstance(owner, Opaque) else NOTHING
         vm.report("requires_grad_misspelt", vm.at(node),
-                  [(vm.at(node), "sets an attribute that autograd never reads")],
-                  impact="trains wrong", lean=lean,
-                  facts={"attribute": name, "on": "module" if on_module else "tensor"})  # fmt: skip
+                  [(vm.at(node), Role.IGNORED)],
+                  Misspelt(attribute=name, on="module" if on_module else "tensor"), lean=lean)  # fmt: skip
 
 
 def _handed_in(vm: Interpreter, owner: Instance, node: ast.AST) -> bool:

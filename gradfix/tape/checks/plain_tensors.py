@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from gradfix.defects import Assumption, Role
+from gradfix.defects.records import Unregistered
 from gradfix.tape.domain.definitions import Instance
 from gradfix.tape.domain.events import Add, Use
 from gradfix.tape.domain.graph import Tensor
@@ -55,7 +57,9 @@ def check_plain_leaves(vm: Interpreter, ended: Ended) -> None:
             continue
         held = next((one for one in steppers if any(id(own) in registered for own in one.leaves)), None)
         if held is not None and held.complete:
-            steps = [(tensor.place, "not registered"), (held.place, "takes what is")]
-            vm.report("unregistered_parameters", tensor.place, steps, impact="trains wrong", likely=True,
-                      facts={"attribute": name, "container": "tensor", "holds": "parameters", "inner": (),
-                             "factory": factory_inside(vm, tensor)})  # fmt: skip
+            steps = [(tensor.place, Role.UNREGISTERED), (held.place, Role.TAKES_REGISTERED)]
+            facts = Unregistered(
+                attribute=name, container="tensor", holds="parameters", factory=factory_inside(vm, tensor)
+            )
+            lean = frozenset({Assumption.NOBODY_ELSE_USES})
+            vm.report("unregistered_parameters", tensor.place, steps, facts, lean=lean)

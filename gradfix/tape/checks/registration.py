@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
+from typing import Literal
 
-from gradfix.defects import Fact
+from gradfix.defects import Assumption, Convention, Role, kind_of
+from gradfix.defects.records import Replaced as ReplacedFacts
+from gradfix.defects.records import Unreached, Unregistered
 from gradfix.tape.checks.wanted_cuts import asked_for
 from gradfix.tape.domain.definitions import Instance
 from gradfix.tape.domain.events import Add
@@ -43,11 +46,14 @@ def check_registered(vm: Interpreter, built: Built) -> None:
         registered = registered if registered is not None else {id(leaf) for leaf in leaves(vm, instance)[0]}
         inner = tuple(vm.span(item.place) for item in items if isinstance(item, Seq))
         items = [item for one in items for item in (one.items if isinstance(one, Seq) else [one])]
-        inside = [leaf for item in items for leaf in leaves(vm, item)[0] if "B" not in leaf.lean]
+        inside = [leaf for item in items for leaf in leaves(vm, item)[0] if Convention.B not in leaf.lean]
         if inside and not any(id(leaf) in registered for leaf in inside) and _used(instance, name):
-            container = "dict" if isinstance(value, Map) else "list"
-            facts: dict[str, Fact] = {"attribute": name, "container": container, "holds": holds}
-            facts["inner"] = tuple(span for span in inner if span is not None)
+            facts = Unregistered(
+                attribute=name,
+                container="dict" if isinstance(value, Map) else "list",
+                holds=holds,
+                inner=tuple(span for span in inner if span is not None),
+            )
             vm.homeless.append(([id(leaf) for leaf in inside], _owned(vm, instance, value.place), facts))
 
 
@@ -58,15 +64,15 @@ def homeless(entries: Sequence[Interpreter], ended: Ended) -> None:
     stepped = {vm.span(place) for vm, inside, place, _ in found if trained.intersection(inside)}
     for vm, _, place, facts in found:
         if vm.span(place) not in stepped:
-            vm.report("unregistered_parameters", place, [(place, "not registered")],
-                      impact="trains wrong", likely=True, facts=facts)  # fmt: skip
+            lean = frozenset({Assumption.NOBODY_ELSE_REGISTERS})
+            vm.report("unregistered_parameters", place, [(place, Role.UNREGISTERED)], facts, lean=lean)
 
 
 def _owned(vm: Interpreter, instance: Instance, place: ast.AST) -> ast.AST | Foreign:
     return place if instance.cls.file == vm.findings.main else Foreign(place, instance.cls.file)
 
 
-def _holds(items: list[Value]) -> str:
+def _holds(items: list[Value]) -> Literal["", "modules", "parameters"]:
     if items and (all(map(_is_module, items)) or all(map(_is_row, items))):
         return "modules"
     if items and all(isinstance(item, Tensor) and item.parameter for item in items):
@@ -118,9 +124,9 @@ def check_replacements(vm: Interpreter, ended: Ended) -> None:
             held_before = any(leaf is held for held in optimizer.leaves for leaf in before)
             if held_before and _stepped_for(optimizer, fresh):
                 vm.report("optimizer_before_replacement", optimizer.place,
-                          [(optimizer.place, "takes the parameters"), (place, "replaced afterwards")],
-                          impact="trains wrong", likely=True,
-                          facts={"replacement": vm.span(place), "optimizer": optimizer.name})  # fmt: skip
+                          [(optimizer.place, Role.TAKES), (place, Role.REPLACED_LATER)],
+                          ReplacedFacts(replacement=vm.span(place), optimizer=optimizer.name),
+                          lean=frozenset({Assumption.NOBODY_ELSE_HOLDS}))  # fmt: skip
 
 
 def _stepped_for(optimizer: Optimizer, fresh: list[Tensor]) -> bool:
@@ -132,15 +138,9 @@ def _stepped_for(optimizer: Optimizer, fresh: list[Tensor]) -> bool:
     return any(isinstance(event, Add) and event.backward.number <= last for event in events)
 
 
-CUT_KINDS = frozenset({
-    "detached_loss_path", "converted_loss_path", "forward_in_no_grad", "requires_grad_on_result",
-    "severed_term",
-})  # fmt: skip
-
-
 def check_unreached(vm: Interpreter) -> None:
     """At the end: optimizers that step parameters which no backward reached, because of a cut."""
-    if not vm.backwards or any(kind in CUT_KINDS for kind, _ in vm.reported):
+    if not vm.backwards or any(kind_of(kind).lost for kind, _ in vm.reported):
         return
     for optimizer in vm.optimizers:
         if not (optimizer.stepped and optimizer.complete and optimizer.after):
@@ -153,19 +153,17 @@ def check_unreached(vm: Interpreter) -> None:
                 "unreached_parameters",
                 optimizer.place,
                 [
-                    (cut.cut_place, "cut here"),
-                    (event.place, "backward runs here"),
-                    (optimizer.place, "never trained"),
+                    (cut.cut_place, Role.CUT),
+                    (event.place, Role.BACKWARD),
+                    (optimizer.place, Role.NEVER_TRAINED),
                 ],
-                impact="trains wrong",
+                Unreached(
+                    optimizer=optimizer.name,
+                    cut=vm.span(cut.cut_place),
+                    cut_kind=cut.cut,
+                    backward=vm.span(event.place),
+                ),
                 lean=optimizer.lean,
-                facts={
-                    "optimizer": optimizer.name,
-                    "parameters": "",
-                    "cut": vm.span(cut.cut_place),
-                    "cut_kind": cut.cut,
-                    "backward": vm.span(event.place),
-                },
             )
 
 

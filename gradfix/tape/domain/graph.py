@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
+from gradfix.defects.records import Written
 from gradfix.tape.domain.paths import ALWAYS, Path
 from gradfix.tape.domain.values import NOTHING, Lean, Place, Shape, Truth, Value, stamp
+
+if TYPE_CHECKING:
+    from gradfix.tape.domain.torch_values import Optimizer
 
 
 class Storage:
@@ -30,7 +34,10 @@ class Storage:
 class Write:
     """One in-place write to a storage."""
 
-    __slots__ = ("aliased", "counter", "facts", "form", "path", "place", "silent", "unrecorded")
+    __slots__ = (
+        "aliased", "built", "counter", "form", "module", "parameter", "path", "place", "silent", "stepped",
+        "unrecorded", "written",
+    )  # fmt: skip
 
     def __init__(self, place: Place, path: Path, form: str, silent: bool, counter: Tensor | None) -> None:
         self.place = place
@@ -43,7 +50,16 @@ class Write:
         """The version counter that it raises: see Tensor."""
         self.unrecorded = False
         """Whether it was done where nothing is recorded: only data is written so, and what nobody trains."""
-        self.facts: dict[str, Any] = {}
+        self.written: Written | None = None
+        """What a rewrite has to know of it, where something was saved or may be."""
+        self.parameter = False
+        """Whether a parameter was written through its data."""
+        self.module = ""
+        """The module that did it, `nn.ReLU`."""
+        self.built: Place = None
+        """Where that was built."""
+        self.stepped: tuple[Optimizer, Tensor] | None = None
+        """The optimizer whose step it is part of, and the leaf that was stepped."""
 
 
 class Saved:

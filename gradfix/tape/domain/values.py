@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from itertools import count
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from gradfix.defects.leaning import NOTHING as NOTHING
+from gradfix.defects.leaning import Lean as Lean
 from gradfix.tape.domain.paths import Path
 
 if TYPE_CHECKING:
@@ -17,10 +19,6 @@ Truth: TypeAlias = "bool | None"
 """Three-valued: True, False, or None for unknown."""
 
 Shape: TypeAlias = "tuple[int | None, ...] | None"
-Lean: TypeAlias = frozenset[str]
-"""The conventions (A to G) that a fact leans on."""
-
-NOTHING: Lean = frozenset()
 
 
 class Foreign:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ast
 
-from gradfix.defects import Fact
+from gradfix.defects import Role
+from gradfix.defects.records import Rebound
 from gradfix.tape.domain.alternatives import narrowed
 from gradfix.tape.domain.definitions import Scope
 from gradfix.tape.domain.events import Backward
@@ -52,16 +53,16 @@ class Names(Gradients):
             trail.clock += 1
         trail.fill(scope, scope.names, name, value)
 
-    def carried(self, node: Node, earlier: Backward, event: Backward) -> dict[str, Fact]:
+    def outside(self, node: Node, earlier: Backward, event: Backward) -> str:
         """The name outside the running function that gives each of its calls the same graph."""
         own = self.frame.scope
         scope = None if earlier.place is not event.place else own.outer or own.globals
         while scope is not None and scope is not own:
             for name, value in scope.names.items():
                 if isinstance(value, Tensor) and value.node is node:
-                    return {"outside": name}
+                    return name
             scope = scope.outer
-        return {}
+        return ""
 
     def in_tuple(self, place: Place) -> bool:
         """Whether what is written is an element of a tuple, to which nothing can be assigned."""
@@ -78,8 +79,8 @@ class Names(Gradients):
                 self.report(
                     "leaf_rebound",
                     statement,
-                    [(held.place, "the leaf"), (statement, "its name is bound to another tensor here")],
-                    facts={"target": held.name},
+                    [(held.place, Role.THE_LEAF), (statement, Role.REBOUND)],
+                    Rebound(target=held.name),
                     says="element 0 of tensors does not require grad and does not have a grad_fn",
                 )
                 return True

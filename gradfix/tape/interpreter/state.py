@@ -4,13 +4,23 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
-from gradfix.defects import Fact, Span
+from gradfix.defects import Span
+from gradfix.defects.records import Kept, Unregistered
 from gradfix.tape.domain.definitions import Code
 from gradfix.tape.domain.graph import Node, Tensor
 from gradfix.tape.domain.values import Place, Value
 from gradfix.tape.effects.frameworks import Row
+from gradfix.tape.machine.reports import Draft
+
+
+class PutBy(NamedTuple):
+    """A result that is kept after its graph was walked: a leak, unless a later backward wants it."""
+
+    draft: Draft[Kept]
+    root: Node
+    when: int
 
 
 class Notes:
@@ -20,8 +30,8 @@ class Notes:
         self.accumulated: dict[Span, list[Any]] = {}
         self.outlived: set[Span] = set()
         """Totals to which more was added after a backward had walked what was added before."""
-        self.put_by: list[tuple[Span, Node, int]] = []
-        """Results that were put by after their graph was walked, and when."""
+        self.put_by: list[PutBy] = []
+        """Results that were put by after their graph was walked."""
         self.totals: list[tuple[Node, Span]] = []
         """The sums that results were added to after their graph was walked, and where."""
         self.through_totals: dict[Span, set[Span]] = {}
@@ -29,7 +39,7 @@ class Notes:
         self.plain_leaves: list[tuple[Any, str, Tensor, Tensor]] = []
         """Tensors of modules that require grad, and are no parameters."""
         self.replacements: list[tuple[Value, Value, Place]] = []
-        self.homeless: list[tuple[list[int], Place, dict[str, Fact]]] = []
+        self.homeless: list[tuple[list[int], Place, Unregistered]] = []
         """Layers in plain containers of a module, as long as nobody else registers them."""
         self.passed_on: set[int] = {*before.passed_on} if before else set()
         """Nodes whose tensors were returned or given to calls that aren't known."""

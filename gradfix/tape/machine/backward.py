@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
 
-from gradfix.defects import Fact
+from gradfix.defects import Convention, Role
+from gradfix.defects.records import (
+    BackwardUnrecorded,
+    EarlyStep,
+    Facts,
+    Freed,
+    NonScalar,
+    Overwritten,
+    Written,
+    WrittenByModule,
+    WrittenThroughData,
+)
 from gradfix.tape.domain.events import Add, Backward, live_arms, surely
-from gradfix.tape.domain.graph import Node, Spoil, Tensor
+from gradfix.tape.domain.graph import Node, Spoil, Tensor, Write
 from gradfix.tape.domain.paths import ALWAYS, Path, contradicts, implies
 from gradfix.tape.domain.values import Lean, Place, stamp
 from gradfix.tape.effects import shapes
@@ -59,15 +69,15 @@ class Backwards(Severed):
             several = shapes.many(root.shape)
             unreduced = several is None and bool(node.facts and node.facts.get("unreduced"))
             if whole and root.requires is True and (several or unreduced):
-                made = (root.place, "made here, with more than one element")
-                lean = root.lean | {"C"} if unreduced else root.lean
-                self.report("non_scalar_backward", event.place, [made], lean=lean,
-                             when=event.path, says=NO_SCALAR,
-                            facts={"root": self._root_text(event), "reduction": ""})  # fmt: skip
+                made = (root.place, Role.MADE_LARGE)
+                lean = root.lean | {Convention.C} if unreduced else root.lean
+                scalar = NonScalar(root=self._root_text(event))
+                self.report("non_scalar_backward", event.place, [made], scalar, lean=lean,
+                            when=event.path, says=NO_SCALAR)  # fmt: skip
             if self.grad is False and root.requires is True:
-                here = [(event.place, "backward runs here")]
-                self.report("backward_in_no_grad", self.grad_off[1], here, impact="style", when=event.path,
-                            facts={"backward": self.span(event.place)})  # fmt: skip
+                here = [(event.place, Role.BACKWARD)]
+                facts = BackwardUnrecorded(backward=self.span(event.place))
+                self.report("backward_in_no_grad", self.grad_off[1], here, facts, when=event.path)
             self._rewrapped(root, node, event)
             if only and node.cut and node.leaf is not None:
                 self.rewraps.append((node, event))
@@ -173,7 +183,7 @@ class Backwards(Severed):
             event.delivered = True
         lean = lean | node.lean | event.lean
         if level == BY_USE:
-            lean = lean | {"C"}
+            lean = lean | {Convention.C}
         adds.append(Add(event, True, lean, event.path | when))
 
     @staticmethod
@@ -229,24 +239,18 @@ class Backwards(Severed):
             return
         if spoil.silent and put_again(write, saved):
             return
-        steps = [(saved.node.place, "saved here"), (write.place, "overwritten here")]
+        steps = [(saved.node.place, Role.SAVED), (write.place, Role.OVERWRITTEN)]
         if not event.virtual:
-            steps.append((event.place, "backward runs here"))
+            steps.append((event.place, Role.BACKWARD))
         lean = lean | saved.lean | event.lean
         alternative = saved.path - write.path
-        if "D" in lean and saved.argument and any(one.unrecorded for one in saved.writes):
+        if Convention.D in lean and saved.argument and any(one.unrecorded for one in saved.writes):
             return  # what came in is data, as it is written where nothing is recorded
-        if "D" in lean and self._prepares(saved.node):
+        if Convention.D in lean and self._prepares(saved.node):
             return
         when = (write.path | alternative | guard | event.assumed) - (event.path - event.assumed)
-        facts = {"saver": saved.node.op, "form": write.form, **write.facts}
-        facts.setdefault("aliased", False)
-        facts["save"] = self.span(saved.node.place)
-        kind, culprit = self._blamed(spoil, event, steps, facts)
-        facts = {
-            name: fact for name, fact in facts.items() if not hasattr(fact, "_fields") and name != "built"
-        }
-        self.report(kind, culprit, steps, lean=lean, when=when, facts=facts,
+        kind, culprit, facts = self._blamed(spoil, event, steps)
+        self.report(kind, culprit, steps, facts, lean=lean, when=when,
                     impact="trains wrong" if spoil.silent else "crashes",
                     says="" if spoil.silent else OVERWRITTEN)  # fmt: skip
 
@@ -257,52 +261,55 @@ class Backwards(Severed):
         return self.whole()
 
     def _blamed(
-        self, spoil: Spoil, event: Backward, steps: list[tuple[Place, str]], facts: dict[str, Any]
-    ) -> tuple[str, Place]:
-        """The rule that an overwriting has broken, and the place that breaks it."""
+        self, spoil: Spoil, event: Backward, steps: list[tuple[Place, Role]]
+    ) -> tuple[str, Place, Facts]:
+        """The rule that an overwriting has broken, the place that breaks it, and what is known of it."""
         write = spoil.write
         if write.form == "step":
-            facts.update(self.step_facts(write, event))
-            facts["spared"] = self.spared(event)
             event.spoilt.add(id(write.place))
-            return "step_before_backward", write.place
+            return "step_before_backward", write.place, self.early_step(write, event)
+        known = self._known(spoil).named()
         if write.form == "module":
-            built = write.facts.get("built", write.place)
-            steps.append((built, "built here with inplace=True"))
-            return "inplace_module", built
+            built = write.built or write.place
+            steps.append((built, Role.BUILT_IN_PLACE))
+            return "inplace_module", built, WrittenByModule(**known, module=write.module)
         if spoil.silent:
-            facts["backward"] = self.span(event.place) if not event.virtual else None
-            facts.setdefault("parameter", False)
-            return "write_through_data", write.place
-        return "inplace_overwrites_saved", write.place
+            backward = self.span(event.place) if not event.virtual else None
+            through = WrittenThroughData(**known, parameter=write.parameter, backward=backward)
+            return "write_through_data", write.place, through
+        return "inplace_overwrites_saved", write.place, Overwritten(**known)
 
-    def step_facts(self, write: object, event: Backward) -> dict[str, Fact]:
+    def _known(self, spoil: Spoil) -> Overwritten:
+        """What a rewrite has to know of a write and of what it went over."""
+        write, node = spoil.write, spoil.saved.node
+        known = (write.written or Written()).named()
+        return Overwritten(**{**known, "form": write.form}, saver=node.op, save=self.span(node.place))
+
+    def early_step(self, write: Write, event: Backward) -> EarlyStep:
         """What the rewrite of a step that came too early has to know."""
         raise NotImplementedError
 
     def _twice(self, node: Node, earlier: Backward, event: Backward, lean: Lean, guard: Path) -> None:
         steps = [
-            (node.place, "part of both graphs"),
-            (earlier.place, "frees it"),
-            (event.place, "needs it again"),
+            (node.place, Role.SHARED),
+            (earlier.place, Role.FREES),
+            (event.place, Role.NEEDS_AGAIN),
         ]
-        facts: dict[str, Fact] = {"again": self.span(event.place), "carried": None, "state": ""}
-        facts.update(self.carried(node, earlier, event))
-        facts["spared"] = self.spared(event)
+        outside, spared = self.outside(node, earlier, event), self.spared(event)
         self.report(
             "backward_twice",
             earlier.place,
             steps,
+            Freed(again=self.span(event.place), outside=outside, spared=spared),
             lean=lean | node.lean,
             when=event.path | guard,
             says=TWICE,
-            facts=facts,
         )
 
     def spared(self, event: Backward) -> tuple[str, ...]:
         """The optimizers whose leaves a backward could reach without meeting what it raises about."""
         raise NotImplementedError
 
-    def carried(self, node: Node, earlier: Backward, event: Backward) -> dict[str, Fact]:
-        """The hidden state that carries a graph from one turn of a loop to the next, if there is one."""
-        return {}
+    def outside(self, node: Node, earlier: Backward, event: Backward) -> str:
+        """The name outside the running function that gives each of its calls the same graph."""
+        raise NotImplementedError

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from gradfix.defects import Fact, Touch
+from gradfix.defects import Touched, together
+from gradfix.defects.records import EarlyStep
 from gradfix.tape.domain.events import Add, Backward, Use
-from gradfix.tape.domain.graph import Tensor, Write
+from gradfix.tape.domain.graph import Write
 from gradfix.tape.domain.moments import Moment
 from gradfix.tape.domain.torch_values import Optimizer
-from gradfix.tape.machine.touches import of_gradients, together
+from gradfix.tape.machine.touches import of_gradients
 
 if TYPE_CHECKING:
     from gradfix.tape.machine.gradients import Gradients
@@ -28,51 +30,48 @@ class EarlySteps:
 
     def __init__(self, machine: Gradients) -> None:
         self.machine = machine
-        self.known: dict[tuple[int, int], dict[str, Fact]] = {}
+        self.known: dict[tuple[int, int], EarlyStep] = {}
         """What stands between a step and a later backward, by both."""
 
-    def facts(self, write: Write, later: Backward) -> dict[str, Fact]:
+    def facts(self, write: Write, later: Backward) -> EarlyStep:
         """Which backward the early step was for, and what stands between it and the later one."""
         machine = self.machine
-        leaf = write.facts.get("_leaf")
         own: Add | None = None
         pollutes = False
-        if isinstance(leaf, Tensor):
-            adds = [add for add in leaf.gradient().events if isinstance(add, Add)]
+        if write.stepped is not None:
+            adds = [add for add in write.stepped[1].gradient().events if isinstance(add, Add)]
             own = next((add for add in reversed(adds) if add.backward is not later), None)
             pollutes = any(add.backward is later for add in adds)
         key = (id(write.place), later.number)
         if key not in self.known:
             self.known[key] = self._since(write, later)
-        return {
-            "backward": machine.span(later.place) if not later.virtual else None,
-            "step_backward": machine.span(own.backward.place) if own else None,
-            "later_step": None,
-            "pollutes": pollutes,
-            "others": "",
-            "_optimizer": None,
-            "_leaf": None,
-            **self.known[key],
-        }
+        return replace(
+            self.known[key],
+            optimizer=write.stepped[0].name if write.stepped is not None else "",
+            backward=machine.span(later.place) if not later.virtual else None,
+            step_backward=machine.span(own.backward.place) if own else None,
+            pollutes=pollutes,
+            spared=machine.spared(later),
+        )
 
-    def _since(self, write: Write, later: Backward) -> dict[str, Fact]:
+    def _since(self, write: Write, later: Backward) -> EarlyStep:
         """What stands between, for this step and for those after it that the later backward needs as well."""
         step = _step_of(write)
         if step is None:
-            return {"steps": (), "between": None, "beside": None, "shared": None}
+            return EarlyStep()
         since = [one for one in self._spoiling(later) if one.moment.number > step.moment.number]
         places = [self.machine.span(one.write.place) for one in since]
-        return {
-            "steps": tuple(span for span in places if span is not None),
-            "between": together([self._between(one, later) for one in (step, *since)]),
-            "beside": self._beside(step, since, later),
-            "shared": self._shared(step.optimizer),
-        }
+        return EarlyStep(
+            steps=tuple(span for span in places if span is not None),
+            between=together([self._between(one, later) for one in (step, *since)]),
+            beside=self._beside(step, since, later),
+            shared=self._shared(step.optimizer),
+        )
 
-    def _between(self, step: Step, later: Backward) -> tuple[Touch, ...] | None:
+    def _between(self, step: Step, later: Backward) -> Touched:
         return self.machine.between(step.moment, later.moment, step.optimizer.leaves)
 
-    def _beside(self, step: Step, since: list[Step], later: Backward) -> tuple[Touch, ...] | None:
+    def _beside(self, step: Step, since: list[Step], later: Backward) -> Touched:
         """What touches the gradients of all other optimizers."""
         own = {id(leaf) for one in (step, *since) for leaf in one.optimizer.leaves}
         leaves = {id(leaf): leaf for one in self.machine.optimizers for leaf in one.leaves}
@@ -101,8 +100,9 @@ class EarlySteps:
 
 def _step_of(write: Write) -> Step | None:
     """The step that has written a leaf, where it is known when that was."""
-    leaf, optimizer = write.facts.get("_leaf"), write.facts.get("_optimizer")
-    events = leaf.gradient().events if isinstance(leaf, Tensor) else []
-    used = [one for one in events if isinstance(one, Use) and one.place is write.place]
+    if write.stepped is None:
+        return None
+    optimizer, leaf = write.stepped
+    used = [one for one in leaf.gradient().events if isinstance(one, Use) and one.place is write.place]
     moment = used[-1].moment if used else None
-    return Step(write, optimizer, moment) if isinstance(optimizer, Optimizer) and moment is not None else None
+    return Step(write, optimizer, moment) if moment is not None else None

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
-from gradfix.defects import Fact, Span, Touch
+from gradfix.defects import Role, Touched
+from gradfix.defects.records import EarlyClear, EarlyStep, NotCleared, Scaled
 from gradfix.tape.domain.events import Add, Backward, Clear, Empty, Unscale, Use
 from gradfix.tape.domain.graph import Tensor, Write
 from gradfix.tape.domain.moments import Moment, Timeline
@@ -16,8 +17,8 @@ from gradfix.tape.domain.values import NOTHING, Lean, Place
 from gradfix.tape.machine.backward import Backwards
 from gradfix.tape.machine.cuts import KIND_OF_CUT
 from gradfix.tape.machine.early_steps import EarlySteps
-from gradfix.tape.machine.reports import Findings
-from gradfix.tape.machine.touches import Touches, together
+from gradfix.tape.machine.reports import Draft, Findings
+from gradfix.tape.machine.touches import Touches
 
 
 def _shared(adds: list[Add], one: Add) -> Path:
@@ -43,8 +44,8 @@ class Gradients(Backwards):
         """Whether the step that runs has called a closure: what an earlier call of it left is nobody's."""
         self.timeline = Timeline(before.timeline if before else None)
         self.early_steps = EarlySteps(self)
-        self.erasures: dict[Span, tuple[Moment | None, list[Tensor]]] = {}
-        """Where gradients were erased that a step would have used, with that step and all that it steps."""
+        self.erasures: list[tuple[Draft[EarlyClear], Moment | None, list[Tensor]]] = []
+        """Gradients that were erased though a step would have used them, with that step and its leaves."""
         self.touches: Touches | None = None
         """Who answers what touches leaves between two moments."""
         self.stand_ins: list[Tensor] = [*before.stand_ins] if before else []
@@ -91,7 +92,7 @@ class Gradients(Backwards):
         if not must or self.requires(leaf) is not True or not self._filled(leaf):
             return
         write = self.write(leaf, place, "step", silent=optimizer.fused is True)
-        write.facts = {"optimizer": optimizer.name, "_optimizer": optimizer, "_leaf": leaf}
+        write.stepped = optimizer, leaf
 
     def _filled(self, leaf: Tensor) -> bool:
         added: list[Path] = []
@@ -148,16 +149,19 @@ class Gradients(Backwards):
             return
         old = next(event for event in stale if event.must)
         lean = lean | first.lean | old.lean
-        steps = [(first.backward.place, "adds to a gradient"), (use.place, "that this step has already used")]
+        steps = [(first.backward.place, Role.ADDS), (use.place, Role.ALREADY_USED)]
         if use.place is not place:
-            steps.append((place, "and this one uses again"))
+            steps.append((place, Role.USES_AGAIN))
         name = by.name if isinstance(by, Optimizer) else ""
         held = by.leaves if isinstance(by, Optimizer) else [leaf]
-        self.report("missing_zero_grad", first.backward.place, steps, impact="trains wrong", lean=lean,
-                    when=(_shared(fresh, first) | _shared(stale, old)) - (self.path - self.assumed),
-                    facts={"optimizer": name, "step": self.span(place),
-                           "parameters": (leaf.name,) if by is leaf and leaf.name else (),
-                           "between": self.between(use.moment, first.backward.moment, held)})  # fmt: skip
+        facts = NotCleared(
+            optimizer=name,
+            step=self.span(place),
+            parameters=(leaf.name,) if by is leaf and leaf.name else (),
+            between=self.between(use.moment, first.backward.moment, held),
+        )
+        when = (_shared(fresh, first) | _shared(stale, old)) - (self.path - self.assumed)
+        self.report("missing_zero_grad", first.backward.place, steps, facts, lean=lean, when=when)
 
     def _meant(self, adds: list[Add]) -> Add:
         """The first contribution that a step is for, newest first given.
@@ -187,7 +191,7 @@ class Gradients(Backwards):
                 continue
             for cut in self.all_cuts(self.history(root)):
                 if cut.cut in KIND_OF_CUT and any(one is leaf for one in self.leaves_behind(cut)):
-                    steps = [(event.place, "backward runs here"), (place, "steps without it")]
+                    steps = [(event.place, Role.BACKWARD), (place, Role.STEPS_WITHOUT_IT)]
                     self.report_cut(cut, event, steps, impact="trains wrong")
                     return True
         return False
@@ -209,54 +213,49 @@ class Gradients(Backwards):
             return
         first = self._meant(lost)
         steps = [
-            (first.backward.place, "fills the gradients"),
-            (clear.place, "erases them"),
-            (place, "steps without them"),
+            (first.backward.place, Role.FILLS),
+            (clear.place, Role.ERASES_THEM),
+            (place, Role.STEPS_WITHOUT),
         ]
         name = by.name if isinstance(by, Optimizer) else ""
         held = by.leaves if isinstance(by, Optimizer) else [leaf]
-        self.report(
+        draft = self.draft(
             "zero_grad_before_step",
             clear.place,
             steps,
-            impact="trains wrong",
+            EarlyClear(
+                backward=self.span(first.backward.place),
+                step=self.span(place),
+                optimizer=name,
+                between=self.since_step(events, first, held),
+            ),
             lean=lean | first.lean,
             when=_shared(lost, first) - (self.path - self.assumed),
-            facts={
-                "backward": self.span(first.backward.place),
-                "step": self.span(place),
-                "optimizer": name,
-                "between": self.since_step(events, first, held),
-            },
         )
-        self.erased_before(self.timeline.newest, clear, held)
+        self.erased_before(self.timeline.newest, draft, held)
 
-    def erased_before(self, step: Moment | None, clear: Clear, leaves: list[Tensor]) -> None:
+    def erased_before(
+        self, step: Moment | None, draft: Draft[EarlyClear] | None, leaves: list[Tensor]
+    ) -> None:
         """Keep what a clearing took from a step, until all is known that fills those gradients."""
-        span = self.span(clear.place)
-        if span is not None:
-            self.erasures.setdefault(span, (step, leaves))
+        if draft is not None:
+            self.erasures.append((draft, step, leaves))
 
-    def say_what_fills(self) -> None:
-        """At the end: all that fills gradients that were erased, also after the step."""
-        for span, (step, leaves) in self.erasures.items():
-            key = "zero_grad_before_step", span
-            defect = self.findings.found.get(key)
-            if defect is not None and step is not None and self.touches is not None:
-                more = self.touches.filled(step, leaves)
-                facts = {**defect.facts, "filled": together((defect.facts.get("filled", ()), more))}
-                self.findings.found[key] = replace(defect, facts=facts)
+    def note_erasures(self) -> None:
+        """At the end: note them with all that fills the gradients, also after the step."""
+        for draft, step, leaves in self.erasures:
+            known = step is not None and self.touches is not None
+            filled = self.touches.filled(step, leaves) if known else None  # type: ignore[union-attr,arg-type]
+            self.note(draft.defect(replace(draft.facts, filled=filled)))
 
-    def since_step(self, events: list[Any], first: Add, leaves: list[Tensor]) -> tuple[Touch, ...] | None:
+    def since_step(self, events: list[Any], first: Add, leaves: list[Tensor]) -> Touched:
         """What touched leaves between the step before a contribution and the step that runs."""
         now = self.timeline.newest
         before = [event for event in events[: events.index(first)] if isinstance(event, Use)]
         start = before[-1].moment if before else now and self.timeline.beginning(now)
         return self.between(start, now, leaves)
 
-    def between(
-        self, first: Moment | None, last: Moment | None, leaves: list[Tensor]
-    ) -> tuple[Touch, ...] | None:
+    def between(self, first: Moment | None, last: Moment | None, leaves: list[Tensor]) -> Touched:
         """What touches leaves or their gradients after one moment and before another; None: not known."""
         known = first is not None and last is not None and self.touches is not None
         return self.touches.between(first, last, leaves) if known else None  # type: ignore[union-attr,arg-type]
@@ -283,27 +282,26 @@ class Gradients(Backwards):
                 (used if clear is None else lost).append(event)
         return None if clear is None else (clear, lost, used)
 
-    def scaled(self, leaf: Tensor, place: Place, form: str) -> bool:
+    def scaled(self, leaf: Tensor, place: Place, form: Literal["clip", "step"]) -> bool:
         """Report a gradient that still carries a GradScaler's factor."""
         for event in reversed(leaf.gradient().events):
             if contradicts(event.path, self.path) or isinstance(event, Empty):
                 continue
             if not isinstance(event, Add) or not event.must or event.backward.scaler is None:
                 return False
-            facts = event.backward.scaler
-            if facts["scaler"].enabled is False:
+            scaler = event.backward.scaler
+            if scaler["scaler"].enabled is False:
                 return False
             optimizer = next((o.name for o in self.optimizers if any(leaf is held for held in o.leaves)), "")
-            used = (place, "used here before they are unscaled")
-            steps = [(event.backward.place, "scaled gradients arrive"), used]
-            self.report("clip_before_unscale", place, steps, impact="trains wrong", lean=event.lean,
-                        facts={"scaler": facts["name"], "optimizer": optimizer, "form": form})  # fmt: skip
+            used = (place, Role.USED_SCALED)
+            steps = [(event.backward.place, Role.SCALED_ARRIVE), used]
+            facts = Scaled(scaler=scaler["name"], optimizer=optimizer, form=form)
+            self.report("clip_before_unscale", place, steps, facts, lean=event.lean)
             return True
         return False
 
-    def step_facts(self, write: object, event: Backward) -> dict[str, Fact]:
+    def early_step(self, write: Write, event: Backward) -> EarlyStep:
         """What the rewrite of a step that came too early has to know."""
-        assert isinstance(write, Write)
         return self.early_steps.facts(write, event)
 
     def spared(self, event: Backward) -> tuple[str, ...]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TypeAlias
 
+from gradfix.defects import Convention, Role
+from gradfix.defects.records import Written, WrittenView
 from gradfix.tape.domain.alternatives import phi
 from gradfix.tape.domain.events import on_path
 from gradfix.tape.domain.graph import Node, Number, Storage, Tensor
@@ -66,17 +68,20 @@ class Histories(Reports):
             return
         if write.place is tensor.place or not implies(self.path, write.path):
             return
-        if "D" in base.lean and tensor.storage.argument:
+        if Convention.D in base.lean and tensor.storage.argument:
             return
-        facts = {name: fact for name, fact in write.facts.items() if name in ("target", "aliased")}
+        written = write.written or Written(aliased=True)
+        facts = WrittenView(
+            form=write.form, target=written.target, aliased=written.aliased, maker=tensor.node.op
+        )
         self.report(
             "inplace_on_view_of_many",
             write.place,
-            [(tensor.place, "made here"), (write.place, "written in place here"), (self.here, "used here")],
+            [(tensor.place, Role.MADE), (write.place, Role.WRITTEN), (self.here, Role.USED)],
+            facts,
             lean=base.lean,
             when=write.path,
             says="is a view and its base or another view of its base has been modified inplace",
-            facts={"form": write.form, "aliased": True, "target": "", **facts, "maker": tensor.node.op},
         )
 
     def requires(self, value: Value) -> Truth:

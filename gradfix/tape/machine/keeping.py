@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Mapping
 
+from gradfix.defects import Role
+from gradfix.defects.records import Unrecorded
 from gradfix.tape.domain.effect import Effect
 from gradfix.tape.domain.events import on_path
 from gradfix.tape.domain.graph import Node, Saved, Tensor
@@ -41,16 +43,15 @@ class Keeping(Histories):
             self.report(
                 "forward_in_no_grad",
                 stored.inference,
-                [(tensor.place, "made in inference mode"), (node.place, "saved for backward here")],
+                [(tensor.place, Role.MADE_IN_INFERENCE), (node.place, Role.SAVED_FOR_BACKWARD)],
+                Unrecorded(
+                    form="with",
+                    mode="inference_mode",
+                    forward=tuple(span_of(p) for p in (tensor.place,) if isinstance(p, ast.AST)),
+                ),
                 lean=node.lean | lean,
                 when=self.path | stored.inferred,
                 says="Inference tensors cannot be saved for backward",
-                facts={
-                    "form": "with",
-                    "mode": "inference_mode",
-                    "forward": tuple(span_of(p) for p in (tensor.place,) if isinstance(p, ast.AST)),
-                    "backward": None,
-                },
             )
         tested = self.path - self.assumed if self.assumed else self.path
         paths = [self.path]

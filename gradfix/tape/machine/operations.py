@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping
+from dataclasses import replace
 
-from gradfix.defects import Fact
+from gradfix.defects import Convention, Role
+from gradfix.defects.records import Written, WrittenLeaf, WrittenView
 from gradfix.tape.domain.effect import Effect
 from gradfix.tape.domain.graph import Node, Tensor, Write
 from gradfix.tape.domain.values import NOTHING, Place, Unknown, Value
 from gradfix.tape.effects import shapes
 from gradfix.tape.effects.operations import having, in_place
 from gradfix.tape.effects.overloads import Bound
-from gradfix.tape.machine.reports import Findings, span_of
+from gradfix.tape.machine.reports import Draft, Findings, span_of
 from gradfix.tape.machine.results import Results
 
 VIEW_OF_MANY = (
@@ -41,7 +43,7 @@ class Operations(Results):
         super().__init__(findings, before)
         self.graph_writes: list[tuple[Write, Node]] = []
         """In-place operations on the graph."""
-        self.watched_leaves: list[tuple[Tensor, dict[str, Fact]]] = []
+        self.leaf_writes: list[tuple[Draft[WrittenLeaf], Tensor | None]] = []
         """Leaves that were written in place, with what the rewrite has to know of it."""
 
     def operate(self, op: str, effect: Effect, bound: Bound, place: Place, form: str = "method") -> Value:
@@ -83,8 +85,9 @@ class Operations(Results):
         if node.requires is True and self.grad is True:
             kept = self.keep(node, effect, bound, skip=(effect.writes[0],))
         self.overwrite(target, node, place, form)
-        if target.storage.writes[-1].facts and _promotes(target, bound):
-            target.storage.writes[-1].facts["promotes"] = True
+        write = target.storage.writes[-1]
+        if write.written is not None and _promotes(target, bound):
+            write.written = replace(write.written, promotes=True)
         if kept:
             self.save(node, target, NOTHING)
         if constant:
@@ -123,12 +126,8 @@ class Operations(Results):
         base = target.base if target.base is not None and target.view != "loose" else None
         if node.requires is not True and (base is None or self.requires(base) is not True):
             return False  # a view made without grad refuses whatever would be recorded
-        facts: dict[str, Fact] = {
-            "form": form,
-            "target": self.target(place),
-            "aliased": self.sees_write(target, place),
-            "in_tuple": self.in_tuple(place),
-        }
+        aliased, in_tuple = self.sees_write(target, place), self.in_tuple(place)
+        facts = Written(form=form, target=self.target(place), aliased=aliased, in_tuple=in_tuple)
         if target.view in ("many", "no_grad") and target.base is not None:
             return self._refused_view(target, node, place, facts)
         if self.late is target and node.requires is True:
@@ -140,34 +139,31 @@ class Operations(Results):
         self._refused_leaf(target, owner, node, facts, place)
         return True
 
-    def _refused_view(self, target: Tensor, node: Node, place: Place, facts: dict[str, Fact]) -> bool:
-        if "D" in node.lean and target.storage.argument:
+    def _refused_view(self, target: Tensor, node: Node, place: Place, facts: Written) -> bool:
+        if Convention.D in node.lean and target.storage.argument:
             return False  # rows of what came in: as often labels as features
         if _goes_on(place):
             return True
         maker = target.node.op if target.view == "many" else "no_grad"
         says = VIEW_OF_MANY if target.view == "many" else VIEW_WITHOUT_GRAD
-        steps = [(target.place, "made here"), (place, "written in place here")]
-        self.report("inplace_on_view_of_many", place, steps, lean=node.lean, when=self.path,
-                    says=says, facts={**facts, "maker": maker})  # fmt: skip
+        steps = [(target.place, Role.MADE), (place, Role.WRITTEN)]
+        self.report("inplace_on_view_of_many", place, steps, WrittenView(**facts.named(), maker=maker),
+                    lean=node.lean, when=self.path, says=says)  # fmt: skip
         return True
 
-    def _refused_leaf(
-        self, target: Tensor, owner: Tensor, node: Node, facts: dict[str, Fact], place: Place
-    ) -> None:
+    def _refused_leaf(self, target: Tensor, owner: Tensor, node: Node, facts: Written, place: Place) -> None:
         says = "a leaf Variable that requires grad is being used in an in-place operation"
         if owner is not target:
             says = "a view of a leaf Variable that requires grad is being used in an in-place operation"
         if self.for_others(owner):
             return
-        facts["role"] = "update" if owner.parameter or owner.slot is not None else "value"
-        steps = [(owner.place, "a leaf that requires grad"), (place, "written in place here")]
-        self.report("inplace_on_leaf", place, steps, lean=owner.lean, when=self.path, says=says, facts=facts)
         learned = any(parent.requires is True for parent in node.parents if parent is not target.node)
-        if learned:  # an update that is itself differentiated
-            facts["role"] = "value"
-        else:
-            self.watched_leaves.append((owner, facts))
+        updated = not learned and (owner.parameter or owner.slot is not None)
+        leaf = WrittenLeaf(**facts.named(), role="update" if updated else "value")
+        steps = [(owner.place, Role.LEAF), (place, Role.WRITTEN)]
+        draft = self.draft("inplace_on_leaf", place, steps, leaf, lean=owner.lean, when=self.path, says=says)
+        if draft is not None:  # an update that is itself differentiated stays a value
+            self.leaf_writes.append((draft, None if learned else owner))
 
     def for_others(self, leaf: Tensor) -> bool:
         """Whether a leaf is written for callers who are elsewhere, and may well switch off recording."""
@@ -177,31 +173,29 @@ class Operations(Results):
         """At the end: in-place operations on the graph that overwrote nothing saved: a matter of style."""
         culprits = {span for _, span in self.findings.found}
         for write, node in self.graph_writes:
-            place = write.facts.get("built", write.place)
+            place = write.built or write.place
             if write.form in ("module", "step", "buffer") or not isinstance(place, ast.AST):
                 continue
             copied = any(parent.op == "clone" for parent in node.parents[:1])
             if span_of(place) not in culprits and not copied:
-                facts = {name: fact for name, fact in write.facts.items() if name in ("target", "aliased")}
+                written = write.written or Written()
                 self.report(
                     "inplace_on_graph_tensor",
                     place,
-                    [(node.parents[0].place, "made here"), (place, "written in place here")],
-                    impact="style",
+                    [(node.parents[0].place, Role.MADE), (place, Role.WRITTEN)],
+                    Written(form=write.form, target=written.target, aliased=written.aliased),
                     lean=node.lean,
-                    facts={"form": write.form, "aliased": False, **facts},
                 )
 
     def describe(self, write: Write, target: Tensor, place: Place) -> None:
         """Note what a rewrite of this write would have to know, where something was saved."""
         if target.storage.savers or target.requires:
-            write.facts = {
-                "target": self.target(place),
-                "aliased": target.storage.argument or self.sees_write(target, place),
-                "in_graph": target.requires is True,
-                "parameter": target.data_of is not None and target.data_of.leaf is True,
-                "in_tuple": self.in_tuple(place),
-            }
+            write.parameter = target.data_of is not None and target.data_of.leaf is True
+            write.written = Written(
+                target=self.target(place),
+                aliased=target.storage.argument or self.sees_write(target, place),
+                in_tuple=self.in_tuple(place),
+            )
 
     def target(self, place: Place) -> str:
         """The source text of what a statement or call writes."""

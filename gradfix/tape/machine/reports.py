@@ -3,23 +3,41 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
-from typing import Any
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Generic, TypeVar
 
-from gradfix.defects import Certainty, Defect, Evidence, Fact, Impact, Span
+from gradfix.defects import KINDS, Convention, Defect, Evidence, Impact, Role, Span
+from gradfix.defects.records import Facts, Ordered
 from gradfix.tape.domain.paths import ALWAYS, Equals, Key, Path
 from gradfix.tape.domain.values import NOTHING, Foreign, Lean, Place
-from gradfix.tape.machine.touches import together
 
-HERE = "backward runs here"
-ORDER = ("between", "beside")
-"""The facts that tell what touches leaves, each time that a defect happens."""
+F = TypeVar("F", bound=Facts)
 
 
 def span_of(node: ast.AST) -> Span:
     """The span of an `ast` node."""
     return Span(node.lineno, node.col_offset, node.end_lineno, node.end_col_offset)  # type: ignore[attr-defined]
+
+
+@dataclass(frozen=True, slots=True)
+class Draft(Generic[F]):
+    """What will be a defect, or will not: part of it is known at the end only."""
+
+    kind: str
+    culprit: Span
+    evidence: tuple[Evidence, ...]
+    facts: F
+    impact: Impact
+    lean: Lean
+    condition: str
+    says: str
+
+    def defect(self, facts: Facts) -> Defect:
+        """The defect, with all that is known of it in the end."""
+        return Defect(
+            self.kind, self.culprit, self.evidence, facts, self.impact, self.lean, self.condition, self.says
+        )
 
 
 class Findings:
@@ -67,12 +85,12 @@ class Reports:
         """A place's span as a fact; None in another file."""
         return None if place is None or isinstance(place, Foreign) else span_of(place)
 
-    def evidence(self, steps: Iterable[tuple[Place, str]]) -> tuple[Evidence, ...]:
+    def evidence(self, steps: Iterable[tuple[Place, Role]]) -> tuple[Evidence, ...]:
         """The steps whose place is known, each once."""
-        seen: dict[tuple[Span, str, str | None], None] = {}
+        seen: dict[tuple[Span, Role, str | None], None] = {}
         for place, role in steps:
-            if role == HERE and isinstance(place, ast.Return):
-                role = "backward starts from what is returned here"
+            if role is Role.BACKWARD and isinstance(place, ast.Return):
+                role = Role.RETURNED
             if isinstance(place, Foreign):
                 seen[span_of(place.node), role, place.path] = None
             elif place is not None:
@@ -83,43 +101,48 @@ class Reports:
         self,
         kind: str,
         culprit: Place,
-        steps: Sequence[tuple[Place, str]],
+        steps: Sequence[tuple[Place, Role]],
+        facts: Facts,
         *,
-        impact: Impact = "crashes",
+        impact: Impact | None = None,
         lean: Lean = NOTHING,
-        likely: bool = False,
         when: Path = ALWAYS,
         says: str = "",
-        facts: Mapping[str, Fact] | None = None,
     ) -> None:
         """Note a defect, unless its culprit is in another file, where it will be found."""
+        draft = self.draft(kind, culprit, steps, facts, impact=impact, lean=lean, when=when, says=says)
+        if draft is not None:
+            self.note(draft.defect(facts))
+
+    def draft(
+        self,
+        kind: str,
+        culprit: Place,
+        steps: Sequence[tuple[Place, Role]],
+        facts: F,
+        *,
+        impact: Impact | None = None,
+        lean: Lean = NOTHING,
+        when: Path = ALWAYS,
+        says: str = "",
+    ) -> Draft[F] | None:
+        """What is known by now of a defect; None where its culprit is in another file."""
         if culprit is None or isinstance(culprit, Foreign):
-            return
+            return None
         span = span_of(culprit)
         if self.chosen_twice(when):
             self.silence(culprit, "this takes a test that comes out alike for several values")
-            return
-        if self.repeat:
-            lean = lean | {"E"}
-        if any(first <= span.line <= last for first, last in self.ran):
-            lean = lean | {"G"}
-        certainty: Certainty = "likely" if lean or likely else "certain"
+            return None
         self.reported.add((kind, span))
-        known = self.findings.found.get((kind, span))
-        if known is not None and (known.certainty == "certain" or certainty == "likely"):
-            again = also_runs(known, self.evidence(steps))
-            self.findings.found[kind, span] = also_touched(again, facts or {})
-            return
-        self.findings.found[kind, span] = Defect(
-            kind=kind,
-            culprit=span,
-            evidence=self.evidence(steps),
-            certainty=certainty,
-            impact=impact,
-            conventions=tuple(sorted(lean)),
-            condition=self.wording(when),
-            torch_says=says,
-            facts={} if facts is None else facts,  # the same object: some are known at the end only
+        return Draft(
+            kind,
+            span,
+            self.evidence(steps),
+            facts,
+            impact or KINDS[kind].impact,
+            lean | self._entered(span),
+            self.wording(when),
+            says,
         )
 
     def chosen_twice(self, when: Path) -> bool:
@@ -131,6 +154,23 @@ class Reports:
         tests = self.findings.tests
         places = [(id(tests[key]), holds) for key, holds in when if key in tests]
         return len(places) > len(set(places))
+
+    def _entered(self, span: Span) -> Lean:
+        """What everything that is claimed of a place from here leans on."""
+        lean = NOTHING
+        if self.repeat:
+            lean = lean | {Convention.E}
+        if any(first <= span.line <= last for first, last in self.ran):
+            lean = lean | {Convention.G}
+        return lean
+
+    def note(self, defect: Defect) -> None:
+        """Note a defect; of several of a kind at one place, the first that is certain."""
+        key = (defect.kind, defect.culprit)
+        known = self.findings.found.get(key)
+        if known is not None and (known.certainty == "certain" or defect.certainty == "likely"):
+            defect = also_touched(also_runs(known, defect.evidence), defect.facts)
+        self.findings.found[key] = defect
 
     def silence(self, place: Place, reason: str) -> None:
         """Note why nothing is said about a place."""
@@ -152,17 +192,16 @@ class Reports:
         return " and ".join(sorted(words))
 
 
-def also_touched(defect: Defect, facts: Mapping[str, Fact]) -> Defect:
+def also_touched(defect: Defect, facts: Facts) -> Defect:
     """A defect with what touches its leaves when it happens once more."""
-    if facts.get("backward") != defect.facts.get("backward"):
+    if not isinstance(defect.facts, Ordered) or not isinstance(facts, Ordered):
         return defect
-    more = {name: together((defect.facts.get(name), facts[name])) for name in ORDER if name in facts}
-    same = all(defect.facts.get(name) == fact for name, fact in more.items())
-    return defect if same else replace(defect, facts={**defect.facts, **more})
+    both = defect.facts.again(facts)
+    return defect if both == defect.facts else replace(defect, facts=both)
 
 
 def also_runs(defect: Defect, evidence: Iterable[Evidence]) -> Defect:
     """A defect with one more backward that meets it, where that is another one."""
-    more = tuple(one for one in evidence if one.role == HERE and one not in defect.evidence)
+    more = tuple(one for one in evidence if one.role is Role.BACKWARD and one not in defect.evidence)
     few = len(defect.evidence) < 8
     return replace(defect, evidence=defect.evidence + more) if more and few else defect

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from gradfix.defects import Fact, Impact
+from gradfix.defects import NOTHING, Assumption, Impact, Role, kind_of
+from gradfix.defects.records import Cut, Facts, NoGradient, NoLeaf, OnResult, Unrecorded, record_of
 from gradfix.tape.domain.events import Add, Backward, on_path, partings
 from gradfix.tape.domain.graph import Node, Tensor
 from gradfix.tape.domain.paths import ALWAYS, Path, contradicts
 from gradfix.tape.domain.values import Lean, Place
 from gradfix.tape.machine.cuts import CONVERSIONS, DETACHES, KIND_OF_CUT, MODES, Cuts, copied
-from gradfix.tape.machine.reports import Findings
+from gradfix.tape.machine.reports import Draft, Findings
 
 NO_GRAPH = "element 0 of tensors does not require grad and does not have a grad_fn"
 
@@ -28,6 +29,8 @@ class Severed(Cuts):
         """Leaves made of converted values that a backward reached."""
         self.leafless: list[tuple[Node, Backward, Path, Lean]] = []
         """Roots that nothing behind requires grad for: which leaf was meant is known at the end."""
+        self.conversions: list[Draft[Cut]] = []
+        """Cuts whose result may also be meant as a plain number: what uses it so is known at the end."""
         self.every_leaf: list[Tensor] = [*before.every_leaf] if before else []
         self.turns: list[int] = [0]
         """When the turns began that are running, of loops that are not run to their end."""
@@ -62,14 +65,15 @@ class Severed(Cuts):
         cuts = list({id(cut.cut_place): cut for cut in reversed(nearest)}.values())[::-1]
         sure = [cut for cut in cuts if self.behind(cut) is True]
         chosen = sure or [cut for cut in cuts if self.behind(cut) is None and cut.cut != "data"]
-        here = (event.place, "backward runs here")
+        here = (event.place, Role.BACKWARD)
         if self.blames_rebinding(node):
             return
         if len(chosen) >= 1 and (sure or len(chosen) == 1):
             terms = {id(term) for term in self._additive(node)}
             whole = [cut for cut in chosen if id(cut) in terms]
             for cut in whole if whole == chosen else chosen[:1]:
-                self.report_cut(cut, event, [here], says=says, likely=not sure)
+                lean = NOTHING if sure else frozenset({Assumption.CUT_OFF_A_GRAPH})
+                self.report_cut(cut, event, [here], says=says, lean=lean)
         elif not cuts and self._switched_off(node, event.path - (self.path - self.assumed)):
             pass  # nothing is to be learnt
         elif not cuts:
@@ -104,37 +108,39 @@ class Severed(Cuts):
                 only = len(leaves) == 1 and leaves[0].dtype not in ("int", "bool")
                 places = [(event.place, "")] if len(leaves) != 1 else [(leaves[0].place, "")] if only else []
             for place, name in places:
-                steps = [(place, "requires no grad"), (event.place, "backward runs here")]
-                self.report("no_leaf_requires_grad", place, steps, says=NO_GRAPH, when=path, lean=lean,
-                            facts={"backward": self.span(event.place), "misspelt": "",
-                                   "target": name})  # fmt: skip
+                steps = [(place, Role.CONSTANT), (event.place, Role.BACKWARD)]
+                facts = NoLeaf(backward=self.span(event.place), target=name)
+                self.report("no_leaf_requires_grad", place, steps, facts, says=NO_GRAPH, when=path, lean=lean)
 
-    def report_cut(self, cut: Node, event: Backward, steps: list[tuple[Place, str]], *, says: str = "",
-                   likely: bool = False, kind: str = "", impact: Impact = "crashes") -> None:  # fmt: skip
+    def report_cut(self, cut: Node, event: Backward, steps: list[tuple[Place, Role]], *, says: str = "",
+                   lean: Lean = NOTHING, kind: str = "", impact: Impact | None = None) -> None:  # fmt: skip
         """Report the cut that keeps gradients from everything behind it."""
         kind = kind or KIND_OF_CUT.get(cut.cut, "")
-        culprit = cut.cut_place
-        facts: dict[str, Fact] = {
-            "form": cut.cut,
-            "backward": self.span(event.place),
-            "rewrap": None,
-            "logged": (),
-        }
-        facts.update(cut.facts or {})
-        if kind == "forward_in_no_grad":
-            forward = self.span(cut.place)
-            facts.update(
-                form=self.mode_form(culprit),
-                mode=cut.cut,
-                forward=(forward,) if forward else (),
-            )
-            steps = [(cut.place, "runs here without being recorded"), *steps]
-        elif kind == "non_differentiable_loss":
-            facts["op"] = cut.op
+        if not kind:
+            return
+        if kind_of(kind).unrecorded:
+            steps = [(cut.place, Role.UNRECORDED), *steps]
         behind = next((parent.place for parent in cut.parents if parent.requires is not False), None)
-        steps = [(behind, "the graph up to here"), (culprit, "cut here"), *steps]
-        self.report(kind, culprit, steps, says=says, lean=cut.lean | event.lean, likely=likely,
-                    when=event.path, facts=facts, impact=impact)  # fmt: skip
+        steps = [(behind, Role.GRAPH), (cut.cut_place, Role.CUT), *steps]
+        lean, facts = cut.lean | event.lean | lean, self._cut_facts(kind, cut, event)
+        if isinstance(facts, Cut) and kind_of(kind).logged:
+            draft = self.draft(kind, cut.cut_place, steps, facts, says=says, lean=lean, when=event.path,
+                               impact=impact)  # fmt: skip
+            self.conversions.extend([draft] if draft is not None else [])
+        else:
+            self.report(kind, cut.cut_place, steps, facts, says=says, lean=lean, when=event.path,
+                        impact=impact)  # fmt: skip
+
+    def _cut_facts(self, kind: str, cut: Node, event: Backward) -> Facts:
+        """What is known of a cut, as the record of its kind says it."""
+        record, backward = record_of(kind), self.span(event.place)
+        if record is Unrecorded:
+            forward, form = self.span(cut.place), self.mode_form(cut.cut_place)
+            inside = (forward,) if forward else ()
+            return Unrecorded(form=form, mode=cut.cut, forward=inside, backward=backward)
+        if record is NoGradient:
+            return NoGradient(op=cut.op, backward=backward)
+        return Cut(form=cut.cut, backward=backward)
 
     def mode_form(self, place: Place) -> str:
         """with, decorator or statement."""
@@ -151,14 +157,14 @@ class Severed(Cuts):
                 continue  # `x.detach().requires_grad_()` makes a new leaf of x, which is what it is for
             cuts = [cut for parent in leaf.parents for cut in self.cuts(parent) if self.behind(cut) is True]
             if cuts:
-                facts: dict[str, Fact] = {
-                    "target": (leaf.facts or {}).get("target", ""),
-                    "cut": self.span(cuts[0].cut_place),
-                    "cut_kind": KIND_OF_CUT.get(cuts[0].cut, ""),
-                }
-                steps = [(cuts[0].cut_place, "cut here"), (event.place, "backward runs here")]
-                self.report("requires_grad_on_result", leaf.cut_place, steps, impact="trains wrong",
-                            lean=cuts[0].lean, when=event.path, facts=facts)  # fmt: skip
+                facts = OnResult(
+                    target=(leaf.facts or {}).get("target", ""),
+                    cut=self.span(cuts[0].cut_place),
+                    cut_kind=KIND_OF_CUT.get(cuts[0].cut, ""),
+                )
+                steps = [(cuts[0].cut_place, Role.CUT), (event.place, Role.BACKWARD)]
+                self.report("requires_grad_on_result", leaf.cut_place, steps, facts, lean=cuts[0].lean,
+                            when=event.path)  # fmt: skip
 
     def rewrapped_leaves(self, read: list[Tensor], reached: set[int]) -> None:
         """At the end: leaves made of converted results, whose gradient nobody reads and nobody passes on."""
@@ -177,7 +183,7 @@ class Severed(Cuts):
                 adds = [add for slot in others for add in slot.events if isinstance(add, Add)]
                 alone = not any(add.backward.met is event.met for add in adds)
                 kind = "" if alone else "severed_term"
-                here = (event.place, "backward runs here")
+                here = (event.place, Role.BACKWARD)
                 self.report_cut(leaf, event, [here], impact="trains wrong", kind=kind)
 
     def severed_terms(self, reached: set[int], trained: set[int]) -> None:
@@ -197,7 +203,7 @@ class Severed(Cuts):
                 if (term.cut in CONVERSIONS and not meant and self._adjacent(term)) or (
                     term.cut in DETACHES and lost - reached
                 ):
-                    self.report_cut(term, event, [(event.place, "backward runs here without it")],
+                    self.report_cut(term, event, [(event.place, Role.WITHOUT)],
                                     kind="severed_term", impact="trains wrong")  # fmt: skip
 
     def _is_for(self, event: Backward, term: Node) -> bool:

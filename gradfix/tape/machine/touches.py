@@ -3,32 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Protocol, TypeAlias
+from typing import Protocol
 
-from gradfix.defects import Span, Touch, TouchKind
+from gradfix.defects import Span, Touch, Touched, TouchKind
 from gradfix.tape.domain.events import Add, Backward
 from gradfix.tape.domain.graph import Tensor
 from gradfix.tape.domain.moments import Moment, Timeline, under
 from gradfix.tape.domain.values import Alt, Place, Seq, Unknown, Value
 
-Known: TypeAlias = "tuple[Touch, ...] | None"
-"""Touches; None where the order isn't known."""
 GRADIENTS = frozenset({"clears", "fills", "changes", "looks", "anything"})
 
 
-def of_gradients(touches: Known) -> Known:
+def of_gradients(touches: Touched) -> Touched:
     """Those that concern gradients, and not only the values of leaves."""
     return None if touches is None else tuple(touch for touch in touches if touch.kind in GRADIENTS)
-
-
-def together(parts: Iterable[object]) -> Known:
-    """All touches of several stretches, each once; None where one of them isn't known."""
-    found: dict[Touch, None] = {}
-    for part in parts:
-        if not isinstance(part, tuple):
-            return None
-        found.update(dict.fromkeys(part))
-    return tuple(found)
 
 
 class Reach(Protocol):
@@ -51,22 +39,22 @@ class Touches:
         self.timeline = timeline
         self.reach = reach
         self.span = span
-        self.known: dict[tuple[int, int, int], tuple[Sequence[Tensor], Known]] = {}
+        self.known: dict[tuple[int, int, int], tuple[Sequence[Tensor], Touched]] = {}
         """Answers, with the leaves that were asked about: one of them is asked for each leaf of a step."""
 
-    def between(self, first: Moment, last: Moment, leaves: Sequence[Tensor]) -> Known:
+    def between(self, first: Moment, last: Moment, leaves: Sequence[Tensor]) -> Touched:
         """All of it, in its order and each once; None where the order isn't known."""
         key = (first.number, last.number, id(leaves))
         if key not in self.known:
             self.known[key] = leaves, self._between(first, last, leaves)
         return self.known[key][1]
 
-    def filled(self, now: Moment, leaves: Sequence[Tensor]) -> Known:
+    def filled(self, now: Moment, leaves: Sequence[Tensor]) -> Touched:
         """What ever fills gradients, as who runs now sees it."""
         found = self._between(self.timeline.beginning(now), self.timeline.ending(now), leaves)
         return None if found is None else tuple(touch for touch in found if touch.kind == "fills")
 
-    def _between(self, first: Moment, last: Moment, leaves: Sequence[Tensor]) -> Known:
+    def _between(self, first: Moment, last: Moment, leaves: Sequence[Tensor]) -> Touched:
         moments = self.timeline.between(first, last)
         if moments is None:
             return None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable
 
+from gradfix.defects import Convention
 from gradfix.tape.domain.definitions import Instance, Partial
 from gradfix.tape.domain.graph import Number, Tensor
 from gradfix.tape.domain.torch_values import Layer, Opaque, Scaler
@@ -140,7 +141,7 @@ def _deepcopy(vm: Interpreter, args: Args, kwargs: Kwargs, node: ast.Call) -> Va
     source = args[0] if args else NONE
     vm.timeline.note("uses", args, vm.at(node), vm.path)
     if isinstance(source, (Layer, Instance, Opaque)) or (isinstance(source, Unknown) and source.module):
-        copy = Unknown("a copy of a module", lean=frozenset({"B"}))
+        copy = Unknown("a copy of a module", lean=frozenset({Convention.B}))
         copy.origin = "copy.deepcopy"
         module = opaque(vm, copy, node)
         facts = {leaf.requires for leaf in leaves(vm, source)[0]}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gradfix.defects import Convention
 from gradfix.tape.domain.events import Backward
 from gradfix.tape.domain.graph import Tensor
 from gradfix.tape.domain.paths import ALWAYS, Path, meet
@@ -17,7 +18,7 @@ def wish(vm: Interpreter, roots: list[Value]) -> None:
         both = meet(base, guard)
         if both is not None:
             if guard not in wishes:
-                wishes[guard] = Backward(None, both, True, virtual=True, lean=frozenset({"D"}))
+                wishes[guard] = Backward(None, both, True, virtual=True, lean=frozenset({Convention.D}))
             vm.assumed = both - base
             vm.backward(tensor, wishes[guard])
     vm.assumed = ALWAYS

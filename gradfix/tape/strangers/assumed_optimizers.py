@@ -16,6 +16,8 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Any
 
+from gradfix.defects import Convention, Role
+from gradfix.defects.records import EarlyClear, NotCleared
 from gradfix.tape.domain.events import Add, Backward, Clear, Use
 from gradfix.tape.domain.graph import Node, Tensor, upstream
 from gradfix.tape.domain.paths import Path, contradicts, implies
@@ -25,7 +27,7 @@ from gradfix.tape.interpreter.interpreter import Interpreter
 from gradfix.tape.interpreter.occasions import Walked
 from gradfix.tape.machine.reports import span_of
 
-BY_USE = frozenset({"B"})
+BY_USE = frozenset({Convention.B})
 DEEP = 200
 """How many values are looked through for the calls that a loss is made by."""
 
@@ -237,21 +239,20 @@ def _nothing_left(vm: Interpreter, own: Supposed, events: list[Any], node: ast.A
     first = lost[-1].backward
     if any(lost[0].backward.number < number < clear.number for number in vm.steps):
         return  # another optimizer has stepped since: what was cleared may have been for that one
-    steps = [(first.place, "fills the gradients"), (clear.place, "erases them")]
-    vm.report(
+    steps = [(first.place, Role.FILLS), (clear.place, Role.ERASES_THEM)]
+    draft = vm.draft(
         "zero_grad_before_step",
         clear.place,
-        [*steps, (vm.at(node), "steps without them")],
-        impact="trains wrong",
+        [*steps, (vm.at(node), Role.STEPS_WITHOUT)],
+        EarlyClear(
+            backward=vm.span(first.place),
+            step=vm.span(vm.at(node)),
+            optimizer=own.optimizer.name,
+            between=vm.since_step(events, lost[-1], own.optimizer.leaves),
+        ),
         lean=BY_USE,
-        facts={
-            "backward": vm.span(first.place),
-            "step": vm.span(vm.at(node)),
-            "optimizer": own.optimizer.name,
-            "between": vm.since_step(events, lost[-1], own.optimizer.leaves),
-        },
     )
-    vm.erased_before(vm.timeline.newest, clear, own.optimizer.leaves)
+    vm.erased_before(vm.timeline.newest, draft, own.optimizer.leaves)
 
 
 def _too_early(vm: Interpreter, own: Supposed, backward: Backward, calls: set[int]) -> None:
@@ -280,25 +281,24 @@ def report_early_steps(vm: Interpreter) -> None:
         later = events[events.index(after[0]) + 1 :] if after else []
         if any(isinstance(one, (Use, Add, Doubt)) for one in later):
             continue
-        vm.report(
+        draft = vm.draft(
             "zero_grad_before_step",
             clear.place,
             [
-                (clear.place, "erases the gradients"),
-                (use.place, "steps without them"),
-                (backward.place, "fills them for the next call to erase"),
+                (clear.place, Role.ERASES),
+                (use.place, Role.STEPS_WITHOUT),
+                (backward.place, Role.FILLS_NEXT),
             ],
-            impact="trains wrong",
+            EarlyClear(
+                backward=vm.span(backward.place),
+                step=vm.span(use.place),
+                optimizer=own.optimizer.name,
+                between=vm.between(use.moment, backward.moment, own.optimizer.leaves),
+            ),
             lean=BY_USE,
             when=backward.path,
-            facts={
-                "backward": vm.span(backward.place),
-                "step": vm.span(use.place),
-                "optimizer": own.optimizer.name,
-                "between": vm.between(use.moment, backward.moment, own.optimizer.leaves),
-            },
         )
-        vm.erased_before(use.moment, clear, own.optimizer.leaves)
+        vm.erased_before(use.moment, draft, own.optimizer.leaves)
     vm.early = []
 
 
@@ -332,13 +332,7 @@ def _used_before(vm: Interpreter, own: Supposed, events: list[Any], node: ast.AS
     vm.report(
         "missing_zero_grad",
         first.place,
-        [(first.place, "adds to a gradient"), (use.place, "that this step has already used")],
-        impact="trains wrong",
+        [(first.place, Role.ADDS), (use.place, Role.ALREADY_USED)],
+        NotCleared(optimizer=own.optimizer.name, step=vm.span(vm.at(node)), between=between),
         lean=BY_USE,
-        facts={
-            "optimizer": own.optimizer.name,
-            "step": vm.span(vm.at(node)),
-            "parameters": (),
-            "between": between,
-        },
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 
+from gradfix.defects import Convention
 from gradfix.tape.domain.definitions import Bound, Class, Function, Instance, Partial
 from gradfix.tape.domain.events import Backward
 from gradfix.tape.domain.graph import Number, Tensor
@@ -200,9 +201,9 @@ def _given(vm: Interpreter, kind: str) -> Value:
     """An argument that a framework passes."""
     value = Unknown("an argument from the framework")
     if kind == "batch":
-        value.requires, value.lean = False, frozenset({"A"})
+        value.requires, value.lean = False, frozenset({Convention.A})
     elif kind == "prediction":
-        value.requires, value.lean = True, frozenset({"D"})
+        value.requires, value.lean = True, frozenset({Convention.D})
     elif kind == "module":
         value.built, value.origin = True, "module"
     else:

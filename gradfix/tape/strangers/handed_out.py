@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gradfix.defects import Convention
 from gradfix.tape.domain.definitions import Class, Function, Instance, Method, Scope
 from gradfix.tape.domain.graph import Number, Tensor
 from gradfix.tape.domain.torch_values import Group, Layer, Opaque, Optimizer, Weights
@@ -122,5 +123,5 @@ def may_thaw(vm: Interpreter, value: Value) -> None:
         module = value.module if isinstance(value, Unknown) else value
         held = value.leaves if isinstance(value, Weights) else leaves(vm, module)[0] if module else []
         for leaf in held:
-            if leaf.requires is False and (leaf.parameter or "B" in leaf.lean):
+            if leaf.requires is False and (leaf.parameter or Convention.B in leaf.lean):
                 set_leaf(vm, leaf, None)

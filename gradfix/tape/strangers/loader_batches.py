@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from gradfix.defects import Convention
 from gradfix.tape.domain.graph import Node
 from gradfix.tape.domain.values import Seq, Unknown, Value
 from gradfix.tape.interpreter.interpreter import Interpreter
@@ -38,7 +39,7 @@ def severed_but_for_batches(vm: Interpreter, walked: Walked) -> None:
     node = vm.history(root)
     cuts = list(_cuts(vm, node))
     if cuts and all(cut is not None and _learns(vm, cut) for cut in cuts):
-        event.lean = event.lean | {"A"}
+        event.lean = event.lean | {Convention.A}
         vm.severed(node, event, event.lean, NO_GRAPH)
 
 

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from gradfix.defects.records import Written
 from gradfix.tape.domain.alternatives import alternatives, narrowed
 from gradfix.tape.domain.definitions import Instance, Method
 from gradfix.tape.domain.effect import Effect
@@ -244,9 +245,9 @@ def _tell_module(vm: Interpreter, layer: Layer, written: Value, node: ast.AST) -
     """Say on the write which module did it."""
     if isinstance(written, Tensor) and written.storage.writes:
         write = written.storage.writes[-1]
-        write.facts = {**write.facts, "built": layer.place, "module": f"nn.{layer.kind}"}
-        if "aliased" not in write.facts:
-            write.facts["aliased"] = vm.sees_write(written, vm.at(node))
+        write.module, write.built = f"nn.{layer.kind}", layer.place
+        if write.written is None:
+            write.written = Written(aliased=vm.sees_write(written, vm.at(node)))
 
 
 def _call_sequence(vm: Interpreter, layer: Layer, args: Sequence[Value], node: ast.AST) -> Value:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Mapping, Sequence
 
+from gradfix.defects import Convention
 from gradfix.tape.domain.definitions import Instance
 from gradfix.tape.domain.graph import Node, Tensor
 from gradfix.tape.domain.torch_values import Layer, Opaque, Weights
@@ -21,9 +22,9 @@ SAME = having("of-modules") | {
 def opaque(vm: Interpreter, value: Unknown, node: ast.AST | None = None) -> Opaque:
     """The module that an unknown value is, by the way it is used (convention B)."""
     if value.module is None:
-        module = Opaque(value, weights(vm, node), frozenset({"B"}))
-        module.weights.lean = frozenset({"B"})
-        module.weights.node.lean = frozenset({"B"})
+        module = Opaque(value, weights(vm, node), frozenset({Convention.B}))
+        module.weights.lean = frozenset({Convention.B})
+        module.weights.node.lean = frozenset({Convention.B})
         vm.trail.learn(value, "module", module)
         if vm.froze and any(_frozen(vm, held) for held in value.holds):
             set_leaf(vm, module.weights, None)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 
+from gradfix.defects import Role
+from gradfix.defects.records import NonLeaf
 from gradfix.tape.domain.definitions import Instance
 from gradfix.tape.domain.events import Unscale
 from gradfix.tape.domain.graph import Node, Tensor
@@ -54,10 +56,9 @@ def _no_result(vm: Interpreter, given: Tensor, node: ast.AST) -> None:
     if given.requires is not True or given.leaf is not False or given.retained is not False:
         return
     made = given.node.place
-    steps = [(made, "made here, not a leaf"), (vm.at(node), "an optimizer takes leaves only")]
-    vm.report("grad_of_non_leaf", made, steps, when=vm.path, lean=given.lean, says=NO_LEAF,
-              facts={"read": None, "optimised": True, "target": given.name,
-                     "factory": factory_inside(vm, given)})  # fmt: skip
+    steps = [(made, Role.MADE_NO_LEAF), (vm.at(node), Role.ONLY_LEAVES)]
+    facts = NonLeaf(optimised=True, target=given.name, factory=factory_inside(vm, given))
+    vm.report("grad_of_non_leaf", made, steps, facts, when=vm.path, lean=given.lean, says=NO_LEAF)
     leaf = Node("leaf", made, (), True)
     leaf.leaf = given
     vm.trail.set(given, "node", leaf)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 
+from gradfix.defects import Convention
 from gradfix.tape.domain.graph import Node, Number, Tensor
 from gradfix.tape.domain.values import Args, Const, Map, Seq, Unknown, Value
 from gradfix.tape.interpreter.interpreter import Interpreter
@@ -38,7 +39,7 @@ def harmless(path: str, args: Args) -> Value:
         return Seq("list", list(args), open=False) if args else result
     if path.startswith("torch.utils.data") or path.endswith("DataLoader"):
         result.requires = False
-        result.lean = frozenset({"A"})
+        result.lean = frozenset({Convention.A})
     return result
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 
+from gradfix.defects import Convention
 from gradfix.tape.domain.events import Add, Clear
 from gradfix.tape.domain.graph import Node, Tensor
 from gradfix.tape.domain.values import NONE, Args, Const, Kwargs, Seq, Unknown, Value
@@ -155,7 +156,7 @@ def set_requires_grad(vm: Interpreter, tensor: Tensor, value: Value, node: ast.A
 def _some_of_many(vm: Interpreter, tensor: Tensor) -> bool:
     """Whether a leaf stands for all parameters of a module, and a test in a loop has picked some."""
     loops = vm.frame.loops
-    return tensor.parameter and "B" in tensor.lean and bool(loops) and loops[-1].path != vm.path
+    return tensor.parameter and Convention.B in tensor.lean and bool(loops) and loops[-1].path != vm.path
 
 
 def retain_grad(vm: Interpreter, tensor: Tensor, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
