@@ -16,7 +16,7 @@ from gradfix.plan import Plan, tape
 from gradfix.recorded import analysis_of, shown
 from gradfix.rule import Finding
 from gradfix.source import Failure
-from gradfix.trace.report import Recording
+from gradfix.trace.report import RecordedDefect, Recording
 from gradfix.verify import Command, Launcher, Limits, Verdict
 from gradfix.verify.judge import Case, JudgeOptions, on_file
 from gradfix.verify.launch import Job
@@ -107,12 +107,21 @@ def with_style(plan: Plan) -> Plan:
 
 def in_style(seen: Facts) -> list[Mapping[str, Any]]:
     """What torch allows and some forbid: backward under no_grad, any write on a tensor of the graph."""
-    found = [defect for defect in seen.defects if kind_of(defect["kind"]).style]
+    found: list[Mapping[str, Any]] = [one for one in seen.defects if kind_of(one["kind"]).style]
     writes = (event for event in seen.recording["events"] if event["event"] == "write")
-    fields = {"kind": "inplace_on_graph_tensor", "evidence": [], "torch_says": "", "facts": {}}
-    found += [{**fields, "place": event["place"]} for event in writes]
+    legal = [
+        RecordedDefect(
+            event="defect",
+            kind="inplace_on_graph_tensor",
+            place=event["place"],
+            evidence=[],
+            torch_says="",
+            facts={},
+        )
+        for event in writes
+    ]
     broken = [defect["place"] for defect in notable(seen)]
-    return [defect for defect in found if defect["place"] not in broken]
+    return [defect for defect in (*found, *legal) if defect["place"] not in broken]
 
 
 def run(wish: Wish, launcher: Launcher | None = None) -> Told:

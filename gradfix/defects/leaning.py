@@ -29,7 +29,7 @@ class Assumption(Enum):
     NOBODY_ELSE_USES = "nobody who isn't seen uses the gradient of the tensor"
 
 
-Lean: TypeAlias = "frozenset[Convention | Assumption]"
+Lean: TypeAlias = frozenset[Convention | Assumption]
 """What a claim takes for granted."""
 NOTHING: Lean = frozenset()
 

@@ -41,7 +41,7 @@ class Touch:
     """Whether it surely happens to them."""
 
 
-Touched: TypeAlias = "tuple[Touch, ...] | None"
+Touched: TypeAlias = tuple[Touch, ...] | None
 """All that touches leaves in a stretch; None where the order isn't known."""
 
 

@@ -121,7 +121,7 @@ class Accesses:
 
     def _grad_set(self, func: Any, args: Any, kwargs: Any) -> Any:
         if len(args) > 1 and args[1] is None:
-            rebound = [s for s, _ in self.state.origins.get(args[0]) if s.kind == "leaf_rebound"]
+            rebound = [s for s, _ in self.state.origins.get(args[0]) if s.rebinds]
             if rebound and not args[0].is_leaf:
                 cleared = [(Role.GRAD_CLEARED, self.state.places.here(2))]
                 self.state.defect("leaf_rebound", rebound[0].spot, cleared)

@@ -201,13 +201,15 @@ class Backwards:
         evidence: list[Step] = [(Role.SAVED_BY, where), (Role.OVERWRITTEN, write.spot)]
         evidence.append((Role.BACKWARD_NEEDS, spot))
         facts: dict[str, Any] = {"saver": saver, "saved": saved, "operation": write.name}
-        kind, place = "inplace_overwrites_saved", write.spot
+        kind = "inplace_overwrites_saved"
+        place = write.spot
         if write.step:
             kind = "step_before_backward"
             evidence.insert(0, (Role.STEPS_BACKWARD, write.backward))
             facts["optimizer"] = write.step
         elif write.module and write.built is not None:
-            kind, place = "inplace_module", write.built
+            kind = "inplace_module"
+            place = write.built
             facts["module"] = write.module
         elif write.silent:
             kind = "write_through_data"

@@ -51,7 +51,7 @@ class Endings:
 
     def _cut_for(self, parameters: list[Any]) -> Source | None:
         wanted = {id(p) for p in parameters}
-        found = [s for s in self.state.origins.all if s.leaves & wanted and s.kind != "leaf_rebound"]
+        found = [s for s in self.state.origins.all if s.leaves & wanted and not s.rebinds]
         return found[-1] if found else None
 
     def _reason(self, parameter: Any) -> str:
@@ -81,7 +81,7 @@ class Endings:
             facts.update(form=cut.form, cut_kind=cut.kind)
             self.state.defect("severed_term", cut.spot, evidence, "", facts)
         # A part run without recording beside parts that train is left so on purpose.
-        elif whole or (cut is not None and not kind_of(cut.kind).unrecorded):
+        elif whole or (cut is not None and not cut.region):
             steps: list[Step] = [(Role.CUT, cut.spot)] if cut is not None else []
             self.state.defect("unreached_parameters", built, steps, "", facts)
 
@@ -176,7 +176,7 @@ class Endings:
         """Reentrant checkpoints whose function never got a gradient."""
         for source in self.state.origins.all:
             slots = [self.state.ledger.slots.get(leaf) for leaf in source.leaves]
-            if source.kind == "reentrant_checkpoint_cut" and not any(s is not None and s.ever for s in slots):
+            if source.checkpoint and not any(s is not None and s.ever for s in slots):
                 self.state.defect(source.kind, source.spot, [], "", {"form": source.form})
 
     def _kept_alive(self) -> None:

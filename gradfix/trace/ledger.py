@@ -109,7 +109,7 @@ class Ledger:
     def read_of_non_leaf(self, value: Any, spot: Spot | None, asked: bool) -> None:
         """The program looks for a gradient where torch keeps none; `asked`: only whether there is one."""
         made = value.grad_fn.metadata.get("gradfix") if value.grad_fn is not None else None
-        rebound = [s for s, _ in self.state.origins.get(value) if s.kind == "leaf_rebound"]
+        rebound = [s for s, _ in self.state.origins.get(value) if s.rebinds]
         if rebound:
             self.state.defect("leaf_rebound", rebound[0].spot, [(Role.GRAD_READ, spot)])
         elif made is not None and not asked:

@@ -127,7 +127,7 @@ class Calls(TorchFunctionMode):
 
     def _rebound(self, sources: Sources, found: list[Any]) -> Sources:
         """`w - lr * w.grad`: what comes out takes the place of the leaf, without being one."""
-        ours = [s for s, _ in sources if s.kind == "leaf_rebound" and s.form == "grad"]
+        ours = [s for s, _ in sources if s.rebinds and s.form == "grad"]
         leaf = {id(value) for value in found if value.is_leaf}
         if not any(source.leaves & leaf for source in ours):
             return sources

@@ -37,7 +37,8 @@ class Regions:
             self.open.pop()
 
     def _entered(self, frame: FrameType | None) -> Source:
-        form, spot, kind = "with", None, "forward_in_no_grad"
+        form, spot = "with", None
+        kind = "forward_in_no_grad"
         mode = _mode_of(frame)
         while frame is not None and not self.state.places.is_user(frame.f_code.co_filename):
             name, file = frame.f_code.co_name, frame.f_code.co_filename

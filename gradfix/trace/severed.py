@@ -78,7 +78,7 @@ class Severed:
             main = first(found) if found else None
             if main is None or trained or id(leaf) in main.leaves:
                 continue
-            if main.kind == "converted_loss_path" or leaf.numel() == 1 or any(leaf is root for root in roots):
+            if main.number or leaf.numel() == 1 or any(leaf is root for root in roots):
                 self._say(main, found, spot, "")
                 return True
         return False
@@ -90,7 +90,7 @@ class Severed:
 
     def number(self, text: str, spot: Spot | None) -> None:
         """`'float' object has no attribute 'backward'`: the loss itself became a number."""
-        cuts = [s for s in self.state.origins.recent if s.kind == "converted_loss_path"]
+        cuts = [s for s in self.state.origins.recent if s.number]
         if cuts:
             self._say(cuts[-1], cuts, spot, text)
 

@@ -32,6 +32,26 @@ class Source:
     """Calls that a grad mode kept out of the graph."""
 
     @property
+    def number(self) -> bool:
+        """Whether a plain value was made of a result."""
+        return self.kind == "converted_loss_path"
+
+    @property
+    def rebinds(self) -> bool:
+        """Whether the name of a leaf may have been bound to a result."""
+        return self.kind == "leaf_rebound"
+
+    @property
+    def region(self) -> bool:
+        """Whether nothing is recorded for a whole stretch."""
+        return self.kind == "forward_in_no_grad"
+
+    @property
+    def checkpoint(self) -> bool:
+        """Whether it is a reentrant checkpoint."""
+        return self.kind == "reentrant_checkpoint_cut"
+
+    @property
     def cut(self) -> bool:
         """Whether a gradient was lost here."""
         return self.kind != "made" and bool(self.leaves)
@@ -99,7 +119,7 @@ class Origins:
         if any(source.cut for source, _ in sources):
             return sources
         made = [source.at for source, _ in sources if source.kind == "made"]
-        numbers = [s for s in self.recent if s.kind == "converted_loss_path"]
+        numbers = [s for s in self.recent if s.number]
         if made:
             numbers = [s for s in numbers if s.at <= max(made)]
         return tuple((source, True) for source in numbers[-4:]) + sources

@@ -112,7 +112,7 @@ class Writes:
 
     def _in_inference(self, values: list[Any], text: str, spot: Spot | None) -> None:
         sources = [s for value in values for s, _ in self.state.origins.get(value)]
-        region = next((s for s in sources if s.kind == "forward_in_no_grad"), None)
+        region = next((s for s in sources if s.region), None)
         if region is None:
             region = next((s for s in sources if s.kind == "made"), None)
         place = region.spot if region is not None else spot

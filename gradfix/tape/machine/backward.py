@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
 from gradfix.defects import Convention, Role
 from gradfix.defects.records import (
@@ -33,6 +34,14 @@ WAYS = 3
 OVERWRITTEN = "one of the variables needed for gradient computation has been modified by an inplace operation"
 TWICE = "Trying to backward through the graph a second time"
 NO_SCALAR = "grad can be implicitly created only for scalar outputs"
+
+
+class Blamed(NamedTuple):
+    """The rule that was broken, the place that breaks it, and what is known of it."""
+
+    kind: str
+    place: Place
+    facts: Facts
 
 
 class Backwards(Severed):
@@ -260,24 +269,22 @@ class Backwards(Severed):
             return False
         return self.whole()
 
-    def _blamed(
-        self, spoil: Spoil, event: Backward, steps: list[tuple[Place, Role]]
-    ) -> tuple[str, Place, Facts]:
-        """The rule that an overwriting has broken, the place that breaks it, and what is known of it."""
+    def _blamed(self, spoil: Spoil, event: Backward, steps: list[tuple[Place, Role]]) -> Blamed:
+        """What an overwriting has broken."""
         write = spoil.write
         if write.form == "step":
             event.spoilt.add(id(write.place))
-            return "step_before_backward", write.place, self.early_step(write, event)
+            return Blamed("step_before_backward", write.place, self.early_step(write, event))
         known = self._known(spoil).named()
         if write.form == "module":
             built = write.built or write.place
             steps.append((built, Role.BUILT_IN_PLACE))
-            return "inplace_module", built, WrittenByModule(**known, module=write.module)
+            return Blamed("inplace_module", built, WrittenByModule(**known, module=write.module))
         if spoil.silent:
             backward = self.span(event.place) if not event.virtual else None
             through = WrittenThroughData(**known, parameter=write.parameter, backward=backward)
-            return "write_through_data", write.place, through
-        return "inplace_overwrites_saved", write.place, Overwritten(**known)
+            return Blamed("write_through_data", write.place, through)
+        return Blamed("inplace_overwrites_saved", write.place, Overwritten(**known))
 
     def _known(self, spoil: Spoil) -> Overwritten:
         """What a rewrite has to know of a write and of what it went over."""

@@ -19,10 +19,7 @@ KIND_OF_CUT = {
     **dict.fromkeys(CONVERSIONS, "converted_loss_path"),
     **dict.fromkeys(DETACHES, "detached_loss_path"),
     **dict.fromkeys(MODES, "forward_in_no_grad"),
-    "constant": "non_differentiable_loss",
-    "vanishes": "non_differentiable_loss",
-    "sample": "non_differentiable_loss",
-    "drawn": "non_differentiable_loss",
+    **dict.fromkeys(("constant", "vanishes", "sample", "drawn"), "non_differentiable_loss"),
 }
 SUMS = also_in_place(having("additive")) | having("copies") | {"scale", "phi"}
 """Operations of torch and of the machine whose result is a sum, perhaps of one."""
