@@ -14,6 +14,7 @@ from gradfix.tape.domain.torch_values import Layer
 from gradfix.tape.domain.values import NONE, Alt, Const, External, Unknown, Value
 from gradfix.tape.effects.frameworks import Entry
 from gradfix.tape.entry_filter import Culprits
+from gradfix.tape.interpreter.granted import granted
 from gradfix.tape.interpreter.interpreter import Interpreter
 from gradfix.tape.python.classes import instantiate, is_module
 from gradfix.tape.python.following import call_function
@@ -26,18 +27,22 @@ from gradfix.tape.torch.modules import leaves
 def enter_function(vm: Interpreter, function: Function) -> None:
     """Call a function with arguments that nobody knows."""
     vm.uncalled = True
-    call_function(vm, function, *_arguments(function, first=None), function.code.node)
+    call_function(vm, function, *_arguments(vm, function, first=None), function.code.node)
 
 
-def _arguments(function: Function, first: Value | None) -> tuple[list[Value], dict[str, Value]]:
+def _arguments(
+    vm: Interpreter, function: Function, first: Value | None
+) -> tuple[list[Value], dict[str, Value]]:
     """Unknown arguments; callable defaults hold (F), flags and numbers are open."""
     a = function.code.node.args
     names = [arg.arg for arg in (*a.posonlyargs, *a.args)]
     args = [first] if first is not None else []
     for name in names[len(args) :]:
         default = function.defaults.get(name)
-        if isinstance(default, (External, Class, Function, Partial, Layer)):
-            args.append(default)
+        if isinstance(default, External):
+            args.append(granted(vm, External(default.path)))
+        elif isinstance(default, (Class, Function, Partial, Layer)):
+            args.append(granted(vm, default))
         else:
             args.append(Unknown(f"argument `{name}`"))
     return args, {}
@@ -95,9 +100,10 @@ def _due(name: str, member: Function, cls: Class, called: bool, culprits: Culpri
 
 def _instance(vm: Interpreter, cls: Class) -> Instance | None:
     init, module = cls.lookup("__init__"), is_module(cls)
+    vm.on_behalf = True
     node = cls.node
     if isinstance(init, Function):
-        args, kwargs = _arguments(init, first=NONE)
+        args, kwargs = _arguments(vm, init, first=NONE)
         made = instantiate(vm, cls, args[1:], kwargs, node)
     else:
         made = instantiate(vm, cls, [], {}, node) if module else Instance(cls, module)
@@ -134,7 +140,7 @@ def _enter_method(vm: Interpreter, instance: Instance, member: Function) -> Valu
     static = any(
         isinstance(value, External) and value.path.endswith("staticmethod") for value, _ in member.decorators
     )
-    args, kwargs = _arguments(member, first=None if static else instance)
+    args, kwargs = _arguments(vm, member, first=None if static else instance)
     _forget(vm, instance, member)
     vm.uncalled = True
     try:
@@ -167,7 +173,7 @@ def _stored_elsewhere(instance: Instance, member: Function) -> Iterator[str]:
 
 def _enter_forward(vm: Interpreter, instance: Instance, member: Function) -> None:
     """Enter a forward on its own: its input requires grad, its output is backpropagated (convention D)."""
-    args, kwargs = _arguments(member, first=instance)
+    args, kwargs = _arguments(vm, member, first=instance)
     for i, arg in enumerate(args[1:2], 1):
         if isinstance(arg, Unknown):
             args[i] = Unknown(arg.why, requires=True, lean=frozenset({Convention.D}))
@@ -175,7 +181,7 @@ def _enter_forward(vm: Interpreter, instance: Instance, member: Function) -> Non
     for i, name in enumerate(names[1 : len(args)], 1):
         default = member.defaults.get(name)
         if isinstance(default, Const) and default.value is False:
-            args[i] = default  # who trains through it needn't know the switch
+            args[i] = granted(vm, Const(False))  # who trains through it needn't know the switch
     before = dict(instance.attrs)
     vm.handed, vm.exported = [], False
     result = call_function(vm, member, args, kwargs, member.code.node, receiver=instance)

@@ -14,6 +14,7 @@ from gradfix.tape.domain.graph import Number, Tensor
 from gradfix.tape.domain.paths import ALWAYS, Equals, Path
 from gradfix.tape.domain.torch_values import Layer, Optimizer
 from gradfix.tape.domain.values import Alt, Const, External, Map, Range, Seq, Truth, Undefined, Unknown, Value
+from gradfix.tape.interpreter.granted import TAKEN, is_granted
 from gradfix.tape.interpreter.interpreter import Interpreter
 
 Verdict = tuple[Truth, Path, Path]
@@ -203,6 +204,8 @@ def _contained(left: Value, right: Value, negative: bool) -> Truth:
 def truth(vm: Interpreter, value: Value, node: ast.expr) -> Verdict:
     """Truth of a value."""
     known = truthy(value)
+    if known is not None and is_granted(vm, value):
+        vm.granted = vm.granted | TAKEN  # until the function is left: what follows depends on it
     if known is not None:
         return YES if known else NO
     if isinstance(value, Alt):

@@ -61,6 +61,7 @@ from gradfix.tape.domain.graph import Tensor
 from gradfix.tape.domain.values import UNDEFINED, Args, Foreign, Kwargs, Place, Unknown, Value
 from gradfix.tape.interpreter.aliases import sees_write, written_expression
 from gradfix.tape.interpreter.grad_switches import EachMode, Parted, Switches, with_rest
+from gradfix.tape.interpreter.granted import leaning_on_it
 from gradfix.tape.interpreter.limits import TooComplexError
 from gradfix.tape.interpreter.occasions import Occasion
 from gradfix.tape.interpreter.program import Program
@@ -150,6 +151,8 @@ class Interpreter(Switches, Notes, Strangers):
     def call(self, callee: Value, args: Args, kwargs: Kwargs, node: Any) -> Value:
         """Call any value."""
         answer = self.handlers.calls.get(type(callee)) or self.handlers.calls[Value]
+        if self.taken and id(callee) in self.taken:
+            return leaning_on_it(self, lambda: answer(self, callee, args, kwargs, node))
         return answer(self, callee, args, kwargs, node)
 
     def call_unknown(self, callee: Value, args: Args, kwargs: Kwargs, node: Any) -> Value:

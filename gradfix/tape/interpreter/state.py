@@ -10,7 +10,7 @@ from gradfix.defects import Span
 from gradfix.defects.records import Kept, Unregistered
 from gradfix.tape.domain.definitions import Code
 from gradfix.tape.domain.graph import Node, Tensor
-from gradfix.tape.domain.values import Place, Value
+from gradfix.tape.domain.values import Place, Value, stamp
 from gradfix.tape.effects.frameworks import Row
 from gradfix.tape.machine.reports import Draft
 
@@ -66,6 +66,14 @@ class Notes:
         """What the function that is entered next runs at its yields."""
         self.unbound: dict[str, Value] = {**before.unbound} if before else {}
         """Names that nothing binds here."""
+        self.began = stamp() if before is not None else 0
+        """When this was entered: what is older may have changed since, by what nobody calls here."""
+        self.on_behalf = False
+        """Whether objects are built for those who would use them elsewhere."""
+        self.taken: dict[int, Value] = {}
+        """Values that are taken for granted (convention F)."""
+        self.unsure: dict[int, Value] = {}
+        """Modules that were put in a mode which isn't known."""
         self.keep_alive: list[Value] = []
         """What path conditions are about: their keys are identities."""
 

@@ -87,6 +87,8 @@ class Machine(Keeping):
                 nodes = [self.guess(value)]  # it may be in a graph, whatever the others are
             parents.extend(nodes)
         lean = self._leaning(inputs) if requires else NOTHING
+        if self.granted:
+            lean = lean | self.granted
         node = Node(op, place, tuple(parents), requires)
         if self.grad is not True and requires is not False:
             if self.grad is False:

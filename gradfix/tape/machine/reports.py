@@ -66,6 +66,8 @@ class Reports:
         """The part of the path that no statement tests: which alternative of a value is looked at."""
         self.repeat = False
         """Whether this is a later turn of a loop that isn't known to have one (convention E)."""
+        self.granted: Lean = NOTHING
+        """What is taken for granted of what runs now, and of all that comes of it."""
         self.reported: set[tuple[str, Span]] = set()
         """What was reported from here, and where."""
         self.ran: list[tuple[int, int]] = []
@@ -157,7 +159,7 @@ class Reports:
 
     def _entered(self, span: Span) -> Lean:
         """What everything that is claimed of a place from here leans on."""
-        lean = NOTHING
+        lean = self.granted
         if self.repeat:
             lean = lean | {Convention.E}
         if any(first <= span.line <= last for first, last in self.ran):

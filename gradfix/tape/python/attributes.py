@@ -10,6 +10,7 @@ from gradfix.tape.domain.graph import Tensor
 from gradfix.tape.domain.torch_values import Layer, Opaque, Optimizer, Weights
 from gradfix.tape.domain.values import Alt, Const, External, Seq, Undefined, Unknown, Value
 from gradfix.tape.effects import table
+from gradfix.tape.interpreter.granted import training
 from gradfix.tape.interpreter.interpreter import Interpreter
 from gradfix.tape.interpreter.occasions import AttributeBound
 from gradfix.tape.python.classes import registering
@@ -94,7 +95,7 @@ def instance_attribute(vm: Interpreter, owner: Instance, name: str, node: ast.AS
     if found is not None:
         return found
     if name == "training" and owner.module:
-        return Const(True) if owner.training is not False else Const(False)
+        return training(vm, owner)
     layer = owner.attrs.get("<layer>")
     if isinstance(layer, Layer):
         return layer_attribute(vm, layer, name)

@@ -195,7 +195,7 @@ def _run_function(
     code.entered = True
     code.recorded = code.recorded or vm.grad is not False
     outer, file, path, later = vm.frame, vm.file, vm.path, vm.later_turn
-    before = modes_of(vm)
+    before, granted = modes_of(vm), vm.granted
     depth, modes = len(vm.trail.frames), len(vm.modes)
     frame = Frame(Scope(names, function.scope, function.scope.globals), code, path)
     frame.at_yield, vm.at_yield = vm.at_yield, None
@@ -225,6 +225,7 @@ def _run_function(
         del vm.modes[modes:]
         vm.stack.pop()
         vm.frame, vm.file, vm.path, vm.later_turn = outer, file, path, later
+        vm.granted = granted
         if any(isinstance(mode, (Mode, Unknown)) for mode, _ in function.decorators):
             restore(vm, before)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Mapping
 from dataclasses import replace
 
 from gradfix.tape.domain.alternatives import alternatives
@@ -13,6 +14,7 @@ from gradfix.tape.effects import table
 from gradfix.tape.effects.operations import told
 from gradfix.tape.effects.overloads import choose
 from gradfix.tape.interpreter.conditions import truth
+from gradfix.tape.interpreter.granted import is_granted, leaning_on_it
 from gradfix.tape.interpreter.interpreter import Interpreter
 from gradfix.tape.torch.tensors import in_graph
 
@@ -80,6 +82,13 @@ def _out_of_place(
         on = bound.get("training", Const(DROPS[name] == "train"))
         if effect.returns_self == "maybe" and isinstance(on, Const) and on.value:
             effect = replace(effect, returns_self="", view="")
-    if effect.writes and not isinstance(bound.get("out"), Tensor):
-        effect = replace(effect, writes=effect.args[:1] if effect.returns_self == "always" else ())
-    return vm.operate(name, effect, bound, vm.at(node))
+        if is_granted(vm, on):
+            return leaning_on_it(vm, lambda: vm.operate(name, _allocated(effect, bound), bound, vm.at(node)))
+    return vm.operate(name, _allocated(effect, bound), bound, vm.at(node))
+
+
+def _allocated(effect: Effect, bound: Mapping[str, Value]) -> Effect:
+    """The effect where nothing is given to write into."""
+    if not effect.writes or isinstance(bound.get("out"), Tensor):
+        return effect
+    return replace(effect, writes=effect.args[:1] if effect.returns_self == "always" else ())

@@ -9,7 +9,7 @@ from dataclasses import replace
 from gradfix.defects.records import Written
 from gradfix.tape.domain.alternatives import alternatives, narrowed
 from gradfix.tape.domain.definitions import Instance, Method
-from gradfix.tape.domain.effect import Effect
+from gradfix.tape.domain.effect import Effect, ModuleEffect
 from gradfix.tape.domain.graph import Tensor
 from gradfix.tape.domain.paths import meet
 from gradfix.tape.domain.torch_values import Layer, Opaque
@@ -18,6 +18,7 @@ from gradfix.tape.effects import geometry, shapes, table
 from gradfix.tape.effects.contractions import LOSSES
 from gradfix.tape.effects.operations import layers_having, name_of_layer
 from gradfix.tape.interpreter.conditions import truth
+from gradfix.tape.interpreter.granted import leaning_on_it, training, trains
 from gradfix.tape.interpreter.interpreter import Interpreter
 from gradfix.tape.interpreter.occasions import Replaced
 
@@ -142,7 +143,7 @@ def layer_attribute(vm: Interpreter, layer: Layer, name: str) -> Value:
         layer.attrs[name] = buffer
         return buffer
     if name == "training":
-        return Const(layer.training is not False)
+        return training(vm, layer)
     if name == "inplace" and layer.inplace is not None:
         return Const(layer.inplace)
     if layer.effect is not None and name in FLAG_OFF:
@@ -174,14 +175,29 @@ def call_layer(
         return _call_sequence(vm, layer, args, node)
     if layer.effect is None:
         return vm.unknown(f"nn.{layer.kind} isn't known", *args)
-    effect = layer.effect.eval if layer.training is False else layer.effect.train
+    modes = layer.effect
+    if modes.eval is not modes.train and trains(vm, layer):
+        return leaning_on_it(vm, lambda: _run_layer(vm, layer, modes, args, kwargs, node))
+    return _run_layer(vm, layer, modes, args, kwargs, node)
+
+
+def _run_layer(
+    vm: Interpreter,
+    layer: Layer,
+    modes: ModuleEffect,
+    args: Sequence[Value],
+    kwargs: Mapping[str, Value],
+    node: ast.AST,
+) -> Value:
+    """What a layer does to its arguments, in the mode that it is in."""
+    effect = modes.eval if layer.training is False else modes.train
     if layer.kind in DROPS:
         p = layer.args.get("p")
         if isinstance(p, Const) and p.value == 0:
-            effect = layer.effect.eval
-    writes = effect is not layer.effect.eval or layer.kind not in DROPS
-    if layer.inplace is True and layer.effect.inplace is not None and writes:
-        effect = layer.effect.inplace
+            effect = modes.eval
+    writes = effect is not modes.eval or layer.kind not in DROPS
+    if layer.inplace is True and modes.inplace is not None and writes:
+        effect = modes.inplace
     given = [vm.tensor_of(arg) if isinstance(arg, Unknown) else arg for arg in args[:1]] + list(args[1:])
     bound: dict[str, Value] = dict(zip(effect.args, given, strict=False))
     bound.update({name: value for name, value in kwargs.items() if name in effect.args})
@@ -195,7 +211,7 @@ def call_layer(
         bound.update({"start_dim": Const(1), **layer.args})
     elif layer.kind.startswith("Adaptive"):
         bound.update(layer.args)
-    if effect.writes and effect.writes[0] in bound and effect is layer.effect.inplace:
+    if effect.writes and effect.writes[0] in bound and effect is modes.inplace:
         result = vm.operate(op, effect, bound, vm.at(node), "module")
         _tell_module(vm, layer, given[0], node)
         return result

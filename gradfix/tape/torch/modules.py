@@ -110,6 +110,8 @@ def set_training(vm: Interpreter, value: Value, on: bool | None) -> None:
         seen.add(id(value))
         if isinstance(value, (Layer, Instance)):
             vm.trail.set(value, "training", on)
+            if on is None:
+                vm.unsure[id(value)] = value
             stack.extend(child for _, child in children(value))
         elif isinstance(value, Alt):
             stack.extend(option for _, option in value.options)
