@@ -45,7 +45,7 @@ def defect(kind: str, source: str, one: Found) -> Defect:
     for name, fact in facts.items():
         at = name.startswith("at_")
         known[name.removeprefix("at_")] = place(source, str(fact)) if at else fact
-    return defect_of(kind, place(source, culprit), known)
+    return defect_of(kind, source, place(source, culprit), known)
 
 
 def rewrite(kind: str, source: str, *some: Found) -> tuple[str, list[Fix | Decline]]:

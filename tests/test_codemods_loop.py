@@ -69,7 +69,7 @@ class Found:
             return fact.span(source) if isinstance(fact, At) else fact
 
         facts = {name: plain(fact) for name, fact in self.facts.items()}
-        return defect_of(self.kind, self.culprit.span(source), facts)
+        return defect_of(self.kind, source, self.culprit.span(source), facts)
 
 
 def found(kind: str, culprit: str | At, **facts: Given) -> Found:
@@ -189,7 +189,10 @@ DEFECTS: dict[str, list[Found]] = {
     "missing_zero_grad/train_function": [unzeroed(LOSS, "opt", "opt.step()")],
     "missing_zero_grad/trainer_class": [unzeroed(LOSS, "self.optimizer", "self.optimizer.step()")],
     "missing_zero_grad/zeroed_only_before_the_loop": [unzeroed(LOSS, "optimizer", STEP)],
-    "missing_zero_grad/update_by_hand": [unzeroed(LOSS, "", "w -= lr * w.grad", "w", "b")],
+    "missing_zero_grad/update_by_hand": [
+        unzeroed(LOSS, "", "w -= lr * w.grad", "w"),
+        unzeroed(LOSS, "", "b -= lr * b.grad", "b"),
+    ],
     "missing_zero_grad/update_of_each_parameter": [
         unzeroed(LOSS, "", "param -= learning_rate * param.grad", "param")
     ],

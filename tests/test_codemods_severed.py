@@ -59,7 +59,7 @@ def defect(kind: str, source: str, one: Found) -> Defect:
             known[name.removeprefix("at_")] = place(source, fact)
         else:
             known[name] = fact
-    return defect_of(kind, place(source, culprit), known)
+    return defect_of(kind, source, place(source, culprit), known)
 
 
 def answer(kind: str, source: str, one: Found) -> tuple[Tree, Fix | Decline]:

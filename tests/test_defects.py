@@ -11,6 +11,7 @@ from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import pytest
+from by_hand import defect_of
 
 from gradfix.defects import KINDS, NOTHING, Assumption, Convention, Defect, Role, certainty_of
 from gradfix.defects.records import RECORDS, Facts
@@ -130,3 +131,14 @@ def test_roles_are_never_written_out() -> None:
         if isinstance(node, ast.Constant) and node.value in sentences
     ]
     assert found == []
+
+
+def test_a_defect_written_by_hand_has_the_facts_that_the_tape_sees() -> None:
+    source = "import torch\nw = torch.ones(3, requires_grad=True)\ny = w.exp()\ny += 1\ny.sum().backward()\n"
+    (seen,) = analyse(_parsed(source)).defects
+    fed = defect_of(seen.kind, source, seen.culprit, {"target": "other"})
+    assert fed.facts == seen.facts
+    fragment = defect_of(seen.kind, "y += 1\n", seen.culprit, {"target": "other"})
+    assert fragment.facts.named()["target"] == "other"
+    with pytest.raises(TypeError, match="optimizer"):
+        defect_of(seen.kind, source, seen.culprit, {"optimizer": "opt"})
