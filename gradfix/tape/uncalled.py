@@ -24,8 +24,8 @@ from gradfix.tape.torch.modules import leaves
 
 def enter_function(vm: Interpreter, function: Function) -> None:
     """Call a function with arguments that nobody knows."""
-    vm.uncalled = True
-    call_function(vm, function, *_arguments(function, first=None), function.code.node)
+    with vm.within(uncalled=True):
+        call_function(vm, function, *_arguments(function, first=None), function.code.node)
 
 
 def _arguments(function: Function, first: Value | None) -> tuple[list[Value], dict[str, Value]]:
@@ -135,13 +135,10 @@ def _enter_method(vm: Interpreter, instance: Instance, member: Function) -> Valu
     )
     args, kwargs = _arguments(member, first=None if static else instance)
     _forget(vm, instance, member)
-    vm.uncalled = True
-    try:
+    with vm.within(uncalled=True):
         return call_function(
             vm, member, args, kwargs, member.code.node, receiver=None if static else instance
         )
-    finally:
-        vm.uncalled = False
 
 
 def _forget(vm: Interpreter, instance: Instance, member: Function) -> None:
@@ -176,13 +173,13 @@ def _enter_forward(vm: Interpreter, instance: Instance, member: Function) -> Non
         if isinstance(default, Const) and default.value is False:
             args[i] = default  # who trains through it needn't know the switch
     before = dict(instance.attrs)
-    vm.handed, vm.exported = [], False
-    result = call_function(vm, member, args, kwargs, member.code.node, receiver=instance)
-    if vm.exported or trains_itself(instance.cls.node):
+    with vm.within(handed=[], exported=False):
+        result = call_function(vm, member, args, kwargs, member.code.node, receiver=instance)
+        exported, handed = vm.exported, vm.handed
+    if exported or trains_itself(instance.cls.node):
         return  # nobody backpropagates what comes out of it
     kept = {name: value for name, value in instance.attrs.items() if (id(instance), name) not in vm.buffers}
     stored = [value for name, value in kept.items() if before.get(name) is not value]
-    roots = [result, *stored, *vm.handed]
-    vm.whole = partial(is_whole, vm, instance, roots)
-    wish(vm, roots)
-    vm.whole = None
+    roots = [result, *stored, *handed]
+    with vm.within(whole=partial(is_whole, vm, instance, roots)):
+        wish(vm, roots)

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, TypeAlias, TypedDict
 
+from gradfix.tape.domain.joins import Join, Joins
 from gradfix.tape.domain.paths import ALWAYS, Path
-from gradfix.tape.domain.values import NOTHING, Lean, Place, Shape, Truth, Value, stamp
+from gradfix.tape.domain.values import NOTHING, Lean, Place, Shape, Truth, Unknown, Value, stamp
+
+if TYPE_CHECKING:
+    from gradfix.tape.domain.events import Backward, SlotEvent
+    from gradfix.tape.domain.torch_values import Optimizer, Scaler
 
 
 class Storage:
@@ -27,6 +32,36 @@ class Storage:
         """Whether it came in as an argument of a function whose callers aren't known."""
 
 
+class WriteFacts(TypedDict, total=False):
+    """What a rewrite of a write would have to know."""
+
+    target: str
+    aliased: bool
+    in_graph: bool
+    parameter: bool
+    in_tuple: bool
+    promotes: bool
+    built: Place
+    module: str
+    optimizer: str
+    _optimizer: Optimizer
+    _leaf: Tensor
+
+
+class NodeFacts(TypedDict, total=False):
+    """What is known of a node besides what it does."""
+
+    value: Unknown
+    """The value that it stands for."""
+    of: Tensor
+    """The leaf whose gradient it reads."""
+    scaler: Scaler
+    name: str
+    """How that scaler is called."""
+    target: str
+    unreduced: bool
+
+
 class Write:
     """One in-place write to a storage."""
 
@@ -43,7 +78,14 @@ class Write:
         """The version counter that it raises: see Tensor."""
         self.unrecorded = False
         """Whether it was done where nothing is recorded: only data is written so, and what nobody trains."""
-        self.facts: dict[str, Any] = {}
+        self.facts: WriteFacts = {}
+
+
+def shown(write: Write) -> dict[str, str | bool]:
+    """What it wrote, and whether another name shows that."""
+    facts = write.facts
+    found: dict[str, str | bool] = {"target": facts["target"]} if "target" in facts else {}
+    return {**found, "aliased": facts["aliased"]} if "aliased" in facts else found
 
 
 class Saved:
@@ -121,14 +163,14 @@ class Node:
         self.leaf: Tensor | None = None
         self.saves = False
         """Whether it keeps anything, so that a second backward finds it freed."""
-        self.freed: list[tuple[Any, Path]] | None = None
+        self.freed: list[tuple[Backward, Path]] | None = None
         self.spoiled: list[Spoil] | None = None
         self.clean = -1
         self.reach: tuple[object, tuple[Node, ...]] | None = None
         """The leaves that a backward from here surely fills and meets nothing else, and as of when."""
         self.number = False
         """Whether the value is a plain Python number."""
-        self.facts: dict[str, Any] | None = None
+        self.facts: NodeFacts | None = None
 
 
 Onward: TypeAlias = "Callable[[Node], Iterable[Node]]"
@@ -152,7 +194,7 @@ class Slot:
     __slots__ = ("events", "tensor")
 
     def __init__(self) -> None:
-        self.events: list[Any] = []
+        self.events: list[SlotEvent] = []
         self.tensor: Tensor | None = None
         """What `.grad` reads as."""
 
@@ -186,6 +228,16 @@ class Tensor(Value):
         "strides",
         "view",
     )
+    JOINS: ClassVar[Joins] = {
+        "generation": Join.OLDEST,
+        "leaf": Join.TRUTH,
+        "lean": Join.UNION,
+        "node": Join.NODE,
+        "requires": Join.TRUTH,
+        "retained": Join.SOME,
+        "storage": Join.MEMORY,
+    }
+    LEARNT: ClassVar = frozenset({"name", "parameter"})
 
     def __init__(self, node: Node, storage: Storage, requires: Truth, leaf: Truth) -> None:
         self.born = stamp()

@@ -47,17 +47,15 @@ def condition(vm: Interpreter, node: ast.expr) -> Verdict:
 
 
 def _all_of(vm: Interpreter, node: ast.BoolOp) -> Verdict:
-    base, yes, open_parts = vm.path, ALWAYS, []
+    yes, open_parts = ALWAYS, []
     for part in node.values:
-        known, when, unless = condition(vm, part)
+        with vm.within(path=vm.path | yes):
+            known, when, unless = condition(vm, part)
         if known is False:
-            vm.path = base
             return NO
         if known is None:
             yes = yes | when
             open_parts.append(unless)
-            vm.path = base | yes
-    vm.path = base
     if not open_parts:
         return YES
     if len(open_parts) == 1:
@@ -67,17 +65,15 @@ def _all_of(vm: Interpreter, node: ast.BoolOp) -> Verdict:
 
 
 def _any_of(vm: Interpreter, node: ast.BoolOp) -> Verdict:
-    base, no, open_parts = vm.path, ALWAYS, []
+    no, open_parts = ALWAYS, []
     for part in node.values:
-        known, when, unless = condition(vm, part)
+        with vm.within(path=vm.path | no):
+            known, when, unless = condition(vm, part)
         if known is True:
-            vm.path = base
             return YES
         if known is None:
             no = no | unless
             open_parts.append(when)
-            vm.path = base | no
-    vm.path = base
     if not open_parts:
         return NO
     if len(open_parts) == 1:
@@ -88,9 +84,7 @@ def _any_of(vm: Interpreter, node: ast.BoolOp) -> Verdict:
 
 def _comparison(vm: Interpreter, node: ast.Compare) -> Verdict:
     op = node.ops[0]
-    if isinstance(op, (ast.Is, ast.IsNot)):
-        vm.compared = node.left
-    left, right = vm.eval(node.left), vm.eval(node.comparators[0])
+    left, right = vm.compared_side(node), vm.eval(node.comparators[0])
     negative = isinstance(op, (ast.NotEq, ast.IsNot, ast.NotIn))
     known = compared(left, right, op)
     if known is not None:

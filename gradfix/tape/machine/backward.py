@@ -239,7 +239,7 @@ class Backwards(Severed):
         if "D" in lean and self._prepares(saved.node):
             return
         when = (write.path | alternative | guard | event.assumed) - (event.path - event.assumed)
-        facts = {"saver": saved.node.op, "form": write.form, **write.facts}
+        facts: dict[str, Any] = {"saver": saved.node.op, "form": write.form, **write.facts}
         facts.setdefault("aliased", False)
         facts["save"] = self.span(saved.node.place)
         kind, culprit = self._blamed(spoil, event, steps, facts)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from gradfix.defects import Fact
 from gradfix.tape.domain.effect import Effect
-from gradfix.tape.domain.graph import Node, Tensor, Write
+from gradfix.tape.domain.graph import Node, Tensor, Write, shown
 from gradfix.tape.domain.values import NOTHING, Place, Unknown, Value
 from gradfix.tape.effects import shapes
 from gradfix.tape.effects.operations import having, in_place
@@ -182,7 +182,7 @@ class Operations(Results):
                 continue
             copied = any(parent.op == "clone" for parent in node.parents[:1])
             if span_of(place) not in culprits and not copied:
-                facts = {name: fact for name, fact in write.facts.items() if name in ("target", "aliased")}
+                facts = shown(write)
                 self.report(
                     "inplace_on_graph_tensor",
                     place,

@@ -7,11 +7,12 @@ the graph as torch would, on every path at once. Facts are three-valued; only a 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from gradfix.tape.domain.alternatives import phi, possible
 from gradfix.tape.domain.events import partings
 from gradfix.tape.domain.graph import Node, Saved, Spoil, Storage, Tensor, Write
+from gradfix.tape.domain.joins import Join, Joins
 from gradfix.tape.domain.paths import ALWAYS, contradicts, covered, implies
 from gradfix.tape.domain.torch_values import Mode
 from gradfix.tape.domain.values import (
@@ -38,6 +39,8 @@ UNSET = Mode("", TRUE, None)
 
 class Machine(Keeping):
     """The simulated autograd of one file: what runs on it, and what is written."""
+
+    JOINS: ClassVar[Joins] = {"grad": Join.TRUTH, "inference": Join.TRUTH, "mode": Join.VALUE}
 
     def __init__(self, findings: Findings, before: Machine | None) -> None:
         super().__init__(findings)

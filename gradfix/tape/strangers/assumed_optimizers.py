@@ -16,9 +16,9 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Any
 
-from gradfix.tape.domain.events import Add, Backward, Clear, Use
+from gradfix.tape.domain.events import Add, Backward, Clear, Doubt, Use
 from gradfix.tape.domain.graph import Node, Tensor, upstream
-from gradfix.tape.domain.paths import Path, contradicts, implies
+from gradfix.tape.domain.paths import contradicts, implies
 from gradfix.tape.domain.torch_values import Optimizer
 from gradfix.tape.domain.values import Map, Place, Seq, Unknown, Value
 from gradfix.tape.interpreter.interpreter import Interpreter
@@ -28,16 +28,6 @@ from gradfix.tape.machine.reports import span_of
 BY_USE = frozenset({"B"})
 DEEP = 200
 """How many values are looked through for the calls that a loss is made by."""
-
-
-class Doubt:
-    """Something that may have filled or cleared gradients: the call, where it is one."""
-
-    __slots__ = ("call", "path")
-
-    def __init__(self, call: ast.AST | None, path: Path) -> None:
-        self.call = call
-        self.path = path
 
 
 class Supposed:
@@ -65,7 +55,8 @@ def supposed(vm: Interpreter, value: Unknown, node: ast.AST) -> Supposed:
         optimizer = Optimizer("", [leaf], False, vm.at(node))
         optimizer.lean = BY_USE
         vm.timeline.on = True
-        vm.timeline.strange |= id(value) not in vm.timeline.schedules
+        if id(value) not in vm.timeline.schedules:
+            vm.timeline.strange = True
         vm.stand_ins.append(leaf)
         found = vm.supposed[id(value)] = Supposed(value, optimizer)
         events = leaf.gradient().events
@@ -76,7 +67,7 @@ def supposed(vm: Interpreter, value: Unknown, node: ast.AST) -> Supposed:
             before = [pair for pair in ran if not _beside(vm, found, pair[1])]
             events.extend(_arrived(vm, event, root) for event, root in before)
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and vm.at_home:
-        found.optimizer.name = vm.text(node.func.value)
+        vm.trail.set(found.optimizer, "name", vm.text(node.func.value))
     return found
 
 
@@ -143,7 +134,7 @@ def filled(vm: Interpreter, walked: Walked) -> None:
     if root.requires is False:
         return
     calls = set(_calls_behind(vm, root)) if vm.supposed else set()
-    vm.fed |= calls
+    vm.fed.update(calls)
     for one in vm.supposed.values():
         if not _beside(vm, one, root):
             _too_early(vm, one, event, calls)
@@ -299,7 +290,7 @@ def report_early_steps(vm: Interpreter) -> None:
             },
         )
         vm.erased_before(use.moment, clear, own.optimizer.leaves)
-    vm.early = []
+    vm.early.clear()
 
 
 def _open(vm: Interpreter, events: list[Any]) -> Iterator[Any]:

@@ -268,10 +268,7 @@ def _apply(vm: Interpreter, item: Value, value: Value, node: ast.AST) -> Value:
         both = meet(base, guard)
         if both is None:
             continue
-        vm.path = both
-        result = (
-            value if isinstance(option, Undefined) or option is NONE else vm.call(option, [value], {}, node)
-        )
-        options.append((guard, result))
-        vm.path = base
+        with vm.within(path=both):
+            passes = isinstance(option, Undefined) or option is NONE
+            options.append((guard, value if passes else vm.call(option, [value], {}, node)))
     return alternatives(options) if options else value
