@@ -146,6 +146,13 @@ def varying(value: Alt) -> frozenset[Key]:
     return frozenset([key for guard, _ in value.options for key, _ in guard])
 
 
+def there(value: Value) -> bool:
+    """Whether an element or entry is there on every path."""
+    if type(value) is not Alt:
+        return type(value) is not Undefined
+    return all(type(option) is not Undefined for _, option in value.options)
+
+
 def one_of(value: Value) -> Value:
     """A value whose alternatives are not followed one by one."""
     if type(value) is not Alt:

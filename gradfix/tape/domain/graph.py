@@ -58,6 +58,8 @@ class NodeFacts(TypedDict, total=False):
     scaler: Scaler
     name: str
     """How that scaler is called."""
+    factory: str
+    """The function that made it of nothing."""
     target: str
     unreduced: bool
 
@@ -237,7 +239,6 @@ class Tensor(Value):
         "retained": Join.SOME,
         "storage": Join.MEMORY,
     }
-    LEARNT: ClassVar = frozenset({"name", "parameter"})
 
     def __init__(self, node: Node, storage: Storage, requires: Truth, leaf: Truth) -> None:
         self.born = stamp()

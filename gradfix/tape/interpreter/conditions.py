@@ -7,7 +7,7 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-from gradfix.tape.domain.alternatives import narrowed
+from gradfix.tape.domain.alternatives import narrowed, there
 from gradfix.tape.domain.definitions import Class, Function, Instance
 from gradfix.tape.domain.events import Empty
 from gradfix.tape.domain.graph import Number, Tensor
@@ -184,7 +184,8 @@ def _identical(left: Value, right: Value) -> Truth:
 def _contained(left: Value, right: Value, negative: bool) -> Truth:
     if isinstance(left, Const):
         if isinstance(right, Map) and not right.open:
-            return (left.value in right.items) is not negative
+            held = right.items.get(left.value)
+            return None if held is not None and not there(held) else (held is not None) is not negative
         if isinstance(right, Seq) and not right.open and all(isinstance(item, Const) for item in right.items):
             return (
                 left.value in [item.value for item in right.items if isinstance(item, Const)]
@@ -209,7 +210,8 @@ def truthy(value: Value) -> Truth:
     if isinstance(value, Const):
         return bool(value.value)
     if isinstance(value, (Seq, Map)):
-        return True if value.items else (None if value.open else False)
+        items = value.items if isinstance(value, Seq) else value.items.values()
+        return True if any(map(there, items)) else None if value.open or items else False
     if isinstance(value, Range):
         return bool(value.range)
     if isinstance(value, (Layer, Instance)):

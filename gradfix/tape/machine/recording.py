@@ -190,8 +190,9 @@ class Machine(Keeping):
             if one is not None and one.requires is False:
                 joined = Node("maybe", node.place, (one.node, node), None)
                 joined.may, joined.lean = True, node.lean
-                for name, fact in (("node", joined), ("requires", None), ("leaf", None)):
-                    self.trail.set(one, name, fact)
+                self.trail.set(one, "node", joined)
+                self.trail.set(one, "requires", None)
+                self.trail.set(one, "leaf", None)
 
     def _through_base(self, base: Tensor, node: Node) -> Node:
         """A write to a view is one to its base: what the view shows from then on comes from there."""

@@ -7,6 +7,7 @@ import builtins
 from collections.abc import Hashable
 from functools import partial
 
+from gradfix.tape.domain.alternatives import there
 from gradfix.tape.domain.definitions import Class, Instance
 from gradfix.tape.domain.graph import Number, Tensor
 from gradfix.tape.domain.torch_values import Layer, Opaque, Weights
@@ -166,7 +167,8 @@ def _counting(name: str, args: Args) -> Value:
             return Range(range(*bounds))
         return Unknown("a range", requires=False)
     if args and isinstance(args[0], (Seq, Map)) and not args[0].open:
-        return Const(len(args[0].items))
+        items = args[0].items if isinstance(args[0], Seq) else args[0].items.values()
+        return Const(len(items)) if all(map(there, items)) else Unknown("a length")
     if args and isinstance(args[0], Layer) and args[0].items is not None and not args[0].open:
         return Const(len(args[0].items))
     if args and isinstance(args[0], Range):

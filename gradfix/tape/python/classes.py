@@ -104,7 +104,7 @@ def _fields(vm: Interpreter, instance: Instance, args: Sequence[Value], kwargs: 
         if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name)
     ]
     for name, value in (*zip(names, args, strict=False), *kwargs.items()):
-        instance.attrs[name] = value
+        vm.trail.put(instance, instance.attrs, name, value)
 
 
 def base_init(
@@ -114,7 +114,7 @@ def base_init(
 
     kind = layer_base(instance.cls)
     if kind:
-        instance.attrs["<layer>"] = make_layer(vm, kind, args, kwargs, node)
+        vm.trail.put(instance, instance.attrs, "<layer>", make_layer(vm, kind, args, kwargs, node))
 
 
 def registering(vm: Interpreter, owner: Instance, name: str, value: Value, node: ast.AST) -> None:

@@ -83,7 +83,8 @@ def _container(
         if len(given) == 1 and isinstance(given[0][1], Map):
             given = _entries(layer, given[0][1])
     elif args and isinstance(args[0], Map):
-        given = _entries(layer, args[0])
+        given = [(str(key), value) for key, value in args[0].items.items()]
+        layer.open = args[0].open
     elif args and isinstance(args[0], Seq):
         given = [(str(i), item) for i, item in enumerate(args[0].items)]
         layer.open = args[0].open
@@ -91,11 +92,6 @@ def _container(
         layer.open = True
     layer.items.update(given)
     return layer
-
-
-def _entries(layer: Layer, given: Map) -> list[tuple[str, Value]]:
-    layer.open = given.open
-    return [(str(key), value) for key, value in given.items.items()]
 
 
 def parameters_of(vm: Interpreter, layer: Layer) -> dict[str, Tensor]:
