@@ -80,11 +80,10 @@ def _container(
             (str(i), arg) for i, arg in enumerate(args) if not (isinstance(arg, Seq) and arg.kind == "star")
         ]
         layer.open = len(given) < len(args)
-        if len(given) == 1 and isinstance(given[0][1], Map):
-            given = _entries(layer, given[0][1])
+        if len(given) == 1 and isinstance(named := given[0][1], Map):
+            given, layer.open = _entries(named), named.open
     elif args and isinstance(args[0], Map):
-        given = [(str(key), value) for key, value in args[0].items.items()]
-        layer.open = args[0].open
+        given, layer.open = _entries(args[0]), args[0].open
     elif args and isinstance(args[0], Seq):
         given = [(str(i), item) for i, item in enumerate(args[0].items)]
         layer.open = args[0].open
@@ -92,6 +91,10 @@ def _container(
         layer.open = True
     layer.items.update(given)
     return layer
+
+
+def _entries(given: Map) -> list[tuple[str, Value]]:
+    return [(str(key), value) for key, value in given.items.items()]
 
 
 def parameters_of(vm: Interpreter, layer: Layer) -> dict[str, Tensor]:
