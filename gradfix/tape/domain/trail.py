@@ -19,11 +19,9 @@ class Change(ABC):
 
     __slots__ = ("join", "new", "old")
     owner: Born
-
-    def __init__(self, how: Join, old: object) -> None:
-        self.join = how
-        self.old = old
-        self.new = old
+    join: Join
+    old: object
+    new: object
 
     @abstractmethod
     def read(self) -> object:
@@ -44,9 +42,10 @@ class Attribute(Change):
     __slots__ = ("name", "owner")
 
     def __init__(self, owner: Holder, name: str) -> None:
-        super().__init__(owner.JOINS[name], getattr(owner, name))
         self.owner: Holder = owner
         self.name = name
+        self.join = owner.JOINS[name]
+        self.old = self.new = getattr(owner, name)
 
     def read(self) -> object:
         return getattr(self.owner, self.name)
@@ -64,10 +63,11 @@ class Entry(Change, Generic[K]):
     __slots__ = ("holder", "key", "owner")
 
     def __init__(self, owner: Born, holder: dict[K, Value], key: K) -> None:
-        super().__init__(Join.VALUE, holder.get(key))
         self.owner: Born = owner
         self.holder = holder
         self.key = key
+        self.join = Join.VALUE
+        self.old = self.new = holder.get(key)
 
     def read(self) -> Value | None:
         return self.holder.get(self.key)

@@ -25,22 +25,25 @@ class Within:
         self.now = now
 
     def __enter__(self) -> None:
-        owner, self.depth = self.owner, len(self.trail.frames)
-        self.before = {name: getattr(owner, name) for name in self.now}
-        self._put(self.now)
+        self.depth = len(self.trail.frames)
+        self.before = self._put(self.now)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        while kind is not None and len(self.trail.frames) > self.depth:
-            self.trail.undo()
+        if kind is not None:
+            while len(self.trail.frames) > self.depth:
+                self.trail.undo()
         self._put(self.before)
 
-    def _put(self, contents: Mapping[str, object]) -> None:
-        owner, trail = self.owner, self.trail
+    def _put(self, contents: Mapping[str, object]) -> dict[str, object]:
+        """Let the attributes hold this; returns what they held."""
+        owner, before = self.owner, {}
         journalled = getattr(owner, "JOINS", ())
         for name, content in contents.items():
+            before[name] = getattr(owner, name)
             if name in journalled:
-                trail.set(owner, name, content)  # type: ignore[arg-type]
+                self.trail.set(owner, name, content)  # type: ignore[arg-type]
             else:
                 setattr(owner, name, content)
+        return before
