@@ -144,7 +144,7 @@ def _enter_method(vm: Interpreter, instance: Instance, member: Function) -> Valu
 def _forget(vm: Interpreter, instance: Instance, member: Function) -> None:
     """What other methods put in the place of a constructor's constant, or in turn, may be anything by now."""
     held = {name: value for name, value in instance.attrs.items() if isinstance(value, (Tensor, Alt))}
-    times = Counter(name for name in _stored_elsewhere(instance, member) if name in held) if held else {}
+    times = Counter(name for name in _stored_elsewhere(vm, instance, member) if name in held) if held else {}
     for name, methods in times.items():
         value = held[name]
         constant = isinstance(value, Tensor) and value.requires is False
@@ -152,13 +152,21 @@ def _forget(vm: Interpreter, instance: Instance, member: Function) -> None:
             vm.trail.put(instance, instance.attrs, name, Unknown(f"`{name}` of an object"))
 
 
-def _stored_elsewhere(instance: Instance, member: Function) -> Iterator[str]:
+def _stored_elsewhere(vm: Interpreter, instance: Instance, member: Function) -> Iterator[str]:
     """The attributes that each method besides one and the constructor assigns."""
     for method in instance.cls.node.body:
-        if not isinstance(method, ast.FunctionDef) or method.name == "__init__" or method is member.code.node:
-            continue
+        if isinstance(method, ast.FunctionDef) and method.name != "__init__":
+            yield from _stored(vm, method) if method is not member.code.node else ()
+
+
+def _stored(vm: Interpreter, method: ast.FunctionDef) -> frozenset[str]:
+    """The attributes that a method assigns, read once for all that are entered."""
+    known = vm.program.stored.get(id(method))
+    if known is None:
         nodes = (node for node in ast.walk(method) if isinstance(node, ast.Attribute))
-        yield from {node.attr for node in nodes if isinstance(node.ctx, ast.Store)}
+        known = frozenset(node.attr for node in nodes if isinstance(node.ctx, ast.Store))
+        vm.program.stored[id(method)] = known
+    return known
 
 
 def _enter_forward(vm: Interpreter, instance: Instance, member: Function) -> None:
