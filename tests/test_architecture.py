@@ -214,6 +214,21 @@ def test_only_reports_print() -> None:
     assert {room(name) for name in modules() if "print" in calls(name)} <= {"report", "trace"}
 
 
+def test_the_domain_says_what_it_holds() -> None:
+    """No `Any` in it: what a value, a node or a cell can be is read there."""
+    loose = [
+        f"{name}:{node.lineno}"
+        for name in modules()
+        if room(name) == "tape.domain"
+        for node in ast.walk(parsed(name))
+        if (isinstance(node, ast.Name) and node.id == "Any")
+        or (isinstance(node, ast.Attribute) and node.attr == "Any")
+        or (isinstance(node, ast.ImportFrom) and any(alias.name == "Any" for alias in node.names))
+        or (isinstance(node, ast.Constant) and isinstance(node.value, str) and "Any]" in node.value)
+    ]
+    assert loose == []
+
+
 def test_every_module_says_what_it_is_for() -> None:
     assert [name for name in modules() if not ast.get_docstring(parsed(name))] == []
 

@@ -77,16 +77,11 @@ def _run_module(program: Program, work: int, spread: int) -> Interpreter:
     vm = Interpreter(program, HANDLERS, max(work // 2, min(work, WORK_FLOOR)))
     vm.trail.spread = spread
     watch(vm)
-    top = vm.frame
     try:
-        vm.run(program.tree.body)
+        with vm.within(path=ALWAYS):
+            vm.run(program.tree.body)
     except TooComplexError:
         program.unfinished.append(TooComplexError)
-        vm.frame, vm.file = top, program.findings.main
-        vm.stack.clear()
-        while vm.trail.frames:
-            vm.trail.undo()
-    vm.path = ALWAYS
     return vm
 
 
@@ -100,11 +95,11 @@ def _enter_all(module: Interpreter, work: int, culprits: Culprits) -> list[Inter
     for node, enter in _due(module, culprits):
         share = max(work // SHARE, min(work, WORK_FLOOR))
         entry = Interpreter(program, HANDLERS, share, module)
-        entry.ran = lines
-        entry.path = frozenset({(Equals(("entry",), len(entries) + 1), True)})
         if module.grad is not True or entry.sets_mode_in(node):
             lose_mode(entry)  # as the module left it, or as this did when it ran before
-        _run_entry(entry, enter)
+        path = frozenset({(Equals(("entry",), len(entries) + 1), True)})
+        with entry.within(path=path, ran=lines):
+            _run_entry(entry, enter)
         entries.append(entry)
         work -= share - max(entry.work, 0)
     return entries
@@ -134,4 +129,3 @@ def _run_entry(entry: Interpreter, run: Run) -> None:
         entry.program.unfinished.append(type(error))
     finally:
         entry.trail.forget()
-        entry.path = ALWAYS

@@ -26,8 +26,8 @@ from gradfix.tape.torch.modules import leaves
 
 def enter_function(vm: Interpreter, function: Function) -> None:
     """Call a function with arguments that nobody knows."""
-    vm.uncalled = True
-    call_function(vm, function, *_arguments(vm, function, first=None), function.code.node)
+    with vm.within(uncalled=True):
+        call_function(vm, function, *_arguments(vm, function, first=None), function.code.node)
 
 
 def _arguments(
@@ -142,19 +142,16 @@ def _enter_method(vm: Interpreter, instance: Instance, member: Function) -> Valu
     )
     args, kwargs = _arguments(vm, member, first=None if static else instance)
     _forget(vm, instance, member)
-    vm.uncalled = True
-    try:
+    with vm.within(uncalled=True):
         return call_function(
             vm, member, args, kwargs, member.code.node, receiver=None if static else instance
         )
-    finally:
-        vm.uncalled = False
 
 
 def _forget(vm: Interpreter, instance: Instance, member: Function) -> None:
     """What other methods put in the place of a constructor's constant, or in turn, may be anything by now."""
     held = {name: value for name, value in instance.attrs.items() if isinstance(value, (Tensor, Alt))}
-    times = Counter(name for name in _stored_elsewhere(instance, member) if name in held) if held else {}
+    times = Counter(name for name in _stored_elsewhere(vm, instance, member) if name in held) if held else {}
     for name, methods in times.items():
         value = held[name]
         constant = isinstance(value, Tensor) and value.requires is False
@@ -162,13 +159,21 @@ def _forget(vm: Interpreter, instance: Instance, member: Function) -> None:
             vm.trail.put(instance, instance.attrs, name, Unknown(f"`{name}` of an object"))
 
 
-def _stored_elsewhere(instance: Instance, member: Function) -> Iterator[str]:
+def _stored_elsewhere(vm: Interpreter, instance: Instance, member: Function) -> Iterator[str]:
     """The attributes that each method besides one and the constructor assigns."""
     for method in instance.cls.node.body:
-        if not isinstance(method, ast.FunctionDef) or method.name == "__init__" or method is member.code.node:
-            continue
+        if isinstance(method, ast.FunctionDef) and method.name != "__init__":
+            yield from _stored(vm, method) if method is not member.code.node else ()
+
+
+def _stored(vm: Interpreter, method: ast.FunctionDef) -> frozenset[str]:
+    """The attributes that a method assigns, read once for all that are entered."""
+    known = vm.program.stored.get(id(method))
+    if known is None:
         nodes = (node for node in ast.walk(method) if isinstance(node, ast.Attribute))
-        yield from {node.attr for node in nodes if isinstance(node.ctx, ast.Store)}
+        known = frozenset(node.attr for node in nodes if isinstance(node.ctx, ast.Store))
+        vm.program.stored[id(method)] = known
+    return known
 
 
 def _enter_forward(vm: Interpreter, instance: Instance, member: Function) -> None:
@@ -183,13 +188,13 @@ def _enter_forward(vm: Interpreter, instance: Instance, member: Function) -> Non
         if isinstance(default, Const) and default.value is False:
             args[i] = granted(vm, Const(False))  # who trains through it needn't know the switch
     before = dict(instance.attrs)
-    vm.handed, vm.exported = [], False
-    result = call_function(vm, member, args, kwargs, member.code.node, receiver=instance)
-    if vm.exported or trains_itself(instance.cls.node):
+    with vm.within(handed=[], exported=False):
+        result = call_function(vm, member, args, kwargs, member.code.node, receiver=instance)
+        exported, handed = vm.exported, vm.handed
+    if exported or trains_itself(instance.cls.node):
         return  # nobody backpropagates what comes out of it
     kept = {name: value for name, value in instance.attrs.items() if (id(instance), name) not in vm.buffers}
     stored = [value for name, value in kept.items() if before.get(name) is not value]
-    roots = [result, *stored, *vm.handed]
-    vm.whole = partial(is_whole, vm, instance, roots)
-    wish(vm, roots)
-    vm.whole = None
+    roots = [result, *stored, *handed]
+    with vm.within(whole=partial(is_whole, vm, instance, roots)):
+        wish(vm, roots)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 
 from gradfix.defects import kind_of
@@ -18,9 +19,16 @@ def close(entries: Sequence[Interpreter]) -> None:
     """Say what can be said at the end of all entries: what one of them hasn't done, another may have."""
     ended = Ended(entries)
     of_module = entries[0].reported
+    with ExitStack() as over:
+        for vm in entries:
+            vm.reported.update(of_module)
+            over.enter_context(vm.within(repeat=False, grad=None, ran=[]))
+        _judge(entries, ended)
+
+
+def _judge(entries: Sequence[Interpreter], ended: Ended) -> None:
+    """Check by check, where nothing runs any more."""
     for vm in entries:
-        vm.reported |= of_module
-        vm.repeat, vm.grad, vm.ran = False, None, []
         vm.severed_terms(ended.reached, ended.trained)
         vm.rewrapped_leaves(ended.read, ended.reached)
         if not any(kind_of(kind).leafless for kind, _ in vm.reported):

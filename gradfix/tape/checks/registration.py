@@ -31,7 +31,7 @@ def check_registered(vm: Interpreter, built: Built) -> None:
     registered = None
     if vm.homeless:
         registered = {id(leaf) for leaf in leaves(vm, instance)[0]}
-        vm.homeless = [one for one in vm.homeless if not registered.intersection(one[0])]
+        vm.homeless[:] = [one for one in vm.homeless if not registered.intersection(one[0])]
     for name, value in instance.attrs.items():
         if (
             not isinstance(value, (Seq, Map))

@@ -2,41 +2,82 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from typing import Final, TypeAlias, TypeVar
 
-from gradfix.tape.domain.graph import Node
-from gradfix.tape.domain.paths import ALWAYS, Path, meet
+from gradfix.tape.domain.graph import Node, Storage
+from gradfix.tape.domain.joins import Join
+from gradfix.tape.domain.paths import ALWAYS, Key, Path, meet
+from gradfix.tape.domain.torch_values import Weights
 from gradfix.tape.domain.values import UNDEFINED, Alt, Const, Undefined, Unknown, Value
 
-MISSING: Final[Any] = object()
-"""What a cell holds that isn't there."""
 LIMIT = 4
 """How many alternatives are kept apart."""
+T = TypeVar("T")
+Options: TypeAlias = Sequence[tuple[Path, T]]
+"""What there is on each path."""
 
 
-def join(options: list[tuple[Path, Any]], limit: int = LIMIT) -> Any:
+def join(how: Join, options: Options[object], limit: int = LIMIT) -> object:
     """One content for a cell that holds different ones on different paths."""
     first = options[0][1]
-    if all(value is first for _, value in options):
-        return first
-    values = [value for _, value in options]
-    if any(isinstance(value, Value) for value in values):
-        return alternatives([(path, UNDEFINED if v is MISSING else v) for path, v in options], limit)
-    if any(isinstance(value, Node) for value in values):
-        return phi(options)
-    if any(isinstance(value, list) for value in values):
-        return _join_lists(options)
-    if any(isinstance(value, dict) for value in values):
-        return _join_dicts(options)
-    if any(isinstance(value, frozenset) for value in values):
-        return frozenset().union(*(value for value in values if isinstance(value, frozenset)))
-    if all(type(value) is type(first) and value == first for value in values):
-        return first
-    if all(type(value) is tuple for value in values):
-        return first
-    if all(type(value) is int for value in values):
-        return min(values)  # a generation: the older one looks the base up again
-    return "" if isinstance(first, str) else None
+    for _, value in options:
+        if value is not first:
+            return JOINED[how](options, limit)
+    return first
+
+
+def _value(options: Options[Value | None], limit: int) -> Value:
+    """An entry that isn't there has nothing bound it."""
+    return alternatives([(path, UNDEFINED if value is None else value) for path, value in options], limit)
+
+
+def _items(options: Options[list[Value]], limit: int) -> list[Value]:
+    length = max(len(items) for _, items in options)
+    columns = ([(p, items[i] if i < len(items) else None) for p, items in options] for i in range(length))
+    return [_value(column, limit) for column in columns]
+
+
+def _entries(options: Options[dict[Hashable, Value]], limit: int) -> dict[Hashable, Value]:
+    keys = dict.fromkeys(key for _, items in options for key in items)
+    return {key: _value([(path, items.get(key)) for path, items in options], limit) for key in keys}
+
+
+def _agreed(options: Options[T], limit: int) -> T | None:
+    first = options[0][1]
+    return first if all(value == first for _, value in options) else None
+
+
+def _name(options: Options[str], limit: int) -> str:
+    names = {name for _, name in options if name}
+    return names.pop() if len(names) == 1 else ""
+
+
+def _all(options: Options[Iterable[T]], limit: int) -> list[T]:
+    return list({id(one): one for _, held in options for one in held}.values())
+
+
+def _leaves(options: Options[Weights], limit: int) -> Weights:
+    return Weights(options[0][1].of, _all([(path, group.leaves) for path, group in options], limit), False)
+
+
+JOINED: Final[Mapping[Join, Callable[..., object]]] = {
+    Join.VALUE: _value,
+    Join.ITEMS: _items,
+    Join.ENTRIES: _entries,
+    Join.NODE: lambda options, limit: phi(options),
+    Join.TRUTH: _agreed,
+    Join.SOME: lambda options, limit: any(value is not False for _, value in options),
+    Join.EVERY: lambda options, limit: all(value is True for _, value in options),
+    Join.OLDEST: lambda options, limit: min(value for _, value in options),
+    Join.UNION: lambda options, limit: frozenset().union(*(value for _, value in options)),
+    Join.AGREED: _agreed,
+    Join.NAME: _name,
+    Join.ALL: _all,
+    Join.MEMORY: lambda options, limit: Storage(),
+    Join.LEAVES: _leaves,
+}
+"""What each way of joining makes of contents that aren't one and the same."""
 
 
 def alternatives(options: list[tuple[Path, Value]], limit: int = LIMIT) -> Value:
@@ -70,9 +111,9 @@ def same(one: Value, other: Value) -> bool:
     return False
 
 
-def phi(options: list[tuple[Path, Any]]) -> Node:
+def phi(options: Options[Node]) -> Node:
     """The node of a tensor whose history differs by path."""
-    nodes = [(path, node) for path, node in options if isinstance(node, Node)]
+    nodes = list(options)
     requires = {node.requires for _, node in nodes}
     if len(requires) > 1 or None in requires:
         nodes = _flat(nodes)
@@ -100,24 +141,16 @@ def _flat(nodes: list[tuple[Path, Node]]) -> list[tuple[Path, Node]]:
     return flat if len(flat) <= 2 * LIMIT else nodes
 
 
-def _join_lists(options: list[tuple[Path, Any]]) -> list[Any]:
-    lists = [(path, value if isinstance(value, list) else []) for path, value in options]
-    length = max(len(items) for _, items in lists)
-    return [
-        join([(path, items[i] if i < len(items) else UNDEFINED) for path, items in lists])
-        for i in range(length)
-    ]
-
-
-def _join_dicts(options: list[tuple[Path, Any]]) -> dict[Any, Any]:
-    dicts = [(path, value if isinstance(value, dict) else {}) for path, value in options]
-    keys = list(dict.fromkeys(key for _, items in dicts for key in items))
-    return {key: join([(path, items.get(key, UNDEFINED)) for path, items in dicts]) for key in keys}
-
-
-def varying(value: Alt) -> frozenset[Any]:
+def varying(value: Alt) -> frozenset[Key]:
     """What the alternatives of a value depend on."""
     return frozenset([key for guard, _ in value.options for key, _ in guard])
+
+
+def there(value: Value) -> bool:
+    """Whether an element or entry is there on every path."""
+    if type(value) is not Alt:
+        return type(value) is not Undefined
+    return all(type(option) is not Undefined for _, option in value.options)
 
 
 def one_of(value: Value) -> Value:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from typing import ClassVar
 
+from gradfix.tape.domain.joins import Join, Joins
 from gradfix.tape.domain.values import External, Truth, Value, stamp
 
 
@@ -128,6 +130,7 @@ class Instance(Value):
     """An object of a class of the analysed source; a module when the class is one."""
 
     __slots__ = ("attrs", "born", "cls", "module", "training")
+    JOINS: ClassVar[Joins] = {"training": Join.TRUTH}
 
     def __init__(self, cls: Class, module: bool) -> None:
         self.born = stamp()

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import ast
 from itertools import count
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
-from gradfix.tape.domain.graph import Node, Tensor
+from gradfix.tape.domain.graph import Node, NodeFacts, Tensor
 from gradfix.tape.domain.moments import Moment
 from gradfix.tape.domain.paths import ALWAYS, Path, contradicts, meet
 from gradfix.tape.domain.values import Lean, Place, Truth, stamp
+
+if TYPE_CHECKING:
+    from gradfix.tape.domain.torch_values import Optimizer
 
 Met: TypeAlias = dict[int, tuple[Path, ...]]
 """The nodes that a backward has visited, and under which guards."""
@@ -104,7 +108,7 @@ class Backward:
         """The places of the steps that have overwritten what it needs."""
         self.moment: Moment | None = None
         """When it ran, among the moments of its entry."""
-        self.scaler: dict[str, Any] | None = None
+        self.scaler: NodeFacts | None = None
         """What a GradScaler multiplied the root with."""
 
 
@@ -149,7 +153,7 @@ class Use:
 
     __slots__ = ("by", "moment", "path", "place")
 
-    def __init__(self, place: Place, path: Path, by: Any, moment: Moment | None) -> None:
+    def __init__(self, place: Place, path: Path, by: Optimizer | Tensor, moment: Moment | None) -> None:
         self.place = place
         self.path = path
         self.by = by
@@ -163,3 +167,17 @@ class Unscale:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+
+
+class Doubt:
+    """Something that may have filled or cleared gradients: the call, where it is one."""
+
+    __slots__ = ("call", "path")
+
+    def __init__(self, call: ast.AST | None, path: Path) -> None:
+        self.call = call
+        self.path = path
+
+
+SlotEvent: TypeAlias = "Add | Clear | Empty | Use | Unscale | Doubt"
+"""What can happen to the gradient of a leaf."""

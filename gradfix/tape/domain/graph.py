@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, TypeAlias, TypedDict
 
 from gradfix.defects.records import Written
+from gradfix.tape.domain.joins import Join, Joins
 from gradfix.tape.domain.paths import ALWAYS, Path
-from gradfix.tape.domain.values import NOTHING, Lean, Place, Shape, Truth, Value, stamp
+from gradfix.tape.domain.values import NOTHING, Lean, Place, Shape, Truth, Unknown, Value, stamp
+
+if TYPE_CHECKING:
+    from gradfix.tape.domain.events import Backward, SlotEvent
+    from gradfix.tape.domain.torch_values import Optimizer, Scaler
 
 if TYPE_CHECKING:
     from gradfix.tape.domain.torch_values import Optimizer
@@ -29,6 +34,22 @@ class Storage:
         """The path on which that is so."""
         self.argument = argument
         """Whether it came in as an argument of a function whose callers aren't known."""
+
+
+class NodeFacts(TypedDict, total=False):
+    """What is known of a node besides what it does."""
+
+    value: Unknown
+    """The value that it stands for."""
+    of: Tensor
+    """The leaf whose gradient it reads."""
+    scaler: Scaler
+    name: str
+    """How that scaler is called."""
+    factory: str
+    """The function that made it of nothing."""
+    target: str
+    unreduced: bool
 
 
 class Write:
@@ -137,14 +158,14 @@ class Node:
         self.leaf: Tensor | None = None
         self.saves = False
         """Whether it keeps anything, so that a second backward finds it freed."""
-        self.freed: list[tuple[Any, Path]] | None = None
+        self.freed: list[tuple[Backward, Path]] | None = None
         self.spoiled: list[Spoil] | None = None
         self.clean = -1
         self.reach: tuple[object, tuple[Node, ...]] | None = None
         """The leaves that a backward from here surely fills and meets nothing else, and as of when."""
         self.number = False
         """Whether the value is a plain Python number."""
-        self.facts: dict[str, Any] | None = None
+        self.facts: NodeFacts | None = None
 
 
 Onward: TypeAlias = "Callable[[Node], Iterable[Node]]"
@@ -168,7 +189,7 @@ class Slot:
     __slots__ = ("events", "tensor")
 
     def __init__(self) -> None:
-        self.events: list[Any] = []
+        self.events: list[SlotEvent] = []
         self.tensor: Tensor | None = None
         """What `.grad` reads as."""
 
@@ -202,6 +223,15 @@ class Tensor(Value):
         "strides",
         "view",
     )
+    JOINS: ClassVar[Joins] = {
+        "generation": Join.OLDEST,
+        "leaf": Join.TRUTH,
+        "lean": Join.UNION,
+        "node": Join.NODE,
+        "requires": Join.TRUTH,
+        "retained": Join.SOME,
+        "storage": Join.MEMORY,
+    }
 
     def __init__(self, node: Node, storage: Storage, requires: Truth, leaf: Truth) -> None:
         self.born = stamp()

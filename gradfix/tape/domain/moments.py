@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from gradfix.tape.domain.paths import Path, contradicts
 from gradfix.tape.domain.values import Place
@@ -11,6 +11,7 @@ from gradfix.tape.domain.values import Place
 if TYPE_CHECKING:
     from gradfix.defects import TouchKind
     from gradfix.tape.domain.graph import Tensor
+    from gradfix.tape.domain.values import Value
 
 Deed: TypeAlias = "TouchKind | Literal['uses', 'may step']"
 """What is done: as a touch says it; `uses` is a read of whatever the values hold, `may step` a step of what
@@ -32,7 +33,7 @@ class Moment:
 
     __slots__ = ("deed", "number", "path", "place", "site", "what")
 
-    def __init__(self, number: int, deed: Deed, what: Sequence[Any], place: Place, path: Path) -> None:
+    def __init__(self, number: int, deed: Deed, what: Sequence[object], place: Place, path: Path) -> None:
         self.number = number
         self.deed = deed
         self.what = what
@@ -55,7 +56,7 @@ class Timeline:
         self.on: bool = before is not None and before.on
         self.moments: list[Moment] = []
         self.site: Site | None = None
-        self.schedules: dict[int, tuple[Any, Any]] = {} if before is None else dict(before.schedules)
+        self.schedules: dict[int, tuple[Value, Value]] = {} if before is None else dict(before.schedules)
         """The schedulers, by identity, each with the optimizer that it was made for."""
         self.strange: bool = before is not None and before.strange
         """Whether leaves that aren't known are stepped or cleared by what may be any optimizer."""
@@ -70,7 +71,7 @@ class Timeline:
     def full(self) -> bool:
         return len(self.moments) >= MOST
 
-    def note(self, deed: Deed, what: Sequence[Any], place: Place, path: Path) -> Moment:
+    def note(self, deed: Deed, what: Sequence[object], place: Place, path: Path) -> Moment:
         """Something is done."""
         moment = Moment(self.now if self.on else NEVER, deed, what, place, path)
         moment.site = self.site

@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, ClassVar
 
 from gradfix.tape.domain.graph import Tensor
+from gradfix.tape.domain.joins import Join, Joins
 from gradfix.tape.domain.paths import Path
 from gradfix.tape.domain.values import NOTHING, Lean, Place, Truth, Value, stamp
 
 if TYPE_CHECKING:
     from gradfix.tape.domain.effect import ModuleEffect
+    from gradfix.tape.domain.events import Backward
 
 
 class Layer(Value):
     """A module of torch.nn, `kind` by name; containers hold `items`; parameters and buffers are in attrs."""
 
     __slots__ = ("args", "attrs", "born", "effect", "inplace", "items", "kind", "open", "place", "training")
+    JOINS: ClassVar[Joins] = {
+        "inplace": Join.TRUTH,
+        "items": Join.ENTRIES,
+        "place": Join.AGREED,
+        "training": Join.TRUTH,
+    }
 
     def __init__(self, kind: str, effect: ModuleEffect | None, args: dict[str, Value], place: Place) -> None:
         self.born = stamp()
@@ -61,6 +69,7 @@ class Group(Value):
     """One of an optimizer's `param_groups`: a dict, of which the parameters matter."""
 
     __slots__ = ("born", "weights")
+    JOINS: ClassVar[Joins] = {"weights": Join.LEAVES}
 
     def __init__(self, weights: Weights) -> None:
         self.born = stamp()
@@ -84,6 +93,14 @@ class Optimizer(Value):
         "place",
         "stepped",
     )
+    JOINS: ClassVar[Joins] = {
+        "after": Join.AGREED,
+        "complete": Join.EVERY,
+        "groups": Join.AGREED,
+        "leaves": Join.ALL,
+        "name": Join.NAME,
+        "stepped": Join.EVERY,
+    }
 
     def __init__(self, kind: str, leaves: list[Tensor], complete: bool, place: Place) -> None:
         self.born = stamp()
@@ -99,20 +116,20 @@ class Optimizer(Value):
         """Whether a step calls its closure several times."""
         self.name = ""
         self.stepped = False
-        self.after: Any = None
+        self.after: tuple[Backward, Tensor] | None = None
         """The backward that ran last before its latest step."""
 
 
 class Scaler(Value):
     """An AMP GradScaler, or the value that `scaler.scale(loss)` returned."""
 
-    __slots__ = ("born", "enabled", "place", "stepped", "unscaled")
+    __slots__ = ("born", "enabled", "place", "stepped")
+    JOINS: ClassVar[Joins] = {"stepped": Join.ALL}
 
     def __init__(self, enabled: Truth, place: Place) -> None:
         self.born = stamp()
         self.enabled = enabled
         self.place = place
-        self.unscaled: dict[int, bool] = {}
         self.stepped: tuple[Optimizer, ...] = ()
         """The optimizers that have stepped through it."""
 

@@ -2,40 +2,87 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from abc import ABC, abstractmethod
+from collections.abc import Hashable
+from typing import Generic, TypeAlias, TypeVar
 
-from gradfix.tape.domain.alternatives import LIMIT, MISSING, join
+from gradfix.tape.domain.alternatives import LIMIT, join
+from gradfix.tape.domain.joins import Born, Holder, Join
 from gradfix.tape.domain.paths import Path
-from gradfix.tape.domain.values import stamp
+from gradfix.tape.domain.values import Value, stamp
+
+K = TypeVar("K", bound=Hashable)
 
 
-class Change:
-    """One cell that a branch wrote: an attribute of an object, or a key of a dict that belongs to it."""
+class Change(ABC):
+    """One cell that a branch wrote: what it held before, and at the end of the branch."""
 
-    __slots__ = ("holder", "key", "new", "old", "owner")
+    __slots__ = ("join", "new", "old")
+    owner: Born
+    join: Join
+    old: object
+    new: object
 
-    def __init__(self, owner: Any, holder: dict[Any, Any] | None, key: Any, old: Any) -> None:
-        self.owner = owner
+    @abstractmethod
+    def read(self) -> object:
+        """The cell's present content."""
+
+    @abstractmethod
+    def write(self, content: object) -> None:
+        """Fill the cell, past the journal."""
+
+    @abstractmethod
+    def anew(self) -> Change:
+        """The same cell, noted now."""
+
+
+class Attribute(Change):
+    """An attribute of an object."""
+
+    __slots__ = ("name", "owner")
+
+    def __init__(self, owner: Holder, name: str) -> None:
+        self.owner: Holder = owner
+        self.name = name
+        self.join = owner.JOINS[name]
+        self.old = self.new = getattr(owner, name)
+
+    def read(self) -> object:
+        return getattr(self.owner, self.name)
+
+    def write(self, content: object) -> None:
+        setattr(self.owner, self.name, content)
+
+    def anew(self) -> Change:
+        return Attribute(self.owner, self.name)
+
+
+class Entry(Change, Generic[K]):
+    """An entry of a dict of values that belongs to an object; None where it isn't there."""
+
+    __slots__ = ("holder", "key", "owner")
+
+    def __init__(self, owner: Born, holder: dict[K, Value], key: K) -> None:
+        self.owner: Born = owner
         self.holder = holder
         self.key = key
-        self.old = old
-        self.new: Any = MISSING
+        self.join = Join.VALUE
+        self.old = self.new = holder.get(key)
 
-    def read(self) -> Any:
-        """The cell's present content."""
-        return getattr(self.owner, self.key) if self.holder is None else self.holder.get(self.key, MISSING)
+    def read(self) -> Value | None:
+        return self.holder.get(self.key)
 
-    def write(self, value: Any) -> None:
-        """Fill the cell, past the journal."""
-        if self.holder is None:
-            setattr(self.owner, self.key, value)
-        elif value is MISSING:
-            self.holder.pop(self.key, None)
+    def write(self, content: object) -> None:
+        if isinstance(content, Value):
+            self.holder[self.key] = content
         else:
-            self.holder[self.key] = value
+            self.holder.pop(self.key, None)
+
+    def anew(self) -> Change:
+        return Entry(self.owner, self.holder, self.key)
 
 
-Changes: TypeAlias = dict[tuple[int, Any], Change]
+Changes: TypeAlias = dict[tuple[int, Hashable], Change]
 
 
 class Trail:
@@ -46,27 +93,29 @@ class Trail:
         self.clock = 0
         self.deeds = 0
         """How often memory, graphs or gradients were changed, not only what names and attributes hold."""
-        self.learnt: list[tuple[Any, str, Any]] = []
+        self.learnt: list[tuple[Born, str, object]] = []
         """What was found out about things older than what is executed here, and what they held before."""
         self.born = 0
         """When that began."""
         self.spread = 1 << 30
         """How many alternatives may still be looked at one by one; then different ones become one unknown."""
 
-    def set(self, owner: Any, name: str, value: Any) -> None:
+    def set(self, owner: Holder, name: str, value: object) -> None:
         """Assign an attribute."""
         self.clock += 1
         if self.frames:
-            self._note(owner, None, name)
+            born, changes = self.frames[-1]
+            if owner.born <= born and (mark := (id(owner), name)) not in changes:
+                changes[mark] = Attribute(owner, name)
         setattr(owner, name, value)
 
-    def learn(self, owner: Any, name: str, value: Any) -> None:
+    def learn(self, owner: Born, name: str, value: object) -> None:
         """Note on a thing what it has turned out to be: on whatever path, for as long as an entry runs."""
         if owner.born <= self.born:
             self.learnt.append((owner, name, getattr(owner, name)))
         setattr(owner, name, value)
 
-    def learn_part(self, owner: Any, name: str, key: Any, value: Any) -> None:
+    def learn_part(self, owner: Born, name: str, key: str, value: Value) -> None:
         """The same for one entry of a dict, which a thing gets with its first."""
         held = getattr(owner, name)
         if held is None:
@@ -94,33 +143,28 @@ class Trail:
         self.clock += 1
         self.deeds += 1
 
-    def put(self, owner: Any, holder: dict[Any, Any], key: Any, value: Any) -> None:
+    def put(self, owner: Born, holder: dict[K, Value], key: K, value: Value) -> None:
         """Assign a dict entry."""
         self.clock += 1
         self.fill(owner, holder, key, value)
 
-    def fill(self, owner: Any, holder: dict[Any, Any], key: Any, value: Any) -> None:
+    def fill(self, owner: Born, holder: dict[K, Value], key: K, value: Value) -> None:
         """Assign a dict entry that counts for nothing that happened."""
         if self.frames:
             self._note(owner, holder, key)
         holder[key] = value
 
-    def drop(self, owner: Any, holder: dict[Any, Any], key: Any) -> None:
+    def drop(self, owner: Born, holder: dict[K, Value], key: K) -> None:
         """Delete a dict entry."""
         self.clock += 1
         if self.frames:
             self._note(owner, holder, key)
         holder.pop(key, None)
 
-    def _note(self, owner: Any, holder: dict[Any, Any] | None, key: Any) -> None:
+    def _note(self, owner: Born, holder: dict[K, Value], key: K) -> None:
         born, changes = self.frames[-1]
-        if owner.born > born:
-            return
-        mark = (id(owner) if holder is None else id(holder), key)
-        if mark not in changes:
-            change = Change(owner, holder, key, None)
-            change.old = change.read()
-            changes[mark] = change
+        if owner.born <= born and (mark := (id(holder), key)) not in changes:
+            changes[mark] = Entry(owner, holder, key)
 
     def open(self, born: int) -> None:
         """Start a branch; what is born later than `born` belongs to it."""
@@ -167,16 +211,18 @@ class Trail:
         for _, changes in self.frames[depth:]:
             for mark, change in changes.items():
                 if mark not in found:
-                    found[mark] = Change(change.owner, change.holder, change.key, change.old)
-                    found[mark].new = change.read()
+                    found[mark] = change.anew()
+                    found[mark].old = change.old
         return found
 
-    def replay(self, change: Change, value: Any) -> None:
+    def replay(self, mark: tuple[int, Hashable], change: Change, content: object) -> None:
         """Write a cell of an undone branch, journalled in the branch around it."""
         self.clock += 1
         if self.frames:
-            self._note(change.owner, change.holder, change.key)
-        change.write(value)
+            born, changes = self.frames[-1]
+            if change.owner.born <= born and mark not in changes:
+                changes[mark] = change.anew()
+        change.write(content)
 
     def merge(self, branches: list[tuple[Path, Changes]]) -> None:
         """Let each cell hold what it held at the end of each branch, under that branch's path."""
@@ -186,7 +232,7 @@ class Trail:
         for mark, change in cells.items():
             now = change.read()
             options = [(path, changes[mark].new if mark in changes else now) for path, changes in branches]
-            self.replay(change, join(options, self.limit))
+            self.replay(mark, change, join(change.join, options, self.limit))
 
     @property
     def limit(self) -> int:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from itertools import count
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 from gradfix.defects.leaning import NOTHING as NOTHING
 from gradfix.defects.leaning import Lean as Lean
+from gradfix.tape.domain.joins import Join, Joins
 from gradfix.tape.domain.paths import Path
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ class Const(Value):
 
     __slots__ = ("value",)
 
-    def __init__(self, value: Any) -> None:
+    def __init__(self, value: object) -> None:
         self.value = value
 
 
@@ -97,6 +98,11 @@ class Unknown(Value):
         "tensor",
         "why",
     )
+    JOINS: ClassVar[Joins] = {"requires": Join.TRUTH}
+    LEARNT: ClassVar = frozenset(
+        {"bare", "built", "children", "guess", "made", "module", "requires", "tensor"}
+    )
+    """What it may turn out to be, whichever path shows it."""
 
     def __init__(
         self, why: str, holds: tuple[Value, ...] = (), requires: Truth = None, lean: Lean = NOTHING
@@ -141,6 +147,7 @@ class Seq(Value):
     """A list, tuple or set; `open` when it may hold more than `items`."""
 
     __slots__ = ("born", "items", "kind", "open", "place")
+    JOINS: ClassVar[Joins] = {"items": Join.ITEMS, "open": Join.SOME}
 
     def __init__(self, kind: str, items: list[Value], open: bool = False, place: Place = None) -> None:
         self.born = stamp()
@@ -174,8 +181,9 @@ class Map(Value):
     """A dict with constant keys; `open` when it may hold more."""
 
     __slots__ = ("born", "items", "open", "place")
+    JOINS: ClassVar[Joins] = {"items": Join.ENTRIES, "open": Join.SOME}
 
-    def __init__(self, items: dict[Any, Value], open: bool = False, place: Place = None) -> None:
+    def __init__(self, items: dict[Hashable, Value], open: bool = False, place: Place = None) -> None:
         self.born = stamp()
         self.items = items
         self.open = open

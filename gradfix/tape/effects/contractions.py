@@ -77,7 +77,7 @@ def _linear(own: Shape, bound: Bound) -> Shape:
 def _summed(own: Shape, bound: Bound) -> Shape:
     """`einsum`: the sizes of the letters behind the arrow."""
     equation = bound.get("equation")
-    text = equation.value.replace(" ", "") if isinstance(equation, Const) else "?"
+    text = str(equation.value).replace(" ", "") if isinstance(equation, Const) else "?"
     if not re.fullmatch(r"[A-Za-z,]+(->[A-Za-z]*)?", text):
         return None
     left, arrow, right = text.partition("->")

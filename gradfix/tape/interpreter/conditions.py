@@ -7,7 +7,7 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-from gradfix.tape.domain.alternatives import narrowed
+from gradfix.tape.domain.alternatives import narrowed, there
 from gradfix.tape.domain.definitions import Class, Function, Instance
 from gradfix.tape.domain.events import Empty
 from gradfix.tape.domain.graph import Number, Tensor
@@ -48,17 +48,15 @@ def condition(vm: Interpreter, node: ast.expr) -> Verdict:
 
 
 def _all_of(vm: Interpreter, node: ast.BoolOp) -> Verdict:
-    base, yes, open_parts = vm.path, ALWAYS, []
+    yes, open_parts = ALWAYS, []
     for part in node.values:
-        known, when, unless = condition(vm, part)
+        with vm.within(path=vm.path | yes):
+            known, when, unless = condition(vm, part)
         if known is False:
-            vm.path = base
             return NO
         if known is None:
             yes = yes | when
             open_parts.append(unless)
-            vm.path = base | yes
-    vm.path = base
     if not open_parts:
         return YES
     if len(open_parts) == 1:
@@ -68,17 +66,15 @@ def _all_of(vm: Interpreter, node: ast.BoolOp) -> Verdict:
 
 
 def _any_of(vm: Interpreter, node: ast.BoolOp) -> Verdict:
-    base, no, open_parts = vm.path, ALWAYS, []
+    no, open_parts = ALWAYS, []
     for part in node.values:
-        known, when, unless = condition(vm, part)
+        with vm.within(path=vm.path | no):
+            known, when, unless = condition(vm, part)
         if known is True:
-            vm.path = base
             return YES
         if known is None:
             no = no | unless
             open_parts.append(when)
-            vm.path = base | no
-    vm.path = base
     if not open_parts:
         return NO
     if len(open_parts) == 1:
@@ -89,9 +85,7 @@ def _any_of(vm: Interpreter, node: ast.BoolOp) -> Verdict:
 
 def _comparison(vm: Interpreter, node: ast.Compare) -> Verdict:
     op = node.ops[0]
-    if isinstance(op, (ast.Is, ast.IsNot)):
-        vm.compared = node.left
-    left, right = vm.eval(node.left), vm.eval(node.comparators[0])
+    left, right = vm.compared_side(node), vm.eval(node.comparators[0])
     negative = isinstance(op, (ast.NotEq, ast.IsNot, ast.NotIn))
     known = compared(left, right, op)
     if known is not None:
@@ -191,7 +185,8 @@ def _identical(left: Value, right: Value) -> Truth:
 def _contained(left: Value, right: Value, negative: bool) -> Truth:
     if isinstance(left, Const):
         if isinstance(right, Map) and not right.open:
-            return (left.value in right.items) is not negative
+            held = right.items.get(left.value)
+            return None if held is not None and not there(held) else (held is not None) is not negative
         if isinstance(right, Seq) and not right.open and all(isinstance(item, Const) for item in right.items):
             return (
                 left.value in [item.value for item in right.items if isinstance(item, Const)]
@@ -218,7 +213,8 @@ def truthy(value: Value) -> Truth:
     if isinstance(value, Const):
         return bool(value.value)
     if isinstance(value, (Seq, Map)):
-        return True if value.items else (None if value.open else False)
+        items = value.items if isinstance(value, Seq) else value.items.values()
+        return True if any(map(there, items)) else None if value.open or items else False
     if isinstance(value, Range):
         return bool(value.range)
     if isinstance(value, (Layer, Instance)):

@@ -124,7 +124,7 @@ def rejoin(vm: Interpreter, exits: Exits, stays: bool, skip: Scope | None = None
         arms = [(path, _without(changes, skip)) for path, changes in arms]
     alone = len(arms) == 1
     vm.trail.merge([(ALWAYS if alone else path - exits.path, changes) for path, changes in arms])
-    vm.path = frozenset.intersection(*(path for path, _ in arms))
+    vm.go_on(frozenset.intersection(*(path for path, _ in arms)))
     return True
 
 

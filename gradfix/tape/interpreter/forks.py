@@ -30,17 +30,12 @@ class Forks(Names):
         options: list[tuple[Path, Value]] = []
         arms: list[tuple[Path, Changes]] = []
         self.trail.spread -= len(feasible)
-        try:
-            for both, option in feasible:
-                added = both - base
-                self.path, self.assumed = both, assumed | added
+        for both, option in feasible:
+            added = both - base
+            with self.within(path=both, assumed=assumed | added):
                 self.trail.open(stamp())
-                try:
-                    options.append((added, operation(option)))
-                finally:
-                    arms.append((added, self.trail.undo_of(Tensor)))
-        finally:
-            self.path, self.assumed = base, assumed
+                options.append((added, operation(option)))
+                arms.append((added, self.trail.undo_of(Tensor)))
         if any(changes for _, changes in arms):
             self.trail.merge(arms)
         return alternatives(options, self.trail.limit)
@@ -63,13 +58,9 @@ class Forks(Names):
         live: list[tuple[Path, Changes]] = []
         ended: list[str] = []
         for guard, run, both in feasible:
-            self.trail.open(stamp())
-            self.path = both
-            try:
-                how = run()
-            finally:
-                left = self.path
-                self.path = base
+            with self.within(path=both):
+                self.trail.open(stamp())
+                how, left = run(), self.path
                 changes = self.trail.undo()
             if how is None:
                 live.append((guard | (left - base), changes))
@@ -79,7 +70,7 @@ class Forks(Names):
             return "raise" if all(how == "raise" for how in ended) else "parted"
         if len(live) == 1 and ended:
             self.trail.merge([(ALWAYS, live[0][1])])
-            self.path = base | live[0][0]
+            self.go_on(base | live[0][0])
         else:
             self.trail.merge([(guard, changes) for guard, changes in live])
         return None
@@ -101,9 +92,8 @@ class Forks(Names):
         def arm(guard: Path) -> None:
             results.append((guard, write()))
 
-        held, self.narrow = self.narrow, True
-        self.fork([(guard, partial(arm, guard)) for guard in guards])
-        self.narrow = held
+        with self.within(narrow=True):
+            self.fork([(guard, partial(arm, guard)) for guard in guards])
         return alternatives(results)
 
     def _guards(self, target: Tensor) -> tuple[Path, ...]:

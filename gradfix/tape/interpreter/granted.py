@@ -29,12 +29,8 @@ def is_granted(vm: Interpreter, value: Value | None) -> bool:
 
 def leaning_on_it(vm: Interpreter, run: Callable[[], Value]) -> Value:
     """Run what happens only if it holds; what it builds is then granted as well."""
-    before = vm.granted
-    vm.granted = before | TAKEN
-    try:
+    with vm.within(granted=vm.granted | TAKEN):
         result = run()
-    finally:
-        vm.granted = before
     return granted(vm, result) if isinstance(result, (Layer, Instance)) else result
 
 

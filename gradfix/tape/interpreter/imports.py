@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from gradfix.tape.domain.definitions import Package, Scope
 from gradfix.tape.domain.paths import ALWAYS
 from gradfix.tape.domain.values import External, Undefined, Value
+from gradfix.tape.domain.within import Within
 from gradfix.tape.effects import table
 from gradfix.tape.interpreter.frames import Frame
 from gradfix.tape.interpreter.interpreter import Interpreter
@@ -129,23 +130,16 @@ def _package(vm: Interpreter, importer: str, module: str, level: int) -> Package
 
 
 def _execute(vm: Interpreter, path: str, tree: ast.Module, content: bytes, package: Package) -> None:
-    outer = (vm.frame, vm.file, vm.path, vm.later_turn, vm.grad, vm.mode, vm.repeat)
-    vm.frame, vm.file, vm.path, vm.later_turn, vm.grad, vm.mode = (
-        Frame(package.scope, None, ALWAYS),
-        path,
-        ALWAYS,
-        False,
-        True,
-        UNSET,
-    )
+    """Run another file: what it defines stays, whichever path asked for it first."""
     vm.findings.sources[path] = content.splitlines()
     vm.work += FOREIGN_WORK
-    frames, vm.trail.frames = vm.trail.frames, []
-    try:
+    frame = Frame(package.scope, None, ALWAYS)
+    with (
+        vm.within(frame=frame, file=path, path=ALWAYS, later_turn=False, repeat=vm.repeat),
+        vm.within(grad=True, mode=UNSET, inference=False),
+        Within(vm.trail, vm.trail, {"frames": []}),
+    ):
         vm.run([statement for statement in tree.body if isinstance(statement, DEFINING)])
-    finally:
-        vm.trail.frames = frames
-        vm.frame, vm.file, vm.path, vm.later_turn, vm.grad, vm.mode, vm.repeat = outer
 
 
 DEFINING = (

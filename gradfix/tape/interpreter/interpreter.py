@@ -54,19 +54,25 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from gradfix.tape.domain.definitions import Code
 from gradfix.tape.domain.graph import Tensor
 from gradfix.tape.domain.values import UNDEFINED, Args, Foreign, Kwargs, Place, Unknown, Value
+from gradfix.tape.domain.within import Within
 from gradfix.tape.interpreter.aliases import sees_write, written_expression
+from gradfix.tape.interpreter.frames import Frame
 from gradfix.tape.interpreter.grad_switches import EachMode, Parted, Switches, with_rest
 from gradfix.tape.interpreter.granted import leaning_on_it
 from gradfix.tape.interpreter.limits import TooComplexError
 from gradfix.tape.interpreter.occasions import Occasion
 from gradfix.tape.interpreter.program import Program
 from gradfix.tape.interpreter.state import Notes, Strangers
+from gradfix.tape.machine.histories import Scoped
 from gradfix.tape.machine.recording import UNSET
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 DEPTH = 14
 """How deep calls are followed."""
@@ -91,6 +97,27 @@ class Handlers:
     """Methods of tensors that the recorded effects can't describe."""
     told: Mapping[type[Occasion], Sequence[Judge]]
     """Who judges what models tell of."""
+
+
+class Around(Scoped, total=False):
+    """What differs inside of something only, as far as it is Python's."""
+
+    frame: Frame
+    file: str
+    later_turn: bool
+    statement: ast.AST | None
+    compared: ast.AST | None
+    looped: ast.AST | None
+    at_yield: Callable[[Value], object] | None
+    root: Code | None
+    uncalled: bool
+    exported: bool
+    handed: list[Value]
+    floor: int
+    each_modes: int
+    stack: list[Code]
+    modes: list[tuple[Any, ...]]
+    turns: list[int]
 
 
 class Interpreter(Switches, Notes, Strangers):
@@ -126,6 +153,10 @@ class Interpreter(Switches, Notes, Strangers):
         self.past: dict[Any, Any] = {}
         """What following calls of each kind has cost."""
 
+    def within(self, **now: Unpack[Around]) -> Within:
+        """A block in which this is so, and as it was after it."""
+        return Within(self, self.trail, now)
+
     def eval(self, node: ast.expr) -> Value:
         """The value of an expression."""
         self.work -= 1
@@ -133,6 +164,13 @@ class Interpreter(Switches, Notes, Strangers):
             raise TooComplexError
         handler = self.evaluate.get(type(node))
         return handler(self, node) if handler is not None else Unknown("an expression that isn't followed")
+
+    def compared_side(self, node: ast.Compare) -> Value:
+        """The left side of a comparison, which may be looked at only to see whether it is None."""
+        if not isinstance(node.ops[0], (ast.Is, ast.IsNot)):
+            return self.eval(node.left)
+        with self.within(compared=node.left):
+            return self.eval(node.left)
 
     def run(self, statements: Sequence[ast.stmt]) -> str | None:
         """Execute a block; how it ended, or None where it runs off its end."""

@@ -10,6 +10,7 @@ from gradfix.tape.domain.alternatives import possible
 from gradfix.tape.domain.paths import Path
 from gradfix.tape.domain.torch_values import Mode
 from gradfix.tape.domain.values import FALSE, TRUE, Alt, Args, Const, Kwargs, Place, Truth, Unknown, Value
+from gradfix.tape.domain.within import Within
 from gradfix.tape.interpreter.conditions import truth
 from gradfix.tape.interpreter.grad_switches import EachMode
 from gradfix.tape.interpreter.interpreter import Interpreter
@@ -26,7 +27,7 @@ MODES_BY_PATH = {
     for name in ("no_grad", "enable_grad", "inference_mode")
 }
 
-Modes: TypeAlias = tuple[Truth, Value, bool]
+Modes: TypeAlias = tuple[Truth, Value, Truth]
 """Whether operations are recorded, what set that, and whether it was inference mode."""
 
 
@@ -41,6 +42,9 @@ def set_mode(vm: Interpreter, kind: str, on: bool, place: Place) -> None:
     """Turn recording on or off; inside inference mode there is no turning it on."""
     if vm.inference and kind != "inference_mode":
         return
+    if vm.inference is None and on:
+        lose_mode(vm)
+        return
     restore(vm, (on, Mode(kind, TRUE if on else FALSE, place), kind == "inference_mode" and not on))
 
 
@@ -52,6 +56,11 @@ def lose_mode(vm: Interpreter) -> None:
 def modes_of(vm: Interpreter) -> Modes:
     """The present grad mode, to come back to."""
     return vm.grad, vm.mode, vm.inference
+
+
+def kept(vm: Interpreter) -> Within:
+    """A block after which the grad mode is what it was before."""
+    return vm.within(grad=vm.grad, mode=vm.mode, inference=vm.inference)
 
 
 def restore(vm: Interpreter, before: Modes) -> None:
@@ -83,19 +92,13 @@ def call_mode(vm: Interpreter, name: str, args: Args, kwargs: Kwargs, node: ast.
 
 def each_mode(vm: Interpreter, node: EachMode) -> str | None:
     """What follows runs once in each grad mode, on the paths that led to it."""
-    held = vm.assumed
 
     def arm(guard: Path, mode: Value) -> str | None:
         sets = mode.sets if isinstance(mode, Mode) else None
-        on = sets.value if isinstance(sets, Const) else None
+        on = bool(sets.value) if isinstance(sets, Const) else None
         restore(vm, (on, mode, isinstance(mode, Mode) and mode.kind == "inference_mode" and on is False))
-        vm.assumed = held | guard
-        vm.each_modes += 1
-        try:
+        with vm.within(assumed=vm.assumed | guard, each_modes=vm.each_modes + 1):
             return vm.run(node.body)
-        finally:
-            vm.each_modes -= 1
-            vm.assumed = held
 
     modes = possible(vm.mode, vm.path) if isinstance(vm.mode, Alt) else []
     guarded = [(both - vm.path, mode) for both, mode in modes]

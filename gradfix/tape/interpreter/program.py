@@ -32,6 +32,8 @@ class Program:
         self.stars: list[str] = []
         self.built_in: frozenset[str] | None = None
         """The names of classes that are built into others, once they have been looked for."""
+        self.stored: dict[int, frozenset[str]] = {}
+        """The attributes that each method assigns."""
         self.jumps: dict[int, frozenset[str]] = {}
         """How blocks can be left in one arm of a branch."""
         self.loads: dict[int, dict[str, list[int]]] = {}

@@ -74,8 +74,8 @@ class Watch:
 
     def _outlives(self, changes: Changes) -> bool:
         """Whether anything older than the call was changed; a constructor fills what it is called for."""
-        own = self.receiver if self.past.code.name == "__init__" else None
-        return any(change.owner is not own for change in changes.values())
+        own = id(self.receiver) if self.past.code.name == "__init__" else None
+        return any(id(change.owner) != own for change in changes.values())
 
 
 def past(vm: Interpreter, function: Function, args: Args, kwargs: Kwargs) -> Past | None:

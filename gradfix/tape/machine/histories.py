@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import TypeAlias
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, TypeAlias, TypedDict
 
 from gradfix.defects import Convention, Role
 from gradfix.defects.records import Written, WrittenView
@@ -14,12 +14,33 @@ from gradfix.tape.domain.moments import Timeline
 from gradfix.tape.domain.paths import Path, implies
 from gradfix.tape.domain.trail import Trail
 from gradfix.tape.domain.values import NOTHING, Alt, Lean, Place, Seq, Truth, Unknown, Value
+from gradfix.tape.domain.within import Within
 from gradfix.tape.machine.reports import Findings, Reports
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 Gathered: TypeAlias = "dict[int, Node | None]"
 """By unknown alternative, the node of what it may be made of."""
 CARRYING = frozenset({Tensor, Number, Unknown, Seq, Alt})
 """What can have a history, or hold what has one."""
+
+
+class Scoped(TypedDict, total=False):
+    """What differs inside of something only: an arm, a turn, a function, an entry."""
+
+    path: Path
+    assumed: Path
+    narrow: bool
+    repeat: bool
+    grad: Truth
+    mode: Value
+    inference: Truth
+    asked: bool
+    whole: Callable[[], bool] | None
+    gathered: Gathered | None
+    ran: list[tuple[int, int]]
+    granted: Lean
 
 
 class Histories(Reports):
@@ -39,6 +60,10 @@ class Histories(Reports):
         """The operation that is being recorded."""
         self.gathered: Gathered | None = None
         """Only while a value is gone through."""
+
+    def within(self, **now: Unpack[Scoped]) -> Within:
+        """A block in which this is so, and as it was after it."""
+        return Within(self, self.trail, now)
 
     def history(self, tensor: Tensor) -> Node:
         """The node that made a tensor's present value; a view follows what was written to its base."""
@@ -157,11 +182,9 @@ class Histories(Reports):
             return [own]
         if self.gathered is not None:
             return self._walked(value, self.gathered)
-        self.gathered = {}
-        try:
-            return self._walked(value, self.gathered)
-        finally:
-            self.gathered = None
+        gathered: Gathered = {}
+        with self.within(gathered=gathered):
+            return self._walked(value, gathered)
 
     def _walked(self, value: Value, gathered: Gathered) -> list[Node]:
         """The nodes that are met on every way from a value to what it holds."""
@@ -194,7 +217,7 @@ class Histories(Reports):
         """The nodes of what an unknown holds, gathered once and then kept as its own."""
         self.trail.learn(value, "bare", True)  # while it is gathered: what it holds may hold it in turn
         held = [node for inner in value.holds for node in self.nodes(inner)]
-        value.bare = not held
+        self.trail.learn(value, "bare", not held)
         if len(held) > 1:
             made = Node("unknown", None, tuple(dict.fromkeys(held)), value.requires)
             made.may, made.lean = True, value.lean
@@ -232,9 +255,8 @@ class Histories(Reports):
         """What an unknown alternative may be made of, looked up once however many ways lead to it."""
         if id(option) not in gathered:
             gathered[id(option)] = None
-            bare, option.bare = option.bare, True  # what it holds may hold it in turn
-            guess = self.guess(option)
-            option.bare = bare
+            with Within(option, self.trail, {"bare": True}):  # what it holds may hold it in turn
+                guess = self.guess(option)
             gathered[id(option)] = guess if guess.parents else None
         return gathered[id(option)]
 

@@ -11,7 +11,7 @@ from gradfix.tape.domain.effect import Effect
 from gradfix.tape.domain.events import on_path
 from gradfix.tape.domain.graph import Node, Saved, Tensor
 from gradfix.tape.domain.paths import contradicts, implies
-from gradfix.tape.domain.values import Const, Lean, Seq, Unknown, Value
+from gradfix.tape.domain.values import Const, Lean, Seq, Truth, Unknown, Value
 from gradfix.tape.effects.operations import having, layers_having, name_of_layer, where
 from gradfix.tape.machine.histories import Histories
 from gradfix.tape.machine.reports import Findings, span_of
@@ -28,7 +28,7 @@ class Keeping(Histories):
 
     def __init__(self, findings: Findings) -> None:
         super().__init__(findings)
-        self.inference = False
+        self.inference: Truth = False
         """Whether what is made can't be kept for backward."""
 
     def save(self, node: Node, tensor: Tensor, lean: Lean) -> None:
@@ -36,7 +36,7 @@ class Keeping(Histories):
         stored = tensor.storage
         if (
             stored.inference is not None
-            and not self.inference
+            and self.inference is False
             and not contradicts(self.path, stored.inferred)
             and (implies(self.path, stored.inferred) or implies(stored.inferred, self.path))
         ):
@@ -91,12 +91,10 @@ class Keeping(Histories):
     ) -> list[str]:
         """The same for what is in a graph in one arm of a branch only."""
         results: list[str] = []
-        held = self.path, self.assumed, self.narrow
         for guard in node.branch:
             if on_path(node, self.path | guard) and not contradicts(guard, self.path):
-                self.path, self.assumed, self.narrow = self.path | guard, self.assumed | guard, True
-                results = self.keep(node, effect, bound, skip)
-                self.path, self.assumed, self.narrow = held
+                with self.within(path=self.path | guard, assumed=self.assumed | guard, narrow=True):
+                    results = self.keep(node, effect, bound, skip)
         return results
 
     def _needed(self, names: Iterable[str], bound: Mapping[str, Value], alone: bool) -> Lean | None:

@@ -7,11 +7,12 @@ the graph as torch would, on every path at once. Facts are three-valued; only a 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from gradfix.tape.domain.alternatives import phi, possible
 from gradfix.tape.domain.events import partings
 from gradfix.tape.domain.graph import Node, Saved, Spoil, Storage, Tensor, Write
+from gradfix.tape.domain.joins import Join, Joins
 from gradfix.tape.domain.paths import ALWAYS, contradicts, covered, implies
 from gradfix.tape.domain.torch_values import Mode
 from gradfix.tape.domain.values import (
@@ -38,6 +39,8 @@ UNSET = Mode("", TRUE, None)
 
 class Machine(Keeping):
     """The simulated autograd of one file: what runs on it, and what is written."""
+
+    JOINS: ClassVar[Joins] = {"grad": Join.TRUTH, "inference": Join.TRUTH, "mode": Join.VALUE}
 
     def __init__(self, findings: Findings, before: Machine | None) -> None:
         super().__init__(findings)
@@ -189,8 +192,9 @@ class Machine(Keeping):
             if one is not None and one.requires is False:
                 joined = Node("maybe", node.place, (one.node, node), None)
                 joined.may, joined.lean = True, node.lean
-                for name, fact in (("node", joined), ("requires", None), ("leaf", None)):
-                    self.trail.set(one, name, fact)
+                self.trail.set(one, "node", joined)
+                self.trail.set(one, "requires", None)
+                self.trail.set(one, "leaf", None)
 
     def _through_base(self, base: Tensor, node: Node) -> Node:
         """A write to a view is one to its base: what the view shows from then on comes from there."""

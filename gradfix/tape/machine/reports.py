@@ -74,6 +74,10 @@ class Reports:
         """The functions that the module itself has run, while others are entered: their lines ran without
         this defect, and it takes convention G that somebody runs them otherwise."""
 
+    def go_on(self, path: Path) -> None:
+        """From here on, to the end of what is running, everything happens on this path."""
+        self.path = path
+
     @property
     def at_home(self) -> bool:
         """Whether what is executed stands in the file under analysis, not in one that it imports."""

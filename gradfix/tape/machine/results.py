@@ -91,7 +91,7 @@ class Results(Machine):
         leaf = None if node.requires is None else not node.requires
         tensor = Tensor(node, Storage(), node.requires, leaf)
         tensor.layout = True
-        if self.inference:
+        if self.inference is True:
             tensor.storage.inference = self.grad_off[1]
         return tensor
 
@@ -133,7 +133,7 @@ class Results(Machine):
             return
         tensor.base = source.base if source.base is not None and source.view != "loose" else source
         tensor.view = view if view == "many" or source.view in ("", "loose") else source.view
-        if self.grad is False and not (self.inference and tensor.base.requires is False):
+        if self.grad is False and not (self.inference is True and tensor.base.requires is False):
             tensor.view = "no_grad"
         if self.grad is False and self.requires(tensor.base) is True:
             self._unrecorded_view(tensor)

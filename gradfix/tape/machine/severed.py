@@ -10,6 +10,7 @@ from gradfix.tape.domain.events import Add, Backward, on_path, partings
 from gradfix.tape.domain.graph import Node, Tensor
 from gradfix.tape.domain.paths import ALWAYS, Path, contradicts
 from gradfix.tape.domain.values import Lean, Place
+from gradfix.tape.domain.within import Within
 from gradfix.tape.machine.cuts import CONVERSIONS, DETACHES, KIND_OF_CUT, MODES, Cuts, copied
 from gradfix.tape.machine.reports import Draft, Findings
 
@@ -36,8 +37,8 @@ class Severed(Cuts):
         """When the turns began that are running, of loops that are not run to their end."""
         self.picks: dict[Any, int] = {**before.picks} if before else {}
         """The path conditions that are tests of what such a turn has made, and that turn."""
-        self.refused: Path | None = None
-        """The path on which torch has refused to make an optimizer of no parameters: nothing comes after."""
+        self.refusals: list[Path] = []
+        """The paths on which torch has refused to make an optimizer of no parameters: nothing comes after."""
         self.graph_tests: set[Any] = {*before.graph_tests} if before else set()
         """Path conditions that say that something is in a graph."""
 
@@ -48,9 +49,8 @@ class Severed(Cuts):
             if any(self.picks.get(key, 0) not in self.turns for key, _ in guard - whole):
                 continue  # other turns of that loop may have brought a graph
             if not contradicts(guard, whole) and on_path(node, whole | guard) is False:
-                event.path = whole | guard
-                self._severed(root, node, event)
-        event.path = whole
+                with Within(event, self.trail, {"path": whole | guard}):
+                    self._severed(root, node, event)
 
     def _severed(self, root: Tensor, node: Node, event: Backward) -> None:
         self.severed(node, event, root.lean, NO_GRAPH)
@@ -59,7 +59,7 @@ class Severed(Cuts):
         """Say what keeps the root of a backward out of every graph."""
         if any(holds and key in self.graph_tests for key, holds in event.path):
             return  # it runs only where a test has found a graph
-        if self.refused is not None and self.refused <= event.path:
+        if any(path <= event.path for path in self.refusals):
             return
         nearest = list(self.cuts(node, event.path))
         cuts = list({id(cut.cut_place): cut for cut in reversed(nearest)}.values())[::-1]

@@ -9,7 +9,7 @@ from gradfix.defects import Span, Touch, Touched, TouchKind
 from gradfix.tape.domain.events import Add, Backward
 from gradfix.tape.domain.graph import Tensor
 from gradfix.tape.domain.moments import Moment, Timeline, under
-from gradfix.tape.domain.values import Alt, Place, Seq, Unknown, Value
+from gradfix.tape.domain.values import Alt, Place, Seq, Unknown
 
 GRADIENTS = frozenset({"clears", "fills", "changes", "looks", "anything"})
 
@@ -22,13 +22,13 @@ def of_gradients(touches: Touched) -> Touched:
 class Reach(Protocol):
     """Who can get at leaves: asked of code that isn't known and of what it is given."""
 
-    def holds(self, values: Sequence[Value], memory: frozenset[int]) -> bool:
+    def holds(self, values: Sequence[object], memory: frozenset[int]) -> bool:
         """Whether values hold leaves of this memory, or may."""
 
     def exposed(self, memory: frozenset[int], before: Iterable[Moment]) -> bool:
         """Whether code that was given nothing may get at leaves of this memory."""
 
-    def stranger(self, callee: Value) -> bool:
+    def stranger(self, callee: object) -> bool:
         """Whether it isn't known what code a call runs, or where that comes from."""
 
 

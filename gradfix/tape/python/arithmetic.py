@@ -174,9 +174,7 @@ def unary(vm: Interpreter, node: ast.UnaryOp) -> Value:
 
 
 def compare(vm: Interpreter, node: ast.Compare) -> Value:
-    if isinstance(node.ops[0], (ast.Is, ast.IsNot)):
-        vm.compared = node.left
-    left = vm.eval(node.left)
+    left = vm.compared_side(node)
     results: list[Value] = []
     for op, comparator in zip(node.ops, node.comparators, strict=True):
         right = vm.eval(comparator)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import ast
 import builtins
+from collections.abc import Hashable
 from functools import partial
 
+from gradfix.tape.domain.alternatives import there
 from gradfix.tape.domain.definitions import Class, Instance
 from gradfix.tape.domain.graph import Number, Tensor
 from gradfix.tape.domain.torch_values import Layer, Opaque, Weights
@@ -65,8 +67,9 @@ def call_builtin(vm: Interpreter, name: str, args: Args, kwargs: Kwargs, node: a
     if name in ("list", "tuple", "set", "sorted", "reversed", "frozenset"):
         return _collect(vm, name, args, node)
     if name == "dict":
-        base = dict(args[0].items) if args and isinstance(args[0], Map) else {}
-        return Map({**base, **kwargs}, open=bool(args) and not isinstance(args[0], Map))
+        items: dict[Hashable, Value] = dict(args[0].items) if args and isinstance(args[0], Map) else {}
+        items.update(kwargs)
+        return Map(items, open=bool(args) and not isinstance(args[0], Map))
     if name in ("float", "int", "bool", "complex", "abs", "sum", "max", "min"):
         return _numeric(vm, name, args, kwargs, node)
     if name in ("range", "len"):
@@ -159,13 +162,13 @@ def _plus(vm: Interpreter, node: ast.Call, item: Value, total: Value) -> Value:
 
 def _counting(name: str, args: Args) -> Value:
     if name == "range":
-        if args and all(isinstance(arg, Const) and isinstance(arg.value, int) for arg in args):
-            bounds = [arg.value for arg in args if isinstance(arg, Const)]
-            if len(bounds) < 3 or bounds[2] != 0:
-                return Range(range(*bounds))
+        bounds = [arg.value for arg in args if isinstance(arg, Const) and isinstance(arg.value, int)]
+        if bounds and len(bounds) == len(args) and (len(bounds) < 3 or bounds[2] != 0):
+            return Range(range(*bounds))
         return Unknown("a range", requires=False)
     if args and isinstance(args[0], (Seq, Map)) and not args[0].open:
-        return Const(len(args[0].items))
+        items = args[0].items if isinstance(args[0], Seq) else args[0].items.values()
+        return Const(len(items)) if all(map(there, items)) else Unknown("a length")
     if args and isinstance(args[0], Layer) and args[0].items is not None and not args[0].open:
         return Const(len(args[0].items))
     if args and isinstance(args[0], Range):

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from gradfix.tape.domain.definitions import Class, Function, Instance, Scope
 from gradfix.tape.domain.torch_values import Layer, Opaque
 from gradfix.tape.domain.values import External, Unknown, Value
+from gradfix.tape.domain.within import Within
 from gradfix.tape.effects.frameworks import ROWS
 from gradfix.tape.interpreter.imports import first_party
 from gradfix.tape.interpreter.interpreter import Interpreter
@@ -22,13 +23,10 @@ def make_class(vm: Interpreter, node: ast.ClassDef) -> Class:
     """Execute a class body in a scope of its own."""
     bases = [_known(vm, vm.eval(base)) for base in node.bases if not isinstance(base, ast.Starred)]
     cls = Class(node, bases, {}, vm.file)
-    frame = vm.frame
-    outer = frame.scope
-    frame.scope = Scope(cls.attrs, outer if outer.outer is not None else None, outer.globals)
-    try:
+    outer = vm.frame.scope
+    scope = Scope(cls.attrs, outer if outer.outer is not None else None, outer.globals)
+    with Within(vm.frame, vm.trail, {"scope": scope}):
         vm.run(node.body)
-    finally:
-        frame.scope = outer
     for value in cls.attrs.values():
         if isinstance(value, Function) and value.owner is None:
             value.owner = cls
@@ -106,7 +104,7 @@ def _fields(vm: Interpreter, instance: Instance, args: Sequence[Value], kwargs: 
         if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name)
     ]
     for name, value in (*zip(names, args, strict=False), *kwargs.items()):
-        instance.attrs[name] = value
+        vm.trail.put(instance, instance.attrs, name, value)
 
 
 def base_init(
@@ -116,7 +114,7 @@ def base_init(
 
     kind = layer_base(instance.cls)
     if kind:
-        instance.attrs["<layer>"] = make_layer(vm, kind, args, kwargs, node)
+        vm.trail.put(instance, instance.attrs, "<layer>", make_layer(vm, kind, args, kwargs, node))
 
 
 def registering(vm: Interpreter, owner: Instance, name: str, value: Value, node: ast.AST) -> None:

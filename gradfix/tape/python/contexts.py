@@ -12,34 +12,35 @@ from gradfix.tape.domain.torch_values import Layer, Mode
 from gradfix.tape.domain.values import UNDEFINED, Alt, Const, Unknown, Value
 from gradfix.tape.interpreter.conditions import truth
 from gradfix.tape.interpreter.interpreter import Interpreter
-from gradfix.tape.interpreter.modes import Modes, lose_mode, modes_of, restore, set_mode, unbound
+from gradfix.tape.interpreter.modes import Modes, kept, lose_mode, modes_of, set_mode, unbound
 from gradfix.tape.python.generators import managed, resume
 from gradfix.tape.python.stores import assign
 
 
 def with_statement(vm: Interpreter, node: ast.With | ast.AsyncWith) -> str | None:
-    return _within(vm, node, node.items, modes_of(vm))
+    return _within(vm, node, node.items)
 
 
-def _within(
-    vm: Interpreter, node: ast.With | ast.AsyncWith, items: Sequence[ast.withitem], before: Modes
-) -> str | None:
+def _within(vm: Interpreter, node: ast.With | ast.AsyncWith, items: Sequence[ast.withitem]) -> str | None:
     """Enter what is left of the items, then run the block, and leave it in the modes of before."""
+    with kept(vm):
+        return _entered(vm, node, items)
+
+
+def _entered(vm: Interpreter, node: ast.With | ast.AsyncWith, items: Sequence[ast.withitem]) -> str | None:
+    """Enter one item after the other, then run the block."""
+    before = modes_of(vm)
     for i, item in enumerate(items):
         value = vm.eval(item.context_expr)
         rest = items[i + 1 :]
         if isinstance(value, Alt) and all(isinstance(option, Mode) for _, option in value.options):
-            ended = _each_mode(vm, node, value, rest)
-            restore(vm, before)
-            return ended
+            return _each_mode(vm, node, value, rest)
         if isinstance(value, (Suspended, Instance)):
             return _managed(vm, node, value, item, rest)
         if isinstance(value, Mode):
             known, yes, no = _mode_truth(vm, value, item.context_expr)
             if known is None:
-                ended = _both_modes(vm, node, value, (yes, no), rest)
-                restore(vm, before)
-                return ended
+                return _both_modes(vm, node, value, (yes, no), rest)
             set_mode(vm, value.kind, known, vm.at(node))
         elif isinstance(value, Unknown) and unbound(vm, item.context_expr):
             lose_mode(vm)
@@ -62,18 +63,15 @@ def _managed(
         if item.optional_vars is not None:
             bound = entered if entered is not UNDEFINED else Unknown("a context", (manager,))
             assign(vm, item.optional_vars, bound, node)
-        return _within(vm, node, rest, modes_of(vm))
+        return _within(vm, node, rest)
 
     return resume(vm, manager, block) if isinstance(manager, Suspended) else managed(vm, manager, node, block)
 
 
 def _body(vm: Interpreter, node: ast.With | ast.AsyncWith, before: Modes) -> str | None:
-    """A with statement's block in the modes that it has set, and back."""
-    vm.modes.append(before)
-    ended = vm.run(node.body)
-    vm.modes.pop()
-    restore(vm, before)
-    return ended
+    """A with statement's block in the modes that it has set."""
+    with vm.within(modes=[*vm.modes, before]):
+        return vm.run(node.body)
 
 
 def _each_mode(

@@ -28,14 +28,10 @@ def parted_statement(vm: Interpreter, node: Parted) -> str | None:
     known, yes, no = condition(vm, node.test)
     if known is not None:
         return vm.run(node.body if known else node.orelse)
-    held = vm.assumed
 
     def arm(guard: Path, body: Sequence[ast.stmt]) -> str | None:
-        vm.assumed = held | guard
-        try:
+        with vm.within(assumed=vm.assumed | guard):
             return vm.run(body)
-        finally:
-            vm.assumed = held
 
     return vm.fork([(yes, partial(arm, yes, node.body)), (no, partial(arm, no, node.orelse))])
 
@@ -54,7 +50,7 @@ def try_statement(vm: Interpreter, node: ast.Try) -> str | None:
                 return vm.run(handler.body)
 
             vm.fork([(frozenset({(key, False)}), lambda: None), (frozenset({(key, True)}), catch)])
-            vm.path = frozenset(literal for literal in vm.path if literal[0] != key)
+            vm.go_on(frozenset(literal for literal in vm.path if literal[0] != key))
     final = vm.run(node.finalbody)
     return final or ended
 
@@ -114,5 +110,5 @@ def assert_statement(vm: Interpreter, node: ast.Assert) -> str | None:
     vm.demanded.update(one.left for one in ast.walk(node.test) if isinstance(one, ast.Compare))
     known, yes, _ = condition(vm, node.test)
     if known is None and len(yes) == 1:
-        vm.path = vm.path | yes
+        vm.go_on(vm.path | yes)
     return None

@@ -99,19 +99,18 @@ def _generate(
     known = known and len(turns) == whole
     target = first.target.id if isinstance(first.target, ast.Name) else ""
     held = vm.scope.names.get(target, UNDEFINED)
-    path = vm.path
     for turn in turns:
-        assign(vm, first.target, turn, first.target)
-        for test in first.ifs:
-            truth, yes, _ = condition(vm, test)
-            if truth is False:
-                break
-            if truth is None:
-                known = False
-                vm.path = vm.path | yes
-        else:
-            known = _generate(vm, generators[1:], add) and known
-        vm.path = path
+        with vm.within(path=vm.path):
+            assign(vm, first.target, turn, first.target)
+            for test in first.ifs:
+                truth, yes, _ = condition(vm, test)
+                if truth is False:
+                    break
+                if truth is None:
+                    known = False
+                    vm.go_on(vm.path | yes)
+            else:
+                known = _generate(vm, generators[1:], add) and known
     spread(vm, since, turns, whole_turns)
     if target:
         vm.store(target, held)

@@ -68,13 +68,11 @@ def _decide(vm: Interpreter, operands: Sequence[ast.expr], wanted: bool) -> Valu
     if known is not None:
         return value if known is wanted else _decide(vm, operands[1:], wanted)
     stays, goes = (yes, no) if wanted else (no, yes)
-    base = vm.path
-    both = meet(base, goes)
+    both = meet(vm.path, goes)
     if both is None:
         return value
-    vm.path = both
-    rest = _decide(vm, operands[1:], wanted)
-    vm.path = base
+    with vm.within(path=both):
+        rest = _decide(vm, operands[1:], wanted)
     return alternatives([(stays, value), (goes, rest)])
 
 

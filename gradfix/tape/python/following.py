@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
+from contextlib import nullcontext
 
 from gradfix.tape.domain.alternatives import alternatives
 from gradfix.tape.domain.definitions import Code, Function, Scope, Suspended
@@ -11,11 +12,20 @@ from gradfix.tape.domain.moments import Site
 from gradfix.tape.domain.paths import Path
 from gradfix.tape.domain.torch_values import Mode
 from gradfix.tape.domain.values import NONE, Args, Const, External, Kwargs, Seq, Unknown, Value
+from gradfix.tape.domain.within import Within
 from gradfix.tape.interpreter.early_exits import enter, jumps, rejoin
 from gradfix.tape.interpreter.frames import Frame
 from gradfix.tape.interpreter.interpreter import DEPTH, Interpreter
 from gradfix.tape.interpreter.limits import TooComplexError
-from gradfix.tape.interpreter.modes import MODES_BY_PATH, lose_mode, modes_of, restore, set_mode, unbound
+from gradfix.tape.interpreter.modes import (
+    MODES_BY_PATH,
+    kept,
+    lose_mode,
+    modes_of,
+    restore,
+    set_mode,
+    unbound,
+)
 from gradfix.tape.interpreter.repeated_calls import Watch, past
 from gradfix.tape.python.arguments import bind_parameters
 from gradfix.tape.strangers.handed_out import escape
@@ -57,7 +67,7 @@ def decorated(vm: Interpreter, function: Function, node: ast.FunctionDef | ast.A
     function.decorators = tuple(kept)
     function.suspends = any(_path(value) in MANAGERS for value, _ in kept)
     if any(_path(value).startswith(TRANSLATORS) for value, _ in kept):
-        vm.program.functions = [one for one in vm.program.functions if one is not function]
+        vm.program.functions[:] = [one for one in vm.program.functions if one is not function]
         return Unknown("a function that is translated")
     return function
 
@@ -144,15 +154,10 @@ def follow(
         return Unknown("a call like many before", (*args, *kwargs.values()))
     names = bind_parameters(vm, function, args, kwargs)
     watch = None if before is None else Watch(vm, before, receiver)
-    timeline, site = vm.timeline, vm.timeline.site
-    timeline.site = Site(vm.at(node), site)
-    try:
-        if vm.floor == 0 and code.file != vm.findings.main:
-            result = _run_foreign(vm, function, names, receiver)
-        else:
-            result = _run_function(vm, function, names, receiver)
-    finally:
-        timeline.site = site
+    foreign = vm.floor == 0 and code.file != vm.findings.main
+    run = _run_foreign if foreign else _run_function
+    with Within(vm.timeline, vm.trail, {"site": Site(vm.at(node), vm.timeline.site)}):
+        result = run(vm, function, names, receiver)
     if watch is not None:
         watch.end()
     return result
@@ -169,18 +174,15 @@ def _run_foreign(
     """Follow a call into another file, as long as that leaves most of the work to this one."""
     given = list(names.values())
     before = modes_of(vm)
-    repeat, statement = vm.repeat, vm.statement
     work = vm.work
-    vm.floor = max(work - max(min(vm.abroad, work) // 4, FEW), 1)
     try:
         if id(function.code) not in vm.too_long:
-            return _run_function(vm, function, names, receiver)
+            with vm.within(floor=max(work - max(min(vm.abroad, work) // 4, FEW), 1)):
+                return _run_function(vm, function, names, receiver)
     except TooComplexError:
         vm.too_long.add(id(function.code))
         restore(vm, before)
-        vm.repeat, vm.statement = repeat, statement
     finally:
-        vm.floor = 0
         vm.abroad -= work - vm.work
     vm.timeline.note("anything", (function, *given), None, vm.path)
     for value in given:
@@ -193,16 +195,17 @@ def _run_function(
 ) -> Value:
     code = function.code
     code.entered = True
-    code.recorded = code.recorded or vm.grad is not False
-    outer, file, path, later = vm.frame, vm.file, vm.path, vm.later_turn
-    before, granted = modes_of(vm), vm.granted
-    depth, modes = len(vm.trail.frames), len(vm.modes)
-    frame = Frame(Scope(names, function.scope, function.scope.globals), code, path)
-    frame.at_yield, vm.at_yield = vm.at_yield, None
-    frame.receiver, frame.owner, frame.caller = receiver, function.owner, outer
-    vm.frame, vm.file = frame, code.file
-    vm.stack.append(code)
-    try:
+    if vm.grad is not False:
+        code.recorded = True
+    frame = Frame(Scope(names, function.scope, function.scope.globals), code, vm.path)
+    frame.at_yield = vm.at_yield
+    frame.receiver, frame.owner, frame.caller = receiver, function.owner, vm.frame
+    switching = any(isinstance(mode, (Mode, Unknown)) for mode, _ in function.decorators)
+    with (
+        kept(vm) if switching else nullcontext(),
+        vm.within(frame=frame, file=code.file, path=vm.path, stack=[*vm.stack, code], at_yield=None),
+        vm.within(granted=vm.granted),
+    ):
         for mode, expression in function.decorators:
             if isinstance(mode, Mode) and isinstance(mode.sets, Const):
                 set_mode(vm, mode.kind, bool(mode.sets.value), vm.at(expression))
@@ -213,21 +216,12 @@ def _run_function(
         if "return" in jumps(vm, code.node, code.node.body):
             frame.exits = enter(vm)
         ended = vm.run(code.node.body)
-        left = vm.path - path
+        left = vm.path - frame.entry
         if frame.exits is not None:
             rejoin(vm, frame.exits, ended in (None, "return"), frame.scope)
         if ended == "raise" and _abstract(code):
             return _overridden(vm, names)
         return _returned(frame, ended, left, vm.trail.limit)
-    finally:
-        while len(vm.trail.frames) > depth:
-            vm.trail.undo()
-        del vm.modes[modes:]
-        vm.stack.pop()
-        vm.frame, vm.file, vm.path, vm.later_turn = outer, file, path, later
-        vm.granted = granted
-        if any(isinstance(mode, (Mode, Unknown)) for mode, _ in function.decorators):
-            restore(vm, before)
 
 
 def _abstract(code: Code) -> bool:

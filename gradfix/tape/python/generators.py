@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from gradfix.tape.domain.definitions import Bound, Function, Instance, Suspended
 from gradfix.tape.domain.values import NONE, UNDEFINED, Unknown, Value
+from gradfix.tape.domain.within import Within
 from gradfix.tape.interpreter.interpreter import Interpreter
 from gradfix.tape.python.following import follow
 from gradfix.tape.strangers.handed_out import escape
@@ -22,26 +23,19 @@ def resume(vm: Interpreter, source: Suspended, block: Block) -> str | None:
     paths = [vm.path]
 
     def at_yield(value: Value) -> None:
-        inside, abroad, there = vm.frame, vm.file, vm.timeline.site
-        vm.frame, vm.file, vm.timeline.site = frame, file, site
-        try:
+        with vm.within(frame=frame, file=file), Within(vm.timeline, vm.trail, {"site": site}):
             endings.append(block(value))
             paths.append(vm.path)
-        finally:
-            vm.frame, vm.file, vm.timeline.site = inside, abroad, there
 
     given = (*source.args, *source.kwargs.values())
-    vm.at_yield = at_yield
-    try:
+    with vm.within(at_yield=at_yield):
         follow(vm, source.function, list(source.args), source.kwargs, source.node, source.receiver)
-    finally:
-        vm.at_yield = None
     if not endings:  # it wasn't followed as far as that
         for value in given:
             escape(vm, value)
         return block(Unknown("what a generator yields", given))
     if len(endings) == 1 and paths[0] <= paths[1]:
-        vm.path = paths[1]
+        vm.go_on(paths[1])
     return None if None in endings else endings[-1]
 
 
@@ -49,11 +43,8 @@ def looped(vm: Interpreter, node: ast.For | ast.AsyncFor) -> Value:
     """What a loop goes through; a generator that it can be run in step with isn't run before."""
     if not isinstance(node.iter, ast.Call) or any(map(_leaves_early, node.body)):
         return vm.eval(node.iter)
-    outer, vm.looped = vm.looped, node.iter
-    try:
+    with vm.within(looped=node.iter):
         return vm.eval(node.iter)
-    finally:
-        vm.looped = outer
 
 
 def _leaves_early(statement: ast.AST) -> bool:

@@ -21,10 +21,11 @@ def iterating(vm: Interpreter, name: str, args: Args, node: ast.Call) -> Value:
 
 def _enumerate(vm: Interpreter, args: Args, node: ast.Call) -> Value:
     items, known = _lazily(vm, args[0], node)
-    start = args[1].value if len(args) > 1 and isinstance(args[1], Const) else 0
+    given = args[1].value if len(args) > 1 and isinstance(args[1], Const) else 0
+    start = given if isinstance(given, int) else 0
     if items is None:
         return Seq("list", [_pair(Unknown("an index"), part(args[0])) for _ in range(2)], open=True)
-    exact = known and isinstance(start, int)
+    exact = known and isinstance(given, int)
     counts = [Const(i + start) if exact else Unknown("an index") for i in range(len(items))]
     pairs = [_pair(count, item) for count, item in zip(counts, items, strict=True)]
     return Seq("list", pairs, open=not known)

@@ -10,6 +10,7 @@ from gradfix.tape.domain.definitions import Suspended
 from gradfix.tape.domain.events import Backward
 from gradfix.tape.domain.graph import Number, Tensor
 from gradfix.tape.domain.values import Alt, Const, Range, Seq, Undefined, Unknown, Value, stamp
+from gradfix.tape.domain.within import Within
 from gradfix.tape.interpreter.conditions import condition
 from gradfix.tape.interpreter.early_exits import Loop, enter, jumps, rejoin, take
 from gradfix.tape.interpreter.interpreter import Interpreter
@@ -39,11 +40,8 @@ def for_statement(vm: Interpreter, node: ast.For | ast.AsyncFor) -> str | None:
 def _in_step(vm: Interpreter, node: ast.For | ast.AsyncFor, source: Suspended) -> str | None:
     """A loop whose turns are run as its generator yields."""
     ways = jumps(vm, node, node.body)
-    vm.frame.loops.append(Loop(None))
-    try:
+    with Within(vm.frame, vm.trail, {"loops": [*vm.frame.loops, Loop(None)]}):
         resume(vm, source, lambda value: _turn(vm, node, value, "continue" in ways))
-    finally:
-        vm.frame.loops.pop()
     return vm.run(node.orelse)
 
 
@@ -88,30 +86,12 @@ def _turns(
     certain: bool,
     exact: bool,
 ) -> str | None:
-    path, later, repeat = vm.path, vm.later_turn, vm.repeat
-    depth, ways = len(vm.trail.frames), jumps(vm, node, node.body)
-    outside = len(vm.turns)
-    loop = Loop(enter(vm) if "break" in ways else None)
-    for height, outer in enumerate(reversed(vm.frame.loops), 1):
-        outer.inner = max(outer.inner, height)
-    vm.frame.loops.append(loop)
-    ended: str | None = None
-    try:
-        for i, value in enumerate(turns):
-            if i > 0 and not exact and loop.inner > DEEP:
-                break
-            vm.later_turn = later or i > 0
-            vm.repeat = repeat or (i > 0 and not certain)
-            if not exact:
-                vm.turns.append(stamp())
-            ended = _turn(vm, node, value, bool(ways & {"break", "continue"}))
-            del vm.turns[outside:]
-            if not exact and (loop.whole is None or not loop.whole.left):
-                vm.path = path
-            if ended is not None:
-                break
-        vm.later_turn, vm.repeat = later, repeat
-        vm.frame.loops.pop()
+    with vm.within(path=vm.path):
+        loop = Loop(enter(vm) if "break" in jumps(vm, node, node.body) else None)
+        for height, outer in enumerate(reversed(vm.frame.loops), 1):
+            outer.inner = max(outer.inner, height)
+        with Within(vm.frame, vm.trail, {"loops": [*vm.frame.loops, loop]}):
+            i, ended = _each_turn(vm, node, turns, certain, exact)
         if ended in (None, "done"):
             ended = vm.run(node.orelse)
         elif ended == "break":
@@ -120,12 +100,34 @@ def _turns(
             ended = None  # it is not known that the loop runs at all
         if loop.whole is not None and rejoin(vm, loop.whole, ended is None):
             ended = None
-    finally:
-        while len(vm.trail.frames) > depth:
-            vm.trail.undo()
-        del vm.turns[outside:]
-        vm.later_turn, vm.repeat, vm.path = later, repeat, vm.path if exact else path
+        left = vm.path
+    if exact:
+        vm.go_on(left)
     return ended
+
+
+def _each_turn(
+    vm: Interpreter,
+    node: ast.For | ast.AsyncFor | ast.While,
+    turns: Sequence[Value | None],
+    certain: bool,
+    exact: bool,
+) -> tuple[int, str | None]:
+    """Run the turns: the number of the last one, and how it ended."""
+    path, later, repeat, loop = vm.path, vm.later_turn, vm.repeat, vm.frame.loops[-1]
+    parts = bool(jumps(vm, node, node.body) & {"break", "continue"})
+    for i, value in enumerate(turns):
+        if i > 0 and not exact and loop.inner > DEEP:
+            return i, None
+        running = vm.turns if exact else [*vm.turns, stamp()]
+        again = repeat or (i > 0 and not certain)
+        with vm.within(later_turn=later or i > 0, repeat=again, turns=running):
+            ended = _turn(vm, node, value, parts)
+        if not exact and (loop.whole is None or not loop.whole.left):
+            vm.go_on(path)
+        if ended is not None:
+            return i, ended
+    return len(turns) - 1, None
 
 
 def _turn(
@@ -133,13 +135,12 @@ def _turn(
 ) -> str | None:
     """One turn of a loop: how the loop ended by it, or None where it goes on."""
     loop = vm.frame.loops[-1]
-    loop.turn = exits = enter(vm) if parts else None
-    loop.path = vm.path
-    if not isinstance(node, ast.While) and value is not None:
-        take_out(vm, value)
-        assign(vm, node.target, value, node)
-    ended = _while_turn(vm, node) if isinstance(node, ast.While) else vm.run(node.body)
-    loop.turn = None
+    exits = enter(vm) if parts else None
+    with Within(loop, vm.trail, {"turn": exits, "path": vm.path}):
+        if not isinstance(node, ast.While) and value is not None:
+            take_out(vm, value)
+            assign(vm, node.target, value, node)
+        ended = _while_turn(vm, node) if isinstance(node, ast.While) else vm.run(node.body)
     if exits is None:
         return None if ended == "continue" else ended
     if ended == "break" and exits.left and loop.whole is not None:
@@ -156,7 +157,7 @@ def _while_turn(vm: Interpreter, node: ast.While) -> str | None:
     known, yes, _ = condition(vm, node.test)
     if known is False:
         return "done"
-    vm.path = vm.path | yes
+    vm.go_on(vm.path | yes)
     return vm.run(node.body)
 
 

@@ -111,8 +111,8 @@ def _sequence_method(vm: Interpreter, receiver: Seq, name: str, args: Args) -> V
             vm.trail.set(receiver, "open", True)
         return NONE
     if name == "insert" and len(args) > 1:
-        at = args[0].value if isinstance(args[0], Const) and isinstance(args[0].value, int) else 0
-        vm.trail.set(receiver, "items", [*items[:at], args[1], *items[at:]])
+        place = args[0].value if isinstance(args[0], Const) and isinstance(args[0].value, int) else 0
+        vm.trail.set(receiver, "items", [*items[:place], args[1], *items[place:]])
         return NONE
     if name == "pop" and items and not receiver.open:
         at = args[0].value if args and isinstance(args[0], Const) else -1

@@ -33,8 +33,8 @@ from gradfix.tape.torch.elements import elements, part
 
 def expression_statement(vm: Interpreter, node: ast.Expr) -> str | None:
     if not isinstance(node.value, ast.Constant):
-        vm.statement = node.value
-        vm.eval(node.value)
+        with vm.within(statement=node.value):
+            vm.eval(node.value)
     return None
 
 
@@ -57,7 +57,9 @@ TELLING = frozenset({Optimizer, Alt, Tensor, Instance, Layer, Opaque})
 
 def _named(vm: Interpreter, name: str, value: Value) -> None:
     """Let an optimizer, a tensor or a flag be called by the name that it is first bound to."""
-    if isinstance(value, (Optimizer, Tensor)) and not value.name:
+    if isinstance(value, Optimizer) and not value.name:
+        vm.trail.set(value, "name", name)
+    if isinstance(value, Tensor) and not value.name:
         value.name = name
     for guard, option in value.options if isinstance(value, Alt) else ():
         if isinstance(option, Const) and option.value is True and len(guard) == 1:

@@ -43,7 +43,7 @@ def load_item(vm: Interpreter, owner: Value, key: Value, node: ast.AST) -> Value
         return Number(Node("item", node, (owner.node,), False), vm.at(node), "number")
     if isinstance(owner, Const) and isinstance(owner.value, (str, tuple)) and isinstance(key, Const):
         try:
-            return Const(owner.value[key.value])
+            return Const(owner.value[key.value])  # type: ignore[index, call-overload]
         except (TypeError, IndexError, KeyError):
             return Unknown("an element")
     if isinstance(owner, Group):

@@ -19,9 +19,8 @@ def wish(vm: Interpreter, roots: list[Value]) -> None:
         if both is not None:
             if guard not in wishes:
                 wishes[guard] = Backward(None, both, True, virtual=True, lean=frozenset({Convention.D}))
-            vm.assumed = both - base
-            vm.backward(tensor, wishes[guard])
-    vm.assumed = ALWAYS
+            with vm.within(assumed=both - base):
+                vm.backward(tensor, wishes[guard])
 
 
 def _tensors(values: list[Value], guard: Path = ALWAYS, depth: int = 0) -> list[tuple[Path, Tensor]]:

@@ -18,9 +18,9 @@ from typing import Any
 
 from gradfix.defects import Convention, Role
 from gradfix.defects.records import EarlyClear, NotCleared
-from gradfix.tape.domain.events import Add, Backward, Clear, Use
+from gradfix.tape.domain.events import Add, Backward, Clear, Doubt, Use
 from gradfix.tape.domain.graph import Node, Tensor, upstream
-from gradfix.tape.domain.paths import Path, contradicts, implies
+from gradfix.tape.domain.paths import contradicts, implies
 from gradfix.tape.domain.torch_values import Optimizer
 from gradfix.tape.domain.values import Map, Place, Seq, Unknown, Value
 from gradfix.tape.interpreter.interpreter import Interpreter
@@ -30,16 +30,6 @@ from gradfix.tape.machine.reports import span_of
 BY_USE = frozenset({Convention.B})
 DEEP = 200
 """How many values are looked through for the calls that a loss is made by."""
-
-
-class Doubt:
-    """Something that may have filled or cleared gradients: the call, where it is one."""
-
-    __slots__ = ("call", "path")
-
-    def __init__(self, call: ast.AST | None, path: Path) -> None:
-        self.call = call
-        self.path = path
 
 
 class Supposed:
@@ -67,7 +57,8 @@ def supposed(vm: Interpreter, value: Unknown, node: ast.AST) -> Supposed:
         optimizer = Optimizer("", [leaf], False, vm.at(node))
         optimizer.lean = BY_USE
         vm.timeline.on = True
-        vm.timeline.strange |= id(value) not in vm.timeline.schedules
+        if id(value) not in vm.timeline.schedules:
+            vm.timeline.strange = True
         vm.stand_ins.append(leaf)
         found = vm.supposed[id(value)] = Supposed(value, optimizer)
         events = leaf.gradient().events
@@ -78,7 +69,7 @@ def supposed(vm: Interpreter, value: Unknown, node: ast.AST) -> Supposed:
             before = [pair for pair in ran if not _beside(vm, found, pair[1])]
             events.extend(_arrived(vm, event, root) for event, root in before)
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and vm.at_home:
-        found.optimizer.name = vm.text(node.func.value)
+        vm.trail.set(found.optimizer, "name", vm.text(node.func.value))
     return found
 
 
@@ -145,7 +136,7 @@ def filled(vm: Interpreter, walked: Walked) -> None:
     if root.requires is False:
         return
     calls = set(_calls_behind(vm, root)) if vm.supposed else set()
-    vm.fed |= calls
+    vm.fed.update(calls)
     for one in vm.supposed.values():
         if not _beside(vm, one, root):
             _too_early(vm, one, event, calls)
@@ -299,7 +290,7 @@ def report_early_steps(vm: Interpreter) -> None:
             when=backward.path,
         )
         vm.erased_before(use.moment, draft, own.optimizer.leaves)
-    vm.early = []
+    vm.early.clear()
 
 
 def _open(vm: Interpreter, events: list[Any]) -> Iterator[Any]:

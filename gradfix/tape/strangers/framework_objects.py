@@ -13,6 +13,7 @@ from gradfix.tape.domain.torch_values import Layer, Mode, Opaque, Optimizer
 from gradfix.tape.domain.values import FALSE, NONE, Alt, Args, Const, Kwargs, Map, Seq, Unknown, Value
 from gradfix.tape.effects.frameworks import Entry, Row
 from gradfix.tape.interpreter.interpreter import Interpreter
+from gradfix.tape.interpreter.modes import kept, restore
 from gradfix.tape.torch.modules import opaque
 from gradfix.tape.torch.walks import run_backward
 
@@ -183,18 +184,14 @@ def hand_over(vm: Interpreter, path: str, args: Args, kwargs: Kwargs, node: ast.
 
 def enter(vm: Interpreter, function: Value, entry: Entry, node: ast.AST) -> None:
     """Call a function as a framework does: twice where it is the body of a loop over batches."""
-    grad, mode, repeat, later, root = vm.grad, vm.mode, vm.repeat, vm.later_turn, vm.root
-    if not entry.grad:
-        vm.grad, vm.mode = False, Mode("", FALSE, None)
     code = function.code if isinstance(function, Function) else None
     code = function.function.code if isinstance(function, Bound) else code
-    vm.root = code if entry.root else None
-    try:
+    with kept(vm), vm.within(root=code if entry.root else None):
+        if not entry.grad:
+            restore(vm, (False, Mode("", FALSE, None), vm.inference))
         for turn in range(2 if entry.loops else 1):
-            vm.repeat, vm.later_turn = repeat or turn > 0, later or turn > 0
-            vm.call(function, [_given(vm, kind) for kind in entry.given], {}, node)
-    finally:
-        vm.grad, vm.mode, vm.repeat, vm.later_turn, vm.root = grad, mode, repeat, later, root
+            with vm.within(repeat=vm.repeat or turn > 0, later_turn=vm.later_turn or turn > 0):
+                vm.call(function, [_given(vm, kind) for kind in entry.given], {}, node)
 
 
 def _given(vm: Interpreter, kind: str) -> Value:
@@ -213,10 +210,8 @@ def _given(vm: Interpreter, kind: str) -> Value:
 
 def returned(vm: Interpreter, value: Value, node: ast.Return) -> None:
     """Backpropagate what a function hands back to its framework: the loss, or the "loss" of a dict."""
-    grad = vm.grad
-    vm.grad = True
-    vm.each(value, lambda one: backpropagated(vm, _loss(one), {}, node))
-    vm.grad = grad
+    with vm.within(grad=True):
+        vm.each(value, lambda one: backpropagated(vm, _loss(one), {}, node))
 
 
 def _loss(value: Value) -> Value:

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from gradfix.defects import Convention
 from gradfix.tape.domain.graph import Node
 from gradfix.tape.domain.values import Seq, Unknown, Value
+from gradfix.tape.domain.within import Within
 from gradfix.tape.interpreter.interpreter import Interpreter
 from gradfix.tape.interpreter.occasions import Walked
 from gradfix.tape.machine.severed import NO_GRAPH
@@ -39,8 +40,8 @@ def severed_but_for_batches(vm: Interpreter, walked: Walked) -> None:
     node = vm.history(root)
     cuts = list(_cuts(vm, node))
     if cuts and all(cut is not None and _learns(vm, cut) for cut in cuts):
-        event.lean = event.lean | {Convention.A}
-        vm.severed(node, event, event.lean, NO_GRAPH)
+        with Within(event, vm.trail, {"lean": event.lean | {Convention.A}}):
+            vm.severed(node, event, event.lean, NO_GRAPH)
 
 
 def _cuts(vm: Interpreter, root: Node) -> Iterator[Node | None]:

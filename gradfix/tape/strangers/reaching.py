@@ -32,7 +32,7 @@ class Reaching:
     def __init__(self, vm: Interpreter) -> None:
         self.vm = vm
 
-    def holds(self, values: Sequence[Value], memory: frozenset[int]) -> bool:
+    def holds(self, values: Sequence[object], memory: frozenset[int]) -> bool:
         """Whether values hold leaves of this memory, or may."""
         stack, seen = list(values), set[int]()
         while stack:
@@ -52,7 +52,7 @@ class Reaching:
         return any(moment.deed == "anything" and self.holds(moment.what, memory) for moment in before)
 
     @staticmethod
-    def stranger(callee: Value) -> bool:
+    def stranger(callee: object) -> bool:
         """Whether it isn't known what code a call runs, or where that comes from."""
         if isinstance(callee, Function):
             return False
@@ -68,7 +68,7 @@ class Reaching:
         if self.vm.uncalled:
             yield [frame.receiver, *frame.scope.names.values()] if frame.receiver else []
 
-    def _inside(self, value: Value) -> Iterable[Value]:
+    def _inside(self, value: object) -> Iterable[Value]:
         """What can be got at through a value."""
         if isinstance(value, (Seq, Map)):
             return value.items if isinstance(value, Seq) else value.items.values()
@@ -85,7 +85,7 @@ class Reaching:
             return [value.of, value.weights, *value.children.values()]
         return self._of_code(value)
 
-    def _of_code(self, value: Value) -> Iterable[Value]:
+    def _of_code(self, value: object) -> Iterable[Value]:
         """What a function can get at, and what a value that isn't known was made with."""
         if isinstance(value, Unknown):
             plain = value.tensor is None and value.made is None and value.requires is None

@@ -82,10 +82,10 @@ def _container(
             (str(i), arg) for i, arg in enumerate(args) if not (isinstance(arg, Seq) and arg.kind == "star")
         ]
         layer.open = len(given) < len(args)
-        if len(given) == 1 and isinstance(given[0][1], Map):
-            given = _entries(layer, given[0][1])
+        if len(given) == 1 and isinstance(named := given[0][1], Map):
+            given, layer.open = _entries(named), named.open
     elif args and isinstance(args[0], Map):
-        given = _entries(layer, args[0])
+        given, layer.open = _entries(args[0]), args[0].open
     elif args and isinstance(args[0], Seq):
         given = [(str(i), item) for i, item in enumerate(args[0].items)]
         layer.open = args[0].open
@@ -95,8 +95,7 @@ def _container(
     return layer
 
 
-def _entries(layer: Layer, given: Map) -> list[tuple[str, Value]]:
-    layer.open = given.open
+def _entries(given: Map) -> list[tuple[str, Value]]:
     return [(str(key), value) for key, value in given.items.items()]
 
 
@@ -285,10 +284,7 @@ def _apply(vm: Interpreter, item: Value, value: Value, node: ast.AST) -> Value:
         both = meet(base, guard)
         if both is None:
             continue
-        vm.path = both
-        result = (
-            value if isinstance(option, Undefined) or option is NONE else vm.call(option, [value], {}, node)
-        )
-        options.append((guard, result))
-        vm.path = base
+        with vm.within(path=both):
+            passes = isinstance(option, Undefined) or option is NONE
+            options.append((guard, value if passes else vm.call(option, [value], {}, node)))
     return alternatives(options) if options else value

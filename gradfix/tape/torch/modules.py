@@ -136,7 +136,8 @@ def set_leaf(vm: Interpreter, leaf: Tensor, wanted: bool | None) -> None:
     node = Node("leaf", leaf.place, (), wanted)
     node.leaf = leaf
     node.lean, node.path = leaf.lean, vm.path
-    vm.froze = vm.froze or wanted is False
+    if wanted is False:
+        vm.froze = True
     vm.trail.set(leaf, "requires", wanted)
     vm.trail.set(leaf, "node", node)
 
@@ -247,7 +248,7 @@ def _registering(
 
 def register(vm: Interpreter, owner: Value, named: Value | None, value: Value) -> None:
     """Give a module a submodule or parameter by its name, which needn't be known."""
-    key = named.value if isinstance(named, Const) else f"?{vm.trail.clock}"
+    key = str(named.value) if isinstance(named, Const) else f"?{vm.trail.clock}"
     if isinstance(owner, Instance):
         vm.trail.put(owner, owner.attrs, key, value)
     elif isinstance(owner, Layer) and owner.items is not None:

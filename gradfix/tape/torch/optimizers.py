@@ -27,7 +27,7 @@ def make_optimizer(vm: Interpreter, kind: str, args: Args, kwargs: Kwargs, node:
     given = args[0] if args else kwargs.get("params", NONE)
     held, complete = parameters(vm, given)
     if isinstance(given, Weights) and complete and not held:
-        vm.refused = vm.path
+        vm.refusals.append(vm.path)
     for leaf in held:
         _no_result(vm, leaf, node)
     optimizer = Optimizer(kind, held, complete, vm.at(node))
@@ -121,14 +121,13 @@ def optimizer_method(
         return NONE
     if name == "step":
         closure = args[0] if args else kwargs.get("closure", NONE)
-        vm.asked = closure is not NONE
-        if closure is not NONE:
-            if receiver.iterates is True:  # it writes the parameters and asks for the loss again
+        with vm.within(asked=closure is not NONE):
+            if closure is not NONE:
+                if receiver.iterates is True:  # it writes the parameters and asks for the loss again
+                    vm.call(closure, [], {}, node)
+                    vm.step(receiver, vm.at(node))
                 vm.call(closure, [], {}, node)
-                vm.step(receiver, vm.at(node))
-            vm.call(closure, [], {}, node)
-        vm.step(receiver, vm.at(node))
-        vm.asked = False
+            vm.step(receiver, vm.at(node))
         return NONE
     if name == "add_param_group" and args:
         more, complete = parameters(vm, args[0])

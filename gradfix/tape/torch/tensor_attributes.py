@@ -107,9 +107,9 @@ def gradient(vm: Interpreter, owner: Tensor, node: ast.AST) -> Value:
     if slot.tensor is None:
         made = Node("grad", owner.place, (), False)
         made.facts = {"of": owner}
-        slot.tensor = Tensor(made, Storage(), False, leaf=True)
-        slot.tensor.grad_of = owner
-        slot.tensor.shape, slot.tensor.dtype = owner.shape, owner.dtype
+        held = slot.tensor = Tensor(made, Storage(), False, leaf=True)
+        held.grad_of = owner
+        held.shape, held.dtype = owner.shape, owner.dtype
     return slot.tensor
 
 
@@ -149,4 +149,5 @@ def store_on_tensor(
         if made_in is not None and owner.view == "loose":
             vm.trail.set(owner, "storage", Storage())  # whose memory it had keeps what it was
         if made_in is not None and owner.base is None and len(vm.path) < 2:
-            owner.storage.inference, owner.storage.inferred, vm.inferred = made_in, vm.path, True
+            owner.storage.inference, owner.storage.inferred = made_in, vm.path
+            vm.inferred = True

@@ -1,0 +1,49 @@
+"""State that differs inside of something only: it is entered and left in one way, exceptions included."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from gradfix.tape.domain.trail import Trail
+
+
+class Within:
+    """A block in which some attributes of an object hold something else; what is journalled stays so.
+
+    What the block itself does to these attributes ends with it. Where it is left by an exception, the
+    branches that were open in it are undone.
+    """
+
+    __slots__ = ("before", "depth", "now", "owner", "trail")
+
+    def __init__(self, owner: object, trail: Trail, now: Mapping[str, object]) -> None:
+        self.owner = owner
+        self.trail = trail
+        self.now = now
+
+    def __enter__(self) -> None:
+        self.depth = len(self.trail.frames)
+        self.before = self._put(self.now)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is not None:
+            while len(self.trail.frames) > self.depth:
+                self.trail.undo()
+        self._put(self.before)
+
+    def _put(self, contents: Mapping[str, object]) -> dict[str, object]:
+        """Let the attributes hold this; returns what they held."""
+        owner, before = self.owner, {}
+        journalled = getattr(owner, "JOINS", ())
+        for name, content in contents.items():
+            before[name] = getattr(owner, name)
+            if name in journalled:
+                self.trail.set(owner, name, content)  # type: ignore[arg-type]
+            else:
+                setattr(owner, name, content)
+        return before
