@@ -36,7 +36,10 @@ Place: TypeAlias = "ast.AST | Foreign | None"
 
 
 class Value:
-    """Anything that a Python expression can evaluate to. Mutable fields change through the trail only."""
+    """Anything that a Python expression can evaluate to.
+
+    What changes on a path (`JOINS`) and what it turns out to be (`LEARNT`) is written through the trail only.
+    """
 
     __slots__ = ()
 
