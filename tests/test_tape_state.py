@@ -63,6 +63,9 @@ FINISHERS = {
     "_into": "the node of a write into what is given",
     "overwrite": "the node of a write, which may not be recorded",
     "backward": "a new event learns what it starts from",
+    "advance": "a write that has just been noted learns whose step it is",
+    "describe": "and what a rewrite has to know of it",
+    "_tell_module": "and which module it was done by",
     "make_class": "the functions of a class body learn whose they are",
     "watch": "an entry that is new gets what asks about its order",
 }
@@ -73,11 +76,6 @@ MARKS = {
     "reach": "an answer about a node, with what it was true of",
     "joined": "an answer about alternatives, with what it was true of",
     "path": "a contribution that has arrived by a second way, of the backward that is running",
-    **dict.fromkeys(
-        ("written", "parameter", "module", "built", "stepped"),
-        "what a rewrite has to know of a write, told after it",
-    ),
-    "granted": "what a test took for granted, for all that follows in the function that it stands in",
     "inference": "what memory is given `.data` of an inference tensor, with the path on which that is so",
     "inferred": "that path",
     "generation": "how often memory was written, on any path",
@@ -93,8 +91,8 @@ COUNTERS = {
 """Clocks and budgets, which run on whichever path it is, and what belongs to the running operation."""
 
 FLAGS = {
-    "delivered", "entered", "exported", "froze", "hooked", "inferred", "kept", "moved", "on", "on_behalf", "parameter",
-    "raised", "recorded", "strange",
+    "delivered", "entered", "exported", "froze", "hooked", "inferred", "kept", "moved", "on", "on_behalf",
+    "parameter", "raised", "recorded", "strange",
 }  # fmt: skip
 """What has happened at least once: only ever set to True."""
 
@@ -202,7 +200,7 @@ def test_what_changes_on_a_path_is_journalled() -> None:
         if isinstance(write.target, ast.Attribute)
         and (write.name in JOURNALLED or (write.name in SCOPED and _of_machine(write)))
         and not write.fresh
-        and write.function not in {*FINISHERS, "go_on"}
+        and write.function not in {*FINISHERS, "go_on", "lean_on"}
         and write.name not in MARKS
         and not (write.name in FLAGS and _is_true(write.value))
     ]
@@ -223,7 +221,7 @@ def test_what_does_not_change_on_a_path_is_written_once() -> None:
         for write in writes()
         if isinstance(write.target, ast.Attribute)
         and not (write.fresh or write.once)
-        and write.function not in {*FINISHERS, "go_on"}
+        and write.function not in {*FINISHERS, "go_on", "lean_on"}
         and write.name not in MARKS.keys() | COUNTERS
         and not (write.name in FLAGS and _is_true(write.value))
     ]

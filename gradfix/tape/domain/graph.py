@@ -14,9 +14,6 @@ if TYPE_CHECKING:
     from gradfix.tape.domain.events import Backward, SlotEvent
     from gradfix.tape.domain.torch_values import Optimizer, Scaler
 
-if TYPE_CHECKING:
-    from gradfix.tape.domain.torch_values import Optimizer
-
 
 class Storage:
     """The memory of one or more tensors: its version is the number of writes that count."""

@@ -200,7 +200,7 @@ def truth(vm: Interpreter, value: Value, node: ast.expr) -> Verdict:
     """Truth of a value."""
     known = truthy(value)
     if known is not None and is_granted(vm, value):
-        vm.granted = vm.granted | TAKEN  # until the function is left: what follows depends on it
+        vm.lean_on(TAKEN)  # until the function is left: what follows depends on it
     if known is not None:
         return YES if known else NO
     if isinstance(value, Alt):

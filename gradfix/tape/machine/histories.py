@@ -31,6 +31,7 @@ class Scoped(TypedDict, total=False):
 
     path: Path
     assumed: Path
+    granted: Lean
     narrow: bool
     repeat: bool
     grad: Truth
@@ -40,7 +41,6 @@ class Scoped(TypedDict, total=False):
     whole: Callable[[], bool] | None
     gathered: Gathered | None
     ran: list[tuple[int, int]]
-    granted: Lean
 
 
 class Histories(Reports):

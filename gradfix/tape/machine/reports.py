@@ -78,6 +78,10 @@ class Reports:
         """From here on, to the end of what is running, everything happens on this path."""
         self.path = path
 
+    def lean_on(self, lean: Lean) -> None:
+        """From here on, to the end of what is running, everything leans on this."""
+        self.granted = self.granted | lean
+
     @property
     def at_home(self) -> bool:
         """Whether what is executed stands in the file under analysis, not in one that it imports."""

@@ -203,8 +203,8 @@ def _run_function(
     switching = any(isinstance(mode, (Mode, Unknown)) for mode, _ in function.decorators)
     with (
         kept(vm) if switching else nullcontext(),
-        vm.within(frame=frame, file=code.file, path=vm.path, stack=[*vm.stack, code], at_yield=None),
-        vm.within(granted=vm.granted),
+        vm.within(frame=frame, file=code.file, path=vm.path, stack=[*vm.stack, code]),
+        vm.within(at_yield=None, granted=vm.granted),
     ):
         for mode, expression in function.decorators:
             if isinstance(mode, Mode) and isinstance(mode.sets, Const):
