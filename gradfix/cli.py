@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, get_args
 
 import click
 
-from gradfix.defects import Certainty
+from gradfix.defects import Enough
 from gradfix.outcome import OutputFormat, RunFormat
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from gradfix.plan import Plan
     from gradfix.session import Request
 
-CERTAINTY = click.Choice(get_args(Certainty))
+CERTAINTY = click.Choice(get_args(Enough))
 INTERRUPTED = 130
 VERIFY = {"--verify=lenient": "--verify-lenient", "--verify=strict": "--verify"}
 
@@ -139,6 +139,9 @@ class Gradfix(click.Command):
 @click.option("--unsafe-fixes/--no-unsafe-fixes", default=None, help="Rewrite also what may change values.")
 @click.option("--min-certainty", type=CERTAINTY, help="The least certainty of what is listed.  [likely]")
 @click.option("--fix-certainty", type=CERTAINTY, help="The least certainty of what is rewritten.  [likely]")
+@click.option(
+    "--suspects/--no-suspects", default=None, help="List also what would need more than is seen to be sure."
+)
 @click.option("--output-format", type=click.Choice(get_args(OutputFormat)), default="text", show_default=True)
 @click.option("--statistics", is_flag=True, help="Count the findings by rule.")
 @click.option("--color", type=click.Choice(("auto", "always", "never")), default="auto", show_default=True)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, TypeAlias, cast, get_args
 
-from gradfix.defects import Certainty
+from gradfix.defects import Enough
 from gradfix.rule import Reduction
 from gradfix.tape.effects.frameworks import Entry, Row
 
@@ -35,9 +35,11 @@ class Config:
     force_exclude: bool = False
     per_file_ignores: tuple[tuple[str, tuple[str, ...]], ...] = ()
     unsafe_fixes: bool = False
-    min_certainty: Certainty = "likely"
+    suspects: bool = False
+    """Whether what leans on more than conventions is listed too; it is never rewritten."""
+    min_certainty: Enough = "likely"
     """The least certainty of a finding."""
-    fix_certainty: Certainty = "likely"
+    fix_certainty: Enough = "likely"
     """The least certainty of what is rewritten."""
     reduction: Reduction = "sum"
     frameworks: tuple[tuple[str, Row], ...] = ()
@@ -177,8 +179,9 @@ KINDS: Mapping[str, Reading] = {
     "per_file_ignores": ("a table of lists of strings", _is_strings_by_pattern, _by_pattern),
     "force_exclude": BOOL,
     "unsafe_fixes": BOOL,
-    "min_certainty": _one_of(*get_args(Certainty)),
-    "fix_certainty": _one_of(*get_args(Certainty)),
+    "suspects": BOOL,
+    "min_certainty": _one_of(*get_args(Enough)),
+    "fix_certainty": _one_of(*get_args(Enough)),
     "reduction": _one_of(*get_args(Reduction)),
 }
 READINGS: Mapping[str, Reading] = {

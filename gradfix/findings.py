@@ -52,17 +52,18 @@ def look(source: Source, suppressions: Suppressions, plan: Plan) -> Seen:
     """Play a text on the tape and turn what it says into findings."""
     analysis = plan.analyse(source, plan)
     rules = plan.rules(source.path) if analysis.defects or suppressions.ignores else {}
-    listed = (defect for defect in analysis.defects if defect.kind in rules and plan.lists(defect))
-    defects = sorted(listed, key=lambda defect: (defect.culprit, defect.kind))
-    silenced = [_silencing(defect, suppressions, rules) for defect in defects]
-    heard = [defect for defect, by in zip(defects, silenced, strict=True) if by is None]
+    selected = (defect for defect in analysis.defects if defect.kind in rules)
+    every = sorted(selected, key=lambda defect: (defect.culprit, defect.kind))
+    silencing = {id(defect): _silencing(defect, suppressions, rules) for defect in every}
+    defects = [defect for defect in every if plan.lists(defect)]
+    heard = [defect for defect in defects if silencing[id(defect)] is None]
     tree, obstacle = _tree(source) if heard else (None, "")
     return Seen(
         source,
         tree,
         tuple(_candidate(defect, rules[defect.kind], source, tree or obstacle, plan) for defect in heard),
         len(defects) - len(heard),
-        tuple(_unused(suppressions, {by for by in silenced if by}, rules)),
+        tuple(_unused(suppressions, {by for by in silencing.values() if by}, rules)),
         tuple(_doubtful(suppressions)),
         tuple(replace(each, span=source.places.in_characters(each.span)) for each in analysis.silences),
         analysis.too_complex,
@@ -144,6 +145,7 @@ def _finding(defect: Defect, codemod: Codemod, source: Source) -> Finding:
         certainty=defect.certainty,
         impact=defect.impact,
         conventions=defect.conventions,
+        assumptions=defect.assumptions,
         condition=defect.condition,
         torch_says=defect.torch_says,
     )

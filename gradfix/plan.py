@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 from gradfix import registry
 from gradfix.config import Config, ConfigError
-from gradfix.defects import Certainty, Defect
+from gradfix.defects import Certainty, Defect, Enough
 from gradfix.neighbours import Neighbours
 from gradfix.outcome import RuleCard
 from gradfix.registry import Codemod
@@ -76,7 +76,9 @@ class Plan:
                 yield codes
 
     def lists(self, defect: Defect) -> bool:
-        """Say whether a defect is sure enough to be a finding."""
+        """Say whether a defect is sure enough to be a finding; suspects are none unless asked for."""
+        if defect.certainty == "suspect":
+            return self.config.suspects
         return _enough(defect.certainty, self.config.min_certainty)
 
     def applies(self, finding: Finding) -> bool:
@@ -99,5 +101,5 @@ def plan_for(config: Config, follows_imports: bool = True) -> Plan:
     return Plan(config, follows_imports)
 
 
-def _enough(certainty: Certainty, least: Certainty) -> bool:
-    return certainty == "certain" or least == "likely"
+def _enough(certainty: Certainty, least: Enough) -> bool:
+    return certainty == "certain" or (certainty == "likely" and least == "likely")

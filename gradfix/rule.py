@@ -105,6 +105,8 @@ class Finding:
     certainty: Certainty
     impact: Impact
     conventions: tuple[str, ...] = ()
+    assumptions: tuple[str, ...] = ()
+    """What one would have to make sure of, where it is a suspect."""
     condition: str = ""
     torch_says: str = ""
     safety: Safety | None = None

@@ -2,7 +2,7 @@
 
 from gradfix.defects.defect import Defect, Evidence
 from gradfix.defects.kinds import KINDS, Impact, Kind, kind_of, same_family
-from gradfix.defects.leaning import NOTHING, Assumption, Certainty, Convention, Lean, certainty_of
+from gradfix.defects.leaning import NOTHING, Assumption, Certainty, Convention, Enough, Lean, certainty_of
 from gradfix.defects.places import Span, Touch, Touched, TouchKind, together
 from gradfix.defects.roles import Role
 
@@ -13,6 +13,7 @@ __all__ = [
     "Certainty",
     "Convention",
     "Defect",
+    "Enough",
     "Evidence",
     "Impact",
     "Kind",

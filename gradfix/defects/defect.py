@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from gradfix.defects.kinds import Impact
-from gradfix.defects.leaning import NOTHING, Certainty, Lean, certainty_of, letters_of
+from gradfix.defects.leaning import NOTHING, Certainty, Lean, assumptions_of, certainty_of, letters_of
 from gradfix.defects.places import Span
 from gradfix.defects.records import Facts
 from gradfix.defects.roles import Role
@@ -58,6 +58,11 @@ class Defect:
     def conventions(self) -> tuple[str, ...]:
         """The conventions that it leans on, by their letters."""
         return letters_of(self.lean)
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """What one would have to make sure of before it is more than a suspect."""
+        return assumptions_of(self.lean)
 
     def told(self, record: type[R]) -> R:
         """The facts, as the record that defects of this kind have."""

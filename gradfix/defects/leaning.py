@@ -5,7 +5,9 @@ from __future__ import annotations
 from enum import Enum
 from typing import Literal, TypeAlias
 
-Certainty: TypeAlias = Literal["certain", "likely"]
+Certainty: TypeAlias = Literal["certain", "likely", "suspect"]
+Enough: TypeAlias = Literal["certain", "likely"]
+"""What is listed and rewritten: a suspect never is, unless somebody asks for suspects."""
 
 
 class Convention(Enum):
@@ -21,12 +23,17 @@ class Convention(Enum):
 
 
 class Assumption(Enum):
-    """What is taken for granted of this one program, though it isn't seen, and is no convention."""
+    """What would have to hold in this one program, though nobody has seen it and no convention says so.
+
+    A claim of absence takes one where its account has a gap: something that wasn't followed could have
+    supplied what is said to be missing. The sentence is what a user has to make sure of.
+    """
 
     CUT_OFF_A_GRAPH = "what lies behind the cut is in a graph"
-    NOBODY_ELSE_REGISTERS = "nobody who isn't seen registers or trains what the container holds"
-    NOBODY_ELSE_HOLDS = "no optimizer that isn't seen holds what was put in place of a layer"
-    NOBODY_ELSE_USES = "nobody who isn't seen uses the gradient of the tensor"
+    NOBODY_ELSE_REGISTERS = "no optimizer that isn't seen whole gets what the container holds"
+    NOBODY_ELSE_HOLDS = "no optimizer that isn't seen whole gets what was put in place of a layer"
+    NOBODY_ELSE_USES = "no optimizer that isn't seen whole gets the tensor"
+    CHOSEN_ALIKE = "one test comes out alike for several values"
 
 
 Lean: TypeAlias = frozenset[Convention | Assumption]
@@ -35,10 +42,17 @@ NOTHING: Lean = frozenset()
 
 
 def certainty_of(lean: Lean) -> Certainty:
-    """How sure a claim is that leans on this."""
+    """How sure a claim is that leans on this: the one place that decides it."""
+    if any(isinstance(one, Assumption) for one in lean):
+        return "suspect"
     return "likely" if lean else "certain"
 
 
 def letters_of(lean: Lean) -> tuple[str, ...]:
     """The conventions among it, by their letters, in order."""
     return tuple(sorted(one.name for one in lean if isinstance(one, Convention)))
+
+
+def assumptions_of(lean: Lean) -> tuple[str, ...]:
+    """What one would have to make sure of, in sentences."""
+    return tuple(sorted(one.value for one in lean if isinstance(one, Assumption)))

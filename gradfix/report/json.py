@@ -64,6 +64,7 @@ def _finding(outcome: Outcome, finding: Finding) -> Fields:
         "impact": finding.impact,
         "certainty": finding.certainty,
         "conventions": list(finding.conventions),
+        "assumptions": list(finding.assumptions),
         "condition": finding.condition or None,
         "torch_says": finding.torch_says or None,
         "related": [_related(outcome, step) for step in finding.evidence],

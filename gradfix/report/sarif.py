@@ -97,6 +97,7 @@ def _properties(finding: Finding) -> Fields:
         "impact": finding.impact,
         "certainty": finding.certainty,
         "conventions": list(finding.conventions),
+        "assumptions": list(finding.assumptions),
         "applicability": finding.safety.value if finding.safety else "none",
     }
 

@@ -58,6 +58,8 @@ def _remarks(finding: Finding) -> Iterator[tuple[str, str, str]]:
     """What stands under the frame: a label, its text and the label's style."""
     if finding.condition:
         yield "when", finding.condition, ""
+    for assumption in finding.assumptions:
+        yield "if", assumption, "yellow"
     if way_out(finding):
         label = "by hand" if finding.safety is None else "fix"
         yield label, way_out(finding), "yellow" if finding.safety is None else "green"

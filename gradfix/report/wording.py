@@ -30,20 +30,21 @@ def remedy(finding: Finding) -> str:
 
 def certainty(finding: Finding) -> str:
     """Say how sure the finding is, with the conventions that it leans on."""
-    leaning = f": {', '.join(finding.conventions)}" if finding.conventions else ""
+    leaning = f": {', '.join(finding.conventions)}" if finding.certainty == "likely" else ""
     return f"{finding.certainty}{leaning}"
 
 
 def severity(finding: Finding) -> str:
     """Rank a finding in three steps: what is certain breaks the build, what is style only informs."""
-    if finding.impact == "style":
+    if finding.impact == "style" or finding.certainty == "suspect":
         return "note"
     return "error" if finding.certainty == "certain" else "warning"
 
 
 def told(finding: Finding) -> str:
     """Say a finding in one sentence."""
-    return f"{finding.message} (when {finding.condition})" if finding.condition else finding.message
+    when = f" (when {finding.condition})" if finding.condition else ""
+    return finding.message + when + "".join(f" (if {assumption})" for assumption in finding.assumptions)
 
 
 def way_out(finding: Finding) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gradfix.defects import Assumption, Role
+from gradfix.defects import Assumption, Convention, Lean, Role
 from gradfix.defects.records import Unregistered
 from gradfix.tape.domain.definitions import Instance
 from gradfix.tape.domain.events import Add, Use
@@ -61,5 +61,6 @@ def check_plain_leaves(vm: Interpreter, ended: Ended) -> None:
             facts = Unregistered(
                 attribute=name, container="tensor", holds="parameters", factory=factory_inside(vm, tensor)
             )
-            lean = frozenset({Assumption.NOBODY_ELSE_USES})
+            seen_whole = all(one.complete for one in ended.optimizers)
+            lean: Lean = frozenset({Convention.B if seen_whole else Assumption.NOBODY_ELSE_USES})
             vm.report("unregistered_parameters", tensor.place, steps, facts, lean=lean)

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Sequence
 from typing import Literal
 
-from gradfix.defects import Assumption, Convention, Role, kind_of
+from gradfix.defects import Assumption, Convention, Lean, Role, kind_of
 from gradfix.defects.records import Replaced as ReplacedFacts
 from gradfix.defects.records import Unreached, Unregistered
 from gradfix.tape.checks.wanted_cuts import asked_for
@@ -62,10 +62,18 @@ def homeless(entries: Sequence[Interpreter], ended: Ended) -> None:
     trained = ended.trained | ended.updated
     found = [(vm, *one) for vm in entries for one in vm.homeless]
     stepped = {vm.span(place) for vm, inside, place, _ in found if trained.intersection(inside)}
+    lean = _unless_trained_elsewhere(ended, Assumption.NOBODY_ELSE_REGISTERS)
     for vm, _, place, facts in found:
         if vm.span(place) not in stepped:
-            lean = frozenset({Assumption.NOBODY_ELSE_REGISTERS})
             vm.report("unregistered_parameters", place, [(place, Role.UNREGISTERED)], facts, lean=lean)
+
+
+def _unless_trained_elsewhere(ended: Ended, gap: Assumption) -> Lean:
+    """What it takes that no optimizer holds a leaf: where none is in sight, that who trains a module trains
+    its parameters (D); where it isn't known what one holds, that it holds no others."""
+    if not ended.optimizers:
+        return frozenset({Convention.D})
+    return frozenset({Convention.B}) if all(one.complete for one in ended.optimizers) else frozenset({gap})
 
 
 def _owned(vm: Interpreter, instance: Instance, place: ast.AST) -> ast.AST | Foreign:
@@ -126,7 +134,7 @@ def check_replacements(vm: Interpreter, ended: Ended) -> None:
                 vm.report("optimizer_before_replacement", optimizer.place,
                           [(optimizer.place, Role.TAKES), (place, Role.REPLACED_LATER)],
                           ReplacedFacts(replacement=vm.span(place), optimizer=optimizer.name),
-                          lean=frozenset({Assumption.NOBODY_ELSE_HOLDS}))  # fmt: skip
+                          lean=_unless_trained_elsewhere(ended, Assumption.NOBODY_ELSE_HOLDS))  # fmt: skip
 
 
 def _stepped_for(optimizer: Optimizer, fresh: list[Tensor]) -> bool:

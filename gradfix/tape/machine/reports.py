@@ -7,12 +7,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
-from gradfix.defects import KINDS, Convention, Defect, Evidence, Impact, Role, Span
+from gradfix.defects import KINDS, Assumption, Convention, Defect, Evidence, Impact, Role, Span
 from gradfix.defects.records import Facts, Ordered
 from gradfix.tape.domain.paths import ALWAYS, Equals, Key, Path
 from gradfix.tape.domain.values import NOTHING, Foreign, Lean, Place
 
 F = TypeVar("F", bound=Facts)
+SUREST = ("certain", "likely", "suspect")
 
 
 def span_of(node: ast.AST) -> Span:
@@ -141,8 +142,7 @@ class Reports:
             return None
         span = span_of(culprit)
         if self.chosen_twice(when):
-            self.silence(culprit, "this takes a test that comes out alike for several values")
-            return None
+            lean = lean | {Assumption.CHOSEN_ALIKE}
         self.reported.add((kind, span))
         return Draft(
             kind,
@@ -175,10 +175,10 @@ class Reports:
         return lean
 
     def note(self, defect: Defect) -> None:
-        """Note a defect; of several of a kind at one place, the first that is certain."""
+        """Note a defect; of several of a kind at one place, the first of the surest."""
         key = (defect.kind, defect.culprit)
         known = self.findings.found.get(key)
-        if known is not None and (known.certainty == "certain" or defect.certainty == "likely"):
+        if known is not None and SUREST.index(known.certainty) <= SUREST.index(defect.certainty):
             defect = also_touched(also_runs(known, defect.evidence), defect.facts)
         self.findings.found[key] = defect
 
