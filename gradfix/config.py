@@ -35,8 +35,6 @@ class Config:
     force_exclude: bool = False
     per_file_ignores: tuple[tuple[str, tuple[str, ...]], ...] = ()
     unsafe_fixes: bool = False
-    suspects: bool = False
-    """Whether what leans on more than conventions is listed too; it is never rewritten."""
     min_certainty: Enough = "likely"
     """The least certainty of a finding."""
     fix_certainty: Enough = "likely"
@@ -44,6 +42,8 @@ class Config:
     reduction: Reduction = "sum"
     frameworks: tuple[tuple[str, Row], ...] = ()
     """What the user's own trainers do, by the names of their classes and functions."""
+    suspects: bool = False
+    """Whether what leans on more than conventions is listed too; it is never rewritten."""
 
     def with_options(self, **given: object) -> Config:
         """The same with the options that were given on the command line; None means not given."""

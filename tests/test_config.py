@@ -21,6 +21,7 @@ unsafe-fixes = true
 min-certainty = "certain"
 fix-certainty = "certain"
 reduction = "mean"
+suspects = true
 [tool.gradfix.per-file-ignores]
 "tests/*" = ["GF403"]
 [tool.gradfix.frameworks.Learner]
@@ -75,6 +76,7 @@ def test_every_key_is_read(tmp_path: Path) -> None:
                 ),
             ),
         ),
+        suspects=True,
     )
 
 

@@ -91,7 +91,8 @@ def test_what_the_recorder_sends_lands_in_fields_that_some_record_has() -> None:
 
 def test_certainty_follows_from_what_a_claim_leans_on() -> None:
     assert certainty_of(NOTHING) == "certain"
-    assert {certainty_of(frozenset({one})) for one in (*Convention, *Assumption)} == {"likely"}
+    assert {certainty_of(frozenset({one})) for one in Convention} == {"likely"}
+    assert {certainty_of(frozenset({Convention.B, one})) for one in Assumption} == {"suspect"}
 
 
 def test_only_one_role_leaves_its_subject_open() -> None:

@@ -10,7 +10,7 @@ import pytest
 import toy
 from toy import PLAN, plan
 
-from gradfix.defects import Span
+from gradfix.defects import Assumption, Span
 from gradfix.engine import fix, ignore, known
 from gradfix.outcome import Outcome
 from gradfix.patch import LineMap, unified
@@ -113,6 +113,23 @@ def test_the_least_certainty_of_what_is_rewritten() -> None:
     assert [finding.span.line for finding in outcome.findings] == [1, 2]
     assert outcome.after == b"x += 1\nx = x + y\n"
     assert [finding.span.line for finding in outcome.remaining] == [1]
+
+
+def test_a_suspect_is_listed_only_where_somebody_asks_and_never_rewritten() -> None:
+    content = b"x += ...\nz += y\n"
+    outcome = fix("x.py", content, PLAN)
+    assert [finding.certainty for finding in outcome.findings] == ["certain"]
+    asked = fix("x.py", content, plan(suspects=True))
+    assert [finding.certainty for finding in asked.findings] == ["suspect", "certain"]
+    assert asked.findings[0].assumptions == (Assumption.NOBODY_ELSE_USES.value,)
+    assert outcome.after == asked.after == b"x += ...\nz = z + y\n"
+    assert [finding.certainty for finding in asked.remaining] == ["suspect"]
+
+
+def test_a_comment_that_silences_a_suspect_is_not_called_unused() -> None:
+    content = b"x += ...  # gradfix: ignore[TOY1]\n"
+    assert fix("x.py", content, PLAN).unused_suppressions == ()
+    assert fix("x.py", content, plan(suspects=True)).findings == ()
 
 
 def test_rules_that_are_not_selected_find_nothing() -> None:

@@ -20,7 +20,7 @@ from oracle.shrink import shrink
 from oracle.strategy import programs
 from oracle.tape import tape
 
-from gradfix.defects import NOTHING, Assumption, Certainty, Defect, Evidence, Role, Span
+from gradfix.defects import NOTHING, Certainty, Convention, Defect, Evidence, Role, Span
 from gradfix.defects.records import Cut, record_of
 
 pytestmark = pytest.mark.torch
@@ -76,7 +76,7 @@ y.sum().backward()
 
 def defect(kind: str, at: int, *evidence: int, certainty: Certainty = "certain", **more: str) -> Defect:
     spans = tuple(Evidence(Span(line, 0, line, 1), Role.USED) for line in evidence)
-    lean = NOTHING if certainty == "certain" else frozenset({Assumption.CUT_OFF_A_GRAPH})
+    lean = NOTHING if certainty == "certain" else frozenset({Convention.B})
     facts = record_of(kind)()
     return Defect(kind, Span(at, 0, at, 1), spans, facts, lean=lean, condition=more.get("condition", ""))
 

@@ -26,6 +26,7 @@ def test_a_finding_has_the_fields_of_ruff_and_its_own() -> None:
         "impact": "crashes",
         "certainty": "certain",
         "conventions": [],
+        "assumptions": [],
         "condition": None,
         "torch_says": "modified by an inplace operation",
         "related": [

@@ -13,7 +13,7 @@ import pytest
 
 from gradfix import registry
 from gradfix.config import Config
-from gradfix.defects import NOTHING, Assumption, Defect, Evidence, Role, Span
+from gradfix.defects import NOTHING, Assumption, Convention, Defect, Evidence, Role, Span
 from gradfix.defects.records import Rebound
 from gradfix.plan import Plan
 from gradfix.registry import Codemod
@@ -46,7 +46,8 @@ def span_of(node: ast.stmt | ast.expr) -> Span:
 
 
 def analyse(source: Source, resolve: Resolver | None = None) -> Analysis:
-    """Every augmented assignment is a defect, certain unless its value is a number; `pass` is a silence."""
+    """Every augmented assignment is a defect: certain, likely where its value is a number, a suspect where it
+    isn't known (`...`); `pass` is a silence."""
     if "# tape: crash" in source.text:
         raise KeyError("the tape tore")
     if "# tape: slow" in source.text:
@@ -60,7 +61,9 @@ def analyse(source: Source, resolve: Resolver | None = None) -> Analysis:
 
 
 def _defect(node: ast.AugAssign) -> Defect:
-    lean = frozenset({Assumption.NOBODY_ELSE_USES}) if isinstance(node.value, ast.Constant) else NOTHING
+    value = node.value.value if isinstance(node.value, ast.Constant) else None
+    by: Convention | Assumption = Assumption.NOBODY_ELSE_USES if value is ... else Convention.B
+    lean = frozenset({by}) if isinstance(node.value, ast.Constant) else NOTHING
     evidence = (Evidence(span_of(node.value), Role.ADDS),)
     return Defect(
         KINDS[type(node.op)], span_of(node), evidence, Rebound(target=ast.unparse(node.target)), lean=lean

@@ -29,7 +29,6 @@ class Assumption(Enum):
     supplied what is said to be missing. The sentence is what a user has to make sure of.
     """
 
-    CUT_OFF_A_GRAPH = "what lies behind the cut is in a graph"
     NOBODY_ELSE_REGISTERS = "no optimizer that isn't seen whole gets what the container holds"
     NOBODY_ELSE_HOLDS = "no optimizer that isn't seen whole gets what was put in place of a layer"
     NOBODY_ELSE_USES = "no optimizer that isn't seen whole gets the tensor"

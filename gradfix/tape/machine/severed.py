@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gradfix.defects import NOTHING, Assumption, Impact, Role, kind_of
+from gradfix.defects import NOTHING, Convention, Impact, Role, kind_of
 from gradfix.defects.records import Cut, Facts, NoGradient, NoLeaf, OnResult, Unrecorded, record_of
 from gradfix.tape.domain.events import Add, Backward, on_path, partings
 from gradfix.tape.domain.graph import Node, Tensor
@@ -72,7 +72,7 @@ class Severed(Cuts):
             terms = {id(term) for term in self._additive(node)}
             whole = [cut for cut in chosen if id(cut) in terms]
             for cut in whole if whole == chosen else chosen[:1]:
-                lean = NOTHING if sure else frozenset({Assumption.CUT_OFF_A_GRAPH})
+                lean = NOTHING if sure else frozenset({Convention.B})
                 self.report_cut(cut, event, [here], says=says, lean=lean)
         elif not cuts and self._switched_off(node, event.path - (self.path - self.assumed)):
             pass  # nothing is to be learnt
