@@ -189,6 +189,49 @@ def test_a_broken_rule_is_found(body: str, kind: str) -> None:
 
 
 QUIET = {
+    "a gradient that is zeroed where there is one, of a leaf that differs by path": """
+        class Base:
+            def __init__(self, model):
+                try:
+                    self.device = next(model.parameters()).device
+                except Exception:
+                    self.device = None
+        class Attack(Base):
+            def run(self, images):
+                images = images.clone().detach().to(self.device)
+                image = nn.Parameter(images)
+                for _ in range(self.rounds):
+                    for _ in range(self.steps):
+                        if image.grad is not None:
+                            image.grad.detach_()
+                            image.grad.zero_()
+                        loss = self.judge(self.distance(image, images))
+                        loss.backward()
+                        with torch.no_grad():
+                            image -= image.grad * self.rate
+        """,
+    "parameters of the optimizer that follow others by hand": """
+        class Pair(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.fast = nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 3), nn.Linear(3, 3), nn.Linear(3, 3),
+                                          nn.Linear(3, 3), nn.Linear(3, 3), nn.Linear(3, 3), nn.Linear(3, 3),
+                                          nn.Linear(3, 3))
+                self.slow = nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 3), nn.Linear(3, 3), nn.Linear(3, 3),
+                                          nn.Linear(3, 3), nn.Linear(3, 3), nn.Linear(3, 3), nn.Linear(3, 3),
+                                          nn.Linear(3, 3))
+            def follow(self):
+                for fast, slow in zip(self.fast.parameters(), self.slow.parameters()):
+                    slow.data.mul_(0.9).add_(fast.data, alpha=0.1)
+        pair = Pair()
+        optimizer = torch.optim.SGD(pair.parameters(), lr=0.1)
+        for _ in range(3):
+            optimizer.zero_grad()
+            pair.follow()
+            x = torch.randn(2, 3)
+            (pair.fast(x) - pair.slow(x).detach()).pow(2).sum().backward()
+            optimizer.step()
+        """,
     "a layer that a flag appends, and a write where it is off": """
         class Stage(nn.Module):
             def __init__(self, closing):

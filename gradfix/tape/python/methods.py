@@ -20,7 +20,7 @@ from gradfix.tape.torch.elements import elements, part
 from gradfix.tape.torch.layers import call_layer
 from gradfix.tape.torch.modules import freeze, module_method
 from gradfix.tape.torch.optimizers import optimizer_method, scaler_method
-from gradfix.tape.torch.param_groups import group_method
+from gradfix.tape.torch.param_groups import group_method, written
 
 
 def call_own_method(vm: Interpreter, method: Method, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
@@ -43,7 +43,7 @@ def call_own_method(vm: Interpreter, method: Method, args: Args, kwargs: Kwargs,
     if isinstance(receiver, Group):
         return group_method(vm, receiver, name, args)
     if isinstance(receiver, Weights):
-        return _weights_method(vm, receiver, name, args)
+        return _weights_method(vm, receiver, name, args, node)
     if isinstance(receiver, Number):
         if name == "backward":
             event = Backward(vm.at(node), vm.path, False, False, frozenset())
@@ -177,10 +177,12 @@ VALUES = having("kept") | having("detaches")
 """What gives the value of a parameter."""
 
 
-def _weights_method(vm: Interpreter, receiver: Weights, name: str, args: Args) -> Value:
-
+def _weights_method(vm: Interpreter, receiver: Weights, name: str, args: Args, node: ast.AST) -> Value:
     if name == "requires_grad_":
         freeze(vm, receiver, args[0] if args else Const(True))
+        return receiver
+    if name.endswith("_"):
+        written(vm, receiver, node)
         return receiver
     if name in VALUES:
         return Unknown("a parameter's value", (receiver,), requires=False if name == "detach" else None)

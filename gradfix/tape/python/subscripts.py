@@ -16,7 +16,7 @@ from gradfix.tape.interpreter.occasions import Replaced
 from gradfix.tape.python.arithmetic import OPERATORS, operate
 from gradfix.tape.strangers.handed_out import escape
 from gradfix.tape.torch.elements import part
-from gradfix.tape.torch.param_groups import group_entry, store_group_entry
+from gradfix.tape.torch.param_groups import group_entry, store_group_entry, written
 from gradfix.tape.torch.tensors import filled, in_graph, method_call
 
 
@@ -186,6 +186,7 @@ def is_basic(key: Value) -> Truth:
 
 def store_item(vm: Interpreter, owner: Value, key: Value, value: Value, node: ast.AST, form: str) -> None:
     """`owner[key] = value`."""
+    written(vm, owner, node)
     if isinstance(owner, Unknown) and _names(key):
         _store_entry(vm, owner, key, value)
     elif isinstance(owner, Unknown) and (owner.tensor is not None or _only_tensors(key)):
