@@ -25,9 +25,14 @@ from gradfix.rewriting.updates import updates_by_hand
 from gradfix.rule import Decline, Fix, Options, Rule
 from gradfix.tree import Tree
 
+HELD = Decline("a module keeps a parameter in this place; use the result under a name of its own")
+
 
 def rewrite(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:
-    if defect.told(WrittenLeaf).role == "value":
+    told = defect.told(WrittenLeaf)
+    if told.role == "value":
+        if told.parameter and "." in told.target.partition("[")[0]:
+            return HELD
         return out_of_place(defect, tree, options)
     node = writing(defect, tree)
     small = tree.small_statement(node) if node is not None else None

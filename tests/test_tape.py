@@ -25,6 +25,24 @@ def kinds(body: str) -> set[str]:
 
 
 FOUND = {
+    "what a flag appended is overwritten where the flag is on": (
+        """
+        class Stage(nn.Module):
+            def __init__(self, closed):
+                super().__init__()
+                parts = [nn.Conv2d(2, 2, 1)]
+                if closed:
+                    parts.append(nn.ReLU())
+                self.parts = nn.Sequential(*parts)
+                self.closed = closed
+            def forward(self, x):
+                y = self.parts(x)
+                if self.closed:
+                    y += x
+                return y
+        """,
+        "inplace_overwrites_saved",
+    ),
     "a result that exp saved is overwritten": (
         "x = torch.ones(3, requires_grad=True)\ny = x.exp()\ny += 1\ny.sum().backward()",
         "inplace_overwrites_saved",
@@ -171,6 +189,99 @@ def test_a_broken_rule_is_found(body: str, kind: str) -> None:
 
 
 QUIET = {
+    "a gradient that is zeroed where there is one, of a leaf that differs by path": """
+        class Base:
+            def __init__(self, model):
+                try:
+                    self.device = next(model.parameters()).device
+                except Exception:
+                    self.device = None
+        class Attack(Base):
+            def run(self, images):
+                images = images.clone().detach().to(self.device)
+                image = nn.Parameter(images)
+                for _ in range(self.rounds):
+                    for _ in range(self.steps):
+                        if image.grad is not None:
+                            image.grad.detach_()
+                            image.grad.zero_()
+                        loss = self.judge(self.distance(image, images))
+                        loss.backward()
+                        with torch.no_grad():
+                            image -= image.grad * self.rate
+        """,
+    "parameters of the optimizer that follow others by hand": """
+        class Pair(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.fast = nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 3), nn.Linear(3, 3), nn.Linear(3, 3),
+                                          nn.Linear(3, 3), nn.Linear(3, 3), nn.Linear(3, 3), nn.Linear(3, 3),
+                                          nn.Linear(3, 3))
+                self.slow = nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 3), nn.Linear(3, 3), nn.Linear(3, 3),
+                                          nn.Linear(3, 3), nn.Linear(3, 3), nn.Linear(3, 3), nn.Linear(3, 3),
+                                          nn.Linear(3, 3))
+            def follow(self):
+                for fast, slow in zip(self.fast.parameters(), self.slow.parameters()):
+                    slow.data.mul_(0.9).add_(fast.data, alpha=0.1)
+        pair = Pair()
+        optimizer = torch.optim.SGD(pair.parameters(), lr=0.1)
+        for _ in range(3):
+            optimizer.zero_grad()
+            pair.follow()
+            x = torch.randn(2, 3)
+            (pair.fast(x) - pair.slow(x).detach()).pow(2).sum().backward()
+            optimizer.step()
+        """,
+    "a layer that a flag appends, and a write where it is off": """
+        class Stage(nn.Module):
+            def __init__(self, closing):
+                super().__init__()
+                parts = [nn.Conv2d(2, 2, 1)]
+                if closing == "relu":
+                    parts.append(nn.ReLU(inplace=True))
+                self.parts = nn.Sequential(*parts)
+                self.closing = closing
+            def forward(self, x):
+                y = self.parts(x)
+                if self.closing == "sum":
+                    y += x
+                return y
+        """,
+    "a layer that a flag appends to a list of modules, and a write where it is off": """
+        class Stage(nn.Module):
+            def __init__(self, closed):
+                super().__init__()
+                self.parts = nn.ModuleList([nn.Conv2d(2, 2, 1)])
+                if closed:
+                    self.parts.append(nn.ReLU())
+                self.closed = closed
+            def forward(self, x):
+                for i, part in enumerate(self.parts):
+                    x = part(x)
+                if not self.closed:
+                    x += 1
+                return x
+        """,
+    "the last of a list to which a flag appends": """
+        def run(flag):
+            w = torch.ones(3, requires_grad=True)
+            made = [w * 2]
+            if flag:
+                made.append(w.exp())
+            made[-1].add_(0 if flag else 1)
+            sum(made).sum().backward()
+        """,
+    "what a flag puts into a dict, and a write where it is off": """
+        def run(flag):
+            w = torch.ones(3, requires_grad=True)
+            made = {"a": w * 2}
+            if flag:
+                made["b"] = w.exp()
+            for name, one in made.items():
+                if not flag:
+                    one += 1
+            sum(made.values()).sum().backward()
+        """,
     "a write under a flag that the save isn't under": """
         def run(x, a, b):
             w = torch.ones(3, requires_grad=True)

@@ -9,6 +9,54 @@ from gradfix.tape.entries import analyse
 
 IMPORTS = "import torch\nfrom torch import nn\n"
 HEALTHY = {
+    "gradients that a helper may have filled by the loss that it was given": """
+from training import run
+critic, maker = nn.Linear(4, 1), nn.Linear(4, 4)
+of_critic = torch.optim.Adam(critic.parameters())
+of_maker = torch.optim.Adam(maker.parameters())
+for noise in torch.randn(3, 2, 4):
+    of_critic.zero_grad()
+    run(critic(maker(noise).detach()).mean())
+    of_critic.step()
+    of_maker.zero_grad()
+    (-critic(maker(noise)).mean()).backward()
+    of_maker.step()
+""",
+    "gradients of a loss whose making isn't known": """
+from training import judged
+critic, maker = nn.Linear(4, 1), nn.Linear(4, 4)
+of_critic = torch.optim.Adam(critic.parameters())
+of_maker = torch.optim.Adam(maker.parameters())
+for noise in torch.randn(3, 2, 4):
+    of_critic.zero_grad()
+    loss = judged(noise)
+    loss.backward()
+    of_critic.step()
+    of_maker.zero_grad()
+    (-critic(maker(noise)).mean()).backward()
+    of_maker.step()
+""",
+    "methods between which anything may happen": """
+class Trainer:
+    def __init__(self, optimizer, net):
+        self.optimizer, self.net = optimizer, net
+    def learn(self, batch):
+        self.net(batch).sum().backward()
+    def begin(self):
+        self.optimizer.zero_grad()
+    def finish(self, closure):
+        self.optimizer.step()
+""",
+    "an item put into what may be a list": """
+class Fused(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.scale = nn.Linear(3, 3)
+    def forward(self, pieces):
+        for i in range(2):
+            pieces[i] = self.scale(pieces[i] * pieces[i])
+        return pieces
+""",
     "a batch augmented by a strength that an earlier score tuned": """
 from net import Critic, augment, tuner
 critic = Critic()

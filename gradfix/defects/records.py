@@ -85,6 +85,8 @@ class WrittenLeaf(Written):
     role: Literal["update", "value"] = "update"
     """update: the leaf is optimised, initialised or has its .grad read, so that the write isn't to be
     recorded; value: a new value is made of it, out of place."""
+    parameter: bool = False
+    """Whether it is a parameter: an attribute of a module that holds one takes no other tensor."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

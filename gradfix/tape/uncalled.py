@@ -19,6 +19,7 @@ from gradfix.tape.interpreter.interpreter import Interpreter
 from gradfix.tape.python.classes import instantiate, is_module
 from gradfix.tape.python.following import call_function
 from gradfix.tape.strangers.assumed_backward import wish
+from gradfix.tape.strangers.assumed_optimizers import doubted
 from gradfix.tape.strangers.framework_objects import enter, rows_of
 from gradfix.tape.strangers.whole_models import is_whole, trains_itself
 from gradfix.tape.torch.modules import leaves
@@ -71,6 +72,7 @@ def enter_class(vm: Interpreter, cls: Class, culprits: Culprits) -> None:
         elif entry is not None:
             enter(vm, Bound(instance, member), entry, member.code.node)
         elif not member.code.entered:
+            _let_time_pass(vm)
             result = _enter_method(vm, instance, member)
             if name in wished:
                 wish(vm, [result])
@@ -83,6 +85,13 @@ def _only_infers(vm: Interpreter, instance: Instance, member: Function) -> bool:
     """
     code = member.code
     return code.entered and not code.recorded and leaves(vm, instance) == ([], True)
+
+
+def _let_time_pass(vm: Interpreter) -> None:
+    """Nobody knows what runs between two methods: gradients may be filled and cleared there."""
+    doubted(vm, None)
+    if vm.backwards:
+        vm.clear(vm.every_leaf, None, must=False)
 
 
 def _called(node: ast.ClassDef) -> set[str]:

@@ -11,7 +11,7 @@ from gradfix.defects.records import Replaced as ReplacedFacts
 from gradfix.defects.records import Unreached, Unregistered
 from gradfix.tape.checks.wanted_cuts import asked_for
 from gradfix.tape.domain.definitions import Instance
-from gradfix.tape.domain.events import Add
+from gradfix.tape.domain.events import Add, Backward
 from gradfix.tape.domain.graph import Node, Tensor
 from gradfix.tape.domain.torch_values import Layer, Opaque, Optimizer
 from gradfix.tape.domain.values import Alt, Foreign, Map, Seq, Undefined, Value
@@ -156,7 +156,7 @@ def check_unreached(vm: Interpreter) -> None:
         never = [leaf for leaf in optimizer.leaves if leaf.requires is True and not vm.is_added(leaf)]
         event, root = optimizer.after
         cut = _cut_before(vm, never, root) if never else None
-        if cut is not None:
+        if cut is not None and not _kept_otherwise(vm, event, never, cut):
             vm.report(
                 "unreached_parameters",
                 optimizer.place,
@@ -173,6 +173,13 @@ def check_unreached(vm: Interpreter) -> None:
                 ),
                 lean=optimizer.lean,
             )
+
+
+def _kept_otherwise(vm: Interpreter, event: Backward, never: list[Tensor], cut: Node) -> bool:
+    """Whether something else than a backward sees to the parameters behind a cut, or may do so."""
+    behind = {id(leaf) for leaf in vm.leaves_behind(cut)}
+    leaves = [leaf for leaf in never if id(leaf) in behind]
+    return vm.touches is None or event.moment is None or vm.touches.kept_otherwise(event.moment, leaves)
 
 
 def _cut_before(vm: Interpreter, never: list[Tensor], root: Tensor) -> Node | None:

@@ -9,7 +9,7 @@ from gradfix.tape.domain.graph import Node, Storage
 from gradfix.tape.domain.joins import Join
 from gradfix.tape.domain.paths import ALWAYS, Key, Path, meet
 from gradfix.tape.domain.torch_values import Weights
-from gradfix.tape.domain.values import UNDEFINED, Alt, Const, Undefined, Unknown, Value
+from gradfix.tape.domain.values import UNDEFINED, Alt, Const, Seq, Undefined, Unknown, Value
 
 LIMIT = 4
 """How many alternatives are kept apart."""
@@ -139,6 +139,37 @@ def _flat(nodes: list[tuple[Path, Node]]) -> list[tuple[Path, Node]]:
             if (both := meet(path, guard)) is not None:
                 flat.append((both, parent))
     return flat if len(flat) <= 2 * LIMIT else nodes
+
+
+def paired(one: Value, other: Value) -> Value:
+    """A pair, which lacks where the second of it does."""
+    if not isinstance(other, Alt) or there(other):
+        return Seq("tuple", [one, other])
+    return Alt(tuple((path, value if type(value) is Undefined else Seq("tuple", [one, value]))
+                     for path, value in other.options))  # fmt: skip
+
+
+def or_else(value: Value, default: Value) -> Value:
+    """A value, or another one on the paths that lack it."""
+    if not isinstance(value, Alt) or there(value):
+        return value
+    return alternatives([(path, default if type(one) is Undefined else one) for path, one in value.options])
+
+
+def spelt_out(items: Sequence[Value]) -> list[tuple[Path, list[Value]]]:
+    """The lists that one is which lacks elements on some paths; none where these are too many."""
+    ways: list[tuple[Path, list[Value]]] = [(ALWAYS, [])]
+    for item in items:
+        options = item.options if isinstance(item, Alt) and not there(item) else ((ALWAYS, item),)
+        ways = [
+            (both, listed if type(option) is Undefined else [*listed, option])
+            for path, listed in ways
+            for guard, option in options
+            if (both := meet(path, guard)) is not None
+        ]
+        if len(ways) > LIMIT:
+            return []
+    return ways
 
 
 def varying(value: Alt) -> frozenset[Key]:

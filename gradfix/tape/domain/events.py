@@ -80,6 +80,7 @@ class Backward:
         "root",
         "scaler",
         "spoilt",
+        "strange",
         "virtual",
     )
     numbers = count()
@@ -102,6 +103,8 @@ class Backward:
         """Whether gradients that it brought were copied: clearing them afterwards loses nothing."""
         self.raised = False
         """Whether it met what an earlier one has freed, and went no further."""
+        self.strange = False
+        """Whether it came to what isn't known: that may lead to any leaf."""
         self.met: Met = {}
         """The nodes that it visited, from all its roots, and under which guards."""
         self.spoilt: set[int] = set()

@@ -107,12 +107,19 @@ def _comparison(vm: Interpreter, node: ast.Compare) -> Verdict:
                 yes, no = frozenset({(key, True)}), frozenset({(key, False)})
                 return (None, no, yes) if negative else (None, yes, no)
     if isinstance(left, Alt) and isinstance(right, Const):
-        return _alternative(vm, left, node, lambda option: compared(option, right, op))
-    verdict = _fresh(vm, node, ("compare", type(op), id(left), _mark(right)), left, right)
-    none = isinstance(op, (ast.Is, ast.IsNot)) and isinstance(right, Const) and right.value is None
-    if none and isinstance(left, Tensor) and left.grad_of is not None:
-        left.grad_of.gradient().events.append(Empty(vm.path | (verdict[2] if negative else verdict[1])))
+        verdict = _alternative(vm, left, node, lambda option: compared(option, right, op))
+    else:
+        verdict = _fresh(vm, node, ("compare", type(op), id(left), _mark(right)), left, right)
+    if isinstance(op, (ast.Is, ast.IsNot)) and isinstance(right, Const) and right.value is None:
+        _note_empty(vm, left, vm.path | (verdict[2] if negative else verdict[1]))
     return verdict
+
+
+def _note_empty(vm: Interpreter, value: Value, path: Path) -> None:
+    """A gradient, or each that it may be, is known to be None on a path."""
+    for guard, option in value.options if isinstance(value, Alt) else ((ALWAYS, value),):
+        if isinstance(option, Tensor) and option.grad_of is not None:
+            option.grad_of.gradient().events.append(Empty(path | guard))
 
 
 def _mark(value: Value) -> Any:

@@ -127,6 +127,8 @@ class Backwards(Severed):
                 if not event.virtual and (wanted is None or id(node.leaf) in wanted):
                     self._reach(node, level, event, root.lean, when)
                 continue
+            if level == BY_USE:
+                event.strange = True
             if level == SURE and self._stops(node, event, root.lean, when):
                 continue
             for parent, known, guard in self._above(node, level, here):

@@ -9,7 +9,7 @@ from typing import Any, Literal
 from gradfix.defects import Role, Touched
 from gradfix.defects.records import EarlyClear, EarlyStep, NotCleared, Scaled
 from gradfix.tape.domain.events import Add, Backward, Clear, Empty, Unscale, Use
-from gradfix.tape.domain.graph import Tensor, Write
+from gradfix.tape.domain.graph import Node, Tensor, Write
 from gradfix.tape.domain.moments import Moment, Timeline
 from gradfix.tape.domain.paths import Path, contradicts, covered, implies
 from gradfix.tape.domain.torch_values import Optimizer
@@ -40,6 +40,8 @@ class Gradients(Backwards):
         """The tensors whose gradient somebody has looked at."""
         self.last_clear: int = before.last_clear if before else -1
         """When gradients were cleared last, or perhaps were, in the numbers of the backwards."""
+        self.lent: list[tuple[int, Node, Path]] = [*before.lent] if before else []
+        """Graphs that code had which isn't known, and when, in the numbers of the backwards."""
         self.asked = False
         """Whether the step that runs has called a closure: what an earlier call of it left is nobody's."""
         self.timeline = Timeline(before.timeline if before else None)
@@ -182,6 +184,21 @@ class Gradients(Backwards):
             for event in since
         )
 
+    def _perhaps_filled(self, leaf: Tensor, clear: Clear) -> bool:
+        """Whether a backward since then may have filled a gradient without the tape seeing that it does."""
+        if any(event.strange and not contradicts(event.path, self.path)
+               for event, _ in self.backwards if event.number > clear.number):  # fmt: skip
+            return True
+        graphs = [node for number, node, path in self.lent
+                  if number > clear.number and not contradicts(path, self.path)]  # fmt: skip
+        return any(self._leads_to(node, leaf) for node in graphs)
+
+    def _leads_to(self, root: Node, leaf: Tensor) -> bool:
+        """Whether a backward from a node could still fill a leaf."""
+        below = self.below(root)
+        gone = any(implies(self.path, path) for node in below for _, path in node.freed or ())
+        return not gone and any(node.leaf is leaf for node in below)
+
     def _kept_out(self, leaf: Tensor, clear: Clear, place: Place) -> bool:
         """Whether a backward since then would have filled a gradient, had its graph not been cut: say so."""
         for event, root in reversed(self.backwards):
@@ -209,7 +226,9 @@ class Gradients(Backwards):
             lost = [add for add in lost if add.backward.place in places and not self._stepped(add, clear)]
         if not lost or not all(add.must and not add.backward.kept for add in lost):
             return
-        if not used and (self._failed_since(clear) or self._kept_out(leaf, clear, place)):
+        if not used and (self._failed_since(clear) or self._perhaps_filled(leaf, clear)):
+            return
+        if not used and self._kept_out(leaf, clear, place):
             return
         first = self._meant(lost)
         steps = [

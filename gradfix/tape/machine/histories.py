@@ -228,8 +228,10 @@ class Histories(Reports):
     def _own_node(self, value: Value) -> Node | None:
         """The one node of a value that has a history of its own."""
         if isinstance(value, Unknown):
-            if value.tensor is not None or value.made is not None or value.requires is not None:
-                return self.history(self.tensor_of(value))
+            if value.tensor is not None:
+                return self.history(value.tensor)
+            if value.made is not None or value.requires is not None:
+                return value.made or self.guess(value)  # nobody has said yet that it is one tensor
         elif isinstance(value, Tensor):
             return self.history(value)
         elif isinstance(value, Number):

@@ -9,7 +9,7 @@ from dataclasses import replace
 from gradfix.defects import Convention, Role
 from gradfix.defects.records import Written, WrittenLeaf, WrittenView
 from gradfix.tape.domain.effect import Effect
-from gradfix.tape.domain.graph import Node, Tensor, Write
+from gradfix.tape.domain.graph import Node, Tensor, Write, upstream
 from gradfix.tape.domain.values import NOTHING, Place, Unknown, Value
 from gradfix.tape.effects import shapes
 from gradfix.tape.effects.operations import having, in_place
@@ -157,9 +157,14 @@ class Operations(Results):
             says = "a view of a leaf Variable that requires grad is being used in an in-place operation"
         if self.for_others(owner):
             return
-        learned = any(parent.requires is True for parent in node.parents if parent is not target.node)
+        learned = any(
+            any(one.leaf not in (None, owner) for one in upstream([parent]))
+            for parent in node.parents
+            if parent is not target.node and parent.requires is True
+        )
         updated = not learned and (owner.parameter or owner.slot is not None)
-        leaf = WrittenLeaf(**facts.named(), role="update" if updated else "value")
+        leaf = WrittenLeaf(**facts.named(), role="update" if updated else "value",
+                           parameter=owner.parameter)  # fmt: skip
         steps = [(owner.place, Role.LEAF), (place, Role.WRITTEN)]
         draft = self.draft("inplace_on_leaf", place, steps, leaf, lean=owner.lean, when=self.path, says=says)
         if draft is not None:  # an update that is itself differentiated stays a value

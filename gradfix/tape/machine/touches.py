@@ -54,6 +54,13 @@ class Touches:
         found = self._between(self.timeline.beginning(now), self.timeline.ending(now), leaves)
         return None if found is None else tuple(touch for touch in found if touch.kind == "fills")
 
+    def kept_otherwise(self, now: Moment, leaves: Sequence[Tensor]) -> bool:
+        """Whether somebody writes leaves by hand, or code that isn't known may do anything to them."""
+        if now.number < self.timeline.first:
+            return True  # that is for those to say who ran then
+        found = self._between(self.timeline.beginning(now), self.timeline.ending(now), leaves)
+        return found is None or any(touch.kind in ("writes", "anything") for touch in found)
+
     def _between(self, first: Moment, last: Moment, leaves: Sequence[Tensor]) -> Touched:
         moments = self.timeline.between(first, last)
         if moments is None:

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable
 from typing import Any
 
-from gradfix.tape.domain.alternatives import one_of, varying
+from gradfix.tape.domain.alternatives import one_of, there, varying
 from gradfix.tape.domain.definitions import Function
 from gradfix.tape.domain.values import Alt, Args, Kwargs, Map, Seq, Unknown, Value
 from gradfix.tape.interpreter.interpreter import Interpreter
@@ -53,8 +53,10 @@ def each_argument(vm: Interpreter, args: Args, run: Callable[[Args], Value]) -> 
         first += 1
     else:
         return run(args)
-    if len(args) > 1:
+    if len(args) > 1 or not there(args[first]):
         args = _bounded(args)
+    if type(args[first]) is not Alt:
+        return each_argument(vm, args, run)
     return vm.each(args[first], lambda one: each_argument(vm, [*args[:first], one, *args[first + 1 :]], run))
 
 
@@ -72,7 +74,9 @@ def _bounded(args: Args) -> list[Value]:
     seen: set[Any] = set()
     times = 1
     for arg in args:
-        if isinstance(arg, Alt):
+        if not there(arg):
+            arg = one_of(arg)
+        elif isinstance(arg, Alt):
             keys = varying(arg)
             if keys not in seen:
                 if times * len(arg.options) > SPLITS:
@@ -84,12 +88,17 @@ def _bounded(args: Args) -> list[Value]:
     return bounded
 
 
+def _unsettles(arg: Value, named: bool) -> bool:
+    """Whether it isn't known which parameters get this argument and those after it."""
+    return (type(arg) is Seq and arg.kind == "star") or (named and not there(arg))
+
+
 def bind_parameters(vm: Interpreter, function: Function, args: Args, kwargs: Kwargs) -> dict[str, Value]:
     """Arguments by parameter name; what isn't given has its default."""
     a = function.code.node.args
     names, every = function.code.names, function.code.every
     bound: dict[str, Value] = dict(function.defaults)
-    star = next((i for i, arg in enumerate(args) if type(arg) is Seq and arg.kind == "star"), None)
+    star = next((i for i, arg in enumerate(args) if _unsettles(arg, i < len(names))), None)
     given = args
     if star is not None:
         given = args[:star]

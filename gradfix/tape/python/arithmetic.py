@@ -13,6 +13,7 @@ from gradfix.tape.domain.values import FALSE, TRUE, Alt, Const, Map, Seq, Unknow
 from gradfix.tape.interpreter.conditions import compared, condition
 from gradfix.tape.interpreter.interpreter import Interpreter
 from gradfix.tape.torch.functions import torch_function
+from gradfix.tape.torch.param_groups import written
 from gradfix.tape.torch.tensors import in_graph, method_call
 
 FEW = 20
@@ -212,6 +213,7 @@ def _simple(left: Value, right: Value) -> bool:
 
 def in_place_operator(vm: Interpreter, held: Value, right: Value, node: ast.AugAssign) -> Value:
     """`held op= right`: the same object where it is written in place, a new value elsewhere."""
+    written(vm, held, node)
     held = in_graph(vm, held)
     name, _ = OPERATORS[type(node.op)]
     if isinstance(held, Tensor) and not isinstance(node.op, ast.MatMult):  # `@=` makes a new tensor

@@ -18,7 +18,7 @@ from gradfix.tape.python.following import call_function
 from gradfix.tape.strangers.assumed_optimizers import doubted
 from gradfix.tape.torch.layers import is_packed, layer_attribute, store_on_layer
 from gradfix.tape.torch.modules import all_of, freeze
-from gradfix.tape.torch.param_groups import param_groups, some_gradient
+from gradfix.tape.torch.param_groups import param_groups, some_gradient, written
 from gradfix.tape.torch.tensor_attributes import store_on_tensor, tensor_attribute
 
 FIELDS = {
@@ -78,7 +78,9 @@ def weights_attribute(vm: Interpreter, owner: Value, name: str, node: ast.AST) -
         tensor.origin = "grad"
         return tensor
     if name == "data":
-        return Unknown("a parameter's data", (owner,), requires=False)
+        values = Unknown("a parameter's data", (owner,), requires=False)
+        values.origin = "data"
+        return values
     return Unknown(f"`{name}` of a parameter")
 
 
@@ -209,6 +211,8 @@ def _store_on_weights(vm: Interpreter, owner: Value, name: str, value: Value, no
     if isinstance(owner, Weights):
         if name == "requires_grad":
             freeze(vm, owner, value)
+        elif name == "data":
+            written(vm, owner, node)
         elif name == "grad":
             none = isinstance(value, Const) and value.value is None
             vm.clear(owner.leaves, vm.at(node), must=none and all_of(vm, owner))

@@ -6,12 +6,13 @@ import ast
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from gradfix.tape.domain.alternatives import one_of
 from gradfix.tape.domain.events import Backward
 from gradfix.tape.domain.values import UNDEFINED, Const, Map, Seq, Value
 from gradfix.tape.interpreter.conditions import condition
 from gradfix.tape.interpreter.interpreter import Interpreter
 from gradfix.tape.python.stores import assign
-from gradfix.tape.torch.elements import elements, part
+from gradfix.tape.torch.elements import elements, part, told_apart
 from gradfix.tape.torch.param_groups import spread
 
 
@@ -46,7 +47,7 @@ def mapping(vm: Interpreter, node: ast.Dict) -> Value:
 
 
 def comprehension(vm: Interpreter, node: ast.ListComp | ast.SetComp | ast.GeneratorExp) -> Value:
-    source = vm.eval(node.generators[0].iter)
+    source = told_apart(vm.eval(node.generators[0].iter))
     return vm.each(source, lambda one: _listed(vm, node, one))
 
 
@@ -57,7 +58,7 @@ def _listed(vm: Interpreter, node: ast.ListComp | ast.SetComp | ast.GeneratorExp
 
 
 def dict_comprehension(vm: Interpreter, node: ast.DictComp) -> Value:
-    source = vm.eval(node.generators[0].iter)
+    source = told_apart(vm.eval(node.generators[0].iter))
     return vm.each(source, lambda one: _mapped(vm, node, one))
 
 
@@ -88,7 +89,7 @@ def _generate(
         add()
         return True
     first = generators[0]
-    source = source or vm.eval(first.iter)
+    source = source or one_of(told_apart(vm.eval(first.iter)))
     turns, known = elements(vm, source, first.iter)
     if turns is None:
         turns, known = [part(source)], False

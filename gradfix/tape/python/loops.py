@@ -17,7 +17,7 @@ from gradfix.tape.interpreter.interpreter import Interpreter
 from gradfix.tape.python.generators import looped, resume
 from gradfix.tape.python.stores import assign
 from gradfix.tape.strangers.loader_batches import take_out
-from gradfix.tape.torch.elements import EXACT, MANY, elements, part
+from gradfix.tape.torch.elements import EXACT, MANY, elements, part, told_apart
 from gradfix.tape.torch.param_groups import spread
 
 DEEP = 4
@@ -28,10 +28,11 @@ def for_statement(vm: Interpreter, node: ast.For | ast.AsyncFor) -> str | None:
     source = looped(vm, node)
     if isinstance(source, Suspended):
         return _in_step(vm, node, source)
+    source = told_apart(source)
     if isinstance(source, Alt):
         options = [(guard, option) for guard, option in source.options if not isinstance(option, Undefined)]
-        told_apart = any(type(option) is not Unknown for _, option in options)
-        if told_apart and len(options) <= 3:
+        known = any(type(option) is not Unknown for _, option in options)
+        if known and len(options) <= 3:
             return vm.fork([(guard, partial(_over, vm, node, option)) for guard, option in options])
         source = Unknown("several iterables", tuple(option for _, option in options))
     return _over(vm, node, source)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 
+from gradfix.tape.domain.alternatives import one_of, or_else, paired, there
 from gradfix.tape.domain.definitions import Instance, Method, Super
 from gradfix.tape.domain.events import Backward
 from gradfix.tape.domain.graph import Number
@@ -19,7 +20,7 @@ from gradfix.tape.torch.elements import elements, part
 from gradfix.tape.torch.layers import call_layer
 from gradfix.tape.torch.modules import freeze, module_method
 from gradfix.tape.torch.optimizers import optimizer_method, scaler_method
-from gradfix.tape.torch.param_groups import group_method
+from gradfix.tape.torch.param_groups import group_method, written
 
 
 def call_own_method(vm: Interpreter, method: Method, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
@@ -42,7 +43,7 @@ def call_own_method(vm: Interpreter, method: Method, args: Args, kwargs: Kwargs,
     if isinstance(receiver, Group):
         return group_method(vm, receiver, name, args)
     if isinstance(receiver, Weights):
-        return _weights_method(vm, receiver, name, args)
+        return _weights_method(vm, receiver, name, args, node)
     if isinstance(receiver, Number):
         if name == "backward":
             event = Backward(vm.at(node), vm.path, False, False, frozenset())
@@ -96,6 +97,9 @@ def _super_method(
 
 def _sequence_method(vm: Interpreter, receiver: Seq, name: str, args: Args) -> Value:
     items = receiver.items
+    if name in ("pop", "insert") and not all(map(there, items)):
+        vm.trail.set(receiver, "items", [one_of(item) for item in items])
+        vm.trail.set(receiver, "open", True)
     if name == "append" and args:
         if len(items) < 256:
             vm.trail.set(receiver, "items", [*items, args[0]])
@@ -139,14 +143,14 @@ def _mapping_method(vm: Interpreter, receiver: Map, name: str, args: Args) -> Va
     if name in ("get", "pop", "setdefault") and args:
         default = args[1] if len(args) > 1 else NONE
         if isinstance(args[0], Const) and args[0].value in items:
-            return items[args[0].value]
+            return or_else(items[args[0].value], default)
         return (
             default
             if isinstance(args[0], Const) and not receiver.open
             else vm.unknown("an entry", *items.values())
         )
     if name == "items":
-        return Seq("list", [Seq("tuple", [_key(key), value]) for key, value in items.items()], receiver.open)
+        return Seq("list", [paired(_key(key), value) for key, value in items.items()], receiver.open)
     if name == "values":
         return Seq("list", list(items.values()), receiver.open)
     if name == "keys":
@@ -173,10 +177,12 @@ VALUES = having("kept") | having("detaches")
 """What gives the value of a parameter."""
 
 
-def _weights_method(vm: Interpreter, receiver: Weights, name: str, args: Args) -> Value:
-
+def _weights_method(vm: Interpreter, receiver: Weights, name: str, args: Args, node: ast.AST) -> Value:
     if name == "requires_grad_":
         freeze(vm, receiver, args[0] if args else Const(True))
+        return receiver
+    if name.endswith("_"):
+        written(vm, receiver, node)
         return receiver
     if name in VALUES:
         return Unknown("a parameter's value", (receiver,), requires=False if name == "detach" else None)

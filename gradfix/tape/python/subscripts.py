@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
 
+from gradfix.tape.domain.alternatives import one_of, there
 from gradfix.tape.domain.definitions import Instance, Method
 from gradfix.tape.domain.graph import Node, Number, Tensor
 from gradfix.tape.domain.torch_values import Group, Layer, Optimizer
@@ -14,7 +16,7 @@ from gradfix.tape.interpreter.occasions import Replaced
 from gradfix.tape.python.arithmetic import OPERATORS, operate
 from gradfix.tape.strangers.handed_out import escape
 from gradfix.tape.torch.elements import part
-from gradfix.tape.torch.param_groups import group_entry, store_group_entry
+from gradfix.tape.torch.param_groups import group_entry, store_group_entry, written
 from gradfix.tape.torch.tensors import filled, in_graph, method_call
 
 
@@ -74,6 +76,9 @@ def _unknown_item(vm: Interpreter, owner: Value, key: Value) -> Value:
 
 
 def _sequence_item(owner: Seq, key: Value) -> Value:
+    if _shifted(owner.items, key):
+        owner = Seq(owner.kind, [one_of(item) for item in owner.items], open=True)
+        key = key if isinstance(key, Slice) else Unknown("a place in a list that may lack elements")
     if isinstance(key, Const) and isinstance(key.value, int) and not isinstance(key.value, bool):
         if -len(owner.items) <= key.value < len(owner.items) and not (owner.open and key.value < 0):
             return owner.items[key.value]
@@ -95,6 +100,13 @@ def _sequence_item(owner: Seq, key: Value) -> Value:
     return result
 
 
+def _shifted(items: Sequence[Value], key: Value) -> bool:
+    """Whether an index means another element where some are lacking."""
+    if isinstance(key, Const) and isinstance(key.value, int):
+        items = items[key.value :] if key.value < 0 else items[: key.value]
+    return isinstance(key, (Const, Slice)) and not all(map(there, items))
+
+
 def _mapping_item(owner: Map, key: Value) -> Value:
     if isinstance(key, Const) and key.value in owner.items:
         return owner.items[key.value]
@@ -107,6 +119,8 @@ def _mapping_item(owner: Map, key: Value) -> Value:
 
 def _layer_item(owner: Layer, key: Value) -> Value:
     items = owner.items or {}
+    if not (isinstance(key, Const) and isinstance(key.value, str)) and _shifted([*items.values()], key):
+        return Unknown("one of several modules", tuple(one_of(item) for item in items.values()))
     if isinstance(key, Const):
         if isinstance(key.value, str) and key.value in items:
             return items[key.value]
@@ -172,9 +186,10 @@ def is_basic(key: Value) -> Truth:
 
 def store_item(vm: Interpreter, owner: Value, key: Value, value: Value, node: ast.AST, form: str) -> None:
     """`owner[key] = value`."""
+    written(vm, owner, node)
     if isinstance(owner, Unknown) and _names(key):
         _store_entry(vm, owner, key, value)
-    elif isinstance(owner, Unknown) and (owner.tensor is not None or owner.requires is True):
+    elif isinstance(owner, Unknown) and (owner.tensor is not None or _only_tensors(key)):
         owner = vm.tensor_of(owner)
     if isinstance(owner, Tensor) and _names(key):
         escape(vm, value)

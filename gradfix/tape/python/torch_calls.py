@@ -20,6 +20,7 @@ from gradfix.tape.python.arguments import each_argument, unstarred
 from gradfix.tape.python.builtin import call_builtin
 from gradfix.tape.strangers.framework_objects import wrap
 from gradfix.tape.torch.conversions import number
+from gradfix.tape.torch.elements import told_apart
 from gradfix.tape.torch.factories import (
     MAKES,
     as_tensor,
@@ -50,6 +51,10 @@ SAME_MODULE = (
 
 def call_external(vm: Interpreter, callee: External, args: Args, kwargs: Kwargs, node: ast.Call) -> Value:
     """Call a name of another package."""
+    if callee.path.startswith("builtins."):
+        args = [told_apart(arg) for arg in args]
+    elif callee.path.startswith("torch.nn.") and callee.path.rpartition(".")[2] in CONTAINERS:
+        return _called(vm, callee.path, args, kwargs, node)
     return each_argument(vm, unstarred(args), lambda some: _called(vm, callee.path, some, kwargs, node))
 
 

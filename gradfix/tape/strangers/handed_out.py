@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from gradfix.defects import Convention
 from gradfix.tape.domain.definitions import Class, Function, Instance, Method, Scope
+from gradfix.tape.domain.events import Backward
 from gradfix.tape.domain.graph import Number, Tensor
 from gradfix.tape.domain.torch_values import Group, Layer, Opaque, Optimizer, Weights
 from gradfix.tape.domain.values import Const, External, Map, Range, Seq, Unknown, Value
@@ -44,6 +45,7 @@ def hand_out(vm: Interpreter, value: Value, depth: int = 0) -> None:
     elif isinstance(value, Tensor):
         vm.handed.append(value)
         vm.passed_on.add(id(vm.history(value)))
+        vm.lent.append((next(Backward.numbers), vm.history(value), vm.path))
     elif isinstance(value, (Optimizer, Weights, Layer, Opaque)) and not vm.backwards:
         return  # no gradient yet that could be cleared
     elif isinstance(value, (Optimizer, Weights)):
@@ -75,6 +77,7 @@ def _hand_out_unknown(vm: Interpreter, value: Unknown, depth: int) -> None:
         _stir(vm, value)
     if value.tensor is not None:
         vm.handed.append(value.tensor)
+        vm.lent.append((next(Backward.numbers), vm.history(value.tensor), vm.path))
     for held in value.holds:
         if not isinstance(held, Tensor):
             hand_out(vm, held, depth + 1)

@@ -18,6 +18,7 @@ from gradfix.tape.strangers.handed_out import hand_out, may_thaw
 from gradfix.tape.torch.conversions import cut_tensor, number
 from gradfix.tape.torch.distributions import PACKAGE, distribution_method
 from gradfix.tape.torch.modules import freeze, leaves, opaque, set_training
+from gradfix.tape.torch.param_groups import written
 from gradfix.tape.torch.tensors import KEEPS, copied, filled, method_call, zero
 from gradfix.tape.torch.walks import run_backward
 
@@ -106,6 +107,8 @@ def unknown_method(
         return framework
     if receiver.origin == "grad":
         return _gradient_method(vm, receiver, name, args, node)
+    if name.endswith("_"):
+        written(vm, receiver, node)
     if name == "backward":
         return run_backward(vm, vm.tensor_of(receiver), _backward_options(args, kwargs), node)
     if name in ("parameters", "named_parameters"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 
+from gradfix.tape.domain.alternatives import alternatives, spelt_out, there
 from gradfix.tape.domain.graph import Storage, Tensor
 from gradfix.tape.domain.torch_values import Layer, Weights
 from gradfix.tape.domain.values import Alt, Const, Map, Range, Seq, Undefined, Unknown, Value
@@ -16,6 +17,20 @@ FEW = 16
 """The most parameters of a module that a loop visits one by one; more are visited as a group."""
 MANY = 64
 """The most elements of a known container that a loop visits one by one."""
+
+
+def told_apart(source: Value) -> Value:
+    """A container that lacks elements on some paths: what it is on each, where these are few."""
+    if isinstance(source, Seq):
+        held, kind = source.items, source.kind
+    elif isinstance(source, Layer) and source.items is not None:
+        held, kind = list(source.items.values()), "list"
+    else:
+        return source
+    if all(map(there, held)):
+        return source
+    ways = [(path, Seq(kind, items, source.open)) for path, items in spelt_out(held)]
+    return alternatives([*ways]) if ways else Unknown("a list that may lack elements", tuple(held))
 
 
 def elements(vm: Interpreter, source: Value, node: ast.AST) -> tuple[list[Value] | None, bool]:

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator, Mapping, Sequence
 
 from gradfix.defects import Convention
+from gradfix.tape.domain.alternatives import paired
 from gradfix.tape.domain.definitions import Instance
 from gradfix.tape.domain.graph import Node, Tensor
 from gradfix.tape.domain.torch_values import Layer, Opaque, Weights
@@ -284,4 +285,4 @@ def _dictionary_view(owner: Layer, name: str) -> Value:
         return Seq("list", [Const(key) for key in items], owner.open)
     if name == "values":
         return Seq("list", list(items.values()), owner.open)
-    return Seq("list", [Seq("tuple", [Const(key), value]) for key, value in items.items()], owner.open)
+    return Seq("list", [paired(Const(key), value) for key, value in items.items()], owner.open)

@@ -93,3 +93,11 @@ def _leaves_of(vm: Interpreter, turn: Value) -> list[Tensor]:
     if isinstance(turn, Group):
         return turn.weights.leaves
     return leaves(vm, turn)[0] if isinstance(turn, (Layer, Instance, Opaque)) else []
+
+
+def written(vm: Interpreter, value: Value, node: ast.AST) -> None:
+    """Something is written into a parameter that stands for a group, or into its `.data`."""
+    if isinstance(value, Unknown) and value.origin == "data":
+        value = value.holds[0]
+    if isinstance(value, Weights):
+        vm.timeline.note("writes", value.leaves, vm.at(node), vm.path)
