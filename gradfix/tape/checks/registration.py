@@ -148,7 +148,7 @@ def check_unreached(vm: Interpreter) -> None:
         never = [leaf for leaf in optimizer.leaves if leaf.requires is True and not vm.is_added(leaf)]
         event, root = optimizer.after
         cut = _cut_before(vm, never, root) if never else None
-        if cut is not None:
+        if cut is not None and not any(map(vm.may_be_filled, never)):
             vm.report(
                 "unreached_parameters",
                 optimizer.place,

@@ -88,6 +88,10 @@ class Severed(Cuts):
         leaves = [one for one in self.below(node) if one.leaf is not None] if len(when) > 1 else []
         return any(ALWAYS < one.path & when < when and not contradicts(one.path, when) for one in leaves)
 
+    def may_be_filled(self, leaf: Tensor) -> bool:
+        """Whether code that wasn't followed may have brought a gradient to a leaf."""
+        raise NotImplementedError
+
     def blames_rebinding(self, node: Node) -> bool:
         """Whether a leaf whose name was bound to a result explains it."""
         raise NotImplementedError
@@ -176,9 +180,10 @@ class Severed(Cuts):
                 continue
             if self.behind(leaf) is not True or any(tensor is one for one in read):
                 continue
-            lost = {id(one) for parent in leaf.parents for one in self.leaves_behind(parent)}
+            lost = [one for parent in leaf.parents for one in self.leaves_behind(parent)]
+            never = [one for one in lost if id(one) not in reached]
             pointless = any(one is event and root is tensor for one, root in self.backwards)
-            if lost and (pointless or not lost <= reached):
+            if lost and (pointless or (never and not any(map(self.may_be_filled, never)))):
                 others = [one.slot for one in self.every_leaf if one is not tensor and one.slot]
                 adds = [add for slot in others for add in slot.events if isinstance(add, Add)]
                 alone = not any(add.backward.met is event.met for add in adds)
@@ -198,10 +203,11 @@ class Severed(Cuts):
                     continue  # made of an earlier turn's graph: a baseline, not a term
                 if event.aimed and not self._is_for(event, term):
                     continue
-                lost = {id(leaf) for leaf in self.leaves_behind(term)} & trained
+                lost = {id(leaf): leaf for leaf in self.leaves_behind(term) if id(leaf) in trained}
+                never = [leaf for leaf in lost.values() if id(leaf) not in reached]
                 meant = any(one.cut in DETACHES | MODES for one in self._between(term))
                 if (term.cut in CONVERSIONS and not meant and self._adjacent(term)) or (
-                    term.cut in DETACHES and lost - reached
+                    term.cut in DETACHES and never and not any(map(self.may_be_filled, never))
                 ):
                     self.report_cut(term, event, [(event.place, Role.WITHOUT)],
                                     kind="severed_term", impact="trains wrong")  # fmt: skip

@@ -143,9 +143,9 @@ def follow(
     code = function.code
     if len(vm.stack) >= DEPTH or vm.stack.count(code) >= 2:
         _left_out(vm, function, args, kwargs, node)
-        for value in (*args, *kwargs.values()):
+        for value in (function, *args, *kwargs.values()):
             escape(vm, value)
-        return vm.unknown("calls too deep to follow", *args)
+        return vm.unknown("calls too deep to follow", *args, *kwargs.values())
     if receiver is None and function.owner is not None and args:
         receiver = args[0]
     before = past(vm, function, args, kwargs)
@@ -165,7 +165,8 @@ def follow(
 
 def _left_out(vm: Interpreter, function: Function, args: Args, kwargs: Kwargs, node: ast.AST) -> None:
     """A call that isn't followed may do to leaves what its code can get at."""
-    vm.timeline.note("anything", (function, *args, *kwargs.values()), vm.at(node), vm.path)
+    given = (function, *args, *kwargs.values())
+    vm.timeline.note("anything", given, vm.at(node), vm.path).skipped = True
 
 
 def _run_foreign(
@@ -184,8 +185,8 @@ def _run_foreign(
         restore(vm, before)
     finally:
         vm.abroad -= work - vm.work
-    vm.timeline.note("anything", (function, *given), None, vm.path)
-    for value in given:
+    vm.timeline.note("anything", (function, *given), None, vm.path).skipped = True
+    for value in (function, *given):
         escape(vm, value)
     return vm.unknown("a call that takes too long to follow", *given)
 

@@ -1,0 +1,148 @@
+"""Who knows less says no more: mechanisms one by one, and a slice of the forgetting test."""
+
+from __future__ import annotations
+
+from textwrap import dedent
+
+import pytest
+
+from gradfix.source import Source, parse
+from gradfix.tape.entries import analyse
+
+START = """
+import torch
+import torch.nn.functional as F
+from torch import nn
+from elsewhere import unknown
+"""
+
+
+def kinds(body: str) -> set[str]:
+    """What is listed in a script, but for style."""
+    source = parse("script.py", (START + dedent(body)).encode())
+    assert isinstance(source, Source)
+    return {defect.kind for defect in analyse(source).defects if defect.impact != "style"}
+
+
+UNKNOWN_BUT_MAY_BE_IT = {
+    "who has a gradient may clear it": """
+        w = torch.ones(3, requires_grad=True)
+        for _ in range(3):
+            (w * 2).sum().backward()
+            with torch.no_grad():
+                w -= 0.1 * w.grad
+            unknown(w.grad)
+        """,
+    "a method of a gradient may clear it": """
+        w = torch.ones(3, requires_grad=True)
+        for _ in range(3):
+            (w * 2).sum().backward()
+            with torch.no_grad():
+                w -= 0.1 * w.grad
+            getattr(w.grad, unknown)()
+        """,
+    "who has a leaf may clear its gradient": """
+        w = torch.ones(3, requires_grad=True)
+        for _ in range(3):
+            (w * 2).sum().backward()
+            with torch.no_grad():
+                w -= 0.1 * w.grad
+            unknown([w])
+        """,
+    "who has a function may call it": """
+        net = nn.Linear(2, 1)
+        opt = torch.optim.SGD(net.parameters(), lr=0.1)
+        def forget():
+            opt.zero_grad()
+        for _ in range(3):
+            net(torch.ones(2)).sum().backward()
+            opt.step()
+            unknown(forget)
+        """,
+    "who has a loss may run backward from it": """
+        net = nn.Linear(2, 1)
+        opt = torch.optim.SGD(net.parameters(), lr=0.1)
+        for _ in range(3):
+            net(torch.ones(2)).sum().backward()
+            loss = net(torch.ones(2)).sum()
+            opt.zero_grad()
+            unknown(loss)
+            opt.step()
+        """,
+    "an unknown method of a loss may be backward": """
+        net = nn.Linear(2, 1)
+        opt = torch.optim.SGD(net.parameters(), lr=0.1)
+        for _ in range(3):
+            net(torch.ones(2)).sum().backward()
+            loss = net(torch.ones(2)).sum()
+            opt.zero_grad()
+            getattr(loss, unknown)()
+            opt.step()
+        """,
+    "who has a loss may have trained what another one is cut off from": """
+        net, other = nn.Linear(2, 1), nn.Linear(2, 1)
+        opt = torch.optim.SGD(net.parameters(), lr=0.1)
+        fake = net(torch.ones(2))
+        unknown(fake.sum())
+        (other.weight.sum() + fake.detach().sum()).backward()
+        opt.step()
+        """,
+    "who has a result may have it keep its gradient": """
+        x = torch.ones(3, requires_grad=True)
+        y = x * 2
+        unknown(y)
+        (y * y).sum().backward()
+        print(y.grad)
+        """,
+    "who has a list may put something into it": """
+        blocks = []
+        unknown(blocks)
+        x = torch.ones(3)
+        for block in blocks:
+            x = block(x)
+        x.sum().backward()
+        """,
+}
+
+
+@pytest.mark.parametrize(
+    "body", [pytest.param(body, id=name) for name, body in UNKNOWN_BUT_MAY_BE_IT.items()]
+)
+def test_nothing_is_claimed_of_what_an_unknown_call_may_have_done(body: str) -> None:
+    assert kinds(body) == set()
+
+
+def test_without_the_unknown_call_the_gradient_is_stale() -> None:
+    body = UNKNOWN_BUT_MAY_BE_IT["who has a gradient may clear it"]
+    assert kinds(body.replace("unknown(w.grad)", "print(w.grad)")) == {"missing_zero_grad"}
+
+
+DEEP = """
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.b, self.c, self.d, self.e, self.f = (nn.Linear(8, 8) for _ in range(6))
+    def forward(self, x):
+        for layer in (self.a, self.b, self.c, self.d, self.e, self.f):
+            x = torch.relu(layer(x))
+        return x
+
+gen = nn.Linear(4, 8)
+dis = nn.Sequential(
+    Block(), Block(), Block(), Block(), Block(), Block(), Block(), Block(), nn.Linear(8, 1)
+)
+opt_g = torch.optim.Adam(gen.parameters())
+opt_d = torch.optim.Adam(dis.parameters())
+for step in range(3):
+    fake = gen(torch.randn(16, 4))
+    opt_g.zero_grad()
+    dis(fake).mean().backward()
+    opt_g.step()
+    opt_d.zero_grad()
+    (dis(torch.randn(16, 8)).mean() - dis(fake.detach()).mean()).backward()
+    opt_d.step()
+"""
+
+
+def test_a_network_that_is_no_longer_followed_may_be_in_any_loss() -> None:
+    assert kinds(DEEP) == set()
