@@ -13,7 +13,7 @@ from gradfix.tape.domain.graph import Node, Tensor, Write, upstream
 from gradfix.tape.domain.moments import Moment, Timeline
 from gradfix.tape.domain.paths import Path, contradicts, covered, implies
 from gradfix.tape.domain.torch_values import Optimizer
-from gradfix.tape.domain.values import NOTHING, Lean, Place
+from gradfix.tape.domain.values import NOTHING, Lean, Place, Value
 from gradfix.tape.machine.backward import Backwards
 from gradfix.tape.machine.cuts import KIND_OF_CUT
 from gradfix.tape.machine.early_steps import EarlySteps
@@ -277,7 +277,8 @@ class Gradients(Backwards):
         ]
         if any(reach.holds(what, memory) for what in given):
             return True
-        nodes = [node for what in given for value in what for node in self.given(value)]
+        values = (value for what in given for value in what if isinstance(value, Value))
+        nodes = [node for value in values for node in self.given(value)]
         return any(node.leaf is leaf for node in upstream(nodes, _recorded))
 
     def since_step(self, events: list[Any], first: Add, leaves: list[Tensor]) -> Touched:
