@@ -94,6 +94,38 @@ UNKNOWN_BUT_MAY_BE_IT = {
         (y * y).sum().backward()
         print(y.grad)
         """,
+    "what is entered may have turned recording off": """
+        w = torch.ones(3, requires_grad=True)
+        (w * 2).sum().backward()
+        with unknown():
+            w -= 0.1 * w.grad
+        """,
+    "one of several contexts turns recording off": """
+        import contextlib
+        w = torch.ones(3, requires_grad=True)
+        (w * 2).sum().backward()
+        with torch.no_grad() if unknown() else contextlib.nullcontext():
+            w -= 0.1 * w.grad
+        """,
+    "a decorator may turn recording off": """
+        w = torch.ones(3, requires_grad=True)
+        @unknown.quietly()
+        def update():
+            w.sub_(0.1 * w.grad)
+        (w * 2).sum().backward()
+        update()
+        """,
+    "what an unknown call gets needn't be backpropagated": """
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.layer = nn.Linear(4, 4)
+            def forward(self, x):
+                h = torch.sigmoid(self.layer(x))
+                h += 1
+                unknown(h)
+                return x
+        """,
     "who has a list may put something into it": """
         blocks = []
         unknown(blocks)
@@ -146,3 +178,15 @@ for step in range(3):
 
 def test_a_network_that_is_no_longer_followed_may_be_in_any_loss() -> None:
     assert kinds(DEEP) == set()
+
+
+def test_training_in_a_context_that_is_not_known_is_recorded() -> None:
+    body = """
+        net = nn.Linear(2, 1)
+        opt = torch.optim.SGD(net.parameters(), lr=0.1)
+        with unknown("progress"):
+            for _ in range(3):
+                net(torch.ones(2)).sum().backward()
+                opt.step()
+        """
+    assert kinds(body) == {"missing_zero_grad"}

@@ -155,7 +155,7 @@ class Operations(Results):
         says = "a leaf Variable that requires grad is being used in an in-place operation"
         if owner is not target:
             says = "a view of a leaf Variable that requires grad is being used in an in-place operation"
-        if self.for_others(owner):
+        if self.mode_in_doubt is not False or self.for_others(owner):
             return
         learned = any(parent.requires is True for parent in node.parents if parent is not target.node)
         updated = not learned and (owner.parameter or owner.slot is not None)

@@ -19,8 +19,10 @@ from gradfix.tape.interpreter.interpreter import DEPTH, Interpreter
 from gradfix.tape.interpreter.limits import TooComplexError
 from gradfix.tape.interpreter.modes import (
     MODES_BY_PATH,
+    doubt_mode,
     kept,
     lose_mode,
+    may_set_mode,
     modes_of,
     restore,
     set_mode,
@@ -201,7 +203,8 @@ def _run_function(
     frame = Frame(Scope(names, function.scope, function.scope.globals), code, vm.path)
     frame.at_yield = vm.at_yield
     frame.receiver, frame.owner, frame.caller = receiver, function.owner, vm.frame
-    switching = any(isinstance(mode, (Mode, Unknown)) for mode, _ in function.decorators)
+    decorators = [mode for mode, _ in function.decorators]
+    switching = any(isinstance(mode, (Mode, Unknown)) or may_set_mode(mode) for mode in decorators)
     with (
         kept(vm) if switching else nullcontext(),
         vm.within(frame=frame, file=code.file, path=vm.path, stack=[*vm.stack, code], at_yield=None),
@@ -212,6 +215,8 @@ def _run_function(
                 set_mode(vm, mode.kind, bool(mode.sets.value), vm.at(expression))
             elif isinstance(mode, Unknown) and unbound(vm, expression):
                 lose_mode(vm)
+            elif may_set_mode(mode):
+                doubt_mode(vm)
         if isinstance(code.node, ast.Lambda):
             return vm.eval(code.node.body)
         if "return" in jumps(vm, code.node, code.node.body):

@@ -47,7 +47,6 @@ def hand_out(vm: Interpreter, value: Value, depth: int = 0) -> None:
         if depth < 2:
             _hand_out_unknown(vm, value, depth)
     elif isinstance(value, Tensor):
-        vm.handed.append(value)
         vm.passed_on.add(id(vm.history(value)))
     elif isinstance(value, Alt):
         for _, option in value.options:
@@ -111,8 +110,6 @@ def _hand_out_unknown(vm: Interpreter, value: Unknown, depth: int) -> None:
     """What isn't known may give away all that it is made of."""
     if value.children:
         _stir(vm, value)
-    if value.tensor is not None:
-        vm.handed.append(value.tensor)
     for held in value.holds:
         if not isinstance(held, Tensor):
             hand_out(vm, held, depth + 1)
