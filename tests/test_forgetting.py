@@ -100,6 +100,16 @@ UNKNOWN_BUT_MAY_BE_IT = {
         with unknown():
             w -= 0.1 * w.grad
         """,
+    "so may what is left early": """
+        w = torch.ones(3, requires_grad=True)
+        def update():
+            with unknown():
+                if w.grad is None:
+                    return
+                w.sub_(0.1 * w.grad)
+        (w * 2).sum().backward()
+        update()
+        """,
     "one of several contexts turns recording off": """
         import contextlib
         w = torch.ones(3, requires_grad=True)

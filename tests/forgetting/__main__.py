@@ -40,7 +40,7 @@ def main(arguments: list[str]) -> int:
 
 def parsed(arguments: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.forgetting", description=__doc__)
-    parser.add_argument("folders", nargs="*", type=Path, metavar="FOLDER")
+    parser.add_argument("folders", nargs="*", type=Path, metavar="FOLDER", help="or files")
     parser.add_argument("--programs", type=int, default=0, help="random programs of tests/oracle")
     parser.add_argument("--files", type=int, default=0, help="no more files than these; 0: all")
     parser.add_argument("--each", type=int, default=2, help="how often a text is blurred in each way")
@@ -64,8 +64,9 @@ def programs(count: int, seed: int) -> Iterator[Named]:
 
 
 def files(folders: Iterable[Path], most: int, seed: int) -> Iterator[Named]:
-    """The files below some folders, or some of them drawn at random."""
-    found = sorted(path for folder in folders for path in folder.rglob("*.py") if path.is_file())
+    """These files and those below some folders, or some of them drawn at random."""
+    below = (path for folder in folders for path in (folder, *folder.rglob("*.py")))
+    found = sorted(path for path in below if path.is_file())
     Random(seed).shuffle(found)
     small = (path for path in found if path.stat().st_size <= LONGEST)
     for path in islice(small, most or None):
