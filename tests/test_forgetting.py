@@ -136,6 +136,87 @@ UNKNOWN_BUT_MAY_BE_IT = {
                 unknown(h)
                 return x
         """,
+    "an unknown attribute of a leaf may be its gradient": """
+        w = torch.ones(3, requires_grad=True)
+        for _ in range(3):
+            (w * 2).sum().backward()
+            with torch.no_grad():
+                w -= 0.1 * w.grad
+            getattr(w, unknown).zero_()
+        """,
+    "an unknown attribute of an object may be a tensor whose gradient is cleared": """
+        class Holder:
+            def __init__(self):
+                self.w = torch.ones(3, requires_grad=True)
+        holder = Holder()
+        for _ in range(3):
+            (holder.w * 2).sum().backward()
+            with torch.no_grad():
+                holder.w -= 0.1 * holder.w.grad
+            getattr(holder, unknown).grad = None
+        """,
+    "a module may register what it is handed": """
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.layers = [nn.Linear(2, 2), nn.Linear(2, 2)]
+                unknown(self)
+            def forward(self, x):
+                for layer in self.layers:
+                    x = layer(x)
+                return x
+        net = Net()
+        net(torch.ones(1, 2)).sum().backward()
+        """,
+    "what is registered may be one of them": """
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.layers = [nn.Linear(2, 2), nn.Linear(2, 2)]
+                for i, layer in enumerate(self.layers):
+                    self.add_module(f"layer{i}", unknown(layer))
+            def forward(self, x):
+                for layer in self.layers:
+                    x = layer(x)
+                return x
+        net = Net()
+        net(torch.ones(1, 2)).sum().backward()
+        """,
+    "an optimizer may have got what it was given in an unknown way": """
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.layers = [nn.Linear(2, 2), nn.Linear(2, 2)]
+            def forward(self, x):
+                for layer in self.layers:
+                    x = layer(x)
+                return x
+        net = Net()
+        opt = torch.optim.SGD(unknown([layer.parameters() for layer in net.layers]), lr=0.1)
+        opt.zero_grad()
+        net(torch.ones(1, 2)).sum().backward()
+        opt.step()
+        """,
+    "a list of modules that isn't known holds some": """
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.layers = nn.ModuleList(unknown([nn.Linear(2, 2)]))
+            def forward(self, x):
+                for layer in self.layers:
+                    x = layer(x)
+                return x
+        Net()(torch.ones(1, 2)).sum().backward()
+        """,
+    "a list that may hold more has no known sum": """
+        losses = []
+        unknown(losses)
+        torch.stack(losses).sum().backward()
+        """,
+    "a switch that isn't known may be on": """
+        net = nn.Linear(2, 1)
+        net.requires_grad = unknown()
+        """,
     "who has a list may put something into it": """
         blocks = []
         unknown(blocks)

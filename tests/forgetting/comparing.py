@@ -18,10 +18,11 @@ from gradfix.tape.machine.reports import Findings
 
 from .edits import Edited, Text
 
-Sort: TypeAlias = Literal["appeared", "surer", "other rule", "way opened"]
-"""How more was said. `other rule`: the same place was found before, for another reason. `way opened`: on a
-path that was known not to be taken, so that nothing was said of it; this is the only one that is allowed."""
-SORTS: tuple[Sort, ...] = ("appeared", "surer", "other rule", "way opened")
+Sort: TypeAlias = Literal["appeared", "surer", "told otherwise", "way opened"]
+"""How more was said. `told otherwise`: a finding that overlaps, or that is among what leads to this one, or
+the same failure, was there before, by another rule or with another culprit. `way opened`: on a path that was
+known not to be taken, so that nothing was said of it; this is the only one that is allowed."""
+SORTS: tuple[Sort, ...] = ("appeared", "surer", "told otherwise", "way opened")
 COMPARED = re.compile(r" [!=]= .*")
 Where: TypeAlias = "tuple[int, int]"
 """Where a culprit begins and ends in the text as it was, in bytes."""
@@ -55,15 +56,30 @@ def told(source: Source, resolve: Resolver) -> tuple[Defect, ...]:
 def more(before: Iterable[Defect], edited: Edited, after: Iterable[Defect]) -> Iterator[More]:
     """What is said only or more surely after something was forgotten."""
     as_it_was = Edited(edited.text, ())
-    known = {(one.kind, as_it_was.before(one.culprit)): one for one in before}
-    places = {where for _, where in known}
+    known = [(one, as_it_was.before(one.culprit), _chain(as_it_was, one)) for one in before]
     for defect in after:
         where = edited.before(defect.culprit)
-        old = known.get((defect.kind, where))
+        chain = _chain(edited, defect)
+        old = next((one for one, place, _ in known if (one.kind, place) == (defect.kind, where)), None)
         if old is None:
-            yield More("other rule" if where in places else "appeared", defect, where)
+            same = any(
+                _overlap(place, where)
+                or place in chain
+                or (chain & its and one.torch_says == defect.torch_says != "")
+                for one, place, its in known
+            )
+            yield More("told otherwise" if same else "appeared", defect, where)
         elif defect.certainty == "certain" and old.certainty != "certain":
             yield More("surer", defect, where)
+
+
+def _chain(edited: Edited, defect: Defect) -> set[Where]:
+    """The places that a finding is explained by."""
+    return {edited.before(one.span) for one in defect.evidence if one.path is None}
+
+
+def _overlap(one: Where, other: Where) -> bool:
+    return one[0] < other[1] and other[0] < one[1]
 
 
 class Ways:

@@ -112,7 +112,6 @@ class Around(Scoped, total=False):
     root: Code | None
     uncalled: bool
     exported: bool
-    handed: list[Value]
     floor: int
     each_modes: int
     stack: list[Code]

@@ -42,6 +42,8 @@ def hand_out(vm: Interpreter, value: Value, depth: int = 0) -> None:
     """Let go of a value and of all that is reached from it."""
     if type(value) in INERT:
         return
+    if isinstance(value, Instance):
+        vm.loose[id(value)] = value
     if isinstance(value, Unknown):
         let_go(vm, value)
         if depth < 2:
