@@ -213,6 +213,22 @@ UNKNOWN_BUT_MAY_BE_IT = {
         unknown(losses)
         torch.stack(losses).sum().backward()
         """,
+    "who has a leaf may let it require grad": """
+        x = torch.ones(3)
+        unknown(x)
+        x.sum().backward()
+        """,
+    "who has what was detached may let it require grad": """
+        x = torch.ones(3, requires_grad=True)
+        y = (x * 2).detach()
+        getattr(y, unknown)()
+        y.sum().backward()
+        """,
+    "a variable may require grad": """
+        from torch.autograd import Variable
+        x = Variable(torch.ones(3), requires_grad=unknown())
+        x.sum().backward()
+        """,
     "a switch that isn't known may be on": """
         net = nn.Linear(2, 1)
         net.requires_grad = unknown()

@@ -33,6 +33,8 @@ class Severed(Cuts):
         self.conversions: list[Draft[Cut]] = []
         """Cuts whose result may also be meant as a plain number: what uses it so is known at the end."""
         self.every_leaf: list[Tensor] = [*before.every_leaf] if before else []
+        self.let_go: dict[int, Node] = {**before.let_go} if before else {}
+        """The nodes of leaves that code which isn't known had: it may have let them require grad."""
         self.turns: list[int] = [0]
         """When the turns began that are running, of loops that are not run to their end."""
         self.picks: dict[Any, int] = {**before.picks} if before else {}
@@ -60,6 +62,8 @@ class Severed(Cuts):
         if any(holds and key in self.graph_tests for key, holds in event.path):
             return  # it runs only where a test has found a graph
         if any(path <= event.path for path in self.refusals):
+            return
+        if self.let_go and any(id(one) in self.let_go for one in self.below(node)):
             return
         nearest = list(self.cuts(node, event.path))
         cuts = list({id(cut.cut_place): cut for cut in reversed(nearest)}.values())[::-1]

@@ -98,8 +98,11 @@ def let_gradients_go(vm: Interpreter, values: Sequence[Value]) -> None:
             value = value.tensor
         if isinstance(value, Tensor):
             owner = value.grad_of or value
+            node = vm.history(owner)
             if owner.leaf is False:
                 vm.trail.set(owner, "retained", True)
+            elif node.requires is False:
+                vm.let_go[id(node)] = node
             elif vm.backwards and owner.requires is not False:
                 vm.clear([owner], None, must=False)
         elif isinstance(value, (Seq, Map)):
