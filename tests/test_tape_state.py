@@ -93,8 +93,8 @@ COUNTERS = {
 """Clocks and budgets, which run on whichever path it is, and what belongs to the running operation."""
 
 FLAGS = {
-    "delivered", "entered", "exported", "froze", "hooked", "inferred", "kept", "moved", "on", "on_behalf", "parameter",
-    "raised", "recorded", "strange",
+    "delivered", "entered", "exported", "froze", "hooked", "inferred", "kept", "moved", "on", "on_behalf",
+    "parameter", "raised", "recorded", "skipped", "strange", "unfinished",
 }  # fmt: skip
 """What has happened at least once: only ever set to True."""
 

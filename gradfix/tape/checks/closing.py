@@ -29,9 +29,9 @@ def close(entries: Sequence[Interpreter]) -> None:
 def _judge(entries: Sequence[Interpreter], ended: Ended) -> None:
     """Check by check, where nothing runs any more."""
     for vm in entries:
-        if vm.finished and entries[0].finished:
+        if not (vm.unfinished or entries[0].unfinished):
             _never(vm, ended)
-    if all(vm.finished for vm in entries):
+    if not any(vm.unfinished for vm in entries):
         homeless(entries, ended)
     leaked(entries)
     for vm in entries:

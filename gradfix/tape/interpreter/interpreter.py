@@ -134,8 +134,8 @@ class Interpreter(Switches, Notes, Strangers):
         self.work = work
         self.share = work
         """The work that it began with."""
-        self.finished = True
-        """Whether all of it was run: else what is missing may be in what wasn't."""
+        self.unfinished = False
+        """Whether not all of it was run: what is missing may be in what wasn't."""
         self.floor = 0
         """How much work must be left over by what is being done."""
         self.abroad = work // 2

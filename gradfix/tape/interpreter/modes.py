@@ -100,9 +100,7 @@ def modes_of(vm: Interpreter) -> Modes:
 
 def kept(vm: Interpreter) -> Within:
     """A block after which the grad mode is what it was before."""
-    return vm.within(
-        grad=vm.grad, mode=vm.mode, inference=vm.inference, mode_in_doubt=vm.mode_in_doubt
-    )
+    return vm.within(grad=vm.grad, mode=vm.mode, inference=vm.inference, mode_in_doubt=vm.mode_in_doubt)
 
 
 def restore(vm: Interpreter, before: Modes) -> None:
