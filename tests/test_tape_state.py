@@ -92,7 +92,7 @@ COUNTERS = {
 
 FLAGS = {
     "delivered", "entered", "exported", "froze", "hooked", "inferred", "kept", "moved", "on", "on_behalf",
-    "parameter", "raised", "recorded", "strange",
+    "parameter", "raised", "recorded", "skipped", "strange", "unfinished",
 }  # fmt: skip
 """What has happened at least once: only ever set to True."""
 

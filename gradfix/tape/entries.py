@@ -82,6 +82,7 @@ def _run_module(program: Program, work: int, spread: int) -> Interpreter:
             vm.run(program.tree.body)
     except TooComplexError:
         program.unfinished.append(TooComplexError)
+        vm.unfinished = True
     return vm
 
 
@@ -127,5 +128,6 @@ def _run_entry(entry: Interpreter, run: Run) -> None:
         report_early_steps(entry)
     except (TooComplexError, RecursionError) as error:
         entry.program.unfinished.append(type(error))
+        entry.unfinished = True
     finally:
         entry.trail.forget()

@@ -197,13 +197,13 @@ def _enter_forward(vm: Interpreter, instance: Instance, member: Function) -> Non
         if isinstance(default, Const) and default.value is False:
             args[i] = granted(vm, Const(False))  # who trains through it needn't know the switch
     before = dict(instance.attrs)
-    with vm.within(handed=[], exported=False):
+    with vm.within(exported=False):
         result = call_function(vm, member, args, kwargs, member.code.node, receiver=instance)
-        exported, handed = vm.exported, vm.handed
+        exported = vm.exported
     if exported or trains_itself(instance.cls.node):
         return  # nobody backpropagates what comes out of it
     kept = {name: value for name, value in instance.attrs.items() if (id(instance), name) not in vm.buffers}
     stored = [value for name, value in kept.items() if before.get(name) is not value]
-    roots = [result, *stored, *handed]
+    roots = [result, *stored]
     with vm.within(whole=partial(is_whole, vm, instance, roots)):
         wish(vm, roots)

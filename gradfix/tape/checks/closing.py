@@ -29,15 +29,10 @@ def close(entries: Sequence[Interpreter]) -> None:
 def _judge(entries: Sequence[Interpreter], ended: Ended) -> None:
     """Check by check, where nothing runs any more."""
     for vm in entries:
-        vm.severed_terms(ended.reached, ended.trained)
-        vm.rewrapped_leaves(ended.read, ended.reached)
-        if not any(kind_of(kind).leafless for kind, _ in vm.reported):
-            vm.leafless_roots([*ended.read, *(leaf for one in ended.optimizers for leaf in one.leaves)])
-        never_walked(vm)
-        check_replacements(vm, ended)
-        check_plain_leaves(vm, ended)
-        check_unreached(vm)
-    homeless(entries, ended)
+        if not (vm.unfinished or entries[0].unfinished):
+            _never(vm, ended)
+    if not any(vm.unfinished for vm in entries):
+        homeless(entries, ended)
     leaked(entries)
     for vm in entries:
         vm.note_erasures()
@@ -45,6 +40,18 @@ def _judge(entries: Sequence[Interpreter], ended: Ended) -> None:
         note_leaf_writes(vm, ended)
     for vm in entries:
         vm.harmless_writes()
+
+
+def _never(vm: Interpreter, ended: Ended) -> None:
+    """What nothing has reached, used or wanted in all that was run."""
+    vm.severed_terms(ended.reached, ended.trained)
+    vm.rewrapped_leaves(ended.read, ended.reached)
+    if not any(kind_of(kind).leafless for kind, _ in vm.reported):
+        vm.leafless_roots([*ended.read, *(leaf for one in ended.optimizers for leaf in one.leaves)])
+    never_walked(vm)
+    check_replacements(vm, ended)
+    check_plain_leaves(vm, ended)
+    check_unreached(vm)
 
 
 def note_leaf_writes(vm: Interpreter, ended: Ended) -> None:

@@ -30,8 +30,8 @@ def misspelt(vm: Interpreter, bound: AttributeBound) -> None:
     if name == SWITCH:
         if not on_module:
             return
-        if isinstance(value, Const) and value.value and _trains(vm, owner):
-            return
+        if not (isinstance(value, Const) and not value.value) and _trains(vm, owner):
+            return  # it is on, or may be meant to be
     elif not (isinstance(owner, (Tensor, Weights)) or on_module):
         return
     if isinstance(node, ast.Assign):

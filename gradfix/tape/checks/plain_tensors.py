@@ -44,7 +44,9 @@ def check_plain_leaves(vm: Interpreter, ended: Ended) -> None:
     """At the end: those whose gradients nobody uses, though the parameters of their module are trained."""
     for instance, name, tensor, leaf in vm.plain_leaves:
         events = leaf.slot.events if leaf.slot is not None else []
-        used = any(isinstance(event, Use) for event in events)
+        used = any(isinstance(event, Use) for event in events) or not ended.updated.isdisjoint(
+            (id(leaf), id(tensor))
+        )
         read = any(one is leaf or one is tensor for one in ended.read)
         if used or read or not any(isinstance(event, Add) and event.must for event in events):
             continue

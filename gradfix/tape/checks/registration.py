@@ -14,7 +14,7 @@ from gradfix.tape.domain.definitions import Instance
 from gradfix.tape.domain.events import Add, Backward
 from gradfix.tape.domain.graph import Node, Tensor
 from gradfix.tape.domain.torch_values import Layer, Opaque, Optimizer
-from gradfix.tape.domain.values import Alt, Foreign, Map, Seq, Undefined, Value
+from gradfix.tape.domain.values import Alt, Foreign, Map, Seq, Undefined, Unknown, Value
 from gradfix.tape.interpreter.interpreter import Interpreter
 from gradfix.tape.interpreter.occasions import Built, Replaced
 from gradfix.tape.machine.cuts import MODES
@@ -47,7 +47,8 @@ def check_registered(vm: Interpreter, built: Built) -> None:
         inner = tuple(vm.span(item.place) for item in items if isinstance(item, Seq))
         items = [item for one in items for item in (one.items if isinstance(one, Seq) else [one])]
         inside = [leaf for item in items for leaf in leaves(vm, item)[0] if Convention.B not in leaf.lean]
-        if inside and not any(id(leaf) in registered for leaf in inside) and _used(instance, name):
+        known = inside and not any(id(leaf) in registered for leaf in inside) and _used(instance, name)
+        if known and not _perhaps(vm, instance, inside):
             facts = Unregistered(
                 attribute=name,
                 container="dict" if isinstance(value, Map) else "list",
@@ -55,6 +56,15 @@ def check_registered(vm: Interpreter, built: Built) -> None:
                 inner=tuple(span for span in inner if span is not None),
             )
             vm.homeless.append(([id(leaf) for leaf in inside], _owned(vm, instance, value.place), facts))
+
+
+def _perhaps(vm: Interpreter, instance: Instance, inside: list[Tensor]) -> bool:
+    """Whether leaves may be registered all the same: by code that had the module, or in what isn't known."""
+    if id(instance) in vm.loose:
+        return True
+    unknown = [value for value in instance.attrs.values() if isinstance(value, Unknown)]
+    memory = frozenset(id(leaf.storage) for leaf in inside)
+    return vm.touches is not None and vm.touches.reach.holds(unknown, memory)
 
 
 def homeless(entries: Sequence[Interpreter], ended: Ended) -> None:
@@ -156,7 +166,11 @@ def check_unreached(vm: Interpreter) -> None:
         never = [leaf for leaf in optimizer.leaves if leaf.requires is True and not vm.is_added(leaf)]
         event, root = optimizer.after
         cut = _cut_before(vm, never, root) if never else None
-        if cut is not None and not _kept_otherwise(vm, event, never, cut):
+        if (
+            cut is not None
+            and not _kept_otherwise(vm, event, never, cut)
+            and not any(map(vm.may_be_filled, never))
+        ):
             vm.report(
                 "unreached_parameters",
                 optimizer.place,

@@ -131,7 +131,7 @@ class Add:
 class Clear:
     """A gradient set to zero or None; `must` False where an unknown call may have done it."""
 
-    __slots__ = ("must", "number", "path", "place", "zeros")
+    __slots__ = ("moment", "must", "number", "path", "place", "zeros")
 
     def __init__(self, place: Place, path: Path, must: bool, zeros: bool = False) -> None:
         self.place = place
@@ -140,6 +140,8 @@ class Clear:
         self.zeros = zeros
         """Whether a gradient of zeros is left, which a step uses like any other."""
         self.number = next(Backward.numbers)
+        self.moment: Moment | None = None
+        """When it was done, where that is known."""
 
 
 class Empty:

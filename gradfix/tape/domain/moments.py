@@ -31,7 +31,7 @@ class Site:
 class Moment:
     """Something done to values, when and where: `what` is what it was done to or with."""
 
-    __slots__ = ("deed", "number", "path", "place", "site", "what")
+    __slots__ = ("deed", "number", "path", "place", "site", "skipped", "what")
 
     def __init__(self, number: int, deed: Deed, what: Sequence[object], place: Place, path: Path) -> None:
         self.number = number
@@ -40,6 +40,9 @@ class Moment:
         self.place = place
         self.path = path
         self.site: Site | None = None
+        self.skipped = False
+        """Whether it is a call of known code that wasn't followed: what it returned may be made of all that
+        this code can get at."""
 
 
 NEVER = -2

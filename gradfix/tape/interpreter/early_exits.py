@@ -22,7 +22,7 @@ ALL = 1 << 62
 """As the birth of a branch: whatever is written in it is noted, also of what was born in it."""
 JUMPS: dict[type[ast.AST], str] = {ast.Break: "break", ast.Continue: "continue", ast.Return: "return"}
 BLOCKS = (ast.If, ast.With, ast.AsyncWith, ast.Try, ast.Match, getattr(ast, "TryStar", ast.Try))
-MODES = ("grad", "mode", "inference")
+MODES = ("grad", "mode", "inference", "mode_in_doubt")
 
 
 class Exits:

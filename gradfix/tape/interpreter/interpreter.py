@@ -112,7 +112,6 @@ class Around(Scoped, total=False):
     root: Code | None
     uncalled: bool
     exported: bool
-    handed: list[Value]
     floor: int
     each_modes: int
     stack: list[Code]
@@ -135,6 +134,8 @@ class Interpreter(Switches, Notes, Strangers):
         self.work = work
         self.share = work
         """The work that it began with."""
+        self.unfinished = False
+        """Whether not all of it was run: what is missing may be in what wasn't."""
         self.floor = 0
         """How much work must be left over by what is being done."""
         self.abroad = work // 2

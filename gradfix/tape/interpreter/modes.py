@@ -3,13 +3,28 @@
 from __future__ import annotations
 
 import ast
+import sys
 from functools import partial
 from typing import TypeAlias
 
 from gradfix.tape.domain.alternatives import possible
+from gradfix.tape.domain.definitions import Instance
 from gradfix.tape.domain.paths import Path
 from gradfix.tape.domain.torch_values import Mode
-from gradfix.tape.domain.values import FALSE, TRUE, Alt, Args, Const, Kwargs, Place, Truth, Unknown, Value
+from gradfix.tape.domain.values import (
+    FALSE,
+    TRUE,
+    Alt,
+    Args,
+    Const,
+    External,
+    Kwargs,
+    Place,
+    Seq,
+    Truth,
+    Unknown,
+    Value,
+)
 from gradfix.tape.domain.within import Within
 from gradfix.tape.interpreter.conditions import truth
 from gradfix.tape.interpreter.grad_switches import EachMode
@@ -27,8 +42,9 @@ MODES_BY_PATH = {
     for name in ("no_grad", "enable_grad", "inference_mode")
 }
 
-Modes: TypeAlias = tuple[Truth, Value, Truth]
-"""Whether operations are recorded, what set that, and whether it was inference mode."""
+Modes: TypeAlias = tuple[Truth, Value, Truth, Truth]
+"""Whether operations are recorded, what set that, whether it was inference mode, and whether something may
+have set it otherwise."""
 
 
 def unbound(vm: Interpreter, node: ast.expr) -> bool:
@@ -45,22 +61,46 @@ def set_mode(vm: Interpreter, kind: str, on: bool, place: Place) -> None:
     if vm.inference is None and on:
         lose_mode(vm)
         return
-    restore(vm, (on, Mode(kind, TRUE if on else FALSE, place), kind == "inference_mode" and not on))
+    mode = Mode(kind, TRUE if on else FALSE, place)
+    restore(vm, (on, mode, kind == "inference_mode" and not on, False))
 
 
 def lose_mode(vm: Interpreter) -> None:
     """Recording may be on or off from here."""
-    restore(vm, (None, Mode("", Unknown("the grad mode"), None), vm.inference))
+    restore(vm, (None, Mode("", Unknown("the grad mode"), None), vm.inference, True))
+
+
+def doubt_mode(vm: Interpreter) -> None:
+    """What was entered isn't known, and may have turned recording off: what it is used for tells as well.
+
+    Training that stands in a progress bar is recorded as ever, or its own backward would fail. But what only
+    works without recording is taken to stand there for that reason.
+    """
+    restore(vm, (vm.grad, vm.mode, vm.inference, True))
+
+
+LIBRARIES = frozenset({"torch", "torchvision", "numpy"}) | sys.stdlib_module_names
+"""Packages that know of a program what it gives them; what of theirs sets a grad mode is known."""
+
+
+def may_set_mode(value: Value) -> bool:
+    """Whether code that isn't known runs where a value is entered, or around what it decorates."""
+    if isinstance(value, Alt):
+        return any(may_set_mode(option) for _, option in value.options)
+    if not isinstance(value, (Unknown, External, Instance, Seq)):
+        return False
+    path = value.path if isinstance(value, External) else getattr(value, "origin", "")
+    return path.partition(".")[0] not in LIBRARIES
 
 
 def modes_of(vm: Interpreter) -> Modes:
     """The present grad mode, to come back to."""
-    return vm.grad, vm.mode, vm.inference
+    return vm.grad, vm.mode, vm.inference, vm.mode_in_doubt
 
 
 def kept(vm: Interpreter) -> Within:
     """A block after which the grad mode is what it was before."""
-    return vm.within(grad=vm.grad, mode=vm.mode, inference=vm.inference)
+    return vm.within(grad=vm.grad, mode=vm.mode, inference=vm.inference, mode_in_doubt=vm.mode_in_doubt)
 
 
 def restore(vm: Interpreter, before: Modes) -> None:
@@ -68,6 +108,7 @@ def restore(vm: Interpreter, before: Modes) -> None:
     vm.trail.set(vm, "grad", before[0])
     vm.trail.set(vm, "mode", before[1])
     vm.trail.set(vm, "inference", before[2])
+    vm.trail.set(vm, "mode_in_doubt", before[3])
 
 
 def call_mode(vm: Interpreter, name: str, args: Args, kwargs: Kwargs, node: ast.Call) -> Value:
@@ -96,7 +137,8 @@ def each_mode(vm: Interpreter, node: EachMode) -> str | None:
     def arm(guard: Path, mode: Value) -> str | None:
         sets = mode.sets if isinstance(mode, Mode) else None
         on = bool(sets.value) if isinstance(sets, Const) else None
-        restore(vm, (on, mode, isinstance(mode, Mode) and mode.kind == "inference_mode" and on is False))
+        inference = isinstance(mode, Mode) and mode.kind == "inference_mode" and on is False
+        restore(vm, (on, mode, inference, vm.mode_in_doubt))
         with vm.within(assumed=vm.assumed | guard, each_modes=vm.each_modes + 1):
             return vm.run(node.body)
 

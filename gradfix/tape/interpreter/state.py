@@ -82,8 +82,6 @@ class Strangers:
     """What code that isn't known was given, and what came back from it."""
 
     def __init__(self, before: Strangers | None) -> None:
-        self.handed: list[Value] = []
-        """Tensors given to calls that aren't known, while a forward is entered on its own."""
         self.early: list[Any] = []
         """Steps of supposed optimizers that came before their backward."""
         self.root: Code | None = None

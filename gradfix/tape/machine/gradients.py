@@ -9,11 +9,11 @@ from typing import Any, Literal
 from gradfix.defects import Role, Touched
 from gradfix.defects.records import EarlyClear, EarlyStep, NotCleared, Scaled
 from gradfix.tape.domain.events import Add, Backward, Clear, Empty, Unscale, Use
-from gradfix.tape.domain.graph import Node, Tensor, Write
+from gradfix.tape.domain.graph import Node, Tensor, Write, upstream
 from gradfix.tape.domain.moments import Moment, Timeline
 from gradfix.tape.domain.paths import Path, contradicts, covered, implies
 from gradfix.tape.domain.torch_values import Optimizer
-from gradfix.tape.domain.values import NOTHING, Lean, Place
+from gradfix.tape.domain.values import NOTHING, Lean, Place, Value
 from gradfix.tape.machine.backward import Backwards
 from gradfix.tape.machine.cuts import KIND_OF_CUT
 from gradfix.tape.machine.early_steps import EarlySteps
@@ -24,6 +24,11 @@ from gradfix.tape.machine.touches import Touches
 def _shared(adds: list[Add], one: Add) -> Path:
     """What has to hold for a contribution, whichever alternative of its root brought it."""
     return one.path.intersection(*(add.path for add in adds if add.backward.place is one.backward.place))
+
+
+def _recorded(node: Node) -> tuple[Node, ...]:
+    """What a backward from a node may go on to."""
+    return node.parents if node.requires is not False else ()
 
 
 class Gradients(Backwards):
@@ -56,13 +61,16 @@ class Gradients(Backwards):
     def clear(self, leaves: Iterable[Tensor], place: Place, must: bool = True, zeros: bool = False) -> None:
         """zero_grad, or `p.grad = None`."""
         self.trail.tick()
+        moment: Moment | None = None
         if place is not None:
             leaves = list(leaves)
-            self.timeline.note("clears", leaves, place, self.path)
+            moment = self.timeline.note("clears", leaves, place, self.path)
         for leaf in self.stand_ins if place is not None else ():
             leaf.gradient().events.append(Clear(None, self.path, must=False))
         for leaf in leaves:
-            leaf.gradient().events.append(Clear(place, self.path, must, zeros))
+            clear = Clear(place, self.path, must, zeros)
+            clear.moment = moment
+            leaf.gradient().events.append(clear)
         self.last_clear = next(Backward.numbers)
 
     def step(self, optimizer: Optimizer, place: Place, *, must: bool = True) -> None:
@@ -226,6 +234,8 @@ class Gradients(Backwards):
             lost = [add for add in lost if add.backward.place in places and not self._stepped(add, clear)]
         if not lost or not all(add.must and not add.backward.kept for add in lost):
             return
+        if self.may_be_filled(leaf, clear.moment):
+            return
         if not used and (self._failed_since(clear) or self._perhaps_filled(leaf, clear)):
             return
         if not used and self._kept_out(leaf, clear, place):
@@ -266,6 +276,29 @@ class Gradients(Backwards):
             known = step is not None and self.touches is not None
             filled = self.touches.filled(step, leaves) if known else None  # type: ignore[union-attr,arg-type]
             self.note(draft.defect(replace(draft.facts, filled=filled)))
+
+    def may_be_filled(self, leaf: Tensor, after: Moment | None = None) -> bool:
+        """Whether code that wasn't followed may have brought a gradient to a leaf since some moment.
+
+        It may if it had the leaf, or a graph that leads there. What a skipped call of known code made of
+        the leaves that it names may be in the root of any backward.
+        """
+        since = after.number if after is not None else self.timeline.first - 1
+        if self.touches is None:
+            return True
+        reach, memory = self.touches.reach, frozenset({id(leaf.storage)})
+        given = [
+            moment.what
+            for moment in self.timeline.moments
+            if moment.deed == "anything"
+            and (moment.skipped or (moment.number > since and reach.stranger(moment.what[0])))
+            and not contradicts(moment.path, self.path)
+        ]
+        if any(reach.holds(what, memory) for what in given):
+            return True
+        values = (value for what in given for value in what if isinstance(value, Value))
+        nodes = [node for value in values for node in self.given(value)]
+        return any(node.leaf is leaf for node in upstream(nodes, _recorded))
 
     def since_step(self, events: list[Any], first: Add, leaves: list[Tensor]) -> Touched:
         """What touched leaves between the step before a contribution and the step that runs."""

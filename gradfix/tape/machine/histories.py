@@ -37,6 +37,7 @@ class Scoped(TypedDict, total=False):
     grad: Truth
     mode: Value
     inference: Truth
+    mode_in_doubt: Truth
     asked: bool
     whole: Callable[[], bool] | None
     gathered: Gathered | None
@@ -124,7 +125,8 @@ class Histories(Reports):
         if isinstance(value, Unknown):
             return value.tensor.requires if value.tensor is not None else value.requires
         if isinstance(value, Seq):
-            return either(self.requires(item) for item in value.items if item is not value)
+            known = either(self.requires(item) for item in value.items if item is not value)
+            return None if value.open and known is False else known
         if isinstance(value, Alt):
             facts = {self.requires(option) for _, option in value.options}
             return facts.pop() if len(facts) == 1 else None
@@ -278,7 +280,7 @@ class Histories(Reports):
         node.cut = how
         node.cut_place = at or place
         node.path = self.path
-        node.lean = self.lean(source)
+        node.lean = self.lean(source).union(*(parent.lean for parent in node.parents))
         return node
 
     def lean(self, value: Value) -> Lean:

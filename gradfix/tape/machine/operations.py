@@ -155,7 +155,7 @@ class Operations(Results):
         says = "a leaf Variable that requires grad is being used in an in-place operation"
         if owner is not target:
             says = "a view of a leaf Variable that requires grad is being used in an in-place operation"
-        if self.for_others(owner):
+        if self.mode_in_doubt is not False or self.for_others(owner):
             return
         learned = any(
             any(one.leaf not in (None, owner) for one in upstream([parent]))

@@ -40,12 +40,19 @@ UNSET = Mode("", TRUE, None)
 class Machine(Keeping):
     """The simulated autograd of one file: what runs on it, and what is written."""
 
-    JOINS: ClassVar[Joins] = {"grad": Join.TRUTH, "inference": Join.TRUTH, "mode": Join.VALUE}
+    JOINS: ClassVar[Joins] = {
+        "grad": Join.TRUTH,
+        "inference": Join.TRUTH,
+        "mode": Join.VALUE,
+        "mode_in_doubt": Join.TRUTH,
+    }
 
     def __init__(self, findings: Findings, before: Machine | None) -> None:
         super().__init__(findings)
         self.mode: Value = UNSET
         """What turned recording on or off; several where that differs by path."""
+        self.mode_in_doubt: Truth = False
+        """Whether something that isn't known was entered, which may have turned recording off."""
         self.late: Tensor | None = None
         """The view that the operation before learnt the history of: until then it counts as a leaf."""
         self.inferred: bool = before is not None and before.inferred

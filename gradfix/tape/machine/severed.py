@@ -33,6 +33,8 @@ class Severed(Cuts):
         self.conversions: list[Draft[Cut]] = []
         """Cuts whose result may also be meant as a plain number: what uses it so is known at the end."""
         self.every_leaf: list[Tensor] = [*before.every_leaf] if before else []
+        self.let_go: dict[int, Node] = {**before.let_go} if before else {}
+        """The nodes of leaves that code which isn't known had: it may have let them require grad."""
         self.turns: list[int] = [0]
         """When the turns began that are running, of loops that are not run to their end."""
         self.picks: dict[Any, int] = {**before.picks} if before else {}
@@ -61,6 +63,8 @@ class Severed(Cuts):
             return  # it runs only where a test has found a graph
         if any(path <= event.path for path in self.refusals):
             return
+        if self.let_go and any(id(one) in self.let_go for one in self.below(node)):
+            return
         nearest = list(self.cuts(node, event.path))
         cuts = list({id(cut.cut_place): cut for cut in reversed(nearest)}.values())[::-1]
         sure = [cut for cut in cuts if self.behind(cut) is True]
@@ -87,6 +91,10 @@ class Severed(Cuts):
         """Whether flags each switch off a term: a constant made under one of them stands for it."""
         leaves = [one for one in self.below(node) if one.leaf is not None] if len(when) > 1 else []
         return any(ALWAYS < one.path & when < when and not contradicts(one.path, when) for one in leaves)
+
+    def may_be_filled(self, leaf: Tensor) -> bool:
+        """Whether code that wasn't followed may have brought a gradient to a leaf."""
+        raise NotImplementedError
 
     def blames_rebinding(self, node: Node) -> bool:
         """Whether a leaf whose name was bound to a result explains it."""
@@ -176,9 +184,10 @@ class Severed(Cuts):
                 continue
             if self.behind(leaf) is not True or any(tensor is one for one in read):
                 continue
-            lost = {id(one) for parent in leaf.parents for one in self.leaves_behind(parent)}
+            lost = [one for parent in leaf.parents for one in self.leaves_behind(parent)]
+            never = [one for one in lost if id(one) not in reached]
             pointless = any(one is event and root is tensor for one, root in self.backwards)
-            if lost and (pointless or not lost <= reached):
+            if lost and (pointless or (never and not any(map(self.may_be_filled, never)))):
                 others = [one.slot for one in self.every_leaf if one is not tensor and one.slot]
                 adds = [add for slot in others for add in slot.events if isinstance(add, Add)]
                 alone = not any(add.backward.met is event.met for add in adds)
@@ -198,10 +207,11 @@ class Severed(Cuts):
                     continue  # made of an earlier turn's graph: a baseline, not a term
                 if event.aimed and not self._is_for(event, term):
                     continue
-                lost = {id(leaf) for leaf in self.leaves_behind(term)} & trained
+                lost = {id(leaf): leaf for leaf in self.leaves_behind(term) if id(leaf) in trained}
+                never = [leaf for leaf in lost.values() if id(leaf) not in reached]
                 meant = any(one.cut in DETACHES | MODES for one in self._between(term))
                 if (term.cut in CONVERSIONS and not meant and self._adjacent(term)) or (
-                    term.cut in DETACHES and lost - reached
+                    term.cut in DETACHES and never and not any(map(self.may_be_filled, never))
                 ):
                     self.report_cut(term, event, [(event.place, Role.WITHOUT)],
                                     kind="severed_term", impact="trains wrong")  # fmt: skip

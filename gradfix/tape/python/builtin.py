@@ -31,7 +31,7 @@ from gradfix.tape.interpreter.interpreter import Interpreter
 from gradfix.tape.python.arithmetic import operate
 from gradfix.tape.python.attributes import load_attribute, store_attribute
 from gradfix.tape.python.iterating import iterating
-from gradfix.tape.strangers.handed_out import escape
+from gradfix.tape.strangers.handed_out import escape, let_gradients_go
 from gradfix.tape.torch.conversions import number
 from gradfix.tape.torch.elements import elements, part
 from gradfix.tape.torch.modules import register
@@ -185,6 +185,8 @@ def _introspecting(vm: Interpreter, name: str, args: Args, node: ast.Call) -> Va
         if name == "setattr" and len(args) > 2:
             escape(vm, args[0])
             vm.on_each(args[0], lambda one: register(vm, one, args[1], args[2]))
+        if name == "getattr":
+            let_gradients_go(vm, args[:1])  # it may be the gradient that is got
         return vm.unknown(f"{name}()", *args)
     if name == "setattr" and len(args) > 2:
         vm.on_each(args[0], lambda one: store_attribute(vm, one, key, args[2], node))

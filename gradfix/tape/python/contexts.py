@@ -12,7 +12,16 @@ from gradfix.tape.domain.torch_values import Layer, Mode
 from gradfix.tape.domain.values import UNDEFINED, Alt, Const, Unknown, Value
 from gradfix.tape.interpreter.conditions import truth
 from gradfix.tape.interpreter.interpreter import Interpreter
-from gradfix.tape.interpreter.modes import Modes, kept, lose_mode, modes_of, set_mode, unbound
+from gradfix.tape.interpreter.modes import (
+    Modes,
+    doubt_mode,
+    kept,
+    lose_mode,
+    may_set_mode,
+    modes_of,
+    set_mode,
+    unbound,
+)
 from gradfix.tape.python.generators import managed, resume
 from gradfix.tape.python.stores import assign
 
@@ -42,9 +51,11 @@ def _entered(vm: Interpreter, node: ast.With | ast.AsyncWith, items: Sequence[as
             if known is None:
                 return _both_modes(vm, node, value, (yes, no), rest)
             set_mode(vm, value.kind, known, vm.at(node))
-        elif isinstance(value, Unknown) and unbound(vm, item.context_expr):
+        elif (isinstance(value, Unknown) and unbound(vm, item.context_expr)) or _some_mode(value):
             lose_mode(vm)
-        elif item.optional_vars is not None:
+        elif may_set_mode(value):
+            doubt_mode(vm)
+        if item.optional_vars is not None and not isinstance(value, Mode):
             bound: Value = value if isinstance(value, (Tensor, Layer)) else Unknown("a context", (value,))
             assign(vm, item.optional_vars, bound, node)
     return _body(vm, node, before)
@@ -66,6 +77,11 @@ def _managed(
         return _within(vm, node, rest)
 
     return resume(vm, manager, block) if isinstance(manager, Suspended) else managed(vm, manager, node, block)
+
+
+def _some_mode(value: Value) -> bool:
+    """Whether it is one of several, of which some set the grad mode."""
+    return isinstance(value, Alt) and any(isinstance(option, Mode) for _, option in value.options)
 
 
 def _body(vm: Interpreter, node: ast.With | ast.AsyncWith, before: Modes) -> str | None:

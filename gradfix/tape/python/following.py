@@ -19,8 +19,10 @@ from gradfix.tape.interpreter.interpreter import DEPTH, Interpreter
 from gradfix.tape.interpreter.limits import TooComplexError
 from gradfix.tape.interpreter.modes import (
     MODES_BY_PATH,
+    doubt_mode,
     kept,
     lose_mode,
+    may_set_mode,
     modes_of,
     restore,
     set_mode,
@@ -143,9 +145,9 @@ def follow(
     code = function.code
     if len(vm.stack) >= DEPTH or vm.stack.count(code) >= 2:
         _left_out(vm, function, args, kwargs, node)
-        for value in (*args, *kwargs.values()):
+        for value in (function, *args, *kwargs.values()):
             escape(vm, value)
-        return vm.unknown("calls too deep to follow", *args)
+        return vm.unknown("calls too deep to follow", *args, *kwargs.values())
     if receiver is None and function.owner is not None and args:
         receiver = args[0]
     before = past(vm, function, args, kwargs)
@@ -165,7 +167,8 @@ def follow(
 
 def _left_out(vm: Interpreter, function: Function, args: Args, kwargs: Kwargs, node: ast.AST) -> None:
     """A call that isn't followed may do to leaves what its code can get at."""
-    vm.timeline.note("anything", (function, *args, *kwargs.values()), vm.at(node), vm.path)
+    given = (function, *args, *kwargs.values())
+    vm.timeline.note("anything", given, vm.at(node), vm.path).skipped = True
 
 
 def _run_foreign(
@@ -184,8 +187,8 @@ def _run_foreign(
         restore(vm, before)
     finally:
         vm.abroad -= work - vm.work
-    vm.timeline.note("anything", (function, *given), None, vm.path)
-    for value in given:
+    vm.timeline.note("anything", (function, *given), None, vm.path).skipped = True
+    for value in (function, *given):
         escape(vm, value)
     return vm.unknown("a call that takes too long to follow", *given)
 
@@ -200,7 +203,8 @@ def _run_function(
     frame = Frame(Scope(names, function.scope, function.scope.globals), code, vm.path)
     frame.at_yield = vm.at_yield
     frame.receiver, frame.owner, frame.caller = receiver, function.owner, vm.frame
-    switching = any(isinstance(mode, (Mode, Unknown)) for mode, _ in function.decorators)
+    decorators = [mode for mode, _ in function.decorators]
+    switching = any(isinstance(mode, (Mode, Unknown)) or may_set_mode(mode) for mode in decorators)
     with (
         kept(vm) if switching else nullcontext(),
         vm.within(frame=frame, file=code.file, path=vm.path, stack=[*vm.stack, code]),
@@ -211,6 +215,8 @@ def _run_function(
                 set_mode(vm, mode.kind, bool(mode.sets.value), vm.at(expression))
             elif isinstance(mode, Unknown) and unbound(vm, expression):
                 lose_mode(vm)
+            elif may_set_mode(mode):
+                doubt_mode(vm)
         if isinstance(code.node, ast.Lambda):
             return vm.eval(code.node.body)
         if "return" in jumps(vm, code.node, code.node.body):

@@ -188,7 +188,7 @@ def enter(vm: Interpreter, function: Value, entry: Entry, node: ast.AST) -> None
     code = function.function.code if isinstance(function, Bound) else code
     with kept(vm), vm.within(root=code if entry.root else None):
         if not entry.grad:
-            restore(vm, (False, Mode("", FALSE, None), vm.inference))
+            restore(vm, (False, Mode("", FALSE, None), vm.inference, False))
         for turn in range(2 if entry.loops else 1):
             with vm.within(repeat=vm.repeat or turn > 0, later_turn=vm.later_turn or turn > 0):
                 vm.call(function, [_given(vm, kind) for kind in entry.given], {}, node)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from gradfix.defects import Convention
-from gradfix.tape.domain.definitions import Class, Function, Instance, Method, Scope
+from gradfix.tape.domain.definitions import Bound, Class, Function, Instance, Method, Scope
 from gradfix.tape.domain.events import Backward
 from gradfix.tape.domain.graph import Number, Tensor
 from gradfix.tape.domain.torch_values import Group, Layer, Opaque, Optimizer, Weights
-from gradfix.tape.domain.values import Const, External, Map, Range, Seq, Unknown, Value
+from gradfix.tape.domain.values import Alt, Const, External, Map, Range, Seq, Unknown, Value
 from gradfix.tape.interpreter.aliases import names_read
 from gradfix.tape.interpreter.interpreter import Interpreter
 from gradfix.tape.interpreter.occasions import StrangerStepped
@@ -15,6 +17,8 @@ from gradfix.tape.strangers.assumed_optimizers import doubted, let_go, step_supp
 from gradfix.tape.torch.modules import leaves, set_leaf
 
 DOUBT = "what a call may have put elsewhere"
+MANY = 64
+"""How many values are looked through for tensors."""
 INERT = frozenset({Const, External, Range, Number, Class, Method})
 """What code that isn't known can't change."""
 
@@ -23,6 +27,7 @@ def escape(vm: Interpreter, value: Value) -> None:
     """Hand a value to code that isn't known."""
     doubted(vm, None)
     hand_out(vm, value)
+    let_gradients_go(vm, [value])
 
 
 def stepped_by_scaler(vm: Interpreter, told: StrangerStepped) -> None:
@@ -38,14 +43,21 @@ def hand_out(vm: Interpreter, value: Value, depth: int = 0) -> None:
     """Let go of a value and of all that is reached from it."""
     if type(value) in INERT:
         return
+    if isinstance(value, Instance):
+        vm.loose[id(value)] = value
     if isinstance(value, Unknown):
         let_go(vm, value)
         if depth < 2:
             _hand_out_unknown(vm, value, depth)
     elif isinstance(value, Tensor):
-        vm.handed.append(value)
         vm.passed_on.add(id(vm.history(value)))
         vm.lent.append((next(Backward.numbers), vm.history(value), vm.path))
+    elif isinstance(value, Alt):
+        for _, option in value.options:
+            hand_out(vm, option, depth)
+    elif isinstance(value, Bound):
+        for item in (value.function, value.receiver):
+            hand_out(vm, item, depth)
     elif isinstance(value, (Optimizer, Weights, Layer, Opaque)) and not vm.backwards:
         return  # no gradient yet that could be cleared
     elif isinstance(value, (Optimizer, Weights)):
@@ -71,12 +83,41 @@ def hand_out(vm: Interpreter, value: Value, depth: int = 0) -> None:
             hand_out(vm, item, depth + 1)
 
 
+def hand_out_callee(vm: Interpreter, callee: Value) -> None:
+    """Let go of what is called: a method that isn't known has the value that it was found on."""
+    hand_out(vm, callee)
+    for held in callee.holds if isinstance(callee, Unknown) else ():
+        hand_out(vm, held, 1)
+
+
+def let_gradients_go(vm: Interpreter, values: Sequence[Value]) -> None:
+    """Code that isn't known may keep the gradients of the tensors that it gets, or clear those of leaves."""
+    stack, seen = list(values), 0
+    while stack and seen < MANY:
+        value = stack.pop()
+        seen += 1
+        if isinstance(value, Unknown) and value.tensor is not None:
+            value = value.tensor
+        if isinstance(value, Tensor):
+            owner = value.grad_of or value
+            node = vm.history(owner)
+            if owner.leaf is False:
+                vm.trail.set(owner, "retained", True)
+            elif node.requires is False:
+                vm.let_go[id(node)] = node
+            elif vm.backwards and owner.requires is not False:
+                vm.clear([owner], None, must=False)
+        elif isinstance(value, (Seq, Map)):
+            stack.extend(value.items if isinstance(value, Seq) else value.items.values())
+        elif isinstance(value, Alt):
+            stack.extend(option for _, option in value.options)
+
+
 def _hand_out_unknown(vm: Interpreter, value: Unknown, depth: int) -> None:
     """What isn't known may give away all that it is made of."""
     if value.children:
         _stir(vm, value)
     if value.tensor is not None:
-        vm.handed.append(value.tensor)
         vm.lent.append((next(Backward.numbers), vm.history(value.tensor), vm.path))
     for held in value.holds:
         if not isinstance(held, Tensor):
@@ -84,14 +125,13 @@ def _hand_out_unknown(vm: Interpreter, value: Unknown, depth: int) -> None:
 
 
 def _closed_over(vm: Interpreter, function: Function) -> list[Value]:
-    """The lists and dicts around a function that it can change when somebody calls it."""
+    """What a function names around it, and can change when somebody calls it."""
     names = names_read(vm, function.code.node)
     scope: Scope | None = function.scope
     found: list[Value] = []
-    while scope is not None and scope is not scope.globals:
-        held = [value for name, value in scope.names.items() if name in names]
-        found += [value for value in held if isinstance(value, (Seq, Map))]
-        scope = scope.outer
+    while scope is not None:
+        found += [value for name, value in scope.names.items() if name in names and value is not function]
+        scope = scope.outer if scope.outer is not None or scope is scope.globals else scope.globals
     return found
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Iterator, Sequence
 
 from gradfix.tape.domain.definitions import Bound, Function, Instance, Method, Partial, Scope, Super
@@ -12,13 +11,12 @@ from gradfix.tape.domain.torch_values import Group, Layer, Opaque, Optimizer, We
 from gradfix.tape.domain.values import Alt, External, Map, Seq, Unknown, Value
 from gradfix.tape.interpreter.aliases import names_read
 from gradfix.tape.interpreter.interpreter import Interpreter
+from gradfix.tape.interpreter.modes import LIBRARIES
 from gradfix.tape.machine.touches import Touches
 from gradfix.tape.torch.other_packages import SILENT_PACKAGES
 
 MANY = 2_000
 """How many values are looked through for leaves; in more than these there may be some."""
-LIBRARIES = frozenset({"torch", "torchvision", "numpy"}) | sys.stdlib_module_names
-"""Packages that know of a program what it gives them."""
 
 
 def watch(vm: Interpreter) -> None:

@@ -14,7 +14,8 @@ from gradfix.tape.effects.operations import also_in_place, having
 from gradfix.tape.interpreter.interpreter import Interpreter
 from gradfix.tape.strangers.assumed_optimizers import BY_USE, clear_supposed, doubted, step_supposed
 from gradfix.tape.strangers.framework_objects import hand_over, unknown_host
-from gradfix.tape.strangers.handed_out import hand_out, may_thaw
+from gradfix.tape.strangers.handed_out import hand_out, hand_out_callee, let_gradients_go, may_thaw
+from gradfix.tape.strangers.reaching import Reaching
 from gradfix.tape.torch.conversions import cut_tensor, number
 from gradfix.tape.torch.distributions import PACKAGE, distribution_method
 from gradfix.tape.torch.modules import freeze, leaves, opaque, set_training
@@ -43,8 +44,13 @@ def call_unknown(vm: Interpreter, callee: Value, args: Args, kwargs: Kwargs, nod
     given = [*args, *kwargs.values()]
     vm.timeline.note("anything", (callee, *given), vm.at(node), vm.path)
     doubted(vm, node)
-    for value in (callee, *given):
+    hand_out_callee(vm, callee)
+    for value in given:
         hand_out(vm, value)
+    if Reaching.stranger(callee):
+        held = callee.holds if isinstance(callee, Unknown) else ()
+        let_gradients_go(vm, [*held, *given])
+    for value in (callee, *given):
         if vm.froze:
             may_thaw(vm, value)
     result = Unknown("the result of a call that isn't followed", tuple(given))

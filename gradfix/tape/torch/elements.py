@@ -45,7 +45,8 @@ def elements(vm: Interpreter, source: Value, node: ast.AST) -> tuple[list[Value]
     if isinstance(source, Map):
         return (None, False) if source.open else ([Const(key) for key in source.items], True)
     if isinstance(source, Layer) and source.items is not None:
-        return list(source.items.values()), not source.open
+        inside = list(source.items.values())
+        return (inside or None if source.open else inside), not source.open
     if isinstance(source, Weights) and source.complete and 0 < len(source.leaves) <= FEW:
         found: list[Value] = list(source.leaves)
         if source.named:

@@ -161,10 +161,11 @@ def variable(vm: Interpreter, args: Args, kwargs: Kwargs, node: ast.Call) -> Val
         return vm.unknown("Variable of what isn't known", *args)
     result = cut_tensor(vm, source, "Variable", node)
     requires = kwargs.get("requires_grad", args[1] if len(args) > 1 else FALSE)
-    if isinstance(requires, Const) and requires.value:
-        made = Node("leaf", vm.at(node), result.node.parents, True)
+    wanted = bool(requires.value) if isinstance(requires, Const) else None
+    if wanted is not False:
+        made = Node("leaf", vm.at(node), result.node.parents, wanted)
         made.leaf, made.cut, made.cut_place, made.lean = result, "Variable", vm.at(node), result.lean
-        result.node, result.requires = made, True
+        result.node, result.requires = made, wanted
         vm.every_leaf.append(result)
     return result
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 
 from gradfix.defects import Role
 from gradfix.defects.records import NonLeaf
@@ -15,6 +16,7 @@ from gradfix.tape.interpreter.interpreter import Interpreter
 from gradfix.tape.interpreter.occasions import StrangerStepped
 from gradfix.tape.interpreter.origins import factory_inside
 from gradfix.tape.torch.modules import leaves
+from gradfix.tape.torch.param_groups import FAR
 
 KINDS = frozenset({
     "Adadelta", "Adafactor", "Adagrad", "Adam", "AdamW", "SparseAdam", "Adamax", "ASGD", "LBFGS", "NAdam",
@@ -106,7 +108,23 @@ def parameters(vm: Interpreter, given: Value) -> tuple[list[Tensor], bool]:
     if isinstance(given, Alt):
         found, _ = parameters(vm, Seq("list", [option for _, option in given.options]))
         return found, False
+    if isinstance(given, Unknown):
+        vm.updated.extend(_made_of(vm, given))
     return [], False
+
+
+def _made_of(vm: Interpreter, given: Unknown) -> Iterator[Tensor]:
+    """The leaves that an optimizer may get from a value that isn't known, by what that is made of."""
+    stack, seen = [*given.holds], 0
+    while stack and seen < FAR:
+        value = stack.pop()
+        seen += 1
+        if isinstance(value, Unknown):
+            stack.extend(value.holds)
+        elif isinstance(value, Seq):
+            stack.extend(value.items)
+        else:
+            yield from parameters(vm, value)[0]
 
 
 def optimizer_method(

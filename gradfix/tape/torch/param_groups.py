@@ -65,6 +65,9 @@ def some_gradient(vm: Interpreter, owner: Unknown) -> None:
             stack.extend(value.holds)
         elif isinstance(value, Seq):
             stack.extend(value.items)
+        elif isinstance(value, (Layer, Instance, Opaque)):
+            vm.clear(leaves(vm, value)[0], None, must=False)
+            stack.extend(value.attrs.values() if isinstance(value, Instance) else ())
 
 
 def spread(vm: Interpreter, since: int, turns: Sequence[Value], whole: Sequence[Value]) -> None:

@@ -1,0 +1,124 @@
+"""`python -m tests.forgetting FOLDER --programs 10000`: what the tape claims only because it knows less."""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from random import Random
+
+from gradfix.neighbours import Neighbours
+
+from .campaign import WAYS, Case, Plan, Tally, forget
+from .comparing import SORTS
+
+Named = tuple[str, bytes]
+LONGEST = 500_000
+"""Larger files are made by programs, and say little for what they cost."""
+_neighbours = Neighbours()
+
+
+def main(arguments: list[str]) -> int:
+    options = parsed(arguments)
+    plan = Plan(tuple(options.ways.split(",")) if options.ways else WAYS, options.each, options.seed)
+    texts = [*programs(options.programs, options.seed), *files(options.folders, options.files, options.seed)]
+    start = time.perf_counter()
+    tally = Tally()
+    for one in played(texts, plan, options.jobs):
+        tally.add(one)
+    print(summary(tally, plan.ways, time.perf_counter() - start))
+    shown = [case for case in tally.cases if case.more.sort != SORTS[-1]]
+    for case in shown[: options.show]:
+        print(told(case))
+    return 1 if shown else 0
+
+
+def parsed(arguments: list[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tests.forgetting", description=__doc__)
+    parser.add_argument("folders", nargs="*", type=Path, metavar="FOLDER", help="or files")
+    parser.add_argument("--programs", type=int, default=0, help="random programs of tests/oracle")
+    parser.add_argument("--files", type=int, default=0, help="no more files than these; 0: all")
+    parser.add_argument("--each", type=int, default=2, help="how often a text is blurred in each way")
+    parser.add_argument("--ways", default="", help=f"some of: {','.join(WAYS)}")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--show", type=int, default=20, help="how many cases are shown")
+    return parser.parse_args(arguments)
+
+
+def programs(count: int, seed: int) -> Iterator[Named]:
+    """Random programs; their generator lies beside this package and needs no torch."""
+    if not count:
+        return
+    sys.path.insert(0, str(Path(__file__).parents[1]))
+    from oracle.choose import seeded
+    from oracle.programs import program
+
+    for number in range(seed * 10_000_000, seed * 10_000_000 + count):
+        yield f"program_{number}.py", program(seeded(number)).source.encode()
+
+
+def files(folders: Iterable[Path], most: int, seed: int) -> Iterator[Named]:
+    """These files and those below some folders, or some of them drawn at random."""
+    below = (path for folder in folders for path in (folder, *folder.rglob("*.py")))
+    found = sorted(path for path in below if path.is_file())
+    Random(seed).shuffle(found)
+    small = (path for path in found if path.stat().st_size <= LONGEST)
+    for path in islice(small, most or None):
+        yield str(path), path.read_bytes()
+
+
+def played(texts: list[Named], plan: Plan, jobs: int) -> Iterator[Tally]:
+    work = partial(one, plan)
+    if jobs == 1:
+        yield from map(work, texts)
+        return
+    with multiprocessing.get_context("fork").Pool(jobs) as pool:
+        yield from pool.imap_unordered(work, texts, chunksize=8)
+
+
+def one(plan: Plan, named: Named) -> Tally:
+    path, content = named
+    return forget(path, content, plan, _neighbours)
+
+
+def summary(tally: Tally, ways: Iterable[str], seconds: float) -> str:
+    head = (
+        f"{tally.texts} texts of {tally.lines} lines with {tally.findings} findings, "
+        f"{sum(tally.runs.values())} runs in {seconds:.0f} s"
+    )
+    titles = f"{'way':20s}{'runs':>9s}" + "".join(f"{sort:>18s}" for sort in SORTS)
+    rows = [row(tally, way) for way in ways]
+    total = [sum(tally.said[way, sort] for way in ways) for sort in SORTS]
+    last = f"{'all':20s}{sum(tally.runs.values()):9d}" + "".join(f"{count:18d}" for count in total)
+    return "\n".join([head, "", titles, *rows, last, "", kinds(tally)])
+
+
+def row(tally: Tally, way: str) -> str:
+    return f"{way:20s}{tally.runs[way]:9d}" + "".join(f"{tally.said[way, sort]:18d}" for sort in SORTS)
+
+
+def kinds(tally: Tally) -> str:
+    """The same by rule and by what the finding says that it leans on."""
+    counted: dict[tuple[str, str, str], int] = {}
+    for case in tally.cases:
+        key = (case.more.sort, case.more.defect.kind, case.more.leans)
+        counted[key] = counted.get(key, 0) + 1
+    most = sorted(counted.items(), key=lambda item: (SORTS.index(item[0][0]), -item[1]))
+    return "\n".join(f"{count:6d}  {' · '.join(key)}" for key, count in most)
+
+
+def told(case: Case) -> str:
+    defect = case.more.defect
+    chain = ", ".join(f"{each.role} {each.span.line}" for each in defect.evidence)
+    what = f"{case.more.sort}: {defect.kind} [{case.more.leans}] {defect.condition}"
+    return f"\n{case.path}:{defect.culprit.line}: {what} ({chain})\n    {case.way}: {case.forgotten}"
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,162 @@
+"""Many texts, each forgotten in several ways; what is said more is shrunk to the parts that it takes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from random import Random
+
+from gradfix.defects import Defect
+from gradfix.gate import passes
+from gradfix.source import Source
+from gradfix.tape.interpreter.limits import Resolver
+
+from .bounds import BOUNDS, Bounded
+from .comparing import More, more, read, sorted_out, told
+from .edits import Edit, Edited, Text
+from .texts import BLURS, Blur, Part
+
+WAYS = (*BLURS, *BOUNDS)
+MOST = 8
+"""How many parts are blurred at once at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A finding that is there only because something was forgotten."""
+
+    path: str
+    way: str
+    forgotten: str
+    """What was taken away: the lines that it takes, or the setting."""
+    more: More
+    text: bytes
+    """The text that knows less."""
+
+
+@dataclass(slots=True)
+class Tally:
+    """How often each way was gone, and what it brought."""
+
+    texts: int = 0
+    lines: int = 0
+    findings: int = 0
+    runs: Counter[str] = field(default_factory=Counter)
+    said: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """How often more was said, by way and sort."""
+    cases: list[Case] = field(default_factory=list)
+
+    def add(self, other: Tally) -> None:
+        self.texts += other.texts
+        self.lines += other.lines
+        self.findings += other.findings
+        self.runs.update(other.runs)
+        self.said.update(other.said)
+        self.cases += other.cases
+
+    def note(self, case: Case) -> None:
+        self.said[case.way, case.more.sort] += 1
+        self.cases.append(case)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Which ways are gone, and how often each in a text."""
+
+    ways: tuple[str, ...] = WAYS
+    each: int = 2
+    seed: int = 1
+
+
+class Played:
+    """A text, what the tape says of it, and what it says more when something is forgotten."""
+
+    def __init__(self, source: Source, resolve: Resolver) -> None:
+        self.source = source
+        self.resolve = resolve
+        self.text = Text(source.content)
+        self.said: tuple[Defect, ...] = told(source, resolve)
+
+    def blurred(self, parts: Sequence[Part]) -> list[More] | None:
+        """What is said more with some parts blurred; None if that is no text."""
+        edited = self.edited(parts)
+        source = read(self.source.path, edited.new.content) if edited.sound else None
+        if source is None:
+            return None
+        return list(more(self.said, edited, told(source, self.resolve)))
+
+    def edited(self, parts: Sequence[Part]) -> Edited:
+        return Edited(self.text, [edit for part in parts for edit in part])
+
+    def sorted_out(self, found: list[More]) -> list[More]:
+        return sorted_out(found, self.source, self.resolve)
+
+
+def forget(path: str, content: bytes, plan: Plan, resolve: Resolver) -> Tally:
+    """Play a text as it is, and then in each of the ways."""
+    tally = Tally()
+    source = read(path, content) if passes(content) else None
+    if source is None:
+        return tally
+    played = Played(source, resolve)
+    tally.texts, tally.lines, tally.findings = 1, content.count(b"\n"), len(played.said)
+    for way in plan.ways:
+        random = Random(f"{plan.seed} {path.rpartition('/')[2]} {way}")
+        if way in BLURS:
+            _blur(played, way, BLURS[way], plan.each, random, tally)
+        else:
+            _bound(played, way, BOUNDS[way], random, tally)
+    return tally
+
+
+def _blur(played: Played, way: str, blur: Blur, each: int, random: Random, tally: Tally) -> None:
+    parts = list(blur(played.text, played.source.tree))
+    for chosen in _choices(parts, each, random):
+        found = played.blurred(chosen)
+        if found is None:
+            continue
+        tally.runs[way] += 1
+        for one in played.sorted_out(found):
+            fewest = _fewest(played, chosen, one)
+            edited = played.edited(fewest)
+            tally.note(Case(played.source.path, way, _lines(played, fewest), one, edited.new.content))
+
+
+def _choices(parts: list[Part], each: int, random: Random) -> Iterator[list[Part]]:
+    """One part, or a few at once, or all: more are met by few runs, but hide one another."""
+    if len(parts) <= each:
+        yield from ([part] for part in parts)
+        return
+    for turn in range(each):
+        many = min(len(parts), 1 if turn % 2 == 0 else random.randint(2, MOST))
+        yield random.sample(parts, many)
+
+
+def _fewest(played: Played, parts: list[Part], one: More) -> list[Part]:
+    """The parts that it takes for a finding to be there."""
+    for part in list(parts):
+        fewer = [other for other in parts if other is not part]
+        found = (played.blurred(fewer) or []) if fewer else []
+        if any((each.where, each.defect.kind) == (one.where, one.defect.kind) for each in found):
+            parts = fewer
+    return parts
+
+
+def _lines(played: Played, parts: list[Part]) -> str:
+    return "; ".join(_line(played.text, part[0]) for part in parts)
+
+
+def _line(text: Text, edit: Edit) -> str:
+    number = text.content.count(b"\n", 0, edit.start) + 1
+    return f"{number}: {text.content.splitlines()[number - 1].decode().strip()}"
+
+
+def _bound(played: Played, way: str, bounded: Bounded, random: Random, tally: Tally) -> None:
+    for bound in bounded(random, played.resolve):
+        with bound.entered():
+            after = told(played.source, bound.resolve or played.resolve)
+        tally.runs[way] += 1
+        found = list(more(played.said, Edited(played.text, ()), after))
+        for one in played.sorted_out(found):
+            tally.note(Case(played.source.path, way, bound.name, one, played.text.content))

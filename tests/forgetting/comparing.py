@@ -1,0 +1,125 @@
+"""What the tape says of a text, and what it says more when it knows less."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+from unittest.mock import patch
+
+from gradfix.defects import Defect
+from gradfix.source import Source, parse
+from gradfix.tape.entries import analyse
+from gradfix.tape.interpreter.interpreter import Interpreter
+from gradfix.tape.interpreter.limits import Resolver
+from gradfix.tape.machine.reports import Findings
+
+from .edits import Edited, Text
+
+Sort: TypeAlias = Literal["appeared", "surer", "told otherwise", "way opened"]
+"""How more was said. `told otherwise`: a finding that overlaps, or that is among what leads to this one, or
+the same failure, was there before, by another rule or with another culprit. `way opened`: on a path that was
+known not to be taken, so that nothing was said of it; this is the only one that is allowed."""
+SORTS: tuple[Sort, ...] = ("appeared", "surer", "told otherwise", "way opened")
+COMPARED = re.compile(r" [!=]= .*")
+Where: TypeAlias = "tuple[int, int]"
+"""Where a culprit begins and ends in the text as it was, in bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class More:
+    """A finding that is there, or is surer, because less is known."""
+
+    sort: Sort
+    defect: Defect
+    where: Where
+
+    @property
+    def leans(self) -> str:
+        """How sure it claims to be."""
+        return self.defect.certainty + "".join(f" {each}" for each in sorted(self.defect.conventions))
+
+
+def read(path: str, content: bytes) -> Source | None:
+    """A text as the tape reads it, without a byte order mark."""
+    source = parse(path, content)
+    return source if isinstance(source, Source) and source.content == source.text.encode() else None
+
+
+def told(source: Source, resolve: Resolver) -> tuple[Defect, ...]:
+    """What the tape says, but for matters of style, which are not listed unless somebody asks."""
+    return tuple(one for one in analyse(source, resolve).defects if one.impact != "style")
+
+
+def more(before: Iterable[Defect], edited: Edited, after: Iterable[Defect]) -> Iterator[More]:
+    """What is said only or more surely after something was forgotten."""
+    as_it_was = Edited(edited.text, ())
+    known = [(one, as_it_was.before(one.culprit), _chain(as_it_was, one)) for one in before]
+    for defect in after:
+        where = edited.before(defect.culprit)
+        chain = _chain(edited, defect)
+        old = next((one for one, place, _ in known if (one.kind, place) == (defect.kind, where)), None)
+        if old is None:
+            same = any(
+                _overlap(place, where)
+                or place in chain
+                or (chain & its and one.torch_says == defect.torch_says != "")
+                for one, place, its in known
+            )
+            yield More("told otherwise" if same else "appeared", defect, where)
+        elif defect.certainty == "certain" and old.certainty != "certain":
+            yield More("surer", defect, where)
+
+
+def _chain(edited: Edited, defect: Defect) -> set[Where]:
+    """The places that a finding is explained by."""
+    return {edited.before(one.span) for one in defect.evidence if one.path is None}
+
+
+def _overlap(one: Where, other: Where) -> bool:
+    return one[0] < other[1] and other[0] < one[1]
+
+
+class Ways:
+    """What of a text is evaluated when the tape plays it, and which of its tests are open."""
+
+    def __init__(self, source: Source, resolve: Resolver) -> None:
+        self.text = Text(source.content)
+        self.reached: set[int] = set()
+        self.open: set[str] = set()
+        evaluate, begin = Interpreter.eval, Findings.__init__
+        kept: list[Findings] = []
+
+        def noting(vm: Interpreter, node: ast.expr) -> object:
+            if vm.at_home:
+                self.reached.add(self.text.start(node))
+            return evaluate(vm, node)
+
+        def keeping(findings: Findings, main: str, lines: Sequence[bytes]) -> None:
+            begin(findings, main, lines)
+            kept.append(findings)
+
+        with patch.object(Interpreter, "eval", noting), patch.object(Findings, "__init__", keeping):
+            analyse(source, resolve)
+        self.open |= {text for findings in kept for text in findings.texts.values()}
+
+    def known(self, one: More) -> bool:
+        """Whether the tape had played the path that a finding is on."""
+        first, last = one.where
+        reached = any(first <= place < max(last, first + 1) for place in self.reached)
+        return reached and all(self._open(test) for test in one.defect.condition.split(" and ") if test)
+
+    def _open(self, test: str) -> bool:
+        """Whether a test was undecided: a comparison is noted by what it compares."""
+        subject = test.removeprefix("not ")
+        return subject in self.open or COMPARED.sub("", subject) in self.open
+
+
+def sorted_out(found: list[More], source: Source, resolve: Resolver) -> list[More]:
+    """Tells apart what was found on paths that were known not to be taken."""
+    if not found:
+        return []
+    ways = Ways(source, resolve)
+    return [one if ways.known(one) else More("way opened", one.defect, one.where) for one in found]

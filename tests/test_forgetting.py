@@ -1,0 +1,299 @@
+"""Who knows less says no more: mechanisms one by one, and a slice of the forgetting test."""
+
+from __future__ import annotations
+
+from textwrap import dedent
+
+import pytest
+
+from gradfix.source import Source, parse
+from gradfix.tape.entries import analyse
+
+START = """
+import torch
+import torch.nn.functional as F
+from torch import nn
+from elsewhere import unknown
+"""
+
+
+def kinds(body: str) -> set[str]:
+    """What is listed in a script, but for style."""
+    source = parse("script.py", (START + dedent(body)).encode())
+    assert isinstance(source, Source)
+    return {defect.kind for defect in analyse(source).defects if defect.impact != "style"}
+
+
+UNKNOWN_BUT_MAY_BE_IT = {
+    "who has a gradient may clear it": """
+        w = torch.ones(3, requires_grad=True)
+        for _ in range(3):
+            (w * 2).sum().backward()
+            with torch.no_grad():
+                w -= 0.1 * w.grad
+            unknown(w.grad)
+        """,
+    "a method of a gradient may clear it": """
+        w = torch.ones(3, requires_grad=True)
+        for _ in range(3):
+            (w * 2).sum().backward()
+            with torch.no_grad():
+                w -= 0.1 * w.grad
+            getattr(w.grad, unknown)()
+        """,
+    "who has a leaf may clear its gradient": """
+        w = torch.ones(3, requires_grad=True)
+        for _ in range(3):
+            (w * 2).sum().backward()
+            with torch.no_grad():
+                w -= 0.1 * w.grad
+            unknown([w])
+        """,
+    "who has a function may call it": """
+        net = nn.Linear(2, 1)
+        opt = torch.optim.SGD(net.parameters(), lr=0.1)
+        def forget():
+            opt.zero_grad()
+        for _ in range(3):
+            net(torch.ones(2)).sum().backward()
+            opt.step()
+            unknown(forget)
+        """,
+    "who has a loss may run backward from it": """
+        net = nn.Linear(2, 1)
+        opt = torch.optim.SGD(net.parameters(), lr=0.1)
+        for _ in range(3):
+            net(torch.ones(2)).sum().backward()
+            loss = net(torch.ones(2)).sum()
+            opt.zero_grad()
+            unknown(loss)
+            opt.step()
+        """,
+    "an unknown method of a loss may be backward": """
+        net = nn.Linear(2, 1)
+        opt = torch.optim.SGD(net.parameters(), lr=0.1)
+        for _ in range(3):
+            net(torch.ones(2)).sum().backward()
+            loss = net(torch.ones(2)).sum()
+            opt.zero_grad()
+            getattr(loss, unknown)()
+            opt.step()
+        """,
+    "who has a loss may have trained what another one is cut off from": """
+        net, other = nn.Linear(2, 1), nn.Linear(2, 1)
+        opt = torch.optim.SGD(net.parameters(), lr=0.1)
+        fake = net(torch.ones(2))
+        unknown(fake.sum())
+        (other.weight.sum() + fake.detach().sum()).backward()
+        opt.step()
+        """,
+    "who has a result may have it keep its gradient": """
+        x = torch.ones(3, requires_grad=True)
+        y = x * 2
+        unknown(y)
+        (y * y).sum().backward()
+        print(y.grad)
+        """,
+    "what is entered may have turned recording off": """
+        w = torch.ones(3, requires_grad=True)
+        (w * 2).sum().backward()
+        with unknown():
+            w -= 0.1 * w.grad
+        """,
+    "so may what is left early": """
+        w = torch.ones(3, requires_grad=True)
+        def update():
+            with unknown():
+                if w.grad is None:
+                    return
+                w.sub_(0.1 * w.grad)
+        (w * 2).sum().backward()
+        update()
+        """,
+    "one of several contexts turns recording off": """
+        import contextlib
+        w = torch.ones(3, requires_grad=True)
+        (w * 2).sum().backward()
+        with torch.no_grad() if unknown() else contextlib.nullcontext():
+            w -= 0.1 * w.grad
+        """,
+    "a decorator may turn recording off": """
+        w = torch.ones(3, requires_grad=True)
+        @unknown.quietly()
+        def update():
+            w.sub_(0.1 * w.grad)
+        (w * 2).sum().backward()
+        update()
+        """,
+    "what an unknown call gets needn't be backpropagated": """
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.layer = nn.Linear(4, 4)
+            def forward(self, x):
+                h = torch.sigmoid(self.layer(x))
+                h += 1
+                unknown(h)
+                return x
+        """,
+    "an unknown attribute of a leaf may be its gradient": """
+        w = torch.ones(3, requires_grad=True)
+        for _ in range(3):
+            (w * 2).sum().backward()
+            with torch.no_grad():
+                w -= 0.1 * w.grad
+            getattr(w, unknown).zero_()
+        """,
+    "an unknown attribute of an object may be a tensor whose gradient is cleared": """
+        class Holder:
+            def __init__(self):
+                self.w = torch.ones(3, requires_grad=True)
+        holder = Holder()
+        for _ in range(3):
+            (holder.w * 2).sum().backward()
+            with torch.no_grad():
+                holder.w -= 0.1 * holder.w.grad
+            getattr(holder, unknown).grad = None
+        """,
+    "a module may register what it is handed": """
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.layers = [nn.Linear(2, 2), nn.Linear(2, 2)]
+                unknown(self)
+            def forward(self, x):
+                for layer in self.layers:
+                    x = layer(x)
+                return x
+        net = Net()
+        net(torch.ones(1, 2)).sum().backward()
+        """,
+    "what is registered may be one of them": """
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.layers = [nn.Linear(2, 2), nn.Linear(2, 2)]
+                for i, layer in enumerate(self.layers):
+                    self.add_module(f"layer{i}", unknown(layer))
+            def forward(self, x):
+                for layer in self.layers:
+                    x = layer(x)
+                return x
+        net = Net()
+        net(torch.ones(1, 2)).sum().backward()
+        """,
+    "an optimizer may have got what it was given in an unknown way": """
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.layers = [nn.Linear(2, 2), nn.Linear(2, 2)]
+            def forward(self, x):
+                for layer in self.layers:
+                    x = layer(x)
+                return x
+        net = Net()
+        opt = torch.optim.SGD(unknown([layer.parameters() for layer in net.layers]), lr=0.1)
+        opt.zero_grad()
+        net(torch.ones(1, 2)).sum().backward()
+        opt.step()
+        """,
+    "a list of modules that isn't known holds some": """
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.layers = nn.ModuleList(unknown([nn.Linear(2, 2)]))
+            def forward(self, x):
+                for layer in self.layers:
+                    x = layer(x)
+                return x
+        Net()(torch.ones(1, 2)).sum().backward()
+        """,
+    "a list that may hold more has no known sum": """
+        losses = []
+        unknown(losses)
+        torch.stack(losses).sum().backward()
+        """,
+    "who has a leaf may let it require grad": """
+        x = torch.ones(3)
+        unknown(x)
+        x.sum().backward()
+        """,
+    "who has what was detached may let it require grad": """
+        x = torch.ones(3, requires_grad=True)
+        y = (x * 2).detach()
+        getattr(y, unknown)()
+        y.sum().backward()
+        """,
+    "a variable may require grad": """
+        from torch.autograd import Variable
+        x = Variable(torch.ones(3), requires_grad=unknown())
+        x.sum().backward()
+        """,
+    "a switch that isn't known may be on": """
+        net = nn.Linear(2, 1)
+        net.requires_grad = unknown()
+        """,
+    "who has a list may put something into it": """
+        blocks = []
+        unknown(blocks)
+        x = torch.ones(3)
+        for block in blocks:
+            x = block(x)
+        x.sum().backward()
+        """,
+}
+
+
+@pytest.mark.parametrize(
+    "body", [pytest.param(body, id=name) for name, body in UNKNOWN_BUT_MAY_BE_IT.items()]
+)
+def test_nothing_is_claimed_of_what_an_unknown_call_may_have_done(body: str) -> None:
+    assert kinds(body) == set()
+
+
+def test_without_the_unknown_call_the_gradient_is_stale() -> None:
+    body = UNKNOWN_BUT_MAY_BE_IT["who has a gradient may clear it"]
+    assert kinds(body.replace("unknown(w.grad)", "print(w.grad)")) == {"missing_zero_grad"}
+
+
+DEEP = """
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.b, self.c, self.d, self.e, self.f = (nn.Linear(8, 8) for _ in range(6))
+    def forward(self, x):
+        for layer in (self.a, self.b, self.c, self.d, self.e, self.f):
+            x = torch.relu(layer(x))
+        return x
+
+gen = nn.Linear(4, 8)
+dis = nn.Sequential(
+    Block(), Block(), Block(), Block(), Block(), Block(), Block(), Block(), nn.Linear(8, 1)
+)
+opt_g = torch.optim.Adam(gen.parameters())
+opt_d = torch.optim.Adam(dis.parameters())
+for step in range(3):
+    fake = gen(torch.randn(16, 4))
+    opt_g.zero_grad()
+    dis(fake).mean().backward()
+    opt_g.step()
+    opt_d.zero_grad()
+    (dis(torch.randn(16, 8)).mean() - dis(fake.detach()).mean()).backward()
+    opt_d.step()
+"""
+
+
+def test_a_network_that_is_no_longer_followed_may_be_in_any_loss() -> None:
+    assert kinds(DEEP) == set()
+
+
+def test_training_in_a_context_that_is_not_known_is_recorded() -> None:
+    body = """
+        net = nn.Linear(2, 1)
+        opt = torch.optim.SGD(net.parameters(), lr=0.1)
+        with unknown("progress"):
+            for _ in range(3):
+                net(torch.ones(2)).sum().backward()
+                opt.step()
+        """
+    assert kinds(body) == {"missing_zero_grad"}
