@@ -34,10 +34,10 @@ SELDOM = 50_000
 WORK_PER_BYTE = 3
 WORK_FLOOR = 20_000
 SPREAD_FLOOR, BYTES_PER_SPREAD = 200, 50
-"""How many alternatives are looked at one by one in a file."""
-SHARE = 3
-"""No entry may use up more than this part of the work that is left, so that one can't cost the others
-theirs."""
+"""How many alternatives are looked at one by one in what is executed."""
+MOST = 10
+"""How often the work that a file of this size may cost its entries may cost together. Each has a share by its
+own size, so that nothing that stands beside it takes it away."""
 REASONS: dict[type[Exception], str] = {
     TooComplexError: "the paths through this file are more than are followed",
     RecursionError: "this file is nested too deeply to be followed",
@@ -60,16 +60,24 @@ def _analysed(source: Source, resolve: Resolver | None, rows: Mapping[str, Row])
     content = source.text.encode("utf-8", "surrogatepass")
     findings = Findings(source.path, content.splitlines())
     program = Program(findings, source.tree, resolve, rows)
-    work = WORK_FLOOR + WORK_PER_BYTE * len(source.text)
+    work = _work(len(source.text))
     try:
-        module = _run_module(program, work, SPREAD_FLOOR + len(source.text) // BYTES_PER_SPREAD)
-        close([module, *_enter_all(module, work // 2, Culprits(content, source.tree))])
+        module = _run_module(program, work, _spread(len(source.text)))
+        close([module, *_enter_all(module, MOST * work, Culprits(content, source.tree))])
     except (TooComplexError, RecursionError) as error:
         program.unfinished.insert(0, type(error))
     too_complex = REASONS[program.unfinished[0]] if program.unfinished else ""
     silences = tuple(Silence(span, reason) for span, reason in findings.silences)
     order = sorted(findings.found.values(), key=lambda defect: (defect.culprit, defect.kind))
     return Analysis(tuple(order), silences, too_complex)
+
+
+def _work(size: int) -> int:
+    return WORK_FLOOR + WORK_PER_BYTE * size
+
+
+def _spread(size: int) -> int:
+    return SPREAD_FLOOR + size // BYTES_PER_SPREAD
 
 
 def _run_module(program: Program, work: int, spread: int) -> Interpreter:
@@ -87,15 +95,16 @@ def _run_module(program: Program, work: int, spread: int) -> Interpreter:
 
 
 def _enter_all(module: Interpreter, work: int, culprits: Culprits) -> list[Interpreter]:
-    """Enter what nobody has called, each by itself; with what the module has left over of its work."""
+    """Enter what nobody has called, each by itself."""
     program, main = module.program, module.findings.main
-    work += max(module.work, 0)
     ran = [code.node for code in program.codes.values() if code.entered and code.file == main]
     lines = [(node.lineno, node.end_lineno or node.lineno) for node in ran]
     entries: list[Interpreter] = []
     for node, enter in _due(module, culprits):
-        share = max(work // SHARE, min(work, WORK_FLOOR))
+        size = culprits.size(node)
+        share = min(_work(size), work)
         entry = Interpreter(program, HANDLERS, share, module)
+        entry.trail.spread = _spread(size)
         if module.grad is not True or entry.sets_mode_in(node):
             lose_mode(entry)  # as the module left it, or as this did when it ran before
         path = frozenset({(Equals(("entry",), len(entries) + 1), True)})

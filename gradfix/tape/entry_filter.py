@@ -100,6 +100,10 @@ class Culprits:
                 return True
         return False
 
+    def size(self, node: ast.stmt | ast.expr) -> int:
+        """How many bytes a definition's lines have."""
+        return len(self._text(node))
+
     def leads(self, node: ast.ClassDef) -> bool:
         """Whether calling an object of a class may come to a culprit."""
         return (id(node), RUN) in self._leading

@@ -1,8 +1,8 @@
 """What torch names do to autograd: which tensors they save, write and view, from a table made from torch.
 
 `effects.json` holds one row per distinct effect and, for every name of the Python surface, the rows of its
-overloads. `tests/generate_effects.py` writes it by recording the installed torch; a test compares. A name
-that isn't in it is unknown, and the tape says nothing about what it doesn't know.
+overloads. `python -m tests.effects.generate` writes it by recording the installed torch; a test compares. A
+name that isn't in it is unknown, and the tape says nothing about what it doesn't know.
 
 >>> [dict(e.saves) for e in method("relu")]
 [{'result': ('self',)}]

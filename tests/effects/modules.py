@@ -9,12 +9,13 @@ from contextlib import suppress
 from typing import Any
 
 import torch
-from effects_layers import MODULES, Built, x
-from effects_native import Report, provoked
-from effects_python import kind_of, subject_from
-from effects_recorder import Call, Recording, Run, observe, record, tensors_of
-from effects_rows import REFUSED, Row, Subject, first_tensor, row_of, transposed
 from torch import Tensor
+
+from .layers import MODULES, Built, x
+from .native import Report, provoked
+from .python import kind_of, subject_from
+from .recorder import Call, Recording, Run, observe, record, tensors_of
+from .rows import REFUSED, Row, Subject, first_tensor, row_of, transposed
 
 
 def module_rows(report: Report) -> dict[str, dict[str, Any]]:

@@ -16,7 +16,7 @@ from gradfix.rewriting.twins import FLAG_OF_FUNCTION, FLAG_OF_MODULE, FUNCTIONS,
 from gradfix.rule import Decline, Edit, Fix, Options, Safety
 from gradfix.tree import Tree
 
-FIXTURES = Path(__file__).parent.parent / "fixtures"
+FIXTURES = Path(__file__).parent.parent.parent / "fixtures"
 
 SAVED = "inplace_overwrites_saved"
 GRAPH = "inplace_on_graph_tensor"

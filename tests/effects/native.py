@@ -9,7 +9,9 @@ from itertools import islice
 from typing import Any
 
 import torch
-from effects_recorder import (
+from torchgen.model import SchemaKind
+
+from .recorder import (
     Call,
     Recording,
     contradictions,
@@ -18,8 +20,8 @@ from effects_recorder import (
     record,
     tensors_of,
 )
-from effects_rows import REFUSED, Row, Subject, as_method, build, common, flagged, renamed, with_unseen
-from effects_samples import (
+from .rows import REFUSED, Row, Subject, as_method, build, common, flagged, renamed, with_unseen
+from .samples import (
     ALSO,
     HAND,
     LISTS,
@@ -31,8 +33,7 @@ from effects_samples import (
     first_that_runs,
     values_by_type,
 )
-from effects_schema import FACTORY, Overload, overloads
-from torchgen.model import SchemaKind
+from .schema import FACTORY, Overload, overloads
 
 FLAGS = ("train", "training", "use_input_stats")
 MANY_TRIES = 60

@@ -16,7 +16,7 @@ from gradfix.registry import codemods
 from gradfix.rule import Decline, Fix, Options, Safety
 from gradfix.tree import Tree
 
-FIXTURES = Path(__file__).parent.parent / "fixtures"
+FIXTURES = Path(__file__).parent.parent.parent / "fixtures"
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """Writes gradfix/tape/effects/effects.json from the installed torch, or checks that it is what torch does.
 
-python tests/generate_effects.py --check | --write
+python -m tests.effects.generate --check | --write
 """
 
 from __future__ import annotations
@@ -15,12 +15,13 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from effects_modules import module_rows
-from effects_native import Report, Rows, native_rows
-from effects_python import python_rows
-from effects_rows import Row
 
-TABLE = Path(__file__).resolve().parent.parent / "gradfix" / "tape" / "effects" / "effects.json"
+from .modules import module_rows
+from .native import Report, Rows, native_rows
+from .python import python_rows
+from .rows import Row
+
+TABLE = Path(__file__).resolve().parent.parent.parent / "gradfix" / "tape" / "effects" / "effects.json"
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from gradfix.registry import codemods
 from gradfix.rule import Decline, Fix, Options
 from gradfix.tree import Tree
 
-FIXTURES = Path(__file__).parent.parent / "fixtures"
+FIXTURES = Path(__file__).parent.parent.parent / "fixtures"
 
 DETACHED = "detached_loss_path"
 CONVERTED = "converted_loss_path"

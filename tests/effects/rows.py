@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from effects_recorder import Call, Recording, Run, differentiable_names, observe, record, tensors_of
 from torch import Tensor
+
+from .recorder import Call, Recording, Run, differentiable_names, observe, record, tensors_of
 
 REFUSED = (RuntimeError, TypeError, ValueError, IndexError, NotImplementedError, LookupError, AttributeError)
 Row = dict[str, Any]

@@ -20,7 +20,7 @@ from gradfix.registry import codemods
 from gradfix.source import Source, parse
 from gradfix.tape.entries import analyse
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parent.parent.parent
 BEFORES = sorted((ROOT / "fixtures").glob("*/*/before.py"))
 SOURCES = ROOT / "gradfix" / "trace" / "sources.py"
 """Where the recorder says what each kind of source is like: not every one of them is a defect."""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from injection import BUGS, inject
-from injection_survey import Judged, restored, survey, table, torch_process
+
+from injection.bugs import BUGS, inject
+from injection.survey import Judged, restored, survey, table, torch_process
 
 FLOORS = {
     "zero_grad deleted": 0.8,

@@ -13,7 +13,7 @@ from gradfix.verify import Claim, Command, JudgeOptions, Launcher, Limits, judge
 
 pytestmark = pytest.mark.torch
 
-FIXTURES = Path(__file__).parent.parent / "fixtures"
+FIXTURES = Path(__file__).parent.parent.parent / "fixtures"
 RULES = sorted(folder.name for folder in FIXTURES.iterdir() if any(folder.glob("*/before.py")))
 
 

@@ -30,7 +30,7 @@ from gradfix.tape.effects.operations import (
     where,
 )
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parent.parent.parent.parent
 UNRECORDED: Mapping[str, frozenset[str]] = {
     "makes a tensor of plain values, outside of any graph": frozenset({
         "tensor", "as_tensor", "asarray", "from_numpy", "load", "Variable", "Parameter", "Tensor",

@@ -11,7 +11,9 @@ from operator import attrgetter
 from typing import Any
 
 import torch
-from effects_layers import (
+from torch import Tensor
+
+from .layers import (
     CUTTING_CASTS,
     DIFFERENTIABLE_CASTS,
     FUNCTIONALS,
@@ -23,11 +25,10 @@ from effects_layers import (
     VARIADIC,
     x,
 )
-from effects_native import Report, Rows, provoked
-from effects_recorder import Call, observe, record, tensors_of
-from effects_rows import REFUSED, Row, Subject, build, first_tensor, flagged
-from effects_samples import database_samples
-from torch import Tensor
+from .native import Report, Rows, provoked
+from .recorder import Call, observe, record, tensors_of
+from .rows import REFUSED, Row, Subject, build, first_tensor, flagged
+from .samples import database_samples
 
 functional = torch.nn.functional
 CONVERTERS = {"handle_torch_function", "boolean_dispatch", "assert_int_or_pair"}

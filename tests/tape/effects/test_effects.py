@@ -264,10 +264,10 @@ def test_the_table_needs_no_torch() -> None:
 @pytest.mark.torch
 def test_torch_fails_exactly_where_the_functionals_and_layers_say() -> None:
     pytest.importorskip("torch")
-    from effects_modules import module_rows
-    from effects_native import Report
-    from effects_python import python_rows
-    from generate_effects import quietly
+    from effects.generate import quietly
+    from effects.modules import module_rows
+    from effects.native import Report
+    from effects.python import python_rows
 
     report = Report(provoke=True)
     with quietly():
@@ -282,8 +282,8 @@ def test_the_table_is_what_the_installed_torch_does() -> None:
     torch = pytest.importorskip("torch")
     if torch.__version__.split("+")[0] != recorded_with():
         pytest.skip(f"the table was recorded with torch {recorded_with()}")
-    from effects_native import Report
-    from generate_effects import TABLE, generate, rendered
+    from effects.generate import TABLE, generate, rendered
+    from effects.native import Report
 
     report = Report()
     assert rendered(generate(report)).splitlines() == TABLE.read_text().splitlines()

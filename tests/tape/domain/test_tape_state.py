@@ -25,7 +25,7 @@ from gradfix.tape.interpreter.interpreter import Around
 from gradfix.tape.machine.histories import Scoped
 from gradfix.tape.machine.recording import Machine
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parent.parent.parent.parent
 TAPE = ROOT / "gradfix" / "tape"
 HEAD = "import torch\nimport torch.nn as nn\nimport torch.nn.functional as F\n"
 

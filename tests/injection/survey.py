@@ -15,15 +15,15 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
-from injection import BUGS, Injected, inject
-
 from gradfix.config import Config
 from gradfix.engine import fix
 from gradfix.outcome import Outcome
 from gradfix.plan import Plan
 
-FIXTURES = Path(__file__).parent.parent / "fixtures"
-WATCH = Path(__file__).with_name("gradients.py")
+from .bugs import BUGS, Injected, inject
+
+FIXTURES = Path(__file__).parent.parent.parent / "fixtures"
+WATCH = Path(__file__).parent.parent / "gradients.py"
 CLOSE = 1e-4
 NO_TENSOR = "object has no attribute 'detach'"
 """How a program fails whose prediction is a list of tensors: there is no such bug."""

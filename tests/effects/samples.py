@@ -10,8 +10,9 @@ from functools import lru_cache
 from typing import Any
 
 import torch
-from effects_schema import Argument, Overload
 from torch import Tensor
+
+from .schema import Argument, Overload
 
 SHAPES = ((3, 3), (2, 3, 3), (4,), (2, 3, 4, 4), (2, 1, 3), ())
 NUMBERS = {

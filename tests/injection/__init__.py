@@ -1,0 +1,1 @@
+"""Puts bugs into healthy programs, and looks what gradfix makes of them."""

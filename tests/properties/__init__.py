@@ -1,0 +1,1 @@
+"""Properties that hold of any program, whatever is wrong with it."""

@@ -1,0 +1,165 @@
+"""Arguments are what they are used as: models, optimizers, losses; what may be done to them is in doubt."""
+
+from __future__ import annotations
+
+import textwrap
+
+import pytest
+from short import analysis, culprits, kinds
+
+
+def trained(
+    turn: str, head: str = "def train(model, loader, optimizer, criterion):", before: str = ""
+) -> str:
+    """A function that gets all it works with as arguments."""
+    body = textwrap.indent(textwrap.dedent(turn).strip(), " " * 8)
+    return f"{head}\n    {before or 'model.train()'}\n    for x, y in loader:\n{body}\n"
+
+
+LOSS = "loss = criterion(model(x), y)\n"
+BY_USE = {
+    "cleared after backward": (
+        trained(LOSS + "loss.backward()\noptimizer.zero_grad()\noptimizer.step()"),
+        "zero_grad_before_step",
+        "optimizer.zero_grad()",
+    ),
+    "stepped before backward": (
+        trained("optimizer.zero_grad()\n" + LOSS + "optimizer.step()\nloss.backward()"),
+        "zero_grad_before_step",
+        "optimizer.zero_grad()",
+    ),
+    "stepped before backward, in a function without a loop": (
+        """
+        def turn(model, x, y, optimizer, criterion):
+            optimizer.zero_grad()
+            loss = criterion(model(x), y)
+            optimizer.step()
+            loss.backward()
+        """,
+        "zero_grad_before_step",
+        "optimizer.zero_grad()",
+    ),
+    "cleared before the loop only": (
+        trained(LOSS + "loss.backward()\noptimizer.step()", before="optimizer.zero_grad()"),
+        "missing_zero_grad",
+        "loss.backward()",
+    ),
+    "stepped by a GradScaler": (
+        trained(
+            LOSS + "scaler.scale(loss).backward()\noptimizer.zero_grad()\nscaler.step(optimizer)",
+            before="scaler = torch.amp.GradScaler()",
+        ),
+        "zero_grad_before_step",
+        "optimizer.zero_grad()",
+    ),
+    "kept by an object": (
+        """
+        class Trainer:
+            def __init__(self, model, optimizer):
+                self.model, self.optimizer = model, optimizer
+            def fit(self, loader, criterion):
+                for x, y in loader:
+                    criterion(self.model(x), y).backward()
+                    self.optimizer.zero_grad()
+                    self.optimizer.step()
+        """,
+        "zero_grad_before_step",
+        "self.optimizer.zero_grad()",
+    ),
+    "the loss is made under no_grad": (
+        trained("with torch.no_grad():\n    loss = criterion(model(x), y)\nloss.backward()"),
+        "forward_in_no_grad",
+        "with torch.no_grad():",
+    ),
+    "the prediction is made under no_grad": (
+        trained("with torch.no_grad():\n    out = model(x)\nF.cross_entropy(out, y).backward()"),
+        "forward_in_no_grad",
+        "with torch.no_grad():",
+    ),
+    "the prediction is detached": (
+        trained("F.cross_entropy(model(x).detach(), y).backward()"),
+        "detached_loss_path",
+        "F.cross_entropy(model(x).detach(), y).backward()",
+    ),
+    "the loss is a number": (
+        trained("criterion(model(x), y).item().backward()"),
+        "converted_loss_path",
+        "criterion(model(x), y).item().backward()",
+    ),
+}
+DOUBTFUL = {
+    "the backward is for an input": trained(
+        "y.requires_grad_()\nF.mse_loss(y, x.sigmoid()).backward()\noptimizer.zero_grad()\noptimizer.step()"
+    ),
+    "all is well": trained("optimizer.zero_grad()\n" + LOSS + "loss.backward()\noptimizer.step()"),
+    "cleared at the end": trained(LOSS + "loss.backward()\noptimizer.step()\noptimizer.zero_grad()"),
+    "a scheduler, which nobody clears": trained(LOSS + "loss.backward()\noptimizer.step()"),
+    "cleared by the model": trained(
+        "model.zero_grad()\n" + LOSS + "loss.backward()\noptimizer.step()", before="optimizer.zero_grad()"
+    ),
+    "something else may run backward": trained(
+        "optimizer.zero_grad()\nlearner.learn(x)\noptimizer.step()\n" + LOSS + "loss.backward()"
+    ),
+    "something else gets the optimizer": trained(
+        LOSS + "loss.backward()\noptimizer.zero_grad()\nrefill(optimizer)\noptimizer.step()"
+    ),
+    "gradients put there by hand": trained(
+        LOSS
+        + "loss.backward()\noptimizer.zero_grad()\n"
+        + "for p in model.parameters():\n    p.grad = x\noptimizer.step()"
+    ),
+    "stepped once to please a scheduler": trained(
+        LOSS + "loss.backward()\noptimizer.step()\noptimizer.zero_grad()",
+        before="optimizer.zero_grad()\n    optimizer.step()",
+    ),
+    "two optimizers": trained(
+        """
+        one.zero_grad()
+        criterion(model(x), y).backward()
+        one.step()
+        two.zero_grad()
+        criterion(other(x), y).backward()
+        two.step()
+        """,
+        head="def train(model, other, loader, one, two, criterion):",
+    ),
+    "a teacher's prediction under no_grad": trained(
+        "with torch.no_grad():\n    t = teacher(x)\ncriterion(model(x), t).backward()"
+    ),
+    "a frozen backbone before a head": trained(
+        "with torch.no_grad():\n    h = backbone(x)\nF.cross_entropy(head(h), y).backward()"
+    ),
+    "a detached target": trained("F.mse_loss(x, y.detach()).backward()"),
+    "what was taken out may be a prediction": trained(
+        "F.mse_loss(model.frozen(x).detach(), y).backward()",
+        head="def train(model, loader):",
+        before="loader = model.rollout(loader)",
+    ),
+}
+
+
+@pytest.mark.parametrize(("body", "kind", "line"), BY_USE.values(), ids=BY_USE.keys())
+def test_a_function_is_judged_by_how_it_uses_its_arguments(body: str, kind: str, line: str) -> None:
+    assert (kinds(body), culprits(body, kind)) == ({kind}, [line])
+    assert {defect.certainty for defect in analysis(body).defects if defect.kind == kind} == {"likely"}
+
+
+@pytest.mark.parametrize("body", DOUBTFUL.values(), ids=DOUBTFUL.keys())
+def test_what_arguments_may_do_is_in_doubt(body: str) -> None:
+    assert kinds(body) == set()
+
+
+def test_a_function_that_is_handed_on_may_fill_the_lists_around_it() -> None:
+    body = """
+        from somewhere import each
+        def gather(data):
+            found = []
+            def collect(tensor):
+                found.append(tensor)
+                return tensor
+            each(data, collect)
+            return found
+        def check(model, x):
+            torch.cat([one.view(-1) for one in gather(model(x))]).sum().backward()
+    """
+    assert kinds(body) == set()
