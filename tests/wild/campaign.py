@@ -82,8 +82,10 @@ def _healthy(seed: int, program: Program, calls: list[list[str]], tally: Tally) 
         key = (finding.code, finding.certainty)
 
         def holds(text: str, key: tuple[str, str] = key) -> bool:
-            found = {(f.code, f.certainty) for f in said(text).findings}
-            return key in found and judge.healthy(runs(text, calls))
+            found = [f for f in said(text).findings if (f.code, f.certainty) == key]
+            now = runs(text, calls) if found else []
+            reached = any(judge.lines(f) & set(run.lines) for f in found for run in now)
+            return reached and judge.healthy(now)
 
         tally.put(
             _case(f"false alarm ({finding.certainty}): {finding.code}", seed, program.source, calls, holds)

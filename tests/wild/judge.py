@@ -16,7 +16,8 @@ Verdict: TypeAlias = Literal["confirmed", "refuted", "undecided"]
 OF_AUTOGRAD = re.compile(
     r"modified by an inplace|modified inplace|leaf Variable|view of a leaf|does not require grad"
     r"|doesn't require grad|grad can be implicitly|second time|[Ii]nference tensor|non-leaf Tensor"
-    r"|not to have been used|numpy\(\) on Tensor|in-place operation|'NoneType'"
+    r"|not to have been used|numpy\(\) on Tensor|in-place operation|and 'NoneType'"
+    r"|'NoneType' object has no attribute '(?:zero_|clone|norm|detach|add_|mul_|clamp_|data)'"
     r"|support automatic differentiation|not part of the graph"
 )
 
