@@ -11,7 +11,7 @@ pytest.importorskip("torch")
 from wild import judge
 from wild.arena import runs, warm
 from wild.bugs import BUGS, Planted, planted
-from wild.campaign import Case, shrunk
+from wild.campaign import FALSE, Case, Tally, one, shrunk
 from wild.facts import Facts
 from wild.programs import written
 from wild.world import Dice
@@ -130,3 +130,14 @@ def test_a_disagreement_shrinks_to_what_it_needs() -> None:
 def seen_to_raise(text: str) -> bool:
     error = seen(text).error
     return error is not None and "inplace" in error[1]
+
+
+@pytest.mark.parametrize("first", range(9000, 9150, 30), ids=lambda first: f"seeds from {first}")
+def test_nothing_false_is_said_of_wild_programs(first: int) -> None:
+    """Nothing at all of the healthy ones, nothing certain of the broken ones that torch refutes."""
+    tally = Tally()
+    for seed in range(first, first + 30):
+        tally.add(one(seed))
+    assert [(case.group, case.seed) for case in tally.cases if case.group.startswith(FALSE)] == []
+    assert tally.counts["healthy"] > 25
+    assert tally.counts["found"] > 10

@@ -23,6 +23,8 @@ from .world import Dice
 
 PLAN = plan_for(Config(Path("/")), follows_imports=False)
 CALLS = 3
+FALSE = ("failure", "false alarm", "refuted (certain)")
+"""The groups that may not be."""
 Words = tuple[str, ...]
 
 

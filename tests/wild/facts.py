@@ -51,6 +51,8 @@ class Facts:
     groups: list[Group] = field(default_factory=list)
     stale: list[tuple[Chain, Chain]] = field(default_factory=list)
     """Steps that used a gradient to which one was added that a step had used: backward, step."""
+    starved: list[tuple[Chain, Chain]] = field(default_factory=list)
+    """Steps that found nothing where a gradient had been cleared that none had used: clear, step."""
     unowned: int = 0
     """How many parameters got gradients that nothing ever used to change them."""
     reads: tuple[int, ...] = ()
@@ -98,6 +100,7 @@ def _facts(raw: dict[str, Any]) -> Facts:
             for g in raw["groups"]
         ],
         stale=[(tuple(a), tuple(b)) for a, b in raw["stale"]],
+        starved=[(tuple(a), tuple(b)) for a, b in raw["starved"]],
         unowned=raw["unowned"],
         reads=tuple(raw["reads"]),
     )

@@ -145,8 +145,7 @@ def _stale(finding: Finding, runs: list[Facts]) -> Verdict:
 
 def _erased(finding: Finding, runs: list[Facts]) -> Verdict:
     at = lines(finding)
-    erased = [b for run in runs for b in run.backwards if any(at & set(chain) for chain in b.erased)]
-    return "confirmed" if any(not b.stepped for b in erased) else "refuted"
+    return "confirmed" if any(at & set(clear) for run in runs for clear, _ in run.starved) else "refuted"
 
 
 def _untrained(finding: Finding, runs: list[Facts]) -> Verdict:
@@ -176,7 +175,8 @@ def fixed(runs: list[Facts], after: list[Facts]) -> str:
     if found.raises:
         return "still raises" if was.raises else "raises"
     for one, two in zip(runs, after, strict=True):
-        if one.backwards and two.backwards and not _same(one.backwards[0].root, two.backwards[0].root):
+        failed = one.error is not None and len(one.backwards) == 1
+        if one.backwards and two.backwards and not failed and not _same(one.backwards[0].root, two.backwards[0].root):
             return "another value"
     if found.words:
         return f"left: {found.words}"

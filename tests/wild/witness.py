@@ -52,6 +52,8 @@ class Leaf:
     reached: bool = False
     read: bool = False
     owned: bool = False
+    cleared: Chain = ()
+    """Where a gradient that no step had used was cleared, as long as no other has come."""
     known: bool = False
     """Whether the program has ever read its gradient."""
     wanted: bool = False
@@ -121,6 +123,7 @@ class Witness:
                 backward.stepped = True
             elif not share.stepped:
                 backward.erased = (*backward.erased, where)
+                leaf.cleared = where
         leaf.shares, leaf.read = [], False
 
     def use(self, leaf: Leaf, where: Chain) -> None:
@@ -141,6 +144,8 @@ class Witness:
         for tensor in owned(optimizer):
             leaf = self.leaf(tensor)
             leaf.wanted = leaf.wanted or tensor.requires_grad
+            if leaf.cleared and not leaf.shares:
+                self.facts.starved.append((leaf.cleared, chain()))
             if leaf.grad is not None:
                 leaf.touched = True
                 self.use(leaf, chain())
@@ -171,6 +176,7 @@ class Witness:
             leaf.reached = True
             if grad.any():
                 leaf.shares.append(Share(number))
+                leaf.cleared = ()
         return answer
 
     def looked(self, tensor: Any) -> None:
@@ -273,7 +279,7 @@ def _put(witness: Witness, tensor: Any, value: Any) -> None:
         return
     for share in leaf.shares:
         witness.facts.backwards[share.number].read = True
-    leaf.shares, leaf.reached = [], True
+    leaf.shares, leaf.reached, leaf.cleared = [], True, ()
 
 
 def _watch_optimizers() -> None:
