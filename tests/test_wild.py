@@ -16,7 +16,7 @@ from wild.facts import Facts
 from wild.programs import written
 from wild.world import Dice
 
-from gradfix.defects import Evidence, Span
+from gradfix.defects import Evidence, Role, Span
 from gradfix.rule import Finding
 
 pytestmark = pytest.mark.torch
@@ -73,7 +73,7 @@ def quiet(rule: str, culprit: int) -> Finding:
 
 def loud(culprit: int, *evidence: int) -> Finding:
     """A finding that says that something is overwritten."""
-    steps = tuple(Evidence(Span(line, 0, line, 1), "seen") for line in evidence)
+    steps = tuple(Evidence(Span(line, 0, line, 1), Role.SAVED) for line in evidence)
     found = replace(quiet("inplace_overwrites_saved", culprit), evidence=steps, impact="crashes")
     return replace(found, torch_says="modified by an inplace")
 

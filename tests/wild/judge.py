@@ -105,7 +105,7 @@ def judged(finding: Finding, runs: list[Facts], after: list[Facts], planted: Pla
     if not here:
         return "undecided"
     if finding.impact == "crashes":
-        return _crash(finding, here)
+        return _crash(finding, here, after)
     special = {
         "missing_zero_grad": _stale,
         "zero_grad_before_step": _erased,
@@ -119,14 +119,17 @@ def judged(finding: Finding, runs: list[Facts], after: list[Facts], planted: Pla
     return _mending(runs, after)
 
 
-def _crash(finding: Finding, runs: list[Facts]) -> Verdict:
-    """Whether it fails in these words, at a line that the finding names, whenever the culprit runs."""
+def _crash(finding: Finding, runs: list[Facts], after: list[Facts]) -> Verdict:
+    """Whether it fails in these words, at a line that the finding names, whenever the culprit runs.
+
+    A failure that comes earlier than the one that is named is the same one if the rewrite ends both.
+    """
     fits = [_fits(finding, run) for run in runs]
-    if "other" in fits:
+    mended = bool(after) and not any(run.error for run in after)
+    if "other" in fits or (finding.condition and fits.count("silent") == len(fits)):
         return "undecided"
-    if "right" in fits and (finding.condition or "silent" not in fits):
-        return "confirmed"
-    return "refuted"
+    failed = "right" in fits or ("elsewhere" in fits and mended)
+    return "confirmed" if failed and (finding.condition or "silent" not in fits) else "refuted"
 
 
 def _fits(finding: Finding, run: Facts) -> str:
@@ -173,10 +176,16 @@ def fixed(runs: list[Facts], after: list[Facts]) -> str:
         return "does not end"
     found, was = signs(after), signs(runs)
     if found.raises:
-        return "still raises" if was.raises else "raises"
+        known = not was.raises or OF_AUTOGRAD.search(found.raises)
+        return ("still raises" if was.raises else "raises") if known else ""
     for one, two in zip(runs, after, strict=True):
         failed = one.error is not None and len(one.backwards) == 1
-        if one.backwards and two.backwards and not failed and not _same(one.backwards[0].root, two.backwards[0].root):
+        if (
+            one.backwards
+            and two.backwards
+            and not failed
+            and not _same(one.backwards[0].root, two.backwards[0].root)
+        ):
             return "another value"
     if found.words:
         return f"left: {found.words}"

@@ -38,6 +38,7 @@ class Share:
 
     number: int
     stepped: bool = False
+    read: bool = False
 
 
 @dataclass
@@ -110,7 +111,7 @@ class Witness:
                 and leaf.shares
                 and not torch.equal(leaf.value, leaf.tensor.detach())
             ):
-                self.use(leaf, where)
+                self.use(leaf, where, [share for share in leaf.shares if share.read])
             grad = leaf.grad
             if leaf.shares and (grad is None or not grad.any()):
                 self.erase(leaf, where)
@@ -126,10 +127,10 @@ class Witness:
                 leaf.cleared = where
         leaf.shares, leaf.read = [], False
 
-    def use(self, leaf: Leaf, where: Chain) -> None:
+    def use(self, leaf: Leaf, where: Chain, shares: list[Share]) -> None:
         """A step, or an update by hand, uses the gradient of a leaf."""
-        old = [share for share in leaf.shares if share.stepped]
-        for share in leaf.shares:
+        old = [share for share in shares if share.stepped]
+        for share in shares:
             backward = self.facts.backwards[share.number]
             if old and not share.stepped:
                 self.facts.stale.append((backward.lines, where))
@@ -148,7 +149,7 @@ class Witness:
                 self.facts.starved.append((leaf.cleared, chain()))
             if leaf.grad is not None:
                 leaf.touched = True
-                self.use(leaf, chain())
+                self.use(leaf, chain(), leaf.shares)
 
     def backward(self, run: Callable[[], Any], roots: Any, inputs: Any) -> Any:
         tensors = [roots] if isinstance(roots, torch.Tensor) else list(roots)
@@ -185,6 +186,7 @@ class Witness:
         if leaf is not None and leaf.shares:
             leaf.read = leaf.known = True
             for share in leaf.shares:
+                share.read = True
                 self.facts.backwards[share.number].read = True
 
     def ended(self, lines: Iterable[int]) -> Facts:
