@@ -19,12 +19,20 @@ def note_conversions(vm: Interpreter) -> None:
     cuts = {span_of(node): node for node in ast.walk(vm.program.tree) if isinstance(node, ast.Call)}
     for draft in vm.conversions:
         node: ast.AST | None = cuts.get(draft.culprit)
-        while node is not None and not isinstance(node, ast.stmt):
+        while isinstance(node, ast.expr) and _stays_number(parents.get(id(node)), node):
             node = parents.get(id(node))
         uses: tuple[Span, ...] = ()
         if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
             uses = _logged(vm, node.targets[0].id, node, parents)
         vm.note(draft.defect(replace(draft.facts, logged=uses)))
+
+
+def _stays_number(around: ast.AST | None, number: ast.expr) -> bool:
+    """Whether what is made of a number is one too; beside something that may be a tensor it needn't be."""
+    if isinstance(around, ast.BinOp):
+        other = around.right if around.left is number else around.left
+        return isinstance(other, ast.Constant)
+    return around is not None
 
 
 def _logged(vm: Interpreter, name: str, made: ast.AST, parents: dict[int, ast.AST]) -> tuple[Span, ...]:

@@ -77,6 +77,7 @@ class Backward:
         "place",
         "raised",
         "retain",
+        "returns",
         "root",
         "scaler",
         "spoilt",
@@ -97,6 +98,8 @@ class Backward:
         self.root: Tensor | None = None
         self.aimed: tuple[Tensor, ...] = ()
         """The tensors that it is for, where it names them."""
+        self.returns = False
+        """Whether it hands the gradients to who called it, and leaves none with the leaves."""
         self.delivered = False
         """Whether it reached a leaf that isn't merely a converted result."""
         self.kept = False

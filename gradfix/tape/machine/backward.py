@@ -195,7 +195,7 @@ class Backwards(Severed):
         lean = lean | node.lean | event.lean
         if level == BY_USE:
             lean = lean | {Convention.C}
-        adds.append(Add(event, True, lean, event.path | when))
+        adds.append(Add(event, not event.returns, lean, event.path | when))
 
     @staticmethod
     def _above(node: Node, level: int, path: Path) -> Iterator[tuple[Node, bool, Path]]:

@@ -13,6 +13,7 @@ from gradfix.tape.domain.graph import Node, Tensor
 from gradfix.tape.domain.torch_values import Group, Layer, Opaque, Optimizer, Scaler, Weights
 from gradfix.tape.domain.values import NONE, Alt, Args, Const, Kwargs, Map, Seq, Unknown, Value
 from gradfix.tape.interpreter.interpreter import Interpreter
+from gradfix.tape.interpreter.modes import kept, set_mode
 from gradfix.tape.interpreter.occasions import StrangerStepped
 from gradfix.tape.interpreter.origins import factory_inside
 from gradfix.tape.torch.modules import leaves
@@ -142,9 +143,9 @@ def optimizer_method(
         with vm.within(asked=closure is not NONE):
             if closure is not NONE:
                 if receiver.iterates is True:  # it writes the parameters and asks for the loss again
-                    vm.call(closure, [], {}, node)
+                    _ask(vm, closure, node)
                     vm.step(receiver, vm.at(node))
-                vm.call(closure, [], {}, node)
+                _ask(vm, closure, node)
             vm.step(receiver, vm.at(node))
         return NONE
     if name == "add_param_group" and args:
@@ -159,6 +160,13 @@ def optimizer_method(
     vm.timeline.note("anything", (receiver, *args), vm.at(node), vm.path)
     vm.clear(receiver.leaves, None, must=False)
     return Unknown(f"`.{name}()` of an optimizer")
+
+
+def _ask(vm: Interpreter, closure: Value, node: ast.AST) -> None:
+    """Call a closure as optimizers do: recording, whatever the grad mode around the step."""
+    with kept(vm):
+        set_mode(vm, "enable_grad", True, vm.at(node))
+        vm.call(closure, [], {}, node)
 
 
 def scaler_method(

@@ -98,9 +98,11 @@ def grad_of_roots(vm: Interpreter, args: Args, kwargs: Kwargs, node: ast.Call) -
     outputs = options.get("outputs", NONE)
     for root in tensors_in(vm, outputs):
         if root.requires is True:
+            event = Backward(vm.at(node), vm.path, retain, False, frozenset())
+            event.returns = True
             vm.backward(
                 root,
-                Backward(vm.at(node), vm.path, retain, False, frozenset()),
+                event,
                 whole="grad_outputs" not in options,
                 only=tensors_in(vm, options.get("inputs", NONE)),
             )

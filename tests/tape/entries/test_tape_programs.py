@@ -6,6 +6,7 @@ import textwrap
 
 import pytest
 
+from gradfix.defects.records import Cut
 from gradfix.source import Source, parse
 from gradfix.tape.entries import analyse
 
@@ -38,6 +39,47 @@ PROGRAMS = {
 }
 
 LINES = {
+    "what autograd.grad returns is nothing that a step could have used": (
+        """
+        model = nn.Sequential(nn.Linear(3, 8), nn.ReLU(), nn.Linear(8, 2))
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for x in [torch.ones(4, 3), torch.zeros(4, 3)]:
+            parameters = list(model.parameters())
+            gradients = torch.autograd.grad(model(x).mean(), parameters)
+            for p, g in zip(parameters, gradients):
+                p.grad = g
+            optimizer.step()
+        """,
+        [],
+    ),
+    "an optimizer asks its closure with recording on": (
+        """
+        model = nn.Linear(3, 2)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        def closure():
+            optimizer.zero_grad()
+            loss = model(torch.ones(4, 3)).mean()
+            loss.backward()
+            return loss
+        with torch.no_grad():
+            optimizer.step(closure)
+        """,
+        [],
+    ),
+    "it does not in inference mode": (
+        """
+        model = nn.Linear(3, 2)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        def closure():
+            optimizer.zero_grad()
+            loss = model(torch.ones(4, 3)).mean()
+            loss.backward()
+            return loss
+        with torch.inference_mode():
+            optimizer.step(closure)
+        """,
+        [("forward_in_no_grad", 12)],
+    ),
     "a sample keeps gradients from what it was drawn from": (
         """
         from torch.distributions import Normal
@@ -110,3 +152,25 @@ def test_the_defect_to_blame_is_named(name: str) -> None:
 def test_it_is_named_once_where_it_begins(name: str) -> None:
     body, blamed = LINES[name]
     assert found(body) == blamed
+
+
+@pytest.mark.parametrize(
+    ("made", "uses"),
+    [
+        pytest.param("loss.item()", 1, id="a number"),
+        pytest.param("loss.item() * 0.5", 1, id="a number times a number"),
+        pytest.param("loss.item() + scores.pow(2).mean()", 0, id="a number beside a tensor"),
+    ],
+)
+def test_what_a_name_holds_is_converted_where_it_is_logged_only_if_it_is_a_number(
+    made: str, uses: int
+) -> None:
+    body = (
+        "model = nn.Linear(3, 2)\nscores = model(torch.ones(4, 3))\nloss = scores.mean()\n"
+        f"total = {made}\n(scores.mean() + total).backward()\nprint(total)\n"
+    )
+    source = parse("case.py", (HEAD + body).encode())
+    assert isinstance(source, Source)
+    (cut,) = analyse(source).defects
+    assert isinstance(cut.facts, Cut)
+    assert len(cut.facts.logged) == uses

@@ -1,0 +1,106 @@
+"""What torch did in one run of a program, as plain data."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+Chain = tuple[int, ...]
+"""The program's lines on the stack, innermost first."""
+
+
+@dataclass
+class Backward:
+    """A backward pass: where, from what value, and what it did to the leaves of optimizers."""
+
+    lines: Chain
+    root: float
+    reached: tuple[str, ...] = ()
+    """The leaves that a gradient arrived at."""
+    sums: tuple[float, ...] = ()
+    """A number for each of their gradients."""
+    stepped: bool = False
+    """Whether a step has used any of it."""
+    read: bool = False
+    """Whether the program has read any of it."""
+    erased: tuple[Chain, ...] = ()
+    """Where some of it was cleared before a step had used it."""
+
+
+@dataclass
+class Group:
+    """An optimizer: where it was made, and what came of its leaves."""
+
+    lines: Chain
+    leaves: tuple[str, ...] = ()
+    unreached: tuple[str, ...] = ()
+    """Those that want a gradient and never got one that a step of this optimizer used."""
+    unchanged: tuple[str, ...] = ()
+    steps: int = 0
+
+
+@dataclass
+class Facts:
+    """One run."""
+
+    error: tuple[str, str, Chain] | None = None
+    lines: tuple[int, ...] = ()
+    """All lines that ran."""
+    backwards: list[Backward] = field(default_factory=list)
+    groups: list[Group] = field(default_factory=list)
+    stale: list[tuple[Chain, Chain]] = field(default_factory=list)
+    """Steps that used a gradient to which one was added that a step had used: backward, step."""
+    starved: list[tuple[Chain, Chain]] = field(default_factory=list)
+    """Steps that found nothing where a gradient had been cleared that none had used: clear, step."""
+    unowned: int = 0
+    """How many parameters got gradients that nothing ever used to change them."""
+    reads: tuple[int, ...] = ()
+    """Lines that read a `.grad` that was None."""
+
+    @property
+    def wasted(self) -> list[Backward]:
+        """Backward passes that filled gradients which nobody used or read before they were cleared."""
+        return [b for b in self.backwards if b.reached and b.erased and not b.stepped and not b.read]
+
+
+def dumped(runs: list[Facts]) -> str:
+    return json.dumps([asdict(run) for run in runs])
+
+
+def loaded(text: str) -> list[Facts]:
+    return [_facts(each) for each in json.loads(text)]
+
+
+def _facts(raw: dict[str, Any]) -> Facts:
+    error = raw["error"]
+    return Facts(
+        error=(error[0], error[1], tuple(error[2])) if error else None,
+        lines=tuple(raw["lines"]),
+        backwards=[
+            Backward(
+                tuple(b["lines"]),
+                b["root"],
+                tuple(b["reached"]),
+                tuple(b["sums"]),
+                b["stepped"],
+                b["read"],
+                tuple(tuple(chain) for chain in b["erased"]),
+            )
+            for b in raw["backwards"]
+        ],
+        groups=[
+            Group(
+                tuple(g["lines"]),
+                tuple(g["leaves"]),
+                tuple(g["unreached"]),
+                tuple(g["unchanged"]),
+                g["steps"],
+            )
+            for g in raw["groups"]
+        ],
+        stale=[(tuple(a), tuple(b)) for a, b in raw["stale"]],
+        starved=[(tuple(a), tuple(b)) for a, b in raw["starved"]],
+        unowned=raw["unowned"],
+        reads=tuple(raw["reads"]),
+    )

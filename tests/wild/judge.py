@@ -1,0 +1,196 @@
+"""What torch says of a program and of each finding: the verdicts."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from gradfix.defects import Span
+from gradfix.rule import Finding
+
+from .bugs import Planted
+from .facts import Facts
+
+Verdict: TypeAlias = Literal["confirmed", "refuted", "undecided"]
+OF_AUTOGRAD = re.compile(
+    r"modified by an inplace|modified inplace|leaf Variable|view of a leaf|does not require grad"
+    r"|doesn't require grad|grad can be implicitly|second time|[Ii]nference tensor|non-leaf Tensor"
+    r"|not to have been used|numpy\(\) on Tensor|in-place operation|and 'NoneType'"
+    r"|'NoneType' object has no attribute '(?:zero_|clone|norm|detach|add_|mul_|clamp_|data)'"
+    r"|support automatic differentiation|not part of the graph"
+)
+
+
+@dataclass(frozen=True)
+class Signs:
+    """What is wrong with a program under torch, over all its runs."""
+
+    raises: str = ""
+    unreached: int = 0
+    stale: bool = False
+    wasted: bool = False
+    unowned: bool = False
+
+    @property
+    def words(self) -> str:
+        named = [self.raises and "raises", self.unreached and "unreached", self.stale and "stale"]
+        return ", ".join(
+            str(word) for word in [*named, self.wasted and "wasted", self.unowned and "unowned"] if word
+        )
+
+
+def signs(runs: list[Facts]) -> Signs:
+    errors = [run.error[0] + ": " + run.error[1] for run in runs if run.error]
+    whole = [run for run in runs if not run.error]
+    return Signs(
+        errors[0] if errors else "",
+        unreached(whole),
+        any(run.stale for run in whole),
+        any(run.wasted for run in whole),
+        any(run.unowned for run in whole),
+    )
+
+
+def unreached(runs: list[Facts]) -> int:
+    """How many parameters no run's steps ever used a gradient of."""
+    count = 0
+    for number in range(min((len(run.groups) for run in runs), default=0)):
+        count += len(set.intersection(*(set(run.groups[number].unreached) for run in runs)))
+    return count
+
+
+def healthy(runs: list[Facts]) -> bool:
+    """Whether a program trains as it was written to: by construction, and by torch."""
+    lazy = any(
+        group.steps == 0 or len(group.unchanged) == len(group.leaves) > 0
+        for run in runs
+        for group in run.groups
+    )
+    return bool(runs) and signs(runs) == Signs() and not lazy
+
+
+def sort(runs: list[Facts], before: list[Facts]) -> str:
+    """How a planted bug shows: "" where it does not, "invalid" where it is no bug of autograd."""
+    if not runs:
+        return "invalid"
+    found = signs(runs)
+    if found.raises and not OF_AUTOGRAD.search(found.raises):
+        return "invalid"
+    if found.words:
+        return found.words
+    return "other gradients" if sums(runs) != sums(before) else ""
+
+
+def sums(runs: list[Facts]) -> list[object]:
+    return [[(b.reached, [round(s, 5) for s in b.sums]) for b in run.backwards] for run in runs]
+
+
+def lines(finding: Finding) -> set[int]:
+    return _lines(finding.span)
+
+
+def _lines(span: Span) -> set[int]:
+    return set(range(span.line, span.end_line + 1))
+
+
+def near(finding: Finding) -> set[int]:
+    """The lines that a finding names."""
+    return lines(finding).union(*(_lines(step.span) for step in finding.evidence))
+
+
+def judged(finding: Finding, runs: list[Facts], after: list[Facts], planted: Planted) -> Verdict:
+    """What torch says of a finding on a program with a planted bug."""
+    here = [run for run in runs if lines(finding) & set(run.lines)]
+    if not here:
+        return "undecided"
+    if finding.impact == "crashes":
+        return _crash(finding, here, after)
+    special = {
+        "missing_zero_grad": _stale,
+        "zero_grad_before_step": _erased,
+        "unreached_parameters": _untrained,
+    }
+    if finding.rule in special:
+        said = special[finding.rule](finding, here)
+        return "undecided" if said == "refuted" and any(run.error for run in runs) else said
+    if finding.rule in ("graph_leak", "clip_before_unscale", "requires_grad_misspelt"):
+        return "confirmed" if planted.line in near(finding) else "undecided"
+    return _mending(runs, after)
+
+
+def _crash(finding: Finding, runs: list[Facts], after: list[Facts]) -> Verdict:
+    """Whether it fails in these words, at a line that the finding names, whenever the culprit runs.
+
+    A failure that comes earlier than the one that is named is the same one if the rewrite ends both.
+    """
+    fits = [_fits(finding, run) for run in runs]
+    mended = bool(after) and not any(run.error for run in after)
+    if "other" in fits or (finding.condition and fits.count("silent") == len(fits)):
+        return "undecided"
+    failed = "right" in fits or ("elsewhere" in fits and mended)
+    return "confirmed" if failed and (finding.condition or "silent" not in fits) else "refuted"
+
+
+def _fits(finding: Finding, run: Facts) -> str:
+    if run.error is None:
+        return "silent"
+    _, words, where = run.error
+    if finding.torch_says and finding.torch_says not in words and "NoneType" not in words:
+        return "other"
+    return "right" if set(where) & near(finding) else "elsewhere" if finding.evidence else "right"
+
+
+def _stale(finding: Finding, runs: list[Facts]) -> Verdict:
+    at = lines(finding)
+    return "confirmed" if any(at & set(backward) for run in runs for backward, _ in run.stale) else "refuted"
+
+
+def _erased(finding: Finding, runs: list[Facts]) -> Verdict:
+    at = lines(finding)
+    return "confirmed" if any(at & set(clear) for run in runs for clear, _ in run.starved) else "refuted"
+
+
+def _untrained(finding: Finding, runs: list[Facts]) -> Verdict:
+    at = lines(finding)
+    return (
+        "confirmed"
+        if any(at & set(g.lines) and g.unreached for run in runs for g in run.groups)
+        else "refuted"
+    )
+
+
+def _mending(runs: list[Facts], after: list[Facts]) -> Verdict:
+    """Whether gradients arrive with the fix that did not arrive without."""
+    if not after:
+        return "undecided"
+    before, now = signs(runs), signs(after)
+    if before.raises or now.raises:
+        return "confirmed" if before.raises and not now.raises else "undecided"
+    return "confirmed" if now.unreached < before.unreached or sums(runs) != sums(after) else "refuted"
+
+
+def fixed(runs: list[Facts], after: list[Facts]) -> str:
+    """What is wrong with a program that has all its safe fixes; "" where nothing is."""
+    if not after:
+        return "does not end"
+    found, was = signs(after), signs(runs)
+    if found.raises:
+        known = not was.raises or OF_AUTOGRAD.search(found.raises)
+        return ("still raises" if was.raises else "raises") if known else ""
+    for one, two in zip(runs, after, strict=True):
+        failed = one.error is not None and len(one.backwards) == 1
+        if (
+            one.backwards
+            and two.backwards
+            and not failed
+            and not _same(one.backwards[0].root, two.backwards[0].root)
+        ):
+            return "another value"
+    if found.words:
+        return f"left: {found.words}"
+    return ""
+
+
+def _same(one: float, two: float) -> bool:
+    return abs(one - two) <= 1e-4 * max(1.0, abs(one)) or one != one
