@@ -51,9 +51,9 @@ def budgets(random: Random, resolve: Resolver) -> Iterator[Bound]:
 
 
 def shares(random: Random, resolve: Resolver) -> Iterator[Bound]:
-    """All of the work, of which no entry may take more than a small share."""
+    """All of the module's own work, and little for its entries together."""
     for by in (64, 512):
-        yield setting(f"/ {by}", entries, WORK_FLOOR=entries.WORK_FLOOR // by, SHARE=entries.SHARE * by)
+        yield setting(f"/ {by}", entries, MOST=entries.MOST / by)
 
 
 def limits(random: Random, resolve: Resolver) -> Iterator[Bound]:

@@ -23,6 +23,7 @@ FOUND = {
                 return y
         """,
         "inplace_overwrites_saved",
+        "y += x",
     ),
     "a result that exp saved is overwritten": (
         "x = torch.ones(3, requires_grad=True)\ny = x.exp()\ny += 1\ny.sum().backward()",
