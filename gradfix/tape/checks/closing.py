@@ -18,17 +18,17 @@ from gradfix.tape.machine.gradients import Ended
 def close(entries: Sequence[Interpreter]) -> None:
     """Say what can be said at the end of all entries: what one of them hasn't done, another may have."""
     ended = Ended(entries)
-    of_module = entries[0].reported
     with ExitStack() as over:
         for vm in entries:
-            vm.reported.update(of_module)
             over.enter_context(vm.within(repeat=False, grad=None, ran=[]))
         _judge(entries, ended)
 
 
 def _judge(entries: Sequence[Interpreter], ended: Ended) -> None:
     """Check by check, where nothing runs any more."""
+    of_module = entries[0].reported
     for vm in entries:
+        vm.reported.update(of_module)  # with what was judged of the module itself, which comes first
         if not (vm.unfinished or entries[0].unfinished):
             _never(vm, ended)
     if not any(vm.unfinished for vm in entries):
