@@ -132,6 +132,48 @@ def _at_once(name: str, other: str) -> bool:
     return room(name) != room(other) or other in own_imports(name, lazily=False)
 
 
+def test_imports_within_the_tape_are_shallow() -> None:
+    """As they run: who knows another module by its types only doesn't need it."""
+    below = {name: at_once(name) for name in modules() if name.startswith("tape")}
+    depth: dict[str, int] = {}
+    for name in TopologicalSorter(below).static_order():
+        depth[name] = 1 + max((depth[other] for other in below.get(name, ())), default=0)
+    assert max(depth.values()) <= 10
+
+
+def at_once(name: str) -> set[str]:
+    """The modules of the tape that one of them imports before it runs."""
+    return {other for other in own_imports(name, lazily=False) if other.startswith("tape")}
+
+
+def test_parts_are_put_together_and_not_inherited() -> None:
+    """A class of the machine or the interpreter has no class of the tape above it."""
+    parts = [name for name in modules() if room(name) in ("tape.machine", "tape.interpreter")]
+    classes = {
+        node.name: [ast.unparse(base) for base in node.bases]
+        for name in parts
+        for node in parsed(name).body
+        if isinstance(node, ast.ClassDef)
+    }
+    assert {"Machine", "Graph", "Interpreter"} <= classes.keys()
+    assert [name for name, bases in classes.items() if classes.keys() & set(bases)] == []
+
+
+def test_the_machine_says_what_it_holds() -> None:
+    """No `Any` in it."""
+    loose = [
+        f"{name}:{node.lineno}"
+        for name in modules()
+        if room(name) == "tape.machine"
+        for node in ast.walk(parsed(name))
+        if (isinstance(node, ast.Name) and node.id == "Any")
+        or (isinstance(node, ast.Attribute) and node.attr == "Any")
+        or (isinstance(node, ast.ImportFrom) and any(alias.name == "Any" for alias in node.names))
+        or (isinstance(node, ast.Constant) and isinstance(node.value, str) and "Any]" in node.value)
+    ]
+    assert loose == []
+
+
 def test_the_package_itself_imports_nothing() -> None:
     assert list(imports("")) == []
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from gradfix.defects import Defect, Span
+if TYPE_CHECKING:
+    from gradfix.defects import Defect, Span
 
 
 @dataclass(frozen=True, slots=True)

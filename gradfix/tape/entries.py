@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, TypeAlias
 from gradfix.tape.analysis import Analysis, Silence
 from gradfix.tape.checks.closing import close
 from gradfix.tape.domain.paths import ALWAYS, Equals
-from gradfix.tape.effects.frameworks import ROWS, Row
+from gradfix.tape.effects.frameworks import ROWS
 from gradfix.tape.entry_filter import Culprits, callers_first
 from gradfix.tape.handlers import HANDLERS
 from gradfix.tape.interpreter.interpreter import Interpreter
-from gradfix.tape.interpreter.limits import Resolver, TooComplexError
+from gradfix.tape.interpreter.limits import TooComplexError
 from gradfix.tape.interpreter.modes import lose_mode
 from gradfix.tape.interpreter.program import Program
 from gradfix.tape.machine.reports import Findings
@@ -25,6 +25,9 @@ from gradfix.tape.uncalled import enter_class, enter_function, entries_of
 
 if TYPE_CHECKING:
     from gradfix.source import Source
+    from gradfix.tape.effects.frameworks import Row
+    from gradfix.tape.interpreter.limits import Resolver
+    from gradfix.tape.interpreter.names import Names
 
 Run: TypeAlias = Callable[[Interpreter], object]
 Definition: TypeAlias = "ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef"
@@ -86,41 +89,41 @@ def _run_module(program: Program, work: int, spread: int) -> Interpreter:
     vm.trail.spread = spread
     watch(vm)
     try:
-        with vm.within(path=ALWAYS):
+        with vm.here.within(path=ALWAYS):
             vm.run(program.tree.body)
     except TooComplexError:
         program.unfinished.append(TooComplexError)
-        vm.unfinished = True
+        vm.budget.unfinished = True
     return vm
 
 
 def _enter_all(module: Interpreter, work: int, culprits: Culprits) -> list[Interpreter]:
     """Enter what nobody has called, each by itself."""
-    program, main = module.program, module.findings.main
+    program, main = module.program, module.reports.findings.main
     ran = [code.node for code in program.codes.values() if code.entered and code.file == main]
     lines = [(node.lineno, node.end_lineno or node.lineno) for node in ran]
     entries: list[Interpreter] = []
-    for node, enter in _due(module, culprits):
+    for node, enter in _due(module.names, culprits):
         size = culprits.size(node)
         share = min(_work(size), work)
         entry = Interpreter(program, HANDLERS, share, module)
         entry.trail.spread = _spread(size)
-        if module.grad is not True or entry.sets_mode_in(node):
-            lose_mode(entry)  # as the module left it, or as this did when it ran before
+        if module.grad_mode.grad is not True or entry.switches.sets_mode_in(node):
+            lose_mode(entry.machine)  # as the module left it, or as this did when it ran before
         path = frozenset({(Equals(("entry",), len(entries) + 1), True)})
-        with entry.within(path=path, ran=lines):
+        with entry.here.within(path=path), entry.reports.within(ran=lines):
             _run_entry(entry, enter)
         entries.append(entry)
-        work -= share - max(entry.work, 0)
+        work -= share - max(entry.budget.work, 0)
     return entries
 
 
-def _due(module: Interpreter, culprits: Culprits) -> Iterator[tuple[Definition, Run]]:
+def _due(names: Names, culprits: Culprits) -> Iterator[tuple[Definition, Run]]:
     """What is to be entered, callers first: what they call is met on the way."""
-    program, main = module.program, module.findings.main
+    program, main = names.program, names.reports.findings.main
     classes = [cls for cls in program.classes if cls.file == main]
     for cls in callers_first({cls.name: (cls, cls.node) for cls in classes}):
-        if culprits.suspects(cls.node) or any(entries_of(module, cls)):
+        if culprits.suspects(cls.node) or any(entries_of(names.program, cls)):
             yield cls.node, partial(enter_class, cls=cls, culprits=culprits)
     functions = [one for one in program.functions if one.owner is None and one.code.file == main]
     for function in callers_first({one.code.name: (one, one.code.node) for one in functions}):
@@ -134,9 +137,9 @@ def _run_entry(entry: Interpreter, run: Run) -> None:
     watch(entry)
     try:
         run(entry)
-        report_early_steps(entry)
+        report_early_steps(entry.strangers)
     except (TooComplexError, RecursionError) as error:
         entry.program.unfinished.append(type(error))
-        entry.unfinished = True
+        entry.budget.unfinished = True
     finally:
         entry.trail.forget()

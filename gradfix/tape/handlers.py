@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import ast
 import sys
+from typing import TYPE_CHECKING
 
 from gradfix.tape.checks import leaks, leaves, misspellings, plain_tensors, registration
 from gradfix.tape.domain.definitions import Bound, Class, Function, Instance, Method, Partial
 from gradfix.tape.domain.torch_values import Layer, Mode, Opaque
 from gradfix.tape.domain.values import External, Value
 from gradfix.tape.interpreter import modes, occasions
+from gradfix.tape.interpreter.dispatch import Handlers
 from gradfix.tape.interpreter.grad_switches import EachMode, Parted
-from gradfix.tape.interpreter.interpreter import Call, Evaluate, Execute, Handlers
 from gradfix.tape.python import (
     arithmetic,
+    attributes,
     calls,
     classes,
     contexts,
@@ -28,6 +30,9 @@ from gradfix.tape.python import (
 )
 from gradfix.tape.strangers import assumed_optimizers, handed_out, loader_batches, unknowns
 from gradfix.tape.torch import conversions, factories, tensors, walks
+
+if TYPE_CHECKING:
+    from gradfix.tape.interpreter.dispatch import Call, Evaluate, Execute
 
 EVALUATE: dict[type[ast.AST], Evaluate] = {
     ast.BinOp: arithmetic.binary,
@@ -55,7 +60,7 @@ EVALUATE: dict[type[ast.AST], Evaluate] = {
     ast.Yield: expressions.yielded,
     ast.YieldFrom: expressions.yielded,
     ast.Lambda: expressions.lambda_,
-    ast.Call: expressions.call,
+    ast.Call: calls.evaluate_call,
 }
 EXECUTE: dict[type[ast.AST], Execute] = {
     EachMode: modes.each_mode,
@@ -81,9 +86,9 @@ EXECUTE: dict[type[ast.AST], Execute] = {
     ast.Delete: stores.delete_statement,
     ast.Import: stores.import_statement,
     ast.ImportFrom: stores.import_from_statement,
-    ast.FunctionDef: stores.function_statement,
-    ast.AsyncFunctionDef: stores.function_statement,
-    ast.ClassDef: stores.class_statement,
+    ast.FunctionDef: following.function_statement,
+    ast.AsyncFunctionDef: following.function_statement,
+    ast.ClassDef: classes.class_statement,
     ast.Global: stores.global_statement,
     ast.Nonlocal: stores.nonlocal_statement,
 }
@@ -104,6 +109,9 @@ HANDLERS = Handlers(
     evaluate=EVALUATE,
     execute=EXECUTE,
     calls=CALLS,
+    attribute=attributes.load_attribute,
+    set_attribute=attributes.store_attribute,
+    assign=stores.assign,
     methods={
         "detach": conversions.detach,
         "detach_": conversions.detach_in_place,
@@ -121,7 +129,6 @@ HANDLERS = Handlers(
         "char": conversions.cast,
         "byte": conversions.cast,
         "new_tensor": factories.new_tensor,
-        "requires_grad_": tensors.requires_grad_in_place,
         "retain_grad": tensors.retain_grad,
         "size": tensors.property_call,
         "dim": tensors.property_call,
@@ -150,8 +157,8 @@ HANDLERS = Handlers(
         "pin_memory": tensors.untracked_write,
         "apply_": tensors.untracked_write,
         "map_": tensors.untracked_write,
-        "backward": walks.backward,
     },
+    acts={"requires_grad_": tensors.requires_grad_in_place, "backward": walks.backward},
     told={
         occasions.NameBound: [leaves.rebinding],
         occasions.AttributeBound: [misspellings.misspelt],

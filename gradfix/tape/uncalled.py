@@ -6,16 +6,15 @@ import ast
 from collections import Counter
 from collections.abc import Iterator
 from functools import partial
+from typing import TYPE_CHECKING
 
 from gradfix.defects import Convention
 from gradfix.tape.domain.definitions import Bound, Class, Function, Instance, Partial
 from gradfix.tape.domain.graph import Tensor
 from gradfix.tape.domain.torch_values import Layer
-from gradfix.tape.domain.values import NONE, Alt, Const, External, Unknown, Value
+from gradfix.tape.domain.values import NONE, Alt, Const, External, Unknown
 from gradfix.tape.effects.frameworks import Entry
-from gradfix.tape.entry_filter import Culprits
 from gradfix.tape.interpreter.granted import granted
-from gradfix.tape.interpreter.interpreter import Interpreter
 from gradfix.tape.python.classes import instantiate, is_module
 from gradfix.tape.python.following import call_function
 from gradfix.tape.strangers.assumed_backward import wish
@@ -24,16 +23,24 @@ from gradfix.tape.strangers.framework_objects import enter, rows_of
 from gradfix.tape.strangers.whole_models import is_whole, trains_itself
 from gradfix.tape.torch.modules import leaves
 
+if TYPE_CHECKING:
+    from gradfix.tape.domain.trail import Trail
+    from gradfix.tape.domain.values import Value
+    from gradfix.tape.entry_filter import Culprits
+    from gradfix.tape.interpreter.interpreter import Interpreter
+    from gradfix.tape.interpreter.names import Names
+    from gradfix.tape.interpreter.program import Program
+    from gradfix.tape.interpreter.state import Notes, Strangers
+    from gradfix.tape.machine.machine import Machine
+
 
 def enter_function(vm: Interpreter, function: Function) -> None:
     """Call a function with arguments that nobody knows."""
-    with vm.within(uncalled=True):
-        call_function(vm, function, *_arguments(vm, function, first=None), function.code.node)
+    with vm.running.within(uncalled=True):
+        call_function(vm, function, *_arguments(vm.notes, function, first=None), function.code.node)
 
 
-def _arguments(
-    vm: Interpreter, function: Function, first: Value | None
-) -> tuple[list[Value], dict[str, Value]]:
+def _arguments(notes: Notes, function: Function, first: Value | None) -> tuple[list[Value], dict[str, Value]]:
     """Unknown arguments; callable defaults hold (F), flags and numbers are open."""
     a = function.code.node.args
     names = [arg.arg for arg in (*a.posonlyargs, *a.args)]
@@ -41,9 +48,9 @@ def _arguments(
     for name in names[len(args) :]:
         default = function.defaults.get(name)
         if isinstance(default, External):
-            args.append(granted(vm, External(default.path)))
+            args.append(granted(notes, External(default.path)))
         elif isinstance(default, (Class, Function, Partial, Layer)):
-            args.append(granted(vm, default))
+            args.append(granted(notes, default))
         else:
             args.append(Unknown(f"argument `{name}`"))
     return args, {}
@@ -51,7 +58,7 @@ def _arguments(
 
 def enter_class(vm: Interpreter, cls: Class, culprits: Culprits) -> None:
     """Enter what a class defines and nobody has called, on an object that is built for it."""
-    entries = dict(entries_of(vm, cls))
+    entries = dict(entries_of(vm.program, cls))
     methods = [(name, member) for name, member in cls.attrs.items() if isinstance(member, Function)]
     due = [(name, member) for name, member in methods if _due(name, member, cls, name in entries, culprits)]
     if not due and not culprits.builds(cls.node):
@@ -59,39 +66,40 @@ def enter_class(vm: Interpreter, cls: Class, culprits: Culprits) -> None:
     instance = _instance(vm, cls)
     if instance is None:
         return
-    entries = _by_hand(vm, instance, entries)
-    wished = {key for row, _ in rows_of(vm, cls) for key, entry in row.methods.items() if entry.root}
+    entries = _by_hand(vm.program, instance, entries)
+    wished = {key for row, _ in rows_of(vm.program, cls) for key, entry in row.methods.items() if entry.root}
     if len(due) > 1:  # what another method calls is met on the way
         called = _called(cls.node)
         due.sort(key=lambda one: one[0] in called and one[0] not in entries)
     for name, member in due:
         entry = entries.get(name)
         if name == "forward" and instance.module:
-            if not _only_infers(vm, instance, member):
+            if not _only_infers(vm.machine, instance, member):
                 _enter_forward(vm, instance, member)
         elif entry is not None:
             enter(vm, Bound(instance, member), entry, member.code.node)
         elif not member.code.entered:
-            _let_time_pass(vm)
+            _let_time_pass(vm.strangers)
             result = _enter_method(vm, instance, member)
             if name in wished:
-                wish(vm, [result])
+                wish(vm.machine, [result])
 
 
-def _only_infers(vm: Interpreter, instance: Instance, member: Function) -> bool:
+def _only_infers(machine: Machine, instance: Instance, member: Function) -> bool:
     """Whether a module that learns nothing is run here, and only where nothing is recorded.
 
     That its input requires grad (D) is then more than a convention: it is a helper of inference.
     """
     code = member.code
-    return code.entered and not code.recorded and leaves(vm, instance) == ([], True)
+    return code.entered and not code.recorded and leaves(machine, instance) == ([], True)
 
 
-def _let_time_pass(vm: Interpreter) -> None:
+def _let_time_pass(strangers: Strangers) -> None:
     """Nobody knows what runs between two methods: gradients may be filled and cleared there."""
-    doubted(vm, None)
-    if vm.backwards:
-        vm.clear(vm.every_leaf, None, must=False)
+    doubted(strangers, None)
+    machine = strangers.machine
+    if machine.severed.backwards:
+        machine.gradients.clear(machine.leaves.every_leaf, None, must=False)
 
 
 def _called(node: ast.ClassDef) -> set[str]:
@@ -109,36 +117,36 @@ def _due(name: str, member: Function, cls: Class, called: bool, culprits: Culpri
 
 def _instance(vm: Interpreter, cls: Class) -> Instance | None:
     init, module = cls.lookup("__init__"), is_module(cls)
-    vm.on_behalf = True
+    vm.notes.on_behalf = True
     node = cls.node
     if isinstance(init, Function):
-        args, kwargs = _arguments(vm, init, first=NONE)
+        args, kwargs = _arguments(vm.notes, init, first=NONE)
         made = instantiate(vm, cls, args[1:], kwargs, node)
     else:
         made = instantiate(vm, cls, [], {}, node) if module else Instance(cls, module)
     if isinstance(made, Instance):
-        _adopt(vm, made)
+        _adopt(vm.trail, made)
     return made if isinstance(made, Instance) else None
 
 
-def _adopt(vm: Interpreter, instance: Instance) -> None:
+def _adopt(trail: Trail, instance: Instance) -> None:
     """Submodules that a constructor built by calls that aren't known are opaque modules (convention B)."""
     for value in instance.attrs.values():
         if isinstance(value, Unknown) and value.origin and instance.module and value.requires is None:
-            vm.trail.learn(value, "built", True)
+            trail.learn(value, "built", True)
 
 
-def entries_of(vm: Interpreter, cls: Class) -> Iterator[tuple[str, Entry]]:
+def entries_of(program: Program, cls: Class) -> Iterator[tuple[str, Entry]]:
     """The methods that a framework calls, and how."""
-    for row, sure in rows_of(vm, cls):
+    for row, sure in rows_of(program, cls):
         for name, entry in row.methods.items():
             if sure or not entry.grad:
                 yield name, entry
 
 
-def _by_hand(vm: Interpreter, instance: Instance, entries: dict[str, Entry]) -> dict[str, Entry]:
+def _by_hand(program: Program, instance: Instance, entries: dict[str, Entry]) -> dict[str, Entry]:
     """The same for an object that says that it clears and steps by itself."""
-    switches = [row.manual for row, _ in rows_of(vm, instance.cls) if row.manual]
+    switches = [row.manual for row, _ in rows_of(program, instance.cls) if row.manual]
     manual = any(isinstance(on := instance.attrs.get(name), Const) and not on.value for name in switches)
     if not manual:
         return entries
@@ -149,45 +157,49 @@ def _enter_method(vm: Interpreter, instance: Instance, member: Function) -> Valu
     static = any(
         isinstance(value, External) and value.path.endswith("staticmethod") for value, _ in member.decorators
     )
-    args, kwargs = _arguments(vm, member, first=None if static else instance)
-    _forget(vm, instance, member)
-    with vm.within(uncalled=True):
+    args, kwargs = _arguments(vm.notes, member, first=None if static else instance)
+    _forget(vm.names, instance, member)
+    with vm.running.within(uncalled=True):
         return call_function(
             vm, member, args, kwargs, member.code.node, receiver=None if static else instance
         )
 
 
-def _forget(vm: Interpreter, instance: Instance, member: Function) -> None:
+def _forget(names: Names, instance: Instance, member: Function) -> None:
     """What other methods put in the place of a constructor's constant, or in turn, may be anything by now."""
     held = {name: value for name, value in instance.attrs.items() if isinstance(value, (Tensor, Alt))}
-    times = Counter(name for name in _stored_elsewhere(vm, instance, member) if name in held) if held else {}
+    times = (
+        Counter(name for name in _stored_elsewhere(names.program, instance, member) if name in held)
+        if held
+        else {}
+    )
     for name, methods in times.items():
         value = held[name]
         constant = isinstance(value, Tensor) and value.requires is False
         if constant or methods > 1:
-            vm.trail.put(instance, instance.attrs, name, Unknown(f"`{name}` of an object"))
+            names.trail.put(instance, instance.attrs, name, Unknown(f"`{name}` of an object"))
 
 
-def _stored_elsewhere(vm: Interpreter, instance: Instance, member: Function) -> Iterator[str]:
+def _stored_elsewhere(program: Program, instance: Instance, member: Function) -> Iterator[str]:
     """The attributes that each method besides one and the constructor assigns."""
     for method in instance.cls.node.body:
         if isinstance(method, ast.FunctionDef) and method.name != "__init__":
-            yield from _stored(vm, method) if method is not member.code.node else ()
+            yield from _stored(program, method) if method is not member.code.node else ()
 
 
-def _stored(vm: Interpreter, method: ast.FunctionDef) -> frozenset[str]:
+def _stored(program: Program, method: ast.FunctionDef) -> frozenset[str]:
     """The attributes that a method assigns, read once for all that are entered."""
-    known = vm.program.stored.get(id(method))
+    known = program.stored.get(id(method))
     if known is None:
         nodes = (node for node in ast.walk(method) if isinstance(node, ast.Attribute))
         known = frozenset(node.attr for node in nodes if isinstance(node.ctx, ast.Store))
-        vm.program.stored[id(method)] = known
+        program.stored[id(method)] = known
     return known
 
 
 def _enter_forward(vm: Interpreter, instance: Instance, member: Function) -> None:
     """Enter a forward on its own: its input requires grad, its output is backpropagated (convention D)."""
-    args, kwargs = _arguments(vm, member, first=instance)
+    args, kwargs = _arguments(vm.notes, member, first=instance)
     for i, arg in enumerate(args[1:2], 1):
         if isinstance(arg, Unknown):
             args[i] = Unknown(arg.why, requires=True, lean=frozenset({Convention.D}))
@@ -195,15 +207,17 @@ def _enter_forward(vm: Interpreter, instance: Instance, member: Function) -> Non
     for i, name in enumerate(names[1 : len(args)], 1):
         default = member.defaults.get(name)
         if isinstance(default, Const) and default.value is False:
-            args[i] = granted(vm, Const(False))  # who trains through it needn't know the switch
+            args[i] = granted(vm.notes, Const(False))  # who trains through it needn't know the switch
     before = dict(instance.attrs)
-    with vm.within(exported=False):
+    with vm.running.within(exported=False):
         result = call_function(vm, member, args, kwargs, member.code.node, receiver=instance)
-        exported = vm.exported
+        exported = vm.running.exported
     if exported or trains_itself(instance.cls.node):
         return  # nobody backpropagates what comes out of it
-    kept = {name: value for name, value in instance.attrs.items() if (id(instance), name) not in vm.buffers}
+    kept = {
+        name: value for name, value in instance.attrs.items() if (id(instance), name) not in vm.notes.buffers
+    }
     stored = [value for name, value in kept.items() if before.get(name) is not value]
     roots = [result, *stored]
-    with vm.within(whole=partial(is_whole, vm, instance, roots)):
-        wish(vm, roots)
+    with vm.machine.backward.within(whole=partial(is_whole, vm.names, instance, roots)):
+        wish(vm.machine, roots)

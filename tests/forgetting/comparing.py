@@ -93,7 +93,7 @@ class Ways:
         kept: list[Findings] = []
 
         def noting(vm: Interpreter, node: ast.expr) -> object:
-            if vm.at_home:
+            if vm.here.at_home:
                 self.reached.add(self.text.start(node))
             return evaluate(vm, node)
 

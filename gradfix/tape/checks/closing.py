@@ -5,60 +5,68 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from gradfix.defects import kind_of
 from gradfix.tape.checks.leaks import leaked, never_walked
 from gradfix.tape.checks.logged import note_conversions
 from gradfix.tape.checks.plain_tensors import check_plain_leaves
 from gradfix.tape.checks.registration import check_replacements, check_unreached, homeless
-from gradfix.tape.interpreter.interpreter import Interpreter
 from gradfix.tape.machine.gradients import Ended
+
+if TYPE_CHECKING:
+    from gradfix.tape.interpreter.interpreter import Interpreter
+    from gradfix.tape.machine.machine import Machine
 
 
 def close(entries: Sequence[Interpreter]) -> None:
     """Say what can be said at the end of all entries: what one of them hasn't done, another may have."""
-    ended = Ended(entries)
+    ended = Ended([vm.machine.gradients for vm in entries])
     with ExitStack() as over:
         for vm in entries:
-            over.enter_context(vm.within(repeat=False, grad=None, ran=[]))
+            over.enter_context(vm.reports.within(repeat=False, ran=[]))
+            over.enter_context(vm.grad_mode.within(grad=None))
         _judge(entries, ended)
 
 
 def _judge(entries: Sequence[Interpreter], ended: Ended) -> None:
     """Check by check, where nothing runs any more."""
-    of_module = entries[0].reported
+    of_module = entries[0].reports.reported
     for vm in entries:
-        vm.reported.update(of_module)  # with what was judged of the module itself, which comes first
-        if not (vm.unfinished or entries[0].unfinished):
+        # with what was judged of the module itself, which comes first
+        vm.reports.reported.update(of_module)
+        if not (vm.budget.unfinished or entries[0].budget.unfinished):
             _never(vm, ended)
-    if not any(vm.unfinished for vm in entries):
+    if not any(vm.budget.unfinished for vm in entries):
         homeless(entries, ended)
     leaked(entries)
     for vm in entries:
-        vm.note_erasures()
-        note_conversions(vm)
-        note_leaf_writes(vm, ended)
+        vm.machine.gradients.note_erasures()
+        note_conversions(vm.names)
+        note_leaf_writes(vm.machine, ended)
     for vm in entries:
-        vm.harmless_writes()
+        vm.machine.operations.harmless_writes()
 
 
 def _never(vm: Interpreter, ended: Ended) -> None:
     """What nothing has reached, used or wanted in all that was run."""
-    vm.severed_terms(ended.reached, ended.trained)
-    vm.rewrapped_leaves(ended.read, ended.reached)
-    if not any(kind_of(kind).leafless for kind, _ in vm.reported):
-        vm.leafless_roots([*ended.read, *(leaf for one in ended.optimizers for leaf in one.leaves)])
+    vm.machine.severed.severed_terms(ended.reached, ended.trained)
+    vm.machine.severed.rewrapped_leaves(ended.read, ended.reached)
+    if not any(kind_of(kind).leafless for kind, _ in vm.reports.reported):
+        vm.machine.severed.leafless_roots(
+            [*ended.read, *(leaf for one in ended.optimizers for leaf in one.leaves)]
+        )
     never_walked(vm)
-    check_replacements(vm, ended)
-    check_plain_leaves(vm, ended)
-    check_unreached(vm)
+    check_replacements(vm.notes, ended)
+    check_plain_leaves(vm.notes, ended)
+    check_unreached(vm.names)
 
 
-def note_leaf_writes(vm: Interpreter, ended: Ended) -> None:
+def note_leaf_writes(machine: Machine, ended: Ended) -> None:
     """Writes to leaves are updates where the leaf gets a gradient, or somebody looks for it."""
-    for draft, leaf in vm.leaf_writes:
+    for draft, leaf in machine.operations.leaf_writes:
         gets_some = leaf is not None and leaf.slot is not None and bool(leaf.slot.events)
         if leaf is not None and (leaf.parameter or gets_some or any(leaf is read for read in ended.read)):
-            vm.note(draft.defect(replace(draft.facts, role="update")))
+            machine.reports.note(draft.defect(replace(draft.facts, role="update")))
         else:
-            vm.note(draft.defect(draft.facts))
+            machine.reports.note(draft.defect(draft.facts))

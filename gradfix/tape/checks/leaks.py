@@ -4,17 +4,25 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING
 
-from gradfix.defects import Role, Span
+from gradfix.defects import Role
 from gradfix.defects.records import Kept
 from gradfix.tape.domain.events import Backward
-from gradfix.tape.domain.graph import Node, Tensor
+from gradfix.tape.domain.graph import Tensor
 from gradfix.tape.domain.paths import implies
-from gradfix.tape.domain.values import Alt, Value
-from gradfix.tape.interpreter.interpreter import Interpreter
-from gradfix.tape.interpreter.occasions import Added, Appended, AttributeNamed
+from gradfix.tape.domain.values import Alt
 from gradfix.tape.interpreter.state import PutBy
-from gradfix.tape.machine.reports import span_of
+from gradfix.tape.machine.here import span_of
+
+if TYPE_CHECKING:
+    from gradfix.defects import Span
+    from gradfix.tape.domain.graph import Node
+    from gradfix.tape.domain.values import Value
+    from gradfix.tape.interpreter.interpreter import Interpreter
+    from gradfix.tape.interpreter.occasions import Added, Appended, AttributeNamed
+    from gradfix.tape.interpreter.state import Notes
+    from gradfix.tape.machine.machine import Machine
 
 
 def adds_to(node: ast.expr, name: str) -> bool:
@@ -28,16 +36,21 @@ def adds_to(node: ast.expr, name: str) -> bool:
 def accumulating(vm: Interpreter, added: Added) -> None:
     """A total that takes a graph in at every turn of a loop."""
     name, held, right, result, node = added
-    if not vm.frame.loops or not vm.at_home or isinstance(held, Alt) or vm.grad is not True:
+    if (
+        not vm.names.frame.loops
+        or not vm.here.at_home
+        or isinstance(held, Alt)
+        or vm.grad_mode.grad is not True
+    ):
         return
     if (
         isinstance(node, ast.AugAssign)
         and isinstance(node.op, ast.Add)
-        and walked_already(vm, right) is not None
+        and walked_already(vm.machine, right) is not None
     ):
         kept(vm, right, node.value, node, name)
         if isinstance(result, Tensor):
-            vm.totals.append((vm.history(result), span_of(node)))
+            vm.notes.totals.append((vm.graph.history(result), span_of(node)))
         return
     if (
         isinstance(result, Tensor)
@@ -47,31 +60,31 @@ def accumulating(vm: Interpreter, added: Added) -> None:
     ):
         term = right
         if isinstance(node, ast.Assign) and isinstance(node.value, ast.BinOp):
-            sides = [vm.scope.names.get(s.id) if isinstance(s, ast.Name) and s.id != name else None
+            sides = [vm.names.scope.names.get(s.id) if isinstance(s, ast.Name) and s.id != name else None
                      for s in (node.value.left, node.value.right)]  # fmt: skip
             term = next((side for side in sides if isinstance(side, Tensor)), right)
         elif not isinstance(node, ast.AugAssign) or not isinstance(node.op, ast.Add):
             return
-        entries = vm.accumulated.setdefault(span_of(node), [])
+        entries = vm.notes.accumulated.setdefault(span_of(node), [])
         if entries and entries[-1][1] is held and entries[-1][3].clean >= 0:
-            vm.outlived.add(span_of(node))
-        entries.append((name, result, vm.history(result), vm.history(term), node))
+            vm.notes.outlived.add(span_of(node))
+        entries.append((name, result, vm.graph.history(result), vm.graph.history(term), node))
 
 
-def walked_already(vm: Interpreter, value: Value, but: Collection[int] = ()) -> Node | None:
+def walked_already(machine: Machine, value: Value, but: Collection[int] = ()) -> Node | None:
     """The node of a result whose graph a backward has walked and freed: nobody can need it again.
 
     `but` are the nodes to look neither at nor behind.
     """
     if not isinstance(value, Tensor) or value.requires is not True:
         return None
-    stack, seen = [vm.history(value)], 0
+    stack, seen = [machine.graph.history(value)], 0
     while stack and seen < 8:
         node = stack.pop(0)
         if id(node) in but:
             continue
         seen += 1
-        if any(implies(vm.path, path) for _, path in node.freed or ()):
+        if any(implies(machine.here.path, path) for _, path in node.freed or ()):
             return node
         stack.extend(parent for parent in node.parents if parent.requires is True)
     return None
@@ -79,33 +92,33 @@ def walked_already(vm: Interpreter, value: Value, but: Collection[int] = ()) -> 
 
 def kept(vm: Interpreter, value: Value, expression: ast.AST, node: ast.AST, target: str) -> None:
     """A result is put by after its graph was walked: the graph stays in memory for nothing."""
-    freed = walked_already(vm, value)
-    if freed is None or not vm.at_home or not isinstance(value, Tensor):
+    freed = walked_already(vm.machine, value)
+    if freed is None or not vm.here.at_home or not isinstance(value, Tensor):
         return
-    draft = vm.draft(
+    draft = vm.reports.draft(
         "graph_leak",
         node,
-        [(freed.place, Role.KEPT_GRAPH), (vm.at(node), Role.KEPT)],
+        [(freed.place, Role.KEPT_GRAPH), (vm.here.at(node), Role.KEPT)],
         Kept(value=span_of(expression), target=target),
-        lean=vm.lean(value),
-        when=vm.path,
+        lean=vm.graph.lean(value),
+        when=vm.here.path,
     )
     if draft is not None:
-        vm.put_by.append(PutBy(draft, vm.history(value), next(Backward.numbers)))
-    _through_totals(vm, value, span_of(node))
+        vm.notes.put_by.append(PutBy(draft, vm.graph.history(value), next(Backward.numbers)))
+    _through_totals(vm.notes, value, span_of(node))
 
 
-def _through_totals(vm: Interpreter, value: Value, span: Span) -> None:
+def _through_totals(notes: Notes, value: Value, span: Span) -> None:
     """Note whether what is put by here keeps its graph through totals alone, at every turn."""
-    totals = {id(total) for total, _ in vm.totals}
-    direct = walked_already(vm, value, totals) is not None
-    places = set() if direct else {place for _, place in vm.totals}
-    vm.through_totals[span] = places if vm.through_totals.get(span, places) else set()
+    totals = {id(total) for total, _ in notes.totals}
+    direct = walked_already(notes.machine, value, totals) is not None
+    places = set() if direct else {place for _, place in notes.totals}
+    notes.through_totals[span] = places if notes.through_totals.get(span, places) else set()
 
 
 def appended(vm: Interpreter, put: Appended) -> None:
     """`losses.append(loss)` at every turn of a loop."""
-    if vm.frame.loops:
+    if vm.names.frame.loops:
         kept(vm, put.value, put.call.args[0], put.call, "")
 
 
@@ -113,7 +126,7 @@ def kept_on_attribute(vm: Interpreter, named: AttributeNamed) -> None:
     """`self.total = self.total + loss`."""
     target, node = named
     value = node.value if isinstance(node, ast.Assign) else None
-    if vm.grad is True and isinstance(value, ast.BinOp) and isinstance(value.op, ast.Add):
+    if vm.grad_mode.grad is True and isinstance(value, ast.BinOp) and isinstance(value.op, ast.Add):
         for own, added in ((value.left, value.right), (value.right, value.left)):
             if (
                 isinstance(own, ast.Attribute)
@@ -121,37 +134,39 @@ def kept_on_attribute(vm: Interpreter, named: AttributeNamed) -> None:
                 and own.attr == target.attr
             ):
                 if isinstance(added, ast.Name):
-                    kept(vm, vm.load(added.id), added, node, vm.text(target))
+                    kept(vm, vm.names.load(added.id), added, node, vm.reports.text(target))
                 return
 
 
 def leaked(entries: Sequence[Interpreter]) -> None:
     """At the end: what was put by with a graph that nobody wanted any more."""
-    put_by = [(vm, one) for vm in entries for one in vm.put_by]
+    put_by = [(vm, one) for vm in entries for one in vm.notes.put_by]
     # What a later backward wanted is a part of the next loss, not a souvenir.
     wanted = {one.draft.culprit for _, one in put_by if one.root.clean > one.when}
     kept = {one.draft.culprit for _, one in put_by} - wanted
     through: dict[Span, set[Span]] = {}
     for vm in entries:
-        for span, totals in vm.through_totals.items():
+        for span, totals in vm.notes.through_totals.items():
             through[span] = totals if through.get(span, totals) else set()
     for span, totals in through.items():
         if totals - {span} and totals - {span} <= kept:
             kept.discard(span)  # a total without its graphs has none to keep here
     for vm, one in put_by:
         if one.draft.culprit in kept:
-            vm.note(one.draft.defect(one.draft.facts))
+            vm.reports.note(one.draft.defect(one.draft.facts))
 
 
 def never_walked(vm: Interpreter) -> None:
     """At the end: totals whose graph was kept and never walked, though what they add was."""
-    for span, entries in vm.accumulated.items():
+    for span, entries in vm.notes.accumulated.items():
         if len(entries) < 2:
             continue
         nodes = [total for _, _, total, _, _ in entries]
-        if any(node.clean >= 0 for node in nodes) or any(id(node) in vm.passed_on for node in nodes):
+        if any(node.clean >= 0 for node in nodes) or any(
+            id(node) in vm.strangers.passed_on for node in nodes
+        ):
             continue
-        if span not in vm.outlived:
+        if span not in vm.notes.outlived:
             continue
         name, _, _, added, node = entries[0]
         value = node.value if isinstance(node, (ast.AugAssign, ast.Assign)) else None
@@ -159,4 +174,4 @@ def never_walked(vm: Interpreter) -> None:
             value = value.right if isinstance(value.left, ast.Name) and value.left.id == name else value.left
         kept = [(added.place, Role.KEPT_GRAPH), (node, Role.TOTAL)]
         facts = Kept(value=span_of(value) if value else None, target=name)
-        vm.report("graph_leak", node, kept, facts, lean=added.lean)
+        vm.reports.report("graph_leak", node, kept, facts, lean=added.lean)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from typing import TYPE_CHECKING
 
 from gradfix.defects import Role
 from gradfix.defects.records import Checkpointed, NonLeaf, Rebound
@@ -11,24 +12,28 @@ from gradfix.tape.domain.definitions import Instance
 from gradfix.tape.domain.graph import Tensor
 from gradfix.tape.domain.torch_values import Layer, Opaque
 from gradfix.tape.domain.values import Const
-from gradfix.tape.interpreter.interpreter import Interpreter
-from gradfix.tape.interpreter.occasions import (
-    Added,
-    CheckpointRun,
-    GradientRead,
-    GradientSet,
-    NameBound,
-    Replaced,
-)
+from gradfix.tape.interpreter.occasions import Added, Replaced
 from gradfix.tape.interpreter.origins import factory_inside
-from gradfix.tape.machine.reports import span_of
+from gradfix.tape.machine.cuts import nodes_below
+from gradfix.tape.machine.here import span_of
 from gradfix.tape.torch.manual_steps import made_of_gradient
+
+if TYPE_CHECKING:
+    from gradfix.tape.interpreter.interpreter import Interpreter
+    from gradfix.tape.interpreter.names import Names
+    from gradfix.tape.interpreter.occasions import (
+        CheckpointRun,
+        GradientRead,
+        GradientSet,
+        NameBound,
+    )
+    from gradfix.tape.machine.histories import Graph
 
 
 def rebinding(vm: Interpreter, bound: NameBound) -> None:
     """A name is bound to another value."""
     name, value, node = bound
-    held = vm.scope.names.get(name)
+    held = vm.names.scope.names.get(name)
     if isinstance(value, Tensor):
         if isinstance(node, ast.Assign) and isinstance(held, (Tensor, Const)) and adds_to(node.value, name):
             accumulating(vm, Added(name, held, value, value, node))
@@ -38,13 +43,17 @@ def rebinding(vm: Interpreter, bound: NameBound) -> None:
             and held.requires is True
             and held.leaf is True
             and not (value.leaf is True and value.requires is True)
-            and made_of_gradient(vm, value, held)
+            and made_of_gradient(vm.graph, value, held)
         ):
-            vm.rebound[id(value)] = (value, held, node)
-            if any(below.leaf is held for below in vm.below(value.node)):
-                vm.use(held, vm.at(node), held, must=True, lean=held.lean)
-        elif isinstance(held, Tensor) and id(held) in vm.rebound and vm.rebound[id(held)][2] is node:
-            vm.rebound[id(value)] = (value, vm.rebound[id(held)][1], node)
+            vm.names.rebound[id(value)] = (value, held, node)
+            if any(below.leaf is held for below in nodes_below(value.node)):
+                vm.machine.gradients.use(held, vm.here.at(node), held, must=True, lean=held.lean)
+        elif (
+            isinstance(held, Tensor)
+            and id(held) in vm.names.rebound
+            and vm.names.rebound[id(held)][2] is node
+        ):
+            vm.names.rebound[id(value)] = (value, vm.names.rebound[id(held)][1], node)
     modules = (Instance, Layer, Opaque)
     if isinstance(held, modules) and isinstance(value, modules) and held is not value:
         vm.tell(Replaced(held, value, node))
@@ -52,18 +61,26 @@ def rebinding(vm: Interpreter, bound: NameBound) -> None:
 
 def gradient_set(vm: Interpreter, told: GradientSet) -> None:
     """Somebody cares for a tensor's `.grad`: he puts something there."""
-    _lost_by_name(vm, told.owner, told.node)
+    _lost_by_name(vm.names, told.owner, told.node)
 
 
-def _lost_by_name(vm: Interpreter, owner: Tensor, node: ast.AST) -> bool:
+def _lost_by_name(names: Names, owner: Tensor, node: ast.AST) -> bool:
     """Say so where a `.grad` that somebody cares for isn't to be had: its name was bound to a result."""
-    bound = vm.rebound.get(id(owner))
+    bound = names.rebound.get(id(owner))
     if bound is not None and not (owner.leaf is True and owner.requires is True):
         _, held, statement = bound
-        vm.report("leaf_rebound", statement, [(held.place, Role.THE_LEAF),
-                  (statement, Role.REBOUND),
-                  (vm.at(node), Role.AND_GRAD_IS_NONE)], Rebound(target=owner.name), when=vm.path,
-                  says="'NoneType' object")  # fmt: skip
+        names.reports.report(
+            "leaf_rebound",
+            statement,
+            [
+                (held.place, Role.THE_LEAF),
+                (statement, Role.REBOUND),
+                (names.here.at(node), Role.AND_GRAD_IS_NONE),
+            ],
+            Rebound(target=owner.name),
+            when=names.here.path,
+            says="'NoneType' object",
+        )
         return True
     return False
 
@@ -74,34 +91,34 @@ NOT_A_LEAF = "The .grad attribute of a Tensor that is not a leaf Tensor is being
 def gradient_read(vm: Interpreter, read: GradientRead) -> None:
     """`.grad` is read: of a leaf it is what backward left there, of anything else it is None."""
     owner, node = read
-    vm.read_grads.append(owner)
-    if _lost_by_name(vm, owner, node):
+    vm.machine.gradients.read_grads.append(owner)
+    if _lost_by_name(vm.names, owner, node):
         return
     if (
         owner.requires is True
         and owner.leaf is False
         and owner.retained is False
-        and vm.backwards
-        and not vm.hooked
+        and vm.machine.severed.backwards
+        and not vm.machine.leaves.hooked
     ):
-        known = [root for _, root in vm.backwards] + vm.asked_for
-        if any(one is owner for one in known) or not _walked(vm, owner):
+        known = [root for _, root in vm.machine.severed.backwards] + vm.notes.asked_for
+        if any(one is owner for one in known) or not _walked(vm.graph, owner):
             return
         made = (owner.node.place, Role.MADE_NO_LEAF)
-        vm.report("grad_of_non_leaf", owner.node.place, [made, (vm.at(node), Role.GRAD_IS_NONE)],
-                  NonLeaf(read=span_of(node), target=owner.name, factory=factory_inside(vm, owner)),
-                  when=vm.path, lean=owner.lean, says=NOT_A_LEAF)  # fmt: skip
+        vm.reports.report("grad_of_non_leaf", owner.node.place, [made, (vm.here.at(node), Role.GRAD_IS_NONE)],
+                  NonLeaf(read=span_of(node), target=owner.name, factory=factory_inside(vm.reports, owner)),
+                  when=vm.here.path, lean=owner.lean, says=NOT_A_LEAF)  # fmt: skip
 
 
-def _walked(vm: Interpreter, owner: Tensor) -> bool:
-    return vm.history(owner).clean >= 0
+def _walked(graph: Graph, owner: Tensor) -> bool:
+    return graph.history(owner).clean >= 0
 
 
 def checkpointed(vm: Interpreter, run: CheckpointRun) -> None:
     """No gradient reaches what runs under reentrant checkpointing on such inputs."""
     node = run.node
-    if vm.grad is True:
-        vm.report("reentrant_checkpoint_cut", vm.at(node),
-                  [(vm.at(node), Role.NOT_REACHED)],
-                  Checkpointed(function=vm.text(node.args[0]) if node.args else ""),
-                  lean=vm.lean(run.result))  # fmt: skip
+    if vm.grad_mode.grad is True:
+        vm.reports.report("reentrant_checkpoint_cut", vm.here.at(node),
+                  [(vm.here.at(node), Role.NOT_REACHED)],
+                  Checkpointed(function=vm.reports.text(node.args[0]) if node.args else ""),
+                  lean=vm.graph.lean(run.result))  # fmt: skip

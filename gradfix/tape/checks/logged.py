@@ -4,27 +4,32 @@ from __future__ import annotations
 
 import ast
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from gradfix.defects import Span
 from gradfix.tape.domain.values import External
-from gradfix.tape.interpreter.interpreter import Interpreter
-from gradfix.tape.machine.reports import span_of
+from gradfix.tape.machine.here import span_of
+
+if TYPE_CHECKING:
+    from gradfix.defects import Span
+    from gradfix.tape.interpreter.names import Names
 
 
-def note_conversions(vm: Interpreter) -> None:
+def note_conversions(names: Names) -> None:
     """Note conversions, with the later uses of the name that took the number."""
-    if not vm.conversions:
+    if not names.machine.severed.conversions:
         return
-    parents = {id(child): node for node in ast.walk(vm.program.tree) for child in ast.iter_child_nodes(node)}
-    cuts = {span_of(node): node for node in ast.walk(vm.program.tree) if isinstance(node, ast.Call)}
-    for draft in vm.conversions:
+    parents = {
+        id(child): node for node in ast.walk(names.program.tree) for child in ast.iter_child_nodes(node)
+    }
+    cuts = {span_of(node): node for node in ast.walk(names.program.tree) if isinstance(node, ast.Call)}
+    for draft in names.machine.severed.conversions:
         node: ast.AST | None = cuts.get(draft.culprit)
         while isinstance(node, ast.expr) and _stays_number(parents.get(id(node)), node):
             node = parents.get(id(node))
         uses: tuple[Span, ...] = ()
         if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
-            uses = _logged(vm, node.targets[0].id, node, parents)
-        vm.note(draft.defect(replace(draft.facts, logged=uses)))
+            uses = _logged(names, node.targets[0].id, node, parents)
+        names.reports.note(draft.defect(replace(draft.facts, logged=uses)))
 
 
 def _stays_number(around: ast.AST | None, number: ast.expr) -> bool:
@@ -35,7 +40,7 @@ def _stays_number(around: ast.AST | None, number: ast.expr) -> bool:
     return around is not None
 
 
-def _logged(vm: Interpreter, name: str, made: ast.AST, parents: dict[int, ast.AST]) -> tuple[Span, ...]:
+def _logged(names: Names, name: str, made: ast.AST, parents: dict[int, ast.AST]) -> tuple[Span, ...]:
     """The later loads of a name that hand it to something which isn't torch's."""
     scope: ast.AST = made
     while not isinstance(scope, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Module)):
@@ -50,16 +55,16 @@ def _logged(vm: Interpreter, name: str, made: ast.AST, parents: dict[int, ast.AS
         ):
             user = parents[id(node)]
             if isinstance(user, ast.AugAssign) or (
-                isinstance(user, ast.Call) and node in user.args and not _of_torch(vm, user.func)
+                isinstance(user, ast.Call) and node in user.args and not _of_torch(names, user.func)
             ):
                 found.append(span_of(node))
     return tuple(sorted(found))
 
 
-def _of_torch(vm: Interpreter, func: ast.expr) -> bool:
+def _of_torch(names: Names, func: ast.expr) -> bool:
     while isinstance(func, ast.Attribute):
         func = func.value
     if not isinstance(func, ast.Name):
         return False
-    value = vm.load(func.id)
+    value = names.load(func.id)
     return isinstance(value, External) and value.path.startswith("torch")

@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import ast
+from typing import TYPE_CHECKING
 
 from gradfix import spelling
 from gradfix.defects import NOTHING, Convention, Role
 from gradfix.defects.records import Misspelt
 from gradfix.spelling import SWITCH
-from gradfix.tape.domain.definitions import Class, Instance
+from gradfix.tape.domain.definitions import Instance
 from gradfix.tape.domain.graph import Tensor
 from gradfix.tape.domain.torch_values import Layer, Opaque, Weights
-from gradfix.tape.domain.values import Const, Value
-from gradfix.tape.interpreter.interpreter import Interpreter
-from gradfix.tape.interpreter.occasions import AttributeBound
+from gradfix.tape.domain.values import Const
 from gradfix.tape.torch.modules import leaves
+
+if TYPE_CHECKING:
+    from gradfix.tape.domain.definitions import Class
+    from gradfix.tape.domain.values import Value
+    from gradfix.tape.interpreter.interpreter import Interpreter
+    from gradfix.tape.interpreter.occasions import AttributeBound
+    from gradfix.tape.interpreter.program import Program
+    from gradfix.tape.machine.machine import Machine
 
 
 def misspelt(vm: Interpreter, bound: AttributeBound) -> None:
@@ -24,43 +31,43 @@ def misspelt(vm: Interpreter, bound: AttributeBound) -> None:
     if name != SWITCH and not spelling.misspelt(name):
         return
     if isinstance(owner, Instance) and (
-        name.startswith("_") or _reads_it(vm, owner.cls, name) or _handed_in(vm, owner, node)
+        name.startswith("_") or _reads_it(vm.program, owner.cls, name) or _handed_in(vm, owner, node)
     ):
         return
     if name == SWITCH:
         if not on_module:
             return
-        if not (isinstance(value, Const) and not value.value) and _trains(vm, owner):
+        if not (isinstance(value, Const) and not value.value) and _trains(vm.machine, owner):
             return  # it is on, or may be meant to be
     elif not (isinstance(owner, (Tensor, Weights)) or on_module):
         return
     if isinstance(node, ast.Assign):
         lean = frozenset({Convention.B}) if isinstance(owner, Opaque) else NOTHING
-        vm.report("requires_grad_misspelt", vm.at(node),
-                  [(vm.at(node), Role.IGNORED)],
+        vm.reports.report("requires_grad_misspelt", vm.here.at(node),
+                  [(vm.here.at(node), Role.IGNORED)],
                   Misspelt(attribute=name, on="module" if on_module else "tensor"), lean=lean)  # fmt: skip
 
 
 def _handed_in(vm: Interpreter, owner: Instance, node: ast.AST) -> bool:
     """Whether a method keeps an argument of its own under that name: a setting, not a switch."""
-    code = vm.frame.code
-    if vm.frame.receiver is not owner or code is None or not isinstance(node, ast.Assign):
+    code = vm.names.frame.code
+    if vm.names.frame.receiver is not owner or code is None or not isinstance(node, ast.Assign):
         return False
     given = code.node.args
     names = {arg.arg for arg in (*given.posonlyargs, *given.args, *given.kwonlyargs)}
     return isinstance(node.value, ast.Name) and node.value.id in names
 
 
-def _trains(vm: Interpreter, module: Value) -> bool:
+def _trains(machine: Machine, module: Value) -> bool:
     """Whether every parameter of a module requires grad already."""
-    return all(leaf.requires is True for leaf in leaves(vm, module)[0])
+    return all(leaf.requires is True for leaf in leaves(machine, module)[0])
 
 
-def _reads_it(vm: Interpreter, cls: Class, name: str) -> bool:
+def _reads_it(program: Program, cls: Class, name: str) -> bool:
     """Whether a class, or for a name that only its objects have anybody in the file, has a use for it."""
     if cls.lookup(name) is not None or _read_in(cls.node, name, "self"):
         return True
-    return name != SWITCH and _read_in(vm.program.tree, name)
+    return name != SWITCH and _read_in(program.tree, name)
 
 
 def _read_in(within: ast.AST, name: str, owner: str = "") -> bool:

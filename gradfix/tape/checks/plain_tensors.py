@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-from gradfix.defects import Assumption, Convention, Lean, Role
+from gradfix.defects import Assumption, Convention, Role
 from gradfix.defects.records import Unregistered
-from gradfix.tape.domain.definitions import Instance
 from gradfix.tape.domain.events import Add, Use
 from gradfix.tape.domain.graph import Tensor
 from gradfix.tape.domain.values import Foreign
 from gradfix.tape.effects.operations import having
-from gradfix.tape.interpreter.interpreter import Interpreter
-from gradfix.tape.interpreter.occasions import Built
 from gradfix.tape.interpreter.origins import factory_inside
-from gradfix.tape.machine.gradients import Ended
+from gradfix.tape.machine.cuts import leaves_behind
 from gradfix.tape.torch.modules import leaves
+
+if TYPE_CHECKING:
+    from gradfix.defects import Lean
+    from gradfix.tape.domain.definitions import Instance
+    from gradfix.tape.interpreter.interpreter import Interpreter
+    from gradfix.tape.interpreter.occasions import Built
+    from gradfix.tape.interpreter.state import Notes
+    from gradfix.tape.machine.gradients import Ended
+    from gradfix.tape.machine.reports import Reports
 
 BLANK = having("blank")
 """What makes the beginning of something that is to be learnt: nobody knows a random number beforehand, and
@@ -24,25 +31,25 @@ adding or multiplying zeros for ever is pointless."""
 
 def note_plain_leaves(vm: Interpreter, built: Built) -> None:
     """Tensors of a new module that require grad, and are no parameters of it."""
-    vm.plain_leaves.extend(_plain_leaves(vm, built.instance))
+    vm.notes.plain_leaves.extend(_plain_leaves(vm.reports, built.instance))
 
 
-def _plain_leaves(vm: Interpreter, instance: Instance) -> Iterator[tuple[Instance, str, Tensor, Tensor]]:
+def _plain_leaves(reports: Reports, instance: Instance) -> Iterator[tuple[Instance, str, Tensor, Tensor]]:
     """Them by name, and the leaves that they are, or are the result of."""
-    if instance.cls.file != vm.findings.main:
+    if instance.cls.file != reports.findings.main:
         return
     for name, value in instance.attrs.items():
         if not isinstance(value, Tensor) or value.requires is not True or isinstance(value.place, Foreign):
             continue
         if value.leaf is True and not value.parameter:
             yield instance, name, value, value
-        elif value.leaf is False and factory_inside(vm, value) is not None:
-            yield from ((instance, name, value, leaf) for leaf in vm.leaves_behind(value.node)[:1])
+        elif value.leaf is False and factory_inside(reports, value) is not None:
+            yield from ((instance, name, value, leaf) for leaf in leaves_behind(value.node)[:1])
 
 
-def check_plain_leaves(vm: Interpreter, ended: Ended) -> None:
+def check_plain_leaves(notes: Notes, ended: Ended) -> None:
     """At the end: those whose gradients nobody uses, though the parameters of their module are trained."""
-    for instance, name, tensor, leaf in vm.plain_leaves:
+    for instance, name, tensor, leaf in notes.plain_leaves:
         events = leaf.slot.events if leaf.slot is not None else []
         used = any(isinstance(event, Use) for event in events) or not ended.updated.isdisjoint(
             (id(leaf), id(tensor))
@@ -53,7 +60,7 @@ def check_plain_leaves(vm: Interpreter, ended: Ended) -> None:
         if not leaf.parameter and not any((node.facts or {}).get("factory") in BLANK
                                           for node in (leaf.node, *leaf.node.parents)):  # fmt: skip
             continue  # a known constant may be told to require grad by habit
-        registered = {id(one) for one in leaves(vm, instance)[0]}
+        registered = {id(one) for one in leaves(notes.machine, instance)[0]}
         steppers = [one for one in ended.optimizers if one.stepped]
         if any(one is leaf or one is tensor for stepper in ended.optimizers for one in stepper.leaves):
             continue
@@ -61,8 +68,11 @@ def check_plain_leaves(vm: Interpreter, ended: Ended) -> None:
         if held is not None and held.complete:
             steps = [(tensor.place, Role.UNREGISTERED), (held.place, Role.TAKES_REGISTERED)]
             facts = Unregistered(
-                attribute=name, container="tensor", holds="parameters", factory=factory_inside(vm, tensor)
+                attribute=name,
+                container="tensor",
+                holds="parameters",
+                factory=factory_inside(notes.reports, tensor),
             )
             seen_whole = all(one.complete for one in ended.optimizers)
             lean: Lean = frozenset({Convention.B if seen_whole else Assumption.NOBODY_ELSE_USES})
-            vm.report("unregistered_parameters", tensor.place, steps, facts, lean=lean)
+            notes.reports.report("unregistered_parameters", tensor.place, steps, facts, lean=lean)

@@ -4,23 +4,36 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from gradfix.defects import Assumption, Convention, Lean, Role, kind_of
+from gradfix.defects import Assumption, Convention, Role, kind_of
 from gradfix.defects.records import Replaced as ReplacedFacts
 from gradfix.defects.records import Unreached, Unregistered
 from gradfix.tape.checks.wanted_cuts import asked_for
 from gradfix.tape.domain.definitions import Instance
-from gradfix.tape.domain.events import Add, Backward
-from gradfix.tape.domain.graph import Node, Tensor
-from gradfix.tape.domain.torch_values import Layer, Opaque, Optimizer
-from gradfix.tape.domain.values import Alt, Foreign, Map, Seq, Undefined, Unknown, Value
-from gradfix.tape.interpreter.interpreter import Interpreter
-from gradfix.tape.interpreter.occasions import Built, Replaced
-from gradfix.tape.machine.cuts import MODES
-from gradfix.tape.machine.gradients import Ended
-from gradfix.tape.machine.reports import span_of
+from gradfix.tape.domain.events import Add
+from gradfix.tape.domain.graph import Tensor
+from gradfix.tape.domain.torch_values import Layer, Opaque
+from gradfix.tape.domain.values import Alt, Foreign, Map, Seq, Undefined, Unknown
+from gradfix.tape.machine.cuts import MODES, all_cuts, leaves_behind
+from gradfix.tape.machine.here import span_of
+from gradfix.tape.machine.leaves import is_added
 from gradfix.tape.torch.modules import leaves
+
+if TYPE_CHECKING:
+    from gradfix.defects import Lean
+    from gradfix.tape.domain.events import Backward
+    from gradfix.tape.domain.graph import Node
+    from gradfix.tape.domain.torch_values import Optimizer
+    from gradfix.tape.domain.values import Value
+    from gradfix.tape.interpreter.interpreter import Interpreter
+    from gradfix.tape.interpreter.names import Names
+    from gradfix.tape.interpreter.occasions import Built, Replaced
+    from gradfix.tape.interpreter.program import Program
+    from gradfix.tape.interpreter.state import Notes, Strangers
+    from gradfix.tape.machine.gradients import Ended
+    from gradfix.tape.machine.optimizers import Optimizers
+    from gradfix.tape.machine.reports import Reports
 
 
 def check_registered(vm: Interpreter, built: Built) -> None:
@@ -29,53 +42,62 @@ def check_registered(vm: Interpreter, built: Built) -> None:
     if "parameters" in instance.cls.attrs:
         return
     registered = None
-    if vm.homeless:
-        registered = {id(leaf) for leaf in leaves(vm, instance)[0]}
-        vm.homeless[:] = [one for one in vm.homeless if not registered.intersection(one[0])]
+    if vm.notes.homeless:
+        registered = {id(leaf) for leaf in leaves(vm.machine, instance)[0]}
+        vm.notes.homeless[:] = [one for one in vm.notes.homeless if not registered.intersection(one[0])]
     for name, value in instance.attrs.items():
         if (
             not isinstance(value, (Seq, Map))
             or not isinstance(value.place, ast.AST)
-            or (not vm.at_home and not vm.stack)
+            or (not vm.here.at_home and not vm.running.stack)
         ):
             continue
         items = value.items if isinstance(value, Seq) else list(value.items.values())
         holds = _holds(items)
         if not holds:
             continue
-        registered = registered if registered is not None else {id(leaf) for leaf in leaves(vm, instance)[0]}
-        inner = tuple(vm.span(item.place) for item in items if isinstance(item, Seq))
+        registered = (
+            registered if registered is not None else {id(leaf) for leaf in leaves(vm.machine, instance)[0]}
+        )
+        inner = tuple(vm.reports.span(item.place) for item in items if isinstance(item, Seq))
         items = [item for one in items for item in (one.items if isinstance(one, Seq) else [one])]
-        inside = [leaf for item in items for leaf in leaves(vm, item)[0] if Convention.B not in leaf.lean]
+        inside = [
+            leaf for item in items for leaf in leaves(vm.machine, item)[0] if Convention.B not in leaf.lean
+        ]
         known = inside and not any(id(leaf) in registered for leaf in inside) and _used(instance, name)
-        if known and not _perhaps(vm, instance, inside):
+        if known and not _perhaps(vm.strangers, instance, inside):
             facts = Unregistered(
                 attribute=name,
                 container="dict" if isinstance(value, Map) else "list",
                 holds=holds,
                 inner=tuple(span for span in inner if span is not None),
             )
-            vm.homeless.append(([id(leaf) for leaf in inside], _owned(vm, instance, value.place), facts))
+            vm.notes.homeless.append(
+                ([id(leaf) for leaf in inside], _owned(vm.reports, instance, value.place), facts)
+            )
 
 
-def _perhaps(vm: Interpreter, instance: Instance, inside: list[Tensor]) -> bool:
+def _perhaps(strangers: Strangers, instance: Instance, inside: list[Tensor]) -> bool:
     """Whether leaves may be registered all the same: by code that had the module, or in what isn't known."""
-    if id(instance) in vm.loose:
+    if id(instance) in strangers.loose:
         return True
     unknown = [value for value in instance.attrs.values() if isinstance(value, Unknown)]
     memory = frozenset(id(leaf.storage) for leaf in inside)
-    return vm.touches is not None and vm.touches.reach.holds(unknown, memory)
+    touches = strangers.machine.optimizers.touches
+    return touches is not None and touches.reach.holds(unknown, memory)
 
 
 def homeless(entries: Sequence[Interpreter], ended: Ended) -> None:
     """At the end: layers in plain containers that no module registers and nobody steps."""
     trained = ended.trained | ended.updated
-    found = [(vm, *one) for vm in entries for one in vm.homeless]
-    stepped = {vm.span(place) for vm, inside, place, _ in found if trained.intersection(inside)}
+    found = [(vm, *one) for vm in entries for one in vm.notes.homeless]
+    stepped = {vm.reports.span(place) for vm, inside, place, _ in found if trained.intersection(inside)}
     lean = _unless_trained_elsewhere(ended, Assumption.NOBODY_ELSE_REGISTERS)
     for vm, _, place, facts in found:
-        if vm.span(place) not in stepped:
-            vm.report("unregistered_parameters", place, [(place, Role.UNREGISTERED)], facts, lean=lean)
+        if vm.reports.span(place) not in stepped:
+            vm.reports.report(
+                "unregistered_parameters", place, [(place, Role.UNREGISTERED)], facts, lean=lean
+            )
 
 
 def _unless_trained_elsewhere(ended: Ended, gap: Assumption) -> Lean:
@@ -86,8 +108,8 @@ def _unless_trained_elsewhere(ended: Ended, gap: Assumption) -> Lean:
     return frozenset({Convention.B}) if all(one.complete for one in ended.optimizers) else frozenset({gap})
 
 
-def _owned(vm: Interpreter, instance: Instance, place: ast.AST) -> ast.AST | Foreign:
-    return place if instance.cls.file == vm.findings.main else Foreign(place, instance.cls.file)
+def _owned(reports: Reports, instance: Instance, place: ast.AST) -> ast.AST | Foreign:
+    return place if instance.cls.file == reports.findings.main else Foreign(place, instance.cls.file)
 
 
 def _holds(items: list[Value]) -> Literal["", "modules", "parameters"]:
@@ -127,23 +149,23 @@ def _used(instance: Instance, name: str) -> bool:
 def replaced(vm: Interpreter, told: Replaced) -> None:
     """Note that a module was replaced, for the end, when it is known which optimizer steps what."""
     old, new, node = told
-    if isinstance(new, (Layer, Instance, Opaque, Tensor)) and vm.optimizers:
-        vm.replacements.append((old, new, vm.at(node)))
+    if isinstance(new, (Layer, Instance, Opaque, Tensor)) and vm.machine.optimizers.known:
+        vm.notes.replacements.append((old, new, vm.here.at(node)))
 
 
-def check_replacements(vm: Interpreter, ended: Ended) -> None:
+def check_replacements(notes: Notes, ended: Ended) -> None:
     """At the end: trained layers that no optimizer holds, because theirs was built for the ones before."""
-    for old, new, place in vm.replacements:
-        before, after = leaves(vm, old)[0], leaves(vm, new)[0]
-        fresh = [leaf for leaf in after if leaf.requires is True and vm.is_added(leaf)]
+    for old, new, place in notes.replacements:
+        before, after = leaves(notes.machine, old)[0], leaves(notes.machine, new)[0]
+        fresh = [leaf for leaf in after if leaf.requires is True and is_added(leaf)]
         if not fresh or any(id(leaf) in ended.trained for leaf in fresh):
             continue
-        for optimizer in vm.optimizers:
+        for optimizer in notes.machine.optimizers.known:
             held_before = any(leaf is held for held in optimizer.leaves for leaf in before)
             if held_before and _stepped_for(optimizer, fresh):
-                vm.report("optimizer_before_replacement", optimizer.place,
+                notes.reports.report("optimizer_before_replacement", optimizer.place,
                           [(optimizer.place, Role.TAKES), (place, Role.REPLACED_LATER)],
-                          ReplacedFacts(replacement=vm.span(place), optimizer=optimizer.name),
+                          ReplacedFacts(replacement=notes.reports.span(place), optimizer=optimizer.name),
                           lean=_unless_trained_elsewhere(ended, Assumption.NOBODY_ELSE_HOLDS))  # fmt: skip
 
 
@@ -156,22 +178,22 @@ def _stepped_for(optimizer: Optimizer, fresh: list[Tensor]) -> bool:
     return any(isinstance(event, Add) and event.backward.number <= last for event in events)
 
 
-def check_unreached(vm: Interpreter) -> None:
+def check_unreached(names: Names) -> None:
     """At the end: optimizers that step parameters which no backward reached, because of a cut."""
-    if not vm.backwards or any(kind_of(kind).lost for kind, _ in vm.reported):
+    if not names.machine.severed.backwards or any(kind_of(kind).lost for kind, _ in names.reports.reported):
         return
-    for optimizer in vm.optimizers:
+    for optimizer in names.machine.optimizers.known:
         if not (optimizer.stepped and optimizer.complete and optimizer.after):
             continue
-        never = [leaf for leaf in optimizer.leaves if leaf.requires is True and not vm.is_added(leaf)]
+        never = [leaf for leaf in optimizer.leaves if leaf.requires is True and not is_added(leaf)]
         event, root = optimizer.after
-        cut = _cut_before(vm, never, root) if never else None
+        cut = _cut_before(names, never, root) if never else None
         if (
             cut is not None
-            and not _kept_otherwise(vm, event, never, cut)
-            and not any(map(vm.may_be_filled, never))
+            and not _kept_otherwise(names.machine.optimizers, event, never, cut)
+            and not any(map(names.machine.leaves.may_be_filled, never))
         ):
-            vm.report(
+            names.reports.report(
                 "unreached_parameters",
                 optimizer.place,
                 [
@@ -181,35 +203,36 @@ def check_unreached(vm: Interpreter) -> None:
                 ],
                 Unreached(
                     optimizer=optimizer.name,
-                    cut=vm.span(cut.cut_place),
+                    cut=names.reports.span(cut.cut_place),
                     cut_kind=cut.cut,
-                    backward=vm.span(event.place),
+                    backward=names.reports.span(event.place),
                 ),
                 lean=optimizer.lean,
             )
 
 
-def _kept_otherwise(vm: Interpreter, event: Backward, never: list[Tensor], cut: Node) -> bool:
+def _kept_otherwise(optimizers: Optimizers, event: Backward, never: list[Tensor], cut: Node) -> bool:
     """Whether something else than a backward sees to the parameters behind a cut, or may do so."""
-    behind = {id(leaf) for leaf in vm.leaves_behind(cut)}
+    behind = {id(leaf) for leaf in leaves_behind(cut)}
     leaves = [leaf for leaf in never if id(leaf) in behind]
-    return vm.touches is None or event.moment is None or vm.touches.kept_otherwise(event.moment, leaves)
+    touches = optimizers.touches
+    return touches is None or event.moment is None or touches.kept_otherwise(event.moment, leaves)
 
 
-def _cut_before(vm: Interpreter, never: list[Tensor], root: Tensor) -> Node | None:
+def _cut_before(names: Names, never: list[Tensor], root: Tensor) -> Node | None:
     """The cut in a graph behind which only leaves lie that were never reached."""
     if root.requires is not True:
         return None
     wanted = {id(leaf) for leaf in never}
-    for cut in vm.all_cuts(vm.history(root)):
+    for cut in all_cuts(names.machine.graph.history(root)):
         if cut.cut in MODES:  # a part of a forward that somebody runs unrecorded is frozen on purpose
             continue
-        behind = {id(leaf) for leaf in vm.leaves_behind(cut)}
-        if behind & wanted and not _wanted(vm, cut):
+        behind = {id(leaf) for leaf in leaves_behind(cut)}
+        if behind & wanted and not _wanted(names.program, cut):
             return cut
     return None
 
 
-def _wanted(vm: Interpreter, cut: Node) -> bool:
+def _wanted(program: Program, cut: Node) -> bool:
     place = cut.cut_place
-    return isinstance(place, ast.AST) and asked_for(vm.program.tree, span_of(place).line)
+    return isinstance(place, ast.AST) and asked_for(program.tree, span_of(place).line)

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from typing import Final, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
 from gradfix.tape.domain.graph import Node, Storage
-from gradfix.tape.domain.joins import Join
-from gradfix.tape.domain.paths import ALWAYS, Key, Path, meet
+from gradfix.tape.domain.paths import ALWAYS, Path, meet
 from gradfix.tape.domain.torch_values import Weights
-from gradfix.tape.domain.values import UNDEFINED, Alt, Const, Seq, Undefined, Unknown, Value
+from gradfix.tape.domain.values import UNDEFINED, Alt, Const, Join, Seq, Undefined, Unknown
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gradfix.tape.domain.paths import Key
+    from gradfix.tape.domain.values import Value
 
 LIMIT = 4
 """How many alternatives are kept apart."""

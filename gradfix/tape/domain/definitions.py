@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
-from gradfix.tape.domain.joins import Join, Joins
-from gradfix.tape.domain.values import External, Truth, Value, stamp
+from gradfix.tape.domain.values import External, Join, Value, stamp
+
+if TYPE_CHECKING:
+    from gradfix.tape.domain.values import Joins, Truth
 
 
 class Code:

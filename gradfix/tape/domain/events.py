@@ -6,13 +6,14 @@ import ast
 from itertools import count
 from typing import TYPE_CHECKING, TypeAlias
 
-from gradfix.tape.domain.graph import Node, NodeFacts, Tensor
-from gradfix.tape.domain.moments import Moment
 from gradfix.tape.domain.paths import ALWAYS, Path, contradicts, meet
-from gradfix.tape.domain.values import Lean, Place, Truth, stamp
+from gradfix.tape.domain.values import stamp
 
 if TYPE_CHECKING:
+    from gradfix.tape.domain.graph import Node, NodeFacts, Tensor
+    from gradfix.tape.domain.moments import Moment
     from gradfix.tape.domain.torch_values import Optimizer
+    from gradfix.tape.domain.values import Lean, Place, Truth
 
 Met: TypeAlias = dict[int, tuple[Path, ...]]
 """The nodes that a backward has visited, and under which guards."""

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, ClassVar, TypeAlias, TypedDict
 
-from gradfix.defects.records import Written
-from gradfix.tape.domain.joins import Join, Joins
-from gradfix.tape.domain.paths import ALWAYS, Path
-from gradfix.tape.domain.values import NOTHING, Lean, Place, Shape, Truth, Unknown, Value, stamp
+from gradfix.tape.domain.paths import ALWAYS
+from gradfix.tape.domain.values import NOTHING, Join, Value, stamp
 
 if TYPE_CHECKING:
+    from gradfix.defects.records import Written
     from gradfix.tape.domain.events import Backward, SlotEvent
+    from gradfix.tape.domain.paths import Path
     from gradfix.tape.domain.torch_values import Optimizer, Scaler
+    from gradfix.tape.domain.values import Joins, Lean, Place, Shape, Truth, Unknown
 
 
 class Storage:

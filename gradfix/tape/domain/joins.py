@@ -7,45 +7,10 @@ only wasn't made.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from enum import Enum, auto
-from typing import ClassVar, Protocol, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, Protocol
 
-
-class Join(Enum):
-    """What a cell holds after several paths, each of which has left something else in it."""
-
-    VALUE = auto()
-    """A value: the alternatives."""
-    ITEMS = auto()
-    """A list of values: element by element."""
-    ENTRIES = auto()
-    """A dict of values: key by key."""
-    NODE = auto()
-    """A node of the graph: one whose parents are the alternatives."""
-    TRUTH = auto()
-    """True, False or None: None."""
-    SOME = auto()
-    """Whether something holds, where what isn't sure must count as true."""
-    EVERY = auto()
-    """Whether something holds, where what isn't sure must not count."""
-    OLDEST = auto()
-    """A generation: the oldest, which looks the base up again."""
-    UNION = auto()
-    """A set: what is in one of them."""
-    AGREED = auto()
-    """What all agree on, else None."""
-    NAME = auto()
-    """A name that all agree on, else none."""
-    ALL = auto()
-    """A list of things by identity: those of each, once."""
-    MEMORY = auto()
-    """A storage: one that nobody knows."""
-    LEAVES = auto()
-    """The parameters of a group: those of each, which aren't known to be all."""
-
-
-Joins: TypeAlias = Mapping[str, Join]
+if TYPE_CHECKING:
+    from gradfix.tape.domain.values import Joins
 
 
 class Born(Protocol):

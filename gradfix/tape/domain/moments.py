@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from gradfix.tape.domain.paths import Path, contradicts
-from gradfix.tape.domain.values import Place
+from gradfix.tape.domain.paths import contradicts
 
 if TYPE_CHECKING:
     from gradfix.defects import TouchKind
     from gradfix.tape.domain.graph import Tensor
-    from gradfix.tape.domain.values import Value
+    from gradfix.tape.domain.paths import Path
+    from gradfix.tape.domain.values import Place, Value
 
 Deed: TypeAlias = "TouchKind | Literal['uses', 'may step']"
 """What is done: as a touch says it; `uses` is a read of whatever the values hold, `may step` a step of what

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from gradfix.tape.domain.graph import Tensor
-from gradfix.tape.domain.joins import Join, Joins
-from gradfix.tape.domain.paths import Path
-from gradfix.tape.domain.values import NOTHING, Lean, Place, Truth, Value, stamp
+from gradfix.tape.domain.values import NOTHING, Join, Value, stamp
 
 if TYPE_CHECKING:
     from gradfix.tape.domain.effect import ModuleEffect
     from gradfix.tape.domain.events import Backward
+    from gradfix.tape.domain.graph import Tensor
+    from gradfix.tape.domain.paths import Path
+    from gradfix.tape.domain.values import Joins, Lean, Place, Truth
 
 
 class Layer(Value):

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Hashable
-from typing import Generic, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar
 
 from gradfix.tape.domain.alternatives import LIMIT, join
-from gradfix.tape.domain.joins import Born, Holder, Join
-from gradfix.tape.domain.paths import Path
-from gradfix.tape.domain.values import Value, stamp
+from gradfix.tape.domain.values import Join, Value, stamp
+
+if TYPE_CHECKING:
+    from gradfix.tape.domain.joins import Born, Holder
+    from gradfix.tape.domain.paths import Path
 
 K = TypeVar("K", bound=Hashable)
 

@@ -3,23 +3,59 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from enum import Enum, auto
 from itertools import count
 from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 from gradfix.defects.leaning import NOTHING as NOTHING
-from gradfix.defects.leaning import Lean as Lean
-from gradfix.tape.domain.joins import Join, Joins
-from gradfix.tape.domain.paths import Path
 
 if TYPE_CHECKING:
+    from gradfix.defects.leaning import Lean as Lean
     from gradfix.tape.domain.graph import Node, Storage, Tensor
+    from gradfix.tape.domain.paths import Path
     from gradfix.tape.domain.torch_values import Opaque
 
 Truth: TypeAlias = "bool | None"
 """Three-valued: True, False, or None for unknown."""
 
 Shape: TypeAlias = "tuple[int | None, ...] | None"
+
+
+class Join(Enum):
+    """What a cell holds after several paths, each of which has left something else in it."""
+
+    VALUE = auto()
+    """A value: the alternatives."""
+    ITEMS = auto()
+    """A list of values: element by element."""
+    ENTRIES = auto()
+    """A dict of values: key by key."""
+    NODE = auto()
+    """A node of the graph: one whose parents are the alternatives."""
+    TRUTH = auto()
+    """True, False or None: None."""
+    SOME = auto()
+    """Whether something holds, where what isn't sure must count as true."""
+    EVERY = auto()
+    """Whether something holds, where what isn't sure must not count."""
+    OLDEST = auto()
+    """A generation: the oldest, which looks the base up again."""
+    UNION = auto()
+    """A set: what is in one of them."""
+    AGREED = auto()
+    """What all agree on, else None."""
+    NAME = auto()
+    """A name that all agree on, else none."""
+    ALL = auto()
+    """A list of things by identity: those of each, once."""
+    MEMORY = auto()
+    """A storage: one that nobody knows."""
+    LEAVES = auto()
+    """The parameters of a group: those of each, which aren't known to be all."""
+
+
+Joins: TypeAlias = "Mapping[str, Join]"
 
 
 class Foreign:
@@ -200,3 +236,26 @@ class External(Value):
 
     def __init__(self, path: str) -> None:
         self.path = path
+
+
+def either(facts: Iterable[Truth]) -> Truth:
+    """Three-valued or."""
+    result: Truth = False
+    for fact in facts:
+        if fact is True:
+            return True
+        if fact is None:
+            result = None
+    return result
+
+
+def unknown_of(why: str, *holds: Value) -> Unknown:
+    """A value that isn't decided, made from others."""
+    return Unknown(why, tuple(value for value in holds if not isinstance(value, Undefined)))
+
+
+def asked_shape(args: Sequence[Value]) -> Shape:
+    """The shape that a factory call's size arguments ask for."""
+    if len(args) == 1 and isinstance(args[0], Seq):
+        args = args[0].items if not args[0].open else (Const(None),)
+    return tuple(arg.value if isinstance(arg, Const) and type(arg.value) is int else None for arg in args)

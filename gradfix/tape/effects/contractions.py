@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
 
 from gradfix.tape.domain.graph import Tensor
-from gradfix.tape.domain.values import Const, Shape, Value
+from gradfix.tape.domain.values import Const, Value
 from gradfix.tape.effects import shapes
 from gradfix.tape.effects.operations import ruled, where
+
+if TYPE_CHECKING:
+    from gradfix.tape.domain.values import Shape
 
 Bound = Mapping[str, Value]
 

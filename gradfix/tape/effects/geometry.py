@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from math import prod
+from typing import TYPE_CHECKING
 
 from gradfix.tape.domain.graph import Tensor
-from gradfix.tape.domain.values import Alt, Const, Seq, Shape, Value
+from gradfix.tape.domain.values import Alt, Const, Seq, asked_shape
 from gradfix.tape.effects import pieces, shapes
 from gradfix.tape.effects.operations import layers_told, ruled, where
-from gradfix.tape.effects.pieces import Bound, Known, dim_of, resized
+from gradfix.tape.effects.pieces import dim_of, resized
+
+if TYPE_CHECKING:
+    from gradfix.tape.domain.values import Shape, Value
+    from gradfix.tape.effects.pieces import Bound, Known
 
 
 def _size(sizes: Known) -> int | None:
@@ -66,7 +71,7 @@ def _interleaved(own: Known, bound: Bound) -> Shape:
 
 def _expanded(own: Known, bound: Bound) -> Shape:
     """-1 keeps the size that is there."""
-    wanted = shapes.sizes([bound["size"]]) if "size" in bound else None
+    wanted = asked_shape([bound["size"]]) if "size" in bound else None
     if wanted is None or len(wanted) < len(own):
         return None
     there = (None,) * (len(wanted) - len(own)) + own
@@ -76,7 +81,7 @@ def _expanded(own: Known, bound: Bound) -> Shape:
 def _viewed(own: Known, bound: Bound) -> Shape:
     """-1 is what the other sizes leave."""
     wanted = bound.get("size", bound.get("shape"))
-    asked = shapes.sizes([wanted]) if wanted is not None else None
+    asked = asked_shape([wanted]) if wanted is not None else None
     if asked is None or "dtype" in bound:
         return own if asked is None else None
     whole, rest = _size(own), _size(tuple(size for size in asked if size != -1))
@@ -146,7 +151,7 @@ def _rolled(own: Known, bound: Bound) -> Shape:
 
 
 def _summed(own: Known, bound: Bound) -> Shape:
-    return shapes.sizes([bound["size"]]) if "size" in bound else None
+    return asked_shape([bound["size"]]) if "size" in bound else None
 
 
 def _transposed(own: Known, bound: Bound) -> Shape:

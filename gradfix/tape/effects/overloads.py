@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from gradfix.tape.domain.effect import Effect
 from gradfix.tape.domain.graph import Number, Tensor
 from gradfix.tape.domain.values import Const, Seq, Unknown, Value
+
+if TYPE_CHECKING:
+    from gradfix.tape.domain.effect import Effect
 
 Bound = dict[str, Value]
 NUMBER_TYPES = (bool, int, float, complex)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from gradfix.tape.domain.graph import Number, Tensor
-from gradfix.tape.domain.values import NONE, Const, Range, Seq, Shape, Slice, Value
+from gradfix.tape.domain.values import NONE, Const, Range, Seq, Shape, Slice, Value, asked_shape
 from gradfix.tape.effects import shapes
 
 Bound = Mapping[str, Value]
@@ -212,7 +212,7 @@ def _index_shape(key: Value) -> Shape:
     if isinstance(key, Range):
         return (len(key.range),)
     kind = key.dtype if isinstance(key, Tensor) else shapes.literal_dtype(key)
-    return (None,) if kind == "bool" else shapes.literal(key)
+    return (None,) if kind == "bool" else literal(key)
 
 
 def _filled(sizes: Sequence[int | None], picked: Shape) -> Known:
@@ -240,7 +240,7 @@ def bounds_of(key: Slice) -> slice | None:
 
 
 def _sized(own: Known, bound: Bound) -> Shape:
-    return shapes.sizes([bound["size"]]) if "size" in bound else None
+    return asked_shape([bound["size"]]) if "size" in bound else None
 
 
 RULES: Mapping[str, Callable[[Known, Bound], Shape]] = {
@@ -259,3 +259,15 @@ RULES: Mapping[str, Callable[[Known, Bound], Shape]] = {
     "looked-up": _looked_up,
 }
 """How the shapes of pieces follow from a first argument whose number of dimensions is known."""
+
+
+def literal(value: Value) -> Shape:
+    """The shape of `torch.tensor(value)`."""
+    if isinstance(value, Const):
+        return ()
+    if isinstance(value, Seq) and not value.open and value.items:
+        inner = literal(value.items[0])
+        return None if inner is None else (len(value.items), *inner)
+    if isinstance(value, Tensor):
+        return value.shape
+    return None

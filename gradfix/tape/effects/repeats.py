@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import ast
+from typing import TYPE_CHECKING
 
-from gradfix.tape.domain.graph import Saved, Write
 from gradfix.tape.domain.paths import implies
-from gradfix.tape.domain.values import Place
 from gradfix.tape.effects.operations import having, in_place
+
+if TYPE_CHECKING:
+    from gradfix.tape.domain.graph import Saved, Write
+    from gradfix.tape.domain.values import Place
 
 ADDING = in_place(having("again"))
 SCALING = in_place(having("again-by"))

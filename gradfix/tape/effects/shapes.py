@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from math import ceil
+from typing import TYPE_CHECKING
 
-from gradfix.tape.domain.graph import Tensor
-from gradfix.tape.domain.values import Const, Seq, Shape, Truth, Value
+from gradfix.tape.domain.values import Const, Seq
+
+if TYPE_CHECKING:
+    from gradfix.tape.domain.values import Shape, Truth, Value
 
 
 def many(shape: Shape) -> Truth:
@@ -63,13 +66,6 @@ def integers(value: Value) -> list[int] | None:
     return None
 
 
-def sizes(args: Sequence[Value]) -> Shape:
-    """The shape that a factory call's size arguments ask for."""
-    if len(args) == 1 and isinstance(args[0], Seq):
-        args = args[0].items if not args[0].open else (Const(None),)
-    return tuple(arg.value if isinstance(arg, Const) and type(arg.value) is int else None for arg in args)
-
-
 def counted(bounds: Sequence[object]) -> int | None:
     """How many numbers `arange` gives for these bounds."""
     numbers = [bound for bound in bounds if isinstance(bound, (int, float))]
@@ -77,18 +73,6 @@ def counted(bounds: Sequence[object]) -> int | None:
         return None
     start, stop, step = (0, numbers[0], 1) if len(numbers) == 1 else (*numbers, 1)[:3]
     return max(0, ceil((stop - start) / step))
-
-
-def literal(value: Value) -> Shape:
-    """The shape of `torch.tensor(value)`."""
-    if isinstance(value, Const):
-        return ()
-    if isinstance(value, Seq) and not value.open and value.items:
-        inner = literal(value.items[0])
-        return None if inner is None else (len(value.items), *inner)
-    if isinstance(value, Tensor):
-        return value.shape
-    return None
 
 
 def literal_dtype(value: Value) -> str:

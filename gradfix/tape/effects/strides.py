@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from gradfix.tape.domain.graph import Tensor
-from gradfix.tape.domain.values import Const, Seq, Slice, Value
+from gradfix.tape.domain.values import Const, Seq, Slice
 from gradfix.tape.effects import shapes
 from gradfix.tape.effects.geometry import SHAPES
 from gradfix.tape.effects.operations import ruled, where
-from gradfix.tape.effects.pieces import Bound, bounds_of, dim_of, spelt_out
+from gradfix.tape.effects.pieces import bounds_of, dim_of, spelt_out
+
+if TYPE_CHECKING:
+    from gradfix.tape.domain.values import Value
+    from gradfix.tape.effects.pieces import Bound
 
 Sizes: TypeAlias = "tuple[int, ...]"
 Strides: TypeAlias = "tuple[int, ...] | None"

@@ -7,23 +7,26 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gradfix.tape.domain.definitions import Instance
-from gradfix.tape.domain.graph import Storage, Tensor
-from gradfix.tape.domain.values import Alt, External, Foreign, Map, Place, Seq, Unknown, Value
+from gradfix.tape.domain.graph import Tensor
+from gradfix.tape.domain.values import Alt, External, Foreign, Map, Seq, Unknown
 
 if TYPE_CHECKING:
+    from gradfix.tape.domain.graph import Storage
+    from gradfix.tape.domain.values import Place, Value
     from gradfix.tape.interpreter.frames import Frame
-    from gradfix.tape.interpreter.interpreter import Interpreter
+    from gradfix.tape.interpreter.names import Names
+    from gradfix.tape.interpreter.program import Program
 
 
-def sees_write(vm: Interpreter, tensor: Tensor, place: Place) -> bool:
+def sees_write(names: Names, tensor: Tensor, place: Place) -> bool:
     """Whether a name other than the written one shows this memory, and is read afterwards."""
     if place is None or isinstance(place, Foreign):
         return True
-    written: ast.AST | None = written_expression(vm, place)
+    written: ast.AST | None = written_expression(names, place)
     while isinstance(written, ast.Subscript):
         written = written.value
     memory = frozenset(_memory(tensor))
-    frame: Frame | None = vm.frame
+    frame: Frame | None = names.frame
     inner = True
     while frame is not None:
         for name, value in frame.scope.names.items():
@@ -31,7 +34,7 @@ def sees_write(vm: Interpreter, tensor: Tensor, place: Place) -> bool:
                 continue
             if inner and isinstance(written, ast.Name) and written.id == name:
                 continue
-            if shows(value, memory) and (not inner or _read_later(vm, frame, name, place)):
+            if shows(value, memory) and (not inner or _read_later(names.program, frame, name, place)):
                 return True
         receiver = frame.receiver
         if isinstance(receiver, Instance) and _held_by(receiver, memory, written if inner else None):
@@ -40,7 +43,7 @@ def sees_write(vm: Interpreter, tensor: Tensor, place: Place) -> bool:
     return False
 
 
-def written_expression(vm: Interpreter, place: ast.AST) -> ast.expr | None:
+def written_expression(names: Names, place: ast.AST) -> ast.expr | None:
     """What an assignment or call writes in place: an item's owner where it writes an item."""
     node: ast.AST | None = place
     if isinstance(node, ast.AugAssign):
@@ -53,18 +56,18 @@ def written_expression(vm: Interpreter, place: ast.AST) -> ast.expr | None:
         keywords = [keyword.value for keyword in node.keywords if keyword.arg == "out"]
         if keywords:
             node = keywords[0]
-        elif isinstance(node.func, ast.Attribute) and not _of_a_package(vm, node.func.value):
+        elif isinstance(node.func, ast.Attribute) and not _of_a_package(names, node.func.value):
             node = node.func.value if node.func.attr.endswith("_") else (node.args[0] if node.args else None)
         else:
             node = node.args[0] if node.args else None
     return node if isinstance(node, ast.expr) else None
 
 
-def _of_a_package(vm: Interpreter, node: ast.expr) -> bool:
+def _of_a_package(names: Names, node: ast.expr) -> bool:
     """Whether a dotted name starts at an imported package: `F.relu_(h)` writes its argument."""
     while isinstance(node, ast.Attribute):
         node = node.value
-    return isinstance(node, ast.Name) and isinstance(vm.load(node.id), External)
+    return isinstance(node, ast.Name) and isinstance(names.load(node.id), External)
 
 
 SHOWING = frozenset({Tensor, Unknown, Alt, Seq, Map})
@@ -102,23 +105,23 @@ def _held_by(receiver: Instance, memory: frozenset[Storage], written: ast.AST | 
     return False
 
 
-def _read_later(vm: Interpreter, frame: Frame, name: str, place: ast.AST) -> bool:
+def _read_later(program: Program, frame: Frame, name: str, place: ast.AST) -> bool:
     """Whether a name is loaded after a place, or anywhere in a loop around it."""
     if frame.loops:
-        return any(True for _ in _loads(vm, frame, name))
-    return any(line > place.lineno for line in _loads(vm, frame, name))  # type: ignore[attr-defined]
+        return any(True for _ in _loads(program, frame, name))
+    return any(line > place.lineno for line in _loads(program, frame, name))  # type: ignore[attr-defined]
 
 
-def _loads(vm: Interpreter, frame: Frame, name: str) -> list[int]:
-    owner: ast.AST | None = frame.code.node if frame.code is not None else vm.program.tree
-    return names_read(vm, owner).get(name, []) if owner is not None else [10**9]
+def _loads(program: Program, frame: Frame, name: str) -> list[int]:
+    owner: ast.AST | None = frame.code.node if frame.code is not None else program.tree
+    return names_read(program, owner).get(name, []) if owner is not None else [10**9]
 
 
-def names_read(vm: Interpreter, owner: ast.AST) -> dict[str, list[int]]:
+def names_read(program: Program, owner: ast.AST) -> dict[str, list[int]]:
     """The names that a piece of code reads, with the lines on which it does."""
-    table = vm.program.loads.get(id(owner))
+    table = program.loads.get(id(owner))
     if table is None:
-        table = vm.program.loads[id(owner)] = {}
+        table = program.loads[id(owner)] = {}
         for node in ast.walk(owner):
             if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
                 table.setdefault(node.id, []).append(node.lineno)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import operator
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gradfix.tape.domain.alternatives import narrowed, there
 from gradfix.tape.domain.definitions import Class, Function, Instance
@@ -13,9 +13,15 @@ from gradfix.tape.domain.events import Empty
 from gradfix.tape.domain.graph import Number, Tensor
 from gradfix.tape.domain.paths import ALWAYS, Equals, Path
 from gradfix.tape.domain.torch_values import Layer, Optimizer
-from gradfix.tape.domain.values import Alt, Const, External, Map, Range, Seq, Truth, Undefined, Unknown, Value
+from gradfix.tape.domain.values import Alt, Const, External, Map, Range, Seq, Truth, Undefined, Unknown
 from gradfix.tape.interpreter.granted import TAKEN, is_granted
-from gradfix.tape.interpreter.interpreter import Interpreter
+
+if TYPE_CHECKING:
+    from gradfix.tape.domain.values import Value
+    from gradfix.tape.interpreter.interpreter import Interpreter
+    from gradfix.tape.interpreter.state import Notes
+    from gradfix.tape.machine.machine import Machine
+    from gradfix.tape.machine.tested import Tested
 
 Verdict = tuple[Truth, Path, Path]
 """Whether it holds, the path on which it does, and the path on which it doesn't."""
@@ -44,13 +50,13 @@ def condition(vm: Interpreter, node: ast.expr) -> Verdict:
         return _all_of(vm, node) if isinstance(node.op, ast.And) else _any_of(vm, node)
     if isinstance(node, ast.Compare) and len(node.ops) == 1:
         return _comparison(vm, node)
-    return truth(vm, vm.eval(node), node)
+    return truth(vm.notes, vm.eval(node), node)
 
 
 def _all_of(vm: Interpreter, node: ast.BoolOp) -> Verdict:
     yes, open_parts = ALWAYS, []
     for part in node.values:
-        with vm.within(path=vm.path | yes):
+        with vm.here.within(path=vm.here.path | yes):
             known, when, unless = condition(vm, part)
         if known is False:
             return NO
@@ -68,7 +74,7 @@ def _all_of(vm: Interpreter, node: ast.BoolOp) -> Verdict:
 def _any_of(vm: Interpreter, node: ast.BoolOp) -> Verdict:
     no, open_parts = ALWAYS, []
     for part in node.values:
-        with vm.within(path=vm.path | no):
+        with vm.here.within(path=vm.here.path | no):
             known, when, unless = condition(vm, part)
         if known is True:
             return YES
@@ -98,24 +104,24 @@ def _comparison(vm: Interpreter, node: ast.Compare) -> Verdict:
                 and _hashable(constant.value)
             ):
                 where = ("is" if constant.value is None else "==", id(subject))
-                vm.findings.texts.setdefault(where, vm.text(text))
-                vm.keep_alive.append(subject)
+                vm.reports.findings.texts.setdefault(where, vm.reports.text(text))
+                vm.machine.tested.keep_alive.append(subject)
                 key = Equals(where, constant.value)
-                vm.findings.tests.setdefault(key, node)
-                _note_subject(vm, key, subject)
-                _note_turn(vm, key, subject)
+                vm.reports.findings.tests.setdefault(key, node)
+                _note_subject(vm.machine.tested, key, subject)
+                _note_turn(vm.machine.tested, key, subject)
                 yes, no = frozenset({(key, True)}), frozenset({(key, False)})
                 return (None, no, yes) if negative else (None, yes, no)
     if isinstance(left, Alt) and isinstance(right, Const):
-        verdict = _alternative(vm, left, node, lambda option: compared(option, right, op))
+        verdict = _alternative(vm.machine, left, node, lambda option: compared(option, right, op))
     else:
-        verdict = _fresh(vm, node, ("compare", type(op), id(left), _mark(right)), left, right)
+        verdict = _fresh(vm.machine, node, ("compare", type(op), id(left), _mark(right)), left, right)
     if isinstance(op, (ast.Is, ast.IsNot)) and isinstance(right, Const) and right.value is None:
-        _note_empty(vm, left, vm.path | (verdict[2] if negative else verdict[1]))
+        _note_empty(left, vm.here.path | (verdict[2] if negative else verdict[1]))
     return verdict
 
 
-def _note_empty(vm: Interpreter, value: Value, path: Path) -> None:
+def _note_empty(value: Value, path: Path) -> None:
     """A gradient, or each that it may be, is known to be None on a path."""
     for guard, option in value.options if isinstance(value, Alt) else ((ALWAYS, value),):
         if isinstance(option, Tensor) and option.grad_of is not None:
@@ -130,29 +136,29 @@ def _hashable(value: Any) -> bool:
     return value is None or isinstance(value, (str, int, float, bool))
 
 
-def _note_subject(vm: Interpreter, key: Any, value: Value) -> None:
+def _note_subject(tested: Tested, key: Any, value: Value) -> None:
     """Remember which memory a test looks at."""
     for option in [one for _, one in value.options] if isinstance(value, Alt) else [value]:
         storage = option.storage if isinstance(option, Tensor) else getattr(option, "about", None)
         if storage is not None:
-            vm.about.setdefault(key, []).append(storage)
+            tested.about.setdefault(key, []).append(storage)
 
 
-def _note_turn(vm: Interpreter, key: Any, value: Value) -> None:
+def _note_turn(tested: Tested, key: Any, value: Value) -> None:
     """Remember in which turn of a loop a test looks at something that this turn has made."""
     born = getattr(value, "born", 0)
-    turn = next((turn for turn in reversed(vm.turns) if turn < born), 0)
+    turn = next((turn for turn in reversed(tested.turns) if turn < born), 0)
     if turn:
-        vm.picks[key] = turn
+        tested.picks[key] = turn
 
 
-def _fresh(vm: Interpreter, node: ast.expr, key: Any, *alive: Value) -> Verdict:
-    vm.findings.texts.setdefault(key, vm.text(node))
-    vm.findings.tests.setdefault(key, node)
-    vm.keep_alive.extend(alive)
+def _fresh(machine: Machine, node: ast.expr, key: Any, *alive: Value) -> Verdict:
+    machine.reports.findings.texts.setdefault(key, machine.reports.text(node))
+    machine.reports.findings.tests.setdefault(key, node)
+    machine.tested.keep_alive.extend(alive)
     for value in alive:
-        _note_subject(vm, key, value)
-        _note_turn(vm, key, value)
+        _note_subject(machine.tested, key, value)
+        _note_turn(machine.tested, key, value)
     return None, frozenset({(key, True)}), frozenset({(key, False)})
 
 
@@ -203,16 +209,16 @@ def _contained(left: Value, right: Value, negative: bool) -> Truth:
     return None
 
 
-def truth(vm: Interpreter, value: Value, node: ast.expr) -> Verdict:
+def truth(notes: Notes, value: Value, node: ast.expr) -> Verdict:
     """Truth of a value."""
     known = truthy(value)
-    if known is not None and is_granted(vm, value):
-        vm.lean_on(TAKEN)  # until the function is left: what follows depends on it
+    if known is not None and is_granted(notes, value):
+        notes.reports.lean_on(TAKEN)  # until the function is left: what follows depends on it
     if known is not None:
         return YES if known else NO
     if isinstance(value, Alt):
-        return _alternative(vm, value, node, truthy)
-    return _fresh(vm, node, ("true", id(value)), value)
+        return _alternative(notes.machine, value, node, truthy)
+    return _fresh(notes.machine, node, ("true", id(value)), value)
 
 
 def truthy(value: Value) -> Truth:
@@ -231,9 +237,9 @@ def truthy(value: Value) -> Truth:
     return None
 
 
-def _alternative(vm: Interpreter, value: Alt, node: ast.expr, test: Callable[[Value], Truth]) -> Verdict:
+def _alternative(machine: Machine, value: Alt, node: ast.expr, test: Callable[[Value], Truth]) -> Verdict:
     """A test whose answer depends on which alternative it is."""
-    narrow = narrowed(value, vm.path)
+    narrow = narrowed(value, machine.here.path)
     options = narrow.options if isinstance(narrow, Alt) else ((ALWAYS, narrow),)
     answers = [(guard, test(option)) for guard, option in options if not isinstance(option, Undefined)]
     yes = [guard for guard, answer in answers if answer is True]
@@ -244,7 +250,7 @@ def _alternative(vm: Interpreter, value: Alt, node: ast.expr, test: Callable[[Va
         return NO
     if len(yes) == 1 and len(no) == 1 and len(answers) == 2:
         return None, yes[0], no[0]
-    _, holds, fails = _fresh(vm, node, ("true", id(value)), value)
+    _, holds, fails = _fresh(machine, node, ("true", id(value)), value)
     return None, holds | _unless(no), fails | _unless(yes)
 
 

@@ -11,12 +11,15 @@ import ast
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from gradfix.tape.domain.paths import ALWAYS, Path
-from gradfix.tape.domain.trail import Changes
+from gradfix.tape.domain.paths import ALWAYS
 
 if TYPE_CHECKING:
     from gradfix.tape.domain.definitions import Scope
+    from gradfix.tape.domain.paths import Path
+    from gradfix.tape.domain.trail import Changes
+    from gradfix.tape.interpreter.grad_switches import Switches
     from gradfix.tape.interpreter.interpreter import Interpreter
+    from gradfix.tape.machine.machine import Machine
 
 ALL = 1 << 62
 """As the birth of a branch: whatever is written in it is noted, also of what was born in it."""
@@ -51,41 +54,41 @@ class Loop:
         """How many loops were met inside it, one in the other."""
 
 
-def jumps(vm: Interpreter, node: ast.AST, body: Sequence[ast.stmt]) -> frozenset[str]:
+def jumps(switches: Switches, node: ast.AST, body: Sequence[ast.stmt]) -> frozenset[str]:
     """How a body can be left in one arm of a branch, by what kind of jump."""
-    known = vm.program.jumps.get(id(node))
+    known = switches.program.jumps.get(id(node))
     if known is None:
-        known = vm.program.jumps[id(node)] = frozenset(_nested(vm, body, vm.sets_mode()))
+        known = switches.program.jumps[id(node)] = frozenset(_nested(switches, body, switches.sets_mode()))
     return known
 
 
-def _nested(vm: Interpreter, statements: Iterable[ast.AST], inside: bool) -> set[str]:
+def _nested(switches: Switches, statements: Iterable[ast.AST], inside: bool) -> set[str]:
     """The jumps inside a branch, or behind one that parts the ways."""
     found: set[str] = set()
     for statement in statements:
-        inside = inside or (isinstance(statement, ast.If) and vm.switches(statement))
+        inside = inside or (isinstance(statement, ast.If) and switches.switches(statement))
         if type(statement) in JUMPS:
             found |= {JUMPS[type(statement)]} if inside else set()
         elif isinstance(statement, (ast.For, ast.While, ast.AsyncFor)):
-            found |= _nested(vm, statement.body, True) & {"return"}
-            found |= _nested(vm, statement.orelse, True)
+            found |= _nested(switches, statement.body, True) & {"return"}
+            found |= _nested(switches, statement.orelse, True)
         elif isinstance(statement, BLOCKS):
-            found |= _nested(vm, ast.iter_child_nodes(statement), True)
+            found |= _nested(switches, ast.iter_child_nodes(statement), True)
         elif isinstance(statement, (ast.ExceptHandler, ast.match_case)):
-            found |= _nested(vm, statement.body, True)
+            found |= _nested(switches, statement.body, True)
     return found
 
 
 def enter(vm: Interpreter) -> Exits:
     """Begin what can be left early."""
-    exits = Exits(len(vm.trail.frames), vm.path, len(vm.modes))
+    exits = Exits(len(vm.trail.frames), vm.here.path, len(vm.running.modes))
     vm.trail.open(ALL)
     return exits
 
 
 def leave(vm: Interpreter, how: str) -> str:
     """Jump: out of an arm the state goes along, else it is what the end is reached with."""
-    loops, exits = vm.frame.loops, vm.frame.exits
+    loops, exits = vm.names.frame.loops, vm.names.frame.exits
     inner = next((way for loop in reversed(loops) if (way := loop.turn or loop.whole)), exits)
     target = exits
     if how != "return":
@@ -101,30 +104,30 @@ def leave(vm: Interpreter, how: str) -> str:
 def take(vm: Interpreter, exits: Exits, how: str) -> None:
     """Note the present state as one in which somebody left."""
     changes = vm.trail.since(exits.depth)
-    if len(vm.modes) > exits.modes:
-        for name, value in zip(MODES, vm.modes[exits.modes], strict=True):
-            if (change := changes.get((id(vm), name))) is not None:
+    if len(vm.running.modes) > exits.modes:
+        for name, value in zip(MODES, vm.running.modes[exits.modes], strict=True):
+            if (change := changes.get((id(vm.grad_mode), name))) is not None:
                 change.new = value
-    exits.left.append((how, vm.path, changes))
+    exits.left.append((how, vm.here.path, changes))
 
 
-def rejoin(vm: Interpreter, exits: Exits, stays: bool, skip: Scope | None = None) -> bool:
+def rejoin(machine: Machine, exits: Exits, stays: bool, skip: Scope | None = None) -> bool:
     """Join those who left with those who stayed, on the path that they share; False where there is nobody."""
     if not exits.left:
         if stays:
-            vm.trail.close()
+            machine.trail.close()
         else:
-            vm.trail.undo()
+            machine.trail.undo()
         return stays
-    live = vm.trail.undo()
+    live = machine.trail.undo()
     arms = [(path, changes) for _, path, changes in exits.left]
     if stays:
-        arms.append((vm.path, live))
+        arms.append((machine.here.path, live))
     if skip is not None:
         arms = [(path, _without(changes, skip)) for path, changes in arms]
     alone = len(arms) == 1
-    vm.trail.merge([(ALWAYS if alone else path - exits.path, changes) for path, changes in arms])
-    vm.go_on(frozenset.intersection(*(path for path, _ in arms)))
+    machine.trail.merge([(ALWAYS if alone else path - exits.path, changes) for path, changes in arms])
+    machine.here.go_on(frozenset.intersection(*(path for path, _ in arms)))
     return True
 
 

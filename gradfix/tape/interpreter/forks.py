@@ -4,26 +4,38 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import TYPE_CHECKING
 
 from gradfix.tape.domain.alternatives import alternatives, possible
-from gradfix.tape.domain.effect import Effect
 from gradfix.tape.domain.events import on_path, partings
 from gradfix.tape.domain.graph import Tensor
-from gradfix.tape.domain.paths import ALWAYS, Path, meet
-from gradfix.tape.domain.trail import Changes
-from gradfix.tape.domain.values import UNDEFINED, Alt, Place, Value, stamp
-from gradfix.tape.effects.overloads import Bound
-from gradfix.tape.interpreter.names import Names
+from gradfix.tape.domain.paths import ALWAYS, meet
+from gradfix.tape.domain.values import UNDEFINED, Alt, stamp
+
+if TYPE_CHECKING:
+    from gradfix.tape.domain.effect import Effect
+    from gradfix.tape.domain.paths import Path
+    from gradfix.tape.domain.trail import Changes
+    from gradfix.tape.domain.values import Place, Value
+    from gradfix.tape.effects.overloads import Bound
+    from gradfix.tape.machine.machine import Machine
 
 
-class Forks(Names):
-    """The machine that goes several ways at once."""
+class Forks:
+    """What goes several ways at once."""
+
+    def __init__(self, machine: Machine) -> None:
+        self.machine = machine
+        self.here = machine.here
+        self.trail = machine.trail
+        self.graph = machine.graph
+        self.operations = machine.operations
 
     def each(self, value: Value, operation: Callable[[Value], Value]) -> Value:
         """Apply an operation to a value, to each alternative on its own path."""
         if type(value) is not Alt:
             return operation(value)
-        base, assumed = self.path, self.assumed
+        base, assumed = self.here.path, self.here.assumed
         feasible = possible(value, base)
         if len(feasible) < 2:
             return operation(feasible[0][1] if feasible else UNDEFINED)
@@ -32,7 +44,7 @@ class Forks(Names):
         self.trail.spread -= len(feasible)
         for both, option in feasible:
             added = both - base
-            with self.within(path=both, assumed=assumed | added):
+            with self.here.within(path=both, assumed=assumed | added):
                 self.trail.open(stamp())
                 options.append((added, operation(option)))
                 arms.append((added, self.trail.undo_of(Tensor)))
@@ -51,16 +63,16 @@ class Forks(Names):
 
     def fork(self, arms: Sequence[tuple[Path, Callable[[], str | None]]]) -> str | None:
         """Run arms that exclude each other on the same state, and join what they leave."""
-        base = self.path
+        base = self.here.path
         feasible = [(guard, run, both) for guard, run in arms if (both := meet(base, guard)) is not None]
         if len(feasible) == 1:
             return feasible[0][1]()
         live: list[tuple[Path, Changes]] = []
         ended: list[str] = []
         for guard, run, both in feasible:
-            with self.within(path=both):
+            with self.here.within(path=both):
                 self.trail.open(stamp())
-                how, left = run(), self.path
+                how, left = run(), self.here.path
                 changes = self.trail.undo()
             if how is None:
                 live.append((guard | (left - base), changes))
@@ -70,14 +82,14 @@ class Forks(Names):
             return "raise" if all(how == "raise" for how in ended) else "parted"
         if len(live) == 1 and ended:
             self.trail.merge([(ALWAYS, live[0][1])])
-            self.go_on(base | live[0][0])
+            self.here.go_on(base | live[0][0])
         else:
             self.trail.merge([(guard, changes) for guard, changes in live])
         return None
 
     def operate(self, op: str, effect: Effect, bound: Bound, place: Place, form: str = "method") -> Value:
         """Run an operation; what it writes may be in a graph on some paths only."""
-        act = super().operate
+        act = self.operations.operate
         if not effect.writes:
             return act(op, effect, bound, place, form)
         return self.parted(bound.get(effect.writes[0]), lambda: act(op, effect, bound, place, form))
@@ -92,15 +104,15 @@ class Forks(Names):
         def arm(guard: Path) -> None:
             results.append((guard, write()))
 
-        with self.within(narrow=True):
+        with self.here.within(narrow=True):
             self.fork([(guard, partial(arm, guard)) for guard in guards])
         return alternatives(results)
 
     def _guards(self, target: Tensor) -> tuple[Path, ...]:
         """The paths on which a tensor's memory has different histories, where one is in a graph."""
         owner = target.base if target.base is not None and target.view != "loose" else target
-        node = self.history(owner)
-        if owner.requires is not None or self.requires(owner) is not None:
+        node = self.graph.history(owner)
+        if owner.requires is not None or self.graph.requires(owner) is not None:
             return ()
         guards = partings(node)
-        return guards if any(on_path(node, self.path | guard) for guard in guards) else ()
+        return guards if any(on_path(node, self.here.path | guard) for guard in guards) else ()

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from gradfix.tape.domain.definitions import Code, Scope
-from gradfix.tape.domain.paths import Path
-from gradfix.tape.domain.values import Value
-from gradfix.tape.interpreter.early_exits import Exits, Loop
+if TYPE_CHECKING:
+    from gradfix.tape.domain.definitions import Code, Scope
+    from gradfix.tape.domain.paths import Path
+    from gradfix.tape.domain.values import Value
+    from gradfix.tape.interpreter.early_exits import Exits, Loop
 
 
 class Frame:

@@ -6,10 +6,10 @@ import ast
 import re
 from bisect import bisect_left
 from collections.abc import Sequence
+from typing import TYPE_CHECKING, TypedDict
 
 from gradfix.tape.domain.values import Alt
-from gradfix.tape.interpreter.forks import Forks
-from gradfix.tape.interpreter.program import Program
+from gradfix.tape.domain.within import Within
 
 SWITCHES = frozenset({"requires_grad", "requires_grad_", "detach_"})
 """What changes whether a tensor that already exists requires grad."""
@@ -28,18 +28,39 @@ class EachMode(ast.Module):
     """Statements that are reached in several grad modes, each on paths of its own."""
 
 
-class Switches(Forks):
-    """The machine that knows which branches part the ways of what follows."""
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
-    def __init__(self, program: Program, before: Switches | None) -> None:
-        super().__init__(program.findings, before)
-        self.program = program
+    from gradfix.tape.interpreter.names import Names
+
+
+class Scoped(TypedDict, total=False):
+    """What differs inside of something only."""
+
+    each_modes: int
+
+
+class Switches:
+    """Which branches part the ways of what follows."""
+
+    def __init__(self, names: Names) -> None:
+        self.names = names
+        self.program = names.program
+        self.machine = names.machine
+        self.here = names.here
+        self.reports = names.reports
+        self.trail = names.trail
+        self.grad_mode = names.machine.grad_mode
         self.each_modes = 0
         """In how many grad modes, one inside the other, what follows is being run."""
 
+    def within(self, **now: Unpack[Scoped]) -> Within:
+        """A block in which this is so, and as it was after it."""
+        return Within(self, self.trail, now)
+
     def parts_ways(self, statement: ast.If) -> bool:
         """Whether what follows is run after each arm of a branch."""
-        return self.frame.partings < PARTINGS and self.switches(statement)
+        return self.names.frame.partings < PARTINGS and self.switches(statement)
 
     def switches(self, statement: ast.If) -> bool:
         """Whether the arms differ in what requires grad."""
@@ -54,15 +75,15 @@ class Switches(Forks):
 
     def several_modes(self) -> bool:
         """Whether what follows is run once in each of the grad modes that there may be."""
-        return type(self.mode) is Alt and self.each_modes < PARTINGS
+        return type(self.grad_mode.mode) is Alt and self.each_modes < PARTINGS
 
     def sets_mode(self) -> bool:
         """Whether a file sets the grad mode by a statement, so that any block may be reached in several."""
-        return any(map(self._setting, self.findings.sources))
+        return any(map(self._setting, self.reports.findings.sources))
 
     def sets_mode_in(self, node: ast.stmt | ast.Lambda) -> bool:
         """Whether a definition of the analysed file does: it takes no mode for given."""
-        lines = self._setting(self.findings.main)
+        lines = self._setting(self.reports.findings.main)
         at = bisect_left(lines, node.lineno)
         return at < len(lines) and lines[at] <= (node.end_lineno or node.lineno)
 
@@ -70,16 +91,16 @@ class Switches(Forks):
         """The lines of a file that set the grad mode."""
         lines = self.program.setting.get(file)
         if lines is None:
-            text = self.findings.sources[file]
+            text = self.reports.findings.sources[file]
             lines = self.program.setting[file] = _with(SETS_MODE, text, b"set_grad_enabled")
         return lines
 
     def _may_switch(self, statement: ast.If) -> bool:
         """Whether the text of a branch has a word of what switches."""
-        lines = self.program.switching.get(self.file)
+        lines = self.program.switching.get(self.here.file)
         if lines is None:
-            text = self.findings.sources[self.file]
-            lines = self.program.switching[self.file] = _with(WORDS, text, b"requires_grad", b"detach_")
+            text = self.reports.findings.sources[self.here.file]
+            lines = self.program.switching[self.here.file] = _with(WORDS, text, b"requires_grad", b"detach_")
         at = bisect_left(lines, statement.lineno)
         return at < len(lines) and lines[at] <= (statement.end_lineno or statement.lineno)
 

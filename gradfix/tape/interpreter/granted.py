@@ -11,35 +11,37 @@ from gradfix.tape.domain.torch_values import Layer
 from gradfix.tape.domain.values import Const, Value
 
 if TYPE_CHECKING:
-    from gradfix.tape.interpreter.interpreter import Interpreter
+    from gradfix.tape.interpreter.state import Notes
 
 TAKEN = frozenset({Convention.F})
 V = TypeVar("V", bound=Value)
 
 
-def granted(vm: Interpreter, value: V) -> V:
+def granted(notes: Notes, value: V) -> V:
     """The same value, from now on one that is only taken for granted."""
-    vm.taken[id(value)] = value
+    notes.taken[id(value)] = value
     return value
 
 
-def is_granted(vm: Interpreter, value: Value | None) -> bool:
-    return bool(vm.taken) and id(value) in vm.taken
+def is_granted(notes: Notes, value: Value | None) -> bool:
+    return bool(notes.taken) and id(value) in notes.taken
 
 
-def leaning_on_it(vm: Interpreter, run: Callable[[], Value]) -> Value:
+def leaning_on_it(notes: Notes, run: Callable[[], Value]) -> Value:
     """Run what happens only if it holds; what it builds is then granted as well."""
-    with vm.within(granted=vm.granted | TAKEN):
+    with notes.reports.within(granted=notes.reports.granted | TAKEN):
         result = run()
-    return granted(vm, result) if isinstance(result, (Layer, Instance)) else result
+    return granted(notes, result) if isinstance(result, (Layer, Instance)) else result
 
 
-def trains(vm: Interpreter, module: Layer | Instance) -> bool:
+def trains(notes: Notes, module: Layer | Instance) -> bool:
     """Whether a module is in training mode only as far as it is taken for granted."""
-    return module.training is None and (vm.on_behalf or module.born < vm.began or id(module) in vm.unsure)
+    return module.training is None and (
+        notes.on_behalf or module.born < notes.began or id(module) in notes.unsure
+    )
 
 
-def training(vm: Interpreter, module: Layer | Instance) -> Const:
+def training(notes: Notes, module: Layer | Instance) -> Const:
     """`module.training`."""
     mode = Const(module.training is not False)
-    return granted(vm, mode) if trains(vm, module) else mode
+    return granted(notes, mode) if trains(notes, module) else mode

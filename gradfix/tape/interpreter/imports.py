@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from gradfix.tape.domain.definitions import Package, Scope
 from gradfix.tape.domain.paths import ALWAYS
-from gradfix.tape.domain.values import External, Undefined, Value
+from gradfix.tape.domain.values import External, Undefined
 from gradfix.tape.domain.within import Within
 from gradfix.tape.effects import table
 from gradfix.tape.interpreter.frames import Frame
-from gradfix.tape.interpreter.interpreter import Interpreter
-from gradfix.tape.machine.recording import UNSET
+from gradfix.tape.machine.grad_mode import UNSET
+
+if TYPE_CHECKING:
+    from gradfix.tape.domain.values import Value
+    from gradfix.tape.interpreter.interpreter import Interpreter
+    from gradfix.tape.interpreter.names import Names
+    from gradfix.tape.interpreter.program import Program
 
 FOREIGN_LIMIT = 24
 """How many other files are read for one."""
@@ -29,19 +35,19 @@ def canonical(path: str) -> str:
     return path
 
 
-def module_value(vm: Interpreter, module: str, level: int) -> Value:
+def module_value(names: Names, module: str, level: int) -> Value:
     """What `import module` binds."""
     path = "." * level + module
     if not module.startswith("torch"):
-        vm.program.import_files.setdefault(path, vm.file)
+        names.program.import_files.setdefault(path, names.here.file)
     return External(path)
 
 
-def imported(vm: Interpreter, module: str, level: int, name: str) -> Value:
+def imported(names: Names, module: str, level: int, name: str) -> Value:
     """What `from module import name` binds."""
     path = "." * level + (f"{module}.{name}" if module else name)
     if level or not module.startswith("torch"):
-        vm.program.import_files.setdefault(path, vm.file)
+        names.program.import_files.setdefault(path, names.here.file)
     return External(canonical(path))
 
 
@@ -50,7 +56,7 @@ def star_names(vm: Interpreter, module: str, level: int) -> Iterator[tuple[str, 
     if not level and module in TORCH_STARS:
         vm.program.stars.append(module)
         return
-    package = _package(vm, vm.file, module, level)
+    package = _package(vm, vm.here.file, module, level)
     if package is not None:
         for name, value in package.scope.names.items():
             if not name.startswith("_"):
@@ -61,9 +67,9 @@ STARRED = frozenset({"nn", "optim", "autograd", "tensor", "no_grad", "Tensor"})
 STARRED_NN = frozenset({"Module", "Parameter", "functional", "Sequential", "ModuleList", "ModuleDict"})
 
 
-def from_star(vm: Interpreter, name: str) -> Value | None:
+def from_star(program: Program, name: str) -> Value | None:
     """A name that `from torch... import *` binds."""
-    for module in vm.program.stars:
+    for module in program.stars:
         if module == "torch" and (table.function(name) or name in STARRED):
             return External(f"torch.{name}")
         if module == "torch.nn" and (table.module(name) is not None or name in STARRED_NN):
@@ -91,7 +97,10 @@ def first_party(vm: Interpreter, path: str) -> Value | None:
         level = len(prefix) - len(prefix.lstrip("."))
         if importer is not None or rest:
             package = _package(
-                vm, importer or vm.program.import_files.get(path, vm.findings.main), prefix.lstrip("."), level
+                vm,
+                importer or vm.program.import_files.get(path, vm.reports.findings.main),
+                prefix.lstrip("."),
+                level,
             )
             if package is not None:
                 vm.program.resolved[path] = _member(package, rest)
@@ -131,12 +140,15 @@ def _package(vm: Interpreter, importer: str, module: str, level: int) -> Package
 
 def _execute(vm: Interpreter, path: str, tree: ast.Module, content: bytes, package: Package) -> None:
     """Run another file: what it defines stays, whichever path asked for it first."""
-    vm.findings.sources[path] = content.splitlines()
-    vm.work += FOREIGN_WORK
+    vm.reports.findings.sources[path] = content.splitlines()
+    vm.budget.work += FOREIGN_WORK
     frame = Frame(package.scope, None, ALWAYS)
     with (
-        vm.within(frame=frame, file=path, path=ALWAYS, later_turn=False, repeat=vm.repeat),
-        vm.within(grad=True, mode=UNSET, inference=False),
+        vm.names.within(frame=frame),
+        vm.here.within(file=path, path=ALWAYS),
+        vm.running.within(later_turn=False),
+        vm.reports.within(repeat=vm.reports.repeat),
+        vm.grad_mode.within(grad=True, mode=UNSET, inference=False),
         Within(vm.trail, vm.trail, {"frames": []}),
     ):
         vm.run([statement for statement in tree.body if isinstance(statement, DEFINING)])

@@ -24,7 +24,7 @@ gets what it held at the end of each arm, as an Alt of guarded options (a Node b
 not undone: a save, a write, a backward carries the path on which it happened, and two events concern each
 other only where their paths don't contradict.
 
-*Writes* (`machine`, `operations`). Line 4 is `out.add_(x)`: the version of out's storage goes up, and every
+*Writes* (`recording`, `operations`). Line 4 is `out.add_(x)`: the version of out's storage goes up, and every
 saver whose path is implied by the write's is spoiled: whenever line 4 runs, relu's result is lost. Had the
 save been under a flag that the write isn't under, nothing would be certain, and nothing would be said. The
 tensor then gets the write's node as its history; views of the same storage rebuild theirs when they are
@@ -43,6 +43,13 @@ read in the way that silences: an unknown call may write what it is given, may c
 not be made of its arguments. A fact that leans on a convention (A to G) carries its letters along, and what
 it leads to is likely, not certain.
 
+*Parts.* The interpreter is put together of parts, and so is the machine below it (`machine`): each is given
+those that it needs, and knows of no other. Where execution is (`here`), the journal (`trail`), what was found
+(`reports`), the grad mode, the graph as values show it, what is recorded and kept, the optimizers, what
+severs, what fills and uses gradients; above them names, forks, what strangers were given. What the machine
+has to know of the program's text it asks through one protocol (`python`), which the interpreter fulfils. A
+function takes the part that it uses; who evaluates an expression or calls a value takes the whole.
+
 *Work.* Loops run twice, so that what one turn leaves behind meets the next; inside a later turn, loops run
 once, so that nesting costs a sum and not a product. Calls are followed to a bounded depth, and not for ever
 where the same is asked again and again (`often`). Each entry (`entries`: the module itself, then each class
@@ -52,116 +59,60 @@ the file. What exceeds it is reported as too complex."""
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
-from gradfix.tape.domain.definitions import Code
-from gradfix.tape.domain.graph import Tensor
-from gradfix.tape.domain.values import UNDEFINED, Args, Foreign, Kwargs, Place, Unknown, Value
-from gradfix.tape.domain.within import Within
-from gradfix.tape.interpreter.aliases import sees_write, written_expression
-from gradfix.tape.interpreter.frames import Frame
+from gradfix.tape.domain.values import Unknown, Value
+from gradfix.tape.interpreter.budget import Budget
+from gradfix.tape.interpreter.forks import Forks
 from gradfix.tape.interpreter.grad_switches import EachMode, Parted, Switches, with_rest
 from gradfix.tape.interpreter.granted import leaning_on_it
 from gradfix.tape.interpreter.limits import TooComplexError
-from gradfix.tape.interpreter.occasions import Occasion
-from gradfix.tape.interpreter.program import Program
+from gradfix.tape.interpreter.names import Names
+from gradfix.tape.interpreter.running import Running
 from gradfix.tape.interpreter.state import Notes, Strangers
-from gradfix.tape.machine.histories import Scoped
-from gradfix.tape.machine.recording import UNSET
+from gradfix.tape.machine.grad_mode import UNSET
+from gradfix.tape.machine.machine import Machine
 
 if TYPE_CHECKING:
-    from typing_extensions import Unpack
-
-DEPTH = 14
-"""How deep calls are followed."""
-
-
-Evaluate: TypeAlias = "Callable[[Interpreter, Any], Value]"
-Execute: TypeAlias = "Callable[[Interpreter, Any], str | None]"
-"""How the block ended, or None where it goes on."""
-Call: TypeAlias = "Callable[[Interpreter, Any, Args, Kwargs, Any], Value]"
-Judge: TypeAlias = "Callable[[Interpreter, Any], object]"
+    from gradfix.tape.domain.events import Backward
+    from gradfix.tape.domain.graph import Node, Tensor
+    from gradfix.tape.domain.values import Args, Kwargs, Place
+    from gradfix.tape.interpreter.dispatch import Handlers
+    from gradfix.tape.interpreter.occasions import Occasion
+    from gradfix.tape.interpreter.program import Program
 
 
-@dataclass(frozen=True, slots=True)
-class Handlers:
-    """Who does what: one explicit table, made where all rooms are known."""
-
-    evaluate: Mapping[type[ast.AST], Evaluate]
-    execute: Mapping[type[ast.AST], Execute]
-    calls: Mapping[type[Value], Call]
-    """Who answers a call, by what is called; for Value itself: who answers where nobody else does."""
-    methods: Mapping[str, Callable[[Interpreter, Tensor, Args, Kwargs, ast.AST], Value]]
-    """Methods of tensors that the recorded effects can't describe."""
-    told: Mapping[type[Occasion], Sequence[Judge]]
-    """Who judges what models tell of."""
-
-
-class Around(Scoped, total=False):
-    """What differs inside of something only, as far as it is Python's."""
-
-    frame: Frame
-    file: str
-    later_turn: bool
-    statement: ast.AST | None
-    compared: ast.AST | None
-    looped: ast.AST | None
-    at_yield: Callable[[Value], object] | None
-    root: Code | None
-    uncalled: bool
-    exported: bool
-    floor: int
-    each_modes: int
-    stack: list[Code]
-    modes: list[tuple[Any, ...]]
-    turns: list[int]
-
-
-class Interpreter(Switches, Notes, Strangers):
-    """The machine with Python on it, for one entry: the module itself, or what is entered after it."""
+class Interpreter:
+    """Python on the machine, for one entry: the module itself, or what is entered after it."""
 
     def __init__(
         self, program: Program, handlers: Handlers, work: int, before: Interpreter | None = None
     ) -> None:
-        Switches.__init__(self, program, before)
-        Notes.__init__(self, before)
-        Strangers.__init__(self, before)
+        self.program = program
         self.handlers = handlers
         self.evaluate = handlers.evaluate
         self.execute = handlers.execute
-        self.work = work
-        self.share = work
-        """The work that it began with."""
-        self.unfinished = False
-        """Whether not all of it was run: what is missing may be in what wasn't."""
-        self.floor = 0
-        """How much work must be left over by what is being done."""
-        self.abroad = work // 2
-        """How much work calls into other files may still cost."""
-        self.too_long: set[int] = set()
-        """Functions of other files that cost more than they may."""
-        self.stack: list[Code] = []
-        self.modes: list[tuple[Any, ...]] = []
-        """The grad modes outside the with statements that are running, innermost last."""
-        self.later_turn = False
-        """Whether loops met here run one turn only: the loop around them is in a later turn of its own."""
-        self.statement: ast.AST | None = None
-        """The call that the present expression statement consists of."""
-        self.times: dict[int, int] = {}
-        """How often each function was called."""
-        self.past: dict[Any, Any] = {}
-        """What following calls of each kind has cost."""
-
-    def within(self, **now: Unpack[Around]) -> Within:
-        """A block in which this is so, and as it was after it."""
-        return Within(self, self.trail, now)
+        self.machine: Machine = Machine(program.findings, self, before.machine if before else None)
+        machine = self.machine
+        self.here = machine.here
+        self.reports = machine.reports
+        self.trail = machine.trail
+        self.timeline = machine.timeline
+        self.grad_mode = machine.grad_mode
+        self.graph = machine.graph
+        self.names: Names = Names(machine, program, before.names if before else None)
+        self.forks = Forks(machine)
+        self.switches = Switches(self.names)
+        self.notes: Notes = Notes(machine, before.notes if before else None)
+        self.strangers: Strangers = Strangers(self.names, before.strangers if before else None)
+        self.budget = Budget(work, machine.trail)
+        self.running = Running(machine.trail)
 
     def eval(self, node: ast.expr) -> Value:
         """The value of an expression."""
-        self.work -= 1
-        if self.work < self.floor:
+        self.budget.work -= 1
+        if self.budget.work < self.budget.floor:
             raise TooComplexError
         handler = self.evaluate.get(type(node))
         return handler(self, node) if handler is not None else Unknown("an expression that isn't followed")
@@ -170,17 +121,21 @@ class Interpreter(Switches, Notes, Strangers):
         """The left side of a comparison, which may be looked at only to see whether it is None."""
         if not isinstance(node.ops[0], (ast.Is, ast.IsNot)):
             return self.eval(node.left)
-        with self.within(compared=node.left):
+        with self.running.within(compared=node.left):
             return self.eval(node.left)
 
     def run(self, statements: Sequence[ast.stmt]) -> str | None:
         """Execute a block; how it ended, or None where it runs off its end."""
         for i, statement in enumerate(statements):
-            self.work -= 1
-            if self.grad is None and self.several_modes():
+            self.budget.work -= 1
+            if self.grad_mode.grad is None and self.switches.several_modes():
                 return self.execute[EachMode](self, EachMode([*statements[i:]], []))
-            if isinstance(statement, ast.If) and i + 1 < len(statements) and self.parts_ways(statement):
-                self.frame.partings += 1
+            if (
+                isinstance(statement, ast.If)
+                and i + 1 < len(statements)
+                and self.switches.parts_ways(statement)
+            ):
+                self.names.frame.partings += 1
                 return self.execute[Parted](self, with_rest(statement, statements[i + 1 :]))
             handler = self.execute.get(type(statement))
             if handler is not None and (ended := handler(self, statement)) is not None:
@@ -190,46 +145,53 @@ class Interpreter(Switches, Notes, Strangers):
     def call(self, callee: Value, args: Args, kwargs: Kwargs, node: Any) -> Value:
         """Call any value."""
         answer = self.handlers.calls.get(type(callee)) or self.handlers.calls[Value]
-        if self.taken and id(callee) in self.taken:
-            return leaning_on_it(self, lambda: answer(self, callee, args, kwargs, node))
+        if self.notes.taken and id(callee) in self.notes.taken:
+            return leaning_on_it(self.notes, lambda: answer(self, callee, args, kwargs, node))
         return answer(self, callee, args, kwargs, node)
 
     def call_unknown(self, callee: Value, args: Args, kwargs: Kwargs, node: Any) -> Value:
         """Call what isn't known to be anything."""
         return self.handlers.calls[Value](self, callee, args, kwargs, node)
 
+    def attribute(self, owner: Value, name: str, node: ast.AST) -> Value:
+        """Read `owner.name`."""
+        return self.handlers.attribute(self, owner, name, node)
+
+    def set_attribute(
+        self, owner: Value, name: str, value: Value, node: ast.AST, *, augmented: bool = False
+    ) -> None:
+        """`owner.name = value`; augmented: as the end of `owner.name += ...`."""
+        self.handlers.set_attribute(self, owner, name, value, node, augmented)
+
+    def assign(self, target: ast.expr, value: Value, node: ast.AST) -> None:
+        """Bind a target to a value."""
+        self.handlers.assign(self, target, value, node)
+
     def tell(self, occasion: Occasion) -> None:
         """Something has happened that others may want to judge."""
         for judge in self.handlers.told.get(type(occasion), ()):
             judge(self, occasion)
 
-    def unknown(self, why: str, *holds: Value) -> Unknown:
-        """A value that isn't decided, made from others."""
-        return Unknown(why, tuple(value for value in holds if not isinstance(value, type(UNDEFINED))))
-
-    def is_statement(self, node: ast.AST) -> bool:
-        """Whether a call stands alone, so that its effect lasts."""
-        return self.statement is node
-
     def written(self, place: Place) -> ast.expr | None:
         """The expression of the analysed file that a statement or call writes."""
-        return None if place is None or isinstance(place, Foreign) else written_expression(self, place)
+        return self.names.written(place)
 
     def sees_write(self, tensor: Tensor, place: Place) -> bool:
         """Whether a name other than the written one shows the same memory later on."""
-        return sees_write(self, tensor, place)
+        return self.names.sees_write(tensor, place)
+
+    def in_tuple(self, place: Place) -> bool:
+        """Whether what is written is an element of a tuple."""
+        return self.names.in_tuple(place)
 
     def for_others(self, leaf: Tensor) -> bool:
         """Whether a parameter that nobody has trained is written by what was entered on its own."""
-        return self.uncalled and leaf.parameter and leaf.slot is None and self.mode is UNSET
+        return self.running.uncalled and leaf.parameter and leaf.slot is None and self.grad_mode.mode is UNSET
 
-    def put_into(self, owner: Unknown, value: Value) -> None:
-        """What a graph was put into carries no gradient no longer for sure, nor what that is in."""
-        inner: Value = owner
-        if self.requires(value) is False:
-            return
-        while isinstance(inner, Unknown) and inner.requires is False:
-            self.trail.set(inner, "requires", None)
-            around = inner.holds[0] if inner.holds else UNDEFINED
-            kept = around.children if isinstance(around, Unknown) else None
-            inner = around if any(child is inner for child in (kept or {}).values()) else UNDEFINED
+    def outside(self, node: Node, earlier: Backward, event: Backward) -> str:
+        """The name outside the running function that gives each of its calls the same graph."""
+        return self.names.outside(node, earlier, event)
+
+    def blames_rebinding(self, node: Node) -> bool:
+        """Whether a leaf whose name was bound to a result explains a severed root."""
+        return self.names.blames_rebinding(node)

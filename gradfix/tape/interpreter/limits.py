@@ -12,5 +12,9 @@ Resolver: TypeAlias = "Callable[[str, str, int], Source | None]"
 """(importing file, dotted module, level) to the parsed first-party module, if it is one."""
 
 
+DEPTH = 14
+"""How deep calls are followed."""
+
+
 class TooComplexError(Exception):
     """The work that a file may cost is used up."""

@@ -5,30 +5,23 @@ from __future__ import annotations
 import ast
 import sys
 from functools import partial
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from gradfix.tape.domain.alternatives import possible
 from gradfix.tape.domain.definitions import Instance
-from gradfix.tape.domain.paths import Path
 from gradfix.tape.domain.torch_values import Mode
-from gradfix.tape.domain.values import (
-    FALSE,
-    TRUE,
-    Alt,
-    Args,
-    Const,
-    External,
-    Kwargs,
-    Place,
-    Seq,
-    Truth,
-    Unknown,
-    Value,
-)
-from gradfix.tape.domain.within import Within
+from gradfix.tape.domain.values import FALSE, TRUE, Alt, Const, External, Seq, Truth, Unknown, Value
 from gradfix.tape.interpreter.conditions import truth
-from gradfix.tape.interpreter.grad_switches import EachMode
-from gradfix.tape.interpreter.interpreter import Interpreter
+
+if TYPE_CHECKING:
+    from gradfix.tape.domain.paths import Path
+    from gradfix.tape.domain.values import Args, Kwargs, Place
+    from gradfix.tape.domain.within import Within
+    from gradfix.tape.interpreter.grad_switches import EachMode
+    from gradfix.tape.interpreter.interpreter import Interpreter
+    from gradfix.tape.interpreter.names import Names
+    from gradfix.tape.machine.grad_mode import GradMode
+    from gradfix.tape.machine.machine import Machine
 
 SWITCHES = (
     "torch.set_grad_enabled",
@@ -47,36 +40,37 @@ Modes: TypeAlias = tuple[Truth, Value, Truth, Truth]
 have set it otherwise."""
 
 
-def unbound(vm: Interpreter, node: ast.expr) -> bool:
+def unbound(names: Names, node: ast.expr) -> bool:
     """Whether an expression starts from a name that nothing binds here: it may be any mode of torch."""
     while isinstance(node, (ast.Call, ast.Attribute)):
         node = node.func if isinstance(node, ast.Call) else node.value
-    return isinstance(node, ast.Name) and node.id in vm.unbound
+    return isinstance(node, ast.Name) and node.id in names.unbound
 
 
-def set_mode(vm: Interpreter, kind: str, on: bool, place: Place) -> None:
+def set_mode(machine: Machine, kind: str, on: bool, place: Place) -> None:
     """Turn recording on or off; inside inference mode there is no turning it on."""
-    if vm.inference and kind != "inference_mode":
+    if machine.grad_mode.inference and kind != "inference_mode":
         return
-    if vm.inference is None and on:
-        lose_mode(vm)
+    if machine.grad_mode.inference is None and on:
+        lose_mode(machine)
         return
     mode = Mode(kind, TRUE if on else FALSE, place)
-    restore(vm, (on, mode, kind == "inference_mode" and not on, False))
+    restore(machine, (on, mode, kind == "inference_mode" and not on, False))
 
 
-def lose_mode(vm: Interpreter) -> None:
+def lose_mode(machine: Machine) -> None:
     """Recording may be on or off from here."""
-    restore(vm, (None, Mode("", Unknown("the grad mode"), None), vm.inference, True))
+    restore(machine, (None, Mode("", Unknown("the grad mode"), None), machine.grad_mode.inference, True))
 
 
-def doubt_mode(vm: Interpreter) -> None:
+def doubt_mode(machine: Machine) -> None:
     """What was entered isn't known, and may have turned recording off: what it is used for tells as well.
 
     Training that stands in a progress bar is recorded as ever, or its own backward would fail. But what only
     works without recording is taken to stand there for that reason.
     """
-    restore(vm, (vm.grad, vm.mode, vm.inference, True))
+    grad, mode, inference, _ = modes_of(machine.grad_mode)
+    restore(machine, (grad, mode, inference, True))
 
 
 LIBRARIES = frozenset({"torch", "torchvision", "numpy"}) | sys.stdlib_module_names
@@ -93,37 +87,38 @@ def may_set_mode(value: Value) -> bool:
     return path.partition(".")[0] not in LIBRARIES
 
 
-def modes_of(vm: Interpreter) -> Modes:
+def modes_of(grad_mode: GradMode) -> Modes:
     """The present grad mode, to come back to."""
-    return vm.grad, vm.mode, vm.inference, vm.mode_in_doubt
+    return grad_mode.grad, grad_mode.mode, grad_mode.inference, grad_mode.mode_in_doubt
 
 
 def kept(vm: Interpreter) -> Within:
     """A block after which the grad mode is what it was before."""
-    return vm.within(grad=vm.grad, mode=vm.mode, inference=vm.inference, mode_in_doubt=vm.mode_in_doubt)
+    grad, mode, inference, in_doubt = modes_of(vm.grad_mode)
+    return vm.grad_mode.within(grad=grad, mode=mode, inference=inference, mode_in_doubt=in_doubt)
 
 
-def restore(vm: Interpreter, before: Modes) -> None:
+def restore(machine: Machine, before: Modes) -> None:
     """Back to an earlier grad mode."""
-    vm.trail.set(vm, "grad", before[0])
-    vm.trail.set(vm, "mode", before[1])
-    vm.trail.set(vm, "inference", before[2])
-    vm.trail.set(vm, "mode_in_doubt", before[3])
+    machine.trail.set(machine.grad_mode, "grad", before[0])
+    machine.trail.set(machine.grad_mode, "mode", before[1])
+    machine.trail.set(machine.grad_mode, "inference", before[2])
+    machine.trail.set(machine.grad_mode, "mode_in_doubt", before[3])
 
 
 def call_mode(vm: Interpreter, name: str, args: Args, kwargs: Kwargs, node: ast.Call) -> Value:
     """Call what sets a mode: at once where it is a statement, else where it is entered or decorates."""
-    place = vm.at(node)
+    place = vm.here.at(node)
     if name == "set_grad_enabled":
         sets = args[0] if args else kwargs.get("mode", TRUE)
         mode = Mode("set_grad_enabled", sets, place)
-        if vm.is_statement(node):
-            known, yes, no = truth(vm, sets, node.args[0] if node.args else node)
+        if vm.running.is_statement(node):
+            known, yes, no = truth(vm.notes, sets, node.args[0] if node.args else node)
             if known is None:
-                switch = partial(set_mode, vm, "set_grad_enabled", place=place)
-                vm.fork([(yes, partial(switch, on=True)), (no, partial(switch, on=False))])
+                switch = partial(set_mode, vm.machine, "set_grad_enabled", place=place)
+                vm.forks.fork([(yes, partial(switch, on=True)), (no, partial(switch, on=False))])
             else:
-                set_mode(vm, "set_grad_enabled", known, place)
+                set_mode(vm.machine, "set_grad_enabled", known, place)
         return mode
     if args and not isinstance(args[0], Const):
         return args[0]
@@ -138,10 +133,13 @@ def each_mode(vm: Interpreter, node: EachMode) -> str | None:
         sets = mode.sets if isinstance(mode, Mode) else None
         on = bool(sets.value) if isinstance(sets, Const) else None
         inference = isinstance(mode, Mode) and mode.kind == "inference_mode" and on is False
-        restore(vm, (on, mode, inference, vm.mode_in_doubt))
-        with vm.within(assumed=vm.assumed | guard, each_modes=vm.each_modes + 1):
+        restore(vm.machine, (on, mode, inference, vm.grad_mode.mode_in_doubt))
+        with (
+            vm.here.within(assumed=vm.here.assumed | guard),
+            vm.switches.within(each_modes=vm.switches.each_modes + 1),
+        ):
             return vm.run(node.body)
 
-    modes = possible(vm.mode, vm.path) if isinstance(vm.mode, Alt) else []
-    guarded = [(both - vm.path, mode) for both, mode in modes]
-    return vm.fork([(guard, partial(arm, guard, mode)) for guard, mode in guarded])
+    modes = possible(vm.grad_mode.mode, vm.here.path) if isinstance(vm.grad_mode.mode, Alt) else []
+    guarded = [(both - vm.here.path, mode) for both, mode in modes]
+    return vm.forks.fork([(guard, partial(arm, guard, mode)) for guard, mode in guarded])

@@ -3,27 +3,53 @@
 from __future__ import annotations
 
 import ast
+from typing import TYPE_CHECKING, TypedDict
 
 from gradfix.defects import Role
 from gradfix.defects.records import Rebound
 from gradfix.tape.domain.alternatives import narrowed
 from gradfix.tape.domain.definitions import Scope
-from gradfix.tape.domain.events import Backward
-from gradfix.tape.domain.graph import Node, Tensor
+from gradfix.tape.domain.graph import Tensor
 from gradfix.tape.domain.paths import ALWAYS
-from gradfix.tape.domain.values import UNDEFINED, Alt, Place, Seq, Value
+from gradfix.tape.domain.values import UNDEFINED, Alt, Foreign, Seq
+from gradfix.tape.domain.within import Within
+from gradfix.tape.interpreter.aliases import sees_write, written_expression
 from gradfix.tape.interpreter.frames import Frame
-from gradfix.tape.machine.gradients import Gradients
-from gradfix.tape.machine.reports import Findings
+from gradfix.tape.machine.cuts import nodes_below
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from gradfix.tape.domain.events import Backward
+    from gradfix.tape.domain.graph import Node
+    from gradfix.tape.domain.values import Place, Value
+    from gradfix.tape.interpreter.program import Program
+    from gradfix.tape.machine.machine import Machine
 
 
-class Names(Gradients):
-    """The machine with Python's names on it."""
+class Scoped(TypedDict, total=False):
+    """What differs inside of something only."""
 
-    def __init__(self, findings: Findings, before: Names | None) -> None:
-        super().__init__(findings, before)
+    frame: Frame
+
+
+class Names:
+    """Python's names: what they are bound to in the running function."""
+
+    def __init__(self, machine: Machine, program: Program, before: Names | None) -> None:
+        self.machine = machine
+        self.program = program
+        self.here = machine.here
+        self.reports = machine.reports
+        self.trail = machine.trail
+        self.unbound: dict[str, Value] = {**before.unbound} if before else {}
+        """Names that nothing binds here."""
         self.frame: Frame = before.frame if before else Frame(Scope({}, None, None), None, ALWAYS)
         self.rebound: dict[int, tuple[Tensor, Tensor, ast.AST]] = {**before.rebound} if before else {}
+
+    def within(self, **now: Unpack[Scoped]) -> Within:
+        """A block in which this is so, and as it was after it."""
+        return Within(self, self.trail, now)
 
     @property
     def scope(self) -> Scope:
@@ -42,7 +68,7 @@ class Names(Gradients):
             value = scope.names.get(name)
         if value is None:
             return UNDEFINED
-        return narrowed(value, self.path) if type(value) is Alt else value
+        return narrowed(value, self.here.path) if type(value) is Alt else value
 
     def store(self, name: str, value: Value) -> None:
         """Bind a name in the running function."""
@@ -64,6 +90,14 @@ class Names(Gradients):
             scope = scope.outer
         return ""
 
+    def written(self, place: Place) -> ast.expr | None:
+        """The expression of the analysed file that a statement or call writes."""
+        return None if place is None or isinstance(place, Foreign) else written_expression(self, place)
+
+    def sees_write(self, tensor: Tensor, place: Place) -> bool:
+        """Whether a name other than the written one shows the same memory later on."""
+        return sees_write(self, tensor, place)
+
     def in_tuple(self, place: Place) -> bool:
         """Whether what is written is an element of a tuple, to which nothing can be assigned."""
         node = self.written(place)
@@ -73,10 +107,10 @@ class Names(Gradients):
 
     def blames_rebinding(self, node: Node) -> bool:
         """Whether a leaf whose name was bound to a result explains a severed root."""
-        below = {id(one) for one in self.below(node)}
+        below = {id(one) for one in nodes_below(node)}
         for value, held, statement in self.rebound.values():
             if id(value.node) in below and not (value.leaf is True and value.requires is True):
-                self.report(
+                self.reports.report(
                     "leaf_rebound",
                     statement,
                     [(held.place, Role.THE_LEAF), (statement, Role.REBOUND)],

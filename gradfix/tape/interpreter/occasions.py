@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import ast
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from gradfix.tape.domain.definitions import Instance
-from gradfix.tape.domain.events import Backward
-from gradfix.tape.domain.graph import Tensor
-from gradfix.tape.domain.values import Args, Value
+if TYPE_CHECKING:
+    from gradfix.tape.domain.definitions import Instance
+    from gradfix.tape.domain.events import Backward
+    from gradfix.tape.domain.graph import Tensor
+    from gradfix.tape.domain.values import Args, Value
 
 
 class NameBound(NamedTuple):

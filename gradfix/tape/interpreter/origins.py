@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import ast
+from typing import TYPE_CHECKING
 
-from gradfix.defects import Span
-from gradfix.tape.domain.graph import Node, Tensor
-from gradfix.tape.domain.values import Place
-from gradfix.tape.interpreter.interpreter import Interpreter
+if TYPE_CHECKING:
+    from gradfix.defects import Span
+    from gradfix.tape.domain.graph import Node, Tensor
+    from gradfix.tape.domain.values import Place
+    from gradfix.tape.machine.reports import Reports
 
 
-def factory_inside(vm: Interpreter, result: Tensor) -> Span | None:
+def factory_inside(reports: Reports, result: Tensor) -> Span | None:
     """The call that makes the leaf, where a result is made of one in one expression."""
     factory = _factory(result.node)
-    return vm.span(factory) if factory is not None and _inside(factory, result.node.place) else None
+    return reports.span(factory) if factory is not None and _inside(factory, result.node.place) else None
 
 
 def _factory(node: Node) -> Place:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
-from gradfix.tape.domain.definitions import Class, Code, Function, Package
-from gradfix.tape.domain.values import Value
-from gradfix.tape.effects.frameworks import Row
-from gradfix.tape.interpreter.limits import Resolver
-from gradfix.tape.machine.reports import Findings
+if TYPE_CHECKING:
+    from gradfix.tape.domain.definitions import Class, Code, Function, Package
+    from gradfix.tape.domain.values import Value
+    from gradfix.tape.effects.frameworks import Row
+    from gradfix.tape.interpreter.limits import Resolver
+    from gradfix.tape.machine.reports import Findings
 
 
 class Program:

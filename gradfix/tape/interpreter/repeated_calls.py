@@ -11,12 +11,17 @@ the result is silence.
 from __future__ import annotations
 
 import ast
+from typing import TYPE_CHECKING
 
-from gradfix.tape.domain.definitions import Bound, Class, Code, Function, Instance
+from gradfix.tape.domain.definitions import Bound, Class, Function, Instance
 from gradfix.tape.domain.graph import Tensor
-from gradfix.tape.domain.trail import Changes
-from gradfix.tape.domain.values import Args, Const, External, Kwargs, Seq, Value, stamp
-from gradfix.tape.interpreter.interpreter import Interpreter
+from gradfix.tape.domain.values import Const, External, Seq, stamp
+
+if TYPE_CHECKING:
+    from gradfix.tape.domain.definitions import Code
+    from gradfix.tape.domain.trail import Changes, Trail
+    from gradfix.tape.domain.values import Args, Kwargs, Value
+    from gradfix.tape.interpreter.budget import Budget
 
 SELDOM = 2
 """How many calls of a function nobody asks about."""
@@ -51,23 +56,24 @@ class Past:
 class Watch:
     """One call that is followed: what it costs, and, where it may decide something, what it changes."""
 
-    __slots__ = ("deeds", "depth", "past", "receiver", "vm", "work")
+    __slots__ = ("budget", "deeds", "depth", "past", "receiver", "trail", "work")
 
-    def __init__(self, vm: Interpreter, past: Past, receiver: Value | None) -> None:
-        self.vm = vm
+    def __init__(self, budget: Budget, trail: Trail, past: Past, receiver: Value | None) -> None:
+        self.budget = budget
+        self.trail = trail
         self.past = past
         self.receiver = receiver
-        self.work = vm.work
-        self.deeds = vm.trail.deeds
-        self.depth = len(vm.trail.frames)
+        self.work = budget.work
+        self.deeds = trail.deeds
+        self.depth = len(trail.frames)
         if not past.changes and TIMES - WATCHED <= past.times < TIMES:
-            vm.trail.open(stamp())
+            trail.open(stamp())
 
     def end(self) -> None:
         """The call has returned."""
-        past, trail = self.past, self.vm.trail
+        past, trail = self.past, self.trail
         past.times += 1
-        past.work += self.work - self.vm.work
+        past.work += self.work - self.budget.work
         if len(trail.frames) > self.depth:
             past.changes = trail.deeds > self.deeds or self._outlives(trail.frames[-1][1])
             trail.close()
@@ -78,9 +84,9 @@ class Watch:
         return any(id(change.owner) != own for change in changes.values())
 
 
-def past(vm: Interpreter, function: Function, args: Args, kwargs: Kwargs) -> Past | None:
+def past(budget: Budget, function: Function, args: Args, kwargs: Kwargs) -> Past | None:
     """What is known of calls like this one; nothing as long as there are few."""
-    times = vm.times[id(function.code)] = vm.times.get(id(function.code), 0) + 1
+    times = budget.times[id(function.code)] = budget.times.get(id(function.code), 0) + 1
     if times <= SELDOM:
         return None
     key = (
@@ -88,9 +94,9 @@ def past(vm: Interpreter, function: Function, args: Args, kwargs: Kwargs) -> Pas
         tuple([_look(value) for value in args]),
         tuple([(name, _look(value)) for name, value in kwargs.items()]) if kwargs else (),
     )
-    found = vm.past.get(key)
+    found = budget.past.get(key)
     if found is None:
-        found = vm.past[key] = Past(function.code)
+        found = budget.past[key] = Past(function.code)
     return found
 
 

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from gradfix.defects import Span
-from gradfix.defects.records import Kept, Unregistered
-from gradfix.tape.domain.definitions import Code
-from gradfix.tape.domain.graph import Node, Tensor
-from gradfix.tape.domain.values import Place, Value, stamp
-from gradfix.tape.effects.frameworks import Row
-from gradfix.tape.machine.reports import Draft
+from gradfix.tape.domain.values import stamp
+
+if TYPE_CHECKING:
+    from gradfix.defects import Span
+    from gradfix.defects.records import Kept, Unregistered
+    from gradfix.tape.domain.graph import Node, Tensor
+    from gradfix.tape.domain.values import Place, Value
+    from gradfix.tape.effects.frameworks import Row
+    from gradfix.tape.interpreter.names import Names
+    from gradfix.tape.machine.machine import Machine
+    from gradfix.tape.machine.reports import Draft
 
 
 class PutBy(NamedTuple):
@@ -26,7 +29,10 @@ class PutBy(NamedTuple):
 class Notes:
     """What is noted while a program runs, and judged when something else has happened or at the end."""
 
-    def __init__(self, before: Notes | None) -> None:
+    def __init__(self, machine: Machine, before: Notes | None) -> None:
+        self.machine = machine
+        self.here = machine.here
+        self.reports = machine.reports
         self.accumulated: dict[Span, list[Any]] = {}
         self.outlived: set[Span] = set()
         """Totals to which more was added after a backward had walked what was added before."""
@@ -41,31 +47,10 @@ class Notes:
         self.replacements: list[tuple[Value, Value, Place]] = []
         self.homeless: list[tuple[list[int], Place, Unregistered]] = []
         """Layers in plain containers of a module, as long as nobody else registers them."""
-        self.passed_on: set[int] = {*before.passed_on} if before else set()
-        """Nodes whose tensors were returned or given to calls that aren't known."""
         self.asked_for: list[Tensor] = [*before.asked_for] if before else []
         """Results of which somebody has asked whether they have a gradient."""
         self.buffers: set[tuple[int, Any]] = {*before.buffers} if before else set()
         """The attributes of objects that are registered as buffers."""
-        self.moved: bool = before is not None and before.moved
-        """Whether something was moved to a device."""
-        self.hooked: bool = before is not None and before.hooked
-        self.froze: bool = before is not None and before.froze
-        """Whether parameters were told to require no grad."""
-        self.exported = False
-        """Whether a function of autograd was run that has no backward."""
-        self.uncalled = False
-        """Whether a function runs that was entered on its own, as nobody calls it here."""
-        self.compared: ast.AST | None = None
-        """What is looked at to see whether it is None."""
-        self.demanded: set[ast.AST] = set()
-        """What is compared in an assertion: it has to hold."""
-        self.looped: ast.AST | None = None
-        """The call whose generator a loop is about to go through."""
-        self.at_yield: Callable[[Value], object] | None = None
-        """What the function that is entered next runs at its yields."""
-        self.unbound: dict[str, Value] = {**before.unbound} if before else {}
-        """Names that nothing binds here."""
         self.began = stamp() if before is not None else 0
         """When this was entered: what is older may have changed since, by what nobody calls here."""
         self.on_behalf = False
@@ -74,18 +59,24 @@ class Notes:
         """Values that are taken for granted (convention F)."""
         self.unsure: dict[int, Value] = {}
         """Modules that were put in a mode which isn't known."""
-        self.keep_alive: list[Value] = []
-        """What path conditions are about: their keys are identities."""
 
 
 class Strangers:
     """What code that isn't known was given, and what came back from it."""
 
-    def __init__(self, before: Strangers | None) -> None:
+    def __init__(self, names: Names, before: Strangers | None) -> None:
+        self.names = names
+        self.program = names.program
+        self.machine = machine = names.machine
+        self.here = machine.here
+        self.reports = machine.reports
+        self.trail = machine.trail
+        self.timeline = machine.timeline
+        self.graph = machine.graph
+        self.passed_on: set[int] = {*before.passed_on} if before else set()
+        """Nodes whose tensors were returned or given to calls that aren't known."""
         self.early: list[Any] = []
         """Steps of supposed optimizers that came before their backward."""
-        self.root: Code | None = None
-        """The function whose result a framework backpropagates."""
         self.wrapped: dict[int, tuple[Value, Row, tuple[Value, ...]]] = {**before.wrapped} if before else {}
         """Modules that a framework has wrapped, with what else it was given."""
         self.supposed: dict[int, Any] = {**before.supposed} if before else {}

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypedDict
 
 from gradfix.defects import Convention, Role
 from gradfix.defects.records import (
     BackwardUnrecorded,
-    EarlyStep,
-    Facts,
     Freed,
     NonScalar,
     Overwritten,
@@ -17,15 +15,22 @@ from gradfix.defects.records import (
     WrittenByModule,
     WrittenThroughData,
 )
-from gradfix.tape.domain.events import Add, Backward, live_arms, surely
-from gradfix.tape.domain.graph import Node, Spoil, Tensor, Write
-from gradfix.tape.domain.paths import ALWAYS, Path, contradicts, implies
-from gradfix.tape.domain.values import Lean, Place, stamp
+from gradfix.tape.domain.events import Add, live_arms, surely
+from gradfix.tape.domain.paths import ALWAYS, contradicts, implies
+from gradfix.tape.domain.values import stamp
+from gradfix.tape.domain.within import Within
 from gradfix.tape.effects import shapes
 from gradfix.tape.effects.repeats import put_again
-from gradfix.tape.machine.reach import MANY, remember
-from gradfix.tape.machine.reports import Findings
-from gradfix.tape.machine.severed import Severed
+from gradfix.tape.machine.cuts import leaves_behind
+from gradfix.tape.machine.reach import MANY, leading, remember
+
+if TYPE_CHECKING:
+    from gradfix.defects.records import (
+        Facts,
+    )
+    from gradfix.tape.domain.graph import Node, Spoil, Tensor
+    from gradfix.tape.domain.values import Lean, Place
+    from gradfix.tape.machine.early_steps import EarlySteps
 
 SURE, BY_USE = 2, 1
 """How a node is part of a backward: for sure, or because nothing else can be meant (convention C)."""
@@ -44,22 +49,53 @@ class Blamed(NamedTuple):
     facts: Facts
 
 
-class Backwards(Severed):
-    """The machine with backward on it."""
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
-    def __init__(self, findings: Findings, before: Backwards | None) -> None:
-        super().__init__(findings, before)
+    from gradfix.tape.domain.events import Backward
+    from gradfix.tape.domain.paths import Path
+    from gradfix.tape.machine.python import Python
+    from gradfix.tape.machine.recording import Recording
+    from gradfix.tape.machine.severed import Severed
+
+
+class Scoped(TypedDict, total=False):
+    """What differs inside of something only."""
+
+    whole: Callable[[], bool] | None
+
+
+class Backwards:
+    """Backward as it runs."""
+
+    def __init__(
+        self, severed: Severed, recording: Recording, early_steps: EarlySteps, python: Python
+    ) -> None:
+        self.severed = severed
+        self.recording = recording
+        self.early_steps = early_steps
+        self.python = python
+        self.graph = severed.graph
+        self.here = severed.here
+        self.reports = severed.reports
+        self.trail = recording.trail
+        self.timeline = recording.timeline
+        self.grad_mode = recording.grad_mode
         self.whole: Callable[[], bool] | None = None
         """Whether what is backpropagated came out of a whole model, which is given data."""
         self.frees = stamp()
         """When a backward last freed what it walked."""
 
-    def backward(
+    def within(self, **now: Unpack[Scoped]) -> Within:
+        """A block in which this is so, and as it was after it."""
+        return Within(self, self.trail, now)
+
+    def run(
         self, root: Tensor, event: Backward, *, whole: bool = True, only: list[Tensor] | None = None
     ) -> None:
         """Run backward from `root`: `whole` False where a gradient is given, `only` the leaves asked for."""
-        node = self.history(root)
-        event.assumed = self.assumed
+        node = self.graph.history(root)
+        event.assumed = self.here.assumed
         event.root = root
         if node.op == "scale" and node.facts:
             event.scaler = node.facts
@@ -67,35 +103,39 @@ class Backwards(Severed):
         if not event.virtual:
             self.timeline.on = True
             event.moment = self.timeline.note("fills", (event,), event.place, event.path)
-            self.backwards.append((event, root))
+            self.severed.backwards.append((event, root))
         if root.requires is False:
             if not event.virtual:
-                self._severed(root, node, event)
+                self.severed.severed_root(root, node, event)
             return
         if not event.virtual:
             if root.requires is None:
-                self._severed_on_some_paths(root, node, event)
+                self.severed.severed_on_some_paths(root, node, event)
             several = shapes.many(root.shape)
             unreduced = several is None and bool(node.facts and node.facts.get("unreduced"))
             if whole and root.requires is True and (several or unreduced):
                 made = (root.place, Role.MADE_LARGE)
                 lean = root.lean | {Convention.C} if unreduced else root.lean
                 scalar = NonScalar(root=self._root_text(event))
-                self.report("non_scalar_backward", event.place, [made], scalar, lean=lean,
+                self.reports.report("non_scalar_backward", event.place, [made], scalar, lean=lean,
                             when=event.path, says=NO_SCALAR)  # fmt: skip
-            if self.grad is False and root.requires is True:
+            if self.grad_mode.grad is False and root.requires is True:
                 here = [(event.place, Role.BACKWARD)]
-                facts = BackwardUnrecorded(backward=self.span(event.place))
-                self.report("backward_in_no_grad", self.grad_off[1], here, facts, when=event.path)
-            self._rewrapped(root, node, event)
+                facts = BackwardUnrecorded(backward=self.reports.span(event.place))
+                self.reports.report(
+                    "backward_in_no_grad", self.grad_mode.grad_off[1], here, facts, when=event.path
+                )
+            self.severed.rewrapped(root, node, event)
             if only and node.cut and node.leaf is not None:
-                self.rewraps.append((node, event))
+                self.severed.rewraps.append((node, event))
         self._walk(root, node, event, only)
 
     def _root_text(self, event: Backward) -> str:
         func = getattr(event.place, "func", None)
         return (
-            self.text(func.value, self.findings.main) if func is not None and hasattr(func, "value") else ""
+            self.reports.text(func.value, self.reports.findings.main)
+            if func is not None and hasattr(func, "value")
+            else ""
         )
 
     def _walk(self, root: Tensor, start: Node, event: Backward, only: list[Tensor] | None) -> None:
@@ -106,8 +146,8 @@ class Backwards(Severed):
         guarded: list[tuple[Node, Path]] = []
         by_use: list[tuple[Node, Path]] = [] if sure else [(start, ALWAYS)]
         wanted = None if only is None else {id(leaf) for leaf in only}
-        walked = None if only is None else self._leading(start, only)
-        again = (self.spoils, self.frees) if self._leaves_all(event, only) else None
+        walked = None if only is None else leading(self.graph, start, only)
+        again = (self.recording.spoils, self.frees) if self._leaves_all(event, only) else None
         frees = event.retain is False and not event.virtual
         while sure or guarded or (by_use and not event.virtual):
             level = SURE if sure or guarded else BY_USE
@@ -144,7 +184,7 @@ class Backwards(Severed):
     def _free(self, node: Node, event: Backward, when: Path) -> None:
         if node.freed is None:
             node.freed = []
-        node.freed.append((event, self.path | when))
+        node.freed.append((event, self.here.path | when))
 
     @staticmethod
     def _leaves_all(event: Backward, only: list[Tensor] | None) -> bool:
@@ -158,29 +198,6 @@ class Backwards(Severed):
                 leaf.clean = event.number
                 self._reach(leaf, SURE, event, lean, ALWAYS)
 
-    def _leading(self, root: Node, only: list[Tensor]) -> set[int]:
-        """The nodes on the way from a root to the tensors that gradients are asked for."""
-        targets = {id(self.history(tensor)) for tensor in only}
-        leaves = {id(tensor) for tensor in only if tensor.leaf}
-        leading: set[int] = set()
-        stack: list[tuple[Node, bool]] = [(root, False)]
-        opened: set[int] = set()
-        while stack:
-            node, done = stack.pop()
-            if done:
-                if node.requires is not False and any(
-                    id(parent) in leading
-                    or id(parent) in targets
-                    or (parent.requires is not False and id(parent.leaf) in leaves)
-                    for parent in node.parents
-                ):
-                    leading.add(id(node))
-            elif id(node) not in opened:
-                opened.add(id(node))
-                stack.append((node, True))
-                stack.extend((parent, False) for parent in node.parents if node.requires is not False)
-        return leading | {id(tensor.node) for tensor in only if tensor.leaf}
-
     def _reach(self, node: Node, level: int, event: Backward, lean: Lean, when: Path) -> None:
         """A gradient arrives at a leaf; by two ways, one of them is always open."""
         assert node.leaf is not None
@@ -189,7 +206,7 @@ class Backwards(Severed):
             adds[-1].path = event.path
             return
         if node.cut:
-            self.rewraps.append((node, event))
+            self.severed.rewraps.append((node, event))
         else:
             event.delivered = True
         lean = lean | node.lean | event.lean
@@ -261,13 +278,13 @@ class Backwards(Severed):
             return
         when = (write.path | alternative | guard | event.assumed) - (event.path - event.assumed)
         kind, culprit, facts = self._blamed(spoil, event, steps)
-        self.report(kind, culprit, steps, facts, lean=lean, when=when,
+        self.reports.report(kind, culprit, steps, facts, lean=lean, when=when,
                     impact="trains wrong" if spoil.silent else "crashes",
                     says="" if spoil.silent else OVERWRITTEN)  # fmt: skip
 
     def _prepares(self, node: Node) -> bool:
         """Whether a node stands before the first layer of a whole model: it is given data."""
-        if self.whole is None or any(leaf.parameter for leaf in self.leaves_behind(node)):
+        if self.whole is None or any(leaf.parameter for leaf in leaves_behind(node)):
             return False
         return self.whole()
 
@@ -276,14 +293,14 @@ class Backwards(Severed):
         write = spoil.write
         if write.form == "step":
             event.spoilt.add(id(write.place))
-            return Blamed("step_before_backward", write.place, self.early_step(write, event))
+            return Blamed("step_before_backward", write.place, self.early_steps.facts(write, event))
         known = self._known(spoil).named()
         if write.form == "module":
             built = write.built or write.place
             steps.append((built, Role.BUILT_IN_PLACE))
             return Blamed("inplace_module", built, WrittenByModule(**known, module=write.module))
         if spoil.silent:
-            backward = self.span(event.place) if not event.virtual else None
+            backward = self.reports.span(event.place) if not event.virtual else None
             through = WrittenThroughData(**known, parameter=write.parameter, backward=backward)
             return Blamed("write_through_data", write.place, through)
         return Blamed("inplace_overwrites_saved", write.place, Overwritten(**known))
@@ -292,11 +309,7 @@ class Backwards(Severed):
         """What a rewrite has to know of a write and of what it went over."""
         write, node = spoil.write, spoil.saved.node
         known = (write.written or Written()).named()
-        return Overwritten(**{**known, "form": write.form}, saver=node.op, save=self.span(node.place))
-
-    def early_step(self, write: Write, event: Backward) -> EarlyStep:
-        """What the rewrite of a step that came too early has to know."""
-        raise NotImplementedError
+        return Overwritten(**{**known, "form": write.form}, saver=node.op, save=self.reports.span(node.place))
 
     def _twice(self, node: Node, earlier: Backward, event: Backward, lean: Lean, guard: Path) -> None:
         steps = [
@@ -304,21 +317,13 @@ class Backwards(Severed):
             (earlier.place, Role.FREES),
             (event.place, Role.NEEDS_AGAIN),
         ]
-        outside, spared = self.outside(node, earlier, event), self.spared(event)
-        self.report(
+        outside, spared = self.python.outside(node, earlier, event), self.early_steps.spared(event)
+        self.reports.report(
             "backward_twice",
             earlier.place,
             steps,
-            Freed(again=self.span(event.place), outside=outside, spared=spared),
+            Freed(again=self.reports.span(event.place), outside=outside, spared=spared),
             lean=lean | node.lean,
             when=event.path | guard,
             says=TWICE,
         )
-
-    def spared(self, event: Backward) -> tuple[str, ...]:
-        """The optimizers whose leaves a backward could reach without meeting what it raises about."""
-        raise NotImplementedError
-
-    def outside(self, node: Node, earlier: Backward, event: Backward) -> str:
-        """The name outside the running function that gives each of its calls the same graph."""
-        raise NotImplementedError

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from itertools import islice
+from typing import TYPE_CHECKING
 
-from gradfix.tape.domain.graph import Node, Tensor, upstream
-from gradfix.tape.domain.paths import ALWAYS, Path, contradicts
-from gradfix.tape.domain.values import Truth
+from gradfix.tape.domain.graph import upstream
+from gradfix.tape.domain.paths import ALWAYS, contradicts
+from gradfix.tape.domain.values import either
 from gradfix.tape.effects.operations import also_in_place, having
-from gradfix.tape.machine.histories import either
-from gradfix.tape.machine.operations import Operations
+
+if TYPE_CHECKING:
+    from gradfix.tape.domain.graph import Node, Tensor
+    from gradfix.tape.domain.paths import Path
+    from gradfix.tape.domain.values import Truth
 
 CONVERSIONS = having("converts") | {"float", "math", "tensor", "tensor_of_list", "Variable", "Parameter"}
 DETACHES = also_in_place(having("detaches"))
@@ -27,71 +31,75 @@ SCALES = also_in_place(having("scales"))
 COPIES = having("copies")
 
 
-class Cuts(Operations):
-    """The machine that can look through a graph and behind its cuts."""
+def nodes_below(node: Node) -> list[Node]:
+    """A node and all that went into it, in order."""
+    return list(upstream([node], _in_order))
 
-    def below(self, node: Node) -> list[Node]:
-        """A node and all that went into it, in order."""
-        return list(upstream([node], _in_order))
 
-    def cuts(self, node: Node, path: Path = ALWAYS, limit: int = 2000) -> Iterator[Node]:
-        """The cuts nearest to a node that requires no grad, in the order of the operands."""
-        ends: set[int] = set()
+def nearest_cuts(node: Node, path: Path = ALWAYS, limit: int = 2000) -> Iterator[Node]:
+    """The cuts nearest to a node that requires no grad, in the order of the operands."""
+    ends: set[int] = set()
 
-        def onward(node: Node) -> Iterable[Node]:
-            guards = node.guards or (ALWAYS,) * len(node.parents)
-            above = zip(reversed(node.parents), reversed(guards), strict=True)
-            return () if id(node) in ends else [one for one, guard in above if not contradicts(guard, path)]
+    def onward(node: Node) -> Iterable[Node]:
+        guards = node.guards or (ALWAYS,) * len(node.parents)
+        above = zip(reversed(node.parents), reversed(guards), strict=True)
+        return () if id(node) in ends else [one for one, guard in above if not contradicts(guard, path)]
 
-        for one in islice(upstream([node], onward), limit):
-            if one.cut and self.behind(one) is not False:
-                ends.add(id(one))
-                yield one
+    for one in islice(upstream([node], onward), limit):
+        if one.cut and behind(one) is not False:
+            ends.add(id(one))
+            yield one
 
-    def all_cuts(self, node: Node, limit: int = 2000) -> Iterator[Node]:
-        """Every cut below a node, whether the node has a graph or not."""
-        return (one for one in islice(upstream([node], _in_order), limit) if one.cut)
 
-    def behind(self, cut: Node) -> Truth:
-        """Whether a graph ends at this cut."""
-        return either(node.requires for node in upstream(cut.parents, _if_unrecorded))
+def all_cuts(node: Node, limit: int = 2000) -> Iterator[Node]:
+    """Every cut below a node, whether the node has a graph or not."""
+    return (one for one in islice(upstream([node], _in_order), limit) if one.cut)
 
-    def leaves_behind(self, node: Node) -> list[Tensor]:
-        """The leaves that a node was made from, through cuts or not."""
-        return [one.leaf for one in upstream([node]) if one.leaf is not None and one.requires is not False]
 
-    def _additive(self, node: Node) -> Iterator[Node]:
-        """The terms of a sum, scaled or averaged."""
-        for one in upstream([node], _terms):
-            if (one.leaf is not None or one.cut) and not _terms(one):
-                yield one
+def behind(cut: Node) -> Truth:
+    """Whether a graph ends at this cut."""
+    return either(node.requires for node in upstream(cut.parents, _if_unrecorded))
 
-    @staticmethod
-    def _adjacent(cut: Node) -> bool:
-        """Whether nothing but conversions lies between a cut and the graph."""
-        stack, seen = [cut], 0
-        while stack and seen < 50:
-            node = stack.pop()
-            seen += 1
-            if any(parent.requires is True for parent in node.parents):
-                return True
-            stack.extend(parent for parent in node.parents if parent.cut)
-        return False
 
-    def _between(self, cut: Node) -> list[Node]:
-        """A cut and the unrecorded nodes behind it: a detach among them says that the cut is meant."""
-        found: list[Node] = []
-        stack = [cut]
-        while stack and len(found) < 50:
-            node = stack.pop()
-            found.append(node)
-            stack.extend(parent for parent in node.parents if parent.requires is False)
-        return found
+def leaves_behind(node: Node) -> list[Tensor]:
+    """The leaves that a node was made from, through cuts or not."""
+    return [one.leaf for one in upstream([node]) if one.leaf is not None and one.requires is not False]
 
-    def _nearest_graph(self, cut: Node) -> list[Node]:
-        """The recorded nodes next to a cut."""
-        near = upstream(cut.parents, lambda node: () if node.requires is True else node.parents)
-        return [node for node in near if node.requires is True]
+
+def terms_of(node: Node) -> Iterator[Node]:
+    """The terms of a sum, scaled or averaged."""
+    for one in upstream([node], _terms):
+        if (one.leaf is not None or one.cut) and not _terms(one):
+            yield one
+
+
+def adjacent(cut: Node) -> bool:
+    """Whether nothing but conversions lies between a cut and the graph."""
+    stack, seen = [cut], 0
+    while stack and seen < 50:
+        node = stack.pop()
+        seen += 1
+        if any(parent.requires is True for parent in node.parents):
+            return True
+        stack.extend(parent for parent in node.parents if parent.cut)
+    return False
+
+
+def unrecorded(cut: Node) -> list[Node]:
+    """A cut and the unrecorded nodes behind it: a detach among them says that the cut is meant."""
+    found: list[Node] = []
+    stack = [cut]
+    while stack and len(found) < 50:
+        node = stack.pop()
+        found.append(node)
+        stack.extend(parent for parent in node.parents if parent.requires is False)
+    return found
+
+
+def nearest_graph(cut: Node) -> list[Node]:
+    """The recorded nodes next to a cut."""
+    near = upstream(cut.parents, lambda node: () if node.requires is True else node.parents)
+    return [node for node in near if node.requires is True]
 
 
 def _in_order(node: Node) -> Iterator[Node]:

@@ -5,16 +5,21 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from gradfix.defects import Touched, together
+from gradfix.defects import together
 from gradfix.defects.records import EarlyStep
-from gradfix.tape.domain.events import Add, Backward, Use
-from gradfix.tape.domain.graph import Write
-from gradfix.tape.domain.moments import Moment
-from gradfix.tape.domain.torch_values import Optimizer
+from gradfix.tape.domain.events import Add, Use
+from gradfix.tape.machine.cuts import nodes_below
+from gradfix.tape.machine.reach import leading
 from gradfix.tape.machine.touches import of_gradients
 
 if TYPE_CHECKING:
-    from gradfix.tape.machine.gradients import Gradients
+    from gradfix.defects import Touched
+    from gradfix.tape.domain.events import Backward
+    from gradfix.tape.domain.graph import Write
+    from gradfix.tape.domain.moments import Moment
+    from gradfix.tape.domain.torch_values import Optimizer
+    from gradfix.tape.machine.histories import Graph
+    from gradfix.tape.machine.optimizers import Optimizers
 
 
 class Step(NamedTuple):
@@ -28,14 +33,16 @@ class Step(NamedTuple):
 class EarlySteps:
     """What the rewrite of a step that came too early has to know."""
 
-    def __init__(self, machine: Gradients) -> None:
-        self.machine = machine
+    def __init__(self, graph: Graph, optimizers: Optimizers) -> None:
+        self.graph = graph
+        self.reports = graph.reports
+        self.timeline = graph.timeline
+        self.optimizers = optimizers
         self.known: dict[tuple[int, int], EarlyStep] = {}
         """What stands between a step and a later backward, by both."""
 
     def facts(self, write: Write, later: Backward) -> EarlyStep:
         """Which backward the early step was for, and what stands between it and the later one."""
-        machine = self.machine
         own: Add | None = None
         pollutes = False
         if write.stepped is not None:
@@ -48,10 +55,10 @@ class EarlySteps:
         return replace(
             self.known[key],
             optimizer=write.stepped[0].name if write.stepped is not None else "",
-            backward=machine.span(later.place) if not later.virtual else None,
-            step_backward=machine.span(own.backward.place) if own else None,
+            backward=self.reports.span(later.place) if not later.virtual else None,
+            step_backward=self.reports.span(own.backward.place) if own else None,
             pollutes=pollutes,
-            spared=machine.spared(later),
+            spared=self.spared(later),
         )
 
     def _since(self, write: Write, later: Backward) -> EarlyStep:
@@ -60,7 +67,7 @@ class EarlySteps:
         if step is None:
             return EarlyStep()
         since = [one for one in self._spoiling(later) if one.moment.number > step.moment.number]
-        places = [self.machine.span(one.write.place) for one in since]
+        places = [self.reports.span(one.write.place) for one in since]
         return EarlyStep(
             steps=tuple(span for span in places if span is not None),
             between=together([self._between(one, later) for one in (step, *since)]),
@@ -69,33 +76,50 @@ class EarlySteps:
         )
 
     def _between(self, step: Step, later: Backward) -> Touched:
-        return self.machine.between(step.moment, later.moment, step.optimizer.leaves)
+        return self.optimizers.between(step.moment, later.moment, step.optimizer.leaves)
 
     def _beside(self, step: Step, since: list[Step], later: Backward) -> Touched:
         """What touches the gradients of all other optimizers."""
         own = {id(leaf) for one in (step, *since) for leaf in one.optimizer.leaves}
-        leaves = {id(leaf): leaf for one in self.machine.optimizers for leaf in one.leaves}
+        leaves = {id(leaf): leaf for one in self.optimizers.known for leaf in one.leaves}
         rest = [leaf for key, leaf in leaves.items() if key not in own]
-        return of_gradients(self.machine.between(step.moment, later.moment, rest))
+        return of_gradients(self.optimizers.between(step.moment, later.moment, rest))
 
     def _shared(self, optimizer: Optimizer) -> bool | None:
         """Whether another optimizer steps some of the same leaves."""
         own = {id(leaf) for leaf in optimizer.leaves}
-        others = [one for one in self.machine.optimizers if one.place is not optimizer.place]
+        others = [one for one in self.optimizers.known if one.place is not optimizer.place]
         if any(id(leaf) in own for one in others for leaf in one.leaves):
             return True
-        return None if self.machine.timeline.strange else False
+        return None if self.timeline.strange else False
 
     def _spoiling(self, later: Backward) -> list[Step]:
         """The steps that have changed what a backward needs, each once."""
         assert later.root is not None
         found: dict[int, Step] = {}
-        for node in self.machine.below(self.machine.history(later.root)):
+        for node in nodes_below(self.graph.history(later.root)):
             for spoil in node.spoiled or ():
                 step = _step_of(spoil.write) if spoil.write.form == "step" else None
                 if step is not None:
                     found[id(spoil.write.place)] = step
         return list(found.values())
+
+    def spared(self, event: Backward) -> tuple[str, ...]:
+        """The optimizers whose leaves a backward could reach without meeting what it raises about."""
+        if event.virtual or event.root is None:
+            return ()
+        root = self.graph.history(event.root)
+        broken = [
+            id(node)
+            for node in nodes_below(root)
+            if node.spoiled or any(earlier.met is not event.met for earlier, _ in node.freed or ())
+        ]
+        found = []
+        for optimizer in self.optimizers.known:
+            walked = leading(self.graph, root, optimizer.leaves)
+            if optimizer.name and id(root) in walked and not any(one in walked for one in broken):
+                found.append(optimizer.name)
+        return tuple(found)
 
 
 def _step_of(write: Write) -> Step | None:

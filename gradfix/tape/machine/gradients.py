@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Literal, TypedDict
 
-from gradfix.defects import Role, Touched
-from gradfix.defects.records import EarlyClear, EarlyStep, NotCleared, Scaled
+from gradfix.defects import Role
+from gradfix.defects.records import EarlyClear, NotCleared, Scaled
 from gradfix.tape.domain.events import Add, Backward, Clear, Empty, Unscale, Use
-from gradfix.tape.domain.graph import Node, Tensor, Write, upstream
-from gradfix.tape.domain.moments import Moment, Timeline
-from gradfix.tape.domain.paths import Path, contradicts, covered, implies
+from gradfix.tape.domain.paths import contradicts, covered, implies
 from gradfix.tape.domain.torch_values import Optimizer
-from gradfix.tape.domain.values import NOTHING, Lean, Place, Value
-from gradfix.tape.machine.backward import Backwards
-from gradfix.tape.machine.cuts import KIND_OF_CUT
-from gradfix.tape.machine.early_steps import EarlySteps
-from gradfix.tape.machine.reports import Draft, Findings
-from gradfix.tape.machine.touches import Touches
+from gradfix.tape.domain.values import NOTHING
+from gradfix.tape.domain.within import Within
+from gradfix.tape.machine.cuts import KIND_OF_CUT, all_cuts, leaves_behind, nodes_below
+
+if TYPE_CHECKING:
+    from gradfix.defects import Touched
+    from gradfix.tape.domain.events import SlotEvent
+    from gradfix.tape.domain.paths import Path
 
 
 def _shared(adds: list[Add], one: Add) -> Path:
@@ -26,19 +26,39 @@ def _shared(adds: list[Add], one: Add) -> Path:
     return one.path.intersection(*(add.path for add in adds if add.backward.place is one.backward.place))
 
 
-def _recorded(node: Node) -> tuple[Node, ...]:
-    """What a backward from a node may go on to."""
-    return node.parents if node.requires is not False else ()
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from gradfix.tape.domain.graph import Node, Tensor
+    from gradfix.tape.domain.moments import Moment
+    from gradfix.tape.domain.values import Lean, Place
+    from gradfix.tape.machine.optimizers import Optimizers
+    from gradfix.tape.machine.recording import Recording
+    from gradfix.tape.machine.reports import Draft
+    from gradfix.tape.machine.severed import Severed
 
 
-class Gradients(Backwards):
-    """The machine with optimizers on it: the whole of it."""
+class Scoped(TypedDict, total=False):
+    """What differs inside of something only."""
 
-    def __init__(self, findings: Findings, before: Gradients | None) -> None:
-        super().__init__(findings, before)
-        self.optimizers: list[Optimizer] = [*before.optimizers] if before else []
-        self.steps: list[int] = [*before.steps] if before else []
-        """When an optimizer has stepped, in the numbers of the backwards."""
+    asked: bool
+
+
+class Gradients:
+    """What is in the slots of leaves: filled, cleared, used."""
+
+    def __init__(
+        self, recording: Recording, severed: Severed, optimizers: Optimizers, before: Gradients | None
+    ) -> None:
+        self.recording = recording
+        self.severed = severed
+        self.optimizers = optimizers
+        self.leaves = severed.leaves
+        self.graph = recording.graph
+        self.here = recording.here
+        self.reports = severed.reports
+        self.trail = recording.trail
+        self.timeline = recording.timeline
         self.updated: list[Tensor] = [*before.updated] if before else []
         """Leaves that are stepped by hand, or that some optimizer may hold."""
         self.read_grads: list[Tensor] = [*before.read_grads] if before else []
@@ -49,14 +69,14 @@ class Gradients(Backwards):
         """Graphs that code had which isn't known, and when, in the numbers of the backwards."""
         self.asked = False
         """Whether the step that runs has called a closure: what an earlier call of it left is nobody's."""
-        self.timeline = Timeline(before.timeline if before else None)
-        self.early_steps = EarlySteps(self)
         self.erasures: list[tuple[Draft[EarlyClear], Moment | None, list[Tensor]]] = []
         """Gradients that were erased though a step would have used them, with that step and its leaves."""
-        self.touches: Touches | None = None
-        """Who answers what touches leaves between two moments."""
         self.stand_ins: list[Tensor] = [*before.stand_ins] if before else []
         """Leaves that each stand for all that an optimizer may hold: clearing others may clear them too."""
+
+    def within(self, **now: Unpack[Scoped]) -> Within:
+        """A block in which this is so, and as it was after it."""
+        return Within(self, self.trail, now)
 
     def clear(self, leaves: Iterable[Tensor], place: Place, must: bool = True, zeros: bool = False) -> None:
         """zero_grad, or `p.grad = None`."""
@@ -64,11 +84,11 @@ class Gradients(Backwards):
         moment: Moment | None = None
         if place is not None:
             leaves = list(leaves)
-            moment = self.timeline.note("clears", leaves, place, self.path)
+            moment = self.timeline.note("clears", leaves, place, self.here.path)
         for leaf in self.stand_ins if place is not None else ():
-            leaf.gradient().events.append(Clear(None, self.path, must=False))
+            leaf.gradient().events.append(Clear(None, self.here.path, must=False))
         for leaf in leaves:
-            clear = Clear(place, self.path, must, zeros)
+            clear = Clear(place, self.here.path, must, zeros)
             clear.moment = moment
             leaf.gradient().events.append(clear)
         self.last_clear = next(Backward.numbers)
@@ -77,73 +97,77 @@ class Gradients(Backwards):
         """An optimizer's step: judge the gradients that it uses, then write its parameters."""
         self.trail.tick()
         self.trail.set(optimizer, "stepped", True)
-        self.steps.append(next(Backward.numbers))
-        if self.backwards:
-            self.trail.set(optimizer, "after", self.backwards[-1])
-        self.timeline.step(optimizer.leaves, place, self.path)
+        self.optimizers.steps.append(next(Backward.numbers))
+        if self.severed.backwards:
+            self.trail.set(optimizer, "after", self.severed.backwards[-1])
+        self.timeline.step(optimizer.leaves, place, self.here.path)
         for leaf in optimizer.leaves:
             self.use(leaf, place, optimizer, must, optimizer.lean)
             self.advance(leaf, place, optimizer, must)
 
-    def use(self, leaf: Tensor, place: Place, by: Any, must: bool, lean: Lean = NOTHING) -> None:
+    def use(
+        self, leaf: Tensor, place: Place, by: Optimizer | Tensor, must: bool, lean: Lean = NOTHING
+    ) -> None:
         """Let a step use a leaf's gradient."""
         events = leaf.gradient().events
         if by is leaf:
-            self.timeline.step([leaf], place, self.path)
+            self.timeline.step([leaf], place, self.here.path)
         if must:
             self._stale(leaf, events, place, by, lean)
             self._erased(leaf, events, place, by, lean)
-        events.append(Use(place, self.path, by, self.timeline.newest))
+        events.append(Use(place, self.here.path, by, self.timeline.newest))
         if by is leaf:
             self.updated.append(leaf)
 
     def advance(self, leaf: Tensor, place: Place, optimizer: Optimizer, must: bool) -> None:
         """Write a parameter, where it surely has a gradient."""
-        if not must or self.requires(leaf) is not True or not self._filled(leaf):
+        if not must or self.graph.requires(leaf) is not True or not self._filled(leaf):
             return
-        write = self.write(leaf, place, "step", silent=optimizer.fused is True)
+        write = self.recording.write(leaf, place, "step", silent=optimizer.fused is True)
         write.stepped = optimizer, leaf
 
     def _filled(self, leaf: Tensor) -> bool:
         added: list[Path] = []
         for event in reversed(leaf.gradient().events):
-            if contradicts(event.path, self.path) or isinstance(event, (Use, Unscale)):
+            if contradicts(event.path, self.here.path) or isinstance(event, (Use, Unscale)):
                 continue
-            if isinstance(event, Add) and event.must and not implies(self.path, event.path):
+            if isinstance(event, Add) and event.must and not implies(self.here.path, event.path):
                 added.append(event.path)  # one of several, of which one is sure to arrive
-                if covered(self.path, added):
+                if covered(self.here.path, added):
                     return True
                 continue
             if isinstance(event, Clear) and event.zeros:
                 continue
-            if isinstance(event, Empty) and not implies(self.path, event.path):
+            if isinstance(event, Empty) and not implies(self.here.path, event.path):
                 continue
-            return isinstance(event, Add) and event.must and implies(self.path, event.path)
+            return isinstance(event, Add) and event.must and implies(self.here.path, event.path)
         return False
 
-    def _since_clear(self, events: list[Any]) -> list[Any] | None:
+    def _since_clear(self, events: list[SlotEvent]) -> list[SlotEvent] | None:
         """What happened to a gradient since it was last cleared, newest first; None if that isn't known."""
-        recent: list[Any] = []
+        recent: list[SlotEvent] = []
         for event in reversed(events):
-            if contradicts(event.path, self.path):
+            if contradicts(event.path, self.here.path):
                 continue
             if isinstance(event, Empty):
-                if implies(self.path, event.path):
+                if implies(self.here.path, event.path):
                     return recent
                 continue
             if isinstance(event, Clear):
-                return recent if event.must and implies(self.path, event.path) else None
+                return recent if event.must and implies(self.here.path, event.path) else None
             recent.append(event)
         return recent
 
-    def _stale(self, leaf: Tensor, events: list[Any], place: Place, by: Any, lean: Lean) -> None:
+    def _stale(
+        self, leaf: Tensor, events: list[SlotEvent], place: Place, by: Optimizer | Tensor, lean: Lean
+    ) -> None:
         recent = self._since_clear(events)
         if recent is None:
             return
-        uses = [i for i, event in enumerate(recent) if isinstance(event, Use)]
-        if not uses or recent[uses[0]].by is not by:
+        uses = [(i, event) for i, event in enumerate(recent) if isinstance(event, Use)]
+        if not uses or uses[0][1].by is not by:
             return
-        newest = uses[0]
+        newest, use = uses[0]
         fresh = [event for event in recent[:newest] if isinstance(event, Add)]
         stale = [event for event in recent[newest:] if isinstance(event, Add)]
         if (
@@ -154,7 +178,6 @@ class Gradients(Backwards):
         ):
             return
         first = self._meant(fresh)
-        use = recent[newest]
         if id(use.place) in first.backward.spoilt:
             return
         old = next(event for event in stale if event.must)
@@ -166,12 +189,12 @@ class Gradients(Backwards):
         held = by.leaves if isinstance(by, Optimizer) else [leaf]
         facts = NotCleared(
             optimizer=name,
-            step=self.span(place),
+            step=self.reports.span(place),
             parameters=(leaf.name,) if by is leaf and leaf.name else (),
-            between=self.between(use.moment, first.backward.moment, held),
+            between=self.optimizers.between(use.moment, first.backward.moment, held),
         )
-        when = (_shared(fresh, first) | _shared(stale, old)) - (self.path - self.assumed)
-        self.report("missing_zero_grad", first.backward.place, steps, facts, lean=lean, when=when)
+        when = (_shared(fresh, first) | _shared(stale, old)) - (self.here.path - self.here.assumed)
+        self.reports.report("missing_zero_grad", first.backward.place, steps, facts, lean=lean, when=when)
 
     def _meant(self, adds: list[Add]) -> Add:
         """The first contribution that a step is for, newest first given.
@@ -179,49 +202,52 @@ class Gradients(Backwards):
         What arrived before another optimizer's step, or beside a backward that names its leaves, is what
         the loss of another network has left.
         """
-        before = max((step for step in self.steps if step < adds[0].backward.number), default=-1)
+        before = max((step for step in self.optimizers.steps if step < adds[0].backward.number), default=-1)
         own = [add for add in adds if add.backward.number > before]
         aimed = [add for add in own if add.backward.aimed]
         return (aimed or own)[-1]
 
     def _failed_since(self, clear: Clear) -> bool:
         """Whether a backward since then raised or brought nothing: it is to blame for the empty gradients."""
-        since = [event for event, _ in self.backwards if event.number > clear.number]
+        since = [event for event, _ in self.severed.backwards if event.number > clear.number]
         return any(
-            (event.raised or not event.delivered) and not contradicts(event.path, self.path)
+            (event.raised or not event.delivered) and not contradicts(event.path, self.here.path)
             for event in since
         )
 
     def _perhaps_filled(self, leaf: Tensor, clear: Clear) -> bool:
         """Whether a backward since then may have filled a gradient without the tape seeing that it does."""
-        if any(event.strange and not contradicts(event.path, self.path)
-               for event, _ in self.backwards if event.number > clear.number):  # fmt: skip
+        here = self.here.path
+        if any(event.strange and not contradicts(event.path, here)
+               for event, _ in self.severed.backwards if event.number > clear.number):  # fmt: skip
             return True
         graphs = [node for number, node, path in self.lent
-                  if number > clear.number and not contradicts(path, self.path)]  # fmt: skip
+                  if number > clear.number and not contradicts(path, here)]  # fmt: skip
         return any(self._leads_to(node, leaf) for node in graphs)
 
     def _leads_to(self, root: Node, leaf: Tensor) -> bool:
         """Whether a backward from a node could still fill a leaf."""
-        below = self.below(root)
-        gone = any(implies(self.path, path) for node in below for _, path in node.freed or ())
+        below = nodes_below(root)
+        gone = any(implies(self.here.path, path) for node in below for _, path in node.freed or ())
         return not gone and any(node.leaf is leaf for node in below)
 
     def _kept_out(self, leaf: Tensor, clear: Clear, place: Place) -> bool:
         """Whether a backward since then would have filled a gradient, had its graph not been cut: say so."""
-        for event, root in reversed(self.backwards):
+        for event, root in reversed(self.severed.backwards):
             if event.number < clear.number:
                 break
-            if contradicts(event.path, self.path):
+            if contradicts(event.path, self.here.path):
                 continue
-            for cut in self.all_cuts(self.history(root)):
-                if cut.cut in KIND_OF_CUT and any(one is leaf for one in self.leaves_behind(cut)):
+            for cut in all_cuts(self.graph.history(root)):
+                if cut.cut in KIND_OF_CUT and any(one is leaf for one in leaves_behind(cut)):
                     steps = [(event.place, Role.BACKWARD), (place, Role.STEPS_WITHOUT_IT)]
-                    self.report_cut(cut, event, steps, impact="trains wrong")
+                    self.severed.report_cut(cut, event, steps, impact="trains wrong")
                     return True
         return False
 
-    def _erased(self, leaf: Tensor, events: list[Any], place: Place, by: Any, lean: Lean) -> None:
+    def _erased(
+        self, leaf: Tensor, events: list[SlotEvent], place: Place, by: Optimizer | Tensor, lean: Lean
+    ) -> None:
         """What a step can't use as it was cleared after it arrived: all of it, or an earlier turn's part."""
         since = self._since_use(events)
         if since is None:
@@ -234,7 +260,7 @@ class Gradients(Backwards):
             lost = [add for add in lost if add.backward.place in places and not self._stepped(add, clear)]
         if not lost or not all(add.must and not add.backward.kept for add in lost):
             return
-        if self.may_be_filled(leaf, clear.moment):
+        if self.leaves.may_be_filled(leaf, clear.moment):
             return
         if not used and (self._failed_since(clear) or self._perhaps_filled(leaf, clear)):
             return
@@ -248,18 +274,18 @@ class Gradients(Backwards):
         ]
         name = by.name if isinstance(by, Optimizer) else ""
         held = by.leaves if isinstance(by, Optimizer) else [leaf]
-        draft = self.draft(
+        draft = self.reports.draft(
             "zero_grad_before_step",
             clear.place,
             steps,
             EarlyClear(
-                backward=self.span(first.backward.place),
-                step=self.span(place),
+                backward=self.reports.span(first.backward.place),
+                step=self.reports.span(place),
                 optimizer=name,
                 between=self.since_step(events, first, held),
             ),
             lean=lean | first.lean,
-            when=_shared(lost, first) - (self.path - self.assumed),
+            when=_shared(lost, first) - (self.here.path - self.here.assumed),
         )
         self.erased_before(self.timeline.newest, draft, held)
 
@@ -273,61 +299,33 @@ class Gradients(Backwards):
     def note_erasures(self) -> None:
         """At the end: note them with all that fills the gradients, also after the step."""
         for draft, step, leaves in self.erasures:
-            known = step is not None and self.touches is not None
-            filled = self.touches.filled(step, leaves) if known else None  # type: ignore[union-attr,arg-type]
-            self.note(draft.defect(replace(draft.facts, filled=filled)))
+            touches = self.optimizers.touches
+            filled = touches.filled(step, leaves) if step is not None and touches is not None else None
+            self.reports.note(draft.defect(replace(draft.facts, filled=filled)))
 
-    def may_be_filled(self, leaf: Tensor, after: Moment | None = None) -> bool:
-        """Whether code that wasn't followed may have brought a gradient to a leaf since some moment.
-
-        It may if it had the leaf, or a graph that leads there. What a skipped call of known code made of
-        the leaves that it names may be in the root of any backward.
-        """
-        since = after.number if after is not None else self.timeline.first - 1
-        if self.touches is None:
-            return True
-        reach, memory = self.touches.reach, frozenset({id(leaf.storage)})
-        given = [
-            moment.what
-            for moment in self.timeline.moments
-            if moment.deed == "anything"
-            and (moment.skipped or (moment.number > since and reach.stranger(moment.what[0])))
-            and not contradicts(moment.path, self.path)
-        ]
-        if any(reach.holds(what, memory) for what in given):
-            return True
-        values = (value for what in given for value in what if isinstance(value, Value))
-        nodes = [node for value in values for node in self.given(value)]
-        return any(node.leaf is leaf for node in upstream(nodes, _recorded))
-
-    def since_step(self, events: list[Any], first: Add, leaves: list[Tensor]) -> Touched:
+    def since_step(self, events: list[SlotEvent], first: Add, leaves: list[Tensor]) -> Touched:
         """What touched leaves between the step before a contribution and the step that runs."""
         now = self.timeline.newest
         before = [event for event in events[: events.index(first)] if isinstance(event, Use)]
         start = before[-1].moment if before else now and self.timeline.beginning(now)
-        return self.between(start, now, leaves)
-
-    def between(self, first: Moment | None, last: Moment | None, leaves: list[Tensor]) -> Touched:
-        """What touches leaves or their gradients after one moment and before another; None: not known."""
-        known = first is not None and last is not None and self.touches is not None
-        return self.touches.between(first, last, leaves) if known else None  # type: ignore[union-attr,arg-type]
+        return self.optimizers.between(start, now, leaves)
 
     def _stepped(self, add: Add, clear: Clear) -> bool:
         """Whether another optimizer has stepped before a contribution was erased: it was for that one."""
-        return any(add.backward.number < step < clear.number for step in self.steps)
+        return any(add.backward.number < step < clear.number for step in self.optimizers.steps)
 
-    def _since_use(self, events: list[Any]) -> tuple[Clear, list[Add], list[Add]] | None:
+    def _since_use(self, events: list[SlotEvent]) -> tuple[Clear, list[Add], list[Add]] | None:
         """The last clearing of what no step has used yet, what it erased and what came after."""
         used: list[Add] = []
         lost: list[Add] = []
         clear: Clear | None = None
         for event in reversed(events):
-            if contradicts(event.path, self.path):
+            if contradicts(event.path, self.here.path):
                 continue
-            if isinstance(event, Use) or (isinstance(event, Empty) and implies(self.path, event.path)):
+            if isinstance(event, Use) or (isinstance(event, Empty) and implies(self.here.path, event.path)):
                 break
             if isinstance(event, Clear):
-                if not event.must or not implies(self.path, event.path):
+                if not event.must or not implies(self.here.path, event.path):
                     return None
                 clear = clear or event
             elif isinstance(event, Add):
@@ -337,52 +335,28 @@ class Gradients(Backwards):
     def scaled(self, leaf: Tensor, place: Place, form: Literal["clip", "step"]) -> bool:
         """Report a gradient that still carries a GradScaler's factor."""
         for event in reversed(leaf.gradient().events):
-            if contradicts(event.path, self.path) or isinstance(event, Empty):
+            if contradicts(event.path, self.here.path) or isinstance(event, Empty):
                 continue
             if not isinstance(event, Add) or not event.must or event.backward.scaler is None:
                 return False
             scaler = event.backward.scaler
             if scaler["scaler"].enabled is False:
                 return False
-            optimizer = next((o.name for o in self.optimizers if any(leaf is held for held in o.leaves)), "")
+            optimizer = next(
+                (o.name for o in self.optimizers.known if any(leaf is held for held in o.leaves)), ""
+            )
             used = (place, Role.USED_SCALED)
             steps = [(event.backward.place, Role.SCALED_ARRIVE), used]
             facts = Scaled(scaler=scaler["name"], optimizer=optimizer, form=form)
-            self.report("clip_before_unscale", place, steps, facts, lean=event.lean)
+            self.reports.report("clip_before_unscale", place, steps, facts, lean=event.lean)
             return True
         return False
-
-    def early_step(self, write: Write, event: Backward) -> EarlyStep:
-        """What the rewrite of a step that came too early has to know."""
-        return self.early_steps.facts(write, event)
-
-    def spared(self, event: Backward) -> tuple[str, ...]:
-        """The optimizers whose leaves a backward could reach without meeting what it raises about."""
-        if event.virtual or event.root is None:
-            return ()
-        root = self.history(event.root)
-        broken = [
-            id(node)
-            for node in self.below(root)
-            if node.spoiled or any(earlier.met is not event.met for earlier, _ in node.freed or ())
-        ]
-        found = []
-        for optimizer in self.optimizers:
-            walked = self._leading(root, optimizer.leaves)
-            if optimizer.name and id(root) in walked and not any(one in walked for one in broken):
-                found.append(optimizer.name)
-        return tuple(found)
-
-    @staticmethod
-    def is_added(leaf: Tensor) -> bool:
-        """Whether some backward reached a leaf, or may have."""
-        return leaf.slot is not None and any(isinstance(event, Add) for event in leaf.slot.events)
 
     def reached(self) -> set[int]:
         """The leaves that some backward reached, or may have."""
         return {
             id(leaf)
-            for leaf in self.every_leaf
+            for leaf in self.leaves.every_leaf
             if leaf.slot and any(isinstance(e, Add) for e in leaf.slot.events)
         }
 
@@ -393,7 +367,7 @@ class Ended:
     def __init__(self, entries: Sequence[Gradients]) -> None:
         self.reached = {leaf for one in entries for leaf in one.reached()}
         """The leaves that some backward reached, or may have."""
-        every = {id(optimizer): optimizer for one in entries for optimizer in one.optimizers}
+        every = {id(optimizer): optimizer for one in entries for optimizer in one.optimizers.known}
         self.optimizers = list(every.values())
         self.trained = {id(leaf) for optimizer in self.optimizers for leaf in optimizer.leaves}
         """The leaves that somebody wants to train: an optimizer holds them."""

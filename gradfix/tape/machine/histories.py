@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypeAlias, TypedDict
 
 from gradfix.defects import Convention, Role
@@ -10,15 +10,31 @@ from gradfix.defects.records import Written, WrittenView
 from gradfix.tape.domain.alternatives import phi
 from gradfix.tape.domain.events import on_path
 from gradfix.tape.domain.graph import Node, Number, Storage, Tensor
-from gradfix.tape.domain.moments import Timeline
-from gradfix.tape.domain.paths import Path, implies
-from gradfix.tape.domain.trail import Trail
-from gradfix.tape.domain.values import NOTHING, Alt, Lean, Place, Seq, Truth, Unknown, Value
+from gradfix.tape.domain.paths import implies
+from gradfix.tape.domain.values import (
+    NOTHING,
+    UNDEFINED,
+    Alt,
+    Seq,
+    Unknown,
+    either,
+)
 from gradfix.tape.domain.within import Within
-from gradfix.tape.machine.reports import Findings, Reports
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
+
+    from gradfix.tape.domain.moments import Timeline
+    from gradfix.tape.domain.paths import Path
+    from gradfix.tape.domain.trail import Trail
+    from gradfix.tape.domain.values import (
+        Lean,
+        Place,
+        Truth,
+        Value,
+    )
+    from gradfix.tape.machine.grad_mode import GradMode
+    from gradfix.tape.machine.reports import Reports
 
 Gathered: TypeAlias = "dict[int, Node | None]"
 """By unknown alternative, the node of what it may be made of."""
@@ -27,38 +43,20 @@ CARRYING = frozenset({Tensor, Number, Unknown, Seq, Alt})
 
 
 class Scoped(TypedDict, total=False):
-    """What differs inside of something only: an arm, a turn, a function, an entry."""
+    """What differs inside of something only."""
 
-    path: Path
-    assumed: Path
-    granted: Lean
-    narrow: bool
-    repeat: bool
-    grad: Truth
-    mode: Value
-    inference: Truth
-    mode_in_doubt: Truth
-    asked: bool
-    whole: Callable[[], bool] | None
     gathered: Gathered | None
-    ran: list[tuple[int, int]]
 
 
-class Histories(Reports):
-    """The machine that knows where each value comes from."""
+class Graph:
+    """The graph as values show it: where each of them comes from."""
 
-    born = 0
-    """To the trail it is older than any branch."""
-
-    def __init__(self, findings: Findings) -> None:
-        super().__init__(findings)
-        self.trail = Trail()
-        self.timeline = Timeline()
-        self.grad: Truth = True
-        self.narrow = False
-        """Whether a write is looked at once for each path on which what it writes may be in a graph."""
-        self.here: Place = None
-        """The operation that is being recorded."""
+    def __init__(self, reports: Reports, trail: Trail, timeline: Timeline, grad_mode: GradMode) -> None:
+        self.here = reports.here
+        self.reports = reports
+        self.trail = trail
+        self.timeline = timeline
+        self.grad_mode = grad_mode
         self.gathered: Gathered | None = None
         """Only while a value is gone through."""
 
@@ -79,7 +77,7 @@ class Histories(Reports):
         self.trail.set(tensor, "requires", base.requires)
         return node
 
-    def stale_view(self, tensor: Tensor) -> None:
+    def stale_view(self, tensor: Tensor, used: Place) -> None:
         """One of several views is used after the memory below was written: torch won't rebuild its
         history."""
         write = tensor.storage.writes[tensor.seen]
@@ -87,12 +85,12 @@ class Histories(Reports):
         if (
             base is None
             or base.requires is not True
-            or self.grad is not True
+            or self.grad_mode.grad is not True
             or write.silent
             or write.form == "step"
         ):
             return
-        if write.place is tensor.place or not implies(self.path, write.path):
+        if write.place is tensor.place or not implies(self.here.path, write.path):
             return
         if Convention.D in base.lean and tensor.storage.argument:
             return
@@ -100,10 +98,10 @@ class Histories(Reports):
         facts = WrittenView(
             form=write.form, target=written.target, aliased=written.aliased, maker=tensor.node.op
         )
-        self.report(
+        self.reports.report(
             "inplace_on_view_of_many",
             write.place,
-            [(tensor.place, Role.MADE), (write.place, Role.WRITTEN), (self.here, Role.USED)],
+            [(tensor.place, Role.MADE), (write.place, Role.WRITTEN), (used, Role.USED)],
             facts,
             lean=base.lean,
             when=write.path,
@@ -117,8 +115,8 @@ class Histories(Reports):
                 self.history(value)
                 if value.requires is not True and value.view != "loose" and value.base.requires is True:
                     return True  # it says so even if nothing goes through it
-            if value.requires is None and (self.narrow or value.node.guards is not None):
-                return on_path(value.node, self.path)
+            if value.requires is None and (self.here.narrow or value.node.guards is not None):
+                return on_path(value.node, self.here.path)
             if value.view == "no_grad" and value.node.leaf is value and value.base is not None:
                 return value.base.requires
             return value.requires
@@ -132,10 +130,21 @@ class Histories(Reports):
             return facts.pop() if len(facts) == 1 else None
         return False
 
+    def put_into(self, owner: Unknown, value: Value) -> None:
+        """What a graph was put into carries no gradient no longer for sure, nor what that is in."""
+        inner: Value = owner
+        if self.requires(value) is False:
+            return
+        while isinstance(inner, Unknown) and inner.requires is False:
+            self.trail.set(inner, "requires", None)
+            around = inner.holds[0] if inner.holds else UNDEFINED
+            kept = around.children if isinstance(around, Unknown) else None
+            inner = around if any(child is inner for child in (kept or {}).values()) else UNDEFINED
+
     def leaf(self, place: Place, requires: Truth, lean: Lean = NOTHING) -> Tensor:
         """A tensor that no operation made."""
         node = Node("leaf", place, (), requires)
-        node.path = self.path
+        node.path = self.here.path
         node.lean = lean
         tensor = Tensor(node, Storage(), requires, leaf=True)
         node.leaf = tensor
@@ -275,11 +284,11 @@ class Histories(Reports):
     def cut(self, how: str, source: Value, place: Place, at: Place = None) -> Node:
         """A node whose way to `source` carries no gradient."""
         if self.timeline.on:
-            self.timeline.note("reads", (source,), place, self.path)
+            self.timeline.note("reads", (source,), place, self.here.path)
         node = Node(how, place, tuple(self.given(source)), False)
         node.cut = how
         node.cut_place = at or place
-        node.path = self.path
+        node.path = self.here.path
         node.lean = self.lean(source).union(*(parent.lean for parent in node.parents))
         return node
 
@@ -289,7 +298,7 @@ class Histories(Reports):
             return value.node.lean if isinstance(value, Number) else value.lean
         return NOTHING
 
-    def _leaning(self, inputs: Sequence[Value]) -> Lean:
+    def leaning(self, inputs: Sequence[Value]) -> Lean:
         """The fewest conventions that make one of the inputs require grad."""
         best: Lean | None = None
         for value in inputs:
@@ -300,14 +309,3 @@ class Histories(Reports):
                         return NOTHING
                     best = lean if best is None or len(lean) < len(best) else best
         return best or NOTHING
-
-
-def either(facts: Iterable[Truth]) -> Truth:
-    """Three-valued or."""
-    result: Truth = False
-    for fact in facts:
-        if fact is True:
-            return True
-        if fact is None:
-            result = None
-    return result

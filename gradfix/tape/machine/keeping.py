@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
 
 from gradfix.defects import Role
 from gradfix.defects.records import Unrecorded
-from gradfix.tape.domain.effect import Effect
 from gradfix.tape.domain.events import on_path
-from gradfix.tape.domain.graph import Node, Saved, Tensor
+from gradfix.tape.domain.graph import Saved, Tensor
 from gradfix.tape.domain.paths import contradicts, implies
-from gradfix.tape.domain.values import Const, Lean, Seq, Truth, Unknown, Value
+from gradfix.tape.domain.values import Const, Seq, Unknown
 from gradfix.tape.effects.operations import having, layers_having, name_of_layer, where
-from gradfix.tape.machine.histories import Histories
-from gradfix.tape.machine.reports import Findings, span_of
+from gradfix.tape.machine.here import span_of
+
+if TYPE_CHECKING:
+    from gradfix.tape.domain.effect import Effect
+    from gradfix.tape.domain.graph import Node
+    from gradfix.tape.domain.values import Lean, Value
+    from gradfix.tape.machine.histories import Graph
 
 PERMUTED = having("permutes")
 PIECES = PERMUTED | where("stride", "reordered", "same") | {"T", "H", "getitem"}
@@ -23,24 +28,25 @@ NORMS = having("normalises") | {name_of_layer(kind) for kind in layers_having("n
 AVERAGES = having("averages")
 
 
-class Keeping(Histories):
-    """The machine whose nodes keep what backward will need."""
+class Keeping:
+    """What the nodes of a graph keep for backward."""
 
-    def __init__(self, findings: Findings) -> None:
-        super().__init__(findings)
-        self.inference: Truth = False
-        """Whether what is made can't be kept for backward."""
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.here = graph.here
+        self.reports = graph.reports
+        self.grad_mode = graph.grad_mode
 
     def save(self, node: Node, tensor: Tensor, lean: Lean) -> None:
         """Let a node keep a tensor at its present version."""
         stored = tensor.storage
         if (
             stored.inference is not None
-            and self.inference is False
-            and not contradicts(self.path, stored.inferred)
-            and (implies(self.path, stored.inferred) or implies(stored.inferred, self.path))
+            and self.grad_mode.inference is False
+            and not contradicts(self.here.path, stored.inferred)
+            and (implies(self.here.path, stored.inferred) or implies(stored.inferred, self.here.path))
         ):
-            self.report(
+            self.reports.report(
                 "forward_in_no_grad",
                 stored.inference,
                 [(tensor.place, Role.MADE_IN_INFERENCE), (node.place, Role.SAVED_FOR_BACKWARD)],
@@ -50,13 +56,13 @@ class Keeping(Histories):
                     forward=tuple(span_of(p) for p in (tensor.place,) if isinstance(p, ast.AST)),
                 ),
                 lean=node.lean | lean,
-                when=self.path | stored.inferred,
+                when=self.here.path | stored.inferred,
                 says="Inference tensors cannot be saved for backward",
             )
-        tested = self.path - self.assumed if self.assumed else self.path
-        paths = [self.path]
-        if node.requires is None and not self.narrow:
-            paths = [self.path | guard for guard in node.branch if on_path(node, self.path | guard)]
+        tested = self.here.path - self.here.assumed if self.here.assumed else self.here.path
+        paths = [self.here.path]
+        if node.requires is None and not self.here.narrow:
+            paths = [self.here.path | guard for guard in node.branch if on_path(node, self.here.path | guard)]
         for path in paths:
             tensor.storage.savers.append(Saved(tensor, node, path, tested, node.lean | lean))
 
@@ -65,7 +71,7 @@ class Keeping(Histories):
     ) -> list[str]:
         """Save what an effect keeps of its inputs; returns the results that it keeps as well."""
         results: list[str] = []
-        if node.requires is not True and not (self.narrow and on_path(node, self.path)):
+        if node.requires is not True and not (self.here.narrow and on_path(node, self.here.path)):
             return self._keep_on_some_paths(node, effect, bound, skip) if node.branch else results
         if _is_mean(node.op, bound):
             return results
@@ -92,8 +98,10 @@ class Keeping(Histories):
         """The same for what is in a graph in one arm of a branch only."""
         results: list[str] = []
         for guard in node.branch:
-            if on_path(node, self.path | guard) and not contradicts(guard, self.path):
-                with self.within(path=self.path | guard, assumed=self.assumed | guard, narrow=True):
+            if on_path(node, self.here.path | guard) and not contradicts(guard, self.here.path):
+                with self.here.within(
+                    path=self.here.path | guard, assumed=self.here.assumed | guard, narrow=True
+                ):
                     results = self.keep(node, effect, bound, skip)
         return results
 
@@ -103,8 +111,12 @@ class Keeping(Histories):
         best: Lean | None = None
         for name in names:
             value = bound.get(name)
-            if value is not None and self.requires(value) is True and (alone or not _leads_nowhere(value)):
-                lean = self._leaning((value,))
+            if (
+                value is not None
+                and self.graph.requires(value) is True
+                and (alone or not _leads_nowhere(value))
+            ):
+                lean = self.graph.leaning((value,))
                 if best is None or len(lean) < len(best):
                     best = lean
         return best

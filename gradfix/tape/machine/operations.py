@@ -5,17 +5,25 @@ from __future__ import annotations
 import ast
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from gradfix.defects import Convention, Role
 from gradfix.defects.records import Written, WrittenLeaf, WrittenView
-from gradfix.tape.domain.effect import Effect
-from gradfix.tape.domain.graph import Node, Tensor, Write, upstream
-from gradfix.tape.domain.values import NOTHING, Place, Unknown, Value
+from gradfix.tape.domain.graph import Node, Tensor, upstream
+from gradfix.tape.domain.values import NOTHING, Unknown
 from gradfix.tape.effects import shapes
 from gradfix.tape.effects.operations import having, in_place
-from gradfix.tape.effects.overloads import Bound
-from gradfix.tape.machine.reports import Draft, Findings, span_of
-from gradfix.tape.machine.results import Results
+from gradfix.tape.machine.here import span_of
+
+if TYPE_CHECKING:
+    from gradfix.tape.domain.effect import Effect
+    from gradfix.tape.domain.graph import Write
+    from gradfix.tape.domain.values import Place, Value
+    from gradfix.tape.effects.overloads import Bound
+    from gradfix.tape.machine.python import Python
+    from gradfix.tape.machine.recording import Recording
+    from gradfix.tape.machine.reports import Draft
+    from gradfix.tape.machine.results import Results
 
 VIEW_OF_MANY = (
     "This view is the output of a function that returns multiple views. "
@@ -36,11 +44,19 @@ ANEW = in_place(having("overwrites"))
 """Writes that keep nothing of what was there."""
 
 
-class Operations(Results):
-    """The machine with torch's operations on it."""
+class Operations:
+    """Torch's operations: what they record, keep, write and give back."""
 
-    def __init__(self, findings: Findings, before: Operations | None) -> None:
-        super().__init__(findings, before)
+    def __init__(self, recording: Recording, results: Results, python: Python) -> None:
+        self.recording = recording
+        self.keeping = results.keeping
+        self.results = results
+        self.python = python
+        self.graph = recording.graph
+        self.here = recording.here
+        self.reports = recording.graph.reports
+        self.trail = recording.trail
+        self.grad_mode = recording.grad_mode
         self.graph_writes: list[tuple[Write, Node]] = []
         """In-place operations on the graph."""
         self.leaf_writes: list[tuple[Draft[WrittenLeaf], Tensor | None]] = []
@@ -53,88 +69,97 @@ class Operations(Results):
             and effect.kinds[0] == "tensor"
             and isinstance(first := bound.get(effect.args[0]), Unknown)
         ):
-            bound = {**bound, effect.args[0]: self.tensor_of(first)}
+            bound = {**bound, effect.args[0]: self.graph.tensor_of(first)}
         out = bound.get("out")
         inputs = [value for name, value in bound.items() if name != "out"]
-        if not effect.writes and out is None and (same := self.itself(op, effect, bound)) is not None:
+        if not effect.writes and out is None and (same := self.results.itself(op, effect, bound)) is not None:
             return same
-        node = self.node(op, place, inputs)
+        node = self.recording.node(op, place, inputs)
         if effect.writes:
             return self._in_place(node, effect, bound, place, form)
         if isinstance(out, Tensor):
             return self._into(out, node, place)
-        kept = self.keep(node, effect, bound)
-        return self._results(node, effect, bound, kept)
+        kept = self.keeping.keep(node, effect, bound)
+        return self.results.results_of(node, effect, bound, kept)
 
     def _into(self, out: Tensor, node: Node, place: Place) -> Value:
-        self.describe(self.write(out, place, "out"), out, place)
+        self.describe(self.recording.write(out, place, "out"), out, place)
         node.requires = False if node.requires is not None else None
         return out
 
     def _in_place(self, node: Node, effect: Effect, bound: Bound, place: Place, form: str) -> Value:
         target = bound.get(effect.writes[0])
         if isinstance(target, Unknown):
-            target = self.tensor_of(target)
+            target = self.graph.tensor_of(target)
         if not isinstance(target, Tensor):
             return Unknown("writes what isn't known", tuple(bound.values()))
         for extra in effect.writes[1:]:
             if isinstance(other := bound.get(extra), Tensor):
-                self.describe(self.write(other, place, form), other, place)
+                self.describe(self.recording.write(other, place, form), other, place)
         constant = effect.constant == (-1,)
         kept: list[str] = []
-        if node.requires is True and self.grad is True:
-            kept = self.keep(node, effect, bound, skip=(effect.writes[0],))
+        if node.requires is True and self.grad_mode.grad is True:
+            kept = self.keeping.keep(node, effect, bound, skip=(effect.writes[0],))
         self.overwrite(target, node, place, form)
         write = target.storage.writes[-1]
         if write.written is not None and _promotes(target, bound):
             write.written = replace(write.written, promotes=True)
         if kept:
-            self.save(node, target, NOTHING)
+            self.keeping.save(node, target, NOTHING)
         if constant:
             node.requires = False
         return target
 
     def overwrite(self, target: Tensor, node: Node, place: Place, form: str) -> None:
         """Write `target` in place, with all that torch refuses, spoils and rebuilds."""
-        refused = self.grad is True and self._refused(target, node, place, form)
-        write = self.write(target, place, form)
+        refused = self.grad_mode.grad is True and self._refused(target, node, place, form)
+        write = self.recording.write(target, place, form)
         self.describe(write, target, place)
         if node.requires is True and not refused and target.data_of is None:
             self.graph_writes.append((write, node))
-        if self.grad is False and node.op in ANEW and target.base is None and target.node.leaf is target:
+        if (
+            self.grad_mode.grad is False
+            and node.op in ANEW
+            and target.base is None
+            and target.node.leaf is target
+        ):
             self._made_anew(target)
-        if self.grad is False or refused or (self.inferred and node.cut == "inference_mode"):
+        if (
+            self.grad_mode.grad is False
+            or refused
+            or (self.recording.inferred and node.cut == "inference_mode")
+        ):
             return
-        if self.grad is None and (target.requires is True or node.requires is False):
+        if self.grad_mode.grad is None and (target.requires is True or node.requires is False):
             return  # in a graph it stays there, recorded or not
         if node.requires is not False or target.requires is not False:
-            if self.grad is None:
+            if self.grad_mode.grad is None:
                 node.requires = None
-            self.rebase(target, node)
+            self.recording.rebase(target, node)
 
     def _made_anew(self, leaf: Tensor) -> None:
         """A leaf whose every element was set is made of nothing that went before."""
         node = Node("leaf", leaf.place, (), leaf.requires)
-        node.leaf, node.lean, node.path = leaf, leaf.lean, self.path
+        node.leaf, node.lean, node.path = leaf, leaf.lean, self.here.path
         self.trail.set(leaf, "node", node)
 
     def _refused(self, target: Tensor, node: Node, place: Place, form: str) -> bool:
         """Whether torch raises at once: a leaf, its view, or one of several views."""
-        self.history(target)
+        self.graph.history(target)
         if node.op.startswith("logical_"):
             return False  # torch doesn't look at what it overwrites with truths
         base = target.base if target.base is not None and target.view != "loose" else None
-        if node.requires is not True and (base is None or self.requires(base) is not True):
+        if node.requires is not True and (base is None or self.graph.requires(base) is not True):
             return False  # a view made without grad refuses whatever would be recorded
-        aliased, in_tuple = self.sees_write(target, place), self.in_tuple(place)
+        aliased, in_tuple = self.python.sees_write(target, place), self.python.in_tuple(place)
         facts = Written(form=form, target=self.target(place), aliased=aliased, in_tuple=in_tuple)
         if target.view in ("many", "no_grad") and target.base is not None:
             return self._refused_view(target, node, place, facts)
-        if self.late is target and node.requires is True:
+        if self.recording.late is target and node.requires is True:
             self._refused_leaf(target, target, node, facts, place)
             return True
         owner = target.base if target.base is not None and target.view == "plain" else target
-        if owner.leaf is not True or True not in (self.requires(target), self.requires(owner)):
+        if owner.leaf is not True or True not in (self.graph.requires(target), self.graph.requires(owner)):
             return False
         self._refused_leaf(target, owner, node, facts, place)
         return True
@@ -147,15 +172,22 @@ class Operations(Results):
         maker = target.node.op if target.view == "many" else "no_grad"
         says = VIEW_OF_MANY if target.view == "many" else VIEW_WITHOUT_GRAD
         steps = [(target.place, Role.MADE), (place, Role.WRITTEN)]
-        self.report("inplace_on_view_of_many", place, steps, WrittenView(**facts.named(), maker=maker),
-                    lean=node.lean, when=self.path, says=says)  # fmt: skip
+        self.reports.report(
+            "inplace_on_view_of_many",
+            place,
+            steps,
+            WrittenView(**facts.named(), maker=maker),
+            lean=node.lean,
+            when=self.here.path,
+            says=says,
+        )
         return True
 
     def _refused_leaf(self, target: Tensor, owner: Tensor, node: Node, facts: Written, place: Place) -> None:
         says = "a leaf Variable that requires grad is being used in an in-place operation"
         if owner is not target:
             says = "a view of a leaf Variable that requires grad is being used in an in-place operation"
-        if self.mode_in_doubt is not False or self.for_others(owner):
+        if self.grad_mode.mode_in_doubt is not False or self.python.for_others(owner):
             return
         learned = any(
             any(one.leaf not in (None, owner) for one in upstream([parent]))
@@ -166,17 +198,15 @@ class Operations(Results):
         leaf = WrittenLeaf(**facts.named(), role="update" if updated else "value",
                            parameter=owner.parameter)  # fmt: skip
         steps = [(owner.place, Role.LEAF), (place, Role.WRITTEN)]
-        draft = self.draft("inplace_on_leaf", place, steps, leaf, lean=owner.lean, when=self.path, says=says)
+        draft = self.reports.draft(
+            "inplace_on_leaf", place, steps, leaf, lean=owner.lean, when=self.here.path, says=says
+        )
         if draft is not None:  # an update that is itself differentiated stays a value
             self.leaf_writes.append((draft, None if learned else owner))
 
-    def for_others(self, leaf: Tensor) -> bool:
-        """Whether a leaf is written for callers who are elsewhere, and may well switch off recording."""
-        raise NotImplementedError
-
     def harmless_writes(self) -> None:
         """At the end: in-place operations on the graph that overwrote nothing saved: a matter of style."""
-        culprits = {span for _, span in self.findings.found}
+        culprits = {span for _, span in self.reports.findings.found}
         for write, node in self.graph_writes:
             place = write.built or write.place
             if write.form in ("module", "step", "buffer") or not isinstance(place, ast.AST):
@@ -184,7 +214,7 @@ class Operations(Results):
             copied = any(parent.op == "clone" for parent in node.parents[:1])
             if span_of(place) not in culprits and not copied:
                 written = write.written or Written()
-                self.report(
+                self.reports.report(
                     "inplace_on_graph_tensor",
                     place,
                     [(node.parents[0].place, Role.MADE), (place, Role.WRITTEN)],
@@ -198,36 +228,14 @@ class Operations(Results):
             write.parameter = target.data_of is not None and target.data_of.leaf is True
             write.written = Written(
                 target=self.target(place),
-                aliased=target.storage.argument or self.sees_write(target, place),
-                in_tuple=self.in_tuple(place),
+                aliased=target.storage.argument or self.python.sees_write(target, place),
+                in_tuple=self.python.in_tuple(place),
             )
 
     def target(self, place: Place) -> str:
         """The source text of what a statement or call writes."""
-        node = self.written(place)
-        return self.text(node, self.findings.main) if node is not None else ""
-
-    def written(self, place: Place) -> ast.expr | None:
-        """The expression of the analysed file that a statement or call writes."""
-        raise NotImplementedError
-
-    def sees_write(self, tensor: Tensor, place: Place) -> bool:
-        """Whether another live name would see a write to a tensor's memory."""
-        raise NotImplementedError
-
-    def in_tuple(self, place: Place) -> bool:
-        """Whether what is written is an element of a tuple, to which nothing can be assigned."""
-        raise NotImplementedError
-
-    def text(self, node: ast.AST, file: str = "") -> str:
-        """The source text of a node of the running file, on one line."""
-        first, last = node.lineno - 1, node.end_lineno - 1  # type: ignore[attr-defined]
-        lines = list(self.findings.sources[file or self.file][first : last + 1])
-        if not lines:
-            return ast.unparse(node)
-        lines[-1] = lines[-1][: node.end_col_offset]  # type: ignore[attr-defined]
-        lines[0] = lines[0][node.col_offset :]  # type: ignore[attr-defined]
-        return " ".join(line.strip().decode("utf-8", "replace") for line in lines)
+        node = self.python.written(place)
+        return self.reports.text(node, self.reports.findings.main) if node is not None else ""
 
 
 def _goes_on(place: Place) -> bool:

@@ -1,9 +1,15 @@
-"""Which leaves a node surely leads to, kept with it: a graph that is walked often isn't walked whole."""
+"""Which leaves a node leads to: surely, and kept with it, as a graph that is walked often isn't walked
+whole; or on the way to those that are asked for."""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from gradfix.tape.domain.events import surely
-from gradfix.tape.domain.graph import Node
+
+if TYPE_CHECKING:
+    from gradfix.tape.domain.graph import Node, Tensor
+    from gradfix.tape.machine.histories import Graph
 
 MANY, FEW = 64, 16
 """From how many nodes on the leaves are kept with each, and how many of them at most."""
@@ -36,3 +42,27 @@ def _reached_by(node: Node, stamp: object) -> tuple[object, tuple[Node, ...]] | 
                 return None
             found.update((id(leaf), leaf) for leaf in parent.reach[1])
     return (stamp, tuple(found.values())) if len(found) <= FEW else None
+
+
+def leading(graph: Graph, root: Node, only: list[Tensor]) -> set[int]:
+    """The nodes on the way from a root to the tensors that gradients are asked for."""
+    targets = {id(graph.history(tensor)) for tensor in only}
+    leaves = {id(tensor) for tensor in only if tensor.leaf}
+    leading: set[int] = set()
+    stack: list[tuple[Node, bool]] = [(root, False)]
+    opened: set[int] = set()
+    while stack:
+        node, done = stack.pop()
+        if done:
+            if node.requires is not False and any(
+                id(parent) in leading
+                or id(parent) in targets
+                or (parent.requires is not False and id(parent.leaf) in leaves)
+                for parent in node.parents
+            ):
+                leading.add(id(node))
+        elif id(node) not in opened:
+            opened.add(id(node))
+            stack.append((node, True))
+            stack.extend((parent, False) for parent in node.parents if node.requires is not False)
+    return leading | {id(tensor.node) for tensor in only if tensor.leaf}

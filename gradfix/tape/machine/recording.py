@@ -7,108 +7,87 @@ the graph as torch would, on every path at once. Facts are three-valued; only a 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING
 
-from gradfix.tape.domain.alternatives import phi, possible
+from gradfix.tape.domain.alternatives import phi
 from gradfix.tape.domain.events import partings
-from gradfix.tape.domain.graph import Node, Saved, Spoil, Storage, Tensor, Write
-from gradfix.tape.domain.joins import Join, Joins
+from gradfix.tape.domain.graph import Node, Spoil, Tensor, Write
 from gradfix.tape.domain.paths import ALWAYS, contradicts, covered, implies
-from gradfix.tape.domain.torch_values import Mode
 from gradfix.tape.domain.values import (
-    FALSE,
     NOTHING,
-    TRUE,
-    Alt,
     Const,
-    Place,
     Seq,
-    Truth,
     Unknown,
-    Value,
+    either,
     stamp,
 )
 from gradfix.tape.effects.operations import having
-from gradfix.tape.machine.histories import either
-from gradfix.tape.machine.keeping import Keeping
-from gradfix.tape.machine.reports import Findings
 
-UNSET = Mode("", TRUE, None)
-"""How a program begins: everything is recorded."""
+if TYPE_CHECKING:
+    from gradfix.tape.domain.graph import Saved
+    from gradfix.tape.domain.values import (
+        Place,
+        Truth,
+        Value,
+    )
+    from gradfix.tape.machine.histories import Graph
+    from gradfix.tape.machine.tested import Tested
 
 
-class Machine(Keeping):
-    """The simulated autograd of one file: what runs on it, and what is written."""
+class Recording:
+    """What runs is put into the graph, and what it writes spoils what was kept."""
 
-    JOINS: ClassVar[Joins] = {
-        "grad": Join.TRUTH,
-        "inference": Join.TRUTH,
-        "mode": Join.VALUE,
-        "mode_in_doubt": Join.TRUTH,
-    }
-
-    def __init__(self, findings: Findings, before: Machine | None) -> None:
-        super().__init__(findings)
-        self.mode: Value = UNSET
-        """What turned recording on or off; several where that differs by path."""
-        self.mode_in_doubt: Truth = False
-        """Whether something that isn't known was entered, which may have turned recording off."""
+    def __init__(self, graph: Graph, tested: Tested, before: Recording | None) -> None:
+        self.graph = graph
+        self.here = graph.here
+        self.reports = graph.reports
+        self.trail = graph.trail
+        self.timeline = graph.timeline
+        self.grad_mode = graph.grad_mode
+        self.tested = tested
         self.late: Tensor | None = None
         """The view that the operation before learnt the history of: until then it counts as a leaf."""
         self.inferred: bool = before is not None and before.inferred
         """Whether a tensor that requires grad was given the data of an inference tensor."""
-        self.about: dict[Any, list[Storage]] = (
-            {key: [*held] for key, held in before.about.items()} if before else {}
-        )
-        """The memory that a path condition is a test of."""
         self.spoils = stamp()
         """When a saved value was overwritten last."""
 
-    @property
-    def grad_off(self) -> tuple[str, Place]:
-        """What turned recording off: the mode's name and the with statement, decorator or call."""
-        modes = possible(self.mode, self.path) if isinstance(self.mode, Alt) else [(self.path, self.mode)]
-        off = (mode for _, mode in modes if isinstance(mode, Mode) and mode.sets is FALSE)
-        mode = next(off, UNSET)
-        return mode.kind, mode.place
-
     def node(self, op: str, place: Place, inputs: Sequence[Value]) -> Node:
         """A recorded operation on inputs, in the present grad mode."""
-        self.here = place
         self.late = None
         if self.timeline.on:
-            self.timeline.note("reads", inputs, place, self.path)
+            self.timeline.note("reads", inputs, place, self.here.path)
         for value in inputs:
             if not isinstance(value, Tensor) or value.base is None:
                 continue
             if value.view == "many" and len(value.storage.writes) > value.seen:
-                self.stale_view(value)
-            elif value.view == "plain" and value.leaf and value.base.requires and self.grad:
+                self.graph.stale_view(value, place)
+            elif value.view == "plain" and value.leaf and value.base.requires and self.grad_mode.grad:
                 self._learns(value, value is inputs[0])
         requires: Truth = False
         parents: list[Node] = []
         for value in inputs:
             if type(value) is Const:
                 continue
-            if requires is not True and (fact := self.requires(value)) is not False:
+            if requires is not True and (fact := self.graph.requires(value)) is not False:
                 requires = fact
-            nodes = self.given(value)
+            nodes = self.graph.given(value)
             if not nodes and isinstance(value, Unknown) and value.requires is None:
-                nodes = [self.guess(value)]  # it may be in a graph, whatever the others are
+                nodes = [self.graph.guess(value)]  # it may be in a graph, whatever the others are
             parents.extend(nodes)
-        lean = self._leaning(inputs) if requires else NOTHING
-        if self.granted:
-            lean = lean | self.granted
+        lean = self.graph.leaning(inputs) if requires else NOTHING
+        if self.reports.granted:
+            lean = lean | self.reports.granted
         node = Node(op, place, tuple(parents), requires)
-        if self.grad is not True and requires is not False:
-            if self.grad is False:
+        if self.grad_mode.grad is not True and requires is not False:
+            if self.grad_mode.grad is False:
                 node.requires = False
-                node.cut, node.cut_place = self.grad_off[0] or "no_grad", self.grad_off[1]
+                node.cut, node.cut_place = self.grad_mode.grad_off[0] or "no_grad", self.grad_mode.grad_off[1]
             else:
                 node.requires, node.cut_place = None, place
         elif requires is None:
             node.branch = next((guards for parent in parents if (guards := partings(parent))), ())
-        node.path = self.path
+        node.path = self.here.path
         node.lean = lean
         if self.inferred and node.requires and (entered := _passed_by(op, inputs)) is not None:
             return self._passing(node, entered, inputs)
@@ -123,11 +102,11 @@ class Machine(Keeping):
 
     def _passing(self, node: Node, entered: Place, inputs: Sequence[Value]) -> Node:
         """What autograd passes by isn't recorded: on the path on which it does."""
-        when = ALWAYS.union(*(one.storage.inferred for one in _tensors(inputs))) - self.path
-        if contradicts(when, self.path):
+        when = ALWAYS.union(*(one.storage.inferred for one in _tensors(inputs))) - self.here.path
+        if contradicts(when, self.here.path):
             return node
         past = Node(node.op, node.place, node.parents, False)
-        past.cut, past.cut_place, past.path = "inference_mode", entered, self.path
+        past.cut, past.cut_place, past.path = "inference_mode", entered, self.here.path
         if not when or len(when) > 1:
             return past
         ((key, holds),) = when
@@ -135,25 +114,25 @@ class Machine(Keeping):
 
     def write(self, tensor: Tensor, place: Place, form: str, silent: bool = False) -> Write:
         """Overwrite a tensor's storage: what nodes saved of it is spoiled, where the paths agree."""
-        write = Write(place, self.path, form, silent or tensor.counter is not None, tensor.counter)
-        write.unrecorded = self.grad is False or form == "callee"
+        write = Write(place, self.here.path, form, silent or tensor.counter is not None, tensor.counter)
+        write.unrecorded = self.grad_mode.grad is False or form == "callee"
         storage = tensor.storage
         again = self._again()
         if form != "step":
-            self.timeline.note("writes", (tensor,), place, self.path)
+            self.timeline.note("writes", (tensor,), place, self.here.path)
         storage.writes.append(write)
         self.trail.tick()
         partly: list[Saved] = []
         for saved in () if again else storage.savers:
             if write.counter is not saved.counter and not write.silent:
                 continue  # saved through `.data`, written by its first name
-            if contradicts(self.path, saved.path):
+            if contradicts(self.here.path, saved.path):
                 continue
-            if implies(self.path, saved.tested):
+            if implies(self.here.path, saved.tested):
                 self._spoil(saved, write, silent)
             else:
                 partly.append(saved)
-        if len(partly) > 1 and covered(self.path, [saved.tested for saved in partly]):
+        if len(partly) > 1 and covered(self.here.path, [saved.tested for saved in partly]):
             for saved in partly:  # each arm of a branch has kept it
                 self._spoil(saved, write, silent)
         return write
@@ -168,10 +147,12 @@ class Machine(Keeping):
     def _again(self) -> bool:
         """Whether this runs under a test of memory that was written under that test before: it runs once."""
         tested = (
-            [storage for key, _ in self.path for storage in self.about.get(key, ())] if self.about else []
+            [storage for key, _ in self.here.path for storage in self.tested.about.get(key, ())]
+            if self.tested.about
+            else []
         )
         return any(
-            storage in self.about.get(key, ())
+            storage in self.tested.about.get(key, ())
             for storage in tested
             for write in storage.writes
             for key, _ in write.path
@@ -207,9 +188,12 @@ class Machine(Keeping):
         """A write to a view is one to its base: what the view shows from then on comes from there."""
         trail = self.trail
         above = Node(
-            "copy_slices", node.place, (self.history(base), node), either((base.requires, node.requires))
+            "copy_slices",
+            node.place,
+            (self.graph.history(base), node),
+            either((base.requires, node.requires)),
         )
-        above.path = self.path
+        above.path = self.here.path
         above.saves = True
         above.lean = node.lean if base.requires is not True else base.lean
         trail.set(base, "node", above)
@@ -219,7 +203,7 @@ class Machine(Keeping):
         if base.leaf and above.requires is not False:
             trail.set(base, "leaf", above.requires is None and None)
         seen = Node("view", node.place, (above,), above.requires)
-        seen.path, seen.lean = self.path, above.lean
+        seen.path, seen.lean = self.here.path, above.lean
         return seen
 
 

@@ -5,20 +5,22 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypedDict, TypeVar
 
-from gradfix.defects import KINDS, Assumption, Convention, Defect, Evidence, Impact, Role, Span
+from gradfix.defects import KINDS, Assumption, Convention, Defect, Evidence, Role
 from gradfix.defects.records import Facts, Ordered
-from gradfix.tape.domain.paths import ALWAYS, Equals, Key, Path
-from gradfix.tape.domain.values import NOTHING, Foreign, Lean, Place
+from gradfix.tape.domain.paths import ALWAYS, Equals, Key
+from gradfix.tape.domain.values import NOTHING, Foreign
+from gradfix.tape.domain.within import Within
+from gradfix.tape.machine.here import span_of
+
+if TYPE_CHECKING:
+    from gradfix.defects import Impact, Span
+    from gradfix.tape.domain.paths import Key, Path
+    from gradfix.tape.domain.values import Lean, Place
 
 F = TypeVar("F", bound=Facts)
 SUREST = ("certain", "likely", "suspect")
-
-
-def span_of(node: ast.AST) -> Span:
-    """The span of an `ast` node."""
-    return Span(node.lineno, node.col_offset, node.end_lineno, node.end_col_offset)  # type: ignore[attr-defined]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,21 +52,33 @@ class Findings:
         """The lines of each file that was read."""
         self.found: dict[tuple[str, Span], Defect] = {}
         self.silences: dict[tuple[Span, str], None] = {}
-        self.texts: dict[Any, str] = {}
+        self.texts: dict[Key, str] = {}
         """How path conditions are called where they are told."""
         self.tests: dict[Key, ast.AST] = {}
         """Where path conditions are tested: the same place tests another value in each turn of a loop."""
 
 
-class Reports:
-    """The place and path that are being executed, and what is reported from there."""
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
-    def __init__(self, findings: Findings) -> None:
+    from gradfix.tape.machine.here import Here
+
+
+class Scoped(TypedDict, total=False):
+    """What differs inside of something only."""
+
+    granted: Lean
+    repeat: bool
+    ran: list[tuple[int, int]]
+
+
+class Reports:
+    """What is reported from what is being executed."""
+
+    def __init__(self, findings: Findings, here: Here) -> None:
         self.findings = findings
-        self.file = findings.main
-        self.path: Path = ALWAYS
-        self.assumed: Path = ALWAYS
-        """The part of the path that no statement tests: which alternative of a value is looked at."""
+        self.here = here
+        self.trail = here.trail
         self.repeat = False
         """Whether this is a later turn of a loop that isn't known to have one (convention E)."""
         self.granted: Lean = NOTHING
@@ -75,22 +89,13 @@ class Reports:
         """The functions that the module itself has run, while others are entered: their lines ran without
         this defect, and it takes convention G that somebody runs them otherwise."""
 
-    def go_on(self, path: Path) -> None:
-        """From here on, to the end of what is running, everything happens on this path."""
-        self.path = path
+    def within(self, **now: Unpack[Scoped]) -> Within:
+        """A block in which this is so, and as it was after it."""
+        return Within(self, self.trail, now)
 
     def lean_on(self, lean: Lean) -> None:
         """From here on, to the end of what is running, everything leans on this."""
         self.granted = self.granted | lean
-
-    @property
-    def at_home(self) -> bool:
-        """Whether what is executed stands in the file under analysis, not in one that it imports."""
-        return self.file == self.findings.main
-
-    def at(self, node: ast.AST) -> Place:
-        """The place of a node of the file that is being executed."""
-        return node if self.at_home else Foreign(node, self.file)
 
     def span(self, place: Place) -> Span | None:
         """A place's span as a fact; None in another file."""
@@ -200,6 +205,16 @@ class Reports:
             if text and "?" not in text:
                 words.append(text)
         return " and ".join(sorted(words))
+
+    def text(self, node: ast.AST, file: str = "") -> str:
+        """The source text of a node of the running file, on one line."""
+        first, last = node.lineno - 1, node.end_lineno - 1  # type: ignore[attr-defined]
+        lines = list(self.findings.sources[file or self.here.file][first : last + 1])
+        if not lines:
+            return ast.unparse(node)
+        lines[-1] = lines[-1][: node.end_col_offset]  # type: ignore[attr-defined]
+        lines[0] = lines[0][node.col_offset :]  # type: ignore[attr-defined]
+        return " ".join(line.strip().decode("utf-8", "replace") for line in lines)
 
 
 def also_touched(defect: Defect, facts: Facts) -> Defect:

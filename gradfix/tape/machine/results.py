@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from gradfix.tape.domain.effect import Effect
+from typing import TYPE_CHECKING
+
 from gradfix.tape.domain.graph import Node, Storage, Tensor
-from gradfix.tape.domain.values import NOTHING, Alt, Const, Seq, Shape, Truth, Unknown, Value
+from gradfix.tape.domain.values import NOTHING, Alt, Const, Seq, Unknown
 from gradfix.tape.effects import contractions, pieces, shapes, strides
 from gradfix.tape.effects.contractions import LOSSES, PRODUCTS, REDUCTIONS
 from gradfix.tape.effects.geometry import ALIKE, AS_OTHER, JOINS, SHAPES
 from gradfix.tape.effects.operations import having, told, where
-from gradfix.tape.effects.overloads import Bound
-from gradfix.tape.machine.recording import Machine
+
+if TYPE_CHECKING:
+    from gradfix.tape.domain.effect import Effect
+    from gradfix.tape.domain.values import Shape, Truth, Value
+    from gradfix.tape.effects.overloads import Bound
+    from gradfix.tape.machine.keeping import Keeping
 
 ROW_MAJOR = where("memory", "row-major")
 """Operations whose result is contiguous, in whatever order their inputs are."""
@@ -27,10 +32,16 @@ MANY = 64
 """How many results of one operation are told apart; of more, two stand for all."""
 
 
-class Results(Machine):
-    """The machine with the results of operations on it."""
+class Results:
+    """What operations give back."""
 
-    def _results(self, node: Node, effect: Effect, bound: Bound, kept: list[str]) -> Value:
+    def __init__(self, keeping: Keeping) -> None:
+        self.keeping = keeping
+        self.graph = keeping.graph
+        self.here = keeping.here
+        self.grad_mode = keeping.grad_mode
+
+    def results_of(self, node: Node, effect: Effect, bound: Bound, kept: list[str]) -> Value:
         source = bound.get(effect.args[0]) if effect.args else None
         if isinstance(source, Seq) and source.items:
             source = source.items[0]
@@ -83,7 +94,7 @@ class Results(Machine):
         if isinstance(source, Tensor):
             self._look(tensor, source, effect, bound)
         if kept:
-            self.save(made, tensor, NOTHING)
+            self.keeping.save(made, tensor, NOTHING)
         return tensor
 
     def output(self, node: Node) -> Tensor:
@@ -91,8 +102,8 @@ class Results(Machine):
         leaf = None if node.requires is None else not node.requires
         tensor = Tensor(node, Storage(), node.requires, leaf)
         tensor.layout = True
-        if self.inference is True:
-            tensor.storage.inference = self.grad_off[1]
+        if self.grad_mode.inference is True:
+            tensor.storage.inference = self.grad_mode.grad_off[1]
         return tensor
 
     def _look(self, tensor: Tensor, source: Tensor, effect: Effect, bound: Bound) -> None:
@@ -119,7 +130,7 @@ class Results(Machine):
         """Note that a result may be, or show, what it was made from: without recording too it may keep a
         history."""
         tensor.maybe = source
-        if self.grad is False and tensor.requires is False and source.requires is not False:
+        if self.grad_mode.grad is False and tensor.requires is False and source.requires is not False:
             tensor.node.requires = tensor.requires = tensor.leaf = None
             tensor.node.cut, tensor.node.may = "", True
 
@@ -133,9 +144,11 @@ class Results(Machine):
             return
         tensor.base = source.base if source.base is not None and source.view != "loose" else source
         tensor.view = view if view == "many" or source.view in ("", "loose") else source.view
-        if self.grad is False and not (self.inference is True and tensor.base.requires is False):
+        if self.grad_mode.grad is False and not (
+            self.grad_mode.inference is True and tensor.base.requires is False
+        ):
             tensor.view = "no_grad"
-        if self.grad is False and self.requires(tensor.base) is True:
+        if self.grad_mode.grad is False and self.graph.requires(tensor.base) is True:
             self._unrecorded_view(tensor)
         tensor.generation = tensor.storage.generation
         if tensor.leaf is True and tensor.base.requires is not False:
@@ -144,8 +157,8 @@ class Results(Machine):
     def _unrecorded_view(self, tensor: Tensor) -> None:
         """A view made without recording still requires grad: backward takes it, and leads nowhere."""
         node = Node("leaf", tensor.place, tensor.node.parents, True)
-        node.cut, node.cut_place = self.grad_off[0] or "no_grad", self.grad_off[1]
-        node.path, node.lean, node.leaf = self.path, self.lean(tensor.base or tensor), tensor
+        node.cut, node.cut_place = self.grad_mode.grad_off[0] or "no_grad", self.grad_mode.grad_off[1]
+        node.path, node.lean, node.leaf = self.here.path, self.graph.lean(tensor.base or tensor), tensor
         tensor.node, tensor.requires, tensor.leaf = node, True, True
 
     def shape(self, op: str, effect: Effect, bound: Bound, source: Value | None) -> Shape:

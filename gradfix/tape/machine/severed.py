@@ -2,26 +2,58 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
-from gradfix.defects import NOTHING, Convention, Impact, Role, kind_of
-from gradfix.defects.records import Cut, Facts, NoGradient, NoLeaf, OnResult, Unrecorded, record_of
-from gradfix.tape.domain.events import Add, Backward, on_path, partings
-from gradfix.tape.domain.graph import Node, Tensor
-from gradfix.tape.domain.paths import ALWAYS, Path, contradicts
-from gradfix.tape.domain.values import Lean, Place
+from gradfix.defects import NOTHING, Convention, Role, kind_of
+from gradfix.defects.records import Cut, NoGradient, NoLeaf, OnResult, Unrecorded, record_of
+from gradfix.tape.domain.events import Add, on_path, partings
+from gradfix.tape.domain.paths import ALWAYS, contradicts
 from gradfix.tape.domain.within import Within
-from gradfix.tape.machine.cuts import CONVERSIONS, DETACHES, KIND_OF_CUT, MODES, Cuts, copied
-from gradfix.tape.machine.reports import Draft, Findings
+from gradfix.tape.machine.cuts import (
+    CONVERSIONS,
+    DETACHES,
+    KIND_OF_CUT,
+    MODES,
+    adjacent,
+    behind,
+    copied,
+    leaves_behind,
+    nearest_cuts,
+    nearest_graph,
+    nodes_below,
+    terms_of,
+    unrecorded,
+)
+
+if TYPE_CHECKING:
+    from gradfix.defects import Impact
+    from gradfix.defects.records import Facts
+    from gradfix.tape.domain.events import Backward
+    from gradfix.tape.domain.graph import Node, Tensor
+    from gradfix.tape.domain.paths import Path
+    from gradfix.tape.domain.values import Lean, Place
+    from gradfix.tape.machine.histories import Graph
+    from gradfix.tape.machine.leaves import Leaves
+    from gradfix.tape.machine.python import Python
+    from gradfix.tape.machine.reports import Draft
+    from gradfix.tape.machine.tested import Tested
 
 NO_GRAPH = "element 0 of tensors does not require grad and does not have a grad_fn"
 
 
-class Severed(Cuts):
-    """The machine that can say why no gradient arrives."""
+class Severed:
+    """Why no gradient arrives."""
 
-    def __init__(self, findings: Findings, before: Severed | None) -> None:
-        super().__init__(findings, before)
+    def __init__(
+        self, graph: Graph, tested: Tested, leaves: Leaves, python: Python, before: Severed | None
+    ) -> None:
+        self.graph = graph
+        self.here = graph.here
+        self.reports = graph.reports
+        self.trail = graph.trail
+        self.tested = tested
+        self.leaves = leaves
+        self.python = python
         self.backwards: list[tuple[Backward, Tensor]] = [*before.backwards] if before else []
         """The real backwards that can have run here, with their roots."""
         self.inherited = len(self.backwards)
@@ -32,83 +64,68 @@ class Severed(Cuts):
         """Roots that nothing behind requires grad for: which leaf was meant is known at the end."""
         self.conversions: list[Draft[Cut]] = []
         """Cuts whose result may also be meant as a plain number: what uses it so is known at the end."""
-        self.every_leaf: list[Tensor] = [*before.every_leaf] if before else []
         self.let_go: dict[int, Node] = {**before.let_go} if before else {}
         """The nodes of leaves that code which isn't known had: it may have let them require grad."""
-        self.turns: list[int] = [0]
-        """When the turns began that are running, of loops that are not run to their end."""
-        self.picks: dict[Any, int] = {**before.picks} if before else {}
-        """The path conditions that are tests of what such a turn has made, and that turn."""
         self.refusals: list[Path] = []
         """The paths on which torch has refused to make an optimizer of no parameters: nothing comes after."""
-        self.graph_tests: set[Any] = {*before.graph_tests} if before else set()
-        """Path conditions that say that something is in a graph."""
 
-    def _severed_on_some_paths(self, root: Tensor, node: Node, event: Backward) -> None:
+    def severed_on_some_paths(self, root: Tensor, node: Node, event: Backward) -> None:
         """The root lost its graph in one arm of a branch."""
         whole = event.path
         for guard in partings(node):
-            if any(self.picks.get(key, 0) not in self.turns for key, _ in guard - whole):
+            if any(self.tested.picks.get(key, 0) not in self.tested.turns for key, _ in guard - whole):
                 continue  # other turns of that loop may have brought a graph
             if not contradicts(guard, whole) and on_path(node, whole | guard) is False:
                 with Within(event, self.trail, {"path": whole | guard}):
-                    self._severed(root, node, event)
+                    self.severed_root(root, node, event)
 
-    def _severed(self, root: Tensor, node: Node, event: Backward) -> None:
+    def severed_root(self, root: Tensor, node: Node, event: Backward) -> None:
         self.severed(node, event, root.lean, NO_GRAPH)
 
     def severed(self, node: Node, event: Backward, lean: Lean, says: str) -> None:
         """Say what keeps the root of a backward out of every graph."""
-        if any(holds and key in self.graph_tests for key, holds in event.path):
+        if any(holds and key in self.tested.graph_tests for key, holds in event.path):
             return  # it runs only where a test has found a graph
         if any(path <= event.path for path in self.refusals):
             return
-        if self.let_go and any(id(one) in self.let_go for one in self.below(node)):
+        if self.let_go and any(id(one) in self.let_go for one in nodes_below(node)):
             return
-        nearest = list(self.cuts(node, event.path))
+        nearest = list(nearest_cuts(node, event.path))
         cuts = list({id(cut.cut_place): cut for cut in reversed(nearest)}.values())[::-1]
-        sure = [cut for cut in cuts if self.behind(cut) is True]
-        chosen = sure or [cut for cut in cuts if self.behind(cut) is None and cut.cut != "data"]
+        sure = [cut for cut in cuts if behind(cut) is True]
+        chosen = sure or [cut for cut in cuts if behind(cut) is None and cut.cut != "data"]
         here = (event.place, Role.BACKWARD)
-        if self.blames_rebinding(node):
+        if self.python.blames_rebinding(node):
             return
         if len(chosen) >= 1 and (sure or len(chosen) == 1):
-            terms = {id(term) for term in self._additive(node)}
+            terms = {id(term) for term in terms_of(node)}
             whole = [cut for cut in chosen if id(cut) in terms]
             for cut in whole if whole == chosen else chosen[:1]:
                 lean = NOTHING if sure else frozenset({Convention.B})
                 self.report_cut(cut, event, [here], says=says, lean=lean)
-        elif not cuts and self._switched_off(node, event.path - (self.path - self.assumed)):
+        elif not cuts and self._switched_off(node, event.path - (self.here.path - self.here.assumed)):
             pass  # nothing is to be learnt
         elif not cuts:
             self.leafless.append((node, event, event.path, lean))
         else:
-            self.silence(
+            self.reports.silence(
                 event.place, "several cuts lie behind this backward; which one was meant isn't known"
             )
 
     def _switched_off(self, node: Node, when: Path) -> bool:
         """Whether flags each switch off a term: a constant made under one of them stands for it."""
-        leaves = [one for one in self.below(node) if one.leaf is not None] if len(when) > 1 else []
+        leaves = [one for one in nodes_below(node) if one.leaf is not None] if len(when) > 1 else []
         return any(ALWAYS < one.path & when < when and not contradicts(one.path, when) for one in leaves)
-
-    def may_be_filled(self, leaf: Tensor) -> bool:
-        """Whether code that wasn't followed may have brought a gradient to a leaf."""
-        raise NotImplementedError
-
-    def blames_rebinding(self, node: Node) -> bool:
-        """Whether a leaf whose name was bound to a result explains it."""
-        raise NotImplementedError
 
     def _factory_below(self, node: Node) -> Place:
         """The one call that made what a tensor was computed from."""
-        factories = [one for one in self.below(node) if one.leaf is not None]
+        factories = [one for one in nodes_below(node) if one.leaf is not None]
         return factories[0].place if len(factories) == 1 else node.place
 
     def leafless_roots(self, wanted: list[Tensor]) -> None:
         """At the end: the tensors that should have been leaves are those whose gradient somebody wants."""
         for node, event, path, lean in self.leafless:
-            below = {id(one): one for one in self.below(node)}
+            below = {id(one): one for one in nodes_below(node)}
             meant = [t for t in wanted if id(t.node) in below and t.requires is False]
             places = list({id(t): (self._factory_below(t.node), t.name) for t in meant}.values())
             if not places:
@@ -117,8 +134,10 @@ class Severed(Cuts):
                 places = [(event.place, "")] if len(leaves) != 1 else [(leaves[0].place, "")] if only else []
             for place, name in places:
                 steps = [(place, Role.CONSTANT), (event.place, Role.BACKWARD)]
-                facts = NoLeaf(backward=self.span(event.place), target=name)
-                self.report("no_leaf_requires_grad", place, steps, facts, says=NO_GRAPH, when=path, lean=lean)
+                facts = NoLeaf(backward=self.reports.span(event.place), target=name)
+                self.reports.report(
+                    "no_leaf_requires_grad", place, steps, facts, says=NO_GRAPH, when=path, lean=lean
+                )
 
     def report_cut(self, cut: Node, event: Backward, steps: list[tuple[Place, Role]], *, says: str = "",
                    lean: Lean = NOTHING, kind: str = "", impact: Impact | None = None) -> None:  # fmt: skip
@@ -132,18 +151,19 @@ class Severed(Cuts):
         steps = [(behind, Role.GRAPH), (cut.cut_place, Role.CUT), *steps]
         lean, facts = cut.lean | event.lean | lean, self._cut_facts(kind, cut, event)
         if isinstance(facts, Cut) and kind_of(kind).logged:
-            draft = self.draft(kind, cut.cut_place, steps, facts, says=says, lean=lean, when=event.path,
-                               impact=impact)  # fmt: skip
+            draft = self.reports.draft(
+                kind, cut.cut_place, steps, facts, says=says, lean=lean, when=event.path, impact=impact
+            )
             self.conversions.extend([draft] if draft is not None else [])
         else:
-            self.report(kind, cut.cut_place, steps, facts, says=says, lean=lean, when=event.path,
+            self.reports.report(kind, cut.cut_place, steps, facts, says=says, lean=lean, when=event.path,
                         impact=impact)  # fmt: skip
 
     def _cut_facts(self, kind: str, cut: Node, event: Backward) -> Facts:
         """What is known of a cut, as the record of its kind says it."""
-        record, backward = record_of(kind), self.span(event.place)
+        record, backward = record_of(kind), self.reports.span(event.place)
         if record is Unrecorded:
-            forward, form = self.span(cut.place), self.mode_form(cut.cut_place)
+            forward, form = self.reports.span(cut.place), self.mode_form(cut.cut_place)
             inside = (forward,) if forward else ()
             return Unrecorded(form=form, mode=cut.cut, forward=inside, backward=backward)
         if record is NoGradient:
@@ -156,23 +176,29 @@ class Severed(Cuts):
             type(place).__name__, "decorator"
         )
 
-    def _rewrapped(self, root: Tensor, node: Node, event: Backward) -> None:
+    def rewrapped(self, root: Tensor, node: Node, event: Backward) -> None:
         """A severed result that was told to require grad: no error, and no gradient behind it."""
-        for leaf in (node, *self._additive(node)):
+        for leaf in (node, *terms_of(node)):
             if leaf.leaf is None or leaf.cut != "requires_grad" or leaf.requires is not True:
                 continue
             if leaf is not node and any(copied(parent).cut in DETACHES for parent in leaf.parents):
                 continue  # `x.detach().requires_grad_()` makes a new leaf of x, which is what it is for
-            cuts = [cut for parent in leaf.parents for cut in self.cuts(parent) if self.behind(cut) is True]
+            cuts = [cut for parent in leaf.parents for cut in nearest_cuts(parent) if behind(cut) is True]
             if cuts:
                 facts = OnResult(
                     target=(leaf.facts or {}).get("target", ""),
-                    cut=self.span(cuts[0].cut_place),
+                    cut=self.reports.span(cuts[0].cut_place),
                     cut_kind=KIND_OF_CUT.get(cuts[0].cut, ""),
                 )
                 steps = [(cuts[0].cut_place, Role.CUT), (event.place, Role.BACKWARD)]
-                self.report("requires_grad_on_result", leaf.cut_place, steps, facts, lean=cuts[0].lean,
-                            when=event.path)  # fmt: skip
+                self.reports.report(
+                    "requires_grad_on_result",
+                    leaf.cut_place,
+                    steps,
+                    facts,
+                    lean=cuts[0].lean,
+                    when=event.path,
+                )
 
     def rewrapped_leaves(self, read: list[Tensor], reached: set[int]) -> None:
         """At the end: leaves made of converted results, whose gradient nobody reads and nobody passes on."""
@@ -182,13 +208,13 @@ class Severed(Cuts):
                 continue
             if tensor.parameter and not any(root is tensor for _, root in self.backwards):
                 continue
-            if self.behind(leaf) is not True or any(tensor is one for one in read):
+            if behind(leaf) is not True or any(tensor is one for one in read):
                 continue
-            lost = [one for parent in leaf.parents for one in self.leaves_behind(parent)]
+            lost = [one for parent in leaf.parents for one in leaves_behind(parent)]
             never = [one for one in lost if id(one) not in reached]
             pointless = any(one is event and root is tensor for one, root in self.backwards)
-            if lost and (pointless or (never and not any(map(self.may_be_filled, never)))):
-                others = [one.slot for one in self.every_leaf if one is not tensor and one.slot]
+            if lost and (pointless or (never and not any(map(self.leaves.may_be_filled, never)))):
+                others = [one.slot for one in self.leaves.every_leaf if one is not tensor and one.slot]
                 adds = [add for slot in others for add in slot.events if isinstance(add, Add)]
                 alone = not any(add.backward.met is event.met for add in adds)
                 kind = "" if alone else "severed_term"
@@ -200,23 +226,23 @@ class Severed(Cuts):
         for event, root in self.backwards[self.inherited :]:
             if root.requires is False:
                 continue
-            for term in self._additive(self.history(root)):
-                if term.requires is not False or not term.cut or self.behind(term) is not True:
+            for term in terms_of(self.graph.history(root)):
+                if term.requires is not False or not term.cut or behind(term) is not True:
                     continue
-                if any(-1 < parent.clean < event.number for parent in self._nearest_graph(term)):
+                if any(-1 < parent.clean < event.number for parent in nearest_graph(term)):
                     continue  # made of an earlier turn's graph: a baseline, not a term
                 if event.aimed and not self._is_for(event, term):
                     continue
-                lost = {id(leaf): leaf for leaf in self.leaves_behind(term) if id(leaf) in trained}
+                lost = {id(leaf): leaf for leaf in leaves_behind(term) if id(leaf) in trained}
                 never = [leaf for leaf in lost.values() if id(leaf) not in reached]
-                meant = any(one.cut in DETACHES | MODES for one in self._between(term))
-                if (term.cut in CONVERSIONS and not meant and self._adjacent(term)) or (
-                    term.cut in DETACHES and never and not any(map(self.may_be_filled, never))
+                meant = any(one.cut in DETACHES | MODES for one in unrecorded(term))
+                if (term.cut in CONVERSIONS and not meant and adjacent(term)) or (
+                    term.cut in DETACHES and never and not any(map(self.leaves.may_be_filled, never))
                 ):
                     self.report_cut(term, event, [(event.place, Role.WITHOUT)],
                                     kind="severed_term", impact="trains wrong")  # fmt: skip
 
     def _is_for(self, event: Backward, term: Node) -> bool:
         """Whether one of the tensors that a backward names is behind a term."""
-        below = {id(node) for node in self.below(term)}
-        return any(id(self.history(tensor)) in below for tensor in event.aimed)
+        below = {id(node) for node in nodes_below(term)}
+        return any(id(self.graph.history(tensor)) in below for tensor in event.aimed)

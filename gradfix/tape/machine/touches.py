@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from gradfix.defects import Span, Touch, Touched, TouchKind
-from gradfix.tape.domain.events import Add, Backward
+from gradfix.defects import Touch
+from gradfix.tape.domain.events import Add
 from gradfix.tape.domain.graph import Tensor
-from gradfix.tape.domain.moments import Moment, Timeline, under
-from gradfix.tape.domain.values import Alt, Place, Seq, Unknown
+from gradfix.tape.domain.moments import under
+from gradfix.tape.domain.values import Alt, Seq, Unknown
+
+if TYPE_CHECKING:
+    from gradfix.defects import Span, Touched, TouchKind
+    from gradfix.tape.domain.events import Backward
+    from gradfix.tape.domain.moments import Moment, Timeline
+    from gradfix.tape.domain.values import Place
 
 GRADIENTS = frozenset({"clears", "fills", "changes", "looks", "anything"})
 

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gradfix.tape.domain.alternatives import one_of, there, varying
-from gradfix.tape.domain.definitions import Function
-from gradfix.tape.domain.values import Alt, Args, Kwargs, Map, Seq, Unknown, Value
-from gradfix.tape.interpreter.interpreter import Interpreter
+from gradfix.tape.domain.values import Alt, Map, Seq
 from gradfix.tape.torch.elements import elements, part
+
+if TYPE_CHECKING:
+    from gradfix.tape.domain.values import Args, Value
+    from gradfix.tape.interpreter.forks import Forks
+    from gradfix.tape.interpreter.interpreter import Interpreter
 
 SPLITS = 16
 """How many times a call is made for alternatives of its arguments that vary by themselves."""
@@ -44,7 +47,7 @@ def arguments(vm: Interpreter, node: ast.Call) -> tuple[list[Value], dict[str, V
     return args, kwargs
 
 
-def each_argument(vm: Interpreter, args: Args, run: Callable[[Args], Value]) -> Value:
+def each_argument(forks: Forks, args: Args, run: Callable[[Args], Value]) -> Value:
     """Split on the first argument that has alternatives."""
     first = 0
     for arg in args:
@@ -56,8 +59,10 @@ def each_argument(vm: Interpreter, args: Args, run: Callable[[Args], Value]) -> 
     if len(args) > 1 or not there(args[first]):
         args = _bounded(args)
     if type(args[first]) is not Alt:
-        return each_argument(vm, args, run)
-    return vm.each(args[first], lambda one: each_argument(vm, [*args[:first], one, *args[first + 1 :]], run))
+        return each_argument(forks, args, run)
+    return forks.each(
+        args[first], lambda one: each_argument(forks, [*args[:first], one, *args[first + 1 :]], run)
+    )
 
 
 def unstarred(args: Args) -> Args:
@@ -86,36 +91,3 @@ def _bounded(args: Args) -> list[Value]:
                     seen.add(keys)
         bounded.append(arg)
     return bounded
-
-
-def _unsettles(arg: Value, named: bool) -> bool:
-    """Whether it isn't known which parameters get this argument and those after it."""
-    return (type(arg) is Seq and arg.kind == "star") or (named and not there(arg))
-
-
-def bind_parameters(vm: Interpreter, function: Function, args: Args, kwargs: Kwargs) -> dict[str, Value]:
-    """Arguments by parameter name; what isn't given has its default."""
-    a = function.code.node.args
-    names, every = function.code.names, function.code.every
-    bound: dict[str, Value] = dict(function.defaults)
-    star = next((i for i, arg in enumerate(args) if _unsettles(arg, i < len(names))), None)
-    given = args
-    if star is not None:
-        given = args[:star]
-        for name in names[len(given) :]:
-            bound[name] = Unknown(f"argument `{name}`")
-    bound.update(zip(names, given, strict=False))
-    if a.vararg is not None:
-        bound[a.vararg.arg] = Seq("tuple", list(given[len(names) :]), open=star is not None)
-    extra: dict[Any, Value] = {}
-    for name, value in kwargs.items():
-        if name in every:
-            bound[name] = value
-        elif name != "**":
-            extra[name] = value
-    if a.kwarg is not None:
-        bound[a.kwarg.arg] = Map(extra, open="**" in kwargs)
-    for name in every:
-        if name not in bound or ("**" in kwargs and name not in kwargs and name in function.defaults):
-            bound[name] = Unknown(f"argument `{name}`")
-    return bound

@@ -5,16 +5,20 @@ from __future__ import annotations
 import ast
 import operator
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gradfix.tape.domain.alternatives import alternatives, multiply, one_of
 from gradfix.tape.domain.graph import Node, Number, Tensor
-from gradfix.tape.domain.values import FALSE, TRUE, Alt, Const, Map, Seq, Unknown, Value
+from gradfix.tape.domain.values import FALSE, TRUE, Alt, Const, Map, Seq, Unknown, unknown_of
 from gradfix.tape.interpreter.conditions import compared, condition
-from gradfix.tape.interpreter.interpreter import Interpreter
 from gradfix.tape.torch.functions import torch_function
 from gradfix.tape.torch.param_groups import written
 from gradfix.tape.torch.tensors import in_graph, method_call
+
+if TYPE_CHECKING:
+    from gradfix.tape.domain.values import Value
+    from gradfix.tape.interpreter.interpreter import Interpreter
+    from gradfix.tape.interpreter.state import Strangers
 
 FEW = 20
 """How many values are looked through for a call that made one of them."""
@@ -54,7 +58,9 @@ def binary(vm: Interpreter, node: ast.BinOp) -> Value:
         return operate(vm, type(node.op), left, right, node)
     if multiply(left, right):
         left, right = one_of(left), one_of(right)
-    return vm.each(left, lambda a: vm.each(right, lambda b: operate(vm, type(node.op), a, b, node)))
+    return vm.forks.each(
+        left, lambda a: vm.forks.each(right, lambda b: operate(vm, type(node.op), a, b, node))
+    )
 
 
 def operate(vm: Interpreter, op: type[ast.operator], left: Value, right: Value, node: ast.AST) -> Value:
@@ -65,7 +71,7 @@ def operate(vm: Interpreter, op: type[ast.operator], left: Value, right: Value, 
     for side in (left, right):
         if isinstance(side, Const) and side.value is None:
             return Unknown("arithmetic on None, which raises")
-    left, right = in_graph(vm, left), in_graph(vm, right)
+    left, right = in_graph(vm.graph, left), in_graph(vm.graph, right)
     if isinstance(left, Tensor):
         return method_call(vm, left, f"__{name}__", [right], {}, node)
     if isinstance(right, Tensor) and not isinstance(left, (Seq, Map)):
@@ -73,42 +79,42 @@ def operate(vm: Interpreter, op: type[ast.operator], left: Value, right: Value, 
     if isinstance(left, Seq):
         return _sequence(left, right, op)
     if isinstance(left, (Number, Const)) and isinstance(right, (Number, Const)):
-        made = Node(name, node, tuple(vm.nodes(left) + vm.nodes(right)), False)
+        made = Node(name, node, tuple(vm.graph.nodes(left) + vm.graph.nodes(right)), False)
         array = "array" in (getattr(left, "kind", ""), getattr(right, "kind", ""))
-        return Number(made, vm.at(node), "array" if array else "number")
-    return _undecided(vm, name, left, right, node)
+        return Number(made, vm.here.at(node), "array" if array else "number")
+    return _undecided(vm.strangers, name, left, right, node)
 
 
-def _undecided(vm: Interpreter, name: str, left: Value, right: Value, node: ast.AST) -> Unknown:
+def _undecided(strangers: Strangers, name: str, left: Value, right: Value, node: ast.AST) -> Unknown:
     """Arithmetic on what isn't known: both sides may be in the result."""
-    result = vm.unknown("arithmetic on what isn't known", left, right)
+    result = unknown_of("arithmetic on what isn't known", left, right)
     result.part = True
-    parents = (*_operand(vm, left), *_operand(vm, right))
+    parents = (*_operand(strangers, left), *_operand(strangers, right))
     if any(parent.op != "unknown" or parent.parents for parent in parents):
-        result.made = Node(name, vm.at(node), parents, None)
+        result.made = Node(name, strangers.here.at(node), parents, None)
         result.made.may = True
     unknown = isinstance(left, Unknown) and isinstance(right, Unknown)
-    if unknown and vm.requires(left) is False and vm.requires(right) is False:
+    if unknown and strangers.graph.requires(left) is False and strangers.graph.requires(right) is False:
         result.requires = False
     return result
 
 
-def _operand(vm: Interpreter, value: Value) -> list[Node]:
+def _operand(strangers: Strangers, value: Value) -> list[Node]:
     """The nodes of an operand: what a call that isn't known has returned may be in a graph of its own."""
-    nodes = vm.given(value)
-    if not nodes and isinstance(value, Unknown) and value.requires is None and _returned(vm, value):
-        nodes = [vm.guess(value)]
+    nodes = strangers.graph.given(value)
+    if not nodes and isinstance(value, Unknown) and value.requires is None and _returned(strangers, value):
+        nodes = [strangers.graph.guess(value)]
     return nodes
 
 
-def _returned(vm: Interpreter, value: Unknown) -> bool:
+def _returned(strangers: Strangers, value: Unknown) -> bool:
     """Whether a value comes out of a call that isn't known."""
     stack: list[Value] = [value]
     for _ in range(FEW):
         if not stack:
             return False
         one = stack.pop()
-        if id(one) in vm.results:
+        if id(one) in strangers.results:
             return True
         stack.extend(one.holds if isinstance(one, Unknown) and one.part else ())
     return False
@@ -159,19 +165,19 @@ def unary(vm: Interpreter, node: ast.UnaryOp) -> Value:
     method, compute = UNARY[type(node.op)]
 
     def apply(value: Value) -> Value:
-        value = in_graph(vm, value)
+        value = in_graph(vm.graph, value)
         if isinstance(value, Const):
             return _computed(lambda a, _: compute(a), value.value, None)
         if isinstance(value, Tensor):
             return method_call(vm, value, method, [], {}, node)
         if isinstance(value, Number):
-            return Number(Node("neg", node, (value.node,), False), vm.at(node), value.kind)
-        result = vm.unknown("arithmetic on what isn't known", value)
+            return Number(Node("neg", node, (value.node,), False), vm.here.at(node), value.kind)
+        result = unknown_of("arithmetic on what isn't known", value)
         result.part = True
         result.requires = value.requires if isinstance(value, Unknown) else None
         return result
 
-    return vm.each(vm.eval(node.operand), apply)
+    return vm.forks.each(vm.eval(node.operand), apply)
 
 
 def compare(vm: Interpreter, node: ast.Compare) -> Value:
@@ -195,7 +201,9 @@ def _compare(vm: Interpreter, left: Value, right: Value, op: ast.cmpop, node: as
     method = COMPARISONS.get(type(op))
     if method and isinstance(left, Alt) and all(isinstance(one, Tensor) for _, one in left.options):
         given = one_of(right) if multiply(left, right) else right
-        return vm.each(left, lambda one: vm.each(given, lambda two: _compare(vm, one, two, op, node)))
+        return vm.forks.each(
+            left, lambda one: vm.forks.each(given, lambda two: _compare(vm, one, two, op, node))
+        )
     if method and isinstance(left, Tensor):
         return method_call(vm, left, method, [right], {}, node)
     if method and isinstance(right, Tensor) and not isinstance(left, Alt):
@@ -213,15 +221,15 @@ def _simple(left: Value, right: Value) -> bool:
 
 def in_place_operator(vm: Interpreter, held: Value, right: Value, node: ast.AugAssign) -> Value:
     """`held op= right`: the same object where it is written in place, a new value elsewhere."""
-    written(vm, held, node)
-    held = in_graph(vm, held)
+    written(vm.machine, held, node)
+    held = in_graph(vm.graph, held)
     name, _ = OPERATORS[type(node.op)]
     if isinstance(held, Tensor) and not isinstance(node.op, ast.MatMult):  # `@=` makes a new tensor
         target = held
-        return vm.each(
+        return vm.forks.each(
             right,
             lambda one: method_call(
-                vm, target, f"__i{name}__", [in_graph(vm, one)], {}, node, form="augassign"
+                vm, target, f"__i{name}__", [in_graph(vm.graph, one)], {}, node, form="augassign"
             ),
         )
     if isinstance(held, Seq) and held.kind == "list" and isinstance(node.op, ast.Add):
@@ -230,4 +238,4 @@ def in_place_operator(vm: Interpreter, held: Value, right: Value, node: ast.AugA
         if not isinstance(right, Seq) or right.open:
             vm.trail.set(held, "open", True)
         return held
-    return vm.each(right, lambda one: operate(vm, type(node.op), held, one, node))
+    return vm.forks.each(right, lambda one: operate(vm, type(node.op), held, one, node))

@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import ast
+from typing import TYPE_CHECKING
 
 from gradfix.tape.domain.alternatives import narrowed
 from gradfix.tape.domain.definitions import Bound, Class, Function, Instance, Method, Package, Super
 from gradfix.tape.domain.graph import Tensor
 from gradfix.tape.domain.torch_values import Layer, Opaque, Optimizer, Weights
-from gradfix.tape.domain.values import Alt, Const, External, Seq, Undefined, Unknown, Value
+from gradfix.tape.domain.values import Alt, Const, External, Seq, Undefined, Unknown
 from gradfix.tape.effects import table
 from gradfix.tape.interpreter.granted import training
-from gradfix.tape.interpreter.interpreter import Interpreter
-from gradfix.tape.interpreter.occasions import AttributeBound
-from gradfix.tape.python.classes import registering
-from gradfix.tape.python.following import call_function
+from gradfix.tape.interpreter.occasions import AttributeBound, Replaced
 from gradfix.tape.strangers.assumed_optimizers import doubted
 from gradfix.tape.torch.layers import is_packed, layer_attribute, store_on_layer
-from gradfix.tape.torch.modules import all_of, freeze
+from gradfix.tape.torch.modules import MODULE_METHODS, all_of, freeze
 from gradfix.tape.torch.param_groups import param_groups, some_gradient, written
 from gradfix.tape.torch.tensor_attributes import store_on_tensor, tensor_attribute
+
+if TYPE_CHECKING:
+    from gradfix.tape.domain.values import Value
+    from gradfix.tape.interpreter.interpreter import Interpreter
+    from gradfix.tape.machine.machine import Machine
 
 FIELDS = {
     "values": 0, "indices": 1, "U": 0, "S": 1, "Vh": 2, "V": 2, "Q": 0, "R": 1, "eigenvalues": 0,
@@ -31,10 +34,10 @@ FIELDS = {
 def load_attribute(vm: Interpreter, owner: Value, name: str, node: ast.AST) -> Value:
     """`owner.name`."""
     if name == "grad":
-        doubted(vm, None)
+        doubted(vm.strangers, None)
     if isinstance(owner, Unknown):
         if name == "grad" and owner.tensor is None:
-            some_gradient(vm, owner)
+            some_gradient(vm.machine, owner)
         return unknown_attribute(vm, owner, name, node)
     if isinstance(owner, External):
         return External(f"{owner.path}.{name}")
@@ -45,7 +48,7 @@ def load_attribute(vm: Interpreter, owner: Value, name: str, node: ast.AST) -> V
     if isinstance(owner, Tensor):
         return tensor_attribute(vm, owner, name, node)
     if isinstance(owner, Layer):
-        return layer_attribute(vm, owner, name)
+        return layer_attribute(vm.notes, owner, name)
     if isinstance(owner, Super):
         return super_attribute(owner, name)
     if isinstance(owner, Class):
@@ -66,11 +69,11 @@ def load_attribute(vm: Interpreter, owner: Value, name: str, node: ast.AST) -> V
     if isinstance(owner, Seq) and owner.kind == "tuple" and -1 < FIELDS.get(name, -1) < len(owner.items):
         return owner.items[FIELDS[name]]
     if isinstance(owner, Weights):
-        return weights_attribute(vm, owner, name, node)
+        return weights_attribute(owner, name, node)
     return Method(owner, name)
 
 
-def weights_attribute(vm: Interpreter, owner: Value, name: str, node: ast.AST) -> Value:
+def weights_attribute(owner: Value, name: str, node: ast.AST) -> Value:
     """An attribute of a parameter that stands for all of them."""
     assert isinstance(owner, Weights)
     if name == "grad":
@@ -89,7 +92,7 @@ def instance_attribute(vm: Interpreter, owner: Instance, name: str, node: ast.AS
     value = owner.attrs.get(name)
     if value is not None and not isinstance(value, Undefined):
         if isinstance(value, Alt):
-            return narrowed(value, vm.path)
+            return narrowed(value, vm.here.path)
         return value
     found = owner.cls.lookup(name)
     if isinstance(found, Function):
@@ -97,34 +100,25 @@ def instance_attribute(vm: Interpreter, owner: Instance, name: str, node: ast.AS
     if found is not None:
         return found
     if name == "training" and owner.module:
-        return training(vm, owner)
+        return training(vm.notes, owner)
     layer = owner.attrs.get("<layer>")
     if isinstance(layer, Layer):
-        return layer_attribute(vm, layer, name)
+        return layer_attribute(vm.notes, layer, name)
     if owner.module and name in MODULE_METHODS:
         return Method(owner, name)
     if any(isinstance(base, External) for base in _bases(owner.cls)) or owner.cls.bases:
         missing = Unknown(f"`{name}` of an object", (owner,) if not owner.module else ())
-        vm.findings.texts.setdefault(("true", id(missing)), f"self.{name}")
+        vm.reports.findings.texts.setdefault(("true", id(missing)), f"self.{name}")
         owner.attrs[name] = missing
         return missing
-    return Method(owner, name) if name.startswith("__") else _missing(vm, owner, name)
-
-
-MODULE_METHODS = frozenset({
-    "parameters", "named_parameters", "train", "eval", "to", "cuda", "cpu", "float", "half", "double",
-    "zero_grad", "requires_grad_", "modules", "children", "named_modules", "named_children", "state_dict",
-    "load_state_dict", "register_buffer", "register_parameter", "add_module", "register_module", "apply",
-    "buffers", "register_forward_hook", "bfloat16", "share_memory", "register_full_backward_hook",
-    "register_forward_pre_hook", "__setattr__",
-})  # fmt: skip
+    return Method(owner, name) if name.startswith("__") else _missing(owner, name)
 
 
 def _bases(cls: Class) -> list[Value]:
     return cls.bases + [base for one in cls.bases if isinstance(one, Class) for base in _bases(one)]
 
 
-def _missing(vm: Interpreter, owner: Instance, name: str) -> Value:
+def _missing(owner: Instance, name: str) -> Value:
     missing = Unknown(f"`{name}` of an object")
     owner.attrs[name] = missing
     return missing
@@ -135,7 +129,7 @@ def _bound(vm: Interpreter, owner: Instance, found: Function, node: ast.AST) -> 
     if "staticmethod" in kinds or "builtins.staticmethod" in kinds:
         return found
     if kinds & {"builtins.property", "functools.cached_property"}:
-        return call_function(vm, found, [owner], {}, node)
+        return vm.call(found, [owner], {}, node)
     if "builtins.classmethod" in kinds:
         return Bound(owner.cls, found)
     return Bound(owner, found)
@@ -159,7 +153,7 @@ def unknown_attribute(vm: Interpreter, owner: Unknown, name: str, node: ast.AST)
     ):
         return tensor_attribute(vm, owner.tensor, name, node)
     if name == "data" and not packed and (owner.requires is True or owner.part):
-        return tensor_attribute(vm, vm.tensor_of(owner), name, node)
+        return tensor_attribute(vm, vm.graph.tensor_of(owner), name, node)
     value = owner.children.get(name) if owner.children is not None else None
     if value is None:
         child = Unknown(f"`{name}` of {owner.why}", (owner,), lean=owner.lean)
@@ -169,23 +163,23 @@ def unknown_attribute(vm: Interpreter, owner: Unknown, name: str, node: ast.AST)
         vm.trail.learn_part(owner, "children", name, child)
         value = child
         if isinstance(node, ast.Attribute):
-            vm.findings.texts.setdefault(("true", id(child)), vm.text(node))
+            vm.reports.findings.texts.setdefault(("true", id(child)), vm.reports.text(node))
     if isinstance(value, Alt):
-        return narrowed(value, vm.path)
+        return narrowed(value, vm.here.path)
     return value
 
 
 def store_attribute(
-    vm: Interpreter, owner: Value, name: str, value: Value, node: ast.AST, *, augmented: bool = False
+    vm: Interpreter, owner: Value, name: str, value: Value, node: ast.AST, augmented: bool
 ) -> None:
     """`owner.name = value`."""
     if name == "grad":
-        doubted(vm, None)
+        doubted(vm.strangers, None)
     vm.tell(AttributeBound(owner, name, value, node))
     if isinstance(owner, Tensor):
         store_on_tensor(vm, owner, name, value, node, augmented)
     elif isinstance(owner, Instance):
-        registering(vm, owner, name, value, node)
+        _registering(vm, owner, name, value, node)
         vm.trail.put(owner, owner.attrs, name, value)
     elif isinstance(owner, Layer):
         store_on_layer(vm, owner, name, value, node)
@@ -193,26 +187,43 @@ def store_attribute(
         vm.trail.put(owner, owner.attrs, name, value)
     elif isinstance(owner, Unknown):
         if name == "requires_grad" and owner.module is None and isinstance(value, Const) and value.value:
-            vm.tensor_of(owner)  # what is no tensor learns nothing from it
+            vm.graph.tensor_of(owner)  # what is no tensor learns nothing from it
         if owner.tensor is not None:
             store_on_tensor(vm, owner.tensor, name, value, node, augmented)
         elif name == "grad":
-            some_gradient(vm, owner)
+            some_gradient(vm.machine, owner)
         if owner.children is None:
             vm.trail.learn(owner, "children", {})
-        vm.put_into(owner, value)
+        vm.graph.put_into(owner, value)
         assert owner.children is not None
         vm.trail.put(owner, owner.children, name, value)
     else:
-        _store_on_weights(vm, owner, name, value, node)
+        _store_on_weights(vm.machine, owner, name, value, node)
 
 
-def _store_on_weights(vm: Interpreter, owner: Value, name: str, value: Value, node: ast.AST) -> None:
+def _store_on_weights(machine: Machine, owner: Value, name: str, value: Value, node: ast.AST) -> None:
     if isinstance(owner, Weights):
         if name == "requires_grad":
-            freeze(vm, owner, value)
+            freeze(machine, owner, value)
         elif name == "data":
-            written(vm, owner, node)
+            written(machine, owner, node)
         elif name == "grad":
             none = isinstance(value, Const) and value.value is None
-            vm.clear(owner.leaves, vm.at(node), must=none and all_of(vm, owner))
+            machine.gradients.clear(
+                owner.leaves, machine.here.at(node), must=none and all_of(machine.here, owner)
+            )
+
+
+def _registering(vm: Interpreter, owner: Instance, name: str, value: Value, node: ast.AST) -> None:
+    """Note a module replaced after an optimizer took its parameters."""
+    old = owner.attrs.get(name)
+    if owner.module and isinstance(old, (Layer, Instance, Opaque)) and old is not value:
+        vm.tell(Replaced(old, value, node))
+    if (
+        isinstance(value, Unknown)
+        and value.origin
+        and owner.module
+        and value.module is None
+        and value.requires is None
+    ):
+        vm.trail.learn(value, "built", True)

@@ -6,6 +6,7 @@ import ast
 import builtins
 from collections.abc import Hashable
 from functools import partial
+from typing import TYPE_CHECKING
 
 from gradfix.tape.domain.alternatives import there
 from gradfix.tape.domain.definitions import Class, Instance
@@ -15,27 +16,32 @@ from gradfix.tape.domain.values import (
     FALSE,
     NONE,
     TRUE,
-    Args,
     Const,
     External,
-    Kwargs,
     Map,
     Range,
     Seq,
-    Truth,
     Unknown,
-    Value,
+    unknown_of,
 )
 from gradfix.tape.interpreter.imports import from_star
-from gradfix.tape.interpreter.interpreter import Interpreter
 from gradfix.tape.python.arithmetic import operate
-from gradfix.tape.python.attributes import load_attribute, store_attribute
 from gradfix.tape.python.iterating import iterating
 from gradfix.tape.strangers.handed_out import escape, let_gradients_go
 from gradfix.tape.torch.conversions import number
 from gradfix.tape.torch.elements import elements, part
 from gradfix.tape.torch.modules import register
 from gradfix.tape.torch.tensors import method_call
+
+if TYPE_CHECKING:
+    from gradfix.tape.domain.values import (
+        Args,
+        Kwargs,
+        Truth,
+        Value,
+    )
+    from gradfix.tape.interpreter.interpreter import Interpreter
+    from gradfix.tape.interpreter.names import Names
 
 BUILTINS = frozenset(dir(builtins))
 QUIET = frozenset({
@@ -45,20 +51,20 @@ QUIET = frozenset({
 TENSOR_PATHS = frozenset({"torch.Tensor", "torch.autograd.Variable"})
 
 
-def builtin(vm: Interpreter, name: str) -> Value:
+def builtin(names: Names, name: str) -> Value:
     """A name that no scope binds."""
-    if vm.program.stars:
-        starred = from_star(vm, name)
+    if names.program.stars:
+        starred = from_star(names.program, name)
         if starred is not None:
             return starred
     if name in BUILTINS:
         return External(f"builtins.{name}")
     if name == "__name__":
-        return Const("__main__" if vm.at_home else vm.file)
-    value = vm.unbound.get(name)
+        return Const("__main__" if names.here.at_home else names.here.file)
+    value = names.unbound.get(name)
     if value is None:
-        value = vm.unbound[name] = Unknown(f"`{name}` isn't bound here")
-        vm.findings.texts.setdefault(("true", id(value)), name)
+        value = names.unbound[name] = Unknown(f"`{name}` isn't bound here")
+        names.reports.findings.texts.setdefault(("true", id(value)), name)
     return value
 
 
@@ -81,16 +87,16 @@ def call_builtin(vm: Interpreter, name: str, args: Args, kwargs: Kwargs, node: a
     if name in ("any", "all"):
         return Unknown("a truth")
     if name in QUIET:
-        vm.timeline.note("uses", (*args, *kwargs.values()), vm.at(node), vm.path)
+        vm.timeline.note("uses", (*args, *kwargs.values()), vm.here.at(node), vm.here.path)
         return _quiet(name, args)
     if name == "object":
         return Unknown("an object")
     if name == "type" and args:
         return args[0].cls if isinstance(args[0], Instance) else Unknown("a type")
-    vm.timeline.note("anything", (External(f"builtins.{name}"), *args), vm.at(node), vm.path)
+    vm.timeline.note("anything", (External(f"builtins.{name}"), *args), vm.here.at(node), vm.here.path)
     for arg in args:
-        escape(vm, arg)
-    return vm.unknown(f"{name}()", *args)
+        escape(vm.strangers, arg)
+    return unknown_of(f"{name}()", *args)
 
 
 def _quiet(name: str, args: Args) -> Value:
@@ -125,7 +131,7 @@ def _numeric(vm: Interpreter, name: str, args: Args, kwargs: Kwargs, node: ast.C
     first = args[0]
     if name in ("float", "int", "bool", "complex"):
         if isinstance(first, (Tensor, Number)):
-            return number(vm, first, "float" if name != "bool" else "bool", node)
+            return number(vm.machine, first, "float" if name != "bool" else "bool", node)
         if isinstance(first, Const) and not isinstance(first.value, str):
             try:
                 return Const(getattr(builtins, name)(first.value))
@@ -141,23 +147,23 @@ def _numeric(vm: Interpreter, name: str, args: Args, kwargs: Kwargs, node: ast.C
             return Const(getattr(builtins, name)(*(arg.value for arg in args if isinstance(arg, Const))))
         except TypeError:
             return Unknown("a number")
-    return vm.unknown(f"{name}()", *args)
+    return unknown_of(f"{name}()", *args)
 
 
 def _sum(vm: Interpreter, args: Args, node: ast.Call) -> Value:
     items, _ = elements(vm, args[0], node)
     total: Value = args[1] if len(args) > 1 else Const(0)
     for item in items or ():
-        total = vm.each(total, partial(_plus, vm, node, item))
+        total = vm.forks.each(total, partial(_plus, vm, node, item))
     if items is None:
-        result = vm.unknown("a sum", *args)
+        result = unknown_of("a sum", *args)
         result.part = True
         return result
     return total
 
 
 def _plus(vm: Interpreter, node: ast.Call, item: Value, total: Value) -> Value:
-    return vm.each(item, lambda one: operate(vm, ast.Add, total, one, node))
+    return vm.forks.each(item, lambda one: operate(vm, ast.Add, total, one, node))
 
 
 def _counting(name: str, args: Args) -> Value:
@@ -183,21 +189,21 @@ def _introspecting(vm: Interpreter, name: str, args: Args, node: ast.Call) -> Va
     key = args[1].value if len(args) > 1 and isinstance(args[1], Const) else None
     if not isinstance(key, str):
         if name == "setattr" and len(args) > 2:
-            escape(vm, args[0])
-            vm.on_each(args[0], lambda one: register(vm, one, args[1], args[2]))
+            escape(vm.strangers, args[0])
+            vm.forks.on_each(args[0], lambda one: register(vm.trail, one, args[1], args[2]))
         if name == "getattr":
-            let_gradients_go(vm, args[:1])  # it may be the gradient that is got
-        return vm.unknown(f"{name}()", *args)
+            let_gradients_go(vm.machine, args[:1])  # it may be the gradient that is got
+        return unknown_of(f"{name}()", *args)
     if name == "setattr" and len(args) > 2:
-        vm.on_each(args[0], lambda one: store_attribute(vm, one, key, args[2], node))
+        vm.forks.on_each(args[0], lambda one: vm.set_attribute(one, key, args[2], node))
         return NONE
     if name == "hasattr":
         if isinstance(args[0], Instance) and (key in args[0].attrs or args[0].cls.lookup(key) is not None):
             return TRUE
         return Unknown("whether it has an attribute")
     if isinstance(args[0], External):
-        return load_attribute(vm, args[0], key, node)
-    return vm.each(args[0], lambda one: load_attribute(vm, one, key, node))
+        return vm.attribute(args[0], key, node)
+    return vm.forks.each(args[0], lambda one: vm.attribute(one, key, node))
 
 
 def _is_instance(value: Value, kinds: Value) -> Truth:

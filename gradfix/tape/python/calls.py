@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import ast
+from typing import TYPE_CHECKING
 
-from gradfix.tape.domain.definitions import Bound, Class, Function, Instance, Partial, Super
+from gradfix.tape.domain.definitions import Class, Function, Instance, Super
 from gradfix.tape.domain.graph import Tensor
-from gradfix.tape.domain.torch_values import Layer, Mode, Opaque
-from gradfix.tape.domain.values import Alt, Args, Const, External, Kwargs, Undefined, Unknown, Value
-from gradfix.tape.interpreter.interpreter import Interpreter
+from gradfix.tape.domain.torch_values import Layer, Opaque
+from gradfix.tape.domain.values import Alt, Const, External, Undefined, Unknown
 from gradfix.tape.python.arguments import arguments, each_argument, unstarred
-from gradfix.tape.python.attributes import MODULE_METHODS, load_attribute
 from gradfix.tape.python.classes import forward_only
 from gradfix.tape.python.following import call_function
 from gradfix.tape.strangers.framework_objects import instance_host, wrapped_host
 from gradfix.tape.strangers.unknowns import unknown_method
 from gradfix.tape.torch.layers import call_layer
+from gradfix.tape.torch.modules import MODULE_METHODS
 from gradfix.tape.torch.tensors import method_call
+
+if TYPE_CHECKING:
+    from gradfix.tape.domain.definitions import Bound, Partial
+    from gradfix.tape.domain.torch_values import Mode
+    from gradfix.tape.domain.values import Args, Kwargs, Value
+    from gradfix.tape.interpreter.interpreter import Interpreter
 
 
 def evaluate_call(vm: Interpreter, node: ast.Call) -> Value:
@@ -27,14 +33,14 @@ def evaluate_call(vm: Interpreter, node: ast.Call) -> Value:
         args, kwargs = arguments(vm, node)
         if type(receiver) is not Alt:
             return call_method(vm, receiver, func.attr, args, kwargs, node)
-        return vm.each(receiver, lambda one: call_method(vm, one, func.attr, args, kwargs, node))
+        return vm.forks.each(receiver, lambda one: call_method(vm, one, func.attr, args, kwargs, node))
     callee = vm.eval(func)
     if isinstance(callee, External) and callee.path == "builtins.super":
         return _super(vm, node)
     args, kwargs = arguments(vm, node)
     if type(callee) is not Alt:
         return vm.call(callee, args, kwargs, node)
-    return vm.each(callee, lambda one: vm.call(one, args, kwargs, node))
+    return vm.forks.each(callee, lambda one: vm.call(one, args, kwargs, node))
 
 
 def answering(value: Value, name: str) -> Value:
@@ -52,8 +58,8 @@ def _lacks(value: Value, name: str) -> bool:
 
 
 def _super(vm: Interpreter, node: ast.Call) -> Value:
-    receiver = vm.frame.receiver
-    owner = vm.frame.owner
+    receiver = vm.names.frame.receiver
+    owner = vm.names.frame.owner
     if node.args:
         named = vm.eval(node.args[0])
         owner = named if isinstance(named, Class) else owner
@@ -66,11 +72,11 @@ def call_method(
     vm: Interpreter, receiver: Value, name: str, args: Args, kwargs: Kwargs, node: ast.Call
 ) -> Value:
     """`receiver.name(...)`."""
-    if vm.wrapped and (done := wrapped_host(vm, receiver, name, args, kwargs, node)) is not None:
+    if vm.strangers.wrapped and (done := wrapped_host(vm, receiver, name, args, kwargs, node)) is not None:
         return done
     if isinstance(receiver, Tensor):
         return each_argument(
-            vm, unstarred(args), lambda given: method_call(vm, receiver, name, given, kwargs, node)
+            vm.forks, unstarred(args), lambda given: method_call(vm, receiver, name, given, kwargs, node)
         )
     if isinstance(receiver, External):
         return vm.call(External(f"{receiver.path}.{name}"), args, kwargs, node)
@@ -79,13 +85,13 @@ def call_method(
     if isinstance(receiver, Opaque) and isinstance(receiver.of, Unknown) and name in MODULE_METHODS:
         return unknown_method(vm, receiver.of, name, args, kwargs, node)
     if isinstance(receiver, Class) and name == "apply" and forward_only(receiver):
-        vm.exported = True
+        vm.running.exported = True
         return Unknown("what no backward comes back from", requires=False)
     if isinstance(receiver, Instance) and (
         (done := instance_host(vm, receiver, name, args, kwargs, node)) is not None
     ):
         return done
-    return vm.call(load_attribute(vm, receiver, name, node), args, kwargs, node)
+    return vm.call(vm.attribute(receiver, name, node), args, kwargs, node)
 
 
 def call_bound(vm: Interpreter, callee: Bound, args: Args, kwargs: Kwargs, node: ast.Call) -> Value:
@@ -95,7 +101,7 @@ def call_bound(vm: Interpreter, callee: Bound, args: Args, kwargs: Kwargs, node:
 
 
 def call_each_layer(vm: Interpreter, callee: Layer, args: Args, kwargs: Kwargs, node: ast.Call) -> Value:
-    return each_argument(vm, args, lambda some: call_layer(vm, callee, some, kwargs, node))
+    return each_argument(vm.forks, args, lambda some: call_layer(vm, callee, some, kwargs, node))
 
 
 def call_partial(vm: Interpreter, callee: Partial, args: Args, kwargs: Kwargs, node: ast.Call) -> Value:

@@ -4,28 +4,32 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
-from gradfix.tape.domain.definitions import Class, Function, Instance, Scope
-from gradfix.tape.domain.torch_values import Layer, Opaque
-from gradfix.tape.domain.values import External, Unknown, Value
+from gradfix.tape.domain.definitions import Bound, Class, Function, Instance, Scope
+from gradfix.tape.domain.values import External, Unknown
 from gradfix.tape.domain.within import Within
 from gradfix.tape.effects.frameworks import ROWS
 from gradfix.tape.interpreter.imports import first_party
-from gradfix.tape.interpreter.interpreter import Interpreter
-from gradfix.tape.interpreter.occasions import Built, Replaced
+from gradfix.tape.interpreter.occasions import Built
 from gradfix.tape.interpreter.repeated_calls import past
-from gradfix.tape.python.following import call_function
 from gradfix.tape.strangers.handed_out import escape
 from gradfix.tape.torch.layers import make_layer
+
+if TYPE_CHECKING:
+    from gradfix.tape.domain.trail import Trail
+    from gradfix.tape.domain.values import Value
+    from gradfix.tape.interpreter.interpreter import Interpreter
+    from gradfix.tape.interpreter.state import Notes
 
 
 def make_class(vm: Interpreter, node: ast.ClassDef) -> Class:
     """Execute a class body in a scope of its own."""
     bases = [_known(vm, vm.eval(base)) for base in node.bases if not isinstance(base, ast.Starred)]
-    cls = Class(node, bases, {}, vm.file)
-    outer = vm.frame.scope
+    cls = Class(node, bases, {}, vm.here.file)
+    outer = vm.names.frame.scope
     scope = Scope(cls.attrs, outer if outer.outer is not None else None, outer.globals)
-    with Within(vm.frame, vm.trail, {"scope": scope}):
+    with Within(vm.names.frame, vm.trail, {"scope": scope}):
         vm.run(node.body)
     for value in cls.attrs.values():
         if isinstance(value, Function) and value.owner is None:
@@ -80,23 +84,23 @@ def instantiate(
     instance = Instance(cls, is_module(cls))
     init = cls.lookup("__init__")
     if isinstance(init, Function):
-        before = past(vm, init, [instance, *args], kwargs)
-        if before is not None and before.enough(vm.share):
+        before = past(vm.budget, init, [instance, *args], kwargs)
+        if before is not None and before.enough(vm.budget.share):
             return Unknown("an object like many before", (*args, *kwargs.values()))
-        call_function(vm, init, [instance, *args], kwargs, node, receiver=instance)
+        vm.call(Bound(instance, init), args, kwargs, node)
         if instance.module:
             vm.tell(Built(instance))
     elif layer_base(cls):
-        base_init(vm, instance, args, kwargs, node)
+        base_init(vm.notes, instance, args, kwargs, node)
     else:
-        _fields(vm, instance, args, kwargs)
+        _fields(vm.trail, instance, args, kwargs)
         if cls.opaque_base():
             for value in (*args, *kwargs.values()):
-                escape(vm, value)
+                escape(vm.strangers, value)
     return instance
 
 
-def _fields(vm: Interpreter, instance: Instance, args: Sequence[Value], kwargs: Mapping[str, Value]) -> None:
+def _fields(trail: Trail, instance: Instance, args: Sequence[Value], kwargs: Mapping[str, Value]) -> None:
     """Dataclass and namedtuple fields."""
     names = [
         statement.target.id
@@ -104,30 +108,22 @@ def _fields(vm: Interpreter, instance: Instance, args: Sequence[Value], kwargs: 
         if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name)
     ]
     for name, value in (*zip(names, args, strict=False), *kwargs.items()):
-        vm.trail.put(instance, instance.attrs, name, value)
+        trail.put(instance, instance.attrs, name, value)
 
 
 def base_init(
-    vm: Interpreter, instance: Instance, args: Sequence[Value], kwargs: Mapping[str, Value], node: ast.AST
+    notes: Notes, instance: Instance, args: Sequence[Value], kwargs: Mapping[str, Value], node: ast.AST
 ) -> None:
     """`super().__init__(...)` of a class that extends a layer or container of torch.nn."""
 
     kind = layer_base(instance.cls)
     if kind:
-        vm.trail.put(instance, instance.attrs, "<layer>", make_layer(vm, kind, args, kwargs, node))
+        notes.machine.trail.put(
+            instance, instance.attrs, "<layer>", make_layer(notes, kind, args, kwargs, node)
+        )
 
 
-def registering(vm: Interpreter, owner: Instance, name: str, value: Value, node: ast.AST) -> None:
-    """Note a module replaced after an optimizer took its parameters."""
+def class_statement(vm: Interpreter, node: ast.ClassDef) -> str | None:
 
-    old = owner.attrs.get(name)
-    if owner.module and isinstance(old, (Layer, Instance, Opaque)) and old is not value:
-        vm.tell(Replaced(old, value, node))
-    if (
-        isinstance(value, Unknown)
-        and value.origin
-        and owner.module
-        and value.module is None
-        and value.requires is None
-    ):
-        vm.trail.learn(value, "built", True)
+    vm.names.store(node.name, make_class(vm, node))
+    return None

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from gradfix.tape.domain.definitions import Instance, Suspended
 from gradfix.tape.domain.graph import Tensor
-from gradfix.tape.domain.paths import Path
 from gradfix.tape.domain.torch_values import Layer, Mode
-from gradfix.tape.domain.values import UNDEFINED, Alt, Const, Unknown, Value
+from gradfix.tape.domain.values import UNDEFINED, Alt, Const, Unknown
 from gradfix.tape.interpreter.conditions import truth
-from gradfix.tape.interpreter.interpreter import Interpreter
 from gradfix.tape.interpreter.modes import (
-    Modes,
     doubt_mode,
     kept,
     lose_mode,
@@ -23,7 +21,13 @@ from gradfix.tape.interpreter.modes import (
     unbound,
 )
 from gradfix.tape.python.generators import managed, resume
-from gradfix.tape.python.stores import assign
+
+if TYPE_CHECKING:
+    from gradfix.tape.domain.paths import Path
+    from gradfix.tape.domain.values import Value
+    from gradfix.tape.interpreter.interpreter import Interpreter
+    from gradfix.tape.interpreter.modes import Modes
+    from gradfix.tape.interpreter.state import Notes
 
 
 def with_statement(vm: Interpreter, node: ast.With | ast.AsyncWith) -> str | None:
@@ -38,7 +42,7 @@ def _within(vm: Interpreter, node: ast.With | ast.AsyncWith, items: Sequence[ast
 
 def _entered(vm: Interpreter, node: ast.With | ast.AsyncWith, items: Sequence[ast.withitem]) -> str | None:
     """Enter one item after the other, then run the block."""
-    before = modes_of(vm)
+    before = modes_of(vm.grad_mode)
     for i, item in enumerate(items):
         value = vm.eval(item.context_expr)
         rest = items[i + 1 :]
@@ -47,17 +51,17 @@ def _entered(vm: Interpreter, node: ast.With | ast.AsyncWith, items: Sequence[as
         if isinstance(value, (Suspended, Instance)):
             return _managed(vm, node, value, item, rest)
         if isinstance(value, Mode):
-            known, yes, no = _mode_truth(vm, value, item.context_expr)
+            known, yes, no = _mode_truth(vm.notes, value, item.context_expr)
             if known is None:
                 return _both_modes(vm, node, value, (yes, no), rest)
-            set_mode(vm, value.kind, known, vm.at(node))
-        elif (isinstance(value, Unknown) and unbound(vm, item.context_expr)) or _some_mode(value):
-            lose_mode(vm)
+            set_mode(vm.machine, value.kind, known, vm.here.at(node))
+        elif (isinstance(value, Unknown) and unbound(vm.names, item.context_expr)) or _some_mode(value):
+            lose_mode(vm.machine)
         elif may_set_mode(value):
-            doubt_mode(vm)
+            doubt_mode(vm.machine)
         if item.optional_vars is not None and not isinstance(value, Mode):
             bound: Value = value if isinstance(value, (Tensor, Layer)) else Unknown("a context", (value,))
-            assign(vm, item.optional_vars, bound, node)
+            vm.assign(item.optional_vars, bound, node)
     return _body(vm, node, before)
 
 
@@ -73,7 +77,7 @@ def _managed(
     def block(entered: Value) -> str | None:
         if item.optional_vars is not None:
             bound = entered if entered is not UNDEFINED else Unknown("a context", (manager,))
-            assign(vm, item.optional_vars, bound, node)
+            vm.assign(item.optional_vars, bound, node)
         return _within(vm, node, rest)
 
     return resume(vm, manager, block) if isinstance(manager, Suspended) else managed(vm, manager, node, block)
@@ -86,7 +90,7 @@ def _some_mode(value: Value) -> bool:
 
 def _body(vm: Interpreter, node: ast.With | ast.AsyncWith, before: Modes) -> str | None:
     """A with statement's block in the modes that it has set."""
-    with vm.within(modes=[*vm.modes, before]):
+    with vm.running.within(modes=[*vm.running.modes, before]):
         return vm.run(node.body)
 
 
@@ -96,14 +100,16 @@ def _each_mode(
     """A mode whose flag has alternatives: the block runs once for each of them."""
 
     def arm(mode: Value) -> str | None:
-        before = modes_of(vm)
+        before = modes_of(vm.grad_mode)
         assert isinstance(mode, Mode)
-        set_mode(vm, mode.kind, isinstance(mode.sets, Const) and bool(mode.sets.value), vm.at(node))
+        set_mode(
+            vm.machine, mode.kind, isinstance(mode.sets, Const) and bool(mode.sets.value), vm.here.at(node)
+        )
         for item in rest:
             vm.eval(item.context_expr)
         return _body(vm, node, before)
 
-    return vm.fork([(guard, lambda mode=mode: arm(mode)) for guard, mode in modes.options])  # type: ignore[misc]
+    return vm.forks.fork([(guard, lambda mode=mode: arm(mode)) for guard, mode in modes.options])  # type: ignore[misc]
 
 
 def _both_modes(
@@ -114,15 +120,17 @@ def _both_modes(
     rest: Sequence[ast.withitem],
 ) -> str | None:
     def arm(on: bool) -> str | None:
-        before = modes_of(vm)
-        set_mode(vm, mode.kind, on, vm.at(node))
+        before = modes_of(vm.grad_mode)
+        set_mode(vm.machine, mode.kind, on, vm.here.at(node))
         for item in rest:
             vm.eval(item.context_expr)
         return _body(vm, node, before)
 
-    return vm.fork([(paths[0], lambda: arm(True)), (paths[1], lambda: arm(False))])
+    return vm.forks.fork([(paths[0], lambda: arm(True)), (paths[1], lambda: arm(False))])
 
 
-def _mode_truth(vm: Interpreter, mode: Mode, node: ast.expr) -> tuple[bool | None, Path, Path]:
-    known, yes, no = truth(vm, mode.sets, node.args[0] if isinstance(node, ast.Call) and node.args else node)
+def _mode_truth(notes: Notes, mode: Mode, node: ast.expr) -> tuple[bool | None, Path, Path]:
+    known, yes, no = truth(
+        notes, mode.sets, node.args[0] if isinstance(node, ast.Call) and node.args else node
+    )
     return known, yes, no

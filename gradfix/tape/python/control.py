@@ -5,22 +5,27 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 from functools import partial
+from typing import TYPE_CHECKING
 
-from gradfix.tape.domain.paths import ALWAYS, Path
-from gradfix.tape.domain.values import NONE, Const, Unknown, Value
+from gradfix.tape.domain.paths import ALWAYS
+from gradfix.tape.domain.values import NONE, Const, Unknown
 from gradfix.tape.interpreter.conditions import condition
 from gradfix.tape.interpreter.early_exits import leave
-from gradfix.tape.interpreter.grad_switches import Parted
-from gradfix.tape.interpreter.interpreter import Interpreter
 from gradfix.tape.strangers.framework_objects import returned
 from gradfix.tape.torch.elements import part
+
+if TYPE_CHECKING:
+    from gradfix.tape.domain.paths import Path
+    from gradfix.tape.domain.values import Value
+    from gradfix.tape.interpreter.grad_switches import Parted
+    from gradfix.tape.interpreter.interpreter import Interpreter
 
 
 def if_statement(vm: Interpreter, node: ast.If) -> str | None:
     known, yes, no = condition(vm, node.test)
     if known is not None:
         return vm.run(node.body if known else node.orelse)
-    return vm.fork([(yes, lambda: vm.run(node.body)), (no, lambda: vm.run(node.orelse))])
+    return vm.forks.fork([(yes, lambda: vm.run(node.body)), (no, lambda: vm.run(node.orelse))])
 
 
 def parted_statement(vm: Interpreter, node: Parted) -> str | None:
@@ -30,10 +35,10 @@ def parted_statement(vm: Interpreter, node: Parted) -> str | None:
         return vm.run(node.body if known else node.orelse)
 
     def arm(guard: Path, body: Sequence[ast.stmt]) -> str | None:
-        with vm.within(assumed=vm.assumed | guard):
+        with vm.here.within(assumed=vm.here.assumed | guard):
             return vm.run(body)
 
-    return vm.fork([(yes, partial(arm, yes, node.body)), (no, partial(arm, no, node.orelse))])
+    return vm.forks.fork([(yes, partial(arm, yes, node.body)), (no, partial(arm, no, node.orelse))])
 
 
 def try_statement(vm: Interpreter, node: ast.Try) -> str | None:
@@ -46,11 +51,11 @@ def try_statement(vm: Interpreter, node: ast.Try) -> str | None:
 
             def catch(handler: ast.ExceptHandler = handler) -> str | None:
                 if handler.name:
-                    vm.store(handler.name, Unknown("an exception"))
+                    vm.names.store(handler.name, Unknown("an exception"))
                 return vm.run(handler.body)
 
-            vm.fork([(frozenset({(key, False)}), lambda: None), (frozenset({(key, True)}), catch)])
-            vm.go_on(frozenset(literal for literal in vm.path if literal[0] != key))
+            vm.forks.fork([(frozenset({(key, False)}), lambda: None), (frozenset({(key, True)}), catch)])
+            vm.here.go_on(frozenset(literal for literal in vm.here.path if literal[0] != key))
     final = vm.run(node.finalbody)
     return final or ended
 
@@ -70,9 +75,9 @@ def match_statement(vm: Interpreter, node: ast.Match) -> str | None:
         rest = rest | {(key, False)}
         if isinstance(case.pattern, ast.MatchAs) and case.pattern.pattern is None and case.guard is None:
             arms[-1] = (rest - {(key, False)}, arms[-1][1])
-            return vm.fork(arms)
-    vm.keep_alive.append(subject)
-    return vm.fork([*arms, (rest, lambda: None)])
+            return vm.forks.fork(arms)
+    vm.machine.tested.keep_alive.append(subject)
+    return vm.forks.fork([*arms, (rest, lambda: None)])
 
 
 def _case(vm: Interpreter, case: ast.match_case, subject: Value) -> str | None:
@@ -80,17 +85,17 @@ def _case(vm: Interpreter, case: ast.match_case, subject: Value) -> str | None:
         name = getattr(pattern, "name", None) or getattr(pattern, "rest", None)
         if isinstance(name, str):
             whole = isinstance(pattern, ast.MatchAs) and pattern is case.pattern
-            vm.store(name, subject if whole else part(subject))
+            vm.names.store(name, subject if whole else part(subject))
     return vm.run(case.body)
 
 
 def return_statement(vm: Interpreter, node: ast.Return) -> str | None:
     value = vm.eval(node.value) if node.value is not None else NONE
-    if vm.frame.code is not None:
-        vm.passed_on.update(id(made) for made in vm.nodes(value))
-        if vm.frame.code is vm.root:
+    if vm.names.frame.code is not None:
+        vm.strangers.passed_on.update(id(made) for made in vm.graph.nodes(value))
+        if vm.names.frame.code is vm.running.root:
             returned(vm, value, node)
-    vm.frame.returns.append((vm.path - vm.frame.entry, value))
+    vm.names.frame.returns.append((vm.here.path - vm.names.frame.entry, value))
     return leave(vm, "return")
 
 
@@ -107,8 +112,8 @@ def raise_statement(vm: Interpreter, node: ast.Raise) -> str | None:
 
 
 def assert_statement(vm: Interpreter, node: ast.Assert) -> str | None:
-    vm.demanded.update(one.left for one in ast.walk(node.test) if isinstance(one, ast.Compare))
+    vm.running.demanded.update(one.left for one in ast.walk(node.test) if isinstance(one, ast.Compare))
     known, yes, _ = condition(vm, node.test)
     if known is None and len(yes) == 1:
-        vm.go_on(vm.path | yes)
+        vm.here.go_on(vm.here.path | yes)
     return None

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gradfix.tape.domain.alternatives import one_of
 from gradfix.tape.domain.events import Backward
-from gradfix.tape.domain.values import UNDEFINED, Const, Map, Seq, Value
+from gradfix.tape.domain.values import UNDEFINED, Const, Map, Seq
 from gradfix.tape.interpreter.conditions import condition
-from gradfix.tape.interpreter.interpreter import Interpreter
-from gradfix.tape.python.stores import assign
 from gradfix.tape.torch.elements import elements, part, told_apart
 from gradfix.tape.torch.param_groups import spread
+
+if TYPE_CHECKING:
+    from gradfix.tape.domain.values import Value
+    from gradfix.tape.interpreter.interpreter import Interpreter
+    from gradfix.tape.machine.histories import Graph
 
 
 def display(vm: Interpreter, node: ast.Tuple | ast.List | ast.Set) -> Value:
@@ -48,7 +51,7 @@ def mapping(vm: Interpreter, node: ast.Dict) -> Value:
 
 def comprehension(vm: Interpreter, node: ast.ListComp | ast.SetComp | ast.GeneratorExp) -> Value:
     source = told_apart(vm.eval(node.generators[0].iter))
-    return vm.each(source, lambda one: _listed(vm, node, one))
+    return vm.forks.each(source, lambda one: _listed(vm, node, one))
 
 
 def _listed(vm: Interpreter, node: ast.ListComp | ast.SetComp | ast.GeneratorExp, source: Value) -> Value:
@@ -59,7 +62,7 @@ def _listed(vm: Interpreter, node: ast.ListComp | ast.SetComp | ast.GeneratorExp
 
 def dict_comprehension(vm: Interpreter, node: ast.DictComp) -> Value:
     source = told_apart(vm.eval(node.generators[0].iter))
-    return vm.each(source, lambda one: _mapped(vm, node, one))
+    return vm.forks.each(source, lambda one: _mapped(vm, node, one))
 
 
 def _mapped(vm: Interpreter, node: ast.DictComp, source: Value) -> Value:
@@ -73,9 +76,9 @@ def _mapped(vm: Interpreter, node: ast.DictComp, source: Value) -> Value:
     return Map(items, not known, node)
 
 
-def _unlike(vm: Interpreter, turns: Sequence[Value]) -> list[Value]:
+def _unlike(graph: Graph, turns: Sequence[Value]) -> list[Value]:
     """One turn of each kind: of what is in a graph, of what isn't, and of what may be."""
-    return list({vm.requires(turn): turn for turn in reversed(turns)}.values())[::-1]
+    return list({graph.requires(turn): turn for turn in reversed(turns)}.values())[::-1]
 
 
 def _generate(
@@ -96,23 +99,23 @@ def _generate(
     total = len(turns)
     whole = len(getattr(source, "range", turns))
     whole_turns, since = turns, next(Backward.numbers)
-    turns = _unlike(vm, turns) if vm.later_turn and total > 4 else turns[:64]
+    turns = _unlike(vm.graph, turns) if vm.running.later_turn and total > 4 else turns[:64]
     known = known and len(turns) == whole
     target = first.target.id if isinstance(first.target, ast.Name) else ""
-    held = vm.scope.names.get(target, UNDEFINED)
+    held = vm.names.scope.names.get(target, UNDEFINED)
     for turn in turns:
-        with vm.within(path=vm.path):
-            assign(vm, first.target, turn, first.target)
+        with vm.here.within(path=vm.here.path):
+            vm.assign(first.target, turn, first.target)
             for test in first.ifs:
                 truth, yes, _ = condition(vm, test)
                 if truth is False:
                     break
                 if truth is None:
                     known = False
-                    vm.go_on(vm.path | yes)
+                    vm.here.go_on(vm.here.path | yes)
             else:
                 known = _generate(vm, generators[1:], add) and known
-    spread(vm, since, turns, whole_turns)
+    spread(vm.machine, since, turns, whole_turns)
     if target:
-        vm.store(target, held)
+        vm.names.store(target, held)
     return known

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from gradfix.tape.domain.alternatives import alternatives
 from gradfix.tape.domain.paths import meet
-from gradfix.tape.domain.values import FALSE, NONE, TRUE, Alt, Const, Slice, Undefined, Unknown, Value
+from gradfix.tape.domain.values import FALSE, NONE, TRUE, Alt, Const, Slice, Undefined, Unknown
 from gradfix.tape.interpreter.conditions import condition, truth
-from gradfix.tape.interpreter.interpreter import Interpreter
-from gradfix.tape.python.attributes import load_attribute
 from gradfix.tape.python.builtin import builtin
-from gradfix.tape.python.calls import evaluate_call
 from gradfix.tape.python.following import make_function
-from gradfix.tape.python.stores import assign
 from gradfix.tape.python.subscripts import load_item
 from gradfix.tape.torch.elements import part
+
+if TYPE_CHECKING:
+    from gradfix.tape.domain.values import Value
+    from gradfix.tape.interpreter.interpreter import Interpreter
 
 
 def constant(vm: Interpreter, node: ast.Constant) -> Value:
@@ -28,25 +29,25 @@ def constant(vm: Interpreter, node: ast.Constant) -> Value:
 
 
 def name(vm: Interpreter, node: ast.Name) -> Value:
-    value = vm.load(node.id)
+    value = vm.names.load(node.id)
     if type(value) is Undefined:
-        return builtin(vm, node.id)
+        return builtin(vm.names, node.id)
     return value
 
 
 def attribute(vm: Interpreter, node: ast.Attribute) -> Value:
     owner = vm.eval(node.value)
     if type(owner) is not Alt:
-        return load_attribute(vm, owner, node.attr, node)
-    return vm.each(owner, lambda one: load_attribute(vm, one, node.attr, node))
+        return vm.attribute(owner, node.attr, node)
+    return vm.forks.each(owner, lambda one: vm.attribute(one, node.attr, node))
 
 
 def subscript(vm: Interpreter, node: ast.Subscript) -> Value:
     owner = vm.eval(node.value)
     key = vm.eval(node.slice)
     if type(owner) is not Alt and type(key) is not Alt:
-        return load_item(vm, owner, key, node)
-    return vm.each(owner, lambda one: vm.each(key, lambda k: load_item(vm, one, k, node)))
+        return load_item(vm.machine, owner, key, node)
+    return vm.forks.each(owner, lambda one: vm.forks.each(key, lambda k: load_item(vm.machine, one, k, node)))
 
 
 def slice_(vm: Interpreter, node: ast.Slice) -> Value:
@@ -64,14 +65,14 @@ def _decide(vm: Interpreter, operands: Sequence[ast.expr], wanted: bool) -> Valu
     value = vm.eval(operands[0])
     if len(operands) == 1:
         return value
-    known, yes, no = truth(vm, value, operands[0])
+    known, yes, no = truth(vm.notes, value, operands[0])
     if known is not None:
         return value if known is wanted else _decide(vm, operands[1:], wanted)
     stays, goes = (yes, no) if wanted else (no, yes)
-    both = meet(vm.path, goes)
+    both = meet(vm.here.path, goes)
     if both is None:
         return value
-    with vm.within(path=both):
+    with vm.here.within(path=both):
         rest = _decide(vm, operands[1:], wanted)
     return alternatives([(stays, value), (goes, rest)])
 
@@ -85,7 +86,7 @@ def conditional(vm: Interpreter, node: ast.IfExp) -> Value:
     def arm(which: bool, expression: ast.expr) -> None:
         results[which] = vm.eval(expression)
 
-    vm.fork([(yes, lambda: arm(True, node.body)), (no, lambda: arm(False, node.orelse))])
+    vm.forks.fork([(yes, lambda: arm(True, node.body)), (no, lambda: arm(False, node.orelse))])
     if len(results) == 1:
         return next(iter(results.values()))
     return alternatives([(yes, results[True]), (no, results[False])])
@@ -93,7 +94,7 @@ def conditional(vm: Interpreter, node: ast.IfExp) -> Value:
 
 def named(vm: Interpreter, node: ast.NamedExpr) -> Value:
     value = vm.eval(node.value)
-    assign(vm, node.target, value, node)
+    vm.assign(node.target, value, node)
     return value
 
 
@@ -111,18 +112,14 @@ def inner(vm: Interpreter, node: ast.Await | ast.Starred) -> Value:
 def yielded(vm: Interpreter, node: ast.Yield | ast.YieldFrom) -> Value:
     value = vm.eval(node.value) if node.value is not None else NONE
     handed = part(value) if isinstance(node, ast.YieldFrom) else value
-    if vm.frame.at_yield is not None:
-        vm.frame.at_yield(handed)
+    if vm.names.frame.at_yield is not None:
+        vm.names.frame.at_yield(handed)
         return Unknown("what is sent to a generator")
-    if vm.frame.yields is None:
-        vm.frame.yields = []
-    vm.frame.yields.append(handed)
+    if vm.names.frame.yields is None:
+        vm.names.frame.yields = []
+    vm.names.frame.yields.append(handed)
     return Unknown("what is sent to a generator")
 
 
 def lambda_(vm: Interpreter, node: ast.Lambda) -> Value:
     return make_function(vm, node)
-
-
-def call(vm: Interpreter, node: ast.Call) -> Value:
-    return evaluate_call(vm, node)

@@ -5,18 +5,17 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 from contextlib import nullcontext
+from typing import TYPE_CHECKING
 
 from gradfix.tape.domain.alternatives import alternatives
 from gradfix.tape.domain.definitions import Code, Function, Scope, Suspended
 from gradfix.tape.domain.moments import Site
-from gradfix.tape.domain.paths import Path
 from gradfix.tape.domain.torch_values import Mode
-from gradfix.tape.domain.values import NONE, Args, Const, External, Kwargs, Seq, Unknown, Value
+from gradfix.tape.domain.values import NONE, Const, External, Seq, Unknown, unknown_of
 from gradfix.tape.domain.within import Within
 from gradfix.tape.interpreter.early_exits import enter, jumps, rejoin
 from gradfix.tape.interpreter.frames import Frame
-from gradfix.tape.interpreter.interpreter import DEPTH, Interpreter
-from gradfix.tape.interpreter.limits import TooComplexError
+from gradfix.tape.interpreter.limits import DEPTH, TooComplexError
 from gradfix.tape.interpreter.modes import (
     MODES_BY_PATH,
     doubt_mode,
@@ -29,9 +28,16 @@ from gradfix.tape.interpreter.modes import (
     unbound,
 )
 from gradfix.tape.interpreter.repeated_calls import Watch, past
-from gradfix.tape.python.arguments import bind_parameters
+from gradfix.tape.python.parameters import bind_parameters
 from gradfix.tape.strangers.handed_out import escape
 from gradfix.tape.torch.other_packages import TRANSLATORS
+
+if TYPE_CHECKING:
+    from gradfix.tape.domain.paths import Path
+    from gradfix.tape.domain.values import Args, Kwargs, Value
+    from gradfix.tape.interpreter.interpreter import Interpreter
+    from gradfix.tape.interpreter.state import Strangers
+    from gradfix.tape.machine.machine import Machine
 
 FEW = 200
 """The work that any call into another file may cost."""
@@ -41,7 +47,7 @@ def make_function(vm: Interpreter, node: ast.FunctionDef | ast.AsyncFunctionDef 
     """A function value, with its defaults evaluated where it is defined."""
     code = vm.program.codes.get(id(node))
     if code is None:
-        code = vm.program.codes[id(node)] = Code(node, vm.file)
+        code = vm.program.codes[id(node)] = Code(node, vm.here.file)
     a = node.args
     names = [arg.arg for arg in (*a.posonlyargs, *a.args)]
     defaults = {
@@ -50,8 +56,8 @@ def make_function(vm: Interpreter, node: ast.FunctionDef | ast.AsyncFunctionDef 
     defaults.update(
         {arg.arg: vm.eval(d) for arg, d in zip(a.kwonlyargs, a.kw_defaults, strict=True) if d is not None}
     )
-    function = Function(code, vm.scope, defaults)
-    if vm.frame.code is None and not isinstance(node, ast.Lambda):
+    function = Function(code, vm.names.scope, defaults)
+    if vm.names.frame.code is None and not isinstance(node, ast.Lambda):
         vm.program.functions.append(function)
     return function
 
@@ -63,7 +69,7 @@ def decorated(vm: Interpreter, function: Function, node: ast.FunctionDef | ast.A
         value = vm.eval(expression)
         if isinstance(value, External) and value.path in MODES_BY_PATH:
             value = Mode(
-                MODES_BY_PATH[value.path], Const(value.path.endswith("enable_grad")), vm.at(expression)
+                MODES_BY_PATH[value.path], Const(value.path.endswith("enable_grad")), vm.here.at(expression)
             )
         kept.append((value, expression))
     function.decorators = tuple(kept)
@@ -89,15 +95,15 @@ def call_function(
     receiver: Value | None = None,
 ) -> Value:
     """Call a function of the source; nothing runs yet of what is run in step with its caller."""
-    if function.suspends or node is vm.looped:
+    if function.suspends or node is vm.running.looped:
         later = suspended(vm, function, args, kwargs, node, receiver)
         if later is not None:
             return later
         if function.suspends:  # what it does before its yield isn't what it does behind
-            _left_out(vm, function, args, kwargs, node)
+            _left_out(vm.machine, function, args, kwargs, node)
             for value in (*args, *kwargs.values()):
-                escape(vm, value)
-            return vm.unknown("a context that isn't followed", *args)
+                escape(vm.strangers, value)
+            return unknown_of("a context that isn't followed", *args)
     return follow(vm, function, args, kwargs, node, receiver)
 
 
@@ -114,11 +120,11 @@ def suspended(
 ) -> Suspended | None:
     """A call of a context manager, or of a generator that a loop goes through."""
     code = function.code
-    if code.file != vm.findings.main or vm.floor:
+    if code.file != vm.reports.findings.main or vm.budget.floor:
         return None  # the work that it may cost is not for what runs in step with it
     if isinstance(code.node, ast.Lambda) or not _generates(code.node.body):
         return None
-    if "return" in jumps(vm, code.node, code.node.body):
+    if "return" in jumps(vm.switches, code.node, code.node.body):
         return None  # it may be left before its yield
     return Suspended(function, tuple(args), dict(kwargs), node, receiver)
 
@@ -143,32 +149,32 @@ def follow(
 ) -> Value:
     """Follow a call into the source."""
     code = function.code
-    if len(vm.stack) >= DEPTH or vm.stack.count(code) >= 2:
-        _left_out(vm, function, args, kwargs, node)
+    if len(vm.running.stack) >= DEPTH or vm.running.stack.count(code) >= 2:
+        _left_out(vm.machine, function, args, kwargs, node)
         for value in (function, *args, *kwargs.values()):
-            escape(vm, value)
-        return vm.unknown("calls too deep to follow", *args, *kwargs.values())
+            escape(vm.strangers, value)
+        return unknown_of("calls too deep to follow", *args, *kwargs.values())
     if receiver is None and function.owner is not None and args:
         receiver = args[0]
-    before = past(vm, function, args, kwargs)
-    if before is not None and code.name != "__init__" and before.enough(vm.share):
-        _left_out(vm, function, args, kwargs, node)
+    before = past(vm.budget, function, args, kwargs)
+    if before is not None and code.name != "__init__" and before.enough(vm.budget.share):
+        _left_out(vm.machine, function, args, kwargs, node)
         return Unknown("a call like many before", (*args, *kwargs.values()))
-    names = bind_parameters(vm, function, args, kwargs)
-    watch = None if before is None else Watch(vm, before, receiver)
-    foreign = vm.floor == 0 and code.file != vm.findings.main
+    names = bind_parameters(function, args, kwargs)
+    watch = None if before is None else Watch(vm.budget, vm.trail, before, receiver)
+    foreign = vm.budget.floor == 0 and code.file != vm.reports.findings.main
     run = _run_foreign if foreign else _run_function
-    with Within(vm.timeline, vm.trail, {"site": Site(vm.at(node), vm.timeline.site)}):
+    with Within(vm.timeline, vm.trail, {"site": Site(vm.here.at(node), vm.timeline.site)}):
         result = run(vm, function, names, receiver)
     if watch is not None:
         watch.end()
     return result
 
 
-def _left_out(vm: Interpreter, function: Function, args: Args, kwargs: Kwargs, node: ast.AST) -> None:
+def _left_out(machine: Machine, function: Function, args: Args, kwargs: Kwargs, node: ast.AST) -> None:
     """A call that isn't followed may do to leaves what its code can get at."""
     given = (function, *args, *kwargs.values())
-    vm.timeline.note("anything", given, vm.at(node), vm.path).skipped = True
+    machine.timeline.note("anything", given, machine.here.at(node), machine.here.path).skipped = True
 
 
 def _run_foreign(
@@ -176,21 +182,21 @@ def _run_foreign(
 ) -> Value:
     """Follow a call into another file, as long as that leaves most of the work to this one."""
     given = list(names.values())
-    before = modes_of(vm)
-    work = vm.work
+    before = modes_of(vm.grad_mode)
+    work = vm.budget.work
     try:
-        if id(function.code) not in vm.too_long:
-            with vm.within(floor=max(work - max(min(vm.abroad, work) // 4, FEW), 1)):
+        if id(function.code) not in vm.budget.too_long:
+            with vm.budget.within(floor=max(work - max(min(vm.budget.abroad, work) // 4, FEW), 1)):
                 return _run_function(vm, function, names, receiver)
     except TooComplexError:
-        vm.too_long.add(id(function.code))
-        restore(vm, before)
+        vm.budget.too_long.add(id(function.code))
+        restore(vm.machine, before)
     finally:
-        vm.abroad -= work - vm.work
-    vm.timeline.note("anything", (function, *given), None, vm.path).skipped = True
+        vm.budget.abroad -= work - vm.budget.work
+    vm.timeline.note("anything", (function, *given), None, vm.here.path).skipped = True
     for value in (function, *given):
-        escape(vm, value)
-    return vm.unknown("a call that takes too long to follow", *given)
+        escape(vm.strangers, value)
+    return unknown_of("a call that takes too long to follow", *given)
 
 
 def _run_function(
@@ -198,35 +204,38 @@ def _run_function(
 ) -> Value:
     code = function.code
     code.entered = True
-    if vm.grad is not False:
+    if vm.grad_mode.grad is not False:
         code.recorded = True
-    frame = Frame(Scope(names, function.scope, function.scope.globals), code, vm.path)
-    frame.at_yield = vm.at_yield
-    frame.receiver, frame.owner, frame.caller = receiver, function.owner, vm.frame
+    frame = Frame(Scope(names, function.scope, function.scope.globals), code, vm.here.path)
+    frame.at_yield = vm.running.at_yield
+    frame.receiver, frame.owner, frame.caller = receiver, function.owner, vm.names.frame
     decorators = [mode for mode, _ in function.decorators]
     switching = any(isinstance(mode, (Mode, Unknown)) or may_set_mode(mode) for mode in decorators)
     with (
         kept(vm) if switching else nullcontext(),
-        vm.within(frame=frame, file=code.file, path=vm.path, stack=[*vm.stack, code]),
-        vm.within(at_yield=None, granted=vm.granted),
+        vm.names.within(frame=frame),
+        vm.here.within(file=code.file, path=vm.here.path),
+        vm.running.within(stack=[*vm.running.stack, code]),
+        vm.running.within(at_yield=None),
+        vm.reports.within(granted=vm.reports.granted),
     ):
         for mode, expression in function.decorators:
             if isinstance(mode, Mode) and isinstance(mode.sets, Const):
-                set_mode(vm, mode.kind, bool(mode.sets.value), vm.at(expression))
-            elif isinstance(mode, Unknown) and unbound(vm, expression):
-                lose_mode(vm)
+                set_mode(vm.machine, mode.kind, bool(mode.sets.value), vm.here.at(expression))
+            elif isinstance(mode, Unknown) and unbound(vm.names, expression):
+                lose_mode(vm.machine)
             elif may_set_mode(mode):
-                doubt_mode(vm)
+                doubt_mode(vm.machine)
         if isinstance(code.node, ast.Lambda):
             return vm.eval(code.node.body)
-        if "return" in jumps(vm, code.node, code.node.body):
+        if "return" in jumps(vm.switches, code.node, code.node.body):
             frame.exits = enter(vm)
         ended = vm.run(code.node.body)
-        left = vm.path - frame.entry
+        left = vm.here.path - frame.entry
         if frame.exits is not None:
-            rejoin(vm, frame.exits, ended in (None, "return"), frame.scope)
+            rejoin(vm.machine, frame.exits, ended in (None, "return"), frame.scope)
         if ended == "raise" and _abstract(code):
-            return _overridden(vm, names)
+            return _overridden(vm.strangers, names)
         return _returned(frame, ended, left, vm.trail.limit)
 
 
@@ -237,11 +246,11 @@ def _abstract(code: Code) -> bool:
     return len(stated) == 1 and isinstance(stated[0], ast.Raise)
 
 
-def _overridden(vm: Interpreter, names: dict[str, Value]) -> Value:
+def _overridden(strangers: Strangers, names: dict[str, Value]) -> Value:
     """What the function returns that is called in the place of one that only raises."""
     for value in names.values():
-        escape(vm, value)
-    result = vm.unknown("what is left to subclasses", *names.values())
+        escape(strangers, value)
+    result = unknown_of("what is left to subclasses", *names.values())
     result.part = True
     return result
 
@@ -255,3 +264,8 @@ def _returned(frame: Frame, ended: str | None, left: Path, limit: int) -> Value:
     if not options:
         return NONE
     return alternatives(options, limit)
+
+
+def function_statement(vm: Interpreter, node: ast.FunctionDef | ast.AsyncFunctionDef) -> str | None:
+    vm.names.store(node.name, decorated(vm, make_function(vm, node), node))
+    return None

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
-from gradfix.tape.domain.definitions import Bound, Function, Instance, Suspended
+from gradfix.tape.domain.definitions import Bound, Function
 from gradfix.tape.domain.values import NONE, UNDEFINED, Unknown, Value
 from gradfix.tape.domain.within import Within
-from gradfix.tape.interpreter.interpreter import Interpreter
 from gradfix.tape.python.following import follow
 from gradfix.tape.strangers.handed_out import escape
+
+if TYPE_CHECKING:
+    from gradfix.tape.domain.definitions import Instance, Suspended
+    from gradfix.tape.interpreter.interpreter import Interpreter
 
 Block = Callable[[Value], str | None]
 """What runs at a yield, and how it ended."""
@@ -18,24 +22,28 @@ Block = Callable[[Value], str | None]
 
 def resume(vm: Interpreter, source: Suspended, block: Block) -> str | None:
     """Run a generator, and at each of its yields a block of the function that it is used in."""
-    frame, file, site = vm.frame, vm.file, vm.timeline.site
+    frame, file, site = vm.names.frame, vm.here.file, vm.timeline.site
     endings: list[str | None] = []
-    paths = [vm.path]
+    paths = [vm.here.path]
 
     def at_yield(value: Value) -> None:
-        with vm.within(frame=frame, file=file), Within(vm.timeline, vm.trail, {"site": site}):
+        with (
+            vm.names.within(frame=frame),
+            vm.here.within(file=file),
+            Within(vm.timeline, vm.trail, {"site": site}),
+        ):
             endings.append(block(value))
-            paths.append(vm.path)
+            paths.append(vm.here.path)
 
     given = (*source.args, *source.kwargs.values())
-    with vm.within(at_yield=at_yield):
+    with vm.running.within(at_yield=at_yield):
         follow(vm, source.function, list(source.args), source.kwargs, source.node, source.receiver)
     if not endings:  # it wasn't followed as far as that
         for value in given:
-            escape(vm, value)
+            escape(vm.strangers, value)
         return block(Unknown("what a generator yields", given))
     if len(endings) == 1 and paths[0] <= paths[1]:
-        vm.go_on(paths[1])
+        vm.here.go_on(paths[1])
     return None if None in endings else endings[-1]
 
 
@@ -43,7 +51,7 @@ def looped(vm: Interpreter, node: ast.For | ast.AsyncFor) -> Value:
     """What a loop goes through; a generator that it can be run in step with isn't run before."""
     if not isinstance(node.iter, ast.Call) or any(map(_leaves_early, node.body)):
         return vm.eval(node.iter)
-    with vm.within(looped=node.iter):
+    with vm.running.within(looped=node.iter):
         return vm.eval(node.iter)
 
 

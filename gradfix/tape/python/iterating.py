@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from gradfix.tape.domain.torch_values import Weights
-from gradfix.tape.domain.values import Args, Const, Range, Seq, Unknown, Value
-from gradfix.tape.interpreter.interpreter import Interpreter
+from gradfix.tape.domain.values import Const, Range, Seq, Unknown
 from gradfix.tape.torch.elements import elements, part
+
+if TYPE_CHECKING:
+    from gradfix.tape.domain.values import Args, Value
+    from gradfix.tape.interpreter.interpreter import Interpreter
 
 
 def iterating(vm: Interpreter, name: str, args: Args, node: ast.Call) -> Value:

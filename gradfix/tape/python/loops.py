@@ -5,20 +5,24 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 from functools import partial
+from typing import TYPE_CHECKING
 
 from gradfix.tape.domain.definitions import Suspended
 from gradfix.tape.domain.events import Backward
 from gradfix.tape.domain.graph import Number, Tensor
-from gradfix.tape.domain.values import Alt, Const, Range, Seq, Undefined, Unknown, Value, stamp
+from gradfix.tape.domain.values import Alt, Const, Range, Seq, Undefined, Unknown, stamp
 from gradfix.tape.domain.within import Within
 from gradfix.tape.interpreter.conditions import condition
 from gradfix.tape.interpreter.early_exits import Loop, enter, jumps, rejoin, take
-from gradfix.tape.interpreter.interpreter import Interpreter
+from gradfix.tape.machine.leaves import is_added
 from gradfix.tape.python.generators import looped, resume
-from gradfix.tape.python.stores import assign
 from gradfix.tape.strangers.loader_batches import take_out
 from gradfix.tape.torch.elements import EXACT, MANY, elements, part, told_apart
 from gradfix.tape.torch.param_groups import spread
+
+if TYPE_CHECKING:
+    from gradfix.tape.domain.values import Value
+    from gradfix.tape.interpreter.interpreter import Interpreter
 
 DEEP = 4
 """Loops around more than so many others run one turn: what a second one leaves behind is met by those."""
@@ -33,15 +37,15 @@ def for_statement(vm: Interpreter, node: ast.For | ast.AsyncFor) -> str | None:
         options = [(guard, option) for guard, option in source.options if not isinstance(option, Undefined)]
         known = any(type(option) is not Unknown for _, option in options)
         if known and len(options) <= 3:
-            return vm.fork([(guard, partial(_over, vm, node, option)) for guard, option in options])
+            return vm.forks.fork([(guard, partial(_over, vm, node, option)) for guard, option in options])
         source = Unknown("several iterables", tuple(option for _, option in options))
     return _over(vm, node, source)
 
 
 def _in_step(vm: Interpreter, node: ast.For | ast.AsyncFor, source: Suspended) -> str | None:
     """A loop whose turns are run as its generator yields."""
-    ways = jumps(vm, node, node.body)
-    with Within(vm.frame, vm.trail, {"loops": [*vm.frame.loops, Loop(None)]}):
+    ways = jumps(vm.switches, node, node.body)
+    with Within(vm.names.frame, vm.trail, {"loops": [*vm.names.frame.loops, Loop(None)]}):
         resume(vm, source, lambda value: _turn(vm, node, value, "continue" in ways))
     return vm.run(node.orelse)
 
@@ -57,23 +61,23 @@ def _over(vm: Interpreter, node: ast.For | ast.AsyncFor, source: Value) -> str |
     count = len(turns)
     if not exact:
         turns = turns[:2]
-    if vm.later_turn and not (certain and len(turns) <= EXACT):
-        turns = [next((turn for turn in turns if _trained(vm, turn)), turns[0])]
+    if vm.running.later_turn and not (certain and len(turns) <= EXACT):
+        turns = [next((turn for turn in turns if _trained(turn)), turns[0])]
     since = next(Backward.numbers)
     ended = _turns(vm, node, turns, certain, exact and len(turns) == count)
-    spread(vm, since, turns, whole)
+    spread(vm.machine, since, turns, whole)
     if not exact and isinstance(node.target, ast.Name) and isinstance(source, (Range, Number, Unknown)):
-        vm.store(
+        vm.names.store(
             node.target.id, part(source) if isinstance(source, Unknown) else Unknown("the last of a loop")
         )
     return ended
 
 
-def _trained(vm: Interpreter, turn: Value) -> bool:
+def _trained(turn: Value) -> bool:
     """Whether a parameter has got a gradient, so that it shows what an update does."""
     if isinstance(turn, Seq):
-        return any(_trained(vm, item) for item in turn.items)
-    return isinstance(turn, Tensor) and vm.is_added(turn)
+        return any(_trained(item) for item in turn.items)
+    return isinstance(turn, Tensor) and is_added(turn)
 
 
 def _distinct(turns: Sequence[Value]) -> bool:
@@ -87,11 +91,11 @@ def _turns(
     certain: bool,
     exact: bool,
 ) -> str | None:
-    with vm.within(path=vm.path):
-        loop = Loop(enter(vm) if "break" in jumps(vm, node, node.body) else None)
-        for height, outer in enumerate(reversed(vm.frame.loops), 1):
+    with vm.here.within(path=vm.here.path):
+        loop = Loop(enter(vm) if "break" in jumps(vm.switches, node, node.body) else None)
+        for height, outer in enumerate(reversed(vm.names.frame.loops), 1):
             outer.inner = max(outer.inner, height)
-        with Within(vm.frame, vm.trail, {"loops": [*vm.frame.loops, loop]}):
+        with Within(vm.names.frame, vm.trail, {"loops": [*vm.names.frame.loops, loop]}):
             i, ended = _each_turn(vm, node, turns, certain, exact)
         if ended in (None, "done"):
             ended = vm.run(node.orelse)
@@ -99,11 +103,11 @@ def _turns(
             ended = None
         elif not (i == 0 and certain) and not exact:
             ended = None  # it is not known that the loop runs at all
-        if loop.whole is not None and rejoin(vm, loop.whole, ended is None):
+        if loop.whole is not None and rejoin(vm.machine, loop.whole, ended is None):
             ended = None
-        left = vm.path
+        left = vm.here.path
     if exact:
-        vm.go_on(left)
+        vm.here.go_on(left)
     return ended
 
 
@@ -115,17 +119,26 @@ def _each_turn(
     exact: bool,
 ) -> tuple[int, str | None]:
     """Run the turns: the number of the last one, and how it ended."""
-    path, later, repeat, loop = vm.path, vm.later_turn, vm.repeat, vm.frame.loops[-1]
-    parts = bool(jumps(vm, node, node.body) & {"break", "continue"})
+    path, later, repeat, loop = (
+        vm.here.path,
+        vm.running.later_turn,
+        vm.reports.repeat,
+        vm.names.frame.loops[-1],
+    )
+    parts = bool(jumps(vm.switches, node, node.body) & {"break", "continue"})
     for i, value in enumerate(turns):
         if i > 0 and not exact and loop.inner > DEEP:
             return i, None
-        running = vm.turns if exact else [*vm.turns, stamp()]
+        running = vm.machine.tested.turns if exact else [*vm.machine.tested.turns, stamp()]
         again = repeat or (i > 0 and not certain)
-        with vm.within(later_turn=later or i > 0, repeat=again, turns=running):
+        with (
+            vm.running.within(later_turn=later or i > 0),
+            vm.reports.within(repeat=again),
+            vm.machine.tested.within(turns=running),
+        ):
             ended = _turn(vm, node, value, parts)
         if not exact and (loop.whole is None or not loop.whole.left):
-            vm.go_on(path)
+            vm.here.go_on(path)
         if ended is not None:
             return i, ended
     return len(turns) - 1, None
@@ -135,12 +148,12 @@ def _turn(
     vm: Interpreter, node: ast.For | ast.AsyncFor | ast.While, value: Value | None, parts: bool
 ) -> str | None:
     """One turn of a loop: how the loop ended by it, or None where it goes on."""
-    loop = vm.frame.loops[-1]
+    loop = vm.names.frame.loops[-1]
     exits = enter(vm) if parts else None
-    with Within(loop, vm.trail, {"turn": exits, "path": vm.path}):
+    with Within(loop, vm.trail, {"turn": exits, "path": vm.here.path}):
         if not isinstance(node, ast.While) and value is not None:
-            take_out(vm, value)
-            assign(vm, node.target, value, node)
+            take_out(vm.strangers, value)
+            vm.assign(node.target, value, node)
         ended = _while_turn(vm, node) if isinstance(node, ast.While) else vm.run(node.body)
     if exits is None:
         return None if ended == "continue" else ended
@@ -148,7 +161,7 @@ def _turn(
         take(vm, loop.whole, "break")
         ended = "parted"
     goes_on = ended in (None, "continue") or any(how == "continue" for how, _, _ in exits.left)
-    somebody = rejoin(vm, exits, ended not in ("raise", "parted", "return"))
+    somebody = rejoin(vm.machine, exits, ended not in ("raise", "parted", "return"))
     if goes_on:
         return None
     return "break" if somebody and ended != "done" else ended
@@ -158,7 +171,7 @@ def _while_turn(vm: Interpreter, node: ast.While) -> str | None:
     known, yes, _ = condition(vm, node.test)
     if known is False:
         return "done"
-    vm.go_on(vm.path | yes)
+    vm.here.go_on(vm.here.path | yes)
     return vm.run(node.body)
 
 
@@ -169,6 +182,6 @@ def while_statement(vm: Interpreter, node: ast.While) -> str | None:
     endless = isinstance(node.test, ast.Constant)
     counted = known is True and not endless
     turns = [None] * (EXACT + 1 if counted else 2)
-    if vm.later_turn and not counted:
+    if vm.running.later_turn and not counted:
         turns = turns[:1]
     return _turns(vm, node, turns, counted, exact=counted)

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import ast
+from typing import TYPE_CHECKING
 
 from gradfix.tape.domain.alternatives import one_of, or_else, paired, there
-from gradfix.tape.domain.definitions import Instance, Method, Super
+from gradfix.tape.domain.definitions import Instance, Super
 from gradfix.tape.domain.events import Backward
 from gradfix.tape.domain.graph import Number
 from gradfix.tape.domain.torch_values import Group, Layer, Opaque, Optimizer, Scaler, Weights
-from gradfix.tape.domain.values import NONE, Args, Const, Kwargs, Map, Range, Seq, Unknown, Value
+from gradfix.tape.domain.values import NONE, Const, Map, Range, Seq, Unknown, unknown_of
 from gradfix.tape.effects.operations import having
-from gradfix.tape.interpreter.interpreter import Interpreter
 from gradfix.tape.interpreter.occasions import Appended
 from gradfix.tape.python.classes import base_init
 from gradfix.tape.strangers.handed_out import escape
@@ -21,6 +21,14 @@ from gradfix.tape.torch.layers import call_layer
 from gradfix.tape.torch.modules import freeze, module_method
 from gradfix.tape.torch.optimizers import optimizer_method, scaler_method
 from gradfix.tape.torch.param_groups import group_method, written
+
+if TYPE_CHECKING:
+    from gradfix.tape.domain.definitions import Method
+    from gradfix.tape.domain.trail import Trail
+    from gradfix.tape.domain.values import Args, Kwargs, Value
+    from gradfix.tape.interpreter.interpreter import Interpreter
+    from gradfix.tape.machine.here import Here
+    from gradfix.tape.machine.machine import Machine
 
 
 def call_own_method(vm: Interpreter, method: Method, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
@@ -39,27 +47,31 @@ def call_own_method(vm: Interpreter, method: Method, args: Args, kwargs: Kwargs,
     if isinstance(receiver, Seq):
         return _sequence_method(vm, receiver, name, args)
     if isinstance(receiver, Map):
-        return _mapping_method(vm, receiver, name, args)
+        return _mapping_method(vm.trail, receiver, name, args)
     if isinstance(receiver, Group):
-        return group_method(vm, receiver, name, args)
+        return group_method(vm.machine.gradients, receiver, name, args)
     if isinstance(receiver, Weights):
-        return _weights_method(vm, receiver, name, args, node)
+        return _weights_method(vm.machine, receiver, name, args, node)
     if isinstance(receiver, Number):
         if name == "backward":
-            event = Backward(vm.at(node), vm.path, False, False, frozenset())
-            vm.severed(receiver.node, event, receiver.node.lean, "'float' object has no attribute 'backward'")
+            event = Backward(vm.here.at(node), vm.here.path, False, False, frozenset())
+            vm.machine.severed.severed(
+                receiver.node, event, receiver.node.lean, "'float' object has no attribute 'backward'"
+            )
         return (
-            number(vm, receiver, name, node) if name in ("item", "tolist") else _computed(vm, receiver, node)
+            number(vm.machine, receiver, name, node)
+            if name in ("item", "tolist")
+            else _computed(vm.here, receiver, node)
         )
     if isinstance(receiver, (Const, Range)):
         return _constant_method(receiver, name, args)
     for value in (receiver, *args, *kwargs.values()):
-        escape(vm, value)
-    return vm.unknown(f"`.{name}()` isn't known", *args)
+        escape(vm.strangers, value)
+    return unknown_of(f"`.{name}()` isn't known", *args)
 
 
-def _computed(vm: Interpreter, receiver: Number, node: ast.AST) -> Value:
-    return Number(receiver.node, vm.at(node), receiver.kind)
+def _computed(here: Here, receiver: Number, node: ast.AST) -> Value:
+    return Number(receiver.node, here.at(node), receiver.kind)
 
 
 def _constant_method(receiver: Value, name: str, args: Args) -> Value:
@@ -81,7 +93,7 @@ def _super_method(
     if not isinstance(instance, Instance):
         return Unknown("super()")
     if name == "__init__":
-        base_init(vm, instance, args, kwargs, node)
+        base_init(vm.notes, instance, args, kwargs, node)
         return NONE
     layer = instance.attrs.get("<layer>")
     if name in ("forward", "__call__") and isinstance(layer, Layer):
@@ -91,8 +103,8 @@ def _super_method(
     if instance.module:
         return module_method(vm, instance, name, args, kwargs, node)
     for value in (instance, *args):
-        escape(vm, value)
-    return vm.unknown("a method of a base that isn't known", *args)
+        escape(vm.strangers, value)
+    return unknown_of("a method of a base that isn't known", *args)
 
 
 def _sequence_method(vm: Interpreter, receiver: Seq, name: str, args: Args) -> Value:
@@ -135,10 +147,10 @@ def _sequence_method(vm: Interpreter, receiver: Seq, name: str, args: Args) -> V
         vm.trail.set(receiver, "items", [*items, *args] if name == "add" else list(reversed(items)))
         vm.trail.set(receiver, "open", True)
         return NONE
-    return vm.unknown("an element or a fact of a list", *items)
+    return unknown_of("an element or a fact of a list", *items)
 
 
-def _mapping_method(vm: Interpreter, receiver: Map, name: str, args: Args) -> Value:
+def _mapping_method(trail: Trail, receiver: Map, name: str, args: Args) -> Value:
     items = receiver.items
     if name in ("get", "pop", "setdefault") and args:
         default = args[1] if len(args) > 1 else NONE
@@ -147,7 +159,7 @@ def _mapping_method(vm: Interpreter, receiver: Map, name: str, args: Args) -> Va
         return (
             default
             if isinstance(args[0], Const) and not receiver.open
-            else vm.unknown("an entry", *items.values())
+            else unknown_of("an entry", *items.values())
         )
     if name == "items":
         return Seq("list", [paired(_key(key), value) for key, value in items.items()], receiver.open)
@@ -161,12 +173,12 @@ def _mapping_method(vm: Interpreter, receiver: Map, name: str, args: Args) -> Va
             if isinstance(arg, Map):
                 merged.update(arg.items)
             if not isinstance(arg, Map) or arg.open:
-                vm.trail.set(receiver, "open", True)
-        vm.trail.set(receiver, "items", merged)
+                trail.set(receiver, "open", True)
+        trail.set(receiver, "items", merged)
         return NONE
     if name == "copy":
         return Map(dict(items), receiver.open)
-    return vm.unknown("an entry or a fact of a dict", *items.values())
+    return unknown_of("an entry or a fact of a dict", *items.values())
 
 
 def _key(key: object) -> Value:
@@ -177,12 +189,12 @@ VALUES = having("kept") | having("detaches")
 """What gives the value of a parameter."""
 
 
-def _weights_method(vm: Interpreter, receiver: Weights, name: str, args: Args, node: ast.AST) -> Value:
+def _weights_method(machine: Machine, receiver: Weights, name: str, args: Args, node: ast.AST) -> Value:
     if name == "requires_grad_":
-        freeze(vm, receiver, args[0] if args else Const(True))
+        freeze(machine, receiver, args[0] if args else Const(True))
         return receiver
     if name.endswith("_"):
-        written(vm, receiver, node)
+        written(machine, receiver, node)
         return receiver
     if name in VALUES:
         return Unknown("a parameter's value", (receiver,), requires=False if name == "detach" else None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from gradfix.tape.domain.alternatives import alternatives, multiply, one_of
 from gradfix.tape.domain.definitions import Instance
@@ -18,22 +19,25 @@ from gradfix.tape.domain.values import (
     Seq,
     Slice,
     Undefined,
-    Value,
 )
 from gradfix.tape.interpreter.imports import imported, module_value, star_names
-from gradfix.tape.interpreter.interpreter import Interpreter
 from gradfix.tape.interpreter.occasions import Added, AttributeNamed, NameBound
 from gradfix.tape.python.arithmetic import in_place_operator
-from gradfix.tape.python.attributes import load_attribute, store_attribute
-from gradfix.tape.python.classes import make_class
-from gradfix.tape.python.following import decorated, make_function
 from gradfix.tape.python.subscripts import augment_tensor_item, load_item, store_item
 from gradfix.tape.torch.elements import elements, part
+
+if TYPE_CHECKING:
+    from gradfix.tape.domain.trail import Trail
+    from gradfix.tape.domain.values import (
+        Value,
+    )
+    from gradfix.tape.interpreter.interpreter import Interpreter
+    from gradfix.tape.machine.machine import Machine
 
 
 def expression_statement(vm: Interpreter, node: ast.Expr) -> str | None:
     if not isinstance(node.value, ast.Constant):
-        with vm.within(statement=node.value):
+        with vm.running.within(statement=node.value):
             vm.eval(node.value)
     return None
 
@@ -55,34 +59,34 @@ TELLING = frozenset({Optimizer, Alt, Tensor, Instance, Layer, Opaque})
 """What makes a difference when a name is bound to it."""
 
 
-def _named(vm: Interpreter, name: str, value: Value) -> None:
+def _named(machine: Machine, name: str, value: Value) -> None:
     """Let an optimizer, a tensor or a flag be called by the name that it is first bound to."""
     if isinstance(value, Optimizer) and not value.name:
-        vm.trail.set(value, "name", name)
+        machine.trail.set(value, "name", name)
     if isinstance(value, Tensor) and not value.name:
         value.name = name
     for guard, option in value.options if isinstance(value, Alt) else ():
         if isinstance(option, Const) and option.value is True and len(guard) == 1:
             ((key, holds),) = guard
             if holds:
-                vm.findings.texts[key] = name
+                machine.reports.findings.texts[key] = name
 
 
 def assign(vm: Interpreter, target: ast.expr, value: Value, node: ast.AST) -> None:
     """Bind a target to a value."""
     if isinstance(target, ast.Name):
         if type(value) in TELLING:
-            _named(vm, target.id, value)
+            _named(vm.machine, target.id, value)
             vm.tell(NameBound(target.id, value, node))
-        vm.store(target.id, value)
+        vm.names.store(target.id, value)
     elif isinstance(target, ast.Attribute):
         vm.tell(AttributeNamed(target, node))
         owner = vm.eval(target.value)
-        vm.on_each(owner, lambda one: store_attribute(vm, one, target.attr, value, node))
+        vm.forks.on_each(owner, lambda one: vm.set_attribute(one, target.attr, value, node))
     elif isinstance(target, ast.Subscript):
         owner = vm.eval(target.value)
         key = vm.eval(target.slice)
-        vm.on_each(owner, lambda one: store_item(vm, one, key, value, node, "setitem"))
+        vm.forks.on_each(owner, lambda one: store_item(vm, one, key, value, node, "setitem"))
     elif isinstance(target, (ast.Tuple, ast.List)):
         _unpack(vm, target.elts, value, node)
     elif isinstance(target, ast.Starred):
@@ -151,25 +155,27 @@ def _another(item: Value) -> Value:
 def augmented_statement(vm: Interpreter, node: ast.AugAssign) -> str | None:
     target = node.target
     if isinstance(target, ast.Name):
-        held = vm.load(target.id)
+        held = vm.names.load(target.id)
         right = _other(held, vm.eval(node.value))
-        result = vm.each(held, lambda one: in_place_operator(vm, one, right, node))
-        if vm.frame.loops:
+        result = vm.forks.each(held, lambda one: in_place_operator(vm, one, right, node))
+        if vm.names.frame.loops:
             vm.tell(Added(target.id, held, right, result, node))
         if result is not held:
-            vm.store(target.id, result)
+            vm.names.store(target.id, result)
     elif isinstance(target, ast.Attribute):
         owner = vm.eval(target.value)
-        held = vm.each(owner, lambda one: load_attribute(vm, one, target.attr, target))
+        held = vm.forks.each(owner, lambda one: vm.attribute(one, target.attr, target))
         right = _other(held, vm.eval(node.value))
-        result = vm.each(held, lambda one: in_place_operator(vm, one, right, node))
+        result = vm.forks.each(held, lambda one: in_place_operator(vm, one, right, node))
         if result is not held or isinstance(owner, Tensor):
-            vm.on_each(owner, lambda one: store_attribute(vm, one, target.attr, result, node, augmented=True))
+            vm.forks.on_each(
+                owner, lambda one: vm.set_attribute(one, target.attr, result, node, augmented=True)
+            )
     elif isinstance(target, ast.Subscript):
         owner = vm.eval(target.value)
         key = vm.eval(target.slice)
         right = _other(owner, vm.eval(node.value))
-        vm.each(owner, lambda one: _augment_item(vm, one, key, right, node))
+        vm.forks.each(owner, lambda one: _augment_item(vm, one, key, right, node))
     return None
 
 
@@ -182,8 +188,8 @@ def _augment_item(vm: Interpreter, owner: Value, key: Value, right: Value, node:
     if isinstance(owner, Tensor):
         augment_tensor_item(vm, owner, key, right, node)
         return owner
-    held = load_item(vm, owner, key, node)
-    result = vm.each(held, lambda one: in_place_operator(vm, one, right, node))
+    held = load_item(vm.machine, owner, key, node)
+    result = vm.forks.each(held, lambda one: in_place_operator(vm, one, right, node))
     if result is not held:
         store_item(vm, owner, key, result, node, "setitem")
     return owner
@@ -192,10 +198,10 @@ def _augment_item(vm: Interpreter, owner: Value, key: Value, right: Value, node:
 def delete_statement(vm: Interpreter, node: ast.Delete) -> str | None:
     for target in node.targets:
         if isinstance(target, ast.Name):
-            scope = vm.scope
+            scope = vm.names.scope
             vm.trail.drop(scope, scope.names, target.id)
         elif isinstance(target, ast.Subscript):
-            _delete_item(vm, vm.eval(target.value), vm.eval(target.slice))
+            _delete_item(vm.trail, vm.eval(target.value), vm.eval(target.slice))
         elif isinstance(target, ast.Attribute):
             owner = vm.eval(target.value)
             if isinstance(owner, (Instance, Layer)):
@@ -203,30 +209,32 @@ def delete_statement(vm: Interpreter, node: ast.Delete) -> str | None:
     return None
 
 
-def _delete_item(vm: Interpreter, owner: Value, key: Value) -> None:
+def _delete_item(trail: Trail, owner: Value, key: Value) -> None:
     if isinstance(owner, Map) and isinstance(key, Const):
         items = dict(owner.items)
         items.pop(key.value, None)
-        vm.trail.set(owner, "items", items)
+        trail.set(owner, "items", items)
     elif isinstance(owner, Seq) and isinstance(key, Const) and isinstance(key.value, int):
         listed = list(owner.items)
         if -len(listed) <= key.value < len(listed):
             del listed[key.value]
-        vm.trail.set(owner, "items", listed)
+        trail.set(owner, "items", listed)
     elif isinstance(owner, Seq) and isinstance(key, Slice) and key.lower is NONE and key.upper is NONE:
-        vm.trail.set(owner, "items", [])  # `del xs[:]`
-        vm.trail.set(owner, "open", False)
+        trail.set(owner, "items", [])  # `del xs[:]`
+        trail.set(owner, "open", False)
     elif isinstance(owner, (Seq, Map)):
-        vm.trail.set(owner, "open", True)
+        trail.set(owner, "open", True)
 
 
 def import_statement(vm: Interpreter, node: ast.Import) -> str | None:
 
     for alias in node.names:
         if alias.asname:
-            vm.store(alias.asname, module_value(vm, alias.name, 0))
+            vm.names.store(alias.asname, module_value(vm.names, alias.name, 0))
         else:
-            vm.store(alias.name.partition(".")[0], module_value(vm, alias.name.partition(".")[0], 0))
+            vm.names.store(
+                alias.name.partition(".")[0], module_value(vm.names, alias.name.partition(".")[0], 0)
+            )
     return None
 
 
@@ -236,33 +244,22 @@ def import_from_statement(vm: Interpreter, node: ast.ImportFrom) -> str | None:
     for alias in node.names:
         if alias.name == "*":
             for name, value in star_names(vm, module, node.level):
-                vm.store(name, value)
+                vm.names.store(name, value)
         else:
-            vm.store(alias.asname or alias.name, imported(vm, module, node.level, alias.name))
-    return None
-
-
-def function_statement(vm: Interpreter, node: ast.FunctionDef | ast.AsyncFunctionDef) -> str | None:
-    vm.store(node.name, decorated(vm, make_function(vm, node), node))
-    return None
-
-
-def class_statement(vm: Interpreter, node: ast.ClassDef) -> str | None:
-
-    vm.store(node.name, make_class(vm, node))
+            vm.names.store(alias.asname or alias.name, imported(vm.names, module, node.level, alias.name))
     return None
 
 
 def global_statement(vm: Interpreter, node: ast.Global) -> str | None:
-    vm.frame.aliases.update((name, vm.scope.globals) for name in node.names)
+    vm.names.frame.aliases.update((name, vm.names.scope.globals) for name in node.names)
     return None
 
 
 def nonlocal_statement(vm: Interpreter, node: ast.Nonlocal) -> str | None:
     for name in node.names:
-        scope = vm.scope.outer
+        scope = vm.names.scope.outer
         while scope is not None and name not in scope.names:
             scope = scope.outer
         if scope is not None:
-            vm.frame.aliases[name] = scope
+            vm.names.frame.aliases[name] = scope
     return None

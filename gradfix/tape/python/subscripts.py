@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from gradfix.tape.domain.alternatives import one_of, there
 from gradfix.tape.domain.definitions import Instance, Method
 from gradfix.tape.domain.graph import Node, Number, Tensor
 from gradfix.tape.domain.torch_values import Group, Layer, Optimizer
-from gradfix.tape.domain.values import Const, Map, Range, Seq, Slice, Truth, Unknown, Value
+from gradfix.tape.domain.values import Const, Map, Range, Seq, Slice, Unknown
 from gradfix.tape.effects import pieces, strides
-from gradfix.tape.interpreter.interpreter import Interpreter
 from gradfix.tape.interpreter.occasions import Replaced
 from gradfix.tape.python.arithmetic import OPERATORS, operate
 from gradfix.tape.strangers.handed_out import escape
@@ -19,15 +19,24 @@ from gradfix.tape.torch.elements import part
 from gradfix.tape.torch.param_groups import group_entry, store_group_entry, written
 from gradfix.tape.torch.tensors import filled, in_graph, method_call
 
+if TYPE_CHECKING:
+    from gradfix.tape.domain.trail import Trail
+    from gradfix.tape.domain.values import Truth, Value
+    from gradfix.tape.interpreter.forks import Forks
+    from gradfix.tape.interpreter.interpreter import Interpreter
+    from gradfix.tape.interpreter.state import Strangers
+    from gradfix.tape.machine.machine import Machine
+    from gradfix.tape.machine.results import Results
 
-def load_item(vm: Interpreter, owner: Value, key: Value, node: ast.AST) -> Value:
+
+def load_item(machine: Machine, owner: Value, key: Value, node: ast.AST) -> Value:
     """`owner[key]`."""
     if isinstance(owner, Unknown) and not _names(key) and (owner.tensor is not None or _only_tensors(key)):
-        owner = vm.tensor_of(owner)
+        owner = machine.graph.tensor_of(owner)
     if isinstance(owner, Tensor) and _names(key):
         return Unknown("an entry of what only looked like a tensor")
     if isinstance(owner, Tensor):
-        return tensor_item(vm, owner, key, node)
+        return tensor_item(machine, owner, key, node)
     if isinstance(owner, Seq):
         return _sequence_item(owner, key)
     if isinstance(owner, Map):
@@ -42,7 +51,7 @@ def load_item(vm: Interpreter, owner: Value, key: Value, node: ast.AST) -> Value
     ):
         return Const(owner.range[key.value])
     if isinstance(owner, Number):
-        return Number(Node("item", node, (owner.node,), False), vm.at(node), "number")
+        return Number(Node("item", node, (owner.node,), False), machine.here.at(node), "number")
     if isinstance(owner, Const) and isinstance(owner.value, (str, tuple)) and isinstance(key, Const):
         try:
             return Const(owner.value[key.value])  # type: ignore[index, call-overload]
@@ -50,7 +59,7 @@ def load_item(vm: Interpreter, owner: Value, key: Value, node: ast.AST) -> Value
             return Unknown("an element")
     if isinstance(owner, Group):
         return group_entry(owner, key)
-    return _unknown_item(vm, owner, key)
+    return _unknown_item(machine.trail, owner, key)
 
 
 def _names(key: Value) -> bool:
@@ -63,13 +72,13 @@ def _only_tensors(key: Value) -> bool:
     return isinstance(key, Seq) and any(isinstance(item, Slice) for item in key.items)
 
 
-def _unknown_item(vm: Interpreter, owner: Value, key: Value) -> Value:
+def _unknown_item(trail: Trail, owner: Value, key: Value) -> Value:
     if isinstance(owner, (Method, Optimizer)):
         return Unknown("an element")
     if isinstance(owner, Unknown) and isinstance(key, Const) and isinstance(key.value, (str, int)):
         name = f"[{key.value!r}]"
         if owner.children is None or name not in owner.children:
-            vm.trail.learn_part(owner, "children", name, part(owner))
+            trail.learn_part(owner, "children", name, part(owner))
         assert owner.children is not None
         return owner.children[name]
     return part(owner)
@@ -138,32 +147,32 @@ def _layer_item(owner: Layer, key: Value) -> Value:
     return Unknown("one of several modules", tuple(items.values()))
 
 
-def tensor_item(vm: Interpreter, owner: Tensor, key: Value, node: ast.AST) -> Value:
+def tensor_item(machine: Machine, owner: Tensor, key: Value, node: ast.AST) -> Value:
     """A basic index is a view; an advanced one copies, and saves its indices."""
     basic = is_basic(key)
-    made = vm.node("getitem", vm.at(node), [owner])
-    result = vm.output(made)
+    made = machine.recording.node("getitem", machine.here.at(node), [owner])
+    result = machine.results.output(made)
     result.dtype = owner.dtype
     result.shape = pieces.indexed(owner.shape, key)
     result.layout = owner.layout or None
     if basic is True:
-        _look_at(vm, result, owner, key)
+        _look_at(machine.results, result, owner, key)
     elif basic is False and made.requires is True:
         made.saves = True
         for index in key.items if isinstance(key, Seq) else (key,):
             if isinstance(index, Tensor):
-                vm.save(made, index, frozenset())
+                machine.keeping.save(made, index, frozenset())
     elif basic is None:
         result.layout = None
-        vm.may_be(result, owner)
+        machine.results.may_be(result, owner)
         if made.requires is True:
             made.saves = False
     return result
 
 
-def _look_at(vm: Interpreter, result: Tensor, owner: Tensor, key: Value) -> None:
+def _look_at(results: Results, result: Tensor, owner: Tensor, key: Value) -> None:
     """Make the result of an index a view: rows lie as what they are rows of."""
-    vm.look(result, owner, "plain")
+    results.look(result, owner, "plain")
     rows = isinstance(key, Slice) and isinstance(key.step, Const) and key.step.value is None
     if not rows and not isinstance(key, Const):
         result.layout = None
@@ -186,15 +195,15 @@ def is_basic(key: Value) -> Truth:
 
 def store_item(vm: Interpreter, owner: Value, key: Value, value: Value, node: ast.AST, form: str) -> None:
     """`owner[key] = value`."""
-    written(vm, owner, node)
+    written(vm.machine, owner, node)
     if isinstance(owner, Unknown) and _names(key):
-        _store_entry(vm, owner, key, value)
+        _store_entry(vm.strangers, owner, key, value)
     elif isinstance(owner, Unknown) and (owner.tensor is not None or _only_tensors(key)):
-        owner = vm.tensor_of(owner)
+        owner = vm.graph.tensor_of(owner)
     if isinstance(owner, Tensor) and _names(key):
-        escape(vm, value)
+        escape(vm.strangers, value)
     elif isinstance(owner, Tensor):
-        _store_tensor_item(vm, owner, key, value, node, form)
+        _store_tensor_item(vm.forks, owner, key, value, node, form)
     elif isinstance(owner, Map):
         items = dict(owner.items)
         items[key.value if isinstance(key, Const) else ("unknown", len(items))] = value
@@ -220,52 +229,52 @@ def store_item(vm: Interpreter, owner: Value, key: Value, value: Value, node: as
             vm.tell(Replaced(owner.items[name], value, node))
         vm.trail.put(owner, owner.items, name, value)
     elif isinstance(owner, Unknown) and isinstance(value, (Layer, Instance)):
-        _store_entry(vm, owner, key, value)
+        _store_entry(vm.strangers, owner, key, value)
     elif isinstance(owner, Unknown):
-        escape(vm, value)
+        escape(vm.strangers, value)
     elif isinstance(owner, Group):
-        store_group_entry(vm, owner, key, node)
-        escape(vm, value)
+        store_group_entry(vm.machine, owner, key, node)
+        escape(vm.strangers, value)
 
 
-def _store_entry(vm: Interpreter, owner: Unknown, key: Value, value: Value) -> None:
+def _store_entry(strangers: Strangers, owner: Unknown, key: Value, value: Value) -> None:
     """An entry of a mapping that isn't known; what it held before stays the other alternative."""
-    escape(vm, value)
-    vm.put_into(owner, value)
-    _unknown_item(vm, owner, key)
+    escape(strangers, value)
+    strangers.graph.put_into(owner, value)
+    _unknown_item(strangers.trail, owner, key)
     if owner.children is not None and isinstance(key, Const):
-        vm.trail.put(owner, owner.children, f"[{key.value!r}]", value)
+        strangers.trail.put(owner, owner.children, f"[{key.value!r}]", value)
 
 
 def _store_tensor_item(
-    vm: Interpreter, owner: Tensor, key: Value, value: Value, node: ast.AST, form: str
+    forks: Forks, owner: Tensor, key: Value, value: Value, node: ast.AST, form: str
 ) -> None:
-    given = in_graph(vm, value)
+    given = in_graph(forks.graph, value)
     if owner.grad_of is not None and _whole(key) and isinstance(value, Const) and value.value == 0:
-        vm.clear([owner.grad_of], vm.at(node), zeros=True)
+        forks.machine.gradients.clear([owner.grad_of], forks.here.at(node), zeros=True)
     elif owner.grad_of is not None:
-        filled(vm, owner.grad_of, node)
+        filled(forks.machine, owner.grad_of, node)
 
     def write() -> Value:
-        _overwrite_item(vm, owner, key, given, node, form)
+        _overwrite_item(forks.machine, owner, key, given, node, form)
         return owner
 
-    vm.parted(owner, write)
+    forks.parted(owner, write)
 
 
 def _overwrite_item(
-    vm: Interpreter, owner: Tensor, key: Value, value: Value, node: ast.AST, form: str
+    machine: Machine, owner: Tensor, key: Value, value: Value, node: ast.AST, form: str
 ) -> None:
-    made = vm.node("copy_", vm.at(node), [owner, value])
+    made = machine.recording.node("copy_", machine.here.at(node), [owner, value])
     made.op = "setitem"
     basic = is_basic(key)
     if basic is False or (basic is True and owner.view != "many"):
         made.saves = made.requires is True and not _whole(key)
-    vm.overwrite(owner, made, vm.at(node), form)
+    machine.operations.overwrite(owner, made, machine.here.at(node), form)
     if basic is False and made.requires is True:
         for index in key.items if isinstance(key, Seq) else (key,):
             if isinstance(index, Tensor):
-                vm.save(made, index, frozenset())
+                machine.keeping.save(made, index, frozenset())
 
 
 def _whole(key: Value) -> bool:
@@ -281,15 +290,15 @@ def augment_tensor_item(
     vm: Interpreter, owner: Tensor, key: Value, right: Value, node: ast.AugAssign
 ) -> None:
     """`x[i] += y`: reads the item, writes it in place, and stores it again."""
-    item = tensor_item(vm, owner, key, node)
+    item = tensor_item(vm.machine, owner, key, node)
     if is_basic(key) is True and isinstance(item, Tensor):
         name, _ = OPERATORS[type(node.op)]
         target, method = item, f"__i{name}__"
 
         def write(one: Value) -> Value:
-            return method_call(vm, target, method, [in_graph(vm, one)], {}, node, form="augassign")
+            return method_call(vm, target, method, [in_graph(vm.graph, one)], {}, node, form="augassign")
 
-        vm.on_each(right, write)
+        vm.forks.on_each(right, write)
         return
-    result = vm.each(right, lambda one: operate(vm, type(node.op), item, one, node))
-    _store_tensor_item(vm, owner, key, result, node, "augassign")
+    result = vm.forks.each(right, lambda one: operate(vm, type(node.op), item, one, node))
+    _store_tensor_item(vm.forks, owner, key, result, node, "augassign")

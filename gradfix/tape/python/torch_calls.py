@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeAlias
 
 from gradfix.defects import Convention
 from gradfix.tape.domain.definitions import Instance, Partial
 from gradfix.tape.domain.graph import Number, Tensor
 from gradfix.tape.domain.torch_values import Layer, Opaque, Scaler
-from gradfix.tape.domain.values import NONE, TRUE, Args, Const, External, Kwargs, Map, Seq, Unknown, Value
+from gradfix.tape.domain.values import NONE, TRUE, Const, External, Map, Seq, Unknown
 from gradfix.tape.effects import table
 from gradfix.tape.effects.frameworks import ROWS
 from gradfix.tape.interpreter.imports import first_party
-from gradfix.tape.interpreter.interpreter import Interpreter
 from gradfix.tape.interpreter.modes import MODES_BY_PATH, SWITCHES, call_mode
 from gradfix.tape.interpreter.occasions import CheckpointRun
+from gradfix.tape.machine.cuts import behind, nearest_cuts
 from gradfix.tape.python.arguments import each_argument, unstarred
 from gradfix.tape.python.builtin import call_builtin
 from gradfix.tape.strangers.framework_objects import wrap
@@ -37,8 +38,13 @@ from gradfix.tape.torch.other_packages import EINOPS, NUMPY, SILENT_PACKAGES, ha
 from gradfix.tape.torch.tensors import method_call
 from gradfix.tape.torch.walks import backward_from_roots, grad_of_roots
 
+if TYPE_CHECKING:
+    from gradfix.tape.domain.values import Args, Kwargs, Value
+    from gradfix.tape.interpreter.interpreter import Interpreter
+    from gradfix.tape.machine.machine import Machine
+
 SCHEDULERS = "torch.optim.lr_scheduler"
-External_ = Callable[[Interpreter, Args, Kwargs, ast.Call], Value]
+External_: TypeAlias = "Callable[[Interpreter, Args, Kwargs, ast.Call], Value]"
 
 SAME_MODULE = (
     "torch.nn.DataParallel", "torch.nn.parallel.DataParallel", "torch.nn.parallel.DistributedDataParallel",
@@ -55,7 +61,7 @@ def call_external(vm: Interpreter, callee: External, args: Args, kwargs: Kwargs,
         args = [told_apart(arg) for arg in args]
     elif callee.path.startswith("torch.nn.") and callee.path.rpartition(".")[2] in CONTAINERS:
         return _called(vm, callee.path, args, kwargs, node)
-    return each_argument(vm, unstarred(args), lambda some: _called(vm, callee.path, some, kwargs, node))
+    return each_argument(vm.forks, unstarred(args), lambda some: _called(vm, callee.path, some, kwargs, node))
 
 
 def _called(vm: Interpreter, path: str, args: Args, kwargs: Kwargs, node: ast.Call) -> Value:
@@ -63,23 +69,27 @@ def _called(vm: Interpreter, path: str, args: Args, kwargs: Kwargs, node: ast.Ca
     if handler is not None:
         return handler(vm, args, kwargs, node)
     if path in WRAPPING:
-        return wrap(vm, path, args, kwargs, node)
+        return wrap(vm.strangers, path, args, kwargs, node)
     if path.startswith("torch."):
         return _torch(vm, path, args, kwargs, node)
     if path.startswith("builtins."):
         return call_builtin(vm, path[9:], args, kwargs, node)
     if path.startswith("math.") and any(isinstance(arg, (Tensor, Number)) for arg in args):
-        return number(vm, next(arg for arg in args if isinstance(arg, (Tensor, Number))), "math", node)
+        return number(
+            vm.machine, next(arg for arg in args if isinstance(arg, (Tensor, Number))), "math", node
+        )
     if path.startswith("math.") and all(isinstance(arg, Const) for arg in args):
         return Unknown("a constant of math", requires=False)
     if path.startswith(NUMPY):
-        return numpy_call(vm, args, node)
+        return numpy_call(vm.machine, args, node)
     if path in EINOPS and args and isinstance(args[0], Tensor):
-        result = vm.output(vm.node(path.rpartition(".")[2], vm.at(node), [args[0]]))
+        result = vm.machine.results.output(
+            vm.machine.recording.node(path.rpartition(".")[2], vm.here.at(node), [args[0]])
+        )
         result.layout = None
         return result
     if path.startswith(SILENT_PACKAGES):
-        return _silent(vm, path, args, kwargs, node)
+        return _silent(vm.machine, path, args, kwargs, node)
     own = first_party(vm, path)
     if own is not None:
         return vm.call(own, args, kwargs, node)
@@ -91,35 +101,35 @@ def _torch(vm: Interpreter, path: str, args: Args, kwargs: Kwargs, node: ast.Cal
     if path in MODES_BY_PATH or path in SWITCHES:
         return call_mode(vm, name, args, kwargs, node)
     if path.startswith("torch.optim.") and name in KINDS:
-        return make_optimizer(vm, name, args, kwargs, node)
+        return make_optimizer(vm.machine, name, args, kwargs, node)
     if path in SAME_MODULE:
         return args[0] if args else Partial(External(path), [], dict(kwargs))
     if path.startswith(SILENT_PACKAGES):
-        return _silent(vm, path, args, kwargs, node)
+        return _silent(vm.machine, path, args, kwargs, node)
     if path.startswith("torch.nn.functional."):
         return functional(vm, name, args, kwargs, node)
     if path.startswith("torch.nn.init."):
-        return _initialise(vm, args, node)
+        return _initialise(vm.machine, args, node)
     if path.startswith("torch.nn.") and (table.module(name) is not None or name in CONTAINERS):
-        return make_layer(vm, name, args, kwargs, node)
+        return make_layer(vm.notes, name, args, kwargs, node)
     if path.startswith("torch.nn.utils.clip_grad"):
         if args:
-            clip(vm, args[0], node)
+            clip(vm.machine, args[0], node)
         return Unknown("a gradient norm", requires=False)
     if path.startswith("torch.nn.") and name[:1].isupper() and path.count(".") == 2:
-        return make_layer(vm, name, args, kwargs, node)
+        return make_layer(vm.notes, name, args, kwargs, node)
     if name.startswith("autocast"):
         return Unknown("autocast")
     return _function(vm, path[6:], args, kwargs, node)
 
 
-def _silent(vm: Interpreter, path: str, args: Args, kwargs: Kwargs, node: ast.Call) -> Value:
+def _silent(machine: Machine, path: str, args: Args, kwargs: Kwargs, node: ast.Call) -> Value:
     """What reads what it is given, at most; a scheduler changes what its optimizer's next steps do."""
     given = (*args, *kwargs.values())
-    vm.timeline.note("uses", given, vm.at(node), vm.path)
+    machine.timeline.note("uses", given, machine.here.at(node), machine.here.path)
     result = harmless(path, args)
     if path.startswith(SCHEDULERS) and given:
-        vm.timeline.schedules[id(result)] = (result, given[0])
+        machine.timeline.schedules[id(result)] = (result, given[0])
     return result
 
 
@@ -131,27 +141,29 @@ def _function(vm: Interpreter, name: str, args: Args, kwargs: Kwargs, node: ast.
     return torch_function(vm, name, args, kwargs, node)
 
 
-def _initialise(vm: Interpreter, args: Args, node: ast.Call) -> Value:
+def _initialise(machine: Machine, args: Args, node: ast.Call) -> Value:
     if args and isinstance(args[0], Tensor):
-        vm.describe(vm.write(args[0], vm.at(node), "callee"), args[0], vm.at(node))
+        machine.operations.describe(
+            machine.recording.write(args[0], machine.here.at(node), "callee"), args[0], machine.here.at(node)
+        )
     return args[0] if args else NONE
 
 
 def _scaler(vm: Interpreter, args: Args, kwargs: Kwargs, node: ast.Call) -> Value:
     enabled = kwargs.get("enabled", TRUE)
-    return Scaler(bool(enabled.value) if isinstance(enabled, Const) else None, vm.at(node))
+    return Scaler(bool(enabled.value) if isinstance(enabled, Const) else None, vm.here.at(node))
 
 
 def _deepcopy(vm: Interpreter, args: Args, kwargs: Kwargs, node: ast.Call) -> Value:
     source = args[0] if args else NONE
-    vm.timeline.note("uses", args, vm.at(node), vm.path)
+    vm.timeline.note("uses", args, vm.here.at(node), vm.here.path)
     if isinstance(source, (Layer, Instance, Opaque)) or (isinstance(source, Unknown) and source.module):
         copy = Unknown("a copy of a module", lean=frozenset({Convention.B}))
         copy.origin = "copy.deepcopy"
-        module = opaque(vm, copy, node)
-        facts = {leaf.requires for leaf in leaves(vm, source)[0]}
+        module = opaque(vm.machine, copy, node)
+        facts = {leaf.requires for leaf in leaves(vm.machine, source)[0]}
         if facts and facts != {True}:
-            set_leaf(vm, module.weights, False if facts == {False} else None)
+            set_leaf(vm.machine, module.weights, False if facts == {False} else None)
         return module
     if isinstance(source, (Seq, Map, Const)):
         return source if isinstance(source, Const) else Unknown("a copy")
@@ -177,12 +189,12 @@ def _checkpoint(vm: Interpreter, args: Args, kwargs: Kwargs, node: ast.Call) -> 
 
 def _reentrant(vm: Interpreter, args: Args, result: Value, node: ast.Call) -> Value:
     """Reentrant checkpointing walks only from inputs that require grad."""
-    facts = [vm.requires(arg) for arg in args[1:]]
-    if not facts or any(fact is not False for fact in facts) or vm.requires(result) is not True:
+    facts = [vm.graph.requires(arg) for arg in args[1:]]
+    if not facts or any(fact is not False for fact in facts) or vm.graph.requires(result) is not True:
         return result
-    given = [below for arg in args[1:] for below in vm.nodes(arg)]
-    if any(vm.behind(cut) for below in given for cut in vm.cuts(below)):
-        return vm.output(vm.node("checkpoint", vm.at(node), args[1:]))
+    given = [below for arg in args[1:] for below in vm.graph.nodes(arg)]
+    if any(behind(cut) for below in given for cut in nearest_cuts(below)):
+        return vm.machine.results.output(vm.machine.recording.node("checkpoint", vm.here.at(node), args[1:]))
     vm.tell(CheckpointRun(result, args, node))
     return result
 
@@ -192,7 +204,7 @@ def _named_module(vm: Interpreter, args: Args, kwargs: Kwargs, node: ast.Call) -
 
 
 def _is_grad_enabled(vm: Interpreter, args: Args, kwargs: Kwargs, node: ast.Call) -> Value:
-    return Unknown("the grad mode") if vm.grad is None else Const(vm.grad)
+    return Unknown("the grad mode") if vm.grad_mode.grad is None else Const(vm.grad_mode.grad)
 
 
 HANDLERS: dict[str, External_] = {

@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from gradfix.defects import Convention
 from gradfix.tape.domain.events import Backward
 from gradfix.tape.domain.graph import Tensor
-from gradfix.tape.domain.paths import ALWAYS, Path, meet
-from gradfix.tape.domain.values import Alt, Map, Seq, Unknown, Value
-from gradfix.tape.interpreter.interpreter import Interpreter
+from gradfix.tape.domain.paths import ALWAYS, meet
+from gradfix.tape.domain.values import Alt, Map, Seq, Unknown
+
+if TYPE_CHECKING:
+    from gradfix.tape.domain.paths import Path
+    from gradfix.tape.domain.values import Value
+    from gradfix.tape.machine.machine import Machine
 
 
-def wish(vm: Interpreter, roots: list[Value]) -> None:
+def wish(machine: Machine, roots: list[Value]) -> None:
     """Backpropagate, as the callers of a module are taken to do; each alternative on its own path."""
     wishes: dict[Path, Backward] = {}
-    base = vm.path
+    base = machine.here.path
     for guard, tensor in _tensors(roots):
         both = meet(base, guard)
         if both is not None:
             if guard not in wishes:
                 wishes[guard] = Backward(None, both, True, virtual=True, lean=frozenset({Convention.D}))
-            with vm.within(assumed=both - base):
-                vm.backward(tensor, wishes[guard])
+            with machine.here.within(assumed=both - base):
+                machine.backward.run(tensor, wishes[guard])
 
 
 def _tensors(values: list[Value], guard: Path = ALWAYS, depth: int = 0) -> list[tuple[Path, Tensor]]:

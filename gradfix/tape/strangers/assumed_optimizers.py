@@ -14,18 +14,27 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from itertools import islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gradfix.defects import Convention, Role
 from gradfix.defects.records import EarlyClear, NotCleared
 from gradfix.tape.domain.events import Add, Backward, Clear, Doubt, Use
-from gradfix.tape.domain.graph import Node, Tensor, upstream
+from gradfix.tape.domain.graph import upstream
 from gradfix.tape.domain.paths import contradicts, implies
 from gradfix.tape.domain.torch_values import Optimizer
-from gradfix.tape.domain.values import Map, Place, Seq, Unknown, Value
-from gradfix.tape.interpreter.interpreter import Interpreter
-from gradfix.tape.interpreter.occasions import Walked
-from gradfix.tape.machine.reports import span_of
+from gradfix.tape.domain.values import Map, Seq, Unknown
+from gradfix.tape.machine.cuts import nodes_below
+from gradfix.tape.machine.here import span_of
+
+if TYPE_CHECKING:
+    from gradfix.tape.domain.graph import Node, Tensor
+    from gradfix.tape.domain.values import Place, Value
+    from gradfix.tape.interpreter.interpreter import Interpreter
+    from gradfix.tape.interpreter.names import Names
+    from gradfix.tape.interpreter.occasions import Walked
+    from gradfix.tape.interpreter.state import Strangers
+    from gradfix.tape.machine.histories import Graph
+    from gradfix.tape.machine.machine import Machine
 
 BY_USE = frozenset({Convention.B})
 DEEP = 200
@@ -49,76 +58,80 @@ class Supposed:
         return self.optimizer.leaves[0]
 
 
-def supposed(vm: Interpreter, value: Unknown, node: ast.AST) -> Supposed:
+def supposed(strangers: Strangers, value: Unknown, node: ast.AST) -> Supposed:
     """The optimizer that a value is, with what has happened to its gradients so far."""
-    found = vm.supposed.get(id(value))
+    found = strangers.supposed.get(id(value))
     if found is None:
-        leaf = vm.leaf(None, None)
-        optimizer = Optimizer("", [leaf], False, vm.at(node))
+        leaf = strangers.graph.leaf(None, None)
+        optimizer = Optimizer("", [leaf], False, strangers.here.at(node))
         optimizer.lean = BY_USE
-        vm.timeline.on = True
-        if id(value) not in vm.timeline.schedules:
-            vm.timeline.strange = True
-        vm.stand_ins.append(leaf)
-        found = vm.supposed[id(value)] = Supposed(value, optimizer)
+        strangers.timeline.on = True
+        if id(value) not in strangers.timeline.schedules:
+            strangers.timeline.strange = True
+        strangers.machine.gradients.stand_ins.append(leaf)
+        found = strangers.supposed[id(value)] = Supposed(value, optimizer)
         events = leaf.gradient().events
-        if id(value) in vm.loose:
-            events.append(Doubt(None, vm.path))
+        if id(value) in strangers.loose:
+            events.append(Doubt(None, strangers.here.path))
         else:
-            ran = [(event, root) for event, root in vm.backwards if root.requires is not False]
-            before = [pair for pair in ran if not _beside(vm, found, pair[1])]
-            events.extend(_arrived(vm, event, root) for event, root in before)
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and vm.at_home:
-        vm.trail.set(found.optimizer, "name", vm.text(node.func.value))
+            ran = [
+                (event, root)
+                for event, root in strangers.machine.severed.backwards
+                if root.requires is not False
+            ]
+            before = [pair for pair in ran if not _beside(strangers.names, found, pair[1])]
+            events.extend(_arrived(strangers.graph, event, root) for event, root in before)
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and strangers.here.at_home:
+        strangers.trail.set(found.optimizer, "name", strangers.reports.text(node.func.value))
     return found
 
 
-def clear_supposed(vm: Interpreter, value: Unknown, node: ast.AST) -> None:
+def clear_supposed(strangers: Strangers, value: Unknown, node: ast.AST) -> None:
     """`optimizer.zero_grad()`: its own gradients for sure, those of others perhaps."""
-    own = supposed(vm, value, node)
-    doubted(vm, None, but=own)
-    vm.timeline.note("clears", own.optimizer.leaves, vm.at(node), vm.path)
-    vm.timeline.note("anything", (value,), vm.at(node), vm.path)
-    own.leaf.gradient().events.append(Clear(vm.at(node), vm.path, True))
+    own = supposed(strangers, value, node)
+    doubted(strangers, None, but=own)
+    strangers.timeline.note("clears", own.optimizer.leaves, strangers.here.at(node), strangers.here.path)
+    strangers.timeline.note("anything", (value,), strangers.here.at(node), strangers.here.path)
+    own.leaf.gradient().events.append(Clear(strangers.here.at(node), strangers.here.path, True))
 
 
-def step_supposed(vm: Interpreter, value: Unknown, node: ast.AST) -> None:
+def step_supposed(strangers: Strangers, value: Unknown, node: ast.AST) -> None:
     """`optimizer.step()`."""
-    own = supposed(vm, value, node)
-    _note_step(vm, own, node)
+    own = supposed(strangers, value, node)
+    _note_step(strangers.machine, own, node)
     events = own.leaf.gradient().events
     if any(isinstance(event, Clear) for event in events):
-        _nothing_left(vm, own, events, node)
-        _used_before(vm, own, events, node)
-    events.append(Use(vm.at(node), vm.path, own.optimizer, vm.timeline.newest))
-    vm.trail.deeds += 1
-    vm.steps.append(next(Backward.numbers))
+        _nothing_left(strangers, own, events, node)
+        _used_before(strangers, own, events, node)
+    events.append(Use(strangers.here.at(node), strangers.here.path, own.optimizer, strangers.timeline.newest))
+    strangers.trail.deeds += 1
+    strangers.machine.optimizers.steps.append(next(Backward.numbers))
 
 
-def _note_step(vm: Interpreter, own: Supposed, node: ast.AST) -> None:
+def _note_step(machine: Machine, own: Supposed, node: ast.AST) -> None:
     """Tell the step of what may be an optimizer of any leaves, or the scheduler of a known one."""
-    known = vm.timeline.schedules.get(id(own.value))
+    known = machine.timeline.schedules.get(id(own.value))
     if known is not None and isinstance(known[1], Optimizer):
-        vm.timeline.note("schedules", known[1].leaves, vm.at(node), vm.path)
+        machine.timeline.note("schedules", known[1].leaves, machine.here.at(node), machine.here.path)
     else:
-        vm.timeline.note("may step", (own.value,), vm.at(node), vm.path)
-    vm.timeline.step(own.optimizer.leaves, vm.at(node), vm.path)
+        machine.timeline.note("may step", (own.value,), machine.here.at(node), machine.here.path)
+    machine.timeline.step(own.optimizer.leaves, machine.here.at(node), machine.here.path)
 
 
-def doubted(vm: Interpreter, call: ast.AST | None, but: Supposed | None = None) -> None:
+def doubted(strangers: Strangers, call: ast.AST | None, but: Supposed | None = None) -> None:
     """Something that isn't known may have filled or cleared any gradient."""
-    vm.trail.deeds += len(vm.supposed)
-    for one in vm.supposed.values():
+    strangers.trail.deeds += len(strangers.supposed)
+    for one in strangers.supposed.values():
         if one is not but:
-            one.leaf.gradient().events.append(Doubt(call, vm.path))
+            one.leaf.gradient().events.append(Doubt(call, strangers.here.path))
 
 
-def let_go(vm: Interpreter, value: Value) -> None:
+def let_go(strangers: Strangers, value: Value) -> None:
     """A value was handed to what isn't known: so were the optimizers that can be had from it."""
-    vm.loose[id(value)] = value
-    for one in vm.supposed.values():
+    strangers.loose[id(value)] = value
+    for one in strangers.supposed.values():
         if value in one.owners:
-            one.leaf.gradient().events.append(Doubt(None, vm.path))
+            one.leaf.gradient().events.append(Doubt(None, strangers.here.path))
 
 
 def _owners(value: Value) -> Iterator[Value]:
@@ -135,23 +148,23 @@ def filled(vm: Interpreter, walked: Walked) -> None:
     root, event = walked
     if root.requires is False:
         return
-    calls = set(_calls_behind(vm, root)) if vm.supposed else set()
-    vm.fed.update(calls)
-    for one in vm.supposed.values():
-        if not _beside(vm, one, root):
-            _too_early(vm, one, event, calls)
-            one.leaf.gradient().events.append(_arrived(vm, event, root))
+    calls = set(_calls_behind(vm.strangers, root)) if vm.strangers.supposed else set()
+    vm.strangers.fed.update(calls)
+    for one in vm.strangers.supposed.values():
+        if not _beside(vm.names, one, root):
+            _too_early(vm.strangers, one, event, calls)
+            one.leaf.gradient().events.append(_arrived(vm.graph, event, root))
 
 
-def _arrived(vm: Interpreter, event: Backward, root: Tensor) -> Add | Doubt:
+def _arrived(graph: Graph, event: Backward, root: Tensor) -> Add | Doubt:
     """What a backward may have brought; one through what is told to require grad may be for that alone."""
-    told = any(node.op == "requires_grad_" for node in vm.below(vm.history(root))[:DEEP])
+    told = any(node.op == "requires_grad_" for node in nodes_below(graph.history(root))[:DEEP])
     return Doubt(None, event.path) if told else Add(event, True, BY_USE)
 
 
-def _beside(vm: Interpreter, one: Supposed, root: Tensor) -> bool:
+def _beside(names: Names, one: Supposed, root: Tensor) -> bool:
     """Whether a backward fills nothing that an optimizer can hold."""
-    return _cut_off(vm.history(root)) or _made_later(vm, one, root)
+    return _cut_off(names.machine.graph.history(root)) or _made_later(names, one, root)
 
 
 def _cut_off(root: Node) -> bool:
@@ -161,13 +174,13 @@ def _cut_off(root: Node) -> bool:
     return bool(ends) and all(any(parent.cut for parent in node.parents) for node in ends)
 
 
-def _made_later(vm: Interpreter, one: Supposed, root: Tensor) -> bool:
+def _made_later(names: Names, one: Supposed, root: Tensor) -> bool:
     """Whether all that a backward can fill was made by the running function, after the optimizer."""
-    code = vm.frame.code
-    older = (getattr(value, "born", 0) < vm.frame.scope.born for value in one.owners)
+    code = names.frame.code
+    older = (getattr(value, "born", 0) < names.frame.scope.born for value in one.owners)
     if code is None or not any(older):
         return False
-    walked = list(_walked(vm.history(root)))
+    walked = list(_walked(names.machine.graph.history(root)))
     leaves = [node.leaf for node in walked if node.leaf is not None]
     lines = range(code.node.lineno, (code.node.end_lineno or 0) + 1)
     return (
@@ -194,10 +207,10 @@ def _passes(node: Node) -> bool:
     return node.requires is not False and node.op != "requires_grad_"
 
 
-def _calls_behind(vm: Interpreter, root: Tensor) -> Iterator[int]:
+def _calls_behind(strangers: Strangers, root: Tensor) -> Iterator[int]:
     """The calls whose results a root was made of."""
     stack: list[Value] = []
-    for node in vm.below(vm.history(root))[:DEEP]:
+    for node in nodes_below(strangers.graph.history(root))[:DEEP]:
         if node.facts and isinstance(node.facts.get("value"), Unknown):
             stack.append(node.facts["value"])
     seen: set[int] = set()
@@ -206,20 +219,20 @@ def _calls_behind(vm: Interpreter, root: Tensor) -> Iterator[int]:
         if id(value) in seen:
             continue
         seen.add(id(value))
-        if id(value) in vm.results:
-            yield id(vm.results[id(value)][1])
+        if id(value) in strangers.results:
+            yield id(strangers.results[id(value)][1])
         if isinstance(value, Unknown):
             stack.extend(value.holds)
         elif isinstance(value, (Seq, Map)):
             stack.extend(value.items if isinstance(value, Seq) else value.items.values())
 
 
-def _nothing_left(vm: Interpreter, own: Supposed, events: list[Any], node: ast.AST) -> None:
+def _nothing_left(strangers: Strangers, own: Supposed, events: list[Any], node: ast.AST) -> None:
     """A step after what arrived was cleared, with nothing between that could have brought more."""
     clear: Clear | None = None
     lost: list[Add] = []
-    for event in _open(vm, events):
-        if isinstance(event, Clear) and event.must and implies(vm.path, event.path):
+    for event in _open(strangers, events):
+        if isinstance(event, Clear) and event.must and implies(strangers.here.path, event.path):
             clear = clear or event
         elif isinstance(event, Add) and clear is not None:
             lost.append(event)
@@ -228,51 +241,51 @@ def _nothing_left(vm: Interpreter, own: Supposed, events: list[Any], node: ast.A
     if clear is None or not lost:
         return
     first = lost[-1].backward
-    if any(lost[0].backward.number < number < clear.number for number in vm.steps):
+    if any(lost[0].backward.number < number < clear.number for number in strangers.machine.optimizers.steps):
         return  # another optimizer has stepped since: what was cleared may have been for that one
     steps = [(first.place, Role.FILLS), (clear.place, Role.ERASES_THEM)]
-    draft = vm.draft(
+    draft = strangers.reports.draft(
         "zero_grad_before_step",
         clear.place,
-        [*steps, (vm.at(node), Role.STEPS_WITHOUT)],
+        [*steps, (strangers.here.at(node), Role.STEPS_WITHOUT)],
         EarlyClear(
-            backward=vm.span(first.place),
-            step=vm.span(vm.at(node)),
+            backward=strangers.reports.span(first.place),
+            step=strangers.reports.span(strangers.here.at(node)),
             optimizer=own.optimizer.name,
-            between=vm.since_step(events, lost[-1], own.optimizer.leaves),
+            between=strangers.machine.gradients.since_step(events, lost[-1], own.optimizer.leaves),
         ),
         lean=BY_USE,
     )
-    vm.erased_before(vm.timeline.newest, draft, own.optimizer.leaves)
+    strangers.machine.gradients.erased_before(strangers.timeline.newest, draft, own.optimizer.leaves)
 
 
-def _too_early(vm: Interpreter, own: Supposed, backward: Backward, calls: set[int]) -> None:
+def _too_early(strangers: Strangers, own: Supposed, backward: Backward, calls: set[int]) -> None:
     """Note a step on cleared gradients between the forward of a loss and its backward."""
     use: Use | None = None
     forward = False
     for event in reversed(own.leaf.gradient().events):
-        if contradicts(event.path, vm.path):
+        if contradicts(event.path, strangers.here.path):
             continue
         if isinstance(event, Doubt) and use is not None and id(event.call) in calls:
             forward = True
-        elif isinstance(event, Use) and use is None and implies(vm.path, event.path):
+        elif isinstance(event, Use) and use is None and implies(strangers.here.path, event.path):
             use = event
         elif isinstance(event, Clear) and event.must and forward and use is not None:
-            vm.early.append((own, event, use, backward))
+            strangers.early.append((own, event, use, backward))
             return
         else:
             return
 
 
-def report_early_steps(vm: Interpreter) -> None:
+def report_early_steps(strangers: Strangers) -> None:
     """At the end of what is executed on its own: steps that came too early and were not made up for."""
-    for own, clear, use, backward in vm.early:
+    for own, clear, use, backward in strangers.early:
         after = [one for one in own.leaf.gradient().events if getattr(one, "backward", None) is backward]
         events = own.leaf.gradient().events
         later = events[events.index(after[0]) + 1 :] if after else []
         if any(isinstance(one, (Use, Add, Doubt)) for one in later):
             continue
-        draft = vm.draft(
+        draft = strangers.reports.draft(
             "zero_grad_before_step",
             clear.place,
             [
@@ -281,32 +294,34 @@ def report_early_steps(vm: Interpreter) -> None:
                 (backward.place, Role.FILLS_NEXT),
             ],
             EarlyClear(
-                backward=vm.span(backward.place),
-                step=vm.span(use.place),
+                backward=strangers.reports.span(backward.place),
+                step=strangers.reports.span(use.place),
                 optimizer=own.optimizer.name,
-                between=vm.between(use.moment, backward.moment, own.optimizer.leaves),
+                between=strangers.machine.optimizers.between(
+                    use.moment, backward.moment, own.optimizer.leaves
+                ),
             ),
             lean=BY_USE,
             when=backward.path,
         )
-        vm.erased_before(use.moment, draft, own.optimizer.leaves)
-    vm.early.clear()
+        strangers.machine.gradients.erased_before(use.moment, draft, own.optimizer.leaves)
+    strangers.early.clear()
 
 
-def _open(vm: Interpreter, events: list[Any]) -> Iterator[Any]:
+def _open(strangers: Strangers, events: list[Any]) -> Iterator[Any]:
     """The events that can have happened here, newest first, without calls that are part of a forward."""
     for event in reversed(events):
-        forward = isinstance(event, Doubt) and id(event.call) in vm.fed
-        if not forward and not contradicts(event.path, vm.path):
+        forward = isinstance(event, Doubt) and id(event.call) in strangers.fed
+        if not forward and not contradicts(event.path, strangers.here.path):
             yield event
 
 
-def _used_before(vm: Interpreter, own: Supposed, events: list[Any], node: ast.AST) -> None:
+def _used_before(strangers: Strangers, own: Supposed, events: list[Any], node: ast.AST) -> None:
     """A step on gradients that an earlier one used, with nothing between that could have cleared them."""
     use: Use | None = None
     fresh: list[Add] = []
     stale = False
-    for event in _open(vm, events):
+    for event in _open(strangers, events):
         if isinstance(event, Use):
             use = use or event
         elif not isinstance(event, Add):
@@ -316,14 +331,18 @@ def _used_before(vm: Interpreter, own: Supposed, events: list[Any], node: ast.AS
         else:
             stale = True
             break
-    if use is None or not stale or not fresh or not implies(vm.path, use.path):
+    if use is None or not stale or not fresh or not implies(strangers.here.path, use.path):
         return
     first = fresh[-1].backward
-    between = vm.between(use.moment, first.moment, own.optimizer.leaves)
-    vm.report(
+    between = strangers.machine.optimizers.between(use.moment, first.moment, own.optimizer.leaves)
+    strangers.reports.report(
         "missing_zero_grad",
         first.place,
         [(first.place, Role.ADDS), (use.place, Role.ALREADY_USED)],
-        NotCleared(optimizer=own.optimizer.name, step=vm.span(vm.at(node)), between=between),
+        NotCleared(
+            optimizer=own.optimizer.name,
+            step=strangers.reports.span(strangers.here.at(node)),
+            between=between,
+        ),
         lean=BY_USE,
     )

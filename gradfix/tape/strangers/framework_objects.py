@@ -4,35 +4,41 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from gradfix.defects import Convention
 from gradfix.tape.domain.definitions import Bound, Class, Function, Instance, Partial
 from gradfix.tape.domain.events import Backward
 from gradfix.tape.domain.graph import Number, Tensor
 from gradfix.tape.domain.torch_values import Layer, Mode, Opaque, Optimizer
-from gradfix.tape.domain.values import FALSE, NONE, Alt, Args, Const, Kwargs, Map, Seq, Unknown, Value
-from gradfix.tape.effects.frameworks import Entry, Row
-from gradfix.tape.interpreter.interpreter import Interpreter
+from gradfix.tape.domain.values import FALSE, NONE, Alt, Const, Map, Seq, Unknown
 from gradfix.tape.interpreter.modes import kept, restore
 from gradfix.tape.torch.modules import opaque
 from gradfix.tape.torch.walks import run_backward
 
+if TYPE_CHECKING:
+    from gradfix.tape.domain.values import Args, Kwargs, Value
+    from gradfix.tape.effects.frameworks import Entry, Row
+    from gradfix.tape.interpreter.interpreter import Interpreter
+    from gradfix.tape.interpreter.program import Program
+    from gradfix.tape.interpreter.state import Strangers
+
 NOT_A_TENSOR = "'float' object has no attribute 'backward'"
 
 
-def row_of(vm: Interpreter, path: str) -> Row | None:
+def row_of(program: Program, path: str) -> Row | None:
     """What is known of a dotted name: by the whole of it, or by its end."""
-    return vm.program.rows.get(path) or vm.program.rows.get(path.rpartition(".")[2]) if path else None
+    return program.rows.get(path) or program.rows.get(path.rpartition(".")[2]) if path else None
 
 
-def rows_of(vm: Interpreter, cls: Class) -> Iterator[tuple[Row, bool]]:
+def rows_of(program: Program, cls: Class) -> Iterator[tuple[Row, bool]]:
     """The rows of a class's bases, and whether they are surely those."""
     for name in _lineage(cls):
-        row = vm.program.rows.get(name)
+        row = program.rows.get(name)
         if row is not None and row.own:
             yield row, True
     for path in cls.externals():
-        row = row_of(vm, path)
+        row = row_of(program, path)
         if row is not None:
             yield row, row.trusts(path)
 
@@ -49,7 +55,7 @@ def unknown_host(
     vm: Interpreter, receiver: Unknown, name: str, args: Args, kwargs: Kwargs, node: ast.Call
 ) -> Value | None:
     """A method of what a framework's function or class has made; None where no row speaks of it."""
-    row = row_of(vm, receiver.origin)
+    row = row_of(vm.program, receiver.origin)
     if row is None or ("." in receiver.origin and not row.trusts(receiver.origin)):
         return None
     return _perform(vm, row, receiver.holds, name, args, kwargs, node)
@@ -60,7 +66,7 @@ def instance_host(
 ) -> Value | None:
     """A method that an object has from a framework's class; of its own ones, those that the user tells of."""
     written = receiver.cls.lookup(name) is not None or name in receiver.attrs
-    for row, sure in rows_of(vm, receiver.cls):
+    for row, sure in rows_of(vm.program, receiver.cls):
         if not sure or (written and not row.own):
             continue
         if name in row.made_by:
@@ -79,19 +85,19 @@ def wrapped_host(
     vm: Interpreter, receiver: Value, name: str, args: Args, kwargs: Kwargs, node: ast.Call
 ) -> Value | None:
     """A method of a module that a framework has wrapped."""
-    found = vm.wrapped.get(id(receiver))
+    found = vm.strangers.wrapped.get(id(receiver))
     return _perform(vm, found[1], found[2], name, args, kwargs, node) if found else None
 
 
-def wrap(vm: Interpreter, path: str, args: Args, kwargs: Kwargs, node: ast.Call) -> Value:
+def wrap(strangers: Strangers, path: str, args: Args, kwargs: Kwargs, node: ast.Call) -> Value:
     """`deepspeed.initialize(...)`: the model as an engine, and its optimizer."""
-    row = vm.program.rows[path]
+    row = strangers.program.rows[path]
     given = {**dict(zip(row.signature, args, strict=False)), **kwargs}
     model, optimizer = given.get("model", NONE), given.get("optimizer", NONE)
     if isinstance(model, Unknown):
-        opaque(vm, model)
+        opaque(strangers.machine, model)
     if isinstance(model, (Unknown, Layer, Instance, Opaque)):
-        vm.wrapped[id(model)] = (model, row, (optimizer,))
+        strangers.wrapped[id(model)] = (model, row, (optimizer,))
     if not isinstance(optimizer, Optimizer):
         optimizer = Unknown("an optimizer that is made by a configuration")
     made = {"model": model, "optimizer": optimizer}
@@ -111,18 +117,20 @@ def _perform(
     if name in row.backward:
         root = args[0] if args else next(iter(kwargs.values()), NONE)
         options = {key: value for key, value in kwargs.items() if key in OPTIONS}
-        vm.each(root, lambda one: backpropagated(vm, one, options, node))
+        vm.forks.each(root, lambda one: backpropagated(vm, one, options, node))
     optimizers = list(_optimizers((*args, *kwargs.values()))) or list(_optimizers(held))
     if name in row.step:
         due = kwargs.get(row.switch, Const(True))
         for optimizer in optimizers:
-            vm.step(optimizer, vm.at(node), must=isinstance(due, Const) and bool(due.value))
+            vm.machine.gradients.step(
+                optimizer, vm.here.at(node), must=isinstance(due, Const) and bool(due.value)
+            )
     if name in row.zero_grad:
         for optimizer in optimizers:
-            vm.clear(optimizer.leaves, vm.at(node))
+            vm.machine.gradients.clear(optimizer.leaves, vm.here.at(node))
     if not optimizers and name not in row.backward - row.step - row.zero_grad:
-        vm.timeline.note("anything", (Unknown(name), *args), vm.at(node), vm.path)
-        vm.clear(vm.every_leaf, None, must=False)
+        vm.timeline.note("anything", (Unknown(name), *args), vm.here.at(node), vm.here.path)
+        vm.machine.gradients.clear(vm.machine.leaves.every_leaf, None, must=False)
     return NONE
 
 
@@ -132,10 +140,10 @@ OPTIONS = frozenset({"gradient", "retain_graph", "create_graph", "inputs"})
 def backpropagated(vm: Interpreter, root: Value, options: Kwargs, node: ast.AST) -> Value:
     """Backward from what a framework is handed."""
     if isinstance(root, Number):
-        event = Backward(vm.at(node), vm.path, False, False, frozenset())
-        vm.severed(root.node, event, root.node.lean, NOT_A_TENSOR)
+        event = Backward(vm.here.at(node), vm.here.path, False, False, frozenset())
+        vm.machine.severed.severed(root.node, event, root.node.lean, NOT_A_TENSOR)
     elif isinstance(root, (Tensor, Unknown)):
-        tensor = vm.tensor_of(root) if isinstance(root, Unknown) else root
+        tensor = vm.graph.tensor_of(root) if isinstance(root, Unknown) else root
         run_backward(vm, tensor, options, node)
     return NONE
 
@@ -172,7 +180,7 @@ def _made(vm: Interpreter, receiver: Instance, method: str, node: ast.Call) -> V
 
 def hand_over(vm: Interpreter, path: str, args: Args, kwargs: Kwargs, node: ast.Call) -> None:
     """Enter the functions that a framework is given, as it will call them."""
-    row = row_of(vm, path)
+    row = row_of(vm.program, path)
     if row is None or not row.functions or not row.trusts(path):
         return
     given = {**{str(i): arg for i, arg in enumerate(args)}, **kwargs}
@@ -186,15 +194,18 @@ def enter(vm: Interpreter, function: Value, entry: Entry, node: ast.AST) -> None
     """Call a function as a framework does: twice where it is the body of a loop over batches."""
     code = function.code if isinstance(function, Function) else None
     code = function.function.code if isinstance(function, Bound) else code
-    with kept(vm), vm.within(root=code if entry.root else None):
+    with kept(vm), vm.running.within(root=code if entry.root else None):
         if not entry.grad:
-            restore(vm, (False, Mode("", FALSE, None), vm.inference, False))
+            restore(vm.machine, (False, Mode("", FALSE, None), vm.grad_mode.inference, False))
         for turn in range(2 if entry.loops else 1):
-            with vm.within(repeat=vm.repeat or turn > 0, later_turn=vm.later_turn or turn > 0):
-                vm.call(function, [_given(vm, kind) for kind in entry.given], {}, node)
+            with (
+                vm.reports.within(repeat=vm.reports.repeat or turn > 0),
+                vm.running.within(later_turn=vm.running.later_turn or turn > 0),
+            ):
+                vm.call(function, [_given(kind) for kind in entry.given], {}, node)
 
 
-def _given(vm: Interpreter, kind: str) -> Value:
+def _given(kind: str) -> Value:
     """An argument that a framework passes."""
     value = Unknown("an argument from the framework")
     if kind == "batch":
@@ -210,8 +221,8 @@ def _given(vm: Interpreter, kind: str) -> Value:
 
 def returned(vm: Interpreter, value: Value, node: ast.Return) -> None:
     """Backpropagate what a function hands back to its framework: the loss, or the "loss" of a dict."""
-    with vm.within(grad=True):
-        vm.each(value, lambda one: backpropagated(vm, _loss(one), {}, node))
+    with vm.grad_mode.within(grad=True):
+        vm.forks.each(value, lambda one: backpropagated(vm, _loss(one), {}, node))
 
 
 def _loss(value: Value) -> Value:

@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from gradfix.defects import Convention
-from gradfix.tape.domain.definitions import Bound, Class, Function, Instance, Method, Scope
+from gradfix.tape.domain.definitions import Bound, Class, Function, Instance, Method
 from gradfix.tape.domain.events import Backward
 from gradfix.tape.domain.graph import Number, Tensor
 from gradfix.tape.domain.torch_values import Group, Layer, Opaque, Optimizer, Weights
-from gradfix.tape.domain.values import Alt, Const, External, Map, Range, Seq, Unknown, Value
+from gradfix.tape.domain.values import Alt, Const, External, Map, Range, Seq, Unknown
 from gradfix.tape.interpreter.aliases import names_read
-from gradfix.tape.interpreter.interpreter import Interpreter
-from gradfix.tape.interpreter.occasions import StrangerStepped
 from gradfix.tape.strangers.assumed_optimizers import doubted, let_go, step_supposed
 from gradfix.tape.torch.modules import leaves, set_leaf
+
+if TYPE_CHECKING:
+    from gradfix.tape.domain.definitions import Scope
+    from gradfix.tape.domain.trail import Trail
+    from gradfix.tape.domain.values import Value
+    from gradfix.tape.interpreter.interpreter import Interpreter
+    from gradfix.tape.interpreter.occasions import StrangerStepped
+    from gradfix.tape.interpreter.program import Program
+    from gradfix.tape.interpreter.state import Strangers
+    from gradfix.tape.machine.machine import Machine
 
 DOUBT = "what a call may have put elsewhere"
 MANY = 64
@@ -23,74 +32,79 @@ INERT = frozenset({Const, External, Range, Number, Class, Method})
 """What code that isn't known can't change."""
 
 
-def escape(vm: Interpreter, value: Value) -> None:
+def escape(strangers: Strangers, value: Value) -> None:
     """Hand a value to code that isn't known."""
-    doubted(vm, None)
-    hand_out(vm, value)
-    let_gradients_go(vm, [value])
+    doubted(strangers, None)
+    hand_out(strangers, value)
+    let_gradients_go(strangers.machine, [value])
 
 
 def stepped_by_scaler(vm: Interpreter, told: StrangerStepped) -> None:
     """`scaler.step(optimizer)` of what isn't known to be one."""
     optimizer = told.stepped
-    if isinstance(optimizer, Unknown) and id(optimizer) in vm.supposed:
-        step_supposed(vm, optimizer, told.node)
+    if isinstance(optimizer, Unknown) and id(optimizer) in vm.strangers.supposed:
+        step_supposed(vm.strangers, optimizer, told.node)
     else:
-        escape(vm, optimizer)
+        escape(vm.strangers, optimizer)
 
 
-def hand_out(vm: Interpreter, value: Value, depth: int = 0) -> None:
+def hand_out(strangers: Strangers, value: Value, depth: int = 0) -> None:
     """Let go of a value and of all that is reached from it."""
     if type(value) in INERT:
         return
     if isinstance(value, Instance):
-        vm.loose[id(value)] = value
+        strangers.loose[id(value)] = value
     if isinstance(value, Unknown):
-        let_go(vm, value)
+        let_go(strangers, value)
         if depth < 2:
-            _hand_out_unknown(vm, value, depth)
+            _hand_out_unknown(strangers, value, depth)
     elif isinstance(value, Tensor):
-        vm.passed_on.add(id(vm.history(value)))
-        vm.lent.append((next(Backward.numbers), vm.history(value), vm.path))
+        strangers.passed_on.add(id(strangers.graph.history(value)))
+        _lend(strangers.machine, value)
     elif isinstance(value, Alt):
         for _, option in value.options:
-            hand_out(vm, option, depth)
+            hand_out(strangers, option, depth)
     elif isinstance(value, Bound):
         for item in (value.function, value.receiver):
-            hand_out(vm, item, depth)
-    elif isinstance(value, (Optimizer, Weights, Layer, Opaque)) and not vm.backwards:
+            hand_out(strangers, item, depth)
+    elif isinstance(value, (Optimizer, Weights, Layer, Opaque)) and not strangers.machine.severed.backwards:
         return  # no gradient yet that could be cleared
     elif isinstance(value, (Optimizer, Weights)):
-        vm.clear(value.leaves, None, must=False)
+        strangers.machine.gradients.clear(value.leaves, None, must=False)
     elif isinstance(value, Group):
-        hand_out(vm, value.weights, depth)
+        hand_out(strangers, value.weights, depth)
     elif isinstance(value, (Layer, Opaque)) or (isinstance(value, Instance) and value.module):
-        if not vm.backwards:
+        if not strangers.machine.severed.backwards:
             return
-        vm.clear(leaves(vm, value)[0], None, must=False)
+        strangers.machine.gradients.clear(leaves(strangers.machine, value)[0], None, must=False)
     elif isinstance(value, (Seq, Map)):
         if not value.open and (isinstance(value, Map) or value.kind in ("list", "set")):
-            vm.trail.set(value, "open", True)
+            strangers.trail.set(value, "open", True)
         if depth < 3:
             for item in value.items if isinstance(value, Seq) else value.items.values():
-                hand_out(vm, item, depth + 1)
+                hand_out(strangers, item, depth + 1)
     elif isinstance(value, Instance) and depth < 2:
         for item in list(value.attrs.values()):
             if not isinstance(item, Tensor):
-                hand_out(vm, item, depth + 1)
+                hand_out(strangers, item, depth + 1)
     elif isinstance(value, Function) and depth < 2:
-        for item in _closed_over(vm, value):
-            hand_out(vm, item, depth + 1)
+        for item in _closed_over(strangers.program, value):
+            hand_out(strangers, item, depth + 1)
 
 
-def hand_out_callee(vm: Interpreter, callee: Value) -> None:
+def _lend(machine: Machine, tensor: Tensor) -> None:
+    """Code that isn't known has the graph of a tensor."""
+    machine.gradients.lent.append((next(Backward.numbers), machine.graph.history(tensor), machine.here.path))
+
+
+def hand_out_callee(strangers: Strangers, callee: Value) -> None:
     """Let go of what is called: a method that isn't known has the value that it was found on."""
-    hand_out(vm, callee)
+    hand_out(strangers, callee)
     for held in callee.holds if isinstance(callee, Unknown) else ():
-        hand_out(vm, held, 1)
+        hand_out(strangers, held, 1)
 
 
-def let_gradients_go(vm: Interpreter, values: Sequence[Value]) -> None:
+def let_gradients_go(machine: Machine, values: Sequence[Value]) -> None:
     """Code that isn't known may keep the gradients of the tensors that it gets, or clear those of leaves."""
     stack, seen = list(values), 0
     while stack and seen < MANY:
@@ -100,33 +114,33 @@ def let_gradients_go(vm: Interpreter, values: Sequence[Value]) -> None:
             value = value.tensor
         if isinstance(value, Tensor):
             owner = value.grad_of or value
-            node = vm.history(owner)
+            node = machine.graph.history(owner)
             if owner.leaf is False:
-                vm.trail.set(owner, "retained", True)
+                machine.trail.set(owner, "retained", True)
             elif node.requires is False:
-                vm.let_go[id(node)] = node
-            elif vm.backwards and owner.requires is not False:
-                vm.clear([owner], None, must=False)
+                machine.severed.let_go[id(node)] = node
+            elif machine.severed.backwards and owner.requires is not False:
+                machine.gradients.clear([owner], None, must=False)
         elif isinstance(value, (Seq, Map)):
             stack.extend(value.items if isinstance(value, Seq) else value.items.values())
         elif isinstance(value, Alt):
             stack.extend(option for _, option in value.options)
 
 
-def _hand_out_unknown(vm: Interpreter, value: Unknown, depth: int) -> None:
+def _hand_out_unknown(strangers: Strangers, value: Unknown, depth: int) -> None:
     """What isn't known may give away all that it is made of."""
     if value.children:
-        _stir(vm, value)
+        _stir(strangers.trail, value)
     if value.tensor is not None:
-        vm.lent.append((next(Backward.numbers), vm.history(value.tensor), vm.path))
+        _lend(strangers.machine, value.tensor)
     for held in value.holds:
         if not isinstance(held, Tensor):
-            hand_out(vm, held, depth + 1)
+            hand_out(strangers, held, depth + 1)
 
 
-def _closed_over(vm: Interpreter, function: Function) -> list[Value]:
+def _closed_over(program: Program, function: Function) -> list[Value]:
     """What a function names around it, and can change when somebody calls it."""
-    names = names_read(vm, function.code.node)
+    names = names_read(program, function.code.node)
     scope: Scope | None = function.scope
     found: list[Value] = []
     while scope is not None:
@@ -135,7 +149,7 @@ def _closed_over(vm: Interpreter, function: Function) -> list[Value]:
     return found
 
 
-def _stir(vm: Interpreter, value: Unknown) -> None:
+def _stir(trail: Trail, value: Unknown) -> None:
     """What an object that isn't known keeps may be something else after code that isn't known had it."""
     stack, seen = [value], 0
     while stack and seen < 16:
@@ -147,15 +161,15 @@ def _stir(vm: Interpreter, value: Unknown) -> None:
                 if child.children:
                     stack.append(child)
                 if child.requires is False and child.tensor is None and owner.requires is None:
-                    vm.trail.set(child, "requires", None)
+                    trail.set(child, "requires", None)
             elif isinstance(child, (Tensor, Unknown)):
                 again = isinstance(child, Unknown) and child.why == DOUBT
                 doubt = Unknown(DOUBT, child.holds if again else (child,))  # type: ignore[union-attr]
                 doubt.part = True
-                vm.trail.put(owner, children, name, doubt)
+                trail.put(owner, children, name, doubt)
 
 
-def may_thaw(vm: Interpreter, value: Value) -> None:
+def may_thaw(machine: Machine, value: Value) -> None:
     """Code that isn't known may let frozen parameters train again, of what it gets and of what that is in."""
     stack, seen = [value], 0
     while stack and seen < 8:
@@ -164,7 +178,7 @@ def may_thaw(vm: Interpreter, value: Value) -> None:
         if isinstance(value, Unknown):
             stack.extend(value.holds)
         module = value.module if isinstance(value, Unknown) else value
-        held = value.leaves if isinstance(value, Weights) else leaves(vm, module)[0] if module else []
+        held = value.leaves if isinstance(value, Weights) else leaves(machine, module)[0] if module else []
         for leaf in held:
             if leaf.requires is False and (leaf.parameter or Convention.B in leaf.lean):
-                set_leaf(vm, leaf, None)
+                set_leaf(machine, leaf, None)

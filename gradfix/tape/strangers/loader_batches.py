@@ -8,43 +8,49 @@ lies behind the cut that could have learnt: the result of a call.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from gradfix.defects import Convention
-from gradfix.tape.domain.graph import Node
-from gradfix.tape.domain.values import Seq, Unknown, Value
+from gradfix.tape.domain.values import Seq, Unknown
 from gradfix.tape.domain.within import Within
-from gradfix.tape.interpreter.interpreter import Interpreter
-from gradfix.tape.interpreter.occasions import Walked
+from gradfix.tape.machine.cuts import nodes_below
 from gradfix.tape.machine.severed import NO_GRAPH
+
+if TYPE_CHECKING:
+    from gradfix.tape.domain.graph import Node
+    from gradfix.tape.domain.values import Value
+    from gradfix.tape.interpreter.interpreter import Interpreter
+    from gradfix.tape.interpreter.occasions import Walked
+    from gradfix.tape.interpreter.state import Strangers
 
 MOST = 400
 """How many nodes are looked at."""
 
 
-def take_out(vm: Interpreter, element: Value) -> None:
+def take_out(strangers: Strangers, element: Value) -> None:
     """Note what a loop takes out of a value that came in from elsewhere."""
     if isinstance(element, Seq):
         for item in element.items:
-            take_out(vm, item)
+            take_out(strangers, item)
     elif isinstance(element, Unknown) and element.part and len(element.holds) == 1:
         source = element.holds[0]
         if isinstance(source, Unknown) and not source.part and source.tensor is None:
-            vm.elements[id(element)] = element
+            strangers.elements[id(element)] = element
 
 
 def severed_but_for_batches(vm: Interpreter, walked: Walked) -> None:
     """Report the cut that leaves nothing to a loss but elements of a loader."""
     root, event = walked
-    if root.requires is not None or not vm.elements:
+    if root.requires is not None or not vm.strangers.elements:
         return
-    node = vm.history(root)
-    cuts = list(_cuts(vm, node))
-    if cuts and all(cut is not None and _learns(vm, cut) for cut in cuts):
+    node = vm.graph.history(root)
+    cuts = list(_cuts(vm.strangers, node))
+    if cuts and all(cut is not None and _learns(vm.strangers, cut) for cut in cuts):
         with Within(event, vm.trail, {"lean": event.lean | {Convention.A}}):
-            vm.severed(node, event, event.lean, NO_GRAPH)
+            vm.machine.severed.severed(node, event, event.lean, NO_GRAPH)
 
 
-def _cuts(vm: Interpreter, root: Node) -> Iterator[Node | None]:
+def _cuts(strangers: Strangers, root: Node) -> Iterator[Node | None]:
     """The cuts that a root is made of, and None for anything else that may have a graph."""
     stack, seen = [root], {id(root)}
     while stack:
@@ -53,7 +59,7 @@ def _cuts(vm: Interpreter, root: Node) -> Iterator[Node | None]:
             yield node
             continue
         value = node.facts.get("value") if node.facts else None
-        if isinstance(value, Unknown) and _is_element(vm, value):
+        if isinstance(value, Unknown) and _is_element(strangers, value):
             continue
         open_end = node.may or (node.requires is None and not node.parents)
         if open_end or node.requires is True or len(seen) > MOST:
@@ -64,25 +70,25 @@ def _cuts(vm: Interpreter, root: Node) -> Iterator[Node | None]:
                 stack.append(parent)
 
 
-def _is_element(vm: Interpreter, value: Value) -> bool:
+def _is_element(strangers: Strangers, value: Value) -> bool:
     """Whether a value was taken out of a loader, or is a part of what was."""
     for _ in range(8):
-        if id(value) in vm.elements:
+        if id(value) in strangers.elements:
             return True
         if not isinstance(value, Unknown) or len(value.holds) != 1:
             return False
-        if not value.part or id(value) in vm.results:
+        if not value.part or id(value) in strangers.results:
             return False
         value = value.holds[0]
     return False
 
 
-def _learns(vm: Interpreter, cut: Node) -> bool:
+def _learns(strangers: Strangers, cut: Node) -> bool:
     """Whether something behind a cut could have learnt: what a call returned."""
-    for node in vm.below(cut)[:MOST]:
+    for node in nodes_below(cut)[:MOST]:
         value = node.facts.get("value") if node.facts else None
         if node.requires is True or node.op in ("module", "call"):
             return True
-        if isinstance(value, Unknown) and id(value) in vm.results:
+        if isinstance(value, Unknown) and id(value) in strangers.results:
             return True
     return False

@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
-from gradfix.tape.domain.definitions import Bound, Function, Instance, Method, Partial, Scope, Super
+from gradfix.tape.domain.definitions import Bound, Function, Instance, Method, Partial, Super
 from gradfix.tape.domain.graph import Tensor
-from gradfix.tape.domain.moments import Moment
 from gradfix.tape.domain.torch_values import Group, Layer, Opaque, Optimizer, Weights
-from gradfix.tape.domain.values import Alt, External, Map, Seq, Unknown, Value
+from gradfix.tape.domain.values import Alt, External, Map, Seq, Unknown
 from gradfix.tape.interpreter.aliases import names_read
-from gradfix.tape.interpreter.interpreter import Interpreter
 from gradfix.tape.interpreter.modes import LIBRARIES
 from gradfix.tape.machine.touches import Touches
 from gradfix.tape.torch.other_packages import SILENT_PACKAGES
+
+if TYPE_CHECKING:
+    from gradfix.tape.domain.definitions import Scope
+    from gradfix.tape.domain.moments import Moment
+    from gradfix.tape.domain.values import Value
+    from gradfix.tape.interpreter.interpreter import Interpreter
+    from gradfix.tape.interpreter.names import Names
+    from gradfix.tape.interpreter.running import Running
 
 MANY = 2_000
 """How many values are looked through for leaves; in more than these there may be some."""
@@ -21,14 +28,15 @@ MANY = 2_000
 
 def watch(vm: Interpreter) -> None:
     """Let the machine answer what touches leaves, from its present timeline."""
-    vm.touches = Touches(vm.timeline, Reaching(vm), vm.span)
+    vm.machine.optimizers.touches = Touches(vm.timeline, Reaching(vm.names, vm.running), vm.reports.span)
 
 
 class Reaching:
     """Who can get at leaves, in the program as it runs."""
 
-    def __init__(self, vm: Interpreter) -> None:
-        self.vm = vm
+    def __init__(self, names: Names, running: Running) -> None:
+        self.names = names
+        self.running = running
 
     def holds(self, values: Sequence[object], memory: frozenset[int]) -> bool:
         """Whether values hold leaves of this memory, or may."""
@@ -59,11 +67,11 @@ class Reaching:
 
     def _in_the_open(self) -> Iterator[list[Value]]:
         """What a module's code can name, and what came in from elsewhere."""
-        frame = self.vm.frame
+        frame = self.names.frame
         yield list(frame.scope.globals.names.values())
         while frame.caller is not None and frame.caller.code is not None:
             frame = frame.caller
-        if self.vm.uncalled:
+        if self.running.uncalled:
             yield [frame.receiver, *frame.scope.names.values()] if frame.receiver else []
 
     def _inside(self, value: object) -> Iterable[Value]:
@@ -99,7 +107,7 @@ class Reaching:
 
     def _named(self, function: Function) -> Iterator[Value]:
         """The values that a function's code names around it."""
-        names = names_read(self.vm, function.code.node)
+        names = names_read(self.names.program, function.code.node)
         scope: Scope | None = function.scope
         while scope is not None:
             yield from (value for name, value in scope.names.items() if name in names)

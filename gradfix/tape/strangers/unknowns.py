@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from gradfix.tape.domain.graph import Node, Tensor
-from gradfix.tape.domain.torch_values import Opaque, Weights
-from gradfix.tape.domain.values import NONE, TRUE, Args, Const, External, Kwargs, Unknown, Value
+from gradfix.tape.domain.torch_values import Weights
+from gradfix.tape.domain.values import NONE, TRUE, Const, External, Unknown
 from gradfix.tape.effects import table
 from gradfix.tape.effects.frameworks import CALL
 from gradfix.tape.effects.operations import also_in_place, having
-from gradfix.tape.interpreter.interpreter import Interpreter
 from gradfix.tape.strangers.assumed_optimizers import BY_USE, clear_supposed, doubted, step_supposed
 from gradfix.tape.strangers.framework_objects import hand_over, unknown_host
 from gradfix.tape.strangers.handed_out import hand_out, hand_out_callee, let_gradients_go, may_thaw
@@ -23,6 +23,13 @@ from gradfix.tape.torch.param_groups import written
 from gradfix.tape.torch.tensors import KEEPS, copied, filled, method_call, zero
 from gradfix.tape.torch.walks import run_backward
 
+if TYPE_CHECKING:
+    from gradfix.tape.domain.torch_values import Opaque
+    from gradfix.tape.domain.values import Args, Kwargs, Value
+    from gradfix.tape.interpreter.interpreter import Interpreter
+    from gradfix.tape.interpreter.state import Strangers
+    from gradfix.tape.machine.machine import Machine
+
 CUTS = having("converts") | {"detach"}
 MOVES = having("moves") & having("of-modules")
 
@@ -30,9 +37,9 @@ MOVES = having("moves") & having("of-modules")
 def call_unknown(vm: Interpreter, callee: Value, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
     """Call a value that isn't known to be anything."""
     if isinstance(callee, Unknown) and (callee.module is not None or callee.built):
-        return call_opaque(vm, opaque(vm, callee), args, kwargs, node)
+        return call_opaque(vm, opaque(vm.machine, callee), args, kwargs, node)
     if isinstance(callee, Unknown) and callee.origin.startswith(PACKAGE):
-        drawn = distribution_method(vm, callee, args, node)
+        drawn = distribution_method(vm.machine, callee, args, node)
         if drawn is not None:
             return drawn
     if isinstance(node, ast.Call) and isinstance(callee, External):
@@ -42,21 +49,21 @@ def call_unknown(vm: Interpreter, callee: Value, args: Args, kwargs: Kwargs, nod
         if framework is not None:
             return framework
     given = [*args, *kwargs.values()]
-    vm.timeline.note("anything", (callee, *given), vm.at(node), vm.path)
-    doubted(vm, node)
-    hand_out_callee(vm, callee)
+    vm.timeline.note("anything", (callee, *given), vm.here.at(node), vm.here.path)
+    doubted(vm.strangers, node)
+    hand_out_callee(vm.strangers, callee)
     for value in given:
-        hand_out(vm, value)
+        hand_out(vm.strangers, value)
     if Reaching.stranger(callee):
         held = callee.holds if isinstance(callee, Unknown) else ()
-        let_gradients_go(vm, [*held, *given])
+        let_gradients_go(vm.machine, [*held, *given])
     for value in (callee, *given):
-        if vm.froze:
-            may_thaw(vm, value)
+        if vm.machine.leaves.froze:
+            may_thaw(vm.machine, value)
     result = Unknown("the result of a call that isn't followed", tuple(given))
-    vm.results[id(result)] = (result, node)
-    if vm.grad is False and vm.grad_off[1] is not None and isinstance(callee, Unknown):
-        result.made, result.requires, result.lean = _unrecorded(vm, given, node), False, BY_USE
+    vm.strangers.results[id(result)] = (result, node)
+    if vm.grad_mode.grad is False and vm.grad_mode.grad_off[1] is not None and isinstance(callee, Unknown):
+        result.made, result.requires, result.lean = _unrecorded(vm.machine, given, node), False, BY_USE
     result.part = True
     if isinstance(callee, (External, Unknown)):
         result.origin = callee.path if isinstance(callee, External) else callee.origin
@@ -65,13 +72,15 @@ def call_unknown(vm: Interpreter, callee: Value, args: Args, kwargs: Kwargs, nod
     return result
 
 
-def _unrecorded(vm: Interpreter, given: Sequence[Value], node: ast.AST) -> Node:
+def _unrecorded(machine: Machine, given: Sequence[Value], node: ast.AST) -> Node:
     """What a call that isn't known returns where nothing is recorded: whatever was behind it is cut off."""
-    behind = Node("unknown", None, tuple(inner for value in given for inner in vm.nodes(value)), None)
+    behind = Node(
+        "unknown", None, tuple(inner for value in given for inner in machine.graph.nodes(value)), None
+    )
     behind.may = True
-    made = Node("call", vm.at(node), (behind,), False)
-    made.cut, made.cut_place = vm.grad_off
-    made.path, made.lean = vm.path, BY_USE
+    made = Node("call", machine.here.at(node), (behind,), False)
+    made.cut, made.cut_place = machine.grad_mode.grad_off
+    made.path, made.lean = machine.here.path, BY_USE
     return made
 
 
@@ -85,8 +94,8 @@ def call_opaque(
     given = [*args, *kwargs.values()]
     for value in given:
         if not isinstance(value, Tensor):
-            hand_out(vm, value)
-    made = vm.node("module", vm.at(node), [*leaves(vm, module)[0], *given])
+            hand_out(vm.strangers, value)
+    made = vm.machine.recording.node("module", vm.here.at(node), [*leaves(vm.machine, module)[0], *given])
     made.may = not sure
     if not sure and made.requires is True:
         made.requires = None
@@ -112,17 +121,17 @@ def unknown_method(
     if framework is not None:
         return framework
     if receiver.origin == "grad":
-        return _gradient_method(vm, receiver, name, args, node)
+        return _gradient_method(vm.machine, receiver, name, args, node)
     if name.endswith("_"):
-        written(vm, receiver, node)
+        written(vm.machine, receiver, node)
     if name == "backward":
-        return run_backward(vm, vm.tensor_of(receiver), _backward_options(args, kwargs), node)
+        return run_backward(vm, vm.graph.tensor_of(receiver), _backward_options(args, kwargs), node)
     if name in ("parameters", "named_parameters"):
-        module = opaque(vm, receiver, node)
-        return Weights(module, *leaves(vm, module), named=name == "named_parameters")
-    if name in ("step", "zero_grad") and _as_optimizer(vm, receiver, name, args, node):
+        module = opaque(vm.machine, receiver, node)
+        return Weights(module, *leaves(vm.machine, module), named=name == "named_parameters")
+    if name in ("step", "zero_grad") and _as_optimizer(vm.strangers, receiver, name, args, node):
         return NONE
-    if name == "requires_grad_" and _told(vm, receiver, args, kwargs):
+    if name == "requires_grad_" and _told(vm.machine, receiver, args, kwargs):
         return receiver
     if receiver.tensor is not None or receiver.requires is True or _tensor_only(name):
         return _as_tensor(vm, receiver, name, args, kwargs, node)
@@ -138,33 +147,35 @@ def _of_object(
     if name in ("train", "eval", "apply"):
         vm.trail.learn(receiver, "requires", None)
         if receiver.module is not None:
-            set_training(vm, receiver.module, name == "train")
+            set_training(vm.notes, receiver.module, name == "train")
         return receiver
     if receiver.module is not None and name not in ("state_dict", "load_state_dict", "modules", "children"):
         return call_opaque(vm, receiver.module, args, kwargs, node, sure=name == "forward")
     return call_unknown(vm, _member(receiver, name), args, kwargs, node)
 
 
-def _as_optimizer(vm: Interpreter, receiver: Unknown, name: str, args: Args, node: ast.Call) -> bool:
+def _as_optimizer(strangers: Strangers, receiver: Unknown, name: str, args: Args, node: ast.Call) -> bool:
     """Step or clear what may be an optimizer, or clear a module; whether it was taken so."""
     if name == "zero_grad" and receiver.module is not None:
-        vm.clear(leaves(vm, receiver.module)[0], vm.at(node))
+        strangers.machine.gradients.clear(
+            leaves(strangers.machine, receiver.module)[0], strangers.here.at(node)
+        )
         return True
     if name == "zero_grad":
-        vm.clear(vm.every_leaf, None, must=False)
-        clear_supposed(vm, receiver, node)
+        strangers.machine.gradients.clear(strangers.machine.leaves.every_leaf, None, must=False)
+        clear_supposed(strangers, receiver, node)
         return True
     if receiver.module is None and not args:
-        step_supposed(vm, receiver, node)
+        step_supposed(strangers, receiver, node)
         return True
     stepped = args[0] if len(args) == 1 else None
-    if isinstance(stepped, Unknown) and id(stepped) in vm.supposed:
-        step_supposed(vm, stepped, node)
+    if isinstance(stepped, Unknown) and id(stepped) in strangers.supposed:
+        step_supposed(strangers, stepped, node)
         return True
     return False
 
 
-def _told(vm: Interpreter, receiver: Unknown, args: Args, kwargs: Kwargs) -> bool:
+def _told(machine: Machine, receiver: Unknown, args: Args, kwargs: Kwargs) -> bool:
     """`.requires_grad_(wanted)`: what is called or asked for its parameters afterwards is a module."""
     if receiver.tensor is not None or receiver.requires is not None:
         return False
@@ -172,8 +183,8 @@ def _told(vm: Interpreter, receiver: Unknown, args: Args, kwargs: Kwargs) -> boo
     within = any(isinstance(held, Unknown) and held.module is not None for held in receiver.holds)
     if receiver.module is None and not within and isinstance(wanted, Const) and wanted.value:
         return False
-    module = opaque(vm, receiver)
-    freeze(vm, Weights(module, *leaves(vm, module)), wanted)
+    module = opaque(machine, receiver)
+    freeze(machine, Weights(module, *leaves(machine, module)), wanted)
     return True
 
 
@@ -192,17 +203,21 @@ def _as_tensor(
     vm: Interpreter, receiver: Unknown, name: str, args: Args, kwargs: Kwargs, node: ast.Call
 ) -> Value:
     if receiver.tensor is None and receiver.requires is None and name in CUTS:
-        tensor = vm.tensor_of(receiver)
+        tensor = vm.graph.tensor_of(receiver)
         if name != "detach":
             vm.trail.learn(receiver, "tensor", None)
-        return cut_tensor(vm, tensor, "detach", node) if name == "detach" else number(vm, tensor, name, node)
+        return (
+            cut_tensor(vm.machine, tensor, "detach", node)
+            if name == "detach"
+            else number(vm.machine, tensor, name, node)
+        )
     if name in ("train", "eval"):
         vm.trail.learn(receiver, "tensor", None)  # a module, as only they have these
         vm.trail.learn(receiver, "requires", None)
         return receiver
     if not (table.method(name) or name in CUTS or name in MOVES or name in TENSOR_METHODS):
         return call_unknown(vm, _member(receiver, name), args, kwargs, node)
-    return method_call(vm, vm.tensor_of(receiver), name, args, kwargs, node)
+    return method_call(vm, vm.graph.tensor_of(receiver), name, args, kwargs, node)
 
 
 TENSOR_METHODS = frozenset({"size", "register_hook", "type"})
@@ -223,13 +238,13 @@ STAYS = also_in_place(having("detaches")) | {"requires_grad_"}
 """What is done to a gradient and gives back the same."""
 
 
-def _gradient_method(vm: Interpreter, receiver: Unknown, name: str, args: Args, node: ast.AST) -> Value:
+def _gradient_method(machine: Machine, receiver: Unknown, name: str, args: Args, node: ast.AST) -> Value:
     group = receiver.holds[0] if receiver.holds else None
     if isinstance(group, Weights) and name in ("zero_", "fill_"):
-        vm.clear(group.leaves, vm.at(node), must=name == "zero_" or zero(args))
+        machine.gradients.clear(group.leaves, machine.here.at(node), must=name == "zero_" or zero(args))
     elif isinstance(group, Weights) and name.endswith("_"):
         for leaf in group.leaves:
-            filled(vm, leaf, node)
+            filled(machine, leaf, node)
     elif isinstance(group, Weights) and name in KEEPS:
         copied(group.leaves)
     if name in STAYS:

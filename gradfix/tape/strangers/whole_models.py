@@ -11,24 +11,28 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-from gradfix.tape.domain.definitions import Instance
 from gradfix.tape.domain.graph import Tensor
-from gradfix.tape.domain.values import Value
-from gradfix.tape.interpreter.interpreter import Interpreter
+from gradfix.tape.machine.cuts import leaves_behind
 from gradfix.tape.torch.modules import children, leaves
 
+if TYPE_CHECKING:
+    from gradfix.tape.domain.definitions import Instance
+    from gradfix.tape.domain.values import Value
+    from gradfix.tape.interpreter.names import Names
 
-def is_whole(vm: Interpreter, instance: Instance, results: list[Value]) -> bool:
+
+def is_whole(names: Names, instance: Instance, results: list[Value]) -> bool:
     """Whether a module is built into no other one, and its results come out of layers of its own."""
-    if vm.program.built_in is None:
-        vm.program.built_in = built_in(vm.program.tree)
-    if instance.cls.node.name in vm.program.built_in:
+    if names.program.built_in is None:
+        names.program.built_in = built_in(names.program.tree)
+    if instance.cls.node.name in names.program.built_in:
         return False
     layers = [child for _, child in children(instance) if not isinstance(child, Tensor)]
-    inside = {id(leaf) for layer in layers for leaf in leaves(vm, layer)[0]}
-    nodes = [node for result in results for node in vm.nodes(result)] if inside else []
-    return any(id(leaf) in inside for node in nodes for leaf in vm.leaves_behind(node))
+    inside = {id(leaf) for layer in layers for leaf in leaves(names.machine, layer)[0]}
+    nodes = [node for result in results for node in names.machine.graph.nodes(result)] if inside else []
+    return any(id(leaf) in inside for node in nodes for leaf in leaves_behind(node))
 
 
 def built_in(module: ast.Module) -> frozenset[str]:

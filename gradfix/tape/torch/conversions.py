@@ -3,25 +3,30 @@
 from __future__ import annotations
 
 import ast
+from typing import TYPE_CHECKING
 
 from gradfix.tape.domain.graph import Number, Tensor
-from gradfix.tape.domain.values import NONE, Args, Const, External, Kwargs, Unknown, Value
+from gradfix.tape.domain.values import NONE, Const, External, Unknown
 from gradfix.tape.effects.operations import having, told
-from gradfix.tape.interpreter.interpreter import Interpreter
 from gradfix.tape.torch.tensors import called
+
+if TYPE_CHECKING:
+    from gradfix.tape.domain.values import Args, Kwargs, Value
+    from gradfix.tape.machine.leaves import Leaves
+    from gradfix.tape.machine.machine import Machine
 
 MOVES = having("moves")
 CASTS = told("casts")
 
 
-def detach(vm: Interpreter, tensor: Tensor, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
+def detach(machine: Machine, tensor: Tensor, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
     """A tensor over the same memory, outside the graph."""
-    return cut_tensor(vm, tensor, "detach", node)
+    return cut_tensor(machine, tensor, "detach", node)
 
 
-def cut_tensor(vm: Interpreter, tensor: Tensor, how: str, node: ast.AST) -> Tensor:
+def cut_tensor(machine: Machine, tensor: Tensor, how: str, node: ast.AST) -> Tensor:
     """A tensor over the same memory that carries no gradient."""
-    made = vm.cut(how, tensor, vm.at(node))
+    made = machine.graph.cut(how, tensor, machine.here.at(node))
     result = Tensor(made, tensor.storage, False, leaf=True)
     result.view = "loose"
     result.shape, result.dtype, result.layout = tensor.shape, tensor.dtype, tensor.layout
@@ -32,40 +37,42 @@ def cut_tensor(vm: Interpreter, tensor: Tensor, how: str, node: ast.AST) -> Tens
     return result
 
 
-def detach_in_place(vm: Interpreter, tensor: Tensor, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
-    if vm.inference:
+def detach_in_place(machine: Machine, tensor: Tensor, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
+    if machine.grad_mode.inference:
         return tensor  # what it would change isn't kept track of
-    made = vm.cut("detach_", tensor, vm.at(node))
-    vm.trail.set(tensor, "node", made)
-    vm.trail.set(tensor, "requires", False)
-    vm.trail.set(tensor, "leaf", True)
+    made = machine.graph.cut("detach_", tensor, machine.here.at(node))
+    machine.trail.set(tensor, "node", made)
+    machine.trail.set(tensor, "requires", False)
+    machine.trail.set(tensor, "leaf", True)
     return tensor
 
 
-def convert(vm: Interpreter, tensor: Tensor, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
+def convert(machine: Machine, tensor: Tensor, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
     """Out of the graph, into plain Python or numpy."""
     attribute = called(node, "item")
-    return number(vm, tensor, {"__float__": "float"}.get(attribute, attribute), node)
+    return number(machine, tensor, {"__float__": "float"}.get(attribute, attribute), node)
 
 
-def number(vm: Interpreter, value: Value, how: str, node: ast.AST) -> Number:
+def number(machine: Machine, value: Value, how: str, node: ast.AST) -> Number:
     """A plain value converted from a tensor or from another plain value."""
     kinds = {"tolist": "list", "numpy": "array"}
-    made = Number(vm.cut(how, value, vm.at(node)), vm.at(node), kinds.get(how, "number"))
+    made = Number(
+        machine.graph.cut(how, value, machine.here.at(node)), machine.here.at(node), kinds.get(how, "number")
+    )
     made.shape = value.shape if how in kinds and isinstance(value, Tensor) else None
     return made
 
 
-def move(vm: Interpreter, tensor: Tensor, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
+def move(machine: Machine, tensor: Tensor, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
     """`.cuda()`, `.to(...)`, `.float()`: the tensor itself, or a copy of another dtype or device."""
     name = called(node, "to")
     dtype = CASTS.get(name, "") or _asked_dtype(args, kwargs)
-    if _stays(vm, tensor, name, dtype, args, kwargs):
+    if _stays(machine.leaves, tensor, name, dtype, args, kwargs):
         return tensor
     if name != "cpu":
-        vm.moved = True
-    made = vm.node("to", vm.at(node), [tensor])
-    result = vm.output(made)
+        machine.leaves.moved = True
+    made = machine.recording.node("to", machine.here.at(node), [tensor])
+    result = machine.results.output(made)
     result.shape, result.dtype, result.layout = tensor.shape, dtype or tensor.dtype, tensor.layout or None
     copied = bool(dtype and tensor.dtype and dtype != tensor.dtype) or (name == "cuda" and _on_cpu(tensor))
     result.leaf = (
@@ -74,14 +81,14 @@ def move(vm: Interpreter, tensor: Tensor, args: Args, kwargs: Kwargs, node: ast.
         else (None if tensor.leaf is not False and not copied else False)
     )
     if not copied:
-        vm.may_be(result, tensor)
+        machine.results.may_be(result, tensor)
     if dtype in ("int", "bool"):
         made.requires, made.cut, made.cut_place = False, "constant", made.place
         result.requires, result.leaf = False, True
     return result
 
 
-def _stays(vm: Interpreter, tensor: Tensor, name: str, dtype: str, args: Args, kwargs: Kwargs) -> bool:
+def _stays(leaves: Leaves, tensor: Tensor, name: str, dtype: str, args: Args, kwargs: Kwargs) -> bool:
     """Whether a tensor is what and where it is asked to be, so that it is given back itself."""
     if dtype and dtype == tensor.dtype == "float" and (name == "float" or (len(args) == 1 and not kwargs)):
         return True
@@ -90,7 +97,7 @@ def _stays(vm: Interpreter, tensor: Tensor, name: str, dtype: str, args: Args, k
         return other.origin == "device" and other.holds[0] is tensor
     if other is tensor:
         return True
-    here = bool(tensor.dtype) and not vm.moved
+    here = bool(tensor.dtype) and not leaves.moved
     if isinstance(other, Tensor):
         return here and other.dtype == tensor.dtype == "float"
     if isinstance(other, Const):
@@ -127,11 +134,11 @@ def dtype_class(path: str) -> str:
     return "bool" if name == "bool" else ""
 
 
-def cast(vm: Interpreter, tensor: Tensor, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
+def cast(machine: Machine, tensor: Tensor, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
     """A cast to integers or truth values ends the graph."""
-    made = vm.cut("constant", tensor, vm.at(node))
+    made = machine.graph.cut("constant", tensor, machine.here.at(node))
     made.op = called(node, "cast")
-    result = vm.output(made)
+    result = machine.results.output(made)
     result.shape, result.dtype = tensor.shape, CASTS.get(made.op, "int")
     result.layout = tensor.layout or None
     return result

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import ast
+from typing import TYPE_CHECKING
 
 from gradfix.tape.domain.alternatives import alternatives, spelt_out, there
 from gradfix.tape.domain.graph import Storage, Tensor
 from gradfix.tape.domain.torch_values import Layer, Weights
-from gradfix.tape.domain.values import Alt, Const, Map, Range, Seq, Undefined, Unknown, Value
-from gradfix.tape.interpreter.interpreter import Interpreter
+from gradfix.tape.domain.values import Alt, Const, Map, Range, Seq, Undefined, Unknown
 from gradfix.tape.torch.tensors import method_call
+
+if TYPE_CHECKING:
+    from gradfix.tape.domain.values import Value
+    from gradfix.tape.interpreter.interpreter import Interpreter
 
 EXACT = 4
 """Loops of at most so many turns are run exactly, as long as the elements differ or the count is known."""
@@ -54,7 +58,7 @@ def elements(vm: Interpreter, source: Value, node: ast.AST) -> tuple[list[Value]
         return found, True
     if isinstance(source, Weights):
         group = Weights(source.of, source.leaves, source.complete)
-        group.met = vm.path
+        group.met = vm.here.path
         one: Value = Seq("tuple", [Unknown("a parameter's name"), group]) if source.named else group
         return [one], True
     if isinstance(source, Tensor):

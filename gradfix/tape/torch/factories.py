@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from typing import TYPE_CHECKING
 
 from gradfix.tape.domain.graph import Node, Number, Tensor
 from gradfix.tape.domain.values import (
@@ -10,20 +11,28 @@ from gradfix.tape.domain.values import (
     NONE,
     NOTHING,
     TRUE,
-    Args,
     Const,
     External,
-    Kwargs,
     Seq,
-    Shape,
     Unknown,
-    Value,
+    asked_shape,
+    unknown_of,
 )
 from gradfix.tape.effects import shapes
 from gradfix.tape.effects.operations import told, where
-from gradfix.tape.interpreter.interpreter import Interpreter
+from gradfix.tape.effects.pieces import literal
 from gradfix.tape.torch.conversions import cut_tensor, dtype_class
 from gradfix.tape.torch.functions import torch_function
+
+if TYPE_CHECKING:
+    from gradfix.tape.domain.values import (
+        Args,
+        Kwargs,
+        Shape,
+        Value,
+    )
+    from gradfix.tape.interpreter.interpreter import Interpreter
+    from gradfix.tape.machine.machine import Machine
 
 MAKES = told("makes")
 DTYPES = told("dtype")
@@ -32,46 +41,46 @@ BY_DTYPE = where("makes", "typed")
 LIKE = where("makes", "like")
 
 
-def new_leaf(vm: Interpreter, node: ast.AST, requires: Value, shape: Shape, dtype: str) -> Tensor:
+def new_leaf(machine: Machine, node: ast.AST, requires: Value, shape: Shape, dtype: str) -> Tensor:
     """What a factory returns."""
     wanted = bool(requires.value) if isinstance(requires, Const) else None
-    tensor = vm.leaf(vm.at(node), wanted)
+    tensor = machine.graph.leaf(machine.here.at(node), wanted)
     tensor.shape, tensor.dtype, tensor.layout = shape, dtype, True
-    if vm.inference:
-        tensor.storage.inference = vm.grad_off[1]
+    if machine.grad_mode.inference:
+        tensor.storage.inference = machine.grad_mode.grad_off[1]
     if wanted:
-        vm.every_leaf.append(tensor)
+        machine.leaves.every_leaf.append(tensor)
     return tensor
 
 
 def factory(vm: Interpreter, name: str, args: Args, kwargs: Kwargs, node: ast.Call) -> Value:
     """`torch.zeros(...)` and its kin: a leaf, or a copy of the data that is given."""
     if "device" in kwargs:
-        vm.moved = True
+        vm.machine.leaves.moved = True
     requires = kwargs.get("requires_grad", FALSE)
     dtype = _factory_dtype(name, args, kwargs)
     if name in LIKE:
-        return _like(vm, name, args, requires, dtype, node)
+        return _like(vm.machine, name, args, requires, dtype, node)
     if name == "normal" and args and isinstance(args[0], (Tensor, Unknown)):
         return torch_function(vm, name, args, kwargs, node)
     if name == "from_numpy" and args and isinstance(args[0], Number):
-        return wrap(vm, "tensor", args, kwargs, node)
+        return wrap(vm.machine, "tensor", args, kwargs, node)
     if name in BY_DTYPE and args and isinstance(args[0], (Seq, Tensor, Number)):
-        typed = wrap(vm, "tensor", args, kwargs, node)
+        typed = wrap(vm.machine, "tensor", args, kwargs, node)
         if isinstance(typed, Tensor):
             typed.dtype = dtype
         return typed
     if name == "load":
         return Unknown("a loaded object", requires=False)
-    made = new_leaf(vm, node, requires, _factory_shape(name, args, kwargs), dtype)
+    made = new_leaf(vm.machine, node, requires, _factory_shape(name, args, kwargs), dtype)
     made.node.facts = {"factory": name}
     return made
 
 
-def _like(vm: Interpreter, name: str, args: Args, requires: Value, dtype: str, node: ast.Call) -> Value:
+def _like(machine: Machine, name: str, args: Args, requires: Value, dtype: str, node: ast.Call) -> Value:
     """`torch.zeros_like(x)` and its kin."""
     source = args[0] if args else NONE
-    like = new_leaf(vm, node, requires, source.shape if isinstance(source, Tensor) else None, dtype)
+    like = new_leaf(machine, node, requires, source.shape if isinstance(source, Tensor) else None, dtype)
     like.node.facts = {"factory": name}
     if isinstance(source, Tensor):
         like.layout = source.layout or None
@@ -100,32 +109,41 @@ def _factory_shape(name: str, args: Args, kwargs: Kwargs) -> Shape:
         return (shapes.counted(bounds) if bounds and len(bounds) == len(args) else None,)
     if name in ("linspace", "logspace"):
         steps = kwargs.get("steps", args[2] if len(args) > 2 else NONE)
-        return shapes.sizes([steps])
+        return asked_shape([steps])
     if name == "eye":
-        return shapes.sizes([args[0], args[1] if len(args) > 1 else args[0]]) if args else None
+        return asked_shape([args[0], args[1] if len(args) > 1 else args[0]]) if args else None
     if name not in SIZED:
         return None
     first = {"randint": 2 if len(args) > 2 else 1, "normal": 2}.get(name, 0)
     wanted = args[:1] if name == "full" else args[first:]
     wanted = [kwargs["size"]] if "size" in kwargs else wanted
-    return shapes.sizes(wanted) if wanted else None
+    return asked_shape(wanted) if wanted else None
 
 
-def wrap(vm: Interpreter, how: str, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
+def wrap(machine: Machine, how: str, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
     """`torch.tensor(value)`: a copy outside any graph."""
     source = args[0] if args else kwargs.get("data", NONE)
-    shape = source.shape if isinstance(source, Number) else shapes.literal(source)
-    tensor = new_leaf(vm, node, kwargs.get("requires_grad", FALSE), shape, _literal_dtype(source, kwargs))
+    shape = source.shape if isinstance(source, Number) else literal(source)
+    tensor = new_leaf(
+        machine, node, kwargs.get("requires_grad", FALSE), shape, _literal_dtype(source, kwargs)
+    )
     if isinstance(source, (Tensor, Number)):
         plain = isinstance(source, Number) and source.kind == "list"
         tensor.layout = (source.layout if isinstance(source, Tensor) else plain) or None
-    below = vm.nodes(source)
+    below = machine.graph.nodes(source)
     if below:
         listed = isinstance(source, Seq)
-        made = Node("leaf", vm.at(node), tuple(below), tensor.requires)
+        made = Node("leaf", machine.here.at(node), tuple(below), tensor.requires)
         made.leaf = tensor
-        made.cut, made.cut_place = ("tensor_of_list" if listed and how == "tensor" else how), vm.at(node)
-        leans = (vm.lean(item) for item in source.items) if isinstance(source, Seq) else (vm.lean(source),)
+        made.cut, made.cut_place = (
+            ("tensor_of_list" if listed and how == "tensor" else how),
+            machine.here.at(node),
+        )
+        leans = (
+            (machine.graph.lean(item) for item in source.items)
+            if isinstance(source, Seq)
+            else (machine.graph.lean(source),)
+        )
         made.lean = NOTHING.union(*leans)
         tensor.node = made
     return tensor
@@ -142,31 +160,31 @@ def _literal_dtype(source: Value, kwargs: Kwargs) -> str:
 
 def tensor_from(vm: Interpreter, args: Args, kwargs: Kwargs, node: ast.Call) -> Value:
     """`torch.tensor(value)`."""
-    return wrap(vm, "tensor", args, kwargs, node)
+    return wrap(vm.machine, "tensor", args, kwargs, node)
 
 
 def as_tensor(vm: Interpreter, args: Args, kwargs: Kwargs, node: ast.Call) -> Value:
     """`torch.as_tensor(value)`: a tensor is given back itself."""
     if args and isinstance(args[0], (Tensor, Unknown)):
         return args[0]
-    return wrap(vm, "tensor", args, kwargs, node)
+    return wrap(vm.machine, "tensor", args, kwargs, node)
 
 
 def variable(vm: Interpreter, args: Args, kwargs: Kwargs, node: ast.Call) -> Value:
     """`Variable(t)` detaches, leaf or not, and shares the memory."""
     source = args[0] if args else kwargs.get("data", NONE)
     if isinstance(source, Unknown):
-        source = vm.tensor_of(source)
+        source = vm.graph.tensor_of(source)
     if not isinstance(source, Tensor):
-        return vm.unknown("Variable of what isn't known", *args)
-    result = cut_tensor(vm, source, "Variable", node)
+        return unknown_of("Variable of what isn't known", *args)
+    result = cut_tensor(vm.machine, source, "Variable", node)
     requires = kwargs.get("requires_grad", args[1] if len(args) > 1 else FALSE)
     wanted = bool(requires.value) if isinstance(requires, Const) else None
     if wanted is not False:
-        made = Node("leaf", vm.at(node), result.node.parents, wanted)
-        made.leaf, made.cut, made.cut_place, made.lean = result, "Variable", vm.at(node), result.lean
+        made = Node("leaf", vm.here.at(node), result.node.parents, wanted)
+        made.leaf, made.cut, made.cut_place, made.lean = result, "Variable", vm.here.at(node), result.lean
         result.node, result.requires = made, wanted
-        vm.every_leaf.append(result)
+        vm.machine.leaves.every_leaf.append(result)
     return result
 
 
@@ -174,16 +192,18 @@ def parameter(vm: Interpreter, args: Args, kwargs: Kwargs, node: ast.Call) -> Va
     """`nn.Parameter(t)`: a leaf over the same memory."""
     source = args[0] if args else kwargs.get("data", NONE)
     requires = kwargs.get("requires_grad", args[1] if len(args) > 1 else TRUE)
-    tensor = new_leaf(vm, node, requires, source.shape if isinstance(source, Tensor) else None, "float")
+    tensor = new_leaf(
+        vm.machine, node, requires, source.shape if isinstance(source, Tensor) else None, "float"
+    )
     tensor.parameter = True
     if isinstance(source, Tensor):
         tensor.storage = source.storage
-        made = Node("leaf", vm.at(node), tuple(vm.nodes(source)), tensor.requires)
-        made.leaf, made.cut, made.cut_place = tensor, "Parameter", vm.at(node)
+        made = Node("leaf", vm.here.at(node), tuple(vm.graph.nodes(source)), tensor.requires)
+        made.leaf, made.cut, made.cut_place = tensor, "Parameter", vm.here.at(node)
         tensor.node = made
     return tensor
 
 
-def new_tensor(vm: Interpreter, tensor: Tensor, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
+def new_tensor(machine: Machine, tensor: Tensor, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
     """`x.new_tensor(data)`: `torch.tensor(data)` with x's dtype."""
-    return wrap(vm, "tensor", args, kwargs, node)
+    return wrap(machine, "tensor", args, kwargs, node)

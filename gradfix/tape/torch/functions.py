@@ -5,18 +5,22 @@ from __future__ import annotations
 import ast
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from gradfix.tape.domain.alternatives import alternatives
-from gradfix.tape.domain.effect import Effect
 from gradfix.tape.domain.graph import Tensor
-from gradfix.tape.domain.values import FALSE, Args, Const, External, Kwargs, Seq, Unknown, Value
+from gradfix.tape.domain.values import FALSE, Const, External, Seq, Unknown, unknown_of
 from gradfix.tape.effects import table
 from gradfix.tape.effects.operations import told
 from gradfix.tape.effects.overloads import choose
 from gradfix.tape.interpreter.conditions import truth
 from gradfix.tape.interpreter.granted import is_granted, leaning_on_it
-from gradfix.tape.interpreter.interpreter import Interpreter
 from gradfix.tape.torch.tensors import in_graph
+
+if TYPE_CHECKING:
+    from gradfix.tape.domain.effect import Effect
+    from gradfix.tape.domain.values import Args, Kwargs, Value
+    from gradfix.tape.interpreter.interpreter import Interpreter
 
 DROPS = told("drops")
 """Operations that leave out some elements, and the mode that they are in unless told."""
@@ -26,7 +30,7 @@ MODULE_TWINS = {"logsigmoid": "LogSigmoid"}
 
 def torch_function(vm: Interpreter, name: str, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
     """`torch.name(...)` by the table."""
-    args = [in_graph(vm, arg) for arg in args]
+    args = [in_graph(vm.graph, arg) for arg in args]
     if name == "split" and len(args) > 1 and isinstance(args[1], Seq):
         name = "split_with_sizes"
     known = table.function(name)
@@ -34,13 +38,13 @@ def torch_function(vm: Interpreter, name: str, args: Args, kwargs: Kwargs, node:
     if picked is None:
         if not known and isinstance(node, ast.Call):
             return vm.call_unknown(External(f"torch.{name}"), args, kwargs, node)
-        result = vm.unknown(f"torch.{name} with these arguments", *args)
+        result = unknown_of(f"torch.{name} with these arguments", *args)
         result.part = True
         return result
     effect, bound = picked
     if not any(isinstance(value, (Tensor, Seq, Unknown)) for value in bound.values()):
         return Unknown(f"torch.{name}")
-    return vm.operate(name, effect, bound, vm.at(node), "out" if "out" in kwargs else "method")
+    return vm.forks.operate(name, effect, bound, vm.here.at(node), "out" if "out" in kwargs else "method")
 
 
 def functional(vm: Interpreter, name: str, args: Args, kwargs: Kwargs, node: ast.Call) -> Value:
@@ -53,23 +57,30 @@ def functional(vm: Interpreter, name: str, args: Args, kwargs: Kwargs, node: ast
         return torch_function(vm, name, args, kwargs, node)
     picked = choose(known, args, kwargs)
     if picked is None:
-        return vm.unknown(f"F.{name} with these arguments", *args)
+        return unknown_of(f"F.{name} with these arguments", *args)
     effect, bound = picked
     flag = bound.get("inplace", FALSE)
     inplace = table.functional_inplace(name)
-    on, yes, no = truth(vm, flag, node) if inplace else (False, frozenset(), frozenset())
+    on, yes, no = truth(vm.notes, flag, node) if inplace else (False, frozenset(), frozenset())
     if on is False:
         return _out_of_place(vm, name, effect, bound, node)
     chosen = choose(inplace, args, kwargs)
     if chosen is None:
-        return vm.unknown(f"F.{name} in place", *args)
+        return unknown_of(f"F.{name} in place", *args)
     if on is True:
-        return vm.operate(name, chosen[0], chosen[1], vm.at(node), "keyword")
+        return vm.forks.operate(name, chosen[0], chosen[1], vm.here.at(node), "keyword")
     results: list[tuple[frozenset, Value]] = []  # type: ignore[type-arg]
-    vm.fork([
-        (yes, lambda: results.append((yes, vm.operate(name, chosen[0], chosen[1], vm.at(node), "keyword")))),
-        (no, lambda: results.append((no, _out_of_place(vm, name, effect, bound, node)))),
-    ])  # fmt: skip
+    vm.forks.fork(
+        [
+            (
+                yes,
+                lambda: results.append(
+                    (yes, vm.forks.operate(name, chosen[0], chosen[1], vm.here.at(node), "keyword"))
+                ),
+            ),
+            (no, lambda: results.append((no, _out_of_place(vm, name, effect, bound, node)))),
+        ]
+    )
     return alternatives(results)
 
 
@@ -82,9 +93,11 @@ def _out_of_place(
         on = bound.get("training", Const(DROPS[name] == "train"))
         if effect.returns_self == "maybe" and isinstance(on, Const) and on.value:
             effect = replace(effect, returns_self="", view="")
-        if is_granted(vm, on):
-            return leaning_on_it(vm, lambda: vm.operate(name, _allocated(effect, bound), bound, vm.at(node)))
-    return vm.operate(name, _allocated(effect, bound), bound, vm.at(node))
+        if is_granted(vm.notes, on):
+            return leaning_on_it(
+                vm.notes, lambda: vm.forks.operate(name, _allocated(effect, bound), bound, vm.here.at(node))
+            )
+    return vm.forks.operate(name, _allocated(effect, bound), bound, vm.here.at(node))
 
 
 def _allocated(effect: Effect, bound: Mapping[str, Value]) -> Effect:

@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 import ast
+from typing import TYPE_CHECKING
 
 from gradfix.tape.domain.events import Add
 from gradfix.tape.domain.graph import Tensor, upstream
-from gradfix.tape.domain.values import Args, Value
-from gradfix.tape.interpreter.interpreter import Interpreter
+
+if TYPE_CHECKING:
+    from gradfix.tape.domain.values import Args, Value
+    from gradfix.tape.machine.histories import Graph
+    from gradfix.tape.machine.machine import Machine
 
 
-def hand_written_step(vm: Interpreter, tensor: Tensor, args: Args, node: ast.AST) -> None:
+def hand_written_step(machine: Machine, tensor: Tensor, args: Args, node: ast.AST) -> None:
     """`w -= lr * w.grad` under no_grad or through `.data` is a step of one parameter."""
     leaf = tensor.data_of or tensor
     if (
         leaf.leaf is not True
-        or vm.requires(leaf) is not True
-        or (tensor.data_of is None and vm.grad is not False)
+        or machine.graph.requires(leaf) is not True
+        or (tensor.data_of is None and machine.grad_mode.grad is not False)
     ):
         return
-    if any(made_of_gradient(vm, arg, leaf) and not _older(arg, leaf) for arg in args):
-        vm.use(leaf, vm.at(node), leaf, must=True, lean=leaf.lean)
+    if any(made_of_gradient(machine.graph, arg, leaf) and not _older(arg, leaf) for arg in args):
+        machine.gradients.use(leaf, machine.here.at(node), leaf, must=True, lean=leaf.lean)
 
 
 def _older(value: Value, leaf: Tensor) -> bool:
@@ -30,6 +34,6 @@ def _older(value: Value, leaf: Tensor) -> bool:
     return isinstance(value, Tensor) and made and bool(adds) and value.born < adds[-1]
 
 
-def made_of_gradient(vm: Interpreter, value: Value, leaf: Tensor) -> bool:
-    behind = upstream(vm.nodes(value))
+def made_of_gradient(graph: Graph, value: Value, leaf: Tensor) -> bool:
+    behind = upstream(graph.nodes(value))
     return any(node.op == "grad" and (node.facts or {}).get("of") is leaf for node in behind)

@@ -4,39 +4,56 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from gradfix.defects import Convention
 from gradfix.tape.domain.alternatives import paired
 from gradfix.tape.domain.definitions import Instance
 from gradfix.tape.domain.graph import Node, Tensor
 from gradfix.tape.domain.torch_values import Layer, Opaque, Weights
-from gradfix.tape.domain.values import Alt, Const, Map, Seq, Unknown, Value
+from gradfix.tape.domain.values import Alt, Const, Map, Seq, Unknown
 from gradfix.tape.effects.operations import having
-from gradfix.tape.interpreter.interpreter import Interpreter
-from gradfix.tape.torch.layers import parameters_of, weights
+from gradfix.tape.torch.weights import parameters_of, weights
+
+if TYPE_CHECKING:
+    from gradfix.tape.domain.trail import Trail
+    from gradfix.tape.domain.values import Value
+    from gradfix.tape.interpreter.interpreter import Interpreter
+    from gradfix.tape.interpreter.state import Notes
+    from gradfix.tape.machine.here import Here
+    from gradfix.tape.machine.machine import Machine
 
 SAME = having("of-modules") | {
     "train", "eval", "requires_grad_", "apply", "share_memory", "to_empty", "compile",
 }  # fmt: skip
 
+MODULE_METHODS = frozenset({
+    "parameters", "named_parameters", "train", "eval", "to", "cuda", "cpu", "float", "half", "double",
+    "zero_grad", "requires_grad_", "modules", "children", "named_modules", "named_children", "state_dict",
+    "load_state_dict", "register_buffer", "register_parameter", "add_module", "register_module", "apply",
+    "buffers", "register_forward_hook", "bfloat16", "share_memory", "register_full_backward_hook",
+    "register_forward_pre_hook", "__setattr__",
+})  # fmt: skip
+"""What a module is asked for by name, wherever it comes from."""
 
-def opaque(vm: Interpreter, value: Unknown, node: ast.AST | None = None) -> Opaque:
+
+def opaque(machine: Machine, value: Unknown, node: ast.AST | None = None) -> Opaque:
     """The module that an unknown value is, by the way it is used (convention B)."""
     if value.module is None:
-        module = Opaque(value, weights(vm, node), frozenset({Convention.B}))
+        module = Opaque(value, weights(machine, node), frozenset({Convention.B}))
         module.weights.lean = frozenset({Convention.B})
         module.weights.node.lean = frozenset({Convention.B})
-        vm.trail.learn(value, "module", module)
-        if vm.froze and any(_frozen(vm, held) for held in value.holds):
-            set_leaf(vm, module.weights, None)
+        machine.trail.learn(value, "module", module)
+        if machine.leaves.froze and any(_frozen(machine, held) for held in value.holds):
+            set_leaf(machine, module.weights, None)
         return module
     return value.module
 
 
-def _frozen(vm: Interpreter, value: Value) -> bool:
+def _frozen(machine: Machine, value: Value) -> bool:
     """Whether a module holds parameters that need no gradient: what is made of it may hold them too."""
     module = value.module if isinstance(value, Unknown) else value
-    return module is not None and any(leaf.requires is not True for leaf in leaves(vm, module)[0])
+    return module is not None and any(leaf.requires is not True for leaf in leaves(machine, module)[0])
 
 
 def children(value: Value) -> Iterator[tuple[str, Value]]:
@@ -48,18 +65,18 @@ def children(value: Value) -> Iterator[tuple[str, Value]]:
         yield from value.attrs.items()
 
 
-def leaves(vm: Interpreter, value: Value, seen: set[int] | None = None) -> tuple[list[Tensor], bool]:
+def leaves(machine: Machine, value: Value, seen: set[int] | None = None) -> tuple[list[Tensor], bool]:
     """The parameters of a module, and whether they are all."""
     seen = set() if seen is None else seen
     if id(value) in seen:
         return [], True
     seen.add(id(value))
     if isinstance(value, Opaque):
-        return _and_put_in(vm, value, seen), True
+        return _and_put_in(machine, value, seen), True
     if isinstance(value, Unknown):
-        return leaves(vm, opaque(vm, value), seen) if value.origin or value.module else ([], True)
+        return leaves(machine, opaque(machine, value), seen) if value.origin or value.module else ([], True)
     if isinstance(value, Alt):
-        parts = [leaves(vm, option, seen) for _, option in value.options]
+        parts = [leaves(machine, option, seen) for _, option in value.options]
         return [leaf for found, _ in parts for leaf in found], False
     if isinstance(value, Tensor):
         return ([value], True) if value.parameter else ([], True)
@@ -68,18 +85,18 @@ def leaves(vm: Interpreter, value: Value, seen: set[int] | None = None) -> tuple
     found: list[Tensor] = []
     complete = not (isinstance(value, Layer) and value.open)
     if isinstance(value, Layer):
-        found.extend(parameters_of(vm, value).values())
+        found.extend(parameters_of(machine, value).values())
     elif not value.module:
         return [], False
     for name, child in children(value):
         if isinstance(child, (Layer, Instance, Opaque, Alt, Tensor)) or _maybe_module(value, name, child):
-            inner, whole = leaves(vm, child, seen)
+            inner, whole = leaves(machine, child, seen)
             found.extend(inner)
             complete = complete and whole
     return list({id(leaf): leaf for leaf in found}.values()), complete
 
 
-def _and_put_in(vm: Interpreter, value: Opaque, seen: set[int]) -> list[Tensor]:
+def _and_put_in(machine: Machine, value: Opaque, seen: set[int]) -> list[Tensor]:
     """The weights of a module that isn't known, and of the modules that were put in or told apart."""
     found = [value.weights]
     stack: list[Value] = [value.of]
@@ -91,7 +108,7 @@ def _and_put_in(vm: Interpreter, value: Opaque, seen: set[int]) -> list[Tensor]:
                 stack.extend([child] if child.children and id(child) not in seen else [])
                 seen.add(id(child))
             elif isinstance(child, (Layer, Instance, Opaque, Alt, Unknown)):
-                found.extend(leaves(vm, child, seen)[0])
+                found.extend(leaves(machine, child, seen)[0])
     return list({id(leaf): leaf for leaf in found}.values())
 
 
@@ -100,7 +117,7 @@ def _maybe_module(owner: Value, name: str, child: Value) -> bool:
     return isinstance(child, Unknown) and (child.module is not None or child.built)
 
 
-def set_training(vm: Interpreter, value: Value, on: bool | None) -> None:
+def set_training(notes: Notes, value: Value, on: bool | None) -> None:
     """train() and eval(), all the way down."""
     stack = [value]
     seen: set[int] = set()
@@ -110,37 +127,37 @@ def set_training(vm: Interpreter, value: Value, on: bool | None) -> None:
             continue
         seen.add(id(value))
         if isinstance(value, (Layer, Instance)):
-            vm.trail.set(value, "training", on)
+            notes.machine.trail.set(value, "training", on)
             if on is None:
-                vm.unsure[id(value)] = value
+                notes.unsure[id(value)] = value
             stack.extend(child for _, child in children(value))
         elif isinstance(value, Alt):
             stack.extend(option for _, option in value.options)
 
 
-def all_of(vm: Interpreter, group: Weights) -> bool:
+def all_of(here: Here, group: Weights) -> bool:
     """Whether what is done to a group of parameters is done to each of them."""
-    return group.met is None or vm.path == group.met
+    return group.met is None or here.path == group.met
 
 
-def freeze(vm: Interpreter, group: Weights, value: Value) -> None:
+def freeze(machine: Machine, group: Weights, value: Value) -> None:
     """`p.requires_grad = value` over parameters."""
-    wanted = bool(value.value) if isinstance(value, Const) and all_of(vm, group) else None
+    wanted = bool(value.value) if isinstance(value, Const) and all_of(machine.here, group) else None
     for leaf in group.leaves:
-        set_leaf(vm, leaf, wanted)
+        set_leaf(machine, leaf, wanted)
 
 
-def set_leaf(vm: Interpreter, leaf: Tensor, wanted: bool | None) -> None:
+def set_leaf(machine: Machine, leaf: Tensor, wanted: bool | None) -> None:
     """Let a leaf require grad, or not, or perhaps."""
     if leaf.requires is wanted:
         return
     node = Node("leaf", leaf.place, (), wanted)
     node.leaf = leaf
-    node.lean, node.path = leaf.lean, vm.path
+    node.lean, node.path = leaf.lean, machine.here.path
     if wanted is False:
-        vm.froze = True
-    vm.trail.set(leaf, "requires", wanted)
-    vm.trail.set(leaf, "node", node)
+        machine.leaves.froze = True
+    machine.trail.set(leaf, "requires", wanted)
+    machine.trail.set(leaf, "node", node)
 
 
 REGISTERING = {
@@ -161,28 +178,30 @@ def module_method(
     """A method that every nn.Module has."""
     given = args[0] if args else next(iter(kwargs.values()), None)
     if name in ("parameters", "named_parameters"):
-        found, complete = leaves(vm, owner)
+        found, complete = leaves(vm.machine, owner)
         return Weights(owner, found, complete, named=name == "named_parameters")
     if name in ("train", "eval"):
         on = name == "train" and not (isinstance(given, Const) and not given.value)
         set_training(
-            vm, owner, None if name == "train" and given is not None and not isinstance(given, Const) else on
+            vm.notes,
+            owner,
+            None if name == "train" and given is not None and not isinstance(given, Const) else on,
         )
         return owner
     if name == "requires_grad_":
-        found, complete = leaves(vm, owner)
-        freeze(vm, Weights(owner, found, complete), given if given is not None else Const(True))
+        found, complete = leaves(vm.machine, owner)
+        freeze(vm.machine, Weights(owner, found, complete), given if given is not None else Const(True))
         return owner
     if name == "zero_grad":
-        vm.clear(leaves(vm, owner)[0], vm.at(node))
+        vm.machine.gradients.clear(leaves(vm.machine, owner)[0], vm.here.at(node))
         return Const(None)
     if name in ("modules", "children", "named_modules", "named_children"):
         return _submodules(owner, name)
     if name in SAME:
         if name == "apply":
-            vm.timeline.note("anything", (owner, *args), vm.at(node), vm.path)
+            vm.timeline.note("anything", (owner, *args), vm.here.at(node), vm.here.path)
         if name in ("to", "cuda"):
-            vm.moved = True
+            vm.machine.leaves.moved = True
         return owner
     return _registering(vm, owner, name, args, kwargs, node)
 
@@ -227,36 +246,36 @@ def _registering(
     if name in REGISTERING:
         given = args[1] if len(args) > 1 else kwargs.get(REGISTERING[name])
         if given is not None:
-            register(vm, owner, named, given)
+            register(vm.trail, owner, named, given)
         if name == "register_buffer" and isinstance(named, Const):
-            vm.buffers.add((id(owner), named.value))
+            vm.notes.buffers.add((id(owner), named.value))
         return Const(None)
     if (
         isinstance(owner, Layer)
         and owner.items is not None
         and name in ("append", "extend", "insert", "update")
     ):
-        _grow(vm, owner, name, args)
+        _grow(vm.trail, owner, name, args)
         return owner
     if isinstance(owner, Layer) and owner.items is not None and name in ("values", "keys", "items"):
         return _dictionary_view(owner, name)
     if name in ("forward", "__call__"):
         return vm.call(owner, args, kwargs, node)
     reads = name in ("state_dict", "buffers", "named_buffers")
-    vm.timeline.note("uses" if reads else "anything", (owner, *args), vm.at(node), vm.path)
+    vm.timeline.note("uses" if reads else "anything", (owner, *args), vm.here.at(node), vm.here.path)
     return Unknown(f"`.{name}()` of a module")
 
 
-def register(vm: Interpreter, owner: Value, named: Value | None, value: Value) -> None:
+def register(trail: Trail, owner: Value, named: Value | None, value: Value) -> None:
     """Give a module a submodule or parameter by its name, which needn't be known."""
-    key = str(named.value) if isinstance(named, Const) else f"?{vm.trail.clock}"
+    key = str(named.value) if isinstance(named, Const) else f"?{trail.clock}"
     if isinstance(owner, Instance):
-        vm.trail.put(owner, owner.attrs, key, value)
+        trail.put(owner, owner.attrs, key, value)
     elif isinstance(owner, Layer) and owner.items is not None:
-        vm.trail.put(owner, owner.items, str(key), value)
+        trail.put(owner, owner.items, str(key), value)
 
 
-def _grow(vm: Interpreter, owner: Layer, name: str, args: Sequence[Value]) -> None:
+def _grow(trail: Trail, owner: Layer, name: str, args: Sequence[Value]) -> None:
     added = args[-1:] if name in ("append", "insert") else []
     if name in ("extend", "update") and args:
         source = args[0]
@@ -266,17 +285,17 @@ def _grow(vm: Interpreter, owner: Layer, name: str, args: Sequence[Value]) -> No
             added = list(source.items.values())
         elif isinstance(source, Map):
             for key, value in source.items.items():
-                vm.trail.put(owner, owner.items or {}, str(key), value)
+                trail.put(owner, owner.items or {}, str(key), value)
             return
     if name == "insert":
         items = list((owner.items or {}).values())
         at = args[0].value if isinstance(args[0], Const) and isinstance(args[0].value, int) else len(items)
         items[at:at] = added
-        vm.trail.set(owner, "items", {str(i): item for i, item in enumerate(items)})
+        trail.set(owner, "items", {str(i): item for i, item in enumerate(items)})
         return
     for value in added:
         assert owner.items is not None
-        vm.trail.put(owner, owner.items, str(len(owner.items)), value)
+        trail.put(owner, owner.items, str(len(owner.items)), value)
 
 
 def _dictionary_view(owner: Layer, name: str) -> Value:

@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from gradfix.defects import Role
 from gradfix.defects.records import NonLeaf
 from gradfix.tape.domain.definitions import Instance
 from gradfix.tape.domain.events import Unscale
 from gradfix.tape.domain.graph import Node, Tensor
-from gradfix.tape.domain.torch_values import Group, Layer, Opaque, Optimizer, Scaler, Weights
-from gradfix.tape.domain.values import NONE, Alt, Args, Const, Kwargs, Map, Seq, Unknown, Value
-from gradfix.tape.interpreter.interpreter import Interpreter
+from gradfix.tape.domain.torch_values import Group, Layer, Opaque, Optimizer, Weights
+from gradfix.tape.domain.values import NONE, Alt, Const, Map, Seq, Unknown, unknown_of
 from gradfix.tape.interpreter.modes import kept, set_mode
 from gradfix.tape.interpreter.occasions import StrangerStepped
 from gradfix.tape.interpreter.origins import factory_inside
 from gradfix.tape.torch.modules import leaves
 from gradfix.tape.torch.param_groups import FAR
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gradfix.tape.domain.torch_values import Scaler
+    from gradfix.tape.domain.values import Args, Kwargs, Value
+    from gradfix.tape.interpreter.interpreter import Interpreter
+    from gradfix.tape.machine.machine import Machine
 
 KINDS = frozenset({
     "Adadelta", "Adafactor", "Adagrad", "Adam", "AdamW", "SparseAdam", "Adamax", "ASGD", "LBFGS", "NAdam",
@@ -25,16 +32,16 @@ KINDS = frozenset({
 })  # fmt: skip
 
 
-def make_optimizer(vm: Interpreter, kind: str, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
+def make_optimizer(machine: Machine, kind: str, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
     """`optim.Kind(params, ...)`."""
     given = args[0] if args else kwargs.get("params", NONE)
-    held, complete = parameters(vm, given)
+    held, complete = parameters(machine, given)
     if isinstance(given, Weights) and complete and not held:
-        vm.refusals.append(vm.path)
+        machine.severed.refusals.append(machine.here.path)
     for leaf in held:
-        _no_result(vm, leaf, node)
-    optimizer = Optimizer(kind, held, complete, vm.at(node))
-    optimizer.groups = _grouped(vm, given)
+        _no_result(machine, leaf, node)
+    optimizer = Optimizer(kind, held, complete, machine.here.at(node))
+    optimizer.groups = _grouped(machine, given)
     optimizer.lean = frozenset().union(*(leaf.lean for leaf in held)) if held else frozenset()
     fused = kwargs.get("fused")
     if isinstance(fused, Const):
@@ -46,75 +53,77 @@ def make_optimizer(vm: Interpreter, kind: str, args: Args, kwargs: Kwargs, node:
         optimizer.iterates = None if not isinstance(most, Const) else most.value != 1
     for leaf in held:
         leaf.parameter = True
-    vm.optimizers.append(optimizer)
-    vm.timeline.on = True
+    machine.optimizers.known.append(optimizer)
+    machine.timeline.on = True
     return optimizer
 
 
 NO_LEAF = "can't optimize a non-leaf Tensor"
 
 
-def _no_result(vm: Interpreter, given: Tensor, node: ast.AST) -> None:
+def _no_result(machine: Machine, given: Tensor, node: ast.AST) -> None:
     """Report what is the result of an operation: an optimizer takes leaves only. Go on as if it were one."""
     if given.requires is not True or given.leaf is not False or given.retained is not False:
         return
     made = given.node.place
-    steps = [(made, Role.MADE_NO_LEAF), (vm.at(node), Role.ONLY_LEAVES)]
-    facts = NonLeaf(optimised=True, target=given.name, factory=factory_inside(vm, given))
-    vm.report("grad_of_non_leaf", made, steps, facts, when=vm.path, lean=given.lean, says=NO_LEAF)
+    steps = [(made, Role.MADE_NO_LEAF), (machine.here.at(node), Role.ONLY_LEAVES)]
+    facts = NonLeaf(optimised=True, target=given.name, factory=factory_inside(machine.reports, given))
+    machine.reports.report(
+        "grad_of_non_leaf", made, steps, facts, when=machine.here.path, lean=given.lean, says=NO_LEAF
+    )
     leaf = Node("leaf", made, (), True)
     leaf.leaf = given
-    vm.trail.set(given, "node", leaf)
-    vm.trail.set(given, "leaf", True)
-    vm.every_leaf.append(given)
+    machine.trail.set(given, "node", leaf)
+    machine.trail.set(given, "leaf", True)
+    machine.leaves.every_leaf.append(given)
 
 
-def _grouped(vm: Interpreter, given: Value) -> list[Group] | None:
+def _grouped(machine: Machine, given: Value) -> list[Group] | None:
     """The groups that parameters are given in: one, if it isn't a list of dicts."""
     several = isinstance(given, Seq) and any(isinstance(item, (Map, Group)) for item in given.items)
     if isinstance(given, Seq) and several:
-        return None if given.open else [_group(vm, item) for item in given.items]
-    return [_group(vm, given)] if isinstance(given, (Weights, Tensor, Seq)) else None
+        return None if given.open else [_group(machine, item) for item in given.items]
+    return [_group(machine, given)] if isinstance(given, (Weights, Tensor, Seq)) else None
 
 
-def _group(vm: Interpreter, given: Value) -> Group:
-    held, complete = parameters(vm, given)
+def _group(machine: Machine, given: Value) -> Group:
+    held, complete = parameters(machine, given)
     return Group(Weights(given, held, complete))
 
 
-def _one_of_these(vm: Interpreter, module: Value) -> list[Tensor]:
+def _one_of_these(machine: Machine, module: Value) -> list[Tensor]:
     """The parameters of all those that a module is one of: an element of a list, it isn't known which."""
     chosen = module.of if isinstance(module, Opaque) else NONE
     held = chosen.holds if isinstance(chosen, Unknown) and chosen.part else ()
-    return [leaf for one in held if isinstance(one, (Layer, Instance)) for leaf in leaves(vm, one)[0]]
+    return [leaf for one in held if isinstance(one, (Layer, Instance)) for leaf in leaves(machine, one)[0]]
 
 
-def parameters(vm: Interpreter, given: Value) -> tuple[list[Tensor], bool]:
+def parameters(machine: Machine, given: Value) -> tuple[list[Tensor], bool]:
     """The leaves that an optimizer is given, and whether they are all."""
     if isinstance(given, Weights):
-        vm.updated.extend(_one_of_these(vm, given.of))
+        machine.gradients.updated.extend(_one_of_these(machine, given.of))
         return list(given.leaves), given.complete
     if isinstance(given, Tensor):
         return [given], True
     if isinstance(given, Seq):
-        parts = [parameters(vm, item) for item in given.items]
+        parts = [parameters(machine, item) for item in given.items]
         found = list({id(leaf): leaf for inner, _ in parts for leaf in inner}.values())
         return found, all(whole for _, whole in parts) and not given.open
     if isinstance(given, Map):
-        return parameters(vm, given.items["params"]) if "params" in given.items else ([], False)
+        return parameters(machine, given.items["params"]) if "params" in given.items else ([], False)
     if isinstance(given, Group):
-        return parameters(vm, given.weights)
+        return parameters(machine, given.weights)
     if isinstance(given, (Layer, Instance, Opaque)):
-        return leaves(vm, given)
+        return leaves(machine, given)
     if isinstance(given, Alt):
-        found, _ = parameters(vm, Seq("list", [option for _, option in given.options]))
+        found, _ = parameters(machine, Seq("list", [option for _, option in given.options]))
         return found, False
     if isinstance(given, Unknown):
-        vm.updated.extend(_made_of(vm, given))
+        machine.gradients.updated.extend(_made_of(machine, given))
     return [], False
 
 
-def _made_of(vm: Interpreter, given: Unknown) -> Iterator[Tensor]:
+def _made_of(machine: Machine, given: Unknown) -> Iterator[Tensor]:
     """The leaves that an optimizer may get from a value that isn't known, by what that is made of."""
     stack, seen = [*given.holds], 0
     while stack and seen < FAR:
@@ -125,7 +134,7 @@ def _made_of(vm: Interpreter, given: Unknown) -> Iterator[Tensor]:
         elif isinstance(value, Seq):
             stack.extend(value.items)
         else:
-            yield from parameters(vm, value)[0]
+            yield from parameters(machine, value)[0]
 
 
 def optimizer_method(
@@ -133,39 +142,41 @@ def optimizer_method(
 ) -> Value:
     """A method of an optimizer."""
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and name in ("step", "zero_grad"):
-        vm.trail.set(receiver, "name", vm.text(node.func.value) if vm.at_home else receiver.name)
+        vm.trail.set(receiver, "name", vm.reports.text(node.func.value) if vm.here.at_home else receiver.name)
     if name == "zero_grad":
         kept = args[0] if args else kwargs.get("set_to_none", Const(True))
-        vm.clear(receiver.leaves, vm.at(node), zeros=isinstance(kept, Const) and not kept.value)
+        vm.machine.gradients.clear(
+            receiver.leaves, vm.here.at(node), zeros=isinstance(kept, Const) and not kept.value
+        )
         return NONE
     if name == "step":
         closure = args[0] if args else kwargs.get("closure", NONE)
-        with vm.within(asked=closure is not NONE):
+        with vm.machine.gradients.within(asked=closure is not NONE):
             if closure is not NONE:
                 if receiver.iterates is True:  # it writes the parameters and asks for the loss again
                     _ask(vm, closure, node)
-                    vm.step(receiver, vm.at(node))
+                    vm.machine.gradients.step(receiver, vm.here.at(node))
                 _ask(vm, closure, node)
-            vm.step(receiver, vm.at(node))
+            vm.machine.gradients.step(receiver, vm.here.at(node))
         return NONE
     if name == "add_param_group" and args:
-        more, complete = parameters(vm, args[0])
+        more, complete = parameters(vm.machine, args[0])
         vm.trail.set(receiver, "leaves", receiver.leaves + more)
         vm.trail.set(receiver, "complete", receiver.complete and complete)
         if receiver.groups is not None:
-            vm.trail.set(receiver, "groups", [*receiver.groups, _group(vm, args[0])])
+            vm.trail.set(receiver, "groups", [*receiver.groups, _group(vm.machine, args[0])])
         return NONE
     if name in ("state_dict", "load_state_dict", "train", "eval"):
         return Unknown("an optimizer's state")
-    vm.timeline.note("anything", (receiver, *args), vm.at(node), vm.path)
-    vm.clear(receiver.leaves, None, must=False)
+    vm.timeline.note("anything", (receiver, *args), vm.here.at(node), vm.here.path)
+    vm.machine.gradients.clear(receiver.leaves, None, must=False)
     return Unknown(f"`.{name}()` of an optimizer")
 
 
 def _ask(vm: Interpreter, closure: Value, node: ast.AST) -> None:
     """Call a closure as optimizers do: recording, whatever the grad mode around the step."""
     with kept(vm):
-        set_mode(vm, "enable_grad", True, vm.at(node))
+        set_mode(vm.machine, "enable_grad", True, vm.here.at(node))
         vm.call(closure, [], {}, node)
 
 
@@ -174,46 +185,46 @@ def scaler_method(
 ) -> Value:
     """A method of a GradScaler."""
     if name == "scale" and args:
-        return _scaled(vm, receiver, args[0], node)
+        return _scaled(vm.machine, receiver, args[0], node)
     optimizer = args[0] if args else None
     if name == "unscale_" and optimizer is not None:
-        scaled = optimizer.leaves if isinstance(optimizer, Optimizer) else vm.every_leaf
-        vm.timeline.note("changes", scaled, vm.at(node), vm.path)
+        scaled = optimizer.leaves if isinstance(optimizer, Optimizer) else vm.machine.leaves.every_leaf
+        vm.timeline.note("changes", scaled, vm.here.at(node), vm.here.path)
         for leaf in scaled:
-            leaf.gradient().events.append(Unscale(vm.path))
+            leaf.gradient().events.append(Unscale(vm.here.path))
     if name == "step" and isinstance(optimizer, Optimizer):
-        if isinstance(node, ast.Call) and node.args and vm.at_home:
-            vm.trail.set(optimizer, "name", vm.text(node.args[0]))
+        if isinstance(node, ast.Call) and node.args and vm.here.at_home:
+            vm.trail.set(optimizer, "name", vm.reports.text(node.args[0]))
         vm.trail.set(receiver, "stepped", (*receiver.stepped, optimizer))
-        vm.step(optimizer, vm.at(node))
+        vm.machine.gradients.step(optimizer, vm.here.at(node))
     elif name == "step" and args:
-        vm.timeline.note("may step", args[:1], vm.at(node), vm.path)
+        vm.timeline.note("may step", args[:1], vm.here.at(node), vm.here.path)
         vm.tell(StrangerStepped(args[0], node))
     elif name == "update":
         given = [leaf for one in dict.fromkeys(receiver.stepped) for leaf in one.leaves]
-        vm.timeline.note("scales", given, vm.at(node), vm.path)
+        vm.timeline.note("scales", given, vm.here.at(node), vm.here.path)
     return NONE
 
 
-def _scaled(vm: Interpreter, scaler: Scaler, value: Value, node: ast.AST) -> Value:
+def _scaled(machine: Machine, scaler: Scaler, value: Value, node: ast.AST) -> Value:
     if isinstance(value, Unknown) and (value.requires is not None or value.part):
-        value = vm.tensor_of(value)
+        value = machine.graph.tensor_of(value)
     if not isinstance(value, Tensor):
-        return vm.unknown("a scaled loss", value)
-    made = vm.node("scale", vm.at(node), [value])
+        return unknown_of("a scaled loss", value)
+    made = machine.recording.node("scale", machine.here.at(node), [value])
     made.may = value.node.may
     function = node.func if isinstance(node, ast.Call) else None
-    name = vm.text(function.value) if isinstance(function, ast.Attribute) else ""
+    name = machine.reports.text(function.value) if isinstance(function, ast.Attribute) else ""
     made.facts = {"scaler": scaler, "name": name}
-    result = vm.output(made)
+    result = machine.results.output(made)
     result.shape, result.dtype = value.shape, value.dtype
     return result
 
 
-def clip(vm: Interpreter, given: Value, node: ast.AST) -> None:
+def clip(machine: Machine, given: Value, node: ast.AST) -> None:
     """`clip_grad_norm_(parameters)`: on gradients that are still scaled?"""
-    held, _ = parameters(vm, given)
-    vm.timeline.note("changes", held, vm.at(node), vm.path)
+    held, _ = parameters(machine, given)
+    machine.timeline.note("changes", held, machine.here.at(node), machine.here.path)
     for leaf in held:
-        if vm.scaled(leaf, vm.at(node), "clip"):
+        if machine.gradients.scaled(leaf, machine.here.at(node), "clip"):
             return

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import ast
+from typing import TYPE_CHECKING
 
 from gradfix.defects import Convention
 from gradfix.tape.domain.graph import Node, Number, Tensor
-from gradfix.tape.domain.values import Args, Const, Map, Seq, Unknown, Value
-from gradfix.tape.interpreter.interpreter import Interpreter
+from gradfix.tape.domain.values import Const, Map, Seq, Unknown
+
+if TYPE_CHECKING:
+    from gradfix.tape.domain.values import Args, Value
+    from gradfix.tape.machine.machine import Machine
 
 SILENT_PACKAGES = (
     "os.", "sys.", "time.", "json.", "logging.", "random.", "math.", "re.", "pathlib.", "datetime.",
@@ -51,11 +55,13 @@ def _ordered(value: Value) -> Value:
     return value if isinstance(value, Map) else Map({}, open=True)
 
 
-def numpy_call(vm: Interpreter, args: Args, node: ast.Call) -> Value:
+def numpy_call(machine: Machine, args: Args, node: ast.Call) -> Value:
     """numpy on arrays that came from tensors stays outside the graph; on anything else it is plain data."""
     given = [arg for arg in args if isinstance(arg, (Number, Tensor))]
     if given:
         return Number(
-            Node("numpy", node, tuple(n for arg in given for n in vm.nodes(arg)), False), vm.at(node), "array"
+            Node("numpy", node, tuple(n for arg in given for n in machine.graph.nodes(arg)), False),
+            machine.here.at(node),
+            "array",
         )
     return Unknown("a numpy value", requires=False)

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from gradfix.tape.domain.definitions import Instance
 from gradfix.tape.domain.events import Clear
 from gradfix.tape.domain.graph import Tensor
 from gradfix.tape.domain.torch_values import Group, Layer, Opaque, Optimizer, Weights
-from gradfix.tape.domain.values import Args, Const, Seq, Unknown, Value
-from gradfix.tape.interpreter.interpreter import Interpreter
+from gradfix.tape.domain.values import Const, Seq, Unknown
 from gradfix.tape.torch.modules import leaves
+
+if TYPE_CHECKING:
+    from gradfix.tape.domain.values import Args, Value
+    from gradfix.tape.machine.gradients import Gradients
+    from gradfix.tape.machine.machine import Machine
 
 FAR = 64
 """How many values are looked through for parameters that another value may be one of."""
@@ -32,52 +37,55 @@ def group_entry(group: Group, key: Value) -> Value:
     return group.weights if key.value == "params" else Unknown("a setting of an optimizer")
 
 
-def store_group_entry(vm: Interpreter, group: Group, key: Value, node: ast.AST) -> None:
+def store_group_entry(machine: Machine, group: Group, key: Value, node: ast.AST) -> None:
     """`group[key] = value`: what it holds instead of its parameters, or beside them, isn't known."""
-    vm.timeline.note("schedules", group.weights.leaves, vm.at(node), vm.path)
+    machine.timeline.note("schedules", group.weights.leaves, machine.here.at(node), machine.here.path)
     if not isinstance(key, Const) or key.value == "params":
-        vm.clear(group.weights.leaves, None, must=False)
-        vm.trail.set(group, "weights", Weights(group.weights.of, group.weights.leaves, False))
+        machine.gradients.clear(group.weights.leaves, None, must=False)
+        machine.trail.set(group, "weights", Weights(group.weights.of, group.weights.leaves, False))
 
 
-def group_method(vm: Interpreter, group: Group, name: str, args: Args) -> Value:
+def group_method(gradients: Gradients, group: Group, name: str, args: Args) -> Value:
     """A method of a group, which is a dict."""
     if name in ("get", "setdefault", "pop") and args:
         return group_entry(group, args[0])
     if name not in ("keys", "update"):
-        vm.clear(group.weights.leaves, None, must=False)
+        gradients.clear(group.weights.leaves, None, must=False)
     return Unknown("what an optimizer says of a group of parameters")
 
 
-def some_gradient(vm: Interpreter, owner: Unknown) -> None:
+def some_gradient(machine: Machine, owner: Unknown) -> None:
     """`.grad` of what may be any of the parameters that it came from: somebody may fill or clear it."""
+    gradients = machine.gradients
     stack, seen = [*owner.holds], 0
     while stack and seen < FAR:
         value = stack.pop()
         seen += 1
         if isinstance(value, (Weights, Optimizer)):
-            vm.clear(value.leaves, None, must=False)
+            gradients.clear(value.leaves, None, must=False)
         elif isinstance(value, Group):
-            vm.clear(value.weights.leaves, None, must=False)
+            gradients.clear(value.weights.leaves, None, must=False)
         elif isinstance(value, Tensor) and value.leaf and value.requires is not False:
-            vm.clear([value], None, must=False)
+            gradients.clear([value], None, must=False)
         elif isinstance(value, Unknown):
             stack.extend(value.holds)
         elif isinstance(value, Seq):
             stack.extend(value.items)
         elif isinstance(value, (Layer, Instance, Opaque)):
-            vm.clear(leaves(vm, value)[0], None, must=False)
+            gradients.clear(leaves(machine, value)[0], None, must=False)
             stack.extend(value.attrs.values() if isinstance(value, Instance) else ())
 
 
-def spread(vm: Interpreter, since: int, turns: Sequence[Value], whole: Sequence[Value]) -> None:
+def spread(machine: Machine, since: int, turns: Sequence[Value], whole: Sequence[Value]) -> None:
     """Gradients that a loop has cleared or filled in its turns so may others be, for which it wasn't run."""
-    if len(turns) == len(whole) or vm.last_clear < since:
+    if len(turns) == len(whole) or machine.gradients.last_clear < since:
         return
     rest = [turn for turn in whole if not any(turn is ran for ran in turns)]
-    touched = [leaf for turn in turns for leaf in _leaves_of(vm, turn) if _cleared(leaf, since)]
+    touched = [leaf for turn in turns for leaf in _leaves_of(machine, turn) if _cleared(leaf, since)]
     if touched:
-        vm.clear([leaf for turn in rest for leaf in _leaves_of(vm, turn)], None, must=False)
+        machine.gradients.clear(
+            [leaf for turn in rest for leaf in _leaves_of(machine, turn)], None, must=False
+        )
 
 
 def _cleared(leaf: Tensor, since: int) -> bool:
@@ -85,22 +93,22 @@ def _cleared(leaf: Tensor, since: int) -> bool:
     return any(isinstance(event, Clear) and event.number > since for event in events)
 
 
-def _leaves_of(vm: Interpreter, turn: Value) -> list[Tensor]:
+def _leaves_of(machine: Machine, turn: Value) -> list[Tensor]:
     """The leaves that a turn of a loop is about."""
     if isinstance(turn, Seq):
-        return [leaf for item in turn.items for leaf in _leaves_of(vm, item)]
+        return [leaf for item in turn.items for leaf in _leaves_of(machine, item)]
     if isinstance(turn, Tensor):
         return [turn] if turn.leaf else []
     if isinstance(turn, (Weights, Optimizer)):
         return turn.leaves
     if isinstance(turn, Group):
         return turn.weights.leaves
-    return leaves(vm, turn)[0] if isinstance(turn, (Layer, Instance, Opaque)) else []
+    return leaves(machine, turn)[0] if isinstance(turn, (Layer, Instance, Opaque)) else []
 
 
-def written(vm: Interpreter, value: Value, node: ast.AST) -> None:
+def written(machine: Machine, value: Value, node: ast.AST) -> None:
     """Something is written into a parameter that stands for a group, or into its `.data`."""
     if isinstance(value, Unknown) and value.origin == "data":
         value = value.holds[0]
     if isinstance(value, Weights):
-        vm.timeline.note("writes", value.leaves, vm.at(node), vm.path)
+        machine.timeline.note("writes", value.leaves, machine.here.at(node), machine.here.path)

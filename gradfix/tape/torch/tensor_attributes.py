@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from gradfix.tape.domain.definitions import Method
 from gradfix.tape.domain.graph import Node, Storage, Tensor
-from gradfix.tape.domain.values import NONE, Const, Seq, Unknown, Value
+from gradfix.tape.domain.values import NONE, Const, Seq, Unknown
 from gradfix.tape.effects import strides
 from gradfix.tape.effects.operations import having
-from gradfix.tape.interpreter.interpreter import Interpreter
 from gradfix.tape.interpreter.occasions import GradientRead, GradientSet
 from gradfix.tape.torch.conversions import cut_tensor
 from gradfix.tape.torch.manual_steps import hand_written_step
 from gradfix.tape.torch.tensors import filled, set_requires_grad
+
+if TYPE_CHECKING:
+    from gradfix.tape.domain.values import Value
+    from gradfix.tape.interpreter.interpreter import Interpreter
+    from gradfix.tape.machine.leaves import Leaves
+    from gradfix.tape.machine.machine import Machine
 
 VIEW_ATTRIBUTES = having("attribute") - {"data"}
 PLAIN_ATTRIBUTES = frozenset({
@@ -25,82 +31,90 @@ PLAIN_ATTRIBUTES = frozenset({
 
 def tensor_attribute(vm: Interpreter, owner: Tensor, name: str, node: ast.AST) -> Value:
     """An attribute of a tensor."""
+    if name == "grad":
+        return gradient(vm, owner, node)
+    if name == "data":
+        return _data(vm.machine, owner, node)
     read = READ.get(name)
-    value = read(vm, owner, node) if read is not None else None
+    value = read(vm.machine, owner, node) if read is not None else None
     if value is not None:
         return value
     if name in PLAIN_ATTRIBUTES:
         return Unknown(f"a tensor's {name}")
-    return _looked_at(vm, owner, name, node) if name in VIEW_ATTRIBUTES else Method(owner, name)
+    return _looked_at(vm.machine, owner, name, node) if name in VIEW_ATTRIBUTES else Method(owner, name)
 
 
-def _data(vm: Interpreter, owner: Tensor, node: ast.AST) -> Tensor:
+def _data(machine: Machine, owner: Tensor, node: ast.AST) -> Tensor:
     if owner.grad_of is not None:
         return owner
-    result = cut_tensor(vm, owner, "data", node)
+    result = cut_tensor(machine, owner, "data", node)
     result.data_of = owner.data_of or owner
     result.counter = result
     return result
 
 
-def _requires_grad(vm: Interpreter, owner: Tensor, node: ast.AST) -> Value:
-    requires = vm.requires(owner)
+def _requires_grad(machine: Machine, owner: Tensor, node: ast.AST) -> Value:
+    requires = machine.graph.requires(owner)
     if requires is not None:
         return Const(requires)
     whether = Unknown("whether it requires grad")
-    vm.keep_alive.append(whether)
-    vm.graph_tests.add(("true", id(whether)))
+    machine.tested.keep_alive.append(whether)
+    machine.tested.graph_tests.add(("true", id(whether)))
     return whether
 
 
-def _shape(vm: Interpreter, owner: Tensor, node: ast.AST) -> Value:
+def _shape(machine: Machine, owner: Tensor, node: ast.AST) -> Value:
     if owner.shape is not None and None not in owner.shape:
         return Seq("tuple", [Const(size) for size in owner.shape])
     return Seq("tuple", [], open=True)
 
 
-def _is_leaf(vm: Interpreter, owner: Tensor, node: ast.AST) -> Value | None:
+def _is_leaf(machine: Machine, owner: Tensor, node: ast.AST) -> Value | None:
     return Const(owner.leaf) if owner.leaf is not None else None
 
 
-def _ndim(vm: Interpreter, owner: Tensor, node: ast.AST) -> Value | None:
+def _ndim(machine: Machine, owner: Tensor, node: ast.AST) -> Value | None:
     return Const(len(owner.shape)) if owner.shape is not None and None not in owner.shape else None
 
 
-def _device(vm: Interpreter, owner: Tensor, node: ast.AST) -> Value:
+def _device(machine: Machine, owner: Tensor, node: ast.AST) -> Value:
     place = Unknown("a tensor's device", (owner,))
     place.origin = "device"
     return place
 
 
-def _real(vm: Interpreter, owner: Tensor, node: ast.AST) -> Value | None:
+def _real(machine: Machine, owner: Tensor, node: ast.AST) -> Value | None:
     return owner if owner.dtype in ("float", "double", "half") else None
 
 
-def _looked_at(vm: Interpreter, owner: Tensor, name: str, node: ast.AST) -> Tensor:
+def _looked_at(machine: Machine, owner: Tensor, name: str, node: ast.AST) -> Tensor:
     """`x.T` and its kin: a view."""
-    made = vm.node(name, vm.at(node), [owner])
-    result = vm.output(made)
+    made = machine.recording.node(name, machine.here.at(node), [owner])
+    result = machine.results.output(made)
     result.dtype = owner.dtype
     if owner.shape is not None and name not in ("real", "imag"):
         result.shape = owner.shape[::-1] if name == "T" else (*owner.shape[:-2], *owner.shape[-2:][::-1])
-    vm.look(result, owner, "plain")
+    machine.results.look(result, owner, "plain")
     result.layout = None
     if name != "imag" and (steps := strides.of(owner)) is not None:
         strides.looks(result, steps[::-1] if name == "T" else (*steps[:-2], *steps[-2:][::-1]))
     return result
 
 
-def _no_gradient(vm: Interpreter, owner: Tensor) -> bool:
+def _no_gradient(leaves: Leaves, owner: Tensor) -> bool:
     """Whether a tensor is one that backward leaves no gradient with."""
-    return owner.requires is True and owner.leaf is False and owner.retained is False and not vm.hooked
+    return owner.requires is True and owner.leaf is False and owner.retained is False and not leaves.hooked
 
 
 def gradient(vm: Interpreter, owner: Tensor, node: ast.AST) -> Value:
     """`.grad`: of a leaf what its slot holds, of anything else nothing."""
-    vm.timeline.note("looks", (owner,), vm.at(node), vm.path)
-    if vm.compared is node and node not in vm.demanded and _no_gradient(vm, owner):
-        vm.asked_for.append(owner)
+    vm.timeline.note("looks", (owner,), vm.here.at(node), vm.here.path)
+    if (
+        vm.running.compared is node
+        and node not in vm.running.demanded
+        and _no_gradient(vm.machine.leaves, owner)
+    ):
+        vm.notes.asked_for.append(owner)
         return NONE
     vm.tell(GradientRead(owner, node))
     slot = owner.gradient()
@@ -113,9 +127,7 @@ def gradient(vm: Interpreter, owner: Tensor, node: ast.AST) -> Value:
     return slot.tensor
 
 
-READ: dict[str, Callable[[Interpreter, Tensor, ast.AST], Value | None]] = {
-    "data": _data,
-    "grad": gradient,
+READ: dict[str, Callable[[Machine, Tensor, ast.AST], Value | None]] = {
     "requires_grad": _requires_grad,
     "shape": _shape,
     "is_leaf": _is_leaf,
@@ -133,21 +145,23 @@ def store_on_tensor(
     if name == "grad":
         vm.tell(GradientSet(owner, node))
         if isinstance(value, Tensor) and value.grad_of is owner:
-            filled(vm, owner, node)
+            filled(vm.machine, owner, node)
         else:
-            vm.clear([owner], vm.at(node), must=isinstance(value, Const))
+            vm.machine.gradients.clear([owner], vm.here.at(node), must=isinstance(value, Const))
     elif name == "data" and owner.grad_of is not None and not augmented:
-        vm.clear([owner.grad_of], vm.at(node), must=False)
+        vm.machine.gradients.clear([owner.grad_of], vm.here.at(node), must=False)
     elif name == "requires_grad":
-        set_requires_grad(vm, owner, value, node)
+        set_requires_grad(vm.names, owner, value, node)
     elif name == "data" and not augmented:
         data = tensor_attribute(vm, owner, "data", node)
         assert isinstance(data, Tensor)
-        hand_written_step(vm, data, [value], node)
-        vm.describe(vm.write(owner, vm.at(node), "data", silent=True), owner, vm.at(node))
+        hand_written_step(vm.machine, data, [value], node)
+        vm.machine.operations.describe(
+            vm.machine.recording.write(owner, vm.here.at(node), "data", silent=True), owner, vm.here.at(node)
+        )
         made_in = value.storage.inference if isinstance(value, Tensor) else None
         if made_in is not None and owner.view == "loose":
             vm.trail.set(owner, "storage", Storage())  # whose memory it had keeps what it was
-        if made_in is not None and owner.base is None and len(vm.path) < 2:
-            owner.storage.inference, owner.storage.inferred = made_in, vm.path
-            vm.inferred = True
+        if made_in is not None and owner.base is None and len(vm.here.path) < 2:
+            owner.storage.inference, owner.storage.inferred = made_in, vm.here.path
+            vm.machine.recording.inferred = True

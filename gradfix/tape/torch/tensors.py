@@ -4,16 +4,24 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
 
 from gradfix.defects import Convention
 from gradfix.tape.domain.events import Add, Clear
-from gradfix.tape.domain.graph import Node, Tensor
-from gradfix.tape.domain.values import NONE, Args, Const, Kwargs, Seq, Unknown, Value
+from gradfix.tape.domain.graph import Node
+from gradfix.tape.domain.values import NONE, Const, Seq, Unknown, unknown_of
 from gradfix.tape.effects import table
 from gradfix.tape.effects.operations import DUNDERS, having, in_place
 from gradfix.tape.effects.overloads import choose
-from gradfix.tape.interpreter.interpreter import Interpreter
 from gradfix.tape.torch.manual_steps import hand_written_step
+
+if TYPE_CHECKING:
+    from gradfix.tape.domain.graph import Tensor
+    from gradfix.tape.domain.values import Args, Kwargs, Value
+    from gradfix.tape.interpreter.interpreter import Interpreter
+    from gradfix.tape.interpreter.names import Names
+    from gradfix.tape.machine.histories import Graph
+    from gradfix.tape.machine.machine import Machine
 
 
 def method_call(
@@ -28,22 +36,23 @@ def method_call(
     """`tensor.name(*args)`."""
     if name in KEEPS and tensor.requires is False:
         copied(_gradient_behind(tensor.node))
-    handler = vm.handlers.methods.get(name)
-    if handler is not None:
-        return handler(vm, tensor, args, kwargs, node)
+    if (handler := vm.handlers.methods.get(name)) is not None:
+        return handler(vm.machine, tensor, args, kwargs, node)
+    if (act := vm.handlers.acts.get(name)) is not None:
+        return act(vm, tensor, args, kwargs, node)
     if name == "split" and args and isinstance(args[0], Seq):
         name = "split_with_sizes"
     known = table.method(name)
     picked = choose(known, [tensor, *args], kwargs) if known else None
     if picked is None:
-        return _unlisted(vm, tensor, name, args, node)
+        return _unlisted(tensor, name, args, node)
     effect, bound = picked
     op = DUNDERS.get(name, name.strip("_")) if name.startswith("__") else name
     if tensor.grad_of is not None and effect.writes:
-        return _on_gradient(vm, tensor, op, args, node)
+        return _on_gradient(vm.machine, tensor, op, args, node)
     if effect.writes:
-        hand_written_step(vm, tensor, args, node)
-    return vm.operate(op, effect, bound, vm.at(node), form)
+        hand_written_step(vm.machine, tensor, args, node)
+    return vm.forks.operate(op, effect, bound, vm.here.at(node), form)
 
 
 KEEPS = having("kept")
@@ -66,23 +75,25 @@ def copied(leaves: Iterable[Tensor]) -> None:
                 event.backward.kept = True
 
 
-def _unlisted(vm: Interpreter, tensor: Tensor, name: str, args: Args, node: ast.AST) -> Value:
+def _unlisted(tensor: Tensor, name: str, args: Args, node: ast.AST) -> Value:
     """A method that the table doesn't list: what went in may be in its result, and may be written."""
-    result = vm.unknown(f"`.{name}()` isn't known", tensor, *args)
+    result = unknown_of(f"`.{name}()` isn't known", tensor, *args)
     result.part = True
     return result
 
 
-def _on_gradient(vm: Interpreter, gradient: Tensor, op: str, args: Args, node: ast.AST) -> Value:
+def _on_gradient(machine: Machine, gradient: Tensor, op: str, args: Args, node: ast.AST) -> Value:
     """An in-place operation on a `.grad`: zeroing clears it, filling gives it another, the rest leaves it."""
     leaf = gradient.grad_of
     replaced = op == "mul_" or op in ANEW
     if leaf is not None and (op == "zero_" or (replaced and zero(args))):
-        vm.clear([leaf], vm.at(node), must=True, zeros=True)
+        machine.gradients.clear([leaf], machine.here.at(node), must=True, zeros=True)
     elif leaf is not None and replaced and not _number(args):
-        vm.clear([leaf], vm.at(node), must=False)  # by what isn't known, which may be zero
+        machine.gradients.clear(
+            [leaf], machine.here.at(node), must=False
+        )  # by what isn't known, which may be zero
     elif leaf is not None:
-        filled(vm, leaf, node)
+        filled(machine, leaf, node)
     return gradient
 
 
@@ -93,12 +104,12 @@ def _number(args: Args) -> bool:
     return bool(args) and isinstance(args[0], Const)
 
 
-def filled(vm: Interpreter, leaf: Tensor, node: ast.AST) -> None:
+def filled(machine: Machine, leaf: Tensor, node: ast.AST) -> None:
     """Something is written into a gradient: where it was cleared before, that may be what the step is for."""
     events = leaf.gradient().events
-    vm.timeline.note("changes", (leaf,), vm.at(node), vm.path)
+    machine.timeline.note("changes", (leaf,), machine.here.at(node), machine.here.path)
     if events and isinstance(events[-1], Clear):
-        vm.clear([leaf], vm.at(node), must=False)
+        machine.gradients.clear([leaf], machine.here.at(node), must=False)
 
 
 def zero(args: Args) -> bool:
@@ -114,57 +125,61 @@ def requires_grad_in_place(
     vm: Interpreter, tensor: Tensor, args: Args, kwargs: Kwargs, node: ast.AST
 ) -> Value:
     set_requires_grad(
-        vm, tensor, _flag(kwargs, args, "requires_grad", 0) if args or kwargs else Const(True), node
+        vm.names, tensor, _flag(kwargs, args, "requires_grad", 0) if args or kwargs else Const(True), node
     )
     return tensor
 
 
-def _surely_recorded(vm: Interpreter, tensor: Tensor, node: ast.AST) -> None:
+def _surely_recorded(machine: Machine, tensor: Tensor, node: ast.AST) -> None:
     """What may be a result stays one where it is: that it requires grad doesn't make it a leaf."""
-    made = Node("requires_grad_", vm.at(node), (tensor.node,), True)
+    made = Node("requires_grad_", machine.here.at(node), (tensor.node,), True)
     made.may, made.lean = True, tensor.lean
-    vm.trail.set(tensor, "node", made)
-    vm.trail.set(tensor, "requires", True)
+    machine.trail.set(tensor, "node", made)
+    machine.trail.set(tensor, "requires", True)
 
 
-def set_requires_grad(vm: Interpreter, tensor: Tensor, value: Value, node: ast.AST) -> None:
+def set_requires_grad(names: Names, tensor: Tensor, value: Value, node: ast.AST) -> None:
     """`x.requires_grad = value`, on a leaf or on a result that lost its graph."""
-    wanted = bool(value.value) if isinstance(value, Const) and not _some_of_many(vm, tensor) else None
+    wanted = bool(value.value) if isinstance(value, Const) and not _some_of_many(names, tensor) else None
     if wanted is tensor.requires or (wanted is True and tensor.requires is True):
         return
     if wanted is True and tensor.leaf is None and tensor.requires is None:
-        _surely_recorded(vm, tensor, node)
+        _surely_recorded(names.machine, tensor, node)
         return
     if wanted is True and tensor.leaf is not False:
         made = Node("leaf", tensor.place, (tensor.node,), True)
         made.lean = tensor.lean
         if tensor.node.parents:
-            made.cut, made.cut_place = "requires_grad", vm.at(node)
-            made.facts = {"target": vm.target(vm.at(node)).removesuffix(".requires_grad")}
+            made.cut, made.cut_place = "requires_grad", names.here.at(node)
+            made.facts = {
+                "target": names.machine.operations.target(names.here.at(node)).removesuffix(".requires_grad")
+            }
         made.leaf = tensor
-        vm.trail.set(tensor, "node", made)
-        vm.trail.set(tensor, "requires", True)
-        vm.trail.set(tensor, "leaf", True)
-        vm.every_leaf.append(tensor)
+        names.trail.set(tensor, "node", made)
+        names.trail.set(tensor, "requires", True)
+        names.trail.set(tensor, "leaf", True)
+        names.machine.leaves.every_leaf.append(tensor)
     elif wanted is not True and tensor.leaf is not False:
-        vm.trail.set(tensor, "requires", wanted)
+        names.trail.set(tensor, "requires", wanted)
         made = Node("leaf", tensor.place, (), wanted)
-        made.leaf, made.path = tensor, vm.path
-        vm.trail.set(tensor, "node", made)
+        made.leaf, made.path = tensor, names.here.path
+        names.trail.set(tensor, "node", made)
 
 
-def _some_of_many(vm: Interpreter, tensor: Tensor) -> bool:
+def _some_of_many(names: Names, tensor: Tensor) -> bool:
     """Whether a leaf stands for all parameters of a module, and a test in a loop has picked some."""
-    loops = vm.frame.loops
-    return tensor.parameter and Convention.B in tensor.lean and bool(loops) and loops[-1].path != vm.path
+    loops = names.frame.loops
+    return (
+        tensor.parameter and Convention.B in tensor.lean and bool(loops) and loops[-1].path != names.here.path
+    )
 
 
-def retain_grad(vm: Interpreter, tensor: Tensor, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
-    vm.trail.set(tensor, "retained", True)
+def retain_grad(machine: Machine, tensor: Tensor, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
+    machine.trail.set(tensor, "retained", True)
     return NONE
 
 
-def property_call(vm: Interpreter, tensor: Tensor, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
+def property_call(machine: Machine, tensor: Tensor, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
     """Facts about a tensor that involve no gradient."""
     name = called(node, "")
     if name == "size" and tensor.shape and None not in tensor.shape:
@@ -180,12 +195,12 @@ def property_call(vm: Interpreter, tensor: Tensor, args: Args, kwargs: Kwargs, n
     return size
 
 
-def hook(vm: Interpreter, tensor: Tensor, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
-    vm.hooked = True
+def hook(machine: Machine, tensor: Tensor, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
+    machine.leaves.hooked = True
     return Unknown("a hook")
 
 
-def untracked_write(vm: Interpreter, tensor: Tensor, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
+def untracked_write(machine: Machine, tensor: Tensor, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
     return tensor
 
 
@@ -196,8 +211,8 @@ def called(node: ast.AST, otherwise: str) -> str:
     )
 
 
-def in_graph(vm: Interpreter, value: Value) -> Value:
+def in_graph(graph: Graph, value: Value) -> Value:
     """An unknown that is known to be a tensor, as that tensor."""
     if isinstance(value, Unknown) and (value.tensor is not None or value.requires is True):
-        return vm.tensor_of(value)
+        return graph.tensor_of(value)
     return value

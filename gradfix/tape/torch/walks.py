@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import ast
 from functools import partial
+from typing import TYPE_CHECKING
 
-from gradfix.tape.domain.events import Backward, Met
+from gradfix.tape.domain.events import Backward
 from gradfix.tape.domain.graph import Tensor
 from gradfix.tape.domain.torch_values import Weights
-from gradfix.tape.domain.values import FALSE, NONE, NOTHING, Args, Const, Kwargs, Seq, Unknown, Value
-from gradfix.tape.interpreter.interpreter import Interpreter
+from gradfix.tape.domain.values import FALSE, NONE, NOTHING, Const, Seq, Unknown
 from gradfix.tape.interpreter.occasions import Walked
+
+if TYPE_CHECKING:
+    from gradfix.tape.domain.events import Met
+    from gradfix.tape.domain.values import Args, Kwargs, Value
+    from gradfix.tape.interpreter.interpreter import Interpreter
 
 
 def backward(vm: Interpreter, tensor: Tensor, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
@@ -43,23 +48,23 @@ def run_backward(
     gradient = options.get("gradient", NONE)
     only: list[Tensor] | None = None
     if "inputs" in options:
-        only = tensors_in(vm, options["inputs"])
-    event = Backward(vm.at(node), vm.path, keeps, virtual=False, lean=NOTHING)
+        only = tensors_in(options["inputs"])
+    event = Backward(vm.here.at(node), vm.here.path, keeps, virtual=False, lean=NOTHING)
     event.met = event.met if met is None else met
-    vm.backward(tensor, event, whole=gradient is NONE, only=only)
+    vm.machine.backward.run(tensor, event, whole=gradient is NONE, only=only)
     vm.tell(Walked(tensor, event))
     vm.trail.tick()
     return NONE
 
 
-def tensors_in(vm: Interpreter, value: Value) -> list[Tensor]:
+def tensors_in(value: Value) -> list[Tensor]:
     """The tensors that a value holds."""
     if isinstance(value, Tensor):
         return [value]
     if isinstance(value, Weights):
         return value.leaves
     if isinstance(value, Seq):
-        return [tensor for item in value.items for tensor in tensors_in(vm, item)]
+        return [tensor for item in value.items for tensor in tensors_in(item)]
     return []
 
 
@@ -71,13 +76,13 @@ def backward_from_roots(vm: Interpreter, args: Args, kwargs: Kwargs, node: ast.C
         options["gradient"] = options.pop("grad_tensors")
     met: Met = {}
     for item in roots.items if isinstance(roots, Seq) else [roots]:
-        vm.each(item, partial(_from_root, vm, options=options, node=node, met=met))
+        vm.forks.each(item, partial(_from_root, vm, options=options, node=node, met=met))
     return NONE
 
 
 def _from_root(vm: Interpreter, root: Value, *, options: Kwargs, node: ast.Call, met: Met) -> Value:
     """One of several roots of the same backward."""
-    for tensor in tensors_in(vm, root):
+    for tensor in tensors_in(root):
         run_backward(vm, tensor, options, node, met)
     return NONE
 
@@ -96,17 +101,17 @@ def grad_of_roots(vm: Interpreter, args: Args, kwargs: Kwargs, node: ast.Call) -
         retain = None
     create = options.get("create_graph", FALSE)
     outputs = options.get("outputs", NONE)
-    for root in tensors_in(vm, outputs):
+    for root in tensors_in(outputs):
         if root.requires is True:
-            event = Backward(vm.at(node), vm.path, retain, False, frozenset())
+            event = Backward(vm.here.at(node), vm.here.path, retain, False, frozenset())
             event.returns = True
-            vm.backward(
+            vm.machine.backward.run(
                 root,
                 event,
                 whole="grad_outputs" not in options,
-                only=tensors_in(vm, options.get("inputs", NONE)),
+                only=tensors_in(options.get("inputs", NONE)),
             )
     result = Unknown("gradients", (outputs,))
     if isinstance(create, Const):
-        result.requires = bool(create.value) and vm.requires(outputs)
+        result.requires = bool(create.value) and vm.graph.requires(outputs)
     return result

@@ -15,15 +15,13 @@ from gradfix.source import Source, parse
 from gradfix.tape.domain import definitions, graph, torch_values, values
 from gradfix.tape.domain.alternatives import join
 from gradfix.tape.domain.graph import Node, Storage, Tensor
-from gradfix.tape.domain.joins import Join
 from gradfix.tape.domain.paths import Path as Condition
 from gradfix.tape.domain.torch_values import Weights
 from gradfix.tape.domain.trail import Trail
-from gradfix.tape.domain.values import NONE, TRUE, UNDEFINED, Alt, Const, Seq, Unknown
+from gradfix.tape.domain.values import NONE, TRUE, UNDEFINED, Alt, Const, Join, Seq, Unknown
 from gradfix.tape.entries import analyse
-from gradfix.tape.interpreter.interpreter import Around
-from gradfix.tape.machine.histories import Scoped
-from gradfix.tape.machine.recording import Machine
+from gradfix.tape.interpreter import budget, grad_switches, names, running
+from gradfix.tape.machine import backward, grad_mode, gradients, here, histories, reports, tested
 
 ROOT = Path(__file__).parent.parent.parent.parent
 TAPE = ROOT / "gradfix" / "tape"
@@ -34,15 +32,19 @@ HOLDERS = [
     for module in (values, graph, torch_values, definitions)
     for kind in vars(module).values()
     if isinstance(kind, type) and hasattr(kind, "JOINS") and kind.__module__ == module.__name__
-] + [Machine]
+] + [grad_mode.GradMode]
 JOURNALLED = {name for kind in HOLDERS for name in kind.JOINS}
 LEARNT = {name for kind in HOLDERS for name in getattr(kind, "LEARNT", ())}
-SCOPED = set(Scoped.__annotations__) | set(Around.__annotations__)
+PARTS = (
+    backward, grad_mode, gradients, here, histories, reports, tested,
+    budget, grad_switches, names, running,
+)  # fmt: skip
+SCOPED = {name for part in PARTS for name in part.Scoped.__annotations__}
 
 
 MAKERS = {
     "_member", "_selected", "cut", "cut_tensor", "drawn", "harmless", "leaf", "new_leaf", "node", "number",
-    "opaque", "operate", "output", "result", "unknown", "weights",
+    "opaque", "operate", "output", "result", "unknown_of", "weights",
 }  # fmt: skip
 """What hands out something new: who has just got it may say what it is."""
 
@@ -62,7 +64,7 @@ FINISHERS = {
     "_in_place": "the node of a write, of which only a constant may come",
     "_into": "the node of a write into what is given",
     "overwrite": "the node of a write, which may not be recorded",
-    "backward": "a new event learns what it starts from",
+    "run": "a new event learns what it starts from",
     "advance": "a write that has just been noted learns whose step it is",
     "describe": "and what a rewrite has to know of it",
     "_tell_module": "and which module it was done by",
@@ -85,7 +87,7 @@ MARKS = {
 """Written where something happens, with what says on which path, or as of when: events aren't undone."""
 
 COUNTERS = {
-    "abroad", "clock", "deeds", "frees", "here", "inner", "last_clear", "late", "newest", "partings",
+    "abroad", "clock", "deeds", "frees", "inner", "last_clear", "late", "newest", "partings",
     "spoils", "spread", "times", "work",
 }  # fmt: skip
 """Clocks and budgets, which run on whichever path it is, and what belongs to the running operation."""

@@ -201,7 +201,7 @@ def said(source: str) -> dict[str, Value]:
     findings = Findings(read.path, read.text.encode().splitlines())
     vm = Interpreter(Program(findings, read.tree, None, ROWS), HANDLERS, 200_000)
     vm.run(read.tree.body)
-    return vm.scope.names
+    return vm.names.scope.names
 
 
 def done(source: str) -> dict[str, Any] | None:

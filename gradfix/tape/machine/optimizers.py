@@ -1,0 +1,29 @@
+"""The optimizers of an entry, when they have stepped, and what lies between two steps."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from gradfix.defects import Touched
+    from gradfix.tape.domain.graph import Tensor
+    from gradfix.tape.domain.moments import Moment
+    from gradfix.tape.domain.torch_values import Optimizer
+    from gradfix.tape.machine.touches import Touches
+
+
+class Optimizers:
+    """The optimizers that are known to a program."""
+
+    def __init__(self, before: Optimizers | None) -> None:
+        self.known: list[Optimizer] = [*before.known] if before else []
+        self.steps: list[int] = [*before.steps] if before else []
+        """When an optimizer has stepped, in the numbers of the backwards."""
+        self.touches: Touches | None = None
+        """Who answers what touches leaves between two moments."""
+
+    def between(self, first: Moment | None, last: Moment | None, leaves: list[Tensor]) -> Touched:
+        """What touches leaves or their gradients after one moment and before another; None: not known."""
+        if first is None or last is None or self.touches is None:
+            return None
+        return self.touches.between(first, last, leaves)

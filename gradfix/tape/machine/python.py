@@ -1,0 +1,33 @@
+"""What the machine asks of the program that runs on it: it knows nothing of Python itself."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from gradfix.tape.domain.events import Backward
+    from gradfix.tape.domain.graph import Node, Tensor
+    from gradfix.tape.domain.values import Place
+
+
+class Python(Protocol):
+    """Who knows the names and the text around what is executed."""
+
+    def written(self, place: Place) -> ast.expr | None:
+        """The expression of the analysed file that a statement or call writes."""
+
+    def sees_write(self, tensor: Tensor, place: Place) -> bool:
+        """Whether another live name would see a write to a tensor's memory."""
+
+    def in_tuple(self, place: Place) -> bool:
+        """Whether what is written is an element of a tuple, to which nothing can be assigned."""
+
+    def for_others(self, leaf: Tensor) -> bool:
+        """Whether a leaf is written for callers who are elsewhere, and may well switch off recording."""
+
+    def outside(self, node: Node, earlier: Backward, event: Backward) -> str:
+        """The name outside the running function that gives each of its calls the same graph."""
+
+    def blames_rebinding(self, node: Node) -> bool:
+        """Whether a leaf whose name was bound to a result explains a severed root."""

@@ -1,0 +1,44 @@
+"""What path conditions are tests of: memory, what a turn of a loop has made, whether there is a graph."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypedDict
+
+from gradfix.tape.domain.within import Within
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from gradfix.tape.domain.graph import Storage
+    from gradfix.tape.domain.paths import Key
+    from gradfix.tape.domain.trail import Trail
+    from gradfix.tape.domain.values import Value
+
+
+class Scoped(TypedDict, total=False):
+    """What differs inside of something only."""
+
+    turns: list[int]
+
+
+class Tested:
+    """The path conditions of one entry that say something of what the machine knows."""
+
+    def __init__(self, trail: Trail, before: Tested | None) -> None:
+        self.trail = trail
+        self.about: dict[Key, list[Storage]] = (
+            {key: [*held] for key, held in before.about.items()} if before else {}
+        )
+        """The memory that a path condition is a test of."""
+        self.turns: list[int] = [0]
+        """When the turns began that are running, of loops that are not run to their end."""
+        self.picks: dict[Key, int] = {**before.picks} if before else {}
+        """The path conditions that are tests of what such a turn has made, and that turn."""
+        self.graph_tests: set[Key] = {*before.graph_tests} if before else set()
+        """Path conditions that say that something is in a graph."""
+        self.keep_alive: list[Value] = []
+        """What path conditions are about: their keys are identities."""
+
+    def within(self, **now: Unpack[Scoped]) -> Within:
+        """A block in which this is so, and as it was after it."""
+        return Within(self, self.trail, now)

@@ -1,0 +1,49 @@
+"""The parameters of layers, made when they are first needed; one for all where they aren't known."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from gradfix.tape.domain.graph import Tensor
+from gradfix.tape.domain.values import NONE, Const, asked_shape
+
+if TYPE_CHECKING:
+    from gradfix.tape.domain.torch_values import Layer
+    from gradfix.tape.machine.machine import Machine
+
+FLAG_OFF = {"bias": "bias", "affine": "weight bias", "elementwise_affine": "weight bias"}
+
+
+def weights(machine: Machine, node: ast.AST | None) -> Tensor:
+    """One leaf that stands for all parameters of a module that isn't known."""
+    tensor = machine.graph.leaf(machine.here.at(node) if node is not None else None, True)
+    tensor.parameter = True
+    machine.leaves.every_leaf.append(tensor)
+    return tensor
+
+
+def parameters_of(machine: Machine, layer: Layer) -> dict[str, Tensor]:
+    """A layer's own parameters, made when they are first needed."""
+    if layer.effect is None or not layer.effect.parameters:
+        return {}
+    found: dict[str, Tensor] = {}
+    off: list[str] = []
+    for flag, names in FLAG_OFF.items():
+        if isinstance(given := layer.args.get(flag), Const) and given.value is False:
+            off.extend(names.split())
+    for name in layer.effect.parameters:
+        if name in off:
+            continue
+        value = layer.attrs.get(name)
+        if value is None:
+            tensor = machine.graph.leaf(layer.place, True)
+            tensor.parameter, tensor.dtype, tensor.layout = True, "float", True
+            machine.leaves.every_leaf.append(tensor)
+            if layer.kind == "Linear" and name == "weight":
+                sizes = [layer.args.get(size, NONE) for size in ("out_features", "in_features")]
+                tensor.shape = asked_shape(sizes)
+            layer.attrs[name] = value = tensor
+        if isinstance(value, Tensor):
+            found[name] = value
+    return found
