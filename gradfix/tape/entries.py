@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import ast
 import gc
+import re
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
 from gradfix.tape.analysis import Analysis, Silence
 from gradfix.tape.checks.closing import close
+from gradfix.tape.domain.definitions import Function
 from gradfix.tape.domain.paths import ALWAYS, Equals
 from gradfix.tape.effects.frameworks import ROWS
 from gradfix.tape.entry_filter import Culprits, callers_first
@@ -18,7 +21,9 @@ from gradfix.tape.interpreter.interpreter import Interpreter
 from gradfix.tape.interpreter.limits import TooComplexError
 from gradfix.tape.interpreter.modes import lose_mode
 from gradfix.tape.interpreter.program import Program
+from gradfix.tape.machine.here import span_of
 from gradfix.tape.machine.reports import Findings
+from gradfix.tape.machine.undecided import reasons
 from gradfix.tape.strangers.assumed_optimizers import report_early_steps
 from gradfix.tape.strangers.reaching import watch
 from gradfix.tape.uncalled import enter_class, enter_function, entries_of
@@ -41,6 +46,8 @@ SPREAD_FLOOR, BYTES_PER_SPREAD = 200, 50
 MOST = 10
 """How often the work that a file of this size may cost its entries may cost together. Each has a share by its
 own size, so that nothing that stands beside it takes it away."""
+DEEDS = re.compile(rb"\.(?:backward|step|zero_grad)\(")
+"""What a function does whose silence is worth a word."""
 REASONS: dict[type[Exception], str] = {
     TooComplexError: "the paths through this file are more than are followed",
     RecursionError: "this file is nested too deeply to be followed",
@@ -67,12 +74,26 @@ def _analysed(source: Source, resolve: Resolver | None, rows: Mapping[str, Row])
     try:
         module = _run_module(program, work, _spread(len(source.text)))
         close([module, *_enter_all(module, MOST * work, Culprits(content, source.tree))])
+        _left_alone(program, findings)
     except (TooComplexError, RecursionError) as error:
         program.unfinished.insert(0, type(error))
     too_complex = REASONS[program.unfinished[0]] if program.unfinished else ""
-    silences = tuple(Silence(span, reason) for span, reason in findings.silences)
     order = sorted(findings.found.values(), key=lambda defect: (defect.culprit, defect.kind))
+    silences = tuple(Silence(span, reason) for span, reason in reasons(findings))
     return Analysis(tuple(order), silences, too_complex)
+
+
+def _left_alone(program: Program, findings: Findings) -> None:
+    """Say of what was never played that it wasn't, where that is a word worth."""
+    deeds = [i for i, line in enumerate(findings.sources[findings.main], 1) if DEEDS.search(line)]
+    members = [one for cls in program.classes for one in cls.attrs.values() if isinstance(one, Function)]
+    for code in (one.code for one in (*program.functions, *members)):
+        node = code.node
+        if code.entered or code.file != findings.main or isinstance(node, ast.Lambda):
+            continue
+        at = bisect_left(deeds, node.lineno)
+        if code.name == "forward" or (at < len(deeds) and deeds[at] <= (node.end_lineno or node.lineno)):
+            findings.silences[span_of(node), "nobody here calls it, and it isn't played"] = None
 
 
 def _work(size: int) -> int:

@@ -186,6 +186,8 @@ def check_unreached(names: Names) -> None:
         if not (optimizer.stepped and optimizer.complete and optimizer.after):
             continue
         never = [leaf for leaf in optimizer.leaves if leaf.requires is True and not is_added(leaf)]
+        if never:
+            names.reports.silence(optimizer.place, "no backward that is seen reaches some of what this holds")
         event, root = optimizer.after
         cut = _cut_before(names, never, root) if never else None
         if (

@@ -129,6 +129,10 @@ class Backwards:
             if only and node.cut and node.leaf is not None:
                 self.severed.rewraps.append((node, event))
         self._walk(root, node, event, only)
+        if not event.virtual and root.requires is None:
+            self.reports.silence(event.place, "whether this has a graph isn't known", node)
+        elif event.strange:
+            self.reports.silence(event.place, "not all that this may reach is known", node)
 
     def _root_text(self, event: Backward) -> str:
         func = getattr(event.place, "func", None)

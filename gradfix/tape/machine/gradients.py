@@ -163,6 +163,7 @@ class Gradients:
     ) -> None:
         recent = self._since_clear(events)
         if recent is None:
+            self.reports.silence(place, "what isn't followed may have cleared these gradients")
             return
         uses = [(i, event) for i, event in enumerate(recent) if isinstance(event, Use)]
         if not uses or uses[0][1].by is not by:

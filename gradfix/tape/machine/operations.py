@@ -115,6 +115,8 @@ class Operations:
         refused = self.grad_mode.grad is True and self._refused(target, node, place, form)
         write = self.recording.write(target, place, form)
         self.describe(write, target, place)
+        if self.grad_mode.grad is not False and target.requires is None:
+            self.reports.silence(place, "whether what is written is in a graph isn't known", target.node)
         if node.requires is True and not refused and target.data_of is None:
             self.graph_writes.append((write, node))
         if (

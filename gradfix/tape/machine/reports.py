@@ -16,6 +16,7 @@ from gradfix.tape.machine.here import span_of
 
 if TYPE_CHECKING:
     from gradfix.defects import Impact, Span
+    from gradfix.tape.domain.graph import Node
     from gradfix.tape.domain.paths import Key, Path
     from gradfix.tape.domain.values import Lean, Place
 
@@ -51,7 +52,8 @@ class Findings:
         self.sources = {main: lines}
         """The lines of each file that was read."""
         self.found: dict[tuple[str, Span], Defect] = {}
-        self.silences: dict[tuple[Span, str], None] = {}
+        self.silences: dict[tuple[Span, str], Node | None] = {}
+        """What was looked at and couldn't be decided, in words, and what that was made of."""
         self.texts: dict[Key, str] = {}
         """How path conditions are called where they are told."""
         self.tests: dict[Key, ast.AST] = {}
@@ -61,6 +63,7 @@ class Findings:
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
+    from gradfix.tape.domain.graph import Node
     from gradfix.tape.machine.here import Here
 
 
@@ -187,10 +190,10 @@ class Reports:
             defect = also_touched(also_runs(known, defect.evidence), defect.facts)
         self.findings.found[key] = defect
 
-    def silence(self, place: Place, reason: str) -> None:
-        """Note why nothing is said about a place."""
+    def silence(self, place: Place, reason: str, made_of: Node | None = None) -> None:
+        """Note why nothing is said about a place; of what is made of the unknown, the end says of which."""
         if place is not None and not isinstance(place, Foreign):
-            self.findings.silences[span_of(place), reason] = None
+            self.findings.silences.setdefault((span_of(place), reason), made_of)
 
     def wording(self, path: Path) -> str:
         """A path condition as source text."""

@@ -15,6 +15,7 @@ from gradfix.tape.machine.cuts import (
     KIND_OF_CUT,
     MODES,
     adjacent,
+    all_cuts,
     behind,
     copied,
     leaves_behind,
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
     from gradfix.tape.machine.reports import Draft
     from gradfix.tape.machine.tested import Tested
 
+FEW = 200
+"""How many operations behind a loss are looked through for cuts that nobody is told of."""
 NO_GRAPH = "element 0 of tensors does not require grad and does not have a grad_fn"
 
 
@@ -226,6 +229,7 @@ class Severed:
         for event, root in self.backwards[self.inherited :]:
             if root.requires is False:
                 continue
+            self._taken_as_meant(root)
             for term in terms_of(self.graph.history(root)):
                 if term.requires is not False or not term.cut or behind(term) is not True:
                     continue
@@ -241,6 +245,14 @@ class Severed:
                 ):
                     self.report_cut(term, event, [(event.place, Role.WITHOUT)],
                                     kind="severed_term", impact="trains wrong")  # fmt: skip
+
+    def _taken_as_meant(self, root: Tensor) -> None:
+        """Say of each cut on the way to a loss that has a graph why nothing is said of it."""
+        for cut in all_cuts(self.graph.history(root), FEW):
+            if cut.requires is False and behind(cut) is not False:
+                self.reports.silence(
+                    cut.cut_place, "what is cut off here is taken for a constant of the loss"
+                )
 
     def _is_for(self, event: Backward, term: Node) -> bool:
         """Whether one of the tensors that a backward names is behind a term."""

@@ -103,6 +103,10 @@ def step_supposed(strangers: Strangers, value: Unknown, node: ast.AST) -> None:
     if any(isinstance(event, Clear) for event in events):
         _nothing_left(strangers, own, events, node)
         _used_before(strangers, own, events, node)
+    else:
+        strangers.reports.silence(
+            strangers.here.at(node), "what this holds isn't known, nor whether somebody else clears it"
+        )
     events.append(Use(strangers.here.at(node), strangers.here.path, own.optimizer, strangers.timeline.newest))
     strangers.trail.deeds += 1
     strangers.machine.optimizers.steps.append(next(Backward.numbers))

@@ -1,0 +1,58 @@
+"""Where nothing is said of a backward, a step or a write, the reason is noted for whoever asks."""
+
+from __future__ import annotations
+
+import pytest
+
+from gradfix.source import Source, parse
+from gradfix.tape.entries import analyse
+
+HEAD = "import torch\nfrom torch import nn\nimport elsewhere\n"
+SILENT = {
+    "a backward from what an unknown call returned": (
+        "loss = elsewhere.loss()\nloss.backward()\n",
+        "loss.backward()",
+        "whether this has a graph isn't known: the result of a call that isn't followed",
+    ),
+    "a write on what an unknown call returned": (
+        "x = elsewhere.tensor()\ny = torch.exp(x)\ny += 1\n",
+        "y += 1",
+        "whether what is written is in a graph isn't known: the result of a call that isn't followed",
+    ),
+    "a term that is cut off beside one that isn't": (
+        "w = torch.ones(2, requires_grad=True)\nv = torch.ones(2, requires_grad=True)\n"
+        "aside = (v * v).sum().detach()\n((w * w).sum() + aside).backward()\nv.sum().backward()\n",
+        "(v * v).sum().detach()",
+        "what is cut off here is taken for a constant of the loss",
+    ),
+    "a step of what nobody is seen to clear": (
+        "def train(loader, optimizer, model):\n    for x in loader:\n        model(x).sum().backward()\n"
+        "        optimizer.step()\n",
+        "optimizer.step()",
+        "what this holds isn't known, nor whether somebody else clears it",
+    ),
+    "parameters that no backward reaches": (
+        "used, unused = nn.Linear(2, 1), nn.Linear(2, 1)\n"
+        "optimizer = torch.optim.SGD([*used.parameters(), *unused.parameters()], lr=0.1)\n"
+        "used(torch.ones(1, 2)).sum().backward()\noptimizer.step()\n",
+        "torch.optim.SGD([*used.parameters(), *unused.parameters()], lr=0.1)",
+        "no backward that is seen reaches some of what this holds",
+    ),
+}
+
+
+def silences(body: str) -> set[tuple[str, str]]:
+    source = parse("main.py", (HEAD + body).encode())
+    assert isinstance(source, Source)
+    found = analyse(source)
+    assert found.defects == ()
+    return {(source.places.text(one.span), one.reason) for one in found.silences}
+
+
+@pytest.mark.parametrize(("body", "place", "reason"), SILENT.values(), ids=SILENT.keys())
+def test_what_could_not_be_decided_has_a_reason(body: str, place: str, reason: str) -> None:
+    assert (place, reason) in silences(body)
+
+
+def test_what_is_decided_has_none() -> None:
+    assert silences("w = torch.ones(2, requires_grad=True)\n(w * w).sum().backward()\n") == set()
