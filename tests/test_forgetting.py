@@ -229,6 +229,38 @@ UNKNOWN_BUT_MAY_BE_IT = {
         x = Variable(torch.ones(3), requires_grad=unknown())
         x.sum().backward()
         """,
+    "a part that isn't known may have parameters": """
+        def deep(n):
+            return nn.Linear(3, 3) if n == 0 else deep(n - 1)
+        model = unknown(nn.Linear(3, 3))
+        for parameter in model.parameters():
+            parameter.requires_grad = False
+        model.head = deep(4)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        optimizer.zero_grad()
+        F.mse_loss(model(torch.ones(2, 3)), torch.ones(2, 3)).backward()
+        optimizer.step()
+        """,
+    "who has a list of modules may put something into it": """
+        blocks = nn.ModuleList()
+        getattr(blocks, unknown)(nn.Linear(2, 2))
+        x = torch.ones(3)
+        for block in blocks:
+            x = block(x)
+        x.sum().backward()
+        """,
+    "who has parameters may step them": """
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.layers = [nn.Linear(2, 2), nn.Linear(2, 2)]
+                self.optimizers = [unknown(layer.parameters()) for layer in self.layers]
+            def forward(self, x):
+                for layer in self.layers:
+                    x = layer(x)
+                return x
+        Net()(torch.ones(1, 2)).sum().backward()
+        """,
     "a switch that isn't known may be on": """
         net = nn.Linear(2, 1)
         net.requires_grad = unknown()

@@ -235,6 +235,8 @@ def _store_entry(vm: Interpreter, owner: Unknown, key: Value, value: Value) -> N
     _unknown_item(vm, owner, key)
     if owner.children is not None and isinstance(key, Const):
         vm.trail.put(owner, owner.children, f"[{key.value!r}]", value)
+    elif isinstance(value, (Layer, Instance)):  # a part, whichever it takes the place of
+        vm.trail.learn_part(owner, "children", "[?]", Unknown("one of several modules", (value,)))
 
 
 def _store_tensor_item(

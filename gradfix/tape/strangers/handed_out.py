@@ -17,6 +17,8 @@ from gradfix.tape.strangers.assumed_optimizers import doubted, let_go, step_supp
 from gradfix.tape.torch.modules import leaves, set_leaf
 
 DOUBT = "what a call may have put elsewhere"
+LISTS = frozenset({"ModuleList", "ModuleDict", "ParameterList", "ParameterDict"})
+"""What modules are put into."""
 MANY = 64
 """How many values are looked through for tensors."""
 INERT = frozenset({Const, External, Range, Number, Class, Method})
@@ -91,7 +93,7 @@ def hand_out_callee(vm: Interpreter, callee: Value) -> None:
 
 
 def let_gradients_go(vm: Interpreter, values: Sequence[Value]) -> None:
-    """Code that isn't known may keep the gradients of the tensors that it gets, or clear those of leaves."""
+    """Code that isn't known may keep the gradients of what it gets, clear them, step it and put more in."""
     stack, seen = list(values), 0
     while stack and seen < MANY:
         value = stack.pop()
@@ -107,6 +109,10 @@ def let_gradients_go(vm: Interpreter, values: Sequence[Value]) -> None:
                 vm.let_go[id(node)] = node
             elif vm.backwards and owner.requires is not False:
                 vm.clear([owner], None, must=False)
+        elif isinstance(value, Weights):
+            vm.updated.extend(value.leaves)
+        elif isinstance(value, Layer) and value.kind in LISTS and not value.open:
+            vm.trail.set(value, "open", True)
         elif isinstance(value, (Seq, Map)):
             stack.extend(value.items if isinstance(value, Seq) else value.items.values())
         elif isinstance(value, Alt):
