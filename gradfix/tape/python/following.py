@@ -198,7 +198,7 @@ def _run_function(
 ) -> Value:
     code = function.code
     code.entered = True
-    if vm.grad is not False:
+    if vm.grad is not False and vm.mode_in_doubt is False:
         code.recorded = True
     frame = Frame(Scope(names, function.scope, function.scope.globals), code, vm.path)
     frame.at_yield = vm.at_yield

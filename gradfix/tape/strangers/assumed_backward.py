@@ -14,7 +14,7 @@ def wish(vm: Interpreter, roots: list[Value]) -> None:
     """Backpropagate, as the callers of a module are taken to do; each alternative on its own path."""
     wishes: dict[Path, Backward] = {}
     base = vm.path
-    for guard, tensor in _tensors(roots):
+    for guard, tensor in _tensors(vm, roots):
         both = meet(base, guard)
         if both is not None:
             if guard not in wishes:
@@ -23,7 +23,9 @@ def wish(vm: Interpreter, roots: list[Value]) -> None:
                 vm.backward(tensor, wishes[guard])
 
 
-def _tensors(values: list[Value], guard: Path = ALWAYS, depth: int = 0) -> list[tuple[Path, Tensor]]:
+def _tensors(
+    vm: Interpreter, values: list[Value], guard: Path = ALWAYS, depth: int = 0
+) -> list[tuple[Path, Tensor]]:
     """The tensors that values hold, each under the path on which they do."""
     found: list[tuple[Path, Tensor]] = []
     for value in values:
@@ -32,16 +34,18 @@ def _tensors(values: list[Value], guard: Path = ALWAYS, depth: int = 0) -> list[
         elif isinstance(value, Alt):
             for path, option in value.options:
                 if (both := meet(guard, path)) is not None:
-                    found.extend(_tensors([option], both, depth))
+                    found.extend(_tensors(vm, [option], both, depth))
         elif depth < 4:
-            found.extend(_tensors(_held(value), guard, depth + 1))
+            found.extend(_tensors(vm, _held(vm, value), guard, depth + 1))
     return found
 
 
-def _held(value: Value) -> list[Value]:
-    """What a value gives access to."""
+def _held(vm: Interpreter, value: Value) -> list[Value]:
+    """What a value gives access to: what a call that isn't known returns needn't lead back to what it got."""
     if isinstance(value, Unknown):
-        return [value.tensor] if value.tensor is not None else list(value.holds)
+        if value.tensor is not None:
+            return [value.tensor]
+        return [] if id(value) in vm.results else list(value.holds)
     if isinstance(value, Seq):
         return value.items
     return list(value.items.values()) if isinstance(value, Map) else []
