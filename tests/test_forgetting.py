@@ -13,6 +13,7 @@ from forgetting.campaign import WAYS, Plan, Tally, forget
 from oracle.choose import seeded
 from oracle.programs import program
 
+from gradfix.defects import Assumption
 from gradfix.source import Source, parse
 from gradfix.tape.entries import analyse
 
@@ -25,10 +26,14 @@ from elsewhere import unknown
 
 
 def kinds(body: str) -> set[str]:
-    """What is listed in a script, but for style."""
+    """What is listed in a script, without matters of style and suspects."""
     source = parse("script.py", (START + dedent(body)).encode())
     assert isinstance(source, Source)
-    return {defect.kind for defect in analyse(source).defects if defect.impact != "style"}
+    return {
+        defect.kind
+        for defect in analyse(source).defects
+        if defect.impact != "style" and defect.certainty != "suspect"
+    }
 
 
 UNKNOWN_BUT_MAY_BE_IT = {
@@ -304,6 +309,15 @@ UNKNOWN_BUT_MAY_BE_IT = {
 )
 def test_nothing_is_claimed_of_what_an_unknown_call_may_have_done(body: str) -> None:
     assert kinds(body) == set()
+
+
+def test_what_an_unknown_call_may_have_brought_is_suspected() -> None:
+    body = UNKNOWN_BUT_MAY_BE_IT["who has a loss may run backward from it"]
+    source = parse("script.py", (START + dedent(body)).encode())
+    assert isinstance(source, Source)
+    (suspect,) = analyse(source).defects
+    assert (suspect.kind, suspect.certainty) == ("zero_grad_before_step", "suspect")
+    assert suspect.assumptions == (Assumption.NOBODY_ELSE_FILLS.value,)
 
 
 def test_without_the_unknown_call_the_gradient_is_stale() -> None:

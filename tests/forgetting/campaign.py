@@ -100,7 +100,8 @@ def forget(path: str, content: bytes, plan: Plan, resolve: Resolver) -> Tally:
     if source is None:
         return tally
     played = Played(source, resolve)
-    tally.texts, tally.lines, tally.findings = 1, content.count(b"\n"), len(played.said)
+    tally.texts, tally.lines = 1, content.count(b"\n")
+    tally.findings = sum(one.certainty != "suspect" for one in played.said)
     for way in plan.ways:
         random = Random(f"{plan.seed} {path.rpartition('/')[2]} {way}")
         if way in BLURS:

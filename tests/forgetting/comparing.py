@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 from unittest.mock import patch
 
-from gradfix.defects import Defect, Role
+from gradfix.defects import Certainty, Defect, Role
 from gradfix.source import Source, parse
 from gradfix.tape.entries import analyse
 from gradfix.tape.interpreter.interpreter import Interpreter
@@ -23,6 +23,7 @@ Sort: TypeAlias = Literal["appeared", "surer", "told otherwise", "way opened"]
 the same failure, was there before, by another rule or with another culprit. `way opened`: on a path that was
 known not to be taken, so that nothing was said of it; this is the only one that is allowed."""
 SORTS: tuple[Sort, ...] = ("appeared", "surer", "told otherwise", "way opened")
+SUREST: tuple[Certainty, ...] = ("certain", "likely", "suspect")
 BACKWARDS = frozenset({Role.BACKWARD, Role.RETURNED, Role.WITHOUT, Role.BACKWARD_HERE, Role.BACKWARD_NEEDS})
 COMPARED = re.compile(r" [!=]= .*")
 Where: TypeAlias = "tuple[int, int]"
@@ -59,6 +60,8 @@ def more(before: Iterable[Defect], edited: Edited, after: Iterable[Defect]) -> I
     as_it_was = Edited(edited.text, ())
     known = [(one, as_it_was.before(one.culprit)) for one in before]
     for defect in after:
+        if defect.certainty == "suspect":
+            continue
         where = edited.before(defect.culprit)
         old = next((one for one, place in known if (one.kind, place) == (defect.kind, where)), None)
         if old is None:
@@ -67,7 +70,7 @@ def more(before: Iterable[Defect], edited: Edited, after: Iterable[Defect]) -> I
                 for one, place in known
             )
             yield More("told otherwise" if same else "appeared", defect, where)
-        elif defect.certainty == "certain" and old.certainty != "certain":
+        elif SUREST.index(defect.certainty) < SUREST.index(old.certainty):
             yield More("surer", defect, where)
 
 

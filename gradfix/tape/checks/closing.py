@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 
-from gradfix.defects import kind_of
+from gradfix.defects import Assumption, Lean, kind_of
 from gradfix.tape.checks.leaks import leaked, never_walked
 from gradfix.tape.checks.logged import note_conversions
 from gradfix.tape.checks.plain_tensors import check_plain_leaves
@@ -26,12 +26,18 @@ def close(entries: Sequence[Interpreter]) -> None:
 
 def _judge(entries: Sequence[Interpreter], ended: Ended) -> None:
     """Check by check, where nothing runs any more."""
+    gap: Lean = frozenset({Assumption.ALL_HAS_RUN})
     of_module = entries[0].reported
-    for vm in entries:
-        vm.reported.update(of_module)  # with what was judged of the module itself, which comes first
-        if not (vm.unfinished or entries[0].unfinished):
+    with ExitStack() as over:
+        for vm in entries:
+            if vm.unfinished or entries[0].unfinished:
+                over.enter_context(vm.within(granted=vm.granted | gap))
+        for vm in entries:
+            vm.reported.update(of_module)  # with what was judged of the module itself, which comes first
             _never(vm, ended)
-    if not any(vm.unfinished for vm in entries):
+    with ExitStack() as over:
+        for vm in entries if any(vm.unfinished for vm in entries) else ():
+            over.enter_context(vm.within(granted=vm.granted | gap))
         homeless(entries, ended)
     leaked(entries)
     for vm in entries:

@@ -166,11 +166,8 @@ def check_unreached(vm: Interpreter) -> None:
         never = [leaf for leaf in optimizer.leaves if leaf.requires is True and not vm.is_added(leaf)]
         event, root = optimizer.after
         cut = _cut_before(vm, never, root) if never else None
-        if (
-            cut is not None
-            and not _kept_otherwise(vm, event, never, cut)
-            and not any(map(vm.may_be_filled, never))
-        ):
+        if cut is not None and not _kept_otherwise(vm, event, never, cut):
+            gap = {Assumption.NOBODY_ELSE_FILLS} if any(map(vm.may_be_filled, never)) else set()
             vm.report(
                 "unreached_parameters",
                 optimizer.place,
@@ -185,7 +182,7 @@ def check_unreached(vm: Interpreter) -> None:
                     cut_kind=cut.cut,
                     backward=vm.span(event.place),
                 ),
-                lean=optimizer.lean,
+                lean=optimizer.lean | gap,
             )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
-from gradfix.defects import Role, Touched
+from gradfix.defects import Assumption, Role, Touched
 from gradfix.defects.records import EarlyClear, EarlyStep, NotCleared, Scaled
 from gradfix.tape.domain.events import Add, Backward, Clear, Empty, Unscale, Use
 from gradfix.tape.domain.graph import Node, Tensor, Write, upstream
@@ -234,12 +234,12 @@ class Gradients(Backwards):
             lost = [add for add in lost if add.backward.place in places and not self._stepped(add, clear)]
         if not lost or not all(add.must and not add.backward.kept for add in lost):
             return
-        if self.may_be_filled(leaf, clear.moment):
-            return
         if not used and (self._failed_since(clear) or self._perhaps_filled(leaf, clear)):
             return
         if not used and self._kept_out(leaf, clear, place):
             return
+        if self.may_be_filled(leaf, clear.moment):
+            lean = lean | {Assumption.NOBODY_ELSE_FILLS}
         first = self._meant(lost)
         steps = [
             (first.backward.place, Role.FILLS),

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Mapping
 from dataclasses import replace
 
-from gradfix.defects import Convention, Role
+from gradfix.defects import Assumption, Convention, Role
 from gradfix.defects.records import Written, WrittenLeaf, WrittenView
 from gradfix.tape.domain.effect import Effect
 from gradfix.tape.domain.graph import Node, Tensor, Write, upstream
@@ -157,8 +157,9 @@ class Operations(Results):
         says = "a leaf Variable that requires grad is being used in an in-place operation"
         if owner is not target:
             says = "a view of a leaf Variable that requires grad is being used in an in-place operation"
-        if self.mode_in_doubt is not False or self.for_others(owner):
+        if self.for_others(owner):
             return
+        lean = owner.lean if self.mode_in_doubt is False else owner.lean | {Assumption.RECORDED_HERE}
         learned = any(
             any(one.leaf not in (None, owner) for one in upstream([parent]))
             for parent in node.parents
@@ -168,7 +169,7 @@ class Operations(Results):
         leaf = WrittenLeaf(**facts.named(), role="update" if updated else "value",
                            parameter=owner.parameter)  # fmt: skip
         steps = [(owner.place, Role.LEAF), (place, Role.WRITTEN)]
-        draft = self.draft("inplace_on_leaf", place, steps, leaf, lean=owner.lean, when=self.path, says=says)
+        draft = self.draft("inplace_on_leaf", place, steps, leaf, lean=lean, when=self.path, says=says)
         if draft is not None:  # an update that is itself differentiated stays a value
             self.leaf_writes.append((draft, None if learned else owner))
 
