@@ -403,3 +403,7 @@ def test_who_forgets_says_no_more(way: str) -> None:
 @pytest.mark.parametrize("way", WAYS)
 def test_each_way_is_gone(way: str) -> None:
     assert forgotten().runs[way] > 0
+
+
+def test_the_tape_never_fails_for_what_it_does_not_know() -> None:
+    assert forgotten().crashes == []
