@@ -311,15 +311,6 @@ def test_nothing_is_claimed_of_what_an_unknown_call_may_have_done(body: str) -> 
     assert kinds(body) == set()
 
 
-def test_what_an_unknown_call_may_have_brought_is_suspected() -> None:
-    body = UNKNOWN_BUT_MAY_BE_IT["who has a loss may run backward from it"]
-    source = parse("script.py", (START + dedent(body)).encode())
-    assert isinstance(source, Source)
-    (suspect,) = analyse(source).defects
-    assert (suspect.kind, suspect.certainty) == ("zero_grad_before_step", "suspect")
-    assert suspect.assumptions == (Assumption.NOBODY_ELSE_FILLS.value,)
-
-
 def test_without_the_unknown_call_the_gradient_is_stale() -> None:
     body = UNKNOWN_BUT_MAY_BE_IT["who has a gradient may clear it"]
     assert kinds(body.replace("unknown(w.grad)", "print(w.grad)")) == {"missing_zero_grad"}
@@ -356,16 +347,13 @@ def test_a_network_that_is_no_longer_followed_may_be_in_any_loss() -> None:
     assert kinds(DEEP) == set()
 
 
-def test_training_in_a_context_that_is_not_known_is_recorded() -> None:
-    body = """
-        net = nn.Linear(2, 1)
-        opt = torch.optim.SGD(net.parameters(), lr=0.1)
-        with unknown("progress"):
-            for _ in range(3):
-                net(torch.ones(2)).sum().backward()
-                opt.step()
-        """
-    assert kinds(body) == {"missing_zero_grad"}
+def test_what_only_recording_would_break_is_suspected_where_it_may_be_off() -> None:
+    body = UNKNOWN_BUT_MAY_BE_IT["what is entered may have turned recording off"]
+    source = parse("script.py", (START + dedent(body)).encode())
+    assert isinstance(source, Source)
+    (suspect,) = analyse(source).defects
+    assert (suspect.kind, suspect.certainty) == ("inplace_on_leaf", "suspect")
+    assert suspect.assumptions == (Assumption.RECORDED_HERE.value,)
 
 
 FIXTURES = Path(__file__).parent.parent / "fixtures"
