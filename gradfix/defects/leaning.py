@@ -32,6 +32,9 @@ class Assumption(Enum):
     NOBODY_ELSE_REGISTERS = "no optimizer that isn't seen whole gets what the container holds"
     NOBODY_ELSE_HOLDS = "no optimizer that isn't seen whole gets what was put in place of a layer"
     NOBODY_ELSE_USES = "no optimizer that isn't seen whole gets the tensor"
+    NOBODY_ELSE_FILLS = "no call that wasn't followed brings these gradients"
+    RECORDED_HERE = "what is entered around it leaves recording on"
+    ALL_HAS_RUN = "what was too complex to be run doesn't make up for it"
     CHOSEN_ALIKE = "one test comes out alike for several values"
 
 

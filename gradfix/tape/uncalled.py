@@ -82,7 +82,7 @@ def enter_class(vm: Interpreter, cls: Class, culprits: Culprits) -> None:
             _let_time_pass(vm.strangers)
             result = _enter_method(vm, instance, member)
             if name in wished:
-                wish(vm.machine, [result])
+                wish(vm.strangers, [result])
 
 
 def _only_infers(machine: Machine, instance: Instance, member: Function) -> bool:
@@ -220,4 +220,4 @@ def _enter_forward(vm: Interpreter, instance: Instance, member: Function) -> Non
     stored = [value for name, value in kept.items() if before.get(name) is not value]
     roots = [result, *stored]
     with vm.machine.backward.within(whole=partial(is_whole, vm.names, instance, roots)):
-        wish(vm.machine, roots)
+        wish(vm.strangers, roots)

@@ -35,7 +35,8 @@ def main(arguments: list[str]) -> int:
     shown = [case for case in tally.cases if case.more.sort != SORTS[-1]]
     for case in shown[: options.show]:
         print(told(case))
-    return 1 if shown else 0
+    print("\n".join(tally.crashes))
+    return 1 if shown or tally.crashes else 0
 
 
 def parsed(arguments: list[str]) -> argparse.Namespace:

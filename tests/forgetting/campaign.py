@@ -46,6 +46,8 @@ class Tally:
     said: Counter[tuple[str, str]] = field(default_factory=Counter)
     """How often more was said, by way and sort."""
     cases: list[Case] = field(default_factory=list)
+    crashes: list[str] = field(default_factory=list)
+    """Where the tape itself failed: whoever knows less has no right to that either."""
 
     def add(self, other: Tally) -> None:
         self.texts += other.texts
@@ -54,6 +56,7 @@ class Tally:
         self.runs.update(other.runs)
         self.said.update(other.said)
         self.cases += other.cases
+        self.crashes += other.crashes
 
     def note(self, case: Case) -> None:
         self.said[case.way, case.more.sort] += 1
@@ -100,14 +103,22 @@ def forget(path: str, content: bytes, plan: Plan, resolve: Resolver) -> Tally:
     if source is None:
         return tally
     played = Played(source, resolve)
-    tally.texts, tally.lines, tally.findings = 1, content.count(b"\n"), len(played.said)
+    tally.texts, tally.lines = 1, content.count(b"\n")
+    tally.findings = sum(one.certainty != "suspect" for one in played.said)
     for way in plan.ways:
         random = Random(f"{plan.seed} {path.rpartition('/')[2]} {way}")
-        if way in BLURS:
-            _blur(played, way, BLURS[way], plan.each, random, tally)
-        else:
-            _bound(played, way, BOUNDS[way], random, tally)
+        try:
+            _go(played, way, plan, random, tally)
+        except Exception as error:
+            tally.crashes.append(f"{path}: {way}: {error!r}")
     return tally
+
+
+def _go(played: Played, way: str, plan: Plan, random: Random, tally: Tally) -> None:
+    if way in BLURS:
+        _blur(played, way, BLURS[way], plan.each, random, tally)
+    else:
+        _bound(played, way, BOUNDS[way], random, tally)
 
 
 def _blur(played: Played, way: str, blur: Blur, each: int, random: Random, tally: Tally) -> None:

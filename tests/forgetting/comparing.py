@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 from unittest.mock import patch
 
-from gradfix.defects import Defect
+from gradfix.defects import Certainty, Defect, Role
 from gradfix.source import Source, parse
 from gradfix.tape.entries import analyse
 from gradfix.tape.interpreter.interpreter import Interpreter
@@ -23,6 +23,8 @@ Sort: TypeAlias = Literal["appeared", "surer", "told otherwise", "way opened"]
 the same failure, was there before, by another rule or with another culprit. `way opened`: on a path that was
 known not to be taken, so that nothing was said of it; this is the only one that is allowed."""
 SORTS: tuple[Sort, ...] = ("appeared", "surer", "told otherwise", "way opened")
+SUREST: tuple[Certainty, ...] = ("certain", "likely", "suspect")
+BACKWARDS = frozenset({Role.BACKWARD, Role.RETURNED, Role.WITHOUT, Role.BACKWARD_HERE, Role.BACKWARD_NEEDS})
 COMPARED = re.compile(r" [!=]= .*")
 Where: TypeAlias = "tuple[int, int]"
 """Where a culprit begins and ends in the text as it was, in bytes."""
@@ -56,26 +58,35 @@ def told(source: Source, resolve: Resolver) -> tuple[Defect, ...]:
 def more(before: Iterable[Defect], edited: Edited, after: Iterable[Defect]) -> Iterator[More]:
     """What is said only or more surely after something was forgotten."""
     as_it_was = Edited(edited.text, ())
-    known = [(one, as_it_was.before(one.culprit), _chain(as_it_was, one)) for one in before]
+    known = [(one, as_it_was.before(one.culprit)) for one in before]
     for defect in after:
+        if defect.certainty == "suspect":
+            continue
         where = edited.before(defect.culprit)
-        chain = _chain(edited, defect)
-        old = next((one for one, place, _ in known if (one.kind, place) == (defect.kind, where)), None)
+        old = next((one for one, place in known if (one.kind, place) == (defect.kind, where)), None)
         if old is None:
             same = any(
-                _overlap(place, where)
-                or place in chain
-                or (chain & its and one.torch_says == defect.torch_says != "")
-                for one, place, its in known
+                _overlap(place, where) or _same_failure(_chain(as_it_was, one), _chain(edited, defect))
+                for one, place in known
             )
             yield More("told otherwise" if same else "appeared", defect, where)
-        elif defect.certainty == "certain" and old.certainty != "certain":
+        elif SUREST.index(defect.certainty) < SUREST.index(old.certainty):
             yield More("surer", defect, where)
 
 
-def _chain(edited: Edited, defect: Defect) -> set[Where]:
-    """The places that a finding is explained by."""
-    return {edited.before(one.span) for one in defect.evidence if one.path is None}
+Chain: TypeAlias = "dict[Where, str]"
+
+
+def _chain(edited: Edited, defect: Defect) -> Chain:
+    """The places that a finding is explained by, and what each of them is in it."""
+    own = {edited.before(one.span): str(one.role) for one in defect.evidence if one.path is None}
+    return {edited.before(defect.culprit): "culprit", **own}
+
+
+def _same_failure(one: Chain, other: Chain) -> bool:
+    """Whether two findings share more than the backward that they are about."""
+    shared = one.keys() & other.keys()
+    return any(not {one[where], other[where]} <= BACKWARDS for where in shared)
 
 
 def _overlap(one: Where, other: Where) -> bool:

@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from gradfix.defects import kind_of
+from gradfix.defects import Assumption, Lean, kind_of
 from gradfix.tape.checks.leaks import leaked, never_walked
 from gradfix.tape.checks.logged import note_conversions
 from gradfix.tape.checks.plain_tensors import check_plain_leaves
@@ -31,13 +31,19 @@ def close(entries: Sequence[Interpreter]) -> None:
 
 def _judge(entries: Sequence[Interpreter], ended: Ended) -> None:
     """Check by check, where nothing runs any more."""
+    gap: Lean = frozenset({Assumption.ALL_HAS_RUN})
     of_module = entries[0].reports.reported
-    for vm in entries:
-        # with what was judged of the module itself, which comes first
-        vm.reports.reported.update(of_module)
-        if not (vm.budget.unfinished or entries[0].budget.unfinished):
+    with ExitStack() as over:
+        for vm in entries:
+            if vm.budget.unfinished or entries[0].budget.unfinished:
+                over.enter_context(vm.reports.within(granted=vm.reports.granted | gap))
+        for vm in entries:
+            # with what was judged of the module itself, which comes first
+            vm.reports.reported.update(of_module)
             _never(vm, ended)
-    if not any(vm.budget.unfinished for vm in entries):
+    with ExitStack() as over:
+        for vm in entries if any(vm.budget.unfinished for vm in entries) else ():
+            over.enter_context(vm.reports.within(granted=vm.reports.granted | gap))
         homeless(entries, ended)
     leaked(entries)
     for vm in entries:

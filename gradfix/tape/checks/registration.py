@@ -190,11 +190,9 @@ def check_unreached(names: Names) -> None:
             names.reports.silence(optimizer.place, "no backward that is seen reaches some of what this holds")
         event, root = optimizer.after
         cut = _cut_before(names, never, root) if never else None
-        if (
-            cut is not None
-            and not _kept_otherwise(names.machine.optimizers, event, never, cut)
-            and not any(map(names.machine.leaves.may_be_filled, never))
-        ):
+        if cut is not None and not _kept_otherwise(names.machine.optimizers, event, never, cut):
+            filled = any(map(names.machine.leaves.may_be_filled, never))
+            gap = {Assumption.NOBODY_ELSE_FILLS} if filled else set()
             names.reports.report(
                 "unreached_parameters",
                 optimizer.place,
@@ -209,7 +207,7 @@ def check_unreached(names: Names) -> None:
                     cut_kind=cut.cut,
                     backward=names.reports.span(event.place),
                 ),
-                lean=optimizer.lean,
+                lean=optimizer.lean | gap,
             )
 
 

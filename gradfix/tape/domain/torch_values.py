@@ -21,6 +21,7 @@ class Layer(Value):
     JOINS: ClassVar[Joins] = {
         "inplace": Join.TRUTH,
         "items": Join.ENTRIES,
+        "open": Join.SOME,
         "place": Join.AGREED,
         "training": Join.TRUTH,
     }

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, TypedDict
 
-from gradfix.defects import Role
+from gradfix.defects import Assumption, Role
 from gradfix.defects.records import EarlyClear, NotCleared, Scaled
 from gradfix.tape.domain.events import Add, Backward, Clear, Empty, Unscale, Use
 from gradfix.tape.domain.paths import contradicts, covered, implies
@@ -261,12 +261,12 @@ class Gradients:
             lost = [add for add in lost if add.backward.place in places and not self._stepped(add, clear)]
         if not lost or not all(add.must and not add.backward.kept for add in lost):
             return
-        if self.leaves.may_be_filled(leaf, clear.moment):
-            return
         if not used and (self._failed_since(clear) or self._perhaps_filled(leaf, clear)):
             return
         if not used and self._kept_out(leaf, clear, place):
             return
+        if self.leaves.may_be_filled(leaf, clear.moment):
+            lean = lean | {Assumption.NOBODY_ELSE_FILLS}
         first = self._meant(lost)
         steps = [
             (first.backward.place, Role.FILLS),

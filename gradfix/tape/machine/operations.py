@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from gradfix.defects import Convention, Role
+from gradfix.defects import Assumption, Convention, Role
 from gradfix.defects.records import Written, WrittenLeaf, WrittenView
 from gradfix.tape.domain.graph import Node, Tensor, upstream
 from gradfix.tape.domain.values import NOTHING, Unknown
@@ -167,6 +167,8 @@ class Operations:
         return True
 
     def _refused_view(self, target: Tensor, node: Node, place: Place, facts: Written) -> bool:
+        if self.grad_mode.mode_in_doubt is not False:
+            return False
         if Convention.D in node.lean and target.storage.argument:
             return False  # rows of what came in: as often labels as features
         if _goes_on(place):
@@ -189,8 +191,11 @@ class Operations:
         says = "a leaf Variable that requires grad is being used in an in-place operation"
         if owner is not target:
             says = "a view of a leaf Variable that requires grad is being used in an in-place operation"
-        if self.grad_mode.mode_in_doubt is not False or self.python.for_others(owner):
+        if self.python.for_others(owner):
             return
+        lean = (
+            owner.lean if self.grad_mode.mode_in_doubt is False else owner.lean | {Assumption.RECORDED_HERE}
+        )
         learned = any(
             any(one.leaf not in (None, owner) for one in upstream([parent]))
             for parent in node.parents
@@ -201,7 +206,7 @@ class Operations:
                            parameter=owner.parameter)  # fmt: skip
         steps = [(owner.place, Role.LEAF), (place, Role.WRITTEN)]
         draft = self.reports.draft(
-            "inplace_on_leaf", place, steps, leaf, lean=owner.lean, when=self.here.path, says=says
+            "inplace_on_leaf", place, steps, leaf, lean=lean, when=self.here.path, says=says
         )
         if draft is not None:  # an update that is itself differentiated stays a value
             self.leaf_writes.append((draft, None if learned else owner))

@@ -204,7 +204,7 @@ def _run_function(
 ) -> Value:
     code = function.code
     code.entered = True
-    if vm.grad_mode.grad is not False:
+    if vm.grad_mode.grad is not False and vm.grad_mode.mode_in_doubt is False:
         code.recorded = True
     frame = Frame(Scope(names, function.scope, function.scope.globals), code, vm.here.path)
     frame.at_yield = vm.running.at_yield

@@ -244,6 +244,9 @@ def _store_entry(strangers: Strangers, owner: Unknown, key: Value, value: Value)
     _unknown_item(strangers.trail, owner, key)
     if owner.children is not None and isinstance(key, Const):
         strangers.trail.put(owner, owner.children, f"[{key.value!r}]", value)
+    elif isinstance(value, (Layer, Instance)):  # a part, whichever it takes the place of
+        one = Unknown("one of several modules", (value,))
+        strangers.trail.learn_part(owner, "children", "[?]", one)
 
 
 def _store_tensor_item(

@@ -13,14 +13,15 @@ from gradfix.tape.domain.values import Alt, Map, Seq, Unknown
 if TYPE_CHECKING:
     from gradfix.tape.domain.paths import Path
     from gradfix.tape.domain.values import Value
-    from gradfix.tape.machine.machine import Machine
+    from gradfix.tape.interpreter.state import Strangers
 
 
-def wish(machine: Machine, roots: list[Value]) -> None:
+def wish(strangers: Strangers, roots: list[Value]) -> None:
     """Backpropagate, as the callers of a module are taken to do; each alternative on its own path."""
     wishes: dict[Path, Backward] = {}
+    machine = strangers.machine
     base = machine.here.path
-    for guard, tensor in _tensors(roots):
+    for guard, tensor in _tensors(strangers, roots):
         both = meet(base, guard)
         if both is not None:
             if guard not in wishes:
@@ -29,7 +30,9 @@ def wish(machine: Machine, roots: list[Value]) -> None:
                 machine.backward.run(tensor, wishes[guard])
 
 
-def _tensors(values: list[Value], guard: Path = ALWAYS, depth: int = 0) -> list[tuple[Path, Tensor]]:
+def _tensors(
+    strangers: Strangers, values: list[Value], guard: Path = ALWAYS, depth: int = 0
+) -> list[tuple[Path, Tensor]]:
     """The tensors that values hold, each under the path on which they do."""
     found: list[tuple[Path, Tensor]] = []
     for value in values:
@@ -38,16 +41,18 @@ def _tensors(values: list[Value], guard: Path = ALWAYS, depth: int = 0) -> list[
         elif isinstance(value, Alt):
             for path, option in value.options:
                 if (both := meet(guard, path)) is not None:
-                    found.extend(_tensors([option], both, depth))
+                    found.extend(_tensors(strangers, [option], both, depth))
         elif depth < 4:
-            found.extend(_tensors(_held(value), guard, depth + 1))
+            found.extend(_tensors(strangers, _held(strangers, value), guard, depth + 1))
     return found
 
 
-def _held(value: Value) -> list[Value]:
-    """What a value gives access to."""
+def _held(strangers: Strangers, value: Value) -> list[Value]:
+    """What a value gives access to: what a call that isn't known returns needn't lead back to what it got."""
     if isinstance(value, Unknown):
-        return [value.tensor] if value.tensor is not None else list(value.holds)
+        if value.tensor is not None:
+            return [value.tensor]
+        return [] if id(value) in strangers.results else list(value.holds)
     if isinstance(value, Seq):
         return value.items
     return list(value.items.values()) if isinstance(value, Map) else []

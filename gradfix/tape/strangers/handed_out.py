@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from gradfix.tape.machine.machine import Machine
 
 DOUBT = "what a call may have put elsewhere"
+LISTS = frozenset({"ModuleList", "ModuleDict", "ParameterList", "ParameterDict"})
+"""What modules are put into."""
 MANY = 64
 """How many values are looked through for tensors."""
 INERT = frozenset({Const, External, Range, Number, Class, Method})
@@ -105,7 +107,7 @@ def hand_out_callee(strangers: Strangers, callee: Value) -> None:
 
 
 def let_gradients_go(machine: Machine, values: Sequence[Value]) -> None:
-    """Code that isn't known may keep the gradients of the tensors that it gets, or clear those of leaves."""
+    """Code that isn't known may keep the gradients of what it gets, clear them, step it and put more in."""
     stack, seen = list(values), 0
     while stack and seen < MANY:
         value = stack.pop()
@@ -121,6 +123,10 @@ def let_gradients_go(machine: Machine, values: Sequence[Value]) -> None:
                 machine.severed.let_go[id(node)] = node
             elif machine.severed.backwards and owner.requires is not False:
                 machine.gradients.clear([owner], None, must=False)
+        elif isinstance(value, Weights):
+            machine.gradients.updated.extend(value.leaves)
+        elif isinstance(value, Layer) and value.kind in LISTS and not value.open:
+            machine.trail.set(value, "open", True)
         elif isinstance(value, (Seq, Map)):
             stack.extend(value.items if isinstance(value, Seq) else value.items.values())
         elif isinstance(value, Alt):

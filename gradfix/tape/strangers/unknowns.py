@@ -99,12 +99,27 @@ def call_opaque(
     made.may = not sure
     if not sure and made.requires is True:
         made.requires = None
+    if made.requires is False and _holds_others(module.of):
+        made.requires = None
     if made.requires is True:
         made.lean = made.lean | module.lean
         made.saves = True
     result = Unknown("what a module returns", tuple(given), requires=made.requires, lean=made.lean)
     result.made = made
     return result
+
+
+def _holds_others(module: Value) -> bool:
+    """Whether something that isn't known was put into a module, which may have parameters of its own."""
+    stack, seen = [module], set[int]()
+    while stack:
+        owner = stack.pop()
+        seen.add(id(owner))
+        for child in (owner.children or {}).values() if isinstance(owner, Unknown) else ():
+            if isinstance(child, Unknown) and child.module is None and owner not in child.holds:
+                return True
+            stack.extend([child] if id(child) not in seen else [])
+    return False
 
 
 def unknown_method(
