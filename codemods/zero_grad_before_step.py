@@ -5,7 +5,7 @@ are (or follow momentum and weight decay alone). The same happens when `zero_gra
 batch while the step comes after several of them: only the last one counts.
 
 The rewrite moves the call before the iteration's first backward, or behind the step where the step waits
-for several backwards; where gradients are cleared there already, the call just goes. It is unsafe where it
+for several backwards; a step that comes before its backward moves behind it; where gradients are cleared there already, the call just goes. It is unsafe where it
 isn't known what else clears or measures them. Left alone: clearing after the step, clearing what one
 network's loss has left in another one, and gradients that were only to be measured.
 """
@@ -55,7 +55,8 @@ def _late(tree: Tree, zero: Anchor, step: cst.CSTNode, backward: cst.CSTNode) ->
     stepping, late = anchor(tree, step), anchor(tree, backward)
     if stepping not in row or late not in row:
         return None
-    early = row.index(zero) < row.index(stepping) < row.index(late)
+    cleared, stepped, filled = row.index(zero), row.index(stepping), row.index(late)
+    early = cleared < stepped < filled or stepped < filled < cleared
     return (stepping, late) if early else None
 
 
