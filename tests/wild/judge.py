@@ -175,9 +175,11 @@ def fixed(runs: list[Facts], after: list[Facts]) -> str:
     if not after:
         return "does not end"
     found, was = signs(after), signs(runs)
-    if found.raises:
-        known = not was.raises or OF_AUTOGRAD.search(found.raises)
-        return ("still raises" if was.raises else "raises") if known else ""
+    if found.raises and OF_AUTOGRAD.search(found.raises):
+        if not was.raises:
+            return "raises"
+        if found.raises == was.raises:
+            return "still raises"
     for one, two in zip(runs, after, strict=True):
         failed = one.error is not None and len(one.backwards) == 1
         if (
@@ -187,8 +189,9 @@ def fixed(runs: list[Facts], after: list[Facts]) -> str:
             and not _same(one.backwards[0].root, two.backwards[0].root)
         ):
             return "another value"
-    if found.words:
-        return f"left: {found.words}"
+    left = [] if was.raises else [word for word in found.words.split(", ") if word not in was.words]
+    if left and not found.raises:
+        return f"brings: {', '.join(left)}"
     return ""
 
 
