@@ -5,9 +5,10 @@ are (or follow momentum and weight decay alone). The same happens when `zero_gra
 batch while the step comes after several of them: only the last one counts.
 
 The rewrite moves the call before the iteration's first backward, or behind the step where the step waits
-for several backwards; a step that comes before its backward moves behind it; where gradients are cleared there already, the call just goes. It is unsafe where it
-isn't known what else clears or measures them. Left alone: clearing after the step, clearing what one
-network's loss has left in another one, and gradients that were only to be measured.
+for several backwards; where gradients are cleared there already, the call just goes. A step that comes
+before its backward moves behind it. It is unsafe where it isn't known what else clears or measures them.
+Left alone: clearing after the step, clearing what one network's loss has left in another one, and gradients
+that were only to be measured.
 """
 
 from __future__ import annotations
