@@ -136,7 +136,8 @@ def _fits(finding: Finding, run: Facts) -> str:
     if run.error is None:
         return "silent"
     _, words, where = run.error
-    if finding.torch_says and finding.torch_says not in words and "NoneType" not in words:
+    empty = "NoneType" in words and finding.rule == "grad_of_non_leaf"
+    if finding.torch_says and finding.torch_says not in words and not empty:
         return "other"
     return "right" if set(where) & near(finding) else "elsewhere" if finding.evidence else "right"
 
