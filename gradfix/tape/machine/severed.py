@@ -69,6 +69,7 @@ class Severed(Cuts):
         cuts = list({id(cut.cut_place): cut for cut in reversed(nearest)}.values())[::-1]
         sure = [cut for cut in cuts if self.behind(cut) is True]
         chosen = sure or [cut for cut in cuts if self.behind(cut) is None and cut.cut != "data"]
+        chosen = [cut for cut in chosen if not self._behind_others(cut, chosen)]
         here = (event.place, Role.BACKWARD)
         if self.blames_rebinding(node):
             return
@@ -86,6 +87,13 @@ class Severed(Cuts):
             self.silence(
                 event.place, "several cuts lie behind this backward; which one was meant isn't known"
             )
+
+    def _behind_others(self, cut: Node, cuts: list[Node]) -> bool:
+        """Whether all that a cut keeps from the root is kept from the cut itself, by others of these."""
+        if any(parent.requires is not False for parent in cut.parents):
+            return False
+        above = [one for parent in cut.parents for one in self.cuts(parent)]
+        return bool(above) and all(any(one is other for other in cuts) for one in above)
 
     def _switched_off(self, node: Node, when: Path) -> bool:
         """Whether flags each switch off a term: a constant made under one of them stands for it."""

@@ -39,6 +39,17 @@ PROGRAMS = {
 }
 
 LINES = {
+    "a comparison of what was not recorded is not to blame": (
+        """
+        backbone, head = nn.Linear(3, 5), nn.Linear(5, 4)
+        features = backbone(torch.ones(2, 3))
+        with torch.no_grad():
+            scores = head(features)
+        error = torch.abs(scores - 1)
+        torch.where(error < 1, error ** 2, error).mean().backward()
+        """,
+        [("forward_in_no_grad", 7)],
+    ),
     "what autograd.grad returns is nothing that a step could have used": (
         """
         model = nn.Sequential(nn.Linear(3, 8), nn.ReLU(), nn.Linear(8, 2))
