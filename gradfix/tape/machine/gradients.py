@@ -51,8 +51,9 @@ class Gradients(Backwards):
         """Whether the step that runs has called a closure: what an earlier call of it left is nobody's."""
         self.timeline = Timeline(before.timeline if before else None)
         self.early_steps = EarlySteps(self)
-        self.erasures: list[tuple[Draft[EarlyClear], Moment | None, list[Tensor]]] = []
-        """Gradients that were erased though a step would have used them, with that step and its leaves."""
+        self.erasures: list[tuple[Draft[EarlyClear], Moment | None, list[Tensor], int, set[int]]] = []
+        """Gradients that were erased though a step would have used them, with that step and its leaves, when
+        it was, in the numbers of the backwards, and the nodes that had saved the leaves by then."""
         self.touches: Touches | None = None
         """Who answers what touches leaves between two moments."""
         self.stand_ins: list[Tensor] = [*before.stand_ins] if before else []
@@ -268,14 +269,16 @@ class Gradients(Backwards):
     ) -> None:
         """Keep what a clearing took from a step, until all is known that fills those gradients."""
         if draft is not None:
-            self.erasures.append((draft, step, leaves))
+            savers = {id(saved.node) for leaf in leaves for saved in leaf.storage.savers}
+            self.erasures.append((draft, step, leaves, next(Backward.numbers), savers))
 
     def note_erasures(self) -> None:
         """At the end: note them with all that fills the gradients, also after the step."""
-        for draft, step, leaves in self.erasures:
+        for draft, step, leaves, now, savers in self.erasures:
             known = step is not None and self.touches is not None
             filled = self.touches.filled(step, leaves) if known else None  # type: ignore[union-attr,arg-type]
-            self.note(draft.defect(replace(draft.facts, filled=filled)))
+            spoils = any(event.number > now and savers & event.met.keys() for event, _ in self.backwards)
+            self.note(draft.defect(replace(draft.facts, filled=filled, spoils=spoils)))
 
     def may_be_filled(self, leaf: Tensor, after: Moment | None = None) -> bool:
         """Whether code that wasn't followed may have brought a gradient to a leaf since some moment.
