@@ -5,9 +5,10 @@ are (or follow momentum and weight decay alone). The same happens when `zero_gra
 batch while the step comes after several of them: only the last one counts.
 
 The rewrite moves the call before the iteration's first backward, or behind the step where the step waits
-for several backwards; where gradients are cleared there already, the call just goes. It is unsafe where it
-isn't known what else clears or measures them. Left alone: clearing after the step, clearing what one
-network's loss has left in another one, and gradients that were only to be measured.
+for several backwards; where gradients are cleared there already, the call just goes. A step that comes
+before its backward moves behind it. It is unsafe where it isn't known what else clears or measures them,
+and where a later backward needs what the step will then change. Left alone: clearing after the step,
+clearing what one network's loss has left in another one, and gradients that were only to be measured.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ def rewrite(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:
         place = _behind_measuring(order, place, zero)
         if (behind := _behind_step(order, filled_of(tree, defect), zero, place, step)) is not None:
             side, place = "after", behind
-    return _moved(order, zero, side, place)
+    return _moved(order, zero, (side, place), facts.spoils)
 
 
 def _late(tree: Tree, zero: Anchor, step: cst.CSTNode, backward: cst.CSTNode) -> tuple[Anchor, Anchor] | None:
@@ -55,7 +56,8 @@ def _late(tree: Tree, zero: Anchor, step: cst.CSTNode, backward: cst.CSTNode) ->
     stepping, late = anchor(tree, step), anchor(tree, backward)
     if stepping not in row or late not in row:
         return None
-    early = row.index(zero) < row.index(stepping) < row.index(late)
+    cleared, stepped, filled = row.index(zero), row.index(stepping), row.index(late)
+    early = cleared < stepped < filled or stepped < filled < cleared
     return (stepping, late) if early else None
 
 
@@ -81,8 +83,8 @@ def _behind_step(
     return stepping if any("fills" in filled.kinds(one) for one in others) else None
 
 
-def _moved(order: Order, zero: Anchor, side: str, place: Anchor) -> Fix:
-    tree = order.tree
+def _moved(order: Order, zero: Anchor, to: tuple[str, Anchor], spoils: bool) -> Fix:
+    tree, (side, place) = order.tree, to
     draft, clear = Draft(tree), text_of(tree, zero)
     if side == "before" and _cleared_before(order, zero, place) is not None:
         draft.remove(zero)
@@ -91,7 +93,7 @@ def _moved(order: Order, zero: Anchor, side: str, place: Anchor) -> Fix:
     else:
         draft.move_after(zero, place)
     says = f"{clear} {side} {text_of(tree, place).splitlines()[0]}"
-    return Fix(draft.edits(), says, Safety.SAFE if order.known else Safety.UNSAFE)
+    return Fix(draft.edits(), says, Safety.SAFE if order.known and not spoils else Safety.UNSAFE)
 
 
 def _always_runs(tree: Tree, zero: Anchor, place: Anchor) -> bool:

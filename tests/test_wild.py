@@ -99,7 +99,9 @@ def test_torch_judges(source: str, claim: Finding, verdict: str) -> None:
 
 def test_a_fix_is_judged_by_what_is_left() -> None:
     assert judge.fixed([seen(STALE)], [seen(LOOP)]) == ""
-    assert judge.fixed([seen(STALE)], [seen(CUT)]) == "left: unreached"
+    assert judge.fixed([seen(STALE)], [seen(CUT)]) == "brings: unreached"
+    assert judge.fixed([seen(CUT)], [seen(CUT)]) == ""
+    assert judge.fixed([seen(OVERWRITTEN)], [seen(OVERWRITTEN)]) == "still raises"
     assert judge.fixed([seen(CUT)], [seen(OVERWRITTEN)]) == "raises"
     assert judge.fixed([seen(STALE)], [seen(LOOP.replace("mean()", "sum() * 2"))]) == "another value"
 

@@ -148,12 +148,15 @@ class EarlyClear(Ordered):
     optimizer: str = ""
     filled: Touched = None
     """All that ever fills the gradients."""
+    spoils: bool = False
+    """Whether a later backward needs what the step will change once it finds the gradients."""
 
     def again(self, other: Ordered) -> Ordered:
         both = Ordered.again(self, other)
         if not isinstance(other, EarlyClear) or not isinstance(both, EarlyClear):
             return both
-        return replace(both, filled=together((self.filled, other.filled)))
+        spoils = self.spoils or other.spoils
+        return replace(both, filled=together((self.filled, other.filled)), spoils=spoils)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -136,7 +136,8 @@ def _fits(finding: Finding, run: Facts) -> str:
     if run.error is None:
         return "silent"
     _, words, where = run.error
-    if finding.torch_says and finding.torch_says not in words and "NoneType" not in words:
+    empty = "NoneType" in words and finding.rule == "grad_of_non_leaf"
+    if finding.torch_says and finding.torch_says not in words and not empty:
         return "other"
     return "right" if set(where) & near(finding) else "elsewhere" if finding.evidence else "right"
 
@@ -175,9 +176,11 @@ def fixed(runs: list[Facts], after: list[Facts]) -> str:
     if not after:
         return "does not end"
     found, was = signs(after), signs(runs)
-    if found.raises:
-        known = not was.raises or OF_AUTOGRAD.search(found.raises)
-        return ("still raises" if was.raises else "raises") if known else ""
+    if found.raises and OF_AUTOGRAD.search(found.raises):
+        if not was.raises:
+            return "raises"
+        if found.raises == was.raises:
+            return "still raises"
     for one, two in zip(runs, after, strict=True):
         failed = one.error is not None and len(one.backwards) == 1
         if (
@@ -187,8 +190,9 @@ def fixed(runs: list[Facts], after: list[Facts]) -> str:
             and not _same(one.backwards[0].root, two.backwards[0].root)
         ):
             return "another value"
-    if found.words:
-        return f"left: {found.words}"
+    left = [] if was.raises else [word for word in found.words.split(", ") if word not in was.words]
+    if left and not found.raises:
+        return f"brings: {', '.join(left)}"
     return ""
 
 

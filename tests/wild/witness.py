@@ -105,17 +105,17 @@ class Witness:
     def settle(self, where: Chain = ()) -> None:
         """Notice what has been cleared, and what has been changed by hand, since the last look."""
         for leaf in self.leaves.values():
-            if (
-                not self.inside
-                and leaf.read
-                and leaf.shares
-                and not torch.equal(leaf.value, leaf.tensor.detach())
-            ):
-                self.use(leaf, where, [share for share in leaf.shares if share.read])
+            self.by_hand(leaf, where)
             grad = leaf.grad
             if leaf.shares and (grad is None or not grad.any()):
                 self.erase(leaf, where)
             leaf.value = leaf.tensor.detach().clone()
+
+    def by_hand(self, leaf: Leaf, where: Chain) -> None:
+        """A leaf that has changed since its gradient was read has been stepped by hand."""
+        changed = leaf.read and leaf.shares and not torch.equal(leaf.value, leaf.tensor.detach())
+        if changed and not self.inside:
+            self.use(leaf, where, [share for share in leaf.shares if share.read])
 
     def erase(self, leaf: Leaf, where: Chain) -> None:
         for share in leaf.shares:
@@ -184,6 +184,8 @@ class Witness:
         """The program reads a gradient."""
         leaf = self.leaves.get(id(tensor))
         if leaf is not None and leaf.shares:
+            self.by_hand(leaf, chain())
+            leaf.value = tensor.detach().clone()
             leaf.read = leaf.known = True
             for share in leaf.shares:
                 share.read = True

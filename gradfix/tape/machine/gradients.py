@@ -69,8 +69,9 @@ class Gradients:
         """Graphs that code had which isn't known, and when, in the numbers of the backwards."""
         self.asked = False
         """Whether the step that runs has called a closure: what an earlier call of it left is nobody's."""
-        self.erasures: list[tuple[Draft[EarlyClear], Moment | None, list[Tensor]]] = []
-        """Gradients that were erased though a step would have used them, with that step and its leaves."""
+        self.erasures: list[tuple[Draft[EarlyClear], Moment | None, list[Tensor], int, set[int]]] = []
+        """Gradients that were erased though a step would have used them, with that step and its leaves, when
+        it was, in the numbers of the backwards, and the nodes that had saved the leaves by then."""
         self.stand_ins: list[Tensor] = [*before.stand_ins] if before else []
         """Leaves that each stand for all that an optimizer may hold: clearing others may clear them too."""
 
@@ -295,14 +296,17 @@ class Gradients:
     ) -> None:
         """Keep what a clearing took from a step, until all is known that fills those gradients."""
         if draft is not None:
-            self.erasures.append((draft, step, leaves))
+            savers = {id(saved.node) for leaf in leaves for saved in leaf.storage.savers}
+            self.erasures.append((draft, step, leaves, next(Backward.numbers), savers))
 
     def note_erasures(self) -> None:
         """At the end: note them with all that fills the gradients, also after the step."""
-        for draft, step, leaves in self.erasures:
+        for draft, step, leaves, now, savers in self.erasures:
             touches = self.optimizers.touches
             filled = touches.filled(step, leaves) if step is not None and touches is not None else None
-            self.reports.note(draft.defect(replace(draft.facts, filled=filled)))
+            later = (event for event, _ in self.severed.backwards if event.number > now)
+            spoils = any(savers & event.met.keys() for event in later)
+            self.reports.note(draft.defect(replace(draft.facts, filled=filled, spoils=spoils)))
 
     def since_step(self, events: list[SlotEvent], first: Add, leaves: list[Tensor]) -> Touched:
         """What touched leaves between the step before a contribution and the step that runs."""

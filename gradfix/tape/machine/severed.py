@@ -97,6 +97,7 @@ class Severed:
         cuts = list({id(cut.cut_place): cut for cut in reversed(nearest)}.values())[::-1]
         sure = [cut for cut in cuts if behind(cut) is True]
         chosen = sure or [cut for cut in cuts if behind(cut) is None and cut.cut != "data"]
+        chosen = [cut for cut in chosen if not _behind_others(cut, chosen)]
         here = (event.place, Role.BACKWARD)
         if self.python.blames_rebinding(node):
             return
@@ -258,3 +259,11 @@ class Severed:
         """Whether one of the tensors that a backward names is behind a term."""
         below = {id(node) for node in nodes_below(term)}
         return any(id(self.graph.history(tensor)) in below for tensor in event.aimed)
+
+
+def _behind_others(cut: Node, cuts: list[Node]) -> bool:
+    """Whether all that a cut keeps from the root is kept from the cut itself, by others of these."""
+    if any(parent.requires is not False for parent in cut.parents):
+        return False
+    above = [one for parent in cut.parents for one in nearest_cuts(parent)]
+    return bool(above) and all(any(one is other for other in cuts) for one in above)

@@ -6,7 +6,7 @@ import textwrap
 
 import pytest
 
-from gradfix.defects.records import Cut
+from gradfix.defects.records import Cut, EarlyClear
 from gradfix.source import Source, parse
 from gradfix.tape.entries import analyse
 
@@ -39,6 +39,17 @@ PROGRAMS = {
 }
 
 LINES = {
+    "a comparison of what was not recorded is not to blame": (
+        """
+        backbone, head = nn.Linear(3, 5), nn.Linear(5, 4)
+        features = backbone(torch.ones(2, 3))
+        with torch.no_grad():
+            scores = head(features)
+        error = torch.abs(scores - 1)
+        torch.where(error < 1, error ** 2, error).mean().backward()
+        """,
+        [("forward_in_no_grad", 7)],
+    ),
     "what autograd.grad returns is nothing that a step could have used": (
         """
         model = nn.Sequential(nn.Linear(3, 8), nn.ReLU(), nn.Linear(8, 2))
@@ -174,3 +185,27 @@ def test_what_a_name_holds_is_converted_where_it_is_logged_only_if_it_is_a_numbe
     (cut,) = analyse(source).defects
     assert isinstance(cut.facts, Cut)
     assert len(cut.facts.logged) == uses
+
+
+@pytest.mark.parametrize(
+    ("made", "spoils"),
+    [
+        pytest.param("before", True, id="made before the step"),
+        pytest.param("after", False, id="made after the step"),
+    ],
+)
+def test_a_step_that_finds_its_gradients_again_may_spoil_a_later_backward(made: str, spoils: bool) -> None:
+    again = "    again = model(x).pow(2).mean()\n"
+    body = (
+        "model = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 1))\n"
+        "optimizer = torch.optim.SGD(model.parameters(), lr=0.1)\n"
+        "for x in [torch.ones(4, 3), torch.zeros(4, 3)]:\n"
+        "    model(x).mean().backward()\n    optimizer.zero_grad()\n"
+        f"{again if made == 'before' else ''}    optimizer.step()\n{again if made == 'after' else ''}"
+        "    again.backward()\n"
+    )
+    source = parse("case.py", (HEAD + body).encode())
+    assert isinstance(source, Source)
+    (erased,) = (one for one in analyse(source).defects if one.kind == "zero_grad_before_step")
+    assert isinstance(erased.facts, EarlyClear)
+    assert erased.facts.spoils is spoils
