@@ -11,7 +11,7 @@ from gradfix.tape.domain.alternatives import narrowed, there
 from gradfix.tape.domain.definitions import Class, Function, Instance
 from gradfix.tape.domain.events import Empty
 from gradfix.tape.domain.graph import Number, Tensor
-from gradfix.tape.domain.paths import ALWAYS, Equals, Path
+from gradfix.tape.domain.paths import ALWAYS, Equals, Path, Settled
 from gradfix.tape.domain.torch_values import Layer, Optimizer
 from gradfix.tape.domain.values import Alt, Const, External, Map, Range, Seq, Truth, Undefined, Unknown
 from gradfix.tape.interpreter.granted import TAKEN, is_granted
@@ -67,7 +67,7 @@ def _all_of(vm: Interpreter, node: ast.BoolOp) -> Verdict:
         return YES
     if len(open_parts) == 1:
         return None, yes, open_parts[0]
-    key = ("and", id(node), yes)
+    key = Settled(("and", id(node), yes), (yes,), open_parts)
     return None, yes | {(key, True)}, frozenset({(key, False)})
 
 
@@ -85,7 +85,7 @@ def _any_of(vm: Interpreter, node: ast.BoolOp) -> Verdict:
         return NO
     if len(open_parts) == 1:
         return None, open_parts[0], no
-    key = ("or", id(node), no)
+    key = Settled(("or", id(node), no), open_parts, (no,))
     return None, frozenset({(key, True)}), no | {(key, False)}
 
 
@@ -147,7 +147,8 @@ def _note_subject(tested: Tested, key: Any, value: Value) -> None:
 def _note_turn(tested: Tested, key: Any, value: Value) -> None:
     """Remember in which turn of a loop a test looks at something that this turn has made."""
     born = getattr(value, "born", 0)
-    turn = next((turn for turn in reversed(tested.turns) if turn < born), 0)
+    made = (turn for turn in reversed(tested.turns) if turn < born)
+    turn = tested.drawn.get(id(value)) or next(made, 0)
     if turn:
         tested.picks[key] = turn
 
@@ -250,7 +251,9 @@ def _alternative(machine: Machine, value: Alt, node: ast.expr, test: Callable[[V
         return NO
     if len(yes) == 1 and len(no) == 1 and len(answers) == 2:
         return None, yes[0], no[0]
-    _, holds, fails = _fresh(machine, node, ("true", id(value)), value)
+    told = [(guard, test(option)) for guard, option in value.options if not isinstance(option, Undefined)]
+    sure, never = ([guard for guard, answer in told if answer is wanted] for wanted in (True, False))
+    _, holds, fails = _fresh(machine, node, Settled(("true", id(value)), sure, never), value)
     return None, holds | _unless(no), fails | _unless(yes)
 
 
