@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING, Any
 
 from gradfix.tape.domain.alternatives import narrowed, there
@@ -113,7 +113,9 @@ def _comparison(vm: Interpreter, node: ast.Compare) -> Verdict:
                 yes, no = frozenset({(key, True)}), frozenset({(key, False)})
                 return (None, no, yes) if negative else (None, yes, no)
     if isinstance(left, Alt) and isinstance(right, Const):
-        verdict = _alternative(vm.machine, left, node, lambda option: compared(option, right, op))
+        verdict = _alternative(
+            vm.machine, left, node, lambda option: compared(option, right, op), (type(op), _mark(right))
+        )
     else:
         verdict = _fresh(vm.machine, node, ("compare", type(op), id(left), _mark(right)), left, right)
     if isinstance(op, (ast.Is, ast.IsNot)) and isinstance(right, Const) and right.value is None:
@@ -238,9 +240,12 @@ def truthy(value: Value) -> Truth:
     return None
 
 
-def _alternative(machine: Machine, value: Alt, node: ast.expr, test: Callable[[Value], Truth]) -> Verdict:
-    """A test whose answer depends on which alternative it is."""
-    narrow = narrowed(value, machine.here.path)
+def _alternative(
+    machine: Machine, value: Alt, node: ast.expr, test: Callable[[Value], Truth], what: Hashable = None
+) -> Verdict:
+    """A test whose answer depends on which alternative it is; `what` says what each is compared with."""
+    path = machine.here.path
+    narrow = narrowed(value, path)
     options = narrow.options if isinstance(narrow, Alt) else ((ALWAYS, narrow),)
     answers = [(guard, test(option)) for guard, option in options if not isinstance(option, Undefined)]
     yes = [guard for guard, answer in answers if answer is True]
@@ -251,9 +256,9 @@ def _alternative(machine: Machine, value: Alt, node: ast.expr, test: Callable[[V
         return NO
     if len(yes) == 1 and len(no) == 1 and len(answers) == 2:
         return None, yes[0], no[0]
-    told = [(guard, test(option)) for guard, option in value.options if not isinstance(option, Undefined)]
-    sure, never = ([guard for guard, answer in told if answer is wanted] for wanted in (True, False))
-    _, holds, fails = _fresh(machine, node, Settled(("true", id(value)), sure, never), value)
+    same = ("true", tuple(id(option) for _, option in options), what)
+    key = Settled(same, [path | guard for guard in yes], [path | guard for guard in no])
+    _, holds, fails = _fresh(machine, node, key, value)
     return None, holds | _unless(no), fails | _unless(yes)
 
 
