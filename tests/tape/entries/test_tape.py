@@ -183,6 +183,37 @@ def test_a_broken_rule_is_found_where_it_is_broken(body: str, kind: str, line: s
 
 
 QUIET = {
+    "what is done only where a model trains that was told not to": """
+        def run(net):
+            net.eval()
+            w = torch.ones(3, requires_grad=True)
+            if net.training:
+                y = w.exp()
+                y += 1
+                y.sum().backward()
+        """,
+    "recording that is on where there is an optimizer, and only there a backward": """
+        def process(net, batches, optimizer=None):
+            with torch.set_grad_enabled(optimizer is not None):
+                for x, wanted in batches:
+                    loss = F.cross_entropy(net(x), wanted)
+                    if optimizer is not None:
+                        optimizer.zero_grad()
+                        loss.backward()
+                        optimizer.step()
+        if kind == 0:
+            pass
+        elif kind == 1:
+            net = first().to(device)
+        elif kind == 2:
+            net = second().to(device)
+        optimizer = torch.optim.Adam(net.parameters())
+        for epoch in range(epochs + 1):
+            if epoch == 0:
+                pass
+            else:
+                process(net, batches, optimizer)
+        """,
     "a loss that is backpropagated only where a flag says that something was put into it": """
         net = nn.Linear(2, 1)
         optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
