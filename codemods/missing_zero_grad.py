@@ -7,13 +7,16 @@ just absent: it stands before the loop, in the other branch, or belongs to the o
 The rewrite puts `optimizer.zero_grad()` before the first backward of the iteration; where a step waits for
 several backwards (`if (i + 1) % n == 0: optimizer.step()`), after the step and what still looks at the
 gradients; that is unsafe where other functions may look at them later. A call that stands right before the
-loop moves in. For updates written by hand it sets `w.grad = None` after the update, or calls the module's
+loop moves in. For updates written by hand it sets `w.grad = None` after the update (before the
+backward where the update binds the name to a new tensor), or calls the module's
 `zero_grad()` where gradients are read later. Left alone: gradients cleared anywhere between the steps (at the
 end of the iteration, by the model, in a helper, in a closure), accumulation over several batches before one
 step, and gradients that no step uses.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import libcst as cst
 from libcst import matchers as m
@@ -45,7 +48,7 @@ def rewrite(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:
         (draft.before if side == "before" else draft.after)(place, f"{owner}.zero_grad()")
         return Fix(draft.edits(), f"{owner}.zero_grad()")
     if not optimizer:
-        return _by_hand(tree, anchor(tree, step), facts.parameters)
+        return _by_hand(tree, anchor(tree, step), facts.parameters, anchor(tree, backward))
     if not visible(tree, backward, optimizer):
         return Decline("clear the gradients before the iteration's first backward")
     draft = Draft(tree)
@@ -93,9 +96,14 @@ def _after_readers(tree: Tree, step: Anchor, order: Order) -> Anchor:
     return last
 
 
-def _by_hand(tree: Tree, update: Anchor, parameters: object) -> Fix | Decline:
-    """Clear each parameter's gradient behind the last of the updates that stand together."""
-    if not isinstance(parameters, tuple) or not parameters:
+def _by_hand(tree: Tree, update: Anchor, parameters: object, backward: Anchor) -> Fix | Decline:
+    """Clear each parameter's gradient behind the last of the updates that stand together.
+
+    An update that gives the name to a new tensor leaves the old one's gradient to whoever holds that: there
+    it is cleared before the backward.
+    """
+    known = isinstance(parameters, tuple) and all(visible(tree, update, str(name)) for name in parameters)
+    if not isinstance(parameters, tuple) or not parameters or not known:
         return Decline("set the .grad of what is updated to None after the update")
     last = update
     for following in between(tree, update, None):
@@ -104,8 +112,19 @@ def _by_hand(tree: Tree, update: Anchor, parameters: object) -> Fix | Decline:
         last = following
     clears = [f"{name}.grad = None" for name in parameters]
     draft = Draft(tree)
-    draft.after(last, *clears)
+    if any(isinstance(place, cst.Assign) and _rebinds(tree, place, parameters) for place in _smalls(update)):
+        draft.before(backward, *clears)
+    else:
+        draft.after(last, *clears)
     return Fix(draft.edits(), "; ".join(clears))
+
+
+def _smalls(place: Anchor) -> Sequence[cst.BaseSmallStatement]:
+    return place.body if isinstance(place, cst.SimpleStatementLine) else ()
+
+
+def _rebinds(tree: Tree, place: cst.Assign, parameters: tuple[object, ...]) -> bool:
+    return any(tree.code(target.target) in parameters for target in place.targets)
 
 
 def _read_afterwards(tree: Tree, update: cst.CSTNode) -> str:

@@ -18,6 +18,39 @@ class Equals(NamedTuple):
     constant: Hashable
 
 
+class Settled:
+    """The literal of a test whose answer follows from paths: `yes` where it holds, `no` where it fails.
+
+    The same test is the same literal, whatever was known of it.
+    """
+
+    __slots__ = ("no", "where", "yes")
+
+    def __init__(self, where: Key, yes: Sequence[Path], no: Sequence[Path]) -> None:
+        self.where = where
+        self.yes = yes
+        self.no = no
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is Settled and self.where == other.where
+
+    def __hash__(self) -> int:
+        return hash(self.where)
+
+    def refuted(self, holds: bool, one: Path, other: Path) -> bool:
+        """Whether two paths together say the contrary."""
+        for path in self.no if holds else self.yes:
+            if all(_said(literal, one, other) for literal in path):
+                return True
+        return False
+
+
+def _said(literal: tuple[Key, bool], one: Path, other: Path) -> bool:
+    """Whether two paths together say so."""
+    key, holds = literal
+    return literal in one or literal in other or (type(key) is Settled and key.refuted(not holds, one, other))
+
+
 def contradicts(one: Path, other: Path) -> bool:
     """Whether no run can satisfy both."""
     if not one or not other:
@@ -32,7 +65,9 @@ def contradicts(one: Path, other: Path) -> bool:
             return True
         if holds and type(key) is Equals and _excluded(key, other):
             return True
-    return False
+        if type(key) is Settled and key.refuted(holds, one, other):
+            return True
+    return any(key.refuted(holds, one, other) for key, holds in other if type(key) is Settled)
 
 
 def _excluded(key: Equals, path: Path) -> bool:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import ast
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING, Any
 
 from gradfix.tape.domain.alternatives import narrowed, there
 from gradfix.tape.domain.definitions import Class, Function, Instance
 from gradfix.tape.domain.events import Empty
 from gradfix.tape.domain.graph import Number, Tensor
-from gradfix.tape.domain.paths import ALWAYS, Equals, Path
+from gradfix.tape.domain.paths import ALWAYS, Equals, Path, Settled
 from gradfix.tape.domain.torch_values import Layer, Optimizer
 from gradfix.tape.domain.values import Alt, Const, External, Map, Range, Seq, Truth, Undefined, Unknown
 from gradfix.tape.interpreter.granted import TAKEN, is_granted
@@ -67,7 +67,7 @@ def _all_of(vm: Interpreter, node: ast.BoolOp) -> Verdict:
         return YES
     if len(open_parts) == 1:
         return None, yes, open_parts[0]
-    key = ("and", id(node), yes)
+    key = Settled(("and", id(node), yes), (yes,), open_parts)
     return None, yes | {(key, True)}, frozenset({(key, False)})
 
 
@@ -85,7 +85,7 @@ def _any_of(vm: Interpreter, node: ast.BoolOp) -> Verdict:
         return NO
     if len(open_parts) == 1:
         return None, open_parts[0], no
-    key = ("or", id(node), no)
+    key = Settled(("or", id(node), no), open_parts, (no,))
     return None, frozenset({(key, True)}), no | {(key, False)}
 
 
@@ -113,7 +113,9 @@ def _comparison(vm: Interpreter, node: ast.Compare) -> Verdict:
                 yes, no = frozenset({(key, True)}), frozenset({(key, False)})
                 return (None, no, yes) if negative else (None, yes, no)
     if isinstance(left, Alt) and isinstance(right, Const):
-        verdict = _alternative(vm.machine, left, node, lambda option: compared(option, right, op))
+        verdict = _alternative(
+            vm.machine, left, node, lambda option: compared(option, right, op), (type(op), _mark(right))
+        )
     else:
         verdict = _fresh(vm.machine, node, ("compare", type(op), id(left), _mark(right)), left, right)
     if isinstance(op, (ast.Is, ast.IsNot)) and isinstance(right, Const) and right.value is None:
@@ -147,7 +149,8 @@ def _note_subject(tested: Tested, key: Any, value: Value) -> None:
 def _note_turn(tested: Tested, key: Any, value: Value) -> None:
     """Remember in which turn of a loop a test looks at something that this turn has made."""
     born = getattr(value, "born", 0)
-    turn = next((turn for turn in reversed(tested.turns) if turn < born), 0)
+    made = (turn for turn in reversed(tested.turns) if turn < born)
+    turn = tested.drawn.get(id(value)) or next(made, 0)
     if turn:
         tested.picks[key] = turn
 
@@ -237,9 +240,12 @@ def truthy(value: Value) -> Truth:
     return None
 
 
-def _alternative(machine: Machine, value: Alt, node: ast.expr, test: Callable[[Value], Truth]) -> Verdict:
-    """A test whose answer depends on which alternative it is."""
-    narrow = narrowed(value, machine.here.path)
+def _alternative(
+    machine: Machine, value: Alt, node: ast.expr, test: Callable[[Value], Truth], what: Hashable = None
+) -> Verdict:
+    """A test whose answer depends on which alternative it is; `what` says what each is compared with."""
+    path = machine.here.path
+    narrow = narrowed(value, path)
     options = narrow.options if isinstance(narrow, Alt) else ((ALWAYS, narrow),)
     answers = [(guard, test(option)) for guard, option in options if not isinstance(option, Undefined)]
     yes = [guard for guard, answer in answers if answer is True]
@@ -250,7 +256,9 @@ def _alternative(machine: Machine, value: Alt, node: ast.expr, test: Callable[[V
         return NO
     if len(yes) == 1 and len(no) == 1 and len(answers) == 2:
         return None, yes[0], no[0]
-    _, holds, fails = _fresh(machine, node, ("true", id(value)), value)
+    same = ("true", tuple(id(option) for _, option in options), what)
+    key = Settled(same, [path | guard for guard in yes], [path | guard for guard in no])
+    _, holds, fails = _fresh(machine, node, key, value)
     return None, holds | _unless(no), fails | _unless(yes)
 
 

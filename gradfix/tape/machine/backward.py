@@ -278,13 +278,22 @@ class Backwards:
         alternative = saved.path - write.path
         if Convention.D in lean and saved.argument and any(one.unrecorded for one in saved.writes):
             return  # what came in is data, as it is written where nothing is recorded
+        if Convention.D in lean and saved.argument and write.form == "setitem":
+            return  # entries of what came in: as often boxes as features
         if Convention.D in lean and self._prepares(saved.node):
+            return
+        if event.virtual and self._picked_apart(write.path | saved.path):
             return
         when = (write.path | alternative | guard | event.assumed) - (event.path - event.assumed)
         kind, culprit, facts = self._blamed(spoil, event, steps)
         self.reports.report(kind, culprit, steps, facts, lean=lean, when=when,
                     impact="trains wrong" if spoil.silent else "crashes",
                     says="" if spoil.silent else OVERWRITTEN)  # fmt: skip
+
+    def _picked_apart(self, path: Path) -> bool:
+        """Whether two turns of a loop have to meet different things: who says that a module is built so?"""
+        picks = self.severed.tested.picks
+        return len({picks[key] for key, holds in path if holds and key in picks}) > 1
 
     def _prepares(self, node: Node) -> bool:
         """Whether a node stands before the first layer of a whole model: it is given data."""

@@ -22,6 +22,10 @@ class Optimizers:
         self.touches: Touches | None = None
         """Who answers what touches leaves between two moments."""
 
+    def train(self) -> bool:
+        """Whether one of them holds what can be trained."""
+        return any(leaf.requires is True for optimizer in self.known for leaf in optimizer.leaves)
+
     def between(self, first: Moment | None, last: Moment | None, leaves: list[Tensor]) -> Touched:
         """What touches leaves or their gradients after one moment and before another; None: not known."""
         if first is None or last is None or self.touches is None:

@@ -134,8 +134,11 @@ class Severed:
             places = list({id(t): (self._factory_below(t.node), t.name) for t in meant}.values())
             if not places:
                 leaves = [one.leaf for one in below.values() if one.leaf is not None]
-                only = len(leaves) == 1 and leaves[0].dtype not in ("int", "bool")
-                places = [(event.place, "")] if len(leaves) != 1 else [(leaves[0].place, "")] if only else []
+                one = (
+                    len(leaves) == 1 and not self.leaves.optimizers.train()
+                )  # else it is that which the loss should hold
+                only = one and leaves[0].dtype not in ("int", "bool")
+                places = [(leaves[0].place, "")] if only else [] if one else [(event.place, "")]
             for place, name in places:
                 steps = [(place, Role.CONSTANT), (event.place, Role.BACKWARD)]
                 facts = NoLeaf(backward=self.reports.span(event.place), target=name)

@@ -32,6 +32,8 @@ class Tested:
         """The memory that a path condition is a test of."""
         self.turns: list[int] = [0]
         """When the turns began that are running, of loops that are not run to their end."""
+        self.drawn: dict[int, int] = {**before.drawn} if before else {}
+        """What such a turn was given of an iterable that isn't known, by identity, and that turn."""
         self.picks: dict[Key, int] = {**before.picks} if before else {}
         """The path conditions that are tests of what such a turn has made, and that turn."""
         self.graph_tests: set[Key] = {*before.graph_tests} if before else set()

@@ -181,6 +181,9 @@ def unary(vm: Interpreter, node: ast.UnaryOp) -> Value:
 
 
 def compare(vm: Interpreter, node: ast.Compare) -> Value:
+    if len(node.ops) == 1 and isinstance(node.ops[0], (ast.Is, ast.IsNot)):
+        known, yes, no = condition(vm, node)  # so that it is the same test where it is made once more
+        return Alt(((yes, TRUE), (no, FALSE))) if known is None else Const(known)
     left = vm.compared_side(node)
     results: list[Value] = []
     for op, comparator in zip(node.ops, node.comparators, strict=True):

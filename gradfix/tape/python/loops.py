@@ -153,6 +153,9 @@ def _turn(
     with Within(loop, vm.trail, {"turn": exits, "path": vm.here.path}):
         if not isinstance(node, ast.While) and value is not None:
             take_out(vm.strangers, value)
+            for one in value.items if isinstance(value, Seq) else (value,):
+                if isinstance(one, Unknown):
+                    vm.machine.tested.drawn[id(one)] = vm.machine.tested.turns[-1]
             vm.assign(node.target, value, node)
         ended = _while_turn(vm, node) if isinstance(node, ast.While) else vm.run(node.body)
     if exits is None:

@@ -163,10 +163,22 @@ def _of_object(
         vm.trail.learn(receiver, "requires", None)
         if receiver.module is not None:
             set_training(vm.notes, receiver.module, name == "train")
+        _told_mode(vm, receiver, name, args)
         return receiver
     if receiver.module is not None and name not in ("state_dict", "load_state_dict", "modules", "children"):
         return call_opaque(vm, receiver.module, args, kwargs, node, sure=name == "forward")
     return call_unknown(vm, _member(receiver, name), args, kwargs, node)
+
+
+def _told_mode(vm: Interpreter, receiver: Unknown, name: str, args: Args) -> None:
+    """`train()` and `eval()` say what `.training` reads from then on."""
+    if name == "apply":
+        return
+    if receiver.children is None:
+        vm.trail.learn(receiver, "children", {})
+    mode = Const(name == "train") if not args else Unknown("whether it trains")
+    assert receiver.children is not None
+    vm.trail.put(receiver, receiver.children, "training", mode)
 
 
 def _as_optimizer(strangers: Strangers, receiver: Unknown, name: str, args: Args, node: ast.Call) -> bool:

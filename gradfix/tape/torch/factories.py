@@ -71,7 +71,7 @@ def factory(vm: Interpreter, name: str, args: Args, kwargs: Kwargs, node: ast.Ca
             typed.dtype = dtype
         return typed
     if name == "load":
-        return Unknown("a loaded object", requires=False)
+        return Unknown("a loaded object")  # parameters that were saved require grad when they are loaded
     made = new_leaf(vm.machine, node, requires, _factory_shape(name, args, kwargs), dtype)
     made.node.facts = {"factory": name}
     return made

@@ -183,6 +183,111 @@ def test_a_broken_rule_is_found_where_it_is_broken(body: str, kind: str, line: s
 
 
 QUIET = {
+    "what is done only where a model trains that was told not to": """
+        def run(net):
+            net.eval()
+            w = torch.ones(3, requires_grad=True)
+            if net.training:
+                y = w.exp()
+                y += 1
+                y.sum().backward()
+        """,
+    "recording that is on where there is an optimizer, and only there a backward": """
+        def process(net, batches, optimizer=None):
+            with torch.set_grad_enabled(optimizer is not None):
+                for x, wanted in batches:
+                    loss = F.cross_entropy(net(x), wanted)
+                    if optimizer is not None:
+                        optimizer.zero_grad()
+                        loss.backward()
+                        optimizer.step()
+        if kind == 0:
+            pass
+        elif kind == 1:
+            net = first().to(device)
+        elif kind == 2:
+            net = second().to(device)
+        optimizer = torch.optim.Adam(net.parameters())
+        for epoch in range(epochs + 1):
+            if epoch == 0:
+                pass
+            else:
+                process(net, batches, optimizer)
+        """,
+    "a loss that is backpropagated only where a flag says that something was put into it": """
+        net = nn.Linear(2, 1)
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        def run(batches, good):
+            for x, a, b in batches:
+                loss = torch.tensor(0.0)
+                first, second = False, False
+                if len(a) > 0:
+                    if good(a):
+                        loss += net(x).mean()
+                        first = True
+                if len(b) > 0:
+                    loss += net(x).pow(2).mean()
+                    second = True
+                if first or second:
+                    optimizer.zero_grad()
+                    loss.backward()
+                    optimizer.step()
+        """,
+    "a parameter that was loaded": """
+        class Agent:
+            def __init__(self, path):
+                self.net = nn.Linear(2, 1)
+                self.weight = torch.zeros(1, requires_grad=True)
+                self.optimizer = torch.optim.SGD([self.weight], lr=0.1)
+                if path:
+                    self.weight = torch.load(path)
+            def update(self, x):
+                loss = (self.weight * self.net(x).detach()).mean()
+                self.optimizer.zero_grad()
+                loss.backward()
+                self.optimizer.step()
+        """,
+    "layers by the letters of a word, of which two turns of a loop would have to meet different ones": """
+        def layers(word, width, early):
+            made = []
+            for i, letter in enumerate(word):
+                if letter == "r":
+                    made.append(("relu", nn.ReLU(inplace=True)))
+                elif letter == "l":
+                    made.append(("leaky", nn.LeakyReLU(inplace=True)))
+                elif letter == "e":
+                    pass
+                elif letter == "c":
+                    pass
+                elif letter == "g":
+                    pass
+                elif letter == "b":
+                    if early:
+                        pass
+                    else:
+                        made.append(("norm", nn.BatchNorm2d(width)))
+                else:
+                    raise ValueError(letter)
+            return made
+        class Block(nn.Sequential):
+            def __init__(self, word, width, early):
+                super().__init__()
+                for name, module in layers(word, width, early):
+                    self.add_module(name, module)
+        class Net(nn.Module):
+            def __init__(self, word, width, early):
+                super().__init__()
+                self.block = Block(word, width, early)
+            def forward(self, x):
+                return self.block(x)
+        """,
+    "entries of what came in that are put back clipped": """
+        class Clip(nn.Module):
+            def forward(self, boxes, image):
+                boxes[:, 0] = torch.clamp(boxes[:, 0], min=0)
+                boxes[:, 1] = torch.clamp(boxes[:, 1], max=image.shape[2])
+                return boxes
+        """,
     "a gradient that is zeroed where there is one, of a leaf that differs by path": """
         class Base:
             def __init__(self, model):
