@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
 Key: TypeAlias = Hashable
@@ -67,7 +68,15 @@ def contradicts(one: Path, other: Path) -> bool:
             return True
         if type(key) is Settled and key.refuted(holds, one, other):
             return True
-    return any(key.refuted(holds, one, other) for key, holds in other if type(key) is Settled)
+    return _settles(other) and any(
+        key.refuted(holds, one, other) for key, holds in other if type(key) is Settled
+    )
+
+
+@lru_cache(1 << 14)
+def _settles(path: Path) -> bool:
+    """Whether a path has a literal that others settle: most have none, and are asked often."""
+    return any(type(key) is Settled for key, _ in path)
 
 
 def _excluded(key: Equals, path: Path) -> bool:
