@@ -14,8 +14,8 @@ from gradfix.plan import Plan
 from gradfix.rule import Finding
 from gradfix.verify import Claim, Command, JudgeOptions, Launcher, Limits, Verdict, judge
 
-LENIENT = {"flows", "not reached", "not reproduced", "could not run"}
-"""What `--verify=lenient` writes: what flows, and what could not be judged."""
+LENIENT = {"flows", "not reached", "not reproduced"}
+"""What `--verify=lenient` writes: what flows, and what a run that was seen through has not shown."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,10 @@ from typing import Any, Literal, TypedDict
 
 from gradfix.defects import Role
 
+CALLS, BACKWARD, STEPS, BOOKS = "calls of torch", "backward", "steps of optimizers", "what it records"
+ESSENTIAL = frozenset({CALLS, BACKWARD, STEPS, BOOKS})
+"""The parts of the recorder without which nothing can be said of a run."""
+
 
 class Place(TypedDict):
     """Where in a file: lines from 1, columns in UTF-8 bytes from 0 (None before Python 3.11)."""
@@ -106,6 +110,22 @@ class Ending(TypedDict):
     """File -> lines on which torch was called."""
     held_back: list[str]
     notes: list[str]
+    blind: dict[str, str]
+    """Part of the recorder that was off -> what went wrong there."""
+    torch: str
+    """Its version."""
+    steps: dict[str, int]
+    """Optimizer -> how many steps of it were seen; 0: it trains what no other one does, and never stepped."""
+
+
+SHAPES: dict[str, Any] = {
+    "defect": RecordedDefect,
+    "write": WriteEvent,
+    "backward": BackwardEvent,
+    "step": StepEvent,
+    "end": Ending,
+}
+"""What may come through the channel."""
 
 
 class Recording(TypedDict):
@@ -113,12 +133,15 @@ class Recording(TypedDict):
 
     events: list[Any]
     how: str
-    """As Ending.how, or "time", "memory", "signal", "no torch", "broken"."""
+    """As Ending.how, or "time", "memory", "signal", "no torch", "broken", "garbled"."""
     error: Failure | None
     reasons: dict[str, str]
     lines: dict[str, list[int]]
     held_back: list[str]
     notes: list[str]
+    blind: dict[str, str]
+    torch: str
+    steps: dict[str, int]
     stdout: str
     stderr: str
     exit_code: int | None

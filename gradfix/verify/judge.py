@@ -23,6 +23,8 @@ from gradfix.verify.verdicts import (
     listed,
     named,
     side_by_side,
+    unseen,
+    unwatched,
 )
 
 MOST_ALONE = 12
@@ -104,6 +106,8 @@ def on_claim(case: Case, claim: Claim) -> Verdict:
 
 def _verdict(case: Case, path: str, word: Word, reason: str, claim: Claim | None = None) -> Verdict:
     held = dict.fromkeys([*case.before.recording["held_back"], *case.after.recording["held_back"]])
+    blind = unseen(case.after.recording) or unseen(case.before.recording)
+    reason += f"; not looked into: {blind}" if blind else ""
     return Verdict(
         path, word, reason, claim.kind if claim else "", claim.line if claim else 0,
         *side_by_side(case.before, case.after), tuple(held),
@@ -117,7 +121,9 @@ def _unrunnable(case: Case) -> tuple[Word, str] | None:
     if first and not case.before.defects:
         return "could not run", first
     second = cannot(case.after.recording, limits.seconds, limits.memory)
-    if second and not first and case.after.recording["how"] not in ("time", "memory", "no torch", "broken"):
+    if unwatched(case.after.recording):
+        return "could not run", second
+    if second and not first and case.after.recording["how"] not in ("time", "memory"):
         return "worse", f"the program ran before, and does not after: {second}"
     if second and not case.after.fine:
         return "could not run", second

@@ -20,6 +20,7 @@ from gradfix.trace.report import Recording
 
 START_LIMIT = 120.0
 GRACE = 20.0
+ADVICE = "--python names an interpreter that has it; pip install 'gradfix[verify]' puts it beside gradfix"
 BOOT = Path(__file__).parent.parent / "trace" / "boot.py"
 
 
@@ -119,6 +120,8 @@ class Launcher:
         """Start a new process for each run, as where there is no fork."""
         self.process: subprocess.Popen[bytes] | None = None
         self.torch = ""
+        self.note = ""
+        """What is to be said of every run under this torch."""
         self.broken = ""
         self.scratch = tempfile.TemporaryDirectory(prefix="gradfix-", ignore_cleanup_errors=True)
         self.answers: queue.Queue[bytes] = queue.Queue()
@@ -171,9 +174,9 @@ class Launcher:
             self.broken = f"{self.python} did not start torch within {START_LIMIT:.0f} s"
         elif "broken" in said:
             missing = said.get("missing") == "torch"
-            self.broken = f"no torch in {self.python}" if missing else str(said["broken"])
+            self.broken = f"no torch in {self.python}; {ADVICE}" if missing else str(said["broken"])
         else:
-            self.torch = str(said["ready"])
+            self.torch, self.note = str(said["ready"]), str(said["note"])
 
     def _line(self, seconds: float) -> dict[str, Any] | None:
         """The server's next answer; None when it keeps silent or has died."""
@@ -201,7 +204,8 @@ class Launcher:
             self.process.kill()
             self._end()
             return recording({"events": [], "how": "broken", "stderr": "the run took its runner down"})
-        return recording(answer)
+        found = recording(answer)
+        return {**found, "notes": [*([self.note] if self.note else []), *found["notes"]]}
 
 
 def read(pipe: IO[bytes], answers: queue.Queue[bytes]) -> None:
@@ -225,6 +229,9 @@ def recording(answer: Mapping[str, Any]) -> Recording:
         lines=end["lines"] if end is not None else {},
         held_back=end["held_back"] if end is not None else [],
         notes=end["notes"] if end is not None else [],
+        blind=end["blind"] if end is not None else {},
+        torch=end["torch"] if end is not None else "",
+        steps=end["steps"] if end is not None else {},
         stdout=str(answer.get("stdout", "")),
         stderr=str(answer.get("stderr", "")),
         exit_code=answer.get("exit_code"),
