@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from gradfix.outcome import Mode, Run
     from gradfix.plan import Plan
     from gradfix.session import Request
+    from gradfix.verify import Command
 
 CERTAINTY = click.Choice(get_args(Enough))
 INTERRUPTED = 130
@@ -126,7 +127,7 @@ class Gradfix(click.Command):
     "--verify-cmd", metavar="COMMAND", help="What to run: script.py, -m module, pytest; with arguments."
 )
 @click.option("--verify-allow-writes", is_flag=True, help="Let that run write files and use the network.")
-@click.option("--python", metavar="PATH", help="The interpreter that has torch.  [this one]")
+@click.option("--python", metavar="PATH", help="What runs the program.  [the active one that has torch]")
 @click.option("--max-steps", type=click.IntRange(min=1), default=3, help="Optimizer steps to run.  [3]")
 @click.option("--report", type=click.Path(dir_okay=False), help="Write a page with diffs and gradients.")
 @click.option("--since", metavar="REV", help="Only what is new since a git revision.")
@@ -187,7 +188,7 @@ def main(**given: Any) -> None:
 @click.option("--diff", is_flag=True, help="Show the rewrite, change nothing.")
 @click.option("--apply", is_flag=True, help="Rewrite the files.")
 @click.option("--unsafe-fixes/--no-unsafe-fixes", default=None, help="Rewrite also what may change values.")
-@click.option("--python", metavar="PATH", help="The interpreter that has torch.  [this one]")
+@click.option("--python", metavar="PATH", help="What runs the program.  [the active one that has torch]")
 @click.option("--max-steps", type=click.IntRange(min=1), default=3, show_default=True)
 @click.option("--style", is_flag=True, help="Also what is legal: any write on a tensor of the graph.")
 @click.option(
@@ -216,7 +217,8 @@ def run_command(words: tuple[str, ...], module: bool, **given: Any) -> None:
         plan = _plan([command.target] if command.kind == "script" else [], given)
     except ConfigError as error:
         raise click.UsageError(str(error)) from error
-    wish = Wish(command, with_style(plan) if given["style"] else plan, mode, given["python"], limits)
+    python = _interpreter(given["python"], command)
+    wish = Wish(command, with_style(plan) if given["style"] else plan, mode, python, limits)
     told = run(wish)
     view = View(given["output_format"], colours(sys.stdout, "auto", os.environ))
     render(told, wish.mode, sys.stdout, view)
@@ -273,8 +275,18 @@ def _run(request: Request, given: dict[str, Any], start: Callable[[int], Callabl
     except ValueError as error:
         raise click.UsageError(f"--verify-cmd: {error}") from error
     limits = Limits(max_steps=given["max_steps"], allow_writes=given["verify_allow_writes"])
-    proving = Proving(given["verify"] or "strict", command, given["python"], limits)
+    proving = Proving(given["verify"] or "strict", command, _interpreter(given["python"], command), limits)
     return proved(request, proving, start)
+
+
+def _interpreter(given: str | None, command: Command | None) -> str:
+    """What is to run the program; one line says which, and why that one."""
+    from gradfix.verify.interpreter import chosen
+
+    script = command.target if command is not None and command.kind == "script" else ""
+    python = chosen(given, os.path.dirname(script))
+    click.echo(f"gradfix: runs {python}", err=True)
+    return python.path
 
 
 def _request(given: dict[str, Any]) -> Request:
