@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import importlib
+import math
+import os
 import shlex
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -229,3 +233,58 @@ def closing(folder: Path, body: str, capsys: pytest.CaptureFixture[str]) -> tupl
     with pytest.raises(SystemExit) as stop:
         main(["run", str(folder / "train.py")])
     return capsys.readouterr().out.splitlines()[-1], stop.value.code
+
+
+def left(folder: Path) -> list[str]:
+    return [path.name for path in folder.iterdir() if path.name.startswith("gradfix-")]
+
+
+@pytest.mark.parametrize("ended_by", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT], ids=lambda one: one.name)
+def test_who_is_ended_politely_leaves_no_folder(ended_by: signal.Signals, tmp_path: Path) -> None:
+    (tmp_path / "endless.py").write_text("import time\nprint('begun', flush=True)\ntime.sleep(600)\n")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "gradfix", "run", "endless.py"], cwd=tmp_path, stderr=subprocess.PIPE,
+        env={**os.environ, "TMPDIR": str(tmp_path)}, text=True,
+    )  # fmt: skip
+    assert process.stderr is not None
+    while "begun" not in process.stderr.readline():
+        assert process.poll() is None
+    assert len(left(tmp_path)) == 1
+    process.send_signal(ended_by)
+    assert process.wait(30) == 128 + ended_by
+    process.stderr.close()
+    assert left(tmp_path) == []
+
+
+def test_the_next_run_sweeps_what_a_killed_one_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone.wait()
+    for name in (f"gradfix-{gone.pid}-abc", f"gradfix-{os.getppid()}-abc", "gradfix-torches"):
+        (tmp_path / name / "inner").mkdir(parents=True)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    with Launcher():
+        pass
+    assert sorted(left(tmp_path)) == [f"gradfix-{os.getppid()}-abc", "gradfix-torches"]
+
+
+def test_one_limit_holds_for_all_runs_together_and_the_endless_run_once(tmp_path: Path) -> None:
+    path = tmp_path / "train.py"
+    endless = b"import time\ntime.sleep(600)\n"
+    begun = time.monotonic()
+    with Launcher(seconds=math.inf) as launcher:
+        launcher.run(Job(Command("script", str(path)), str(tmp_path), {str(path): b""}))
+        launcher.until = time.monotonic() + 4
+        first = judge(
+            {str(path): endless}, {str(path): endless + b"#"}, Command("script", str(path)), None, launcher
+        )
+        later = judge({str(path): b"1"}, {str(path): b"2"}, Command("script", str(path)), None, launcher)
+    assert [said.verdict for said in first + later] == ["could not run"] * 2
+    assert [said.reason for said in first + later] == ["the time for all runs is used up (--time-limit)"] * 2
+    assert time.monotonic() - begun < 60
+
+
+def test_the_memory_limit_is_the_users(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "train.py").write_text("held = []\nwhile True: held.append(b'x' * 10_000_000)\n")
+    with pytest.raises(SystemExit) as stop:
+        main(["run", "--memory-limit", "0.8", str(tmp_path / "train.py")])
+    assert (stop.value.code, capsys.readouterr().out) == (2, "could not run: held more than 0.8 GB\n")

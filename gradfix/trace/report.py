@@ -133,7 +133,7 @@ class Recording(TypedDict):
 
     events: list[Any]
     how: str
-    """As Ending.how, or "time", "memory", "signal", "no torch", "broken", "garbled"."""
+    """As Ending.how, or "time", "memory", "signal", "no torch", "broken", "garbled", "spent"."""
     error: Failure | None
     reasons: dict[str, str]
     lines: dict[str, list[int]]

@@ -221,6 +221,8 @@ def unwatched(recording: Recording) -> str:
     how, blind = recording["how"], recording["blind"]
     if how in ("no torch", "broken"):
         return recording["stderr"].strip() or how
+    if how == "spent":
+        return "the time for all runs is used up (--time-limit)"
     if how == "garbled":
         return "the program wrote into the channel of the recorder"
     if how == "killed":
