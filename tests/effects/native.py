@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -54,6 +56,8 @@ class Report:
     provoke: bool = False
     """Also overwrite every tensor before backward, to see whether torch fails where the recording says so."""
     unrecorded: list[str] = field(default_factory=list)
+    wary: bool = False
+    """Try each sample in a child first: an older torch may crash where a newer one refuses."""
 
 
 def operator(overload: Overload) -> Any:
@@ -152,7 +156,10 @@ def _rows_of(overload: Overload, report: Report, shapes: dict[str, str]) -> list
     found = None
     for call in (_python_call(overload), lambda values: op(**values)):
         subject = _subject(overload, call)
-        found = found or first_that_runs(candidates(overload), partial(_observed, subject))
+        samples = (
+            filter(partial(_survived, subject), candidates(overload)) if report.wary else candidates(overload)
+        )
+        found = found or first_that_runs(samples, partial(_observed, subject))
         if found is not None:
             break
     if found is None:
@@ -188,6 +195,16 @@ def _rows_of(overload: Overload, report: Report, shapes: dict[str, str]) -> list
 def provoked(report: Report, name: str, call: Call) -> None:
     if report.provoke:
         report.contradicted += [f"{name}: {text}" for text in contradictions(call, observe(call))]
+
+
+def _survived(subject: Subject, values: dict[str, Any]) -> bool:
+    """Whether a process outlives this sample."""
+    child = os.fork()
+    if child == 0:
+        with contextlib.suppress(Exception):
+            _observed(subject, values)
+        os._exit(0)
+    return os.waitpid(child, 0)[1] == 0
 
 
 def _observed(subject: Subject, values: dict[str, Any]) -> tuple[dict[str, Any], Recording]:
