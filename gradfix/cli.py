@@ -305,12 +305,13 @@ def _memory(given: float | None) -> float:
 
 
 def _interpreter(given: str | None, command: Command | None) -> str:
-    """What is to run the program; one line says which, and why that one."""
+    """What is to run the program; where that is not what runs gradfix, one line says which, and why."""
     from gradfix.verify.interpreter import chosen
 
     script = command.target if command is not None and command.kind == "script" else ""
     python = chosen(given, os.path.dirname(script))
-    click.echo(f"gradfix: runs {python}", err=True)
+    if not python.own:
+        click.echo(f"gradfix: runs {python}", err=True)
     return python.path
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -77,8 +78,11 @@ def test_without_torch_the_message_names_the_option_and_the_extra(tmp_path: Path
     assert "--python" in said and "gradfix[verify]" in said
 
 
-def test_the_command_says_which_one_it_takes(tmp_path: Path) -> None:
+def test_the_command_says_which_one_it_takes_unless_it_is_its_own(tmp_path: Path) -> None:
+    path = environment(tmp_path / ".venv")
     (tmp_path / "train.py").write_text("raise SystemExit(3)\n")
-    words = [sys.executable, "-m", "gradfix", "run", "--python", sys.executable, "train.py"]
-    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert done.stderr.splitlines()[0] == f"gradfix: runs {sys.executable} (--python)"
+    for active, first in (("", "gradfix: runs .venv/bin/python (the project's .venv)"), (sys.prefix, "")):
+        words = [sys.executable, "-m", "gradfix", "run", "train.py"]
+        around = {**os.environ, "VIRTUAL_ENV": active, "CONDA_PREFIX": ""}
+        done = subprocess.run(words, cwd=tmp_path, env=around, capture_output=True, text=True, check=False)
+        assert done.stderr.partition("\n")[0] == first, path

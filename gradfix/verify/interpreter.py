@@ -23,9 +23,14 @@ class Interpreter:
     why: str
 
     @property
+    def own(self) -> bool:
+        """Whether it is the one that runs gradfix."""
+        return os.path.dirname(os.path.abspath(self.path)) == os.path.dirname(os.path.abspath(sys.executable))
+
+    @property
     def has_torch(self) -> bool:
         """Whether torch can be found there; it is not imported."""
-        if self.path == sys.executable:
+        if self.own:
             return importlib.util.find_spec("torch") is not None
         try:
             words = [self.path, "-c", HAS_TORCH]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import pickle
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -57,7 +58,7 @@ class Report:
     """Also overwrite every tensor before backward, to see whether torch fails where the recording says so."""
     unrecorded: list[str] = field(default_factory=list)
     wary: bool = False
-    """Try each sample in a child first: an older torch may crash where a newer one refuses."""
+    """Look at each overload in a child: an older torch may crash where a newer one refuses."""
 
 
 def operator(overload: Overload) -> Any:
@@ -105,7 +106,8 @@ def native_rows(report: Report) -> Rows:
         if surfaces and overload.kind is SchemaKind.out:
             outs.append((overload, surfaces))
         elif surfaces:
-            _add(rows, surfaces, _rows_of(overload, report, shapes))
+            look = _rows_apart if report.wary else _rows_of
+            _add(rows, surfaces, look(overload, report, shapes))
     for overload, surfaces in outs:
         known = [(s, n) for s, n in surfaces if n in rows[s]]
         _add(rows, known, [_out_row(overload, shapes.get(overload.base, ""))])
@@ -151,15 +153,32 @@ def _subject(overload: Overload, call: Callable[[dict[str, Any]], Any]) -> Subje
     return Subject(tuple(names), kinds, call, overload.results, overload.needs, keyword)
 
 
+def _rows_apart(overload: Overload, report: Report, shapes: dict[str, str]) -> list[Row]:
+    """The same, from a process that may not live to tell."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        with contextlib.suppress(Exception), os.fdopen(writing, "wb") as pipe:
+            pipe.write(pickle.dumps((_rows_of(overload, report, shapes), shapes)))
+        os._exit(0)
+    os.close(writing)
+    with os.fdopen(reading, "rb") as pipe:
+        told = pipe.read()
+    os.waitpid(child, 0)
+    if not told:
+        report.unrecorded.append(overload.spelled)
+        return []
+    rows, learned = pickle.loads(told)
+    shapes.update(learned)
+    return list(rows)
+
+
 def _rows_of(overload: Overload, report: Report, shapes: dict[str, str]) -> list[Row]:
     op = operator(overload)
     found = None
     for call in (_python_call(overload), lambda values: op(**values)):
         subject = _subject(overload, call)
-        samples = (
-            filter(partial(_survived, subject), candidates(overload)) if report.wary else candidates(overload)
-        )
-        found = found or first_that_runs(samples, partial(_observed, subject))
+        found = found or first_that_runs(candidates(overload), partial(_observed, subject))
         if found is not None:
             break
     if found is None:
@@ -195,16 +214,6 @@ def _rows_of(overload: Overload, report: Report, shapes: dict[str, str]) -> list
 def provoked(report: Report, name: str, call: Call) -> None:
     if report.provoke:
         report.contradicted += [f"{name}: {text}" for text in contradictions(call, observe(call))]
-
-
-def _survived(subject: Subject, values: dict[str, Any]) -> bool:
-    """Whether a process outlives this sample."""
-    child = os.fork()
-    if child == 0:
-        with contextlib.suppress(Exception):
-            _observed(subject, values)
-        os._exit(0)
-    return os.waitpid(child, 0)[1] == 0
 
 
 def _observed(subject: Subject, values: dict[str, Any]) -> tuple[dict[str, Any], Recording]:
