@@ -115,6 +115,7 @@ class Backwards:
                     shape=list(root.shape) if root is not None else [],
                     grad_fn=node,
                     requires_grad=bool(root is not None and root.requires_grad),
+                    value=number(root),
                 ),
                 error=error,
                 reached=reached,
@@ -241,3 +242,12 @@ class Backwards:
                 evidence.append((Role.CARRIED, made[1]))
             self.state.defect("backward_twice", earlier, evidence, text, facts)
             return
+
+
+def number(root: Any) -> float | None:
+    """A loss as a number, where it is one."""
+    return (
+        finite(float(root.detach()))
+        if root is not None and root.numel() == 1 and not root.is_complex()
+        else None
+    )

@@ -13,7 +13,7 @@ import torch
 from gradfix.defects import Role
 from gradfix.trace.calls import version
 from gradfix.trace.places import Spot, resolve
-from gradfix.trace.report import ParameterAtStep, StepEvent
+from gradfix.trace.report import ParameterAtStep, Place, StepEvent
 from gradfix.trace.state import State
 
 BY_HAND = 0
@@ -158,6 +158,12 @@ class Ledger:
         """The backward that gave what the latest step has used."""
         slot = self.slots.get(id(parameter))
         return slot.given[-1].spot if slot is not None and slot.given else None
+
+    def sources(self, parameter: Any) -> list[Place]:
+        """The backwards whose gradients a step finds in a parameter."""
+        slot = self.slots.get(id(parameter))
+        spots = dict.fromkeys(one.spot for one in slot.given) if slot is not None else ()
+        return [resolve(spot) for spot in spots if spot is not None]
 
     def norms_of(self, leaves: list[Any]) -> list[float]:
         """The norm of each leaf's gradient; measured again only when it has changed."""

@@ -60,6 +60,8 @@ class Root(TypedDict):
     shape: list[int]
     grad_fn: str
     requires_grad: bool
+    value: float | None
+    """The loss itself, where it is one number."""
 
 
 class BackwardEvent(TypedDict):
@@ -88,6 +90,20 @@ class StepEvent(TypedDict):
     place: Place | None
     optimizer: str
     parameters: dict[str, ParameterAtStep]
+
+
+class UpdateEvent(TypedDict):
+    """What the first step of an optimizer has left: what the next one starts from."""
+
+    event: Literal["update"]
+    optimizer: str
+    weights: dict[str, float]
+    """Parameter -> its norm."""
+    options: dict[str, dict[str, float]]
+    """Parameter -> the numbers by which it is stepped: learning rate, decay and the like."""
+    buffers: dict[str, float]
+    learned: dict[str, list[Place]]
+    """Parameter -> the backwards whose gradients the step has used."""
 
 
 class Failure(TypedDict):
@@ -123,6 +139,7 @@ SHAPES: dict[str, Any] = {
     "write": WriteEvent,
     "backward": BackwardEvent,
     "step": StepEvent,
+    "update": UpdateEvent,
     "end": Ending,
 }
 """What may come through the channel."""

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
 
 from gradfix.defects import Role
 from gradfix.trace.calls import storage, versions
+from gradfix.trace.ledger import norms
 from gradfix.trace.places import Spot
+from gradfix.trace.report import UpdateEvent
 from gradfix.trace.state import State
 from gradfix.trace.writes import Write, Writes
 
@@ -101,7 +103,31 @@ class Steps:
             if had_closure:
                 self._report(optimizer, parameters_of(optimizer), spot)
             self._log(optimizer, spot)
+            if self.state.ledger.steps.get(id(optimizer)) == 1:
+                self._tell_update(optimizer)
         self.after()
+
+    def _tell_update(self, optimizer: Any) -> None:
+        """What the first step has made of the weights, by which numbers, and the buffers as they are."""
+        name_of, options, weights = self.state.names.of, {}, []
+        for group in optimizer.param_groups:
+            numbers = {k: float(v) for k, v in group.items() if isinstance(v, (int, float))}
+            options.update({name_of(parameter): numbers for parameter in group["params"]})
+            weights += group["params"]
+        buffers = dict(buffers_of(self.state.modules.living()))
+        found = dict(zip(map(name_of, weights), norms(weights), strict=True))
+        kept = dict(zip(buffers, norms(list(buffers.values())), strict=True))
+        name = self.name(optimizer)
+        self.state.emit(
+            UpdateEvent(
+                event="update",
+                optimizer=name,
+                weights=found,
+                options=options,
+                buffers=kept,
+                learned=dict(zip(found, map(self.state.ledger.sources, weights), strict=True)),
+            )  # fmt: skip
+        )
 
     def _log(self, optimizer: Any, spot: Spot | None) -> None:
         """What the step has written, where the version shows it and where it doesn't."""
@@ -199,3 +225,11 @@ class Steps:
 def parameters_of(optimizer: Any) -> list[Any]:
     """Everything that an optimizer holds."""
     return [parameter for group in optimizer.param_groups for parameter in group["params"]]
+
+
+def buffers_of(modules: list[Any]) -> Iterator[tuple[str, Any]]:
+    """The buffers of modules in the order in which those were built, by their class."""
+    for number, module in enumerate(modules):
+        for name, buffer in vars(module).get("_buffers", {}).items():
+            if buffer is not None and buffer.is_floating_point():
+                yield f"{type(module).__name__}#{number}.{name}", buffer

@@ -10,6 +10,7 @@ from typing import Any
 
 from gradfix.defects import kind_of, same_family
 from gradfix.trace.report import Recording
+from gradfix.verify.consequences import consequences
 from gradfix.verify.launch import Command, Job, Launcher, Limits
 from gradfix.verify.lines import Lines, around, in_terms_of, kept_lines
 from gradfix.verify.verdicts import (
@@ -54,6 +55,8 @@ class Case:
     options: JudgeOptions
     texts: Mapping[str, bytes]
     """The files as they were before."""
+    changed: str = ""
+    """What else the rewrite has changed, in a program that does the same each time."""
 
 
 def judge(
@@ -74,7 +77,8 @@ def judge(
         second = first if endless else facts(runner.run(Job(command, cwd, after, options.limits)))
         paths = [path for path in after if before.get(path) != after[path]]
         lines = {path: kept_lines(before.get(path, b""), after[path]) for path in paths}
-        case = Case(first, second, lines, options, before)
+        changed = lasting(first, second, lines, lambda: runner.run(Job(command, cwd, before, options.limits)))
+        case = Case(first, second, lines, options, before, changed)
         said: list[Verdict] = []
         for claim in options.claims:
             if claim.path in before:
@@ -85,6 +89,14 @@ def judge(
                     recording = runner.run(Job(command, cwd, texts, options.limits))
                     said.append(on_claim_alone(case, claim, recording, texts))
     return [on_file(case, path, [v for v in said if v.path == path]) for path in paths] + said
+
+
+def lasting(
+    first: Facts, second: Facts, lines: Mapping[str, Mapping[int, int]], again: Callable[[], Recording]
+) -> str:
+    """What a rewrite has changed besides; nothing, if two runs of the text before part as well."""
+    found = consequences(first, second, lines)
+    return found if found and not consequences(first, facts(again()), {}) else ""
 
 
 def hidden(case: Case, claim: Claim) -> bool:
@@ -177,7 +189,7 @@ def _worse(case: Case) -> str:
         added = [d for d in after.defects if d["kind"] not in known and not kind_of(d["kind"]).style]
         if added and not _old(case, added[0]):
             return f"a defect that was not there before: {told(added[0])}"
-    return ""
+    return case.changed
 
 
 def _seen(case: Case, claim: Claim | None) -> str:

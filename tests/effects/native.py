@@ -101,13 +101,14 @@ def native_rows(report: Report) -> Rows:
     rows: Rows = {"method": {}, "function": {}, "functional": {}}
     shapes: dict[str, str] = {}
     outs: list[tuple[Overload, list[tuple[str, str]]]] = []
+    wanted: list[tuple[Overload, list[tuple[str, str]]]] = []
     for overload in overloads():
         surfaces = on_surface(overload)
-        if surfaces and overload.kind is SchemaKind.out:
-            outs.append((overload, surfaces))
-        elif surfaces:
-            look = _rows_apart if report.wary else _rows_of
-            _add(rows, surfaces, look(overload, report, shapes))
+        if surfaces:
+            (outs if overload.kind is SchemaKind.out else wanted).append((overload, surfaces))
+    made = _all_rows([overload for overload, _ in wanted], report, shapes)
+    for (_, surfaces), found in zip(wanted, made, strict=True):
+        _add(rows, surfaces, found)
     for overload, surfaces in outs:
         known = [(s, n) for s, n in surfaces if n in rows[s]]
         _add(rows, known, [_out_row(overload, shapes.get(overload.base, ""))])
@@ -153,24 +154,38 @@ def _subject(overload: Overload, call: Callable[[dict[str, Any]], Any]) -> Subje
     return Subject(tuple(names), kinds, call, overload.results, overload.needs, keyword)
 
 
-def _rows_apart(overload: Overload, report: Report, shapes: dict[str, str]) -> list[Row]:
-    """The same, from a process that may not live to tell."""
-    reading, writing = os.pipe()
-    child = os.fork()
-    if child == 0:
-        with contextlib.suppress(Exception), os.fdopen(writing, "wb") as pipe:
-            pipe.write(pickle.dumps((_rows_of(overload, report, shapes), shapes)))
-        os._exit(0)
-    os.close(writing)
-    with os.fdopen(reading, "rb") as pipe:
-        told = pipe.read()
-    os.waitpid(child, 0)
-    if not told:
-        report.unrecorded.append(overload.spelled)
-        return []
-    rows, learned = pickle.loads(told)
-    shapes.update(learned)
-    return list(rows)
+def _all_rows(known: list[Overload], report: Report, shapes: dict[str, str]) -> Iterator[list[Row]]:
+    """The rows of each; where torch may crash, from processes that are begun again behind what killed them."""
+    while known and report.wary:
+        reading, writing = os.pipe()
+        child = os.fork()
+        if child == 0:
+            with os.fdopen(writing, "wb") as pipe:
+                _tell(known, report, shapes, pipe)
+            os._exit(0)
+        os.close(writing)
+        with os.fdopen(reading, "rb") as pipe, contextlib.suppress(EOFError, pickle.UnpicklingError):
+            while True:
+                rows, learned = pickle.load(pipe)
+                shapes.update(learned)
+                known = known[1:]
+                yield rows
+        os.waitpid(child, 0)
+        if known:
+            report.unrecorded.append(known[0].spelled)
+            known = known[1:]
+            yield []
+    yield from (_rows_of(overload, report, shapes) for overload in known)
+
+
+def _tell(known: list[Overload], report: Report, shapes: dict[str, str], pipe: Any) -> None:
+    """One after the other, for as long as this process lives."""
+    for overload in known:
+        rows: list[Row] = []
+        with contextlib.suppress(Exception):
+            rows = _rows_of(overload, report, shapes)
+        pickle.dump((rows, shapes), pipe)
+        pipe.flush()
 
 
 def _rows_of(overload: Overload, report: Report, shapes: dict[str, str]) -> list[Row]:
