@@ -155,7 +155,7 @@ def _subject(overload: Overload, call: Callable[[dict[str, Any]], Any]) -> Subje
 
 
 def _all_rows(known: list[Overload], report: Report, shapes: dict[str, str]) -> Iterator[list[Row]]:
-    """The rows of each; where torch may crash, from processes that are begun again behind what killed them."""
+    """The rows of each; where torch may crash, from processes begun again behind what killed them."""
     while known and report.wary:
         reading, writing = os.pipe()
         child = os.fork()
