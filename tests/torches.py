@@ -19,7 +19,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 VERSIONS = ("2.2.0", "2.4.1", "2.6.0", "2.8.0", "2.10.0", "2.12.1", "2.14.1", "2.15.0")
-TESTS = ("test_trace_recorder.py", "test_trace_watch.py", "test_verify_judge.py")
+TESTS = ("trace/test_trace_recorder.py", "trace/test_trace_watch.py", "verify/test_verify_judge.py")
 NEEDED = (
     "filelock", "typing-extensions", "sympy", "networkx", "jinja2", "fsspec", "setuptools>=77,<81",
     "click", "libcst", "pathspec", "rich", "unidiff", "tomli", "pytest", "pytest-xdist",

@@ -16,6 +16,9 @@ from gradfix.trace.sources import Source
 from gradfix.trace.state import State, Step
 from gradfix.trace.steps import Steps, parameters_of
 
+WRITTEN_OUT = ("tensor", "as_tensor")
+"""Numbers that the program knows are not there to be learned, though they may require a gradient."""
+
 
 class Endings:
     """Reads the books at the end."""
@@ -139,6 +142,8 @@ class Endings:
         leaf = value if value.is_leaf else leaf_of(value)
         slot = self.state.ledger.slots.get(id(leaf))
         if leaf is None or id(leaf) in held or not self.reached(leaf) or slot is None or slot.read >= 0:
+            return
+        if any(source.form in WRITTEN_OUT for source, _ in self.state.origins.get(leaf)):
             return
         for optimizer, _, built in self.state.optimizers.items():
             own = {id(p) for p in module.parameters()}

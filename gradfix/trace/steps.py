@@ -103,7 +103,7 @@ class Steps:
             if had_closure:
                 self._report(optimizer, parameters_of(optimizer), spot)
             self._log(optimizer, spot)
-            if self.state.ledger.steps.get(id(optimizer)) == 1:
+            if self.state.ledger.steps.get(id(optimizer)) == 1 and not had_closure:
                 self._tell_update(optimizer)
         self.after()
 
@@ -126,7 +126,7 @@ class Steps:
                 options=options,
                 buffers=kept,
                 learned=dict(zip(found, map(self.state.ledger.sources, weights), strict=True)),
-            )  # fmt: skip
+            )
         )
 
     def _log(self, optimizer: Any, spot: Spot | None) -> None:

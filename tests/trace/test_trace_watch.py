@@ -227,7 +227,7 @@ def test_assert_gradients_flow_gives_the_reason_with_file_and_line() -> None:
     line = cut.__code__.co_firstlineno + 1
     with pytest.raises(AssertionError) as failed, assert_gradients_flow(net := model()):
         cut(net)
-    assert f"no gradient: 0.weight (cut by detach in cut, tests/test_trace_watch.py:{line})" in str(
+    assert f"no gradient: 0.weight (cut by detach in cut, tests/trace/test_trace_watch.py:{line})" in str(
         failed.value
     )
 
