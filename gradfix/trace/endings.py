@@ -42,7 +42,7 @@ class Endings:
             missed = [p for p in parameters if not self.reached(p)]
             for parameter in missed:
                 reasons[self.state.names.of(parameter)] = self.reason(parameter)
-            trained = [p for p in missed if p.requires_grad]
+            trained = [p for p in missed if p.requires_grad and id(p) not in self.state.ledger.kept]
             if id(optimizer) in self.state.ledger.steps and trained:
                 self._optimizer(optimizer, trained, len(trained) == len(parameters), built_at, built)
         self._in_no_optimizer(reasons)

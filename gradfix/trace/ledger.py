@@ -52,6 +52,8 @@ class Ledger:
         self.slots: dict[int, Slot] = {}
         self.steps: dict[int, int] = {}
         self.hand: dict[int, int] = {}
+        self.kept: set[int] = set()
+        """Leaves that the program itself has written once training was under way: they follow others."""
         self.measured: dict[int, tuple[Any, int, float]] = {}
         self.serial = 0
         self.served: set[int] = set()
@@ -118,6 +120,8 @@ class Ledger:
 
     def updated_by_hand(self, leaf: int, spot: Spot | None) -> None:
         """A leaf was written after its gradient was read: an update without an optimizer."""
+        if self.state.turns:
+            self.kept.add(leaf)
         slot = self.slots.get(leaf)
         if slot is None or not slot.given or slot.read < slot.given[-1].at:
             return
