@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import pickle
+import signal
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -43,6 +44,10 @@ MANY_TRIES = 60
 _ONE: tuple[tuple[tuple[int, ...], ...], ...] = (((2, 5),), ((2, 1, 5),), ((1, 5),))
 
 Rows = dict[str, dict[str, list[Row]]]
+
+
+MOST_SECONDS = 20
+"""What hangs under an older torch is ended like what crashes."""
 
 
 @dataclass
@@ -181,6 +186,7 @@ def _all_rows(known: list[Overload], report: Report, shapes: dict[str, str]) -> 
 def _tell(known: list[Overload], report: Report, shapes: dict[str, str], pipe: Any) -> None:
     """One after the other, for as long as this process lives."""
     for overload in known:
+        signal.alarm(MOST_SECONDS)
         rows: list[Row] = []
         with contextlib.suppress(Exception):
             rows = _rows_of(overload, report, shapes)

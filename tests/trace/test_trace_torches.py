@@ -245,7 +245,8 @@ def test_who_is_ended_politely_leaves_no_folder(ended_by: signal.Signals, tmp_pa
     process = subprocess.Popen(
         [sys.executable, "-m", "gradfix", "run", "endless.py"], cwd=tmp_path, stderr=subprocess.PIPE,
         env={**os.environ, "TMPDIR": str(tmp_path)}, text=True,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),  # not ignored, as behind an `&`
+        # What a shell starts behind an `&` would ignore it.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )  # fmt: skip
     assert process.stderr is not None
     while "begun" not in process.stderr.readline():
