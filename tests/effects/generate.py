@@ -82,11 +82,10 @@ def rendered(table: dict[str, Any]) -> str:
 
 
 def claims(row: list[Any]) -> set[str]:
-    """What a row says that a rule could lean on."""
+    """What a row says that is broken by a write, or by a backward."""
     extras = row[2]
     found = {f"saves {name}" for name in extras.get("saves", ())}
-    found |= {f"writes {name}" for name in extras.get("writes", "").split()}
-    return found | {f"{key} {extras[key]}" for key in ("constant", "vanishes", "view") if extras.get(key)}
+    return found | {f"{key} {extras[key]}" for key in ("constant", "vanishes") if extras.get(key)}
 
 
 def untrue(ours: list[Any], theirs: list[Any]) -> set[str]:
