@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
+import signal
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
     from gradfix.outcome import Mode, Run
     from gradfix.plan import Plan
     from gradfix.session import Request
+    from gradfix.verify import Command
 
 CERTAINTY = click.Choice(get_args(Enough))
 INTERRUPTED = 130
@@ -126,8 +129,15 @@ class Gradfix(click.Command):
     "--verify-cmd", metavar="COMMAND", help="What to run: script.py, -m module, pytest; with arguments."
 )
 @click.option("--verify-allow-writes", is_flag=True, help="Let that run write files and use the network.")
-@click.option("--python", metavar="PATH", help="The interpreter that has torch.  [this one]")
+@click.option("--python", metavar="PATH", help="What runs the program.  [the active one that has torch]")
 @click.option("--max-steps", type=click.IntRange(min=1), default=3, help="Optimizer steps to run.  [3]")
+@click.option(
+    "--time-limit",
+    type=click.FloatRange(min=1),
+    default=600.0,
+    help="Seconds for all runs of --verify.  [600]",
+)
+@click.option("--memory-limit", type=click.FloatRange(min=0.1), help="GB that a run may hold.  [half of all]")
 @click.option("--report", type=click.Path(dir_okay=False), help="Write a page with diffs and gradients.")
 @click.option("--since", metavar="REV", help="Only what is new since a git revision.")
 @_listed("--select", "Rules to look for: codes, their beginnings, names, ALL.", _split_rules)
@@ -175,6 +185,7 @@ def main(**given: Any) -> None:
             stream.reconfigure(errors="backslashreplace")
     given["mode"] = _mode(given)
     _refuse_two_reports(given)
+    _leave_in_order()
     try:
         sys.exit(_explained(**given) if given["list_rules"] or given["explain"] else _checked(given))
     except KeyboardInterrupt:
@@ -187,12 +198,13 @@ def main(**given: Any) -> None:
 @click.option("--diff", is_flag=True, help="Show the rewrite, change nothing.")
 @click.option("--apply", is_flag=True, help="Rewrite the files.")
 @click.option("--unsafe-fixes/--no-unsafe-fixes", default=None, help="Rewrite also what may change values.")
-@click.option("--python", metavar="PATH", help="The interpreter that has torch.  [this one]")
+@click.option("--python", metavar="PATH", help="What runs the program.  [the active one that has torch]")
 @click.option("--max-steps", type=click.IntRange(min=1), default=3, show_default=True)
 @click.option("--style", is_flag=True, help="Also what is legal: any write on a tensor of the graph.")
 @click.option(
     "--time-limit", type=click.FloatRange(min=1), default=60.0, show_default=True, help="In seconds."
 )
+@click.option("--memory-limit", type=click.FloatRange(min=0.1), help="In GB.  [half of all]")
 @click.option("--allow-writes", is_flag=True, help="Let the program write files and use the network.")
 @click.option("--output-format", type=click.Choice(get_args(RunFormat)), default="text", show_default=True)
 @click.option("-m", "module", is_flag=True, help="The program is a module.")
@@ -210,14 +222,20 @@ def run_command(words: tuple[str, ...], module: bool, **given: Any) -> None:
     from gradfix.verify import Limits, parse_command
 
     mode = _mode(given)
-    limits = Limits(given["max_steps"], given["time_limit"], allow_writes=given["allow_writes"])
+    memory = _memory(given["memory_limit"])
+    limits = Limits(given["max_steps"], given["time_limit"], memory, allow_writes=given["allow_writes"])
     command = parse_command(["-m", *words] if module else words)
     try:
         plan = _plan([command.target] if command.kind == "script" else [], given)
     except ConfigError as error:
         raise click.UsageError(str(error)) from error
-    wish = Wish(command, with_style(plan) if given["style"] else plan, mode, given["python"], limits)
-    told = run(wish)
+    python = _interpreter(given["python"], command)
+    wish = Wish(command, with_style(plan) if given["style"] else plan, mode, python, limits)
+    _leave_in_order()
+    try:
+        told = run(wish)
+    except KeyboardInterrupt:
+        _interrupted()
     view = View(given["output_format"], colours(sys.stdout, "auto", os.environ))
     render(told, wish.mode, sys.stdout, view)
     sys.exit(told.exit_code)
@@ -272,9 +290,29 @@ def _run(request: Request, given: dict[str, Any], start: Callable[[int], Callabl
         command = parse_line(given["verify_cmd"]) if given["verify_cmd"] else None
     except ValueError as error:
         raise click.UsageError(f"--verify-cmd: {error}") from error
-    limits = Limits(max_steps=given["max_steps"], allow_writes=given["verify_allow_writes"])
-    proving = Proving(given["verify"] or "strict", command, given["python"], limits)
+    memory = _memory(given["memory_limit"])
+    limits = Limits(given["max_steps"], memory=memory, allow_writes=given["verify_allow_writes"])
+    python = _interpreter(given["python"], command)
+    proving = Proving(given["verify"] or "strict", command, python, limits, given["time_limit"])
     return proved(request, proving, start)
+
+
+def _memory(given: float | None) -> float:
+    """The limit in bytes."""
+    from gradfix.verify.launch import half_of_memory
+
+    return given * 1e9 if given else half_of_memory()
+
+
+def _interpreter(given: str | None, command: Command | None) -> str:
+    """What is to run the program; where that is not what runs gradfix, one line says which, and why."""
+    from gradfix.verify.interpreter import chosen
+
+    script = command.target if command is not None and command.kind == "script" else ""
+    python = chosen(given, os.path.dirname(script))
+    if not python.own:
+        click.echo(f"gradfix: runs {python}", err=True)
+    return python.path
 
 
 def _request(given: dict[str, Any]) -> Request:
@@ -318,6 +356,20 @@ def _show(done: Run, request: Request, given: dict[str, Any]) -> None:
         out = sys.stderr
     colour = colours(out, given["color"], os.environ)
     show(done, View(given["output_format"], colour, given["verbose"], given["statistics"]), out, sys.stderr)
+
+
+def _leave_in_order() -> None:
+    """Who ends gradfix politely leaves neither a folder nor a process of its runs behind."""
+    own = os.getpid()
+
+    def leave(number: int, _: object) -> None:
+        if os.getpid() != own:
+            os._exit(128 + number)
+        raise SystemExit(128 + number)
+
+    for name in ("SIGTERM", "SIGHUP"):
+        with contextlib.suppress(AttributeError, ValueError):
+            signal.signal(getattr(signal, name), leave)
 
 
 def _interrupted() -> NoReturn:

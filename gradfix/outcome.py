@@ -144,9 +144,14 @@ class Run:
         return ((outcome, outcome.failure) for outcome in self.outcomes if outcome.failure)
 
     @property
+    def unjudged(self) -> bool:
+        """Whether a file was to be verified and no run could be judged."""
+        return any(said.verdict == "could not run" for one in self.outcomes for said in one.verdicts)
+
+    @property
     def exit_code(self) -> int:
-        """0: nothing to report; 1: findings (with --diff: a diff); 2: a file failed."""
-        if any(True for _ in self.failed()):
+        """0: nothing to report; 1: findings (with --diff: a diff); 2: a file failed, or could not be run."""
+        if any(True for _ in self.failed()) or self.unjudged:
             return 2
         if self.mode == "add-ignore":
             return 0

@@ -14,8 +14,8 @@ from gradfix.plan import Plan
 from gradfix.rule import Finding
 from gradfix.verify import Claim, Command, JudgeOptions, Launcher, Limits, Verdict, judge
 
-LENIENT = {"flows", "not reached", "not reproduced", "could not run"}
-"""What `--verify=lenient` writes: what flows, and what could not be judged."""
+LENIENT = {"flows", "not reached", "not reproduced"}
+"""What `--verify=lenient` writes: what flows, and what a run that was seen through has not shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +27,8 @@ class Proving:
     """What exercises the files; None: each file is a script of its own."""
     python: str | None = None
     limits: Limits = field(default_factory=Limits)
+    seconds: float = 600.0
+    """For all runs together."""
 
     def accepts(self, verdicts: Sequence[Verdict]) -> bool:
         """Whether a file with these verdicts is written."""
@@ -41,7 +43,7 @@ def proved(request: session.Request, proving: Proving, advance: Advance) -> Run:
     """A run whose rewrites were verified before anything is written."""
     found = session.run(replace(request, mode="diff"), advance)
     changed = [outcome for outcome in found.outcomes if outcome.after is not None and not outcome.failure]
-    with Launcher(proving.python) as launcher:
+    with Launcher(proving.python, seconds=proving.seconds) as launcher:
         verdicts = _verdicts(changed, Bench(request.plan, proving, launcher))
     outcomes = [replace(one, verdicts=tuple(verdicts.get(one.path, ()))) for one in found.outcomes]
     if request.mode == "apply" and not request.reads_stdin:

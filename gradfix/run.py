@@ -18,7 +18,7 @@ from gradfix.rule import Finding
 from gradfix.source import Failure
 from gradfix.trace.report import RecordedDefect, Recording
 from gradfix.verify import Command, Launcher, Limits, Verdict
-from gradfix.verify.judge import Case, JudgeOptions, on_file
+from gradfix.verify.judge import Case, JudgeOptions, lasting, on_file
 from gradfix.verify.launch import Job
 from gradfix.verify.lines import kept_lines
 from gradfix.verify.verdicts import Facts, cannot, facts
@@ -136,6 +136,7 @@ def run(wish: Wish, launcher: Launcher | None = None) -> Told:
         if broken and not notable(first):
             return Told(first, first, (), broken=broken)
         last = rounds.mend(first)
+        rounds.weigh(first, last)
     outcomes = tuple(rounds.outcome(path, first, last) for path in rounds.told())
     if not outcomes and not rounds.foreign:
         return Told(first, last, (), broken=broken)
@@ -160,6 +161,8 @@ class Rounds:
         self.foreign: list[Mapping[str, Any]] = []
         self.echo = wish.echo
         self.hunt = False
+        self.changed = ""
+        """What was changed besides the gradients that were lost."""
 
     def record(self) -> Facts:
         """The program with the texts as they stand; its output passes through the first time only."""
@@ -222,6 +225,13 @@ class Rounds:
             self.before[path] = content
         return self.after.get(path, self.before[path])
 
+    def weigh(self, first: Facts, last: Facts) -> None:
+        """What the rewrites have changed besides what was lost."""
+        lines = {path: kept_lines(self.before[path], text) for path, text in self.after.items()}
+        job = Job(self.wish.command, self.cwd, {}, self.wish.limits)
+        if lines:
+            self.changed = lasting(first, last, lines, lambda: self.launcher.run(job))
+
     def told(self) -> list[str]:
         """The files of which something is to be said."""
         return [path for path, findings in self.findings.items() if findings or path in self.failures]
@@ -235,7 +245,7 @@ class Rounds:
         if after is None:
             return replace(outcome, failure=self.failures.get(path))
         lines = {path: kept_lines(before, after)}
-        case = Case(first, last, lines, JudgeOptions(limits=self.wish.limits), self.before)
+        case = Case(first, last, lines, JudgeOptions(limits=self.wish.limits), self.before, self.changed)
         verdict: Verdict = replace(on_file(case, path, []), path=outcome.path)
         return replace(outcome, verdicts=(verdict,))
 

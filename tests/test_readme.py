@@ -8,6 +8,8 @@ from __future__ import annotations
 import os
 import re
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 import yaml
@@ -15,6 +17,7 @@ from readme_text import README, SESSION, convention_rows, current, files, rule_r
 
 from gradfix.cli import main, run_command
 from gradfix.config import read_file
+from gradfix.pytest_plugin import pytest_addoption
 from gradfix.registry import codemods, unknown
 
 TEXT = README.read_text("utf-8")
@@ -82,4 +85,8 @@ def test_the_hooks_of_the_readme_are_the_hooks_of_the_project() -> None:
 @pytest.mark.parametrize("option", sorted(set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", TEXT))))
 def test_an_option_that_readme_names_exists(option: str) -> None:
     parameters = [*main.params, *run_command.params]
-    assert option in {name for one in parameters for name in [*one.opts, *one.secondary_opts]}
+    of_pytest: list[str] = []
+    group = SimpleNamespace(addoption=lambda name, **_: of_pytest.append(name))
+    pytest_addoption(cast("pytest.Parser", SimpleNamespace(getgroup=lambda _: group)))
+    known = {name for one in parameters for name in [*one.opts, *one.secondary_opts]}
+    assert option in known | set(of_pytest)

@@ -17,6 +17,7 @@ from gradfix.report.summary import failed
 from gradfix.report.text import render as listing
 from gradfix.report.verdicts import norm
 from gradfix.report.verdicts import render as verdicts
+from gradfix.verify.verdicts import listed, unseen
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -115,16 +116,32 @@ def _table(seen: Facts) -> Iterator[Line]:
 
 def _closing(told: Told, mode: str) -> Iterator[Line]:
     recording = told.last.recording
-    for note in recording["notes"]:
+    blind = unseen(recording)
+    for note in [*recording["notes"], *([f"not looked into: {blind}"] if blind else [])]:
         yield [Piece(f"note: {harmless(note)}", "dim")]
     if told.last.failed and not told.outcomes:
         yield [Piece(f"the program failed: {harmless(told.last.failure)}", "bold red")]
     elif not told.exit_code:
-        yield [Piece("gradients flow", "bold green")]
+        yield [_flowing(told.last)]
     elif any(outcome.written for outcome in told.outcomes):
         yield [Piece("written: " + ", ".join(harmless(o.path) for o in told.outcomes if o.written), "bold")]
     elif mode == "list" and any(outcome.after is not None for outcome in told.outcomes):
         yield [Piece("--diff shows the rewrite, --apply writes it.")]
+
+
+def _flowing(seen: Facts) -> Piece:
+    """That gradients flow; and where they don't, or whom nobody has seen step."""
+    steps, missed = seen.recording["steps"], seen.missed
+    still = [name for name, count in steps.items() if not count]
+    if not missed and not still:
+        return Piece("gradients flow", "bold green")
+    said = (
+        f"gradients flow to {len(seen.fine)} of {len(seen.fine | seen.missed)} parameters" if missed else ""
+    )
+    if still:
+        moved = listed([f"{count} of {name}" for name, count in steps.items() if count])
+        said = "; ".join([said or "gradients flow", f"never stepped: {listed(still)} (steps seen: {moved})"])
+    return Piece(harmless(said), "bold yellow")
 
 
 def fields(told: Told) -> dict[str, Any]:
@@ -135,7 +152,8 @@ def fields(told: Told) -> dict[str, Any]:
     diff(Run(told.outcomes, "diff"), patch, View())
     recording = told.last.recording
     return {
-        "flows": not told.exit_code,
+        "flows": not told.exit_code and not told.last.missed and all(recording["steps"].values()),
+        "steps": recording["steps"],
         "could_not_run": told.broken or None,
         "error": told.first.recording["error"],
         "findings": json.loads(text.getvalue()),
@@ -147,4 +165,6 @@ def fields(told: Told) -> dict[str, Any]:
         "written": [outcome.path for outcome in told.outcomes if outcome.written],
         "diff": patch.getvalue(),
         "notes": recording["notes"],
+        "not_looked_into": recording["blind"],
+        "torch": recording["torch"],
     }

@@ -53,11 +53,13 @@ class Accesses:
 
     def _number(self, func: Any, args: Any, kwargs: Any) -> Any:
         value = args[0]
-        source = self._leaves_graph("converted_loss_path", NUMBERS[func], value) if floats(value) else None
+        source = (
+            self._leaves_graph("converted_loss_path", NUMBERS[func.real], value) if floats(value) else None
+        )
         result = func(*args, **kwargs)
         self.state.count += 1
         if source is not None:
-            if NUMBERS[func] == "numpy":
+            if NUMBERS[func.real] == "numpy":
                 self.state.origins.put(result, ((source, source.scalar),))
             else:
                 self.state.origins.put_number(result, source)

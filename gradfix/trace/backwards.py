@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import re
 from collections.abc import Callable
 from typing import Any
@@ -40,18 +39,17 @@ class Backwards:
         self.roots: list[tuple[Any, Spot | None]] = []
         self.after: Callable[[], None] = lambda: None
 
-    def wrap(self, real: Any) -> Any:
-        """The same function, watched."""
-        fills = real.__name__ == "backward"
+    def backward(self, real: Any, *args: Any, **kwargs: Any) -> Any:
+        """`torch.autograd.backward` and what calls it."""
+        return self._watched(real, True, args, kwargs)
 
-        @functools.wraps(real)
-        def watched(*args: Any, **kwargs: Any) -> Any:
-            self.state.step_left_open()
-            if not self.state.active:
-                return real(*args, **kwargs)
-            return self._run(real, fills, args, kwargs)
+    def grad(self, real: Any, *args: Any, **kwargs: Any) -> Any:
+        """`torch.autograd.grad`."""
+        return self._watched(real, False, args, kwargs)
 
-        return watched
+    def _watched(self, real: Any, fills: bool, args: Any, kwargs: Any) -> Any:
+        self.state.step_left_open()
+        return self._run(real, fills, args, kwargs) if self.state.active else real(*args, **kwargs)
 
     def _run(self, real: Any, fills: bool, args: Any, kwargs: Any) -> Any:
         state = self.state
@@ -117,6 +115,7 @@ class Backwards:
                     shape=list(root.shape) if root is not None else [],
                     grad_fn=node,
                     requires_grad=bool(root is not None and root.requires_grad),
+                    value=number(root),
                 ),
                 error=error,
                 reached=reached,
@@ -243,3 +242,12 @@ class Backwards:
                 evidence.append((Role.CARRIED, made[1]))
             self.state.defect("backward_twice", earlier, evidence, text, facts)
             return
+
+
+def number(root: Any) -> float | None:
+    """A loss as a number, where it is one."""
+    return (
+        finite(float(root.detach()))
+        if root is not None and root.numel() == 1 and not root.is_complex()
+        else None
+    )

@@ -10,11 +10,14 @@ import torch
 
 from gradfix.defects import Role, kind_of
 from gradfix.trace.backwards import Backwards
-from gradfix.trace.places import Spot
+from gradfix.trace.places import Spot, resolve, shown
 from gradfix.trace.severed import misspelt
 from gradfix.trace.sources import Source
 from gradfix.trace.state import State, Step
 from gradfix.trace.steps import Steps, parameters_of
+
+WRITTEN_OUT = ("tensor", "as_tensor")
+"""Numbers that the program knows are not there to be learned, though they may require a gradient."""
 
 
 class Endings:
@@ -36,16 +39,17 @@ class Endings:
         reasons: dict[str, str] = {}
         for optimizer, built_at, built in self.state.optimizers.items():
             parameters = parameters_of(optimizer)
-            missed = [p for p in parameters if not self._ever(p)]
+            missed = [p for p in parameters if not self.reached(p)]
             for parameter in missed:
-                reasons[self.state.names.of(parameter)] = self._reason(parameter)
-            trained = [p for p in missed if p.requires_grad]
+                reasons[self.state.names.of(parameter)] = self.reason(parameter)
+            trained = [p for p in missed if p.requires_grad and id(p) not in self.state.ledger.kept]
             if id(optimizer) in self.state.ledger.steps and trained:
                 self._optimizer(optimizer, trained, len(trained) == len(parameters), built_at, built)
         self._in_no_optimizer(reasons)
         return reasons
 
-    def _ever(self, parameter: Any) -> bool:
+    def reached(self, parameter: Any) -> bool:
+        """Whether a backward has given to a leaf, cleared since or not."""
         slot = self.state.ledger.slots.get(id(parameter))
         return slot is not None and slot.leaf() is parameter and slot.ever
 
@@ -54,14 +58,18 @@ class Endings:
         found = [s for s in self.state.origins.all if s.leaves & wanted and not s.rebinds]
         return found[-1] if found else None
 
-    def _reason(self, parameter: Any) -> str:
+    def reason(self, parameter: Any) -> str:
+        """Why no backward has given to a parameter, with the line to look at."""
         if not parameter.requires_grad:
             return "frozen"
         cut = self._cut_for([parameter])
         if cut is not None and cut.spot is not None:
             code = cut.spot[0]
-            return f"cut by {cut.form or cut.kind} in {code.co_name}"
-        return "its result is not used by the loss" if id(parameter) in self.state.used else "never called"
+            return f"cut by {cut.form or cut.kind} in {code.co_name}, {shown(resolve(cut.spot))}"
+        if id(parameter) not in self.state.used:
+            return "never called"
+        used = self.state.used[id(parameter)]
+        return "its result is not used by the loss" + (f", {shown(resolve(used))}" if used else "")
 
     def _optimizer(
         self, optimizer: Any, missed: list[Any], whole: bool, built_at: int, built: Spot | None
@@ -90,7 +98,7 @@ class Endings:
         held = {id(p) for o, *_ in self.state.optimizers.items() for p in parameters_of(o)}
         for module, at, spot in self.state.modules.items():
             own = vars(module).get("_parameters", {}).values()
-            if at >= built_at and any(p is not None and self._ever(p) and id(p) not in held for p in own):
+            if at >= built_at and any(p is not None and self.reached(p) and id(p) not in held for p in own):
                 return spot
         return None
 
@@ -118,7 +126,7 @@ class Endings:
             inside = [leaf for item in items for leaf in leaves_in(item)]
             own = {id(p) for p in module.parameters()} if inside else set()
             trained = own | held | self.state.ledger.hand.keys()
-            if any(self._ever(leaf) and id(leaf) not in trained for leaf in inside):
+            if any(self.reached(leaf) and id(leaf) not in trained for leaf in inside):
                 spots = (self.state.built_at(item) for item in items)
                 inner = next((spot for spot in spots if spot is not None), None)
                 facts = {
@@ -133,7 +141,9 @@ class Endings:
         """A tensor of a module that backward reaches and nobody uses, though its parameters are trained."""
         leaf = value if value.is_leaf else leaf_of(value)
         slot = self.state.ledger.slots.get(id(leaf))
-        if leaf is None or id(leaf) in held or not self._ever(leaf) or slot is None or slot.read >= 0:
+        if leaf is None or id(leaf) in held or not self.reached(leaf) or slot is None or slot.read >= 0:
+            return
+        if any(source.form in WRITTEN_OUT for source, _ in self.state.origins.get(leaf)):
             return
         for optimizer, _, built in self.state.optimizers.items():
             own = {id(p) for p in module.parameters()}

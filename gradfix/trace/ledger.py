@@ -13,7 +13,7 @@ import torch
 from gradfix.defects import Role
 from gradfix.trace.calls import version
 from gradfix.trace.places import Spot, resolve
-from gradfix.trace.report import ParameterAtStep, StepEvent
+from gradfix.trace.report import ParameterAtStep, Place, StepEvent
 from gradfix.trace.state import State
 
 BY_HAND = 0
@@ -52,6 +52,8 @@ class Ledger:
         self.slots: dict[int, Slot] = {}
         self.steps: dict[int, int] = {}
         self.hand: dict[int, int] = {}
+        self.kept: set[int] = set()
+        """Leaves that the program itself has written once training was under way: they follow others."""
         self.measured: dict[int, tuple[Any, int, float]] = {}
         self.serial = 0
         self.served: set[int] = set()
@@ -118,6 +120,8 @@ class Ledger:
 
     def updated_by_hand(self, leaf: int, spot: Spot | None) -> None:
         """A leaf was written after its gradient was read: an update without an optimizer."""
+        if self.state.turns:
+            self.kept.add(leaf)
         slot = self.slots.get(leaf)
         if slot is None or not slot.given or slot.read < slot.given[-1].at:
             return
@@ -158,6 +162,12 @@ class Ledger:
         """The backward that gave what the latest step has used."""
         slot = self.slots.get(id(parameter))
         return slot.given[-1].spot if slot is not None and slot.given else None
+
+    def sources(self, parameter: Any) -> list[Place]:
+        """The backwards whose gradients a step finds in a parameter."""
+        slot = self.slots.get(id(parameter))
+        spots = dict.fromkeys(one.spot for one in slot.given) if slot is not None else ()
+        return [resolve(spot) for spot in spots if spot is not None]
 
     def norms_of(self, leaves: list[Any]) -> list[float]:
         """The norm of each leaf's gradient; measured again only when it has changed."""

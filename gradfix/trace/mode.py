@@ -12,8 +12,10 @@ from gradfix.trace.accesses import Accesses
 from gradfix.trace.calls import additive, floats, name_of, tensors, versions
 from gradfix.trace.graphs import KEY
 from gradfix.trace.hunt import Hunt
+from gradfix.trace.parts import Once
 from gradfix.trace.places import Spot
 from gradfix.trace.regions import Regions
+from gradfix.trace.report import CALLS
 from gradfix.trace.sources import Source, Sources, joined, leaves
 from gradfix.trace.state import State
 from gradfix.trace.sums import ADDS, Sums
@@ -45,19 +47,44 @@ class Calls(TorchFunctionMode):
         special = self.special.get(func, self)
         if special is self:
             return self._call(func, args, kwargs)
-        return func(*args, **kwargs) if special is None else special(func, args, kwargs)
+        if special is None:
+            return func(*args, **kwargs)
+        call = Once(func)
+        try:
+            return special(call, args, kwargs)
+        except Exception as mistake:
+            if mistake is call.error:
+                raise
+            self.state.off(CALLS, mistake)
+            return call.outcome(mistake, *args, **kwargs)
 
     def _call(self, func: Any, args: Any, kwargs: Any) -> Any:
-        found = tensors(args, kwargs)
-        before = versions(found)
-        copied = self._copied(func, args) if self.state.origins.of_tensor and args else None
+        try:
+            found = tensors(args, kwargs)
+            before = versions(found)
+            copied = self._copied(func, args) if self.state.origins.of_tensor and args else None
+        except Exception as mistake:
+            return self._unseen(mistake, func, args, kwargs)
         try:
             result = func(*args, **kwargs)
         except RuntimeError as error:
-            self.writes.refused(func, found, error, self.state.places.here(2))
+            with self.state.part(CALLS):
+                self.writes.refused(func, found, error, self.state.places.here(2))
             raise
+        try:
+            self._called(func, args, found, before, copied, result)
+        except Exception as mistake:
+            self.state.off(CALLS, mistake)
+        return result
+
+    def _unseen(self, mistake: Exception, func: Any, args: Any, kwargs: Any) -> Any:
+        """The call, made although the recorder cannot look at it."""
+        self.state.off(CALLS, mistake)
+        return func(*args, **kwargs)
+
+    def _called(self, func: Any, args: Any, found: Any, before: Any, copied: Any, result: Any) -> None:
         self.state.count += 1
-        spot = self.state.places.here(2)
+        spot = self.state.places.here(3)
         for value, version in zip(found, before):  # noqa: B905 - the same length, and asked at every call
             if version >= 0 and value._version != version:
                 self.writes.wrote(func, value, spot, copied)
@@ -67,7 +94,6 @@ class Calls(TorchFunctionMode):
             for item in result:
                 if isinstance(item, _T):
                     self._made(func, args, found, item, spot)
-        return result
 
     def _made(self, func: Any, args: Any, found: list[Any], result: Any, spot: Spot | None) -> None:
         state = self.state
@@ -83,7 +109,7 @@ class Calls(TorchFunctionMode):
             self.hunt.forward(name_of(func), found, result, spot)
         for value in found:
             if type(value) is Parameter:
-                state.used.add(id(value))
+                state.used[id(value)] = spot
         adds = self.adding.get(func)
         if adds is None:
             adds = self.adding[func] = name_of(func) in ADDS

@@ -6,12 +6,12 @@ import itertools
 import os
 import sys
 import sysconfig
-from types import CodeType, FrameType
-from typing import TypeAlias
+from types import CodeType, FrameType, TracebackType
+from typing import Any, TypeAlias
 
 import torch
 
-from gradfix.trace.report import Place
+from gradfix.trace.report import Failure, Place
 
 Spot: TypeAlias = "tuple[CodeType, int]"
 """A place as cheap as it comes: resolved only when somebody asks."""
@@ -149,3 +149,33 @@ def of_line(file: str, line: int) -> Place:
 def absolute(filename: str) -> str:
     """Real files by their full path; `<cell>` names as they are."""
     return filename if filename.startswith("<") else os.path.abspath(filename)
+
+
+def shown(place: Place) -> str:
+    """A place as editors open it, a notebook's cell by its number."""
+    file = place["file"]
+    near = os.path.relpath(file) if os.path.isabs(file) else file
+    return f"{cell(file) or (file if near.startswith(os.pardir) else near)}:{place['line']}"
+
+
+def cell(filename: str) -> str:
+    """What IPython calls a cell whose code it compiled under this name; empty elsewhere."""
+    shell: Any = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    try:
+        named = shell.compile.format_code_name(filename)
+    except AttributeError:
+        return ""
+    return " ".join(named) if named else ""
+
+
+def failure(error: BaseException, trace: TracebackType | None) -> Failure:
+    """An exception with the innermost user line of its traceback."""
+    places, place = Places(), None
+    while trace is not None:
+        name = trace.tb_frame.f_code.co_filename
+        if places.is_user(name):
+            place = of_line(name, trace.tb_lineno)
+        trace = trace.tb_next
+    if isinstance(error, SyntaxError) and error.filename and error.lineno:
+        place = of_line(error.filename, error.lineno)
+    return Failure(type=type(error).__name__, message=str(error)[:2000], place=place)

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import builtins
+import contextlib
 import importlib.machinery
 import json
 import os
 import random
 import runpy
 import sys
+import time
 import traceback
-from types import ModuleType, TracebackType
+from types import ModuleType
 from typing import Any
 
 from gradfix.trace import sandbox, shadow
 from gradfix.trace.patched import Patched
-from gradfix.trace.places import Places, absolute, of_line
+from gradfix.trace.places import absolute, failure
 from gradfix.trace.report import Failure
 from gradfix.trace.session import Session
 
@@ -31,6 +33,8 @@ OFFLINE = {
     "TOKENIZERS_PARALLELISM": "false",
 }
 SEED = 0
+PATIENCE = 0.5
+"""The share of the time limit in which steps beyond the allowed ones are run for optimizers that wait."""
 MOST_GRADS = 300
 """Calls of `autograd.grad` for each step that is allowed: one meta-step may hold many inner ones."""
 
@@ -40,17 +44,22 @@ class Way:
 
     def __init__(self, pipe: int, job: dict[str, Any]) -> None:
         self.pipe = os.dup(pipe) if pipe < 64 else pipe
+        self.own = os.fstat(self.pipe).st_ino
         self.job = job
         self.session = Session(self.emit, bool(job.get("hunt")))
         self.process = os.getpid()
         self.ended = False
         self.exit = os._exit
+        self.patient = time.monotonic() + PATIENCE * float(job.get("time_limit", 60))
+        """Until when an optimizer that has not stepped yet is waited for."""
 
     def emit(self, event: Any) -> None:
         """One event, at once: the program may not live to its end."""
         data = (json.dumps(event) + "\n").encode()
-        while data:
-            data = data[os.write(self.pipe, data) :]
+        with contextlib.suppress(OSError):
+            # A program that closes every file may have opened its own under this number.
+            while data and os.fstat(self.pipe).st_ino == self.own:
+                data = data[os.write(self.pipe, data) :]
         if event["event"] == "defect" and self.job.get("first_defect"):
             self.job["max_steps"] = 0
 
@@ -70,6 +79,7 @@ class Way:
         optimizers = max(len(state.ledger.steps), 1)
         if counts:
             done = min(counts) >= most or sum(state.ledger.steps.values()) >= 4 * most * optimizers
+            done = done and (most == 0 or time.monotonic() > self.patient or not self.session.steps.idle())
         else:
             given = self.session.backwards
             done = given.filled >= max(2 * most - 1, 1) or given.succeeded >= max(MOST_GRADS * most, 1)
@@ -153,19 +163,6 @@ def show(error: BaseException) -> None:
     own = os.path.dirname(os.path.abspath(__file__))
     kept.stack = traceback.StackSummary.from_list([f for f in kept.stack if not f.filename.startswith(own)])
     print("".join(kept.format()), file=sys.stderr, end="")
-
-
-def failure(error: BaseException, trace: TracebackType | None) -> Failure:
-    """An exception with the innermost user line of its traceback."""
-    places, place = Places(), None
-    while trace is not None:
-        name = trace.tb_frame.f_code.co_filename
-        if places.is_user(name):
-            place = of_line(name, trace.tb_lineno)
-        trace = trace.tb_next
-    if isinstance(error, SyntaxError) and error.filename and error.lineno:
-        place = of_line(error.filename, error.lineno)
-    return Failure(type=type(error).__name__, message=str(error)[:2000], place=place)
 
 
 def execute(job: dict[str, Any], patched: Patched) -> None:

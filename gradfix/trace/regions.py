@@ -42,7 +42,8 @@ class Regions:
         mode = _mode_of(frame)
         while frame is not None and not self.state.places.is_user(frame.f_code.co_filename):
             name, file = frame.f_code.co_name, frame.f_code.co_filename
-            if name in ("decorate_context", "generator_context") and "_contextlib" in file:
+            # By what it holds: since 2.15 the wrapper is called after the mode that it enters.
+            if file.endswith("_contextlib.py") and callable(frame.f_locals.get("func")):
                 form, spot = "decorator", _decorated(frame)
                 break
             if file.endswith("checkpoint.py") or "torch/autograd/function" in file:

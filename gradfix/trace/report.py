@@ -7,6 +7,10 @@ from typing import Any, Literal, TypedDict
 
 from gradfix.defects import Role
 
+CALLS, BACKWARD, STEPS, BOOKS = "calls of torch", "backward", "steps of optimizers", "what it records"
+ESSENTIAL = frozenset({CALLS, BACKWARD, STEPS, BOOKS})
+"""The parts of the recorder without which nothing can be said of a run."""
+
 
 class Place(TypedDict):
     """Where in a file: lines from 1, columns in UTF-8 bytes from 0 (None before Python 3.11)."""
@@ -56,6 +60,8 @@ class Root(TypedDict):
     shape: list[int]
     grad_fn: str
     requires_grad: bool
+    value: float | None
+    """The loss itself, where it is one number."""
 
 
 class BackwardEvent(TypedDict):
@@ -86,6 +92,20 @@ class StepEvent(TypedDict):
     parameters: dict[str, ParameterAtStep]
 
 
+class UpdateEvent(TypedDict):
+    """What the first step of an optimizer has left: what the next one starts from."""
+
+    event: Literal["update"]
+    optimizer: str
+    weights: dict[str, float]
+    """Parameter -> its norm."""
+    options: dict[str, dict[str, float]]
+    """Parameter -> the numbers by which it is stepped: learning rate, decay and the like."""
+    buffers: dict[str, float]
+    learned: dict[str, list[Place]]
+    """Parameter -> the backwards whose gradients the step has used."""
+
+
 class Failure(TypedDict):
     """The exception that ended the program."""
 
@@ -106,6 +126,23 @@ class Ending(TypedDict):
     """File -> lines on which torch was called."""
     held_back: list[str]
     notes: list[str]
+    blind: dict[str, str]
+    """Part of the recorder that was off -> what went wrong there."""
+    torch: str
+    """Its version."""
+    steps: dict[str, int]
+    """Optimizer -> how many steps of it were seen; 0: it trains what no other one does, and never stepped."""
+
+
+SHAPES: dict[str, Any] = {
+    "defect": RecordedDefect,
+    "write": WriteEvent,
+    "backward": BackwardEvent,
+    "step": StepEvent,
+    "update": UpdateEvent,
+    "end": Ending,
+}
+"""What may come through the channel."""
 
 
 class Recording(TypedDict):
@@ -113,12 +150,15 @@ class Recording(TypedDict):
 
     events: list[Any]
     how: str
-    """As Ending.how, or "time", "memory", "signal", "no torch", "broken"."""
+    """As Ending.how, or "time", "memory", "signal", "no torch", "broken", "garbled", "spent"."""
     error: Failure | None
     reasons: dict[str, str]
     lines: dict[str, list[int]]
     held_back: list[str]
     notes: list[str]
+    blind: dict[str, str]
+    torch: str
+    steps: dict[str, int]
     stdout: str
     stderr: str
     exit_code: int | None

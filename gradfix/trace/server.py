@@ -11,6 +11,7 @@ import time
 from typing import Any
 
 from gradfix.trace import processes
+from gradfix.trace.report import BOOKS, SHAPES
 
 KEPT_OUTPUT = 64_000
 MOST_EVENTS = 64_000_000
@@ -40,11 +41,27 @@ def serve(anew: bool) -> int:
             from gradfix.trace.session import warm
 
             warm()
-        say({"ready": str(torch.__version__), "python": sys.version.split()[0]}, out)
+        say(ready(str(torch.__version__)), out)
     except ImportError as error:
         say({"broken": f"{type(error).__name__}: {error}", "missing": getattr(error, "name", "")}, out)
         return 2
     return serve_anew(jobs, out) if anew else serve_forked(jobs, out)
+
+
+def ready(torch: str) -> dict[str, Any]:
+    """What the parent is told of this torch: programs can run, or why nothing seen here can be trusted."""
+    try:
+        from gradfix.trace.selfcheck import apart
+
+        note, failure = apart()
+    except Exception as error:
+        note, failure = (
+            "",
+            f"the recorder does not work under torch {torch} ({type(error).__name__}: {error})",
+        )
+    if failure:
+        return {"broken": failure, "missing": ""}
+    return {"ready": torch, "python": sys.version.split()[0], "note": note}
 
 
 def serve_forked(jobs: int, out: int) -> int:
@@ -86,16 +103,31 @@ class Kept:
 
     def answer(self, how: str, killed: int, exit_code: int | None, seconds: float) -> dict[str, Any]:
         """The whole run, as the parent reads it."""
-        lines = bytes(self.bytes["events"]).split(b"\n")
+        events, garbled = read(bytes(self.bytes["events"]))
         return {
-            "events": [json.loads(line) for line in lines[:-1] if line],
-            "how": how or ("signal" if killed else ""),
+            "events": events,
+            "how": how or ("signal" if killed else "garbled" if garbled else ""),
             "signal": killed,
             "exit_code": exit_code,
             "stdout": self.bytes["stdout"].decode(errors="replace"),
             "stderr": self.bytes["stderr"].decode(errors="replace"),
             "seconds": seconds,
         }
+
+
+def read(said: bytes) -> tuple[list[dict[str, Any]], bool]:
+    """The events that came through the channel, and whether something else did."""
+    events, garbled = [], False
+    for line in said.split(b"\n")[:-1]:
+        try:
+            event = json.loads(line)
+            whole = SHAPES[event["event"]].__annotations__.keys() <= event.keys()
+        except (ValueError, TypeError, KeyError, AttributeError):
+            whole = False
+        if whole:
+            events.append(event)
+        garbled = garbled or not whole
+    return events, garbled
 
 
 class Run:
@@ -177,6 +209,22 @@ class Run:
         processes.kill(self.child)
 
 
+def failed(events: int, error: BaseException) -> None:
+    """The recorder itself could not begin: nothing of that is the program's."""
+    torch = str(getattr(sys.modules.get("torch"), "__version__", ""))
+    blind = {BOOKS: f"{type(error).__name__}: {error}"[:300]}
+    end: dict[str, Any] = {
+        "event": "end",
+        "how": "error",
+        "error": None,
+        "reasons": {},
+        "lines": {},
+        "held_back": [],
+    }
+    with contextlib.suppress(OSError):
+        say({**end, "notes": [], "blind": blind, "torch": torch, "steps": {}}, events)
+
+
 def become(job: dict[str, Any], events: int) -> None:
     """In the process that is the program's own: run it. Does not return."""
     code = 70
@@ -184,8 +232,8 @@ def become(job: dict[str, Any], events: int) -> None:
         from gradfix.trace.program import run
 
         code = run(job, events)
-    except BaseException:
-        sys.excepthook(*sys.exc_info())
+    except BaseException as error:
+        failed(events, error)
     finally:
         with contextlib.suppress(BaseException):
             sys.stdout.flush()

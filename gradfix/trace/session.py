@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import functools
 import importlib
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
@@ -17,8 +16,9 @@ from gradfix.trace.hunt import Hunt
 from gradfix.trace.ledger import Ledger
 from gradfix.trace.mode import Calls
 from gradfix.trace.naming import Names
+from gradfix.trace.parts import Patches, Watcher
 from gradfix.trace.regions import Regions
-from gradfix.trace.report import Ending, Failure
+from gradfix.trace.report import BACKWARD, CALLS, STEPS, Ending, Failure
 from gradfix.trace.state import State
 from gradfix.trace.steps import Steps
 from gradfix.trace.writes import Writes
@@ -27,6 +27,10 @@ _torch: Any = torch
 _optimizers: Any = importlib.import_module("torch.optim.optimizer")
 EAGERLY = "what torch.compile was given ran eagerly, so that the recorder could see into it"
 SCALER = ("scale", "unscale_", "step", "update")
+CLIPS = ("clip_grad_norm_", "clip_grad_value_")
+
+UNDER_WAY: list[Session] = []
+"""A session within another one goes on counting: both see the same nodes."""
 
 
 class Session:
@@ -44,56 +48,65 @@ class Session:
         self.backwards = Backwards(self.state, self.writes)
         self.backwards.hunt = self.hunt
         self.steps = Steps(self.state, self.writes)
-        self.replaced: list[tuple[Any, str, Any]] = []
+        self.patches = Patches(self.state)
         self.handles: list[Any] = []
         self.suspended = False
+        self.entered = False
+        self.reasons: dict[str, str] = {}
+        """Parameter without a gradient -> why: known at the end."""
 
     def start(self) -> None:
-        """Begin to record in this thread."""
-        self._patch(_torch.autograd, "backward", self.backwards.wrap)
-        self._patch(_torch.autograd, "grad", self.backwards.wrap)
-        self._patch(_torch.autograd.Function, "apply", self._applied)
-        self._patch(torch.nn.Module, "__init__", self._built)
-        self._patch(torch.nn.Module, "zero_grad", self.steps.wrap_zero_grad)
-        self._patch(torch.optim.Optimizer, "zero_grad", self.steps.wrap_zero_grad)
-        self._patch(torch.optim.Optimizer, "__init__", self.steps.wrap_init)
-        self._patch(torch.inference_mode, "__enter__", self._inference(True))
-        self._patch(torch.inference_mode, "__exit__", self._inference(False))
-        self._patch(type(torch.nn.Parameter), "__call__", self._parameter("Parameter"))
-        self._patch(type(_torch.autograd.Variable), "__call__", self._parameter("Variable"))
-        self._patch(torch, "from_numpy", self._from_numpy)
-        self._patch(torch, "compile", self._compile)
-        self._patch_tools()
-        self.handles = [
-            _optimizers.register_optimizer_step_pre_hook(self.steps.before),
-            _optimizers.register_optimizer_step_post_hook(self.steps.finished),
-        ]
+        """Begin to record in this thread. What torch lacks switches a part off and never raises."""
+        if UNDER_WAY:
+            self.state.count = UNDER_WAY[-1].state.count
+        UNDER_WAY.append(self)
+        for part, owner, names, watcher in self._watched():
+            for name in names:
+                self.patches.watch(part, owner, name, watcher)
+        with self.state.part(STEPS):
+            self.handles = [
+                _optimizers.register_optimizer_step_pre_hook(self.steps.before),
+                _optimizers.register_optimizer_step_post_hook(self.steps.finished),
+            ]
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=self._forked)
-        self.mode.__enter__()
-        self.state.suspend, self.state.resume = self._suspend, self._resume
+        with self.state.part(CALLS):
+            self.mode.__enter__()
+            self.entered = True
+            self.state.suspend, self.state.resume = self._suspend, self._resume
 
-    def _patch_tools(self) -> None:
-        amp = getattr(_torch, "amp", None)
-        scaler = getattr(amp, "GradScaler", None) or _torch.cuda.amp.GradScaler
+    def _watched(self) -> Iterator[tuple[str, Callable[[], Any], tuple[str, ...], Watcher]]:
+        """Each part with the functions of torch that it stands in front of."""
+        autograd, optimizer = (lambda: _torch.autograd), (lambda: torch.optim.Optimizer)
+        yield BACKWARD, autograd, ("backward",), self.backwards.backward
+        yield BACKWARD, autograd, ("grad",), self.backwards.grad
+        yield "custom Functions", lambda: _torch.autograd.Function, ("apply",), self._applied
+        yield "where modules are built", lambda: torch.nn.Module, ("__init__",), self._built
+        yield "zero_grad", lambda: torch.nn.Module, ("zero_grad",), self.steps.zero_grad
+        yield "zero_grad", optimizer, ("zero_grad",), self.steps.zero_grad
+        yield "where optimizers are built", optimizer, ("__init__",), self.steps.init
+        yield "inference_mode", lambda: torch.inference_mode, ("__enter__",), self._inference(True)
+        yield "inference_mode", lambda: torch.inference_mode, ("__exit__",), self._inference(False)
+        yield "Parameter(...)", lambda: type(torch.nn.Parameter), ("__call__",), self._parameter("Parameter")
+        variable = lambda: type(_torch.autograd.Variable)  # noqa: E731
+        yield "Variable(...)", variable, ("__call__",), self._parameter("Variable")
+        yield "from_numpy", lambda: torch, ("from_numpy",), self._from_numpy
+        yield "torch.compile", lambda: torch, ("compile",), self._compile
         for name in SCALER:
-            self._patch(scaler, name, self.steps.wrap_scaler)
-        for owner in (torch.nn.utils, _torch.nn.utils.clip_grad):
-            for name in ("clip_grad_norm_", "clip_grad_value_"):
-                self._patch(owner, name, self.steps.wrap_clip)
-
-    def _patch(self, owner: Any, name: str, wrap: Callable[[Any], Any]) -> None:
-        own = vars(owner).get(name)
-        self.replaced.append((owner, name, own))
-        setattr(owner, name, wrap(getattr(owner, name)))
+            yield "gradient scalers", scaler, (name,), self.steps.scaler(name)
+        yield "clipping", lambda: torch.nn.utils, CLIPS, self.steps.clip
+        yield "clipping", lambda: _torch.nn.utils.clip_grad, CLIPS, self.steps.clip
 
     def _suspend(self) -> bool:
         """True: the mode was there, and is gone until `_resume`."""
-        if self.suspended or _torch.overrides._get_current_function_mode() is not self.mode:
+        if self.suspended or not self._on_top():
             return False
         self.mode.__exit__(None, None, None)
         self.suspended = True
         return True
+
+    def _on_top(self) -> bool:
+        return _torch.overrides._get_current_function_mode() is self.mode
 
     def _resume(self) -> None:
         if self.suspended:
@@ -102,29 +115,32 @@ class Session:
 
     def stop(self) -> None:
         """Put everything back."""
-        if not self.suspended:
+        UNDER_WAY.remove(self)
+        # A mode that the program has entered since and not left stands above ours, which is deaf from now on.
+        if self.entered and not self.suspended and self._on_top():
             self.mode.__exit__(None, None, None)
         for handle in self.handles:
             handle.remove()
-        for owner, name, own in reversed(self.replaced):
-            if own is None:
-                delattr(owner, name)
-            else:
-                setattr(owner, name, own)
-        self.replaced.clear()
+        self.patches.undo()
         self.state.active = False
+
+    def endings(self) -> Endings:
+        """What can be asked when the program is over."""
+        return Endings(self.state, self.backwards, self.steps)
 
     def ending(self, how: Any, error: Failure | None) -> Ending:
         """What can be said when the program is over."""
-        reasons: dict[str, str] = {}
+        steps: dict[str, int] = {}
         with self.state.forgiving():
             self.calls.sums.close()
             if error is not None and "has no attribute 'backward'" in error["message"]:
                 self.backwards.severed.number(error["message"], None)
-            reasons = Endings(self.state, self.backwards, self.steps).close()
+            self.reasons = self.endings().close()
+            steps = self.steps.counted()
         return Ending(
-            event="end", how=how, error=error, reasons=reasons,
-            lines=self.state.places.lines(), held_back=[], notes=self.state.notes,
+            event="end", how=how, error=error, reasons=self.reasons,
+            lines=self.state.places.lines(), held_back=[], notes=self.state.notes, blind=self.state.blind,
+            torch=str(torch.__version__), steps=steps,
         )  # fmt: skip
 
     def _forked(self) -> None:
@@ -132,83 +148,60 @@ class Session:
         self.state.active = False
         self.state.stepping = False
 
-    def _built(self, real: Any) -> Any:
-        state = self.state
+    def _built(self, real: Any, module: Any, *args: Any, **kwargs: Any) -> None:
+        if self.state.active:
+            self.state.modules.add(module, self.state.count, self.state.places.here(2))
+        real(module, *args, **kwargs)
 
-        @functools.wraps(real)
-        def watched(module: Any, *args: Any, **kwargs: Any) -> None:
-            if state.active:
-                state.modules.add(module, state.count, state.places.here(2))
-            real(module, *args, **kwargs)
-
-        return watched
-
-    def _applied(self, real: Any) -> Any:
+    def _applied(self, real: Any, cls: Any, *args: Any, **kwargs: Any) -> Any:
         """Where a custom Function was called: function modes do not hear of it."""
+        result = real(cls, *args, **kwargs)
+        if self.state.active:
+            with self.state.forgiving():
+                self.calls.applied(result, self.state.places.here(2))
+        return result
 
-        @functools.wraps(real.__func__)
-        def watched(cls: Any, *args: Any, **kwargs: Any) -> Any:
-            result = real.__func__(cls, *args, **kwargs)
-            if self.state.active:
-                with self.state.forgiving():
-                    self.calls.applied(result, self.state.places.here(2))
-            return result
+    def _inference(self, enter: bool) -> Watcher:
+        def watch(real: Any, mode: Any, *args: Any) -> Any:
+            if self.state.active and getattr(mode, "mode", True):
+                self.regions.inference(enter, sys._getframe(0))
+            return real(mode, *args)
 
-        return classmethod(watched)
+        return watch
 
-    def _inference(self, enter: bool) -> Callable[[Any], Any]:
-        def wrap(real: Any) -> Any:
-            @functools.wraps(real)
-            def watched(mode: Any, *args: Any) -> Any:
-                if self.state.active and getattr(mode, "mode", True):
-                    self.regions.inference(enter, sys._getframe(0))
-                return real(mode, *args)
-
-            return watched
-
-        return wrap
-
-    def _compile(self, real: Any) -> Any:
+    def _compile(self, real: Any, model: Any = None, **kwargs: Any) -> Any:
         """Compiled code cannot be seen into: it runs eagerly, and the report says so."""
+        if not self.state.active:
+            return real(model, **kwargs)
+        if EAGERLY not in self.state.notes:
+            self.state.notes.append(EAGERLY)
+        return model if model is not None else lambda given: given
 
-        @functools.wraps(real)
-        def watched(model: Any = None, **kwargs: Any) -> Any:
-            if not self.state.active:
-                return real(model, **kwargs)
-            if EAGERLY not in self.state.notes:
-                self.state.notes.append(EAGERLY)
-            return model if model is not None else lambda given: given
-
-        return watched
-
-    def _from_numpy(self, real: Any) -> Any:
+    def _from_numpy(self, real: Any, array: Any) -> Any:
         """torch hands arrays in past its function modes."""
+        result = real(array)
+        sources = self.state.origins.get(array)
+        if self.state.active and sources:
+            self.state.origins.put(result, sources)
+        return result
 
-        @functools.wraps(real)
-        def watched(array: Any) -> Any:
-            result = real(array)
-            sources = self.state.origins.get(array)
-            if self.state.active and sources:
-                self.state.origins.put(result, sources)
-            return result
-
-        return watched
-
-    def _parameter(self, form: str) -> Callable[[Any], Any]:
+    def _parameter(self, form: str) -> Watcher:
         """`Parameter(t)` and `Variable(t)` make a leaf of whatever they are given."""
 
-        def wrap(real: Any) -> Any:
-            def watched(cls: Any, *args: Any, **kwargs: Any) -> Any:
-                result = type.__call__(cls, *args, **kwargs)
-                given = args[0] if args else kwargs.get("data")
-                if self.state.active and isinstance(given, torch.Tensor) and isinstance(result, torch.Tensor):
-                    with self.state.quiet():
-                        self.calls.accesses.wrapped(form, given, result, self.state.places.here(2))
-                return result
+        def watch(real: Any, cls: Any, *args: Any, **kwargs: Any) -> Any:
+            result = real(cls, *args, **kwargs)
+            given = args[0] if args else kwargs.get("data")
+            if self.state.active and isinstance(given, torch.Tensor) and isinstance(result, torch.Tensor):
+                with self.state.quiet():
+                    self.calls.accesses.wrapped(form, given, result, self.state.places.here(2))
+            return result
 
-            return watched
+        return watch
 
-        return wrap
+
+def scaler() -> Any:
+    """The class of gradient scalers, in torch.amp since 2.3."""
+    return getattr(getattr(_torch, "amp", None), "GradScaler", None) or _torch.cuda.amp.GradScaler
 
 
 def warm() -> None:

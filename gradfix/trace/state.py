@@ -11,7 +11,7 @@ import torch
 
 from gradfix.defects import Role
 from gradfix.trace.places import Places, Spot, resolve
-from gradfix.trace.report import Chained, RecordedDefect, WriteEvent
+from gradfix.trace.report import BOOKS, Chained, RecordedDefect, WriteEvent
 from gradfix.trace.sources import Origins
 
 if TYPE_CHECKING:
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 Step = tuple[Role, "Spot | None"]
 _torch: Any = torch
-MISTAKE = "gradfix itself made a mistake"
 
 
 class ByIdentity:
@@ -76,10 +75,7 @@ class Forgiving(Quiet):
         super().__exit__(*error)
         mistake = error[1] if len(error) > 1 else None
         if isinstance(mistake, Exception):
-            said = f"{type(mistake).__name__}: {mistake}"
-            note = f"{MISTAKE} ({said}); what it says of this run may lack something"
-            if note not in self.state.notes:
-                self.state.notes.append(note)
+            self.state.off(BOOKS, mistake)
             return True
         return False
 
@@ -104,10 +100,12 @@ class State:
         self.optimizers = ByIdentity()
         self.turns = 0
         """Steps so far, of optimizers and by hand."""
-        self.used: set[int] = set()
-        """Parameters that took part in a call with a gradient."""
+        self.used: dict[int, Spot | None] = {}
+        """Parameters that took part in a call with a gradient -> the latest such call."""
         self.said: set[tuple[Any, ...]] = set()
         self.notes: list[str] = []
+        self.blind: dict[str, str] = {}
+        """The parts of the recorder that are off -> what went wrong there."""
         self.suspend: Callable[[], bool] = lambda: False
         """Takes the mode away while torch is among itself: cheaper than asking it to look away."""
         self.resume: Callable[[], None] = lambda: None
@@ -146,6 +144,18 @@ class State:
             return
         self.said.add(("write", id(spot[0]), spot[1]))
         self.emit(WriteEvent(event="write", place=resolve(spot), operation=operation))
+
+    def off(self, part: str, mistake: BaseException) -> None:
+        """A part has failed: whatever it would have said from here on is missing."""
+        self.blind.setdefault(part, f"{type(mistake).__name__}: {mistake}"[:300])
+
+    @contextlib.contextmanager
+    def part(self, name: str) -> Iterator[None]:
+        """Around what a part needs of torch: if it is not there, the part is off."""
+        try:
+            yield
+        except Exception as mistake:
+            self.off(name, mistake)
 
     def step_left_open(self) -> None:
         """A step that raised never told us that it was over."""

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
 
 from gradfix.defects import Role
 from gradfix.trace.calls import storage, versions
+from gradfix.trace.ledger import norms
 from gradfix.trace.places import Spot
+from gradfix.trace.report import UpdateEvent
 from gradfix.trace.state import State
 from gradfix.trace.writes import Write, Writes
 
@@ -40,19 +41,32 @@ class Steps:
         return known
 
     def _named(self, optimizer: Any) -> str:
-        frame = self.state.places.frame(2)
-        while frame is not None:
-            if self.state.places.is_user(frame.f_code.co_filename):
-                for name, value in list(frame.f_locals.items()):
-                    if value is optimizer:
-                        return name
-                    if name == "self":
-                        held = vars(value).items() if hasattr(value, "__dict__") else ()
-                        found = next((key for key, item in held if item is optimizer), None)
-                        if found is not None:
-                            return f"self.{found}"
-            frame = frame.f_back
+        for name, value in self.state.names.variables():
+            if value is optimizer:
+                return name
+            if name == "self":
+                held = vars(value).items() if hasattr(value, "__dict__") else ()
+                found = next((key for key, item in held if item is optimizer), None)
+                if found is not None:
+                    return f"self.{found}"
         return ""
+
+    def idle(self) -> list[Any]:
+        """Optimizers that have not stepped, and train what none of those does that have."""
+        steps, built = self.state.ledger.steps, self.state.optimizers.living()
+        moved = {id(p) for one in built if id(one) in steps for p in parameters_of(one)}
+        still = [one for one in built if id(one) not in steps and hasattr(one, "param_groups")]
+        return [
+            one for one in still if any(p.requires_grad and id(p) not in moved for p in parameters_of(one))
+        ]
+
+    def counted(self) -> dict[str, int]:
+        """How many steps of each optimizer were seen."""
+        found: dict[str, int] = {}
+        for one in [*self.stepped, *self.idle()]:
+            name = self.name(one)
+            found[name] = found.get(name, 0) + self.state.ledger.steps.get(id(one), 0)
+        return found
 
     def before(self, optimizer: Any, args: Any, kwargs: Any) -> None:
         """torch's hook in front of every step."""
@@ -89,7 +103,31 @@ class Steps:
             if had_closure:
                 self._report(optimizer, parameters_of(optimizer), spot)
             self._log(optimizer, spot)
+            if self.state.ledger.steps.get(id(optimizer)) == 1 and not had_closure:
+                self._tell_update(optimizer)
         self.after()
+
+    def _tell_update(self, optimizer: Any) -> None:
+        """What the first step has made of the weights, by which numbers, and the buffers as they are."""
+        name_of, options, weights = self.state.names.of, {}, []
+        for group in optimizer.param_groups:
+            numbers = {k: float(v) for k, v in group.items() if isinstance(v, (int, float))}
+            options.update({name_of(parameter): numbers for parameter in group["params"]})
+            weights += group["params"]
+        buffers = dict(buffers_of(self.state.modules.living()))
+        found = dict(zip(map(name_of, weights), norms(weights), strict=True))
+        kept = dict(zip(buffers, norms(list(buffers.values())), strict=True))
+        name = self.name(optimizer)
+        self.state.emit(
+            UpdateEvent(
+                event="update",
+                optimizer=name,
+                weights=found,
+                options=options,
+                buffers=kept,
+                learned=dict(zip(found, map(self.state.ledger.sources, weights), strict=True)),
+            )
+        )
 
     def _log(self, optimizer: Any, spot: Spot | None) -> None:
         """What the step has written, where the version shows it and where it doesn't."""
@@ -109,39 +147,29 @@ class Steps:
                     known[key] = write
                 self.writes.add(storage(parameter), now, write)
 
-    def wrap_zero_grad(self, real: Any) -> Any:
+    def zero_grad(self, real: Any, owner: Any, *args: Any, **kwargs: Any) -> Any:
         """zero_grad of optimizers and modules."""
-
-        @functools.wraps(real)
-        def watched(owner: Any, *args: Any, **kwargs: Any) -> Any:
-            if self.state.active:
-                module = isinstance(owner, torch.nn.Module)
-                leaves = list(owner.parameters()) if module else parameters_of(owner)
-                name = "" if module else self.name(owner)
-                self.state.ledger.erased(leaves, self.state.places.here(2), name)
-                with self.state.unwatched():
-                    return real(owner, *args, **kwargs)
+        if not self.state.active:
+            return real(owner, *args, **kwargs)
+        module = isinstance(owner, torch.nn.Module)
+        leaves = list(owner.parameters()) if module else parameters_of(owner)
+        name = "" if module else self.name(owner)
+        self.state.ledger.erased(leaves, self.state.places.here(2), name)
+        with self.state.unwatched():
             return real(owner, *args, **kwargs)
 
-        return watched
-
-    def wrap_init(self, real: Any) -> Any:
+    def init(self, real: Any, owner: Any, *args: Any, **kwargs: Any) -> Any:
         """Where each optimizer was built."""
-
-        @functools.wraps(real)
-        def watched(owner: Any, *args: Any, **kwargs: Any) -> Any:
-            if not self.state.active:
-                return real(owner, *args, **kwargs)
-            spot = self.state.places.here(2)
-            self.state.optimizers.add(owner, self.state.count, spot)
-            try:
-                return real(owner, *args, **kwargs)
-            except ValueError as error:
-                if NO_LEAF in str(error):
-                    self._results_given(args[0] if args else kwargs.get("params"), spot)
-                raise
-
-        return watched
+        if not self.state.active:
+            return real(owner, *args, **kwargs)
+        spot = self.state.places.here(2)
+        self.state.optimizers.add(owner, self.state.count, spot)
+        try:
+            return real(owner, *args, **kwargs)
+        except ValueError as error:
+            if NO_LEAF in str(error):
+                self._results_given(args[0] if args else kwargs.get("params"), spot)
+            raise
 
     def _results_given(self, params: Any, spot: Spot | None) -> None:
         """An optimizer was given the results of operations."""
@@ -154,12 +182,10 @@ class Steps:
                 evidence = [(Role.OPTIMISED, spot)]
                 self.state.defect("grad_of_non_leaf", made[1], evidence, NO_LEAF, {"optimised": True})
 
-    def wrap_scaler(self, real: Any) -> Any:
+    def scaler(self, role: str) -> Callable[..., Any]:
         """scale, unscale_, step and update of a gradient scaler."""
-        role = real.__name__
 
-        @functools.wraps(real)
-        def watched(scaler: Any, *args: Any, **kwargs: Any) -> Any:
+        def watch(real: Any, scaler: Any, *args: Any, **kwargs: Any) -> Any:
             if not self.state.active or not scaler.is_enabled():
                 return real(scaler, *args, **kwargs)
             if role == "scale":
@@ -175,25 +201,20 @@ class Steps:
             finally:
                 self.scaler_steps -= role == "step"
 
-        return watched
+        return watch
 
-    def wrap_clip(self, real: Any) -> Any:
+    def clip(self, real: Any, parameters: Any, *args: Any, **kwargs: Any) -> Any:
         """Clipping gradients that a scaler has multiplied."""
-
-        @functools.wraps(real)
-        def watched(parameters: Any, *args: Any, **kwargs: Any) -> Any:
-            if not self.state.active:
-                return real(parameters, *args, **kwargs)
-            if not isinstance(parameters, (list, tuple, torch.Tensor)):
-                parameters = list(parameters)
-            spot = self.state.places.here(2)
-            if self.scaled is not None and not self._unscaled(parameters):
-                evidence = [(Role.SCALED, self.scaled)]
-                self.state.defect("clip_before_unscale", spot, evidence, "", {"form": "clip"})
-            with self.state.unwatched():
-                return real(parameters, *args, **kwargs)
-
-        return watched
+        if not self.state.active:
+            return real(parameters, *args, **kwargs)
+        if not isinstance(parameters, (list, tuple, torch.Tensor)):
+            parameters = list(parameters)
+        spot = self.state.places.here(2)
+        if self.scaled is not None and not self._unscaled(parameters):
+            evidence = [(Role.SCALED, self.scaled)]
+            self.state.defect("clip_before_unscale", spot, evidence, "", {"form": "clip"})
+        with self.state.unwatched():
+            return real(parameters, *args, **kwargs)
 
     def _unscaled(self, parameters: Any) -> bool:
         wanted = {id(parameters)} if isinstance(parameters, torch.Tensor) else {id(p) for p in parameters}
@@ -204,3 +225,11 @@ class Steps:
 def parameters_of(optimizer: Any) -> list[Any]:
     """Everything that an optimizer holds."""
     return [parameter for group in optimizer.param_groups for parameter in group["params"]]
+
+
+def buffers_of(modules: list[Any]) -> Iterator[tuple[str, Any]]:
+    """The buffers of modules in the order in which those were built, by their class."""
+    for number, module in enumerate(modules):
+        for name, buffer in vars(module).get("_buffers", {}).items():
+            if buffer is not None and buffer.is_floating_point():
+                yield f"{type(module).__name__}#{number}.{name}", buffer

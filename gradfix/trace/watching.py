@@ -6,15 +6,20 @@ import contextlib
 import linecache
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from types import TracebackType
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 import torch
 
 from gradfix.defects import kind_of
-from gradfix.trace.report import Place, sentence
-from gradfix.trace.session import Session
+from gradfix.trace.report import BOOKS, ESSENTIAL, sentence
+
+if TYPE_CHECKING:
+    from gradfix.trace.report import Place
+    from gradfix.trace.session import Session
+
+NOTHING = "no backward was seen"
 
 
 class Watched:
@@ -24,8 +29,10 @@ class Watched:
         self.events: list[Any] = []
         self.reasons: dict[str, str] = {}
         """Parameter without a gradient -> why."""
-        self.missed: list[str] = []
-        """Parameters of the watched modules that no backward reached."""
+        self.missed: dict[str, str] = {}
+        """The same for the parameters of the watched modules that ought to have had one."""
+        self.blind: dict[str, str] = {}
+        """Part of the recorder that was off -> what went wrong there."""
 
     @property
     def defects(self) -> list[Any]:
@@ -42,48 +49,44 @@ class Watched:
                 found.update(event["reached"])
         return found
 
-    def explain(self) -> str:
-        """The report as text: each broken rule with its lines, each parameter without a gradient."""
+    @property
+    def failed(self) -> str:
+        """Why nothing can be said, for want of a recorder; empty when something can."""
+        lost = [f"{part} ({why})" for part, why in self.blind.items() if part in ESSENTIAL]
+        return f"could not watch under torch {torch.__version__}: {', '.join(lost)}" if lost else ""
+
+    def wrong(self) -> list[str]:
+        """Each broken rule with its lines, each watched parameter without a gradient and why."""
         lines = [line for defect in self.defects for line in told(defect)]
-        lines += [f"no gradient: {name} ({why})" for name, why in self.reasons.items() if why != "frozen"]
-        told_of = [name for name, _ in self.reasons.items()]
-        lines += [
-            f"no gradient: {name} (no backward reached it)"
-            for name in self.missed
-            if not any(same_parameter(known, name) for known in told_of)
-        ]
+        lines += [f"no gradient: {name} ({why})" for name, why in self.missed.items()]
         lines += [f"gradient not finite: {name}" for name, norm in self.gradients.items() if norm is None]
+        return [*lines, *([self.failed] if self.failed else [])]
+
+    def explain(self) -> str:
+        """The report as text."""
+        others = {
+            name: why for name, why in self.reasons.items() if why != "frozen" and name not in self.missed
+        }
+        lines = self.wrong() + [f"no gradient: {name} ({why})" for name, why in others.items()]
         if not lines:
-            count = len(self.gradients)
-            return f"gradients flow: {count} leaves reached" if count else "no backward was seen"
-        return "\n".join(lines)
+            seen = len(self.gradients)
+            lines = [f"gradients flow: {seen} leaves reached" if seen else NOTHING]
+        parts = [
+            f"not looked into: {part} ({why})" for part, why in self.blind.items() if part not in ESSENTIAL
+        ]
+        return "\n".join(lines + parts)
 
 
 def told(defect: Any) -> Iterator[str]:
     """One broken rule with the code of its lines."""
+    from gradfix.trace.places import shown
+
     place = defect["place"]
-    yield f"{where(place)}: {defect['kind']}"
+    yield f"{shown(place)}: {defect['kind']}"
     for step in defect["evidence"]:
-        yield f"  {where(step['place'])}: {code(step['place'])}   <- {sentence(step, defect['facts'])}"
+        yield f"  {shown(step['place'])}: {code(step['place'])}   <- {sentence(step, defect['facts'])}"
     if defect["torch_says"]:
         yield f"  torch says: {defect['torch_says'].splitlines()[0]}"
-
-
-def where(place: Place) -> str:
-    """A place as editors open it, a notebook's cell by its number."""
-    file = place["file"]
-    near = os.path.relpath(file) if os.path.isabs(file) else file
-    return f"{cell(file) or (file if near.startswith(os.pardir) else near)}:{place['line']}"
-
-
-def cell(filename: str) -> str:
-    """What IPython calls a cell whose code it compiled under this name; empty elsewhere."""
-    shell: Any = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
-    try:
-        named = shell.compile.format_code_name(filename)
-    except AttributeError:
-        return ""
-    return " ".join(named) if named else ""
 
 
 def code(place: Place) -> str:
@@ -96,79 +99,97 @@ def rank() -> str:
     return f"[rank {os.environ['RANK']}] " if "RANK" in os.environ else ""
 
 
-class watch:  # noqa: N801 - used as a statement: with watch(model, optimizer)
-    """Record what happens inside, and report on the way out."""
+class watch(contextlib.ContextDecorator):  # noqa: N801 - used as a statement: with watch(model, optimizer)
+    """Record what happens inside, and report on the way out; as often as it is entered."""
 
     def __init__(self, *objects: Any, stream: TextIO | None = None, quiet: bool = False) -> None:
+        for given in objects:
+            if not isinstance(given, (torch.nn.Module, torch.optim.Optimizer)):
+                raise TypeError(
+                    f"{type(self).__name__} takes modules and optimizers, not {type(given).__name__}"
+                )
         self.objects = objects
         self.stream = stream
         self.quiet = quiet
         self.seen = Watched()
-        self.session = Session(self.seen.events.append)
+        self.session: Session | None = None
 
     def __enter__(self) -> Watched:
-        self.session.start()
-        for given in self.objects:
-            self._introduce(given)
+        self.seen = Watched()
+        try:
+            self.session = begun(self.seen, self.objects)
+        except Exception as error:
+            self.seen.blind[BOOKS] = f"{type(error).__name__}: {error}"
         return self.seen
-
-    def _introduce(self, given: Any) -> None:
-        """Modules and optimizers that were built before the recorder came."""
-        state, spot = self.session.state, self.session.state.places.here(3)
-        if isinstance(given, torch.nn.Module):
-            for module in given.modules():
-                state.modules.add(module, 0, spot)
-        elif isinstance(given, torch.optim.Optimizer):
-            state.optimizers.add(given, 0, spot)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        ending = self.session.ending("error" if error is not None else "finished", None)
-        self.session.stop()
-        self.seen.reasons.update(ending["reasons"])
-        if self.seen.gradients:
-            self.seen.missed += [name for given in self.objects for name in unreached(given, self.seen)]
+        if self.session is not None:
+            ended(self.session, self.seen, self.objects, error)
         if not self.quiet:
             lines = self.seen.explain().splitlines()
             text = "".join(f"{rank()}gradfix: {line}\n" for line in lines)
             (self.stream or sys.stderr).write(text)
 
 
-@contextlib.contextmanager
-def assert_gradients_flow(*objects: Any) -> Iterator[Watched]:
-    """For tests: what runs inside breaks no rule, and every parameter of `objects` gets its gradient."""
-    with watch(*objects, quiet=True) as seen:
-        yield seen
-    missed = [name for given in objects for name in unreached(given, seen)]
-    bad = [name for name, norm in seen.gradients.items() if norm is None]
-    if seen.defects or missed or bad:
-        text = "\n".join([*(line for d in seen.defects for line in told(d)), *sentences(missed, bad, seen)])
-        raise AssertionError(f"gradients do not flow\n{text}")
+class assert_gradients_flow(watch):  # noqa: N801 - as watch
+    """For tests: what runs inside breaks no rule, and every parameter of the modules gets its gradient."""
+
+    def __init__(self, *objects: Any) -> None:
+        super().__init__(*objects, quiet=True)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        super().__exit__(kind, error, trace)
+        if error is not None:
+            if isinstance(error, Exception) and self.seen.defects:
+                raise AssertionError("\n".join(["gradients do not flow", *self.seen.wrong()])) from error
+            return
+        if wrong := self.seen.wrong() or ([] if self.seen.gradients else [NOTHING]):
+            raise AssertionError("\n".join(["gradients do not flow", *wrong]))
 
 
-def sentences(missed: list[str], bad: list[str], seen: Watched) -> Iterator[str]:
-    """A line for each parameter that went without."""
-    for name in missed:
-        why = next((why for known, why in seen.reasons.items() if known.endswith(name)), "")
-        yield f"no gradient: {name}" + (f" ({why})" if why else "")
-    for name in bad:
-        yield f"gradient not finite: {name}"
+def begun(seen: Watched, objects: Sequence[Any]) -> Session:
+    """A session under way, which knows the modules and optimizers that were built before it."""
+    from gradfix.trace import selfcheck
+    from gradfix.trace.session import Session
+
+    note, failure = selfcheck.verdict()
+    if failure:
+        raise RuntimeError(failure)
+    session = Session(seen.events.append)
+    session.start()
+    state, spot = session.state, session.state.places.here(3)
+    state.notes += [note] if note else []
+    for given in objects:
+        if isinstance(given, torch.nn.Module):
+            for module in given.modules():
+                state.modules.add(module, 0, spot)
+        else:
+            state.optimizers.add(given, 0, spot)
+    return session
 
 
-def unreached(given: Any, seen: Watched) -> list[str]:
-    """The parameters of a module that should have had a gradient and never did, cleared since or not."""
-    if not isinstance(given, torch.nn.Module):
-        return []
-    return [
-        name
-        for name, p in given.named_parameters()
-        if p.requires_grad
-        and p.grad is None
-        and not any(same_parameter(known, name) for known in seen.gradients)
-    ]
+def ended(session: Session, seen: Watched, objects: Sequence[Any], error: BaseException | None) -> None:
+    """What there is to say when the session is over."""
+    from gradfix.trace.places import failure
+
+    raised = failure(error, error.__traceback__) if error is not None else None
+    seen.reasons.update(session.ending("error" if raised else "finished", raised)["reasons"])
+    with session.state.forgiving():
+        if seen.gradients:
+            for given in objects:
+                seen.missed.update(missed(session, given))
+    session.stop()
+    seen.blind.update(session.state.blind)
 
 
-def same_parameter(known: str, name: str) -> bool:
-    """Whether a recorded name (`net.fc1.weight`) is a module's own name for a parameter (`fc1.weight`)."""
-    return known == name or known.endswith(f".{name}")
+def missed(session: Session, given: Any) -> Iterator[tuple[str, str]]:
+    """The parameters of a module that should have had a gradient and never did, and why."""
+    endings, names = session.endings(), session.state.names
+    for name, parameter in given.named_parameters() if isinstance(given, torch.nn.Module) else ():
+        if parameter.requires_grad and not endings.reached(parameter):
+            known = names.by_id(id(parameter))
+            yield known if known in session.reasons else name, endings.reason(parameter)

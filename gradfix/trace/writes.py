@@ -60,7 +60,7 @@ class Writes:
         leaf = data is not None and len(data.leaves) == 1
         silent = data is not None and (copied is None or self._differ(copied, value))
         write = Write(spot, self.state.count, name_of(func), silent=silent, leaf=leaf)
-        module = inplace_module(sys._getframe(2))
+        module = inplace_module(sys._getframe(3))
         if module is not None:
             write.module = f"nn.{type(module).__name__}"
             write.built = self.state.built_at(module)

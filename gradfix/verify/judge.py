@@ -10,6 +10,7 @@ from typing import Any
 
 from gradfix.defects import kind_of, same_family
 from gradfix.trace.report import Recording
+from gradfix.verify.consequences import consequences
 from gradfix.verify.launch import Command, Job, Launcher, Limits
 from gradfix.verify.lines import Lines, around, in_terms_of, kept_lines
 from gradfix.verify.verdicts import (
@@ -23,6 +24,8 @@ from gradfix.verify.verdicts import (
     listed,
     named,
     side_by_side,
+    unseen,
+    unwatched,
 )
 
 MOST_ALONE = 12
@@ -52,6 +55,8 @@ class Case:
     options: JudgeOptions
     texts: Mapping[str, bytes]
     """The files as they were before."""
+    changed: str = ""
+    """What else the rewrite has changed, in a program that does the same each time."""
 
 
 def judge(
@@ -67,10 +72,13 @@ def judge(
         runner = launcher or stack.enter_context(Launcher(options.python))
         cwd = os.path.abspath(options.cwd or os.getcwd())
         first = facts(runner.run(Job(command, cwd, before, options.limits)))
-        second = facts(runner.run(Job(command, cwd, after, options.limits)))
+        # What never ended will not end the second time, and nothing could be compared.
+        endless = first.recording["how"] in ("time", "spent") and not first.defects
+        second = first if endless else facts(runner.run(Job(command, cwd, after, options.limits)))
         paths = [path for path in after if before.get(path) != after[path]]
         lines = {path: kept_lines(before.get(path, b""), after[path]) for path in paths}
-        case = Case(first, second, lines, options, before)
+        changed = lasting(first, second, lines, lambda: runner.run(Job(command, cwd, before, options.limits)))
+        case = Case(first, second, lines, options, before, changed)
         said: list[Verdict] = []
         for claim in options.claims:
             if claim.path in before:
@@ -81,6 +89,14 @@ def judge(
                     recording = runner.run(Job(command, cwd, texts, options.limits))
                     said.append(on_claim_alone(case, claim, recording, texts))
     return [on_file(case, path, [v for v in said if v.path == path]) for path in paths] + said
+
+
+def lasting(
+    first: Facts, second: Facts, lines: Mapping[str, Mapping[int, int]], again: Callable[[], Recording]
+) -> str:
+    """What a rewrite has changed besides; nothing, if two runs of the text before part as well."""
+    found = consequences(first, second, lines)
+    return found if found and not consequences(first, facts(again()), {}) else ""
 
 
 def hidden(case: Case, claim: Claim) -> bool:
@@ -104,6 +120,8 @@ def on_claim(case: Case, claim: Claim) -> Verdict:
 
 def _verdict(case: Case, path: str, word: Word, reason: str, claim: Claim | None = None) -> Verdict:
     held = dict.fromkeys([*case.before.recording["held_back"], *case.after.recording["held_back"]])
+    blind = unseen(case.after.recording) or unseen(case.before.recording)
+    reason += f"; not looked into: {blind}" if blind else ""
     return Verdict(
         path, word, reason, claim.kind if claim else "", claim.line if claim else 0,
         *side_by_side(case.before, case.after), tuple(held),
@@ -117,7 +135,9 @@ def _unrunnable(case: Case) -> tuple[Word, str] | None:
     if first and not case.before.defects:
         return "could not run", first
     second = cannot(case.after.recording, limits.seconds, limits.memory)
-    if second and not first and case.after.recording["how"] not in ("time", "memory", "no torch", "broken"):
+    if unwatched(case.after.recording):
+        return "could not run", second
+    if second and not first and case.after.recording["how"] not in ("time", "memory"):
         return "worse", f"the program ran before, and does not after: {second}"
     if second and not case.after.fine:
         return "could not run", second
@@ -169,7 +189,7 @@ def _worse(case: Case) -> str:
         added = [d for d in after.defects if d["kind"] not in known and not kind_of(d["kind"]).style]
         if added and not _old(case, added[0]):
             return f"a defect that was not there before: {told(added[0])}"
-    return ""
+    return case.changed
 
 
 def _seen(case: Case, claim: Claim | None) -> str:

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
 import queue
+import re
 import shlex
+import shutil
 import subprocess
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO, Any, Literal
 
@@ -20,6 +24,9 @@ from gradfix.trace.report import Recording
 
 START_LIMIT = 120.0
 GRACE = 20.0
+LEAST = 1.0
+"""Less time than this is not worth a run."""
+ADVICE = "--python names an interpreter that has it; pip install 'gradfix[verify]' puts it beside gradfix"
 BOOT = Path(__file__).parent.parent / "trace" / "boot.py"
 
 
@@ -32,13 +39,21 @@ class Command:
     args: tuple[str, ...] = ()
 
 
+def half_of_memory() -> float:
+    """What a run may hold unless told otherwise, in bytes."""
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2
+    except (AttributeError, ValueError, OSError):
+        return 8e9
+
+
 @dataclass(frozen=True, slots=True)
 class Limits:
     """How far a run may go."""
 
     max_steps: int = 3
     seconds: float = 60.0
-    memory: float = 8e9
+    memory: float = field(default_factory=half_of_memory)
     allow_writes: bool = False
     allow_network: bool = False
     namespaces: bool = True
@@ -113,14 +128,20 @@ def parse_line(line: str) -> Command:
 class Launcher:
     """A warm interpreter; start it by `with`, and it is gone afterwards."""
 
-    def __init__(self, python: str | None = None, anew: bool = False) -> None:
+    def __init__(self, python: str | None = None, anew: bool = False, seconds: float = math.inf) -> None:
         self.python = python or sys.executable
+        self.until = time.monotonic() + seconds
+        """When the time of all runs together is over."""
         self.anew = anew
         """Start a new process for each run, as where there is no fork."""
         self.process: subprocess.Popen[bytes] | None = None
         self.torch = ""
+        self.note = ""
+        """What is to be said of every run under this torch."""
         self.broken = ""
-        self.scratch = tempfile.TemporaryDirectory(prefix="gradfix-", ignore_cleanup_errors=True)
+        sweep(tempfile.gettempdir())
+        prefix = f"gradfix-{os.getpid()}-"
+        self.scratch = tempfile.TemporaryDirectory(prefix=prefix, ignore_cleanup_errors=True)
         self.answers: queue.Queue[bytes] = queue.Queue()
         self.reader: threading.Thread | None = None
 
@@ -171,9 +192,9 @@ class Launcher:
             self.broken = f"{self.python} did not start torch within {START_LIMIT:.0f} s"
         elif "broken" in said:
             missing = said.get("missing") == "torch"
-            self.broken = f"no torch in {self.python}" if missing else str(said["broken"])
+            self.broken = f"no torch in {self.python}; {ADVICE}" if missing else str(said["broken"])
         else:
-            self.torch = str(said["ready"])
+            self.torch, self.note = str(said["ready"]), str(said["note"])
 
     def _line(self, seconds: float) -> dict[str, Any] | None:
         """The server's next answer; None when it keeps silent or has died."""
@@ -185,6 +206,14 @@ class Launcher:
 
     def run(self, job: Job) -> Recording:
         """One program under the recorder; always an answer."""
+        left = self.until - time.monotonic()
+        if left < job.limits.seconds:
+            job = replace(job, limits=replace(job.limits, seconds=max(left, 0.0)))
+            found = self._run(job) if left > LEAST else recording({"events": [], "how": "spent"})
+            return {**found, "how": "spent"} if found["how"] == "time" else found
+        return self._run(job)
+
+    def _run(self, job: Job) -> Recording:
         if self.process is None and not self.broken:
             self._start()
         if self.broken or self.process is None:
@@ -201,7 +230,29 @@ class Launcher:
             self.process.kill()
             self._end()
             return recording({"events": [], "how": "broken", "stderr": "the run took its runner down"})
-        return recording(answer)
+        found = recording(answer)
+        return {**found, "notes": [*([self.note] if self.note else []), *found["notes"]]}
+
+
+def sweep(folder: str) -> None:
+    """Remove what a gradfix that was killed has left behind."""
+    for name in os.listdir(folder):
+        found = re.fullmatch(r"gradfix-(\d+)-\w+", name)
+        if found is not None and not alive(int(found[1])):
+            shutil.rmtree(os.path.join(folder, name), ignore_errors=True)
+
+
+def alive(pid: int) -> bool:
+    """Whether a process is there, be it another user's."""
+    if os.name != "posix":
+        return True
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+    return True
 
 
 def read(pipe: IO[bytes], answers: queue.Queue[bytes]) -> None:
@@ -225,6 +276,9 @@ def recording(answer: Mapping[str, Any]) -> Recording:
         lines=end["lines"] if end is not None else {},
         held_back=end["held_back"] if end is not None else [],
         notes=end["notes"] if end is not None else [],
+        blind=end["blind"] if end is not None else {},
+        torch=end["torch"] if end is not None else "",
+        steps=end["steps"] if end is not None else {},
         stdout=str(answer.get("stdout", "")),
         stderr=str(answer.get("stderr", "")),
         exit_code=answer.get("exit_code"),

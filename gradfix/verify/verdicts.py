@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
-from gradfix.trace.report import Place, Recording
+from gradfix.trace.report import ESSENTIAL, Place, Recording
 
 Word: TypeAlias = Literal[
     "flows", "flows partly", "no change", "worse", "not reproduced", "not reached", "could not run"
@@ -75,6 +75,12 @@ class Facts:
     """Parameters and leaves at which a finite gradient arrived."""
     wild: frozenset[str]
     """Those at which one arrived that is not finite."""
+
+    @property
+    def missed(self) -> frozenset[str]:
+        """Parameters that are to be trained, and at which no gradient has arrived."""
+        reasons = self.recording["reasons"]
+        return frozenset(name for name, why in reasons.items() if why != FROZEN and name not in self.fine)
 
     @property
     def unnamed(self) -> frozenset[str]:
@@ -199,17 +205,35 @@ def _norms(event: Mapping[str, Any]) -> dict[str, float | None]:
 def cannot(recording: Recording, seconds: float, memory: float) -> str:
     """Why a run cannot be judged; empty when it can."""
     how, error = recording["how"], recording["error"]
-    if how in ("no torch", "broken"):
-        return recording["stderr"].strip() or how
+    if unwatched(recording):
+        return unwatched(recording)
     if how == "time":
         return f"still running after {seconds:g} s"
     if how == "memory":
         return f"held more than {memory / 1e9:g} GB"
     if how == "signal":
         return "killed by a signal (a crash in native code, or the system)"
-    if error is None:
-        return "" if how != "killed" else "ended without a word"
-    return outside(error["type"], error["message"])
+    return outside(error["type"], error["message"]) if error is not None else ""
+
+
+def unwatched(recording: Recording) -> str:
+    """Why the recorder, and not the program, is to blame that nothing can be said; empty when it is not."""
+    how, blind = recording["how"], recording["blind"]
+    if how in ("no torch", "broken"):
+        return recording["stderr"].strip() or how
+    if how == "spent":
+        return "the time for all runs is used up (--time-limit)"
+    if how == "garbled":
+        return "the program wrote into the channel of the recorder"
+    if how == "killed":
+        return "the recorder was not heard to the end: the program closed its channel, or left in native code"
+    lost = [f"{part} ({why})" for part, why in blind.items() if part in ESSENTIAL]
+    return f"the recorder failed under torch {recording['torch']}: {listed(lost)}" if lost else ""
+
+
+def unseen(recording: Recording) -> str:
+    """The parts of torch that the recorder could not look into."""
+    return listed([f"{part} ({why})" for part, why in recording["blind"].items() if part not in ESSENTIAL])
 
 
 def outside(kind: str, message: str) -> str:

@@ -1,6 +1,9 @@
 """Writes gradfix/tape/effects/effects.json from the installed torch, or checks that it is what torch does.
 
-python -m tests.effects.generate --check | --write
+python -m tests.effects.generate --check | --write | --compare
+
+--compare tells what the table says and the installed torch, another one, doesn't do: such claims are kept in
+versions.json, and the table makes them no more.
 """
 
 from __future__ import annotations
@@ -22,6 +25,8 @@ from .python import python_rows
 from .rows import Row
 
 TABLE = Path(__file__).resolve().parent.parent.parent / "gradfix" / "tape" / "effects" / "effects.json"
+VERSIONS = TABLE.with_name("versions.json")
+SURFACES = ("method", "function", "functional", "functional_inplace", "module")
 
 
 @contextmanager
@@ -76,17 +81,60 @@ def rendered(table: dict[str, Any]) -> str:
     return "{" + ",\n".join(parts) + "}\n"
 
 
+def claims(row: list[Any]) -> set[str]:
+    """What a row says that is broken by a write, or by a backward."""
+    extras = row[2]
+    found = {f"saves {name}" for name in extras.get("saves", ())}
+    return found | {f"{key} {extras[key]}" for key in ("constant", "vanishes") if extras.get(key)}
+
+
+def untrue(ours: list[Any], theirs: list[Any]) -> set[str]:
+    """The claims of our rows that no row of the same arguments (failing that, no row at all) makes there."""
+    found: set[str] = set()
+    for row in ours:
+        alike = [one for one in theirs if one[:2] == row[:2]] or theirs
+        found |= claims(row) - set().union(*(claims(one) for one in alike))
+    return found
+
+
+def rows_of(table: dict[str, Any], surface: str, name: str) -> list[Any]:
+    held = table[surface][name]
+    numbers = held if isinstance(held, list) else [held[mode] for mode in ("train", "eval") if mode in held]
+    return [table["effects"][number] for number in numbers]
+
+
+def compare(theirs: dict[str, Any]) -> int:
+    """Note for each surface the names of which the table claims what is not so under this torch."""
+    ours = json.loads(TABLE.read_text())
+    doubted: dict[str, list[str]] = {}
+    for surface in SURFACES:
+        for name in sorted(ours[surface].keys() & theirs[surface].keys()):
+            found = untrue(rows_of(ours, surface, name), rows_of(theirs, surface, name))
+            if found:
+                doubted.setdefault(surface, []).append(name)
+                print(f"{surface} {name}: {', '.join(sorted(found))} not under torch {theirs['torch']}")
+    versions = json.loads(VERSIONS.read_text()) if VERSIONS.exists() else {}
+    versions[theirs["torch"]] = doubted
+    ordered = sorted(versions.items(), key=lambda item: [int(part) for part in item[0].split(".")])
+    VERSIONS.write_text(json.dumps(dict(ordered), indent=1) + "\n")
+    return 0
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     action = parser.add_mutually_exclusive_group(required=True)
     action.add_argument("--check", action="store_true")
     action.add_argument("--write", action="store_true")
+    action.add_argument("--compare", action="store_true")
     parser.add_argument(
         "--provoke", action="store_true", help="overwrite each tensor before backward as well"
     )
     asked = parser.parse_args()
-    report = Report(provoke=asked.provoke)
-    text = rendered(generate(report))
+    report = Report(provoke=asked.provoke, wary=asked.compare)
+    table = generate(report)
+    if asked.compare:
+        return compare(table)
+    text = rendered(table)
     print(f"recorded {report.recorded} overloads, {report.agreed} as derivatives.yaml has them")
     for title in ("disagreements", "joint", "contradicted", "unrecorded"):
         print(f"{title}: {len(getattr(report, title))}", *getattr(report, title), sep="\n  ")

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import pickle
+import signal
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -42,6 +46,10 @@ _ONE: tuple[tuple[tuple[int, ...], ...], ...] = (((2, 5),), ((2, 1, 5),), ((1, 5
 Rows = dict[str, dict[str, list[Row]]]
 
 
+MOST_SECONDS = 20
+"""What hangs under an older torch is ended like what crashes."""
+
+
 @dataclass
 class Report:
     """What the generation has to tell apart from the table."""
@@ -54,6 +62,8 @@ class Report:
     provoke: bool = False
     """Also overwrite every tensor before backward, to see whether torch fails where the recording says so."""
     unrecorded: list[str] = field(default_factory=list)
+    wary: bool = False
+    """Look at each overload in a child: an older torch may crash where a newer one refuses."""
 
 
 def operator(overload: Overload) -> Any:
@@ -96,12 +106,14 @@ def native_rows(report: Report) -> Rows:
     rows: Rows = {"method": {}, "function": {}, "functional": {}}
     shapes: dict[str, str] = {}
     outs: list[tuple[Overload, list[tuple[str, str]]]] = []
+    wanted: list[tuple[Overload, list[tuple[str, str]]]] = []
     for overload in overloads():
         surfaces = on_surface(overload)
-        if surfaces and overload.kind is SchemaKind.out:
-            outs.append((overload, surfaces))
-        elif surfaces:
-            _add(rows, surfaces, _rows_of(overload, report, shapes))
+        if surfaces:
+            (outs if overload.kind is SchemaKind.out else wanted).append((overload, surfaces))
+    made = _all_rows([overload for overload, _ in wanted], report, shapes)
+    for (_, surfaces), found in zip(wanted, made, strict=True):
+        _add(rows, surfaces, found)
     for overload, surfaces in outs:
         known = [(s, n) for s, n in surfaces if n in rows[s]]
         _add(rows, known, [_out_row(overload, shapes.get(overload.base, ""))])
@@ -145,6 +157,41 @@ def _subject(overload: Overload, call: Callable[[dict[str, Any]], Any]) -> Subje
     if set(names) >= FACTORY:
         names, kinds, keyword = [*names, "requires_grad"], kinds + "o", keyword + 1
     return Subject(tuple(names), kinds, call, overload.results, overload.needs, keyword)
+
+
+def _all_rows(known: list[Overload], report: Report, shapes: dict[str, str]) -> Iterator[list[Row]]:
+    """The rows of each; where torch may crash, from processes begun again behind what killed them."""
+    while known and report.wary:
+        reading, writing = os.pipe()
+        child = os.fork()
+        if child == 0:
+            with os.fdopen(writing, "wb") as pipe:
+                _tell(known, report, shapes, pipe)
+            os._exit(0)
+        os.close(writing)
+        with os.fdopen(reading, "rb") as pipe, contextlib.suppress(EOFError, pickle.UnpicklingError):
+            while True:
+                rows, learned = pickle.load(pipe)
+                shapes.update(learned)
+                known = known[1:]
+                yield rows
+        os.waitpid(child, 0)
+        if known:
+            report.unrecorded.append(known[0].spelled)
+            known = known[1:]
+            yield []
+    yield from (_rows_of(overload, report, shapes) for overload in known)
+
+
+def _tell(known: list[Overload], report: Report, shapes: dict[str, str], pipe: Any) -> None:
+    """One after the other, for as long as this process lives."""
+    for overload in known:
+        signal.alarm(MOST_SECONDS)
+        rows: list[Row] = []
+        with contextlib.suppress(Exception):
+            rows = _rows_of(overload, report, shapes)
+        pickle.dump((rows, shapes), pipe)
+        pipe.flush()
 
 
 def _rows_of(overload: Overload, report: Report, shapes: dict[str, str]) -> list[Row]:

@@ -14,7 +14,7 @@ import pytest
 
 from gradfix.trace.processes import descendants
 from gradfix.trace.report import Recording
-from gradfix.verify.launch import Command, Job, Launcher, Limits
+from gradfix.verify.launch import ADVICE, Command, Job, Launcher, Limits
 
 pytestmark = pytest.mark.torch
 
@@ -284,7 +284,7 @@ def test_an_interpreter_without_torch_is_named(tmp_path: Path) -> None:
     with Launcher(str(bare)) as launcher:
         recording = run(launcher, tmp_path, "", Limits())
     assert recording["how"] == "no torch"
-    assert recording["stderr"] == f"no torch in {bare}"
+    assert recording["stderr"] == f"no torch in {bare}; {ADVICE}"
 
 
 def test_an_interpreter_that_does_not_exist_is_named(tmp_path: Path) -> None:

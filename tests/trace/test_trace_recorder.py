@@ -25,7 +25,6 @@ opt = torch.optim.SGD(model.parameters(), lr=0.1)
 x, y = torch.randn(8, 4), torch.randn(8, 1)
 """
 
-MISTAKE = "made a mistake"
 BROKEN = {
     "an addition onto what relu saved": (
         "inplace_overwrites_saved",
@@ -469,7 +468,7 @@ def record(launcher: Launcher, folder: Path, body: str, **limits: Any) -> Record
     path = folder / "program.py"
     path.write_text(HEAD + textwrap.dedent(body))
     recording = launcher.run(Job(Command("script", str(path)), str(folder), limits=Limits(**limits)))
-    assert not any(MISTAKE in note for note in recording["notes"])
+    assert not recording["blind"]
     return recording
 
 
@@ -585,7 +584,7 @@ def test_gives_a_reason_for_every_parameter_without_a_gradient(launcher: Launche
     """
     assert record(launcher, tmp_path, body)["reasons"] == {
         "net.idle.weight": "never called",
-        "net.wasted.weight": "its result is not used by the loss",
+        "net.wasted.weight": "its result is not used by the loss, program.py:14",
         "net.frozen.weight": "frozen",
     }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import io
 import linecache
 import subprocess
@@ -10,6 +11,8 @@ from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
+
+from gradfix.trace.report import BOOKS
 
 pytestmark = pytest.mark.torch
 
@@ -142,7 +145,7 @@ def test_a_part_that_no_backward_reaches_is_named_without_an_optimizer(
     with watch(net):
         net[1](net[0](torch.ones(1, 2)).detach()).sum().backward()
     said = capsys.readouterr().err
-    assert "no gradient: 0.weight (no backward reached it)" in said
+    assert "no gradient: 0.weight (cut by detach in test_a_part" in said
     assert "1.weight" not in said
 
 
@@ -211,4 +214,132 @@ def test_a_mistake_of_the_recorder_never_becomes_the_programs(monkeypatch: pytes
         with pytest.raises(RuntimeError, match="modified by an inplace operation"):
             h.sum().backward()
         assert torch.is_grad_enabled()
-    assert "made a mistake (AttributeError: no such thing)" in "".join(watching.session.state.notes)
+    assert watching.seen.blind == {BOOKS: "AttributeError: no such thing"}
+
+
+def cut(net: Any) -> None:
+    net[2](net[1](net[0](torch.ones(2, 3))).detach()).sum().backward()
+
+
+def test_assert_gradients_flow_gives_the_reason_with_file_and_line() -> None:
+    from gradfix.trace import assert_gradients_flow
+
+    line = cut.__code__.co_firstlineno + 1
+    with pytest.raises(AssertionError) as failed, assert_gradients_flow(net := model()):
+        cut(net)
+    assert f"no gradient: 0.weight (cut by detach in cut, tests/trace/test_trace_watch.py:{line})" in str(
+        failed.value
+    )
+
+
+def test_a_result_that_the_loss_leaves_out_is_named_with_its_line() -> None:
+    from gradfix.trace import assert_gradients_flow
+
+    net, head = model(), torch.nn.Linear(3, 1)
+    with (
+        pytest.raises(AssertionError, match=r"not used by the loss, .*\.py:\d+\)"),
+        assert_gradients_flow(head),
+    ):
+        head(torch.ones(2, 3))
+        net(torch.ones(2, 3)).sum().backward()
+
+
+def test_assert_gradients_flow_keeps_the_diagnosis_when_torch_raises() -> None:
+    from gradfix.trace import assert_gradients_flow
+
+    net, wanted = model(), "h \\+= 1   <- overwritten here"
+    with pytest.raises(AssertionError, match=wanted) as failed, assert_gradients_flow(net):
+        h = net[0](torch.ones(2, 3)).exp()
+        h += 1
+        h.sum().backward()
+    assert isinstance(failed.value.__cause__, RuntimeError)
+
+
+def test_an_exception_that_has_nothing_to_do_with_gradients_passes_through() -> None:
+    from gradfix.trace import assert_gradients_flow
+
+    with pytest.raises(ZeroDivisionError), assert_gradients_flow(model()):
+        raise ZeroDivisionError
+
+
+@pytest.mark.parametrize("given", [42, "model", None, [torch.nn.Linear(1, 1)]], ids=repr)
+def test_what_is_no_module_is_refused(given: Any) -> None:
+    from gradfix.trace import assert_gradients_flow
+
+    with pytest.raises(TypeError, match="takes modules and optimizers, not "):
+        assert_gradients_flow(given)
+
+
+def test_assert_gradients_flow_can_be_used_again_and_forgets_what_was() -> None:
+    from gradfix.trace import assert_gradients_flow
+
+    net = model()
+    flows = assert_gradients_flow(net)
+    with pytest.raises(AssertionError), flows:
+        cut(net)
+    with flows:
+        net(torch.ones(2, 3)).sum().backward()
+    with pytest.raises(AssertionError, match="no backward was seen"), flows:
+        net(torch.ones(2, 3))
+    with pytest.raises(AssertionError), flows:
+        cut(net)
+
+
+def test_assert_gradients_flow_decorates_a_test() -> None:
+    from gradfix.trace import assert_gradients_flow
+
+    net = model()
+
+    @assert_gradients_flow(net)
+    def train() -> None:
+        net(torch.ones(2, 3)).sum().backward()
+
+    train()
+    train()
+
+
+@pytest.mark.skipif(
+    not hasattr(torch._C._autograd.SavedTensor, "data"), reason="this torch shows what it saved only once"
+)
+def test_a_watch_within_a_watch_sees_the_same() -> None:
+    from gradfix.trace import watch
+
+    w = torch.ones(2, requires_grad=True)
+    with watch(quiet=True) as outer:
+        for _ in range(9):
+            (w * w).sum().backward()
+        with watch(quiet=True) as inner:
+            loss = (w * w).sum()
+            w.data.add_(1)
+            loss.backward()
+    kinds = [[defect["kind"] for defect in seen.defects] for seen in (outer, inner)]
+    assert kinds == [["write_through_data"], ["write_through_data"]]
+
+
+def test_a_torch_that_cannot_be_watched_leaves_the_program_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    from gradfix.trace import assert_gradients_flow, watch
+
+    optimizers = importlib.import_module("torch.optim.optimizer")
+    monkeypatch.delattr(optimizers, "register_optimizer_step_pre_hook")
+    net, said = model(), io.StringIO()
+    with watch(net, stream=said):
+        net(torch.ones(2, 3)).sum().backward()
+    assert said.getvalue().startswith("gradfix: could not watch under torch ")
+    with pytest.raises(AssertionError, match="could not watch under torch"), assert_gradients_flow(net):
+        net(torch.ones(2, 3)).sum().backward()
+
+
+def test_a_mode_that_the_program_left_open_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    from gradfix.trace import watch
+
+    class Mode(torch.overrides.TorchFunctionMode):  # type: ignore[misc]
+        pass
+
+    mode = Mode()
+    watching = watch(quiet=True)
+    watching.__enter__()
+    mode.__enter__()
+    watching.__exit__(None, None, None)
+    assert torch.overrides._get_current_function_mode() is mode
+    mode.__exit__(None, None, None)
+    torch.overrides._get_current_function_mode().__exit__(None, None, None)

@@ -67,7 +67,7 @@ def test_an_exception_that_only_went_away_is_no_fix(launcher: Launcher, tmp_path
 
 
 def test_no_change_when_the_defect_is_still_there(launcher: Launcher, tmp_path: Path) -> None:
-    other = RELU.replace("h += 1", "h += 2")
+    other = RELU.replace("h += 1", "h.add_(1)")
     assert judged(launcher, tmp_path, RELU, other, "inplace_overwrites_saved", 2)[0].verdict == "no change"
 
 
@@ -220,3 +220,84 @@ def test_a_verdict_is_plain_json(launcher: Launcher, tmp_path: Path) -> None:
     assert found["verdict"] == "flows"
     assert found["rule"] == "inplace_overwrites_saved"
     assert set(found["gradients"]) == {"before", "after"}
+
+
+DECAYED = """
+decay = [p for n, p in model.named_parameters() if n.endswith("weight")]
+plain = [p for n, p in model.named_parameters() if n.endswith("bias")]
+groups = [{"params": decay, "weight_decay": 0.5}, {"params": plain, "weight_decay": 0.0}]
+opt = torch.optim.AdamW(groups, lr=0.01)
+for _ in range(3):
+    F.mse_loss(model(x), y).backward()
+    opt.step()
+"""
+GAN = """
+G, D = nn.Linear(4, 4), nn.Linear(4, 1)
+opt_g, opt_d = torch.optim.SGD(G.parameters(), lr=0.1), torch.optim.SGD(D.parameters(), lr=0.1)
+for _ in range(3):
+    opt_g.zero_grad()
+    opt_d.zero_grad()
+    D(G(x).detach()).mean().backward()
+    opt_d.step()
+    (-D(G(x))).mean().backward()
+    opt_g.step()
+"""
+ZEROED = "for _ in range(3):\n    opt.zero_grad()\n"
+MENDED_LOOP = ZEROED + LOOP.partition("\n")[2]
+COSTS = {
+    "the decay of all weights": (
+        DECAYED,
+        DECAYED.replace(": 0.5", ": 0.0").replace("for _ in range(3):\n", ZEROED),
+        "the decay of 2 parameters is gone (model.0.weight, model.2.weight)",
+    ),
+    "the learning rate": (
+        LOOP, MENDED_LOOP.replace("opt.step()", "opt.param_groups[0]['lr'] = 0.2; opt.step()"),
+        "lr of 4 parameters changes from 0.1 to 0.2",
+    ),
+    "the value of the loss": (
+        LOOP, MENDED_LOOP.replace("F.mse_loss(model(x), y)", "(2 * F.mse_loss(model(x), y))"),
+        "the first loss changes from ",
+    ),
+    "a weight that is moved by hand as well": (
+        "hook = lambda o, a, k: None\n" + LOOP,
+        "def hook(o, a, k):\n    with torch.no_grad(): o.param_groups[0]['params'][0].mul_(0.5)\n"
+        "opt.register_step_pre_hook(hook)\n" + MENDED_LOOP,
+        "the same gradient makes another weight of model.0.weight",
+    ),
+    "whose weights learn from whose loss": (
+        GAN, GAN.replace("G(x).detach()", "G(x)"),
+        "G.bias, G.weight of opt_g now learn from the backward in line ",
+    ),
+    "what batch norm has seen": (
+        "norm = nn.BatchNorm1d(4)\nmodel[1] = norm\n" + LOOP,
+        "norm = nn.BatchNorm1d(4)\nmodel[1] = norm\nnorm(x * 3)\n" + MENDED_LOOP,
+        "the first step ends with another buffer: BatchNorm1d#",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", COSTS)
+def test_worse_when_the_rewrite_costs(name: str, launcher: Launcher, tmp_path: Path) -> None:
+    before, after, why = COSTS[name]
+    said = judged(launcher, tmp_path, before, after)[0]
+    assert said.verdict == "worse"
+    assert said.reason.startswith(why)
+
+
+def test_what_differs_from_run_to_run_is_no_cost_of_the_rewrite(launcher: Launcher, tmp_path: Path) -> None:
+    drawn = "import os\nx = x + int.from_bytes(os.urandom(2), 'big') / 65536\n"
+    mended = drawn + MENDED_LOOP
+    said = judged(launcher, tmp_path, drawn + LOOP, mended, "missing_zero_grad", 4)[0]
+    assert said.verdict == "flows"
+
+
+def test_a_part_that_learned_from_nothing_may_learn_now(launcher: Launcher, tmp_path: Path) -> None:
+    """Two optimizers on one model: the one that was cut off is the one that gains."""
+    loop = (
+        "one = torch.optim.SGD(model[0].parameters(), lr=0.1)\n"
+        "opt = torch.optim.SGD(model[2].parameters(), lr=0.1)\n"
+        "for _ in range(3):\n    one.zero_grad(); opt.zero_grad()\n"
+        "    F.mse_loss(model[2](model[0](x).detach()), y).backward()\n    one.step(); opt.step()\n"
+    )
+    said = judged(launcher, tmp_path, loop, loop.replace(".detach()", ""))[0]
+    assert said.verdict == "flows"

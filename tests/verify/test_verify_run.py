@@ -227,8 +227,9 @@ def test_verify_writes_only_what_flows(tmp_path: Path) -> None:
     assert "bad.py: could not run (an import failed" in done.stderr
     page = (tmp_path / "out.html").read_text()
     assert "http" not in page and "model.0.weight" in page
-    gradfix(tmp_path, "--apply", "--verify=lenient", ".")
-    assert "h = h + 1" in (tmp_path / "bad.py").read_text()
+    done = gradfix(tmp_path, "--apply", "--verify=lenient", ".")
+    assert done.returncode == 2
+    assert "h += 1" in (tmp_path / "bad.py").read_text()
 
 
 BEHIND = {

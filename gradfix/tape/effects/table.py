@@ -2,7 +2,8 @@
 
 `effects.json` holds one row per distinct effect and, for every name of the Python surface, the rows of its
 overloads. `python -m tests.effects.generate` writes it by recording the installed torch; a test compares. A
-name that isn't in it is unknown, and the tape says nothing about what it doesn't know.
+name that isn't in it is unknown, and the tape says nothing about what it doesn't know. `versions.json` names
+what was seen otherwise under older and newer versions: the table claims nothing that not all of them do.
 
 >>> [dict(e.saves) for e in method("relu")]
 [{'result': ('self',)}]
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -31,6 +33,32 @@ def _table() -> dict[str, Any]:
 def recorded_with() -> str:
     """The torch version that the table was recorded with."""
     return str(_table()["torch"])
+
+
+@cache
+def _versions() -> dict[str, dict[str, list[str]]]:
+    versions: dict[str, dict[str, list[str]]] = json.loads(
+        Path(__file__).with_name("versions.json").read_bytes()
+    )
+    return versions
+
+
+def compared_with() -> tuple[str, ...]:
+    """The other versions of torch under which what the table claims was looked at, oldest first."""
+    return tuple(_versions())
+
+
+@cache
+def _doubted(surface: str) -> frozenset[str]:
+    """The names whose effects are not the same under all of them."""
+    return frozenset(name for rows in _versions().values() for name in rows.get(surface, ()))
+
+
+def _certain(surface: str, name: str, effect: Effect) -> Effect:
+    """An effect without what one version does and another one doesn't."""
+    if name not in _doubted(surface):
+        return effect
+    return replace(effect, saves=(), constant=(), vanishes=False, once=False)
 
 
 @cache
@@ -56,7 +84,8 @@ def _effect(row: int) -> Effect:
 
 @cache
 def _overloads(surface: str, name: str) -> tuple[Effect, ...]:
-    return tuple(_effect(row) for row in _table()[surface].get(name, ()))
+    rows = _table()[surface].get(name, ())
+    return tuple(_certain(surface, name, _effect(row)) for row in rows)
 
 
 def names(surface: str) -> Collection[str]:
@@ -96,7 +125,7 @@ def module(name: str) -> ModuleEffect | None:
         defaults=row["defaults"],
         parameters=tuple(row["parameters"].split()),
         buffers=tuple(row["buffers"].split()),
-        train=_effect(row["train"]),
-        eval=_effect(row["eval"]),
+        train=_certain("module", name, _effect(row["train"])),
+        eval=_certain("module", name, _effect(row["eval"])),
         inplace=_effect(row["inplace"]) if "inplace" in row else None,
     )

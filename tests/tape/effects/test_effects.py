@@ -10,6 +10,7 @@ import pytest
 from gradfix.tape.domain.effect import Effect
 from gradfix.tape.effects.operations import DUNDERS
 from gradfix.tape.effects.table import (
+    compared_with,
     function,
     functional,
     functional_inplace,
@@ -49,6 +50,15 @@ DO_NOT_NEED_THEIR_RESULT = {
 
 def listed(names: dict[str, str]) -> list[tuple[str, str]]:
     return [(surface, name) for surface, text in names.items() for name in text.split()]
+
+
+def test_the_table_was_compared_with_the_newest_torch_allowed() -> None:
+    assert compared_with()[-1] == "2.15.0"
+
+
+def test_what_not_every_torch_saves_is_not_claimed() -> None:
+    assert all(saved(effect) == set() for effect in function("combinations"))
+    assert all(effect.constant == () for effect in function("special.bessel_j0"))
 
 
 @pytest.mark.parametrize(("surface", "name"), listed(SAVE_THEIR_RESULT))
