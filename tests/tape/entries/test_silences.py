@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from gradfix.defects import Assumption
 from gradfix.source import Source, parse
 from gradfix.tape.entries import analyse
 
@@ -56,3 +57,34 @@ def test_what_could_not_be_decided_has_a_reason(body: str, place: str, reason: s
 
 def test_what_is_decided_has_none() -> None:
     assert silences("w = torch.ones(2, requires_grad=True)\n(w * w).sum().backward()\n") == set()
+
+
+MASKS = """
+class Mixture(nn.Module):
+    def __init__(self, count):
+        super().__init__()
+        self.count = count
+        self.experts = nn.ModuleList(nn.Linear(3, 1) for _ in range(count))
+
+    def forward(self, x, which):
+        out = torch.empty(len(x), 1)
+        for k in range(self.count):
+            chosen = which == k
+            if chosen.any():
+                out[chosen] = self.experts[k](x[chosen])
+        return out
+
+
+model = Mixture(3)
+loss = model(torch.randn(6, 3), torch.arange(6) % 3).square().mean()
+loss.backward()
+"""
+
+
+def test_a_crash_for_which_no_mask_may_hold_anywhere_is_a_suspect() -> None:
+    """Of several masks one will hold somewhere; that all are empty is the program's own business."""
+    source = parse("main.py", (HEAD + MASKS).encode())
+    assert isinstance(source, Source)
+    (defect,) = analyse(source).defects
+    assert (defect.kind, defect.certainty) == ("no_leaf_requires_grad", "suspect")
+    assert defect.assumptions == (Assumption.CHOSEN_ALIKE.value,)

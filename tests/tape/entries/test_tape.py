@@ -183,27 +183,6 @@ def test_a_broken_rule_is_found_where_it_is_broken(body: str, kind: str, line: s
 
 
 QUIET = {
-    "filled where one of several masks holds": """
-        class Mixture(nn.Module):
-            def __init__(self, count):
-                super().__init__()
-                self.count = count
-                self.experts = nn.ModuleList(nn.Linear(3, 1) for _ in range(count))
-
-            def forward(self, x, which):
-                out = torch.empty(len(x), 1)
-                for k in range(self.count):
-                    chosen = which == k
-                    if chosen.any():
-                        out[chosen] = self.experts[k](x[chosen])
-                return out
-
-
-        model = Mixture(3)
-        loss = model(torch.randn(6, 3), torch.arange(6) % 3).square().mean()
-        loss.backward()
-        assert model.experts[1].weight.grad is not None
-        """,
     "what is done only where a model trains that was told not to": """
         def run(net):
             net.eval()
