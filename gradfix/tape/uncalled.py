@@ -86,12 +86,14 @@ def enter_class(vm: Interpreter, cls: Class, culprits: Culprits) -> None:
 
 
 def _only_infers(machine: Machine, instance: Instance, member: Function) -> bool:
-    """Whether a module that learns nothing is run here, and only where nothing is recorded.
+    """Whether a module is run here with all its parameters frozen, or learns nothing and is never recorded.
 
     That its input requires grad (D) is then more than a convention: it is a helper of inference.
     """
     code = member.code
-    return code.entered and not code.recorded and leaves(machine, instance) == ([], True)
+    if code.recorded:
+        return not code.thawed
+    return code.entered and leaves(machine, instance) == ([], True)
 
 
 def _let_time_pass(strangers: Strangers) -> None:

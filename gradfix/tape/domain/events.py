@@ -160,12 +160,13 @@ class Empty:
 class Use:
     """A step that used a gradient: `by` is the optimizer, or the leaf itself for a hand-written update."""
 
-    __slots__ = ("by", "moment", "path", "place")
+    __slots__ = ("by", "moment", "number", "path", "place")
 
     def __init__(self, place: Place, path: Path, by: Optimizer | Tensor, moment: Moment | None) -> None:
         self.place = place
         self.path = path
         self.by = by
+        self.number = next(Backward.numbers)
         self.moment = moment
 
 

@@ -63,8 +63,8 @@ class Gradients:
         """Leaves that are stepped by hand, or that some optimizer may hold."""
         self.read_grads: list[Tensor] = [*before.read_grads] if before else []
         """The tensors whose gradient somebody has looked at."""
-        self.last_clear: int = before.last_clear if before else -1
-        """When gradients were cleared last, or perhaps were, in the numbers of the backwards."""
+        self.last_touch: int = before.last_touch if before else -1
+        """When gradients were cleared last, or perhaps were, or used by hand, in the numbers of the backwards."""
         self.lent: list[tuple[int, Node, Path]] = [*before.lent] if before else []
         """Graphs that code had which isn't known, and when, in the numbers of the backwards."""
         self.asked = False
@@ -92,7 +92,7 @@ class Gradients:
             clear = Clear(place, self.here.path, must, zeros)
             clear.moment = moment
             leaf.gradient().events.append(clear)
-        self.last_clear = next(Backward.numbers)
+        self.last_touch = next(Backward.numbers)
 
     def step(self, optimizer: Optimizer, place: Place, *, must: bool = True) -> None:
         """An optimizer's step: judge the gradients that it uses, then write its parameters."""
@@ -119,6 +119,7 @@ class Gradients:
         events.append(Use(place, self.here.path, by, self.timeline.newest))
         if by is leaf:
             self.updated.append(leaf)
+            self.last_touch = next(Backward.numbers)
 
     def advance(self, leaf: Tensor, place: Place, optimizer: Optimizer, must: bool) -> None:
         """Write a parameter, where it surely has a gradient."""

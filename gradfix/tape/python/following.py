@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 from gradfix.tape.domain.alternatives import alternatives
-from gradfix.tape.domain.definitions import Code, Function, Scope, Suspended
+from gradfix.tape.domain.definitions import Code, Function, Instance, Scope, Suspended
+from gradfix.tape.domain.graph import Tensor
 from gradfix.tape.domain.moments import Site
 from gradfix.tape.domain.torch_values import Mode
 from gradfix.tape.domain.values import NONE, Const, External, Seq, Unknown, unknown_of
@@ -30,6 +31,7 @@ from gradfix.tape.interpreter.modes import (
 from gradfix.tape.interpreter.repeated_calls import Watch, past
 from gradfix.tape.python.parameters import bind_parameters
 from gradfix.tape.strangers.handed_out import escape
+from gradfix.tape.torch.modules import leaves
 from gradfix.tape.torch.other_packages import TRANSLATORS
 
 if TYPE_CHECKING:
@@ -199,6 +201,15 @@ def _run_foreign(
     return unknown_of("a call that takes too long to follow", *given)
 
 
+def _frozen(machine: Machine, receiver: Value | None, given: Iterable[Value]) -> bool:
+    """Whether a module has parameters and learns none of them, nor what comes in."""
+    held = leaves(machine, receiver)[0] if isinstance(receiver, Instance) and receiver.module else []
+    requires = machine.graph.requires
+    return bool(held) and not any(requires(one) is not False for one in held) and not any(
+        isinstance(one, Tensor) and requires(one) is True for one in given
+    )
+
+
 def _run_function(
     vm: Interpreter, function: Function, names: dict[str, Value], receiver: Value | None
 ) -> Value:
@@ -206,6 +217,7 @@ def _run_function(
     code.entered = True
     if vm.grad_mode.grad is not False and vm.grad_mode.mode_in_doubt is False:
         code.recorded = True
+        code.thawed = code.thawed or not _frozen(vm.machine, receiver, names.values())
     frame = Frame(Scope(names, function.scope, function.scope.globals), code, vm.here.path)
     frame.at_yield = vm.running.at_yield
     frame.receiver, frame.owner, frame.caller = receiver, function.owner, vm.names.frame

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from gradfix.tape.domain.definitions import Instance
-from gradfix.tape.domain.events import Clear
+from gradfix.tape.domain.events import Clear, Use
 from gradfix.tape.domain.graph import Tensor
 from gradfix.tape.domain.torch_values import Group, Layer, Opaque, Optimizer, Weights
 from gradfix.tape.domain.values import Const, Seq, Unknown
@@ -77,20 +77,20 @@ def some_gradient(machine: Machine, owner: Unknown) -> None:
 
 
 def spread(machine: Machine, since: int, turns: Sequence[Value], whole: Sequence[Value]) -> None:
-    """Gradients that a loop has cleared or filled in its turns so may others be, for which it wasn't run."""
-    if len(turns) == len(whole) or machine.gradients.last_clear < since:
+    """Gradients that a loop has cleared or used in its turns so may others be, for which it wasn't run."""
+    if len(turns) == len(whole) or machine.gradients.last_touch < since:
         return
     rest = [turn for turn in whole if not any(turn is ran for ran in turns)]
-    touched = [leaf for turn in turns for leaf in _leaves_of(machine, turn) if _cleared(leaf, since)]
+    touched = [leaf for turn in turns for leaf in _leaves_of(machine, turn) if _handled(leaf, since)]
     if touched:
         machine.gradients.clear(
             [leaf for turn in rest for leaf in _leaves_of(machine, turn)], None, must=False
         )
 
 
-def _cleared(leaf: Tensor, since: int) -> bool:
+def _handled(leaf: Tensor, since: int) -> bool:
     events = leaf.slot.events if leaf.slot is not None else []
-    return any(isinstance(event, Clear) and event.number > since for event in events)
+    return any(isinstance(event, (Clear, Use)) and event.number > since for event in events)
 
 
 def _leaves_of(machine: Machine, turn: Value) -> list[Tensor]:

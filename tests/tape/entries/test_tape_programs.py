@@ -91,6 +91,51 @@ LINES = {
         """,
         [("forward_in_no_grad", 12)],
     ),
+    "a network that only runs frozen here may write over what it would have saved": (
+        """
+        class Trunk(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.layers = nn.Sequential(nn.Linear(3, 4), nn.Sigmoid(), nn.ReLU(inplace=True))
+            def forward(self, x):
+                return self.layers(x)
+        trunk, head = Trunk(), nn.Linear(4, 2)
+        for p in trunk.parameters():
+            p.requires_grad = False
+        optimizer = torch.optim.SGD(head.parameters(), lr=0.1)
+        for x in [torch.ones(5, 3), torch.zeros(5, 3)]:
+            optimizer.zero_grad()
+            head(trunk(x)).mean().backward()
+            optimizer.step()
+        """,
+        [],
+    ),
+    "a network that was tried on data here is meant to learn elsewhere": (
+        """
+        class Trunk(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.layers = nn.Sequential(nn.Linear(3, 4), nn.Sigmoid(), nn.ReLU(inplace=True))
+            def forward(self, x):
+                return self.layers(x)
+        print(Trunk()(torch.ones(5, 3)).shape)
+        """,
+        [("inplace_module", 8)],
+    ),
+    "parameters that are moved by hand have used their gradients, however many they are": (
+        """
+        model = nn.Sequential(nn.Linear(3, 4), nn.Linear(4, 4), nn.Linear(4, 4), nn.Linear(4, 1))
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for x in [torch.ones(5, 3), torch.zeros(5, 3)]:
+            model(x).mean().backward()
+            with torch.no_grad():
+                for p in model.parameters():
+                    p.add_(0.1 * p.grad)
+            optimizer.zero_grad()
+            optimizer.step()
+        """,
+        [],
+    ),
     "a sample keeps gradients from what it was drawn from": (
         """
         from torch.distributions import Normal
