@@ -11,10 +11,11 @@ from gradfix.rewriting.calls import last_name
 from gradfix.rewriting.names import binds, walk
 from gradfix.rewriting.numpytwins import SAME_FOR_TENSORS, NoTwinError, array_function, imported
 from gradfix.rewriting.seats import appended, dotted, targets
-from gradfix.rewriting.uncut import OF_A_LIST, Uncut, all_numbers, unwrapped
+from gradfix.rewriting.uncut import OF_A_LIST, WRAPPERS, Uncut, all_numbers, unwrapped
 from gradfix.tree import Tree
 
 GATHERING = {"sum", "abs", "max", "min"}
+LEAVES = {"Parameter", "requires_grad_"}
 SEQUENCES = (cst.List, cst.Tuple)
 COMPREHENSIONS = (cst.ListComp, cst.GeneratorExp)
 
@@ -31,12 +32,14 @@ class Sources:
     """For each name that carries a converted value: what is assigned, added or appended to it."""
     seen: set[str] = field(default_factory=set)
 
-    def collect(self, node: cst.BaseExpression) -> bool:
-        """Find the conversions behind an expression; False where there are none."""
+    def collect(self, node: cst.BaseExpression, named: bool = False) -> bool:
+        """Find the conversions behind an expression, or behind a name that it reads; False for none."""
         before = len(self.cuts)
         atoms = list(self._atoms(node))
         for atom in atoms:
             under = unwrapped(atom)
+            if _of_leaf(atom) or (named and self._of_data(atom, under)):
+                continue
             if isinstance(under, cst.Name) and _of_a_list(atom):
                 self._copied(atom, under.value)
             elif under is not None and not all_numbers(under):
@@ -93,6 +96,11 @@ class Sources:
             return False
         return not all(all_numbers(arg.value) for arg in node.args)
 
+    def _of_data(self, atom: cst.BaseExpression, under: cst.BaseExpression | None) -> bool:
+        """Whether a tensor is made of what never had a graph, as far as one can see from its text."""
+        rebuilt = isinstance(atom, cst.Call) and last_name(atom.func) in WRAPPERS
+        return rebuilt and under is not None and not Sources(self.tree, atom).collect(under)
+
     def _copied(self, atom: cst.BaseExpression, name: str) -> None:
         """Look behind a tensor that is made of what a name holds: another tensor, or a list of numbers."""
         values, is_list = self._reaching(name)
@@ -120,7 +128,7 @@ class Sources:
         self.seen.add(name)
         values, is_list = self._reaching(name)
         entries = [entry for value in values for entry in (self._entries(value) if is_list else (value,))]
-        found = [self.collect(entry) for entry in entries]
+        found = [self.collect(entry, named=True) for entry in entries]
         if any(found):
             self.made[name] = values
             if is_list:
@@ -179,6 +187,14 @@ def assigned_value(small: cst.CSTNode, name: str) -> cst.BaseExpression | None:
                 if isinstance(own.value, cst.Name) and own.value.value == name:
                     return given.value
     return None
+
+
+def _of_leaf(node: cst.BaseExpression) -> bool:
+    """Whether an expression makes a leaf that is to learn: gradients end there and nothing was lost before."""
+    if not isinstance(node, cst.Call):
+        return False
+    told = any(arg.keyword is not None and arg.keyword.value == "requires_grad" for arg in node.args)
+    return told or last_name(node.func) in LEAVES
 
 
 def _of_a_list(node: cst.BaseExpression) -> bool:

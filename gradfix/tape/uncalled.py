@@ -86,14 +86,15 @@ def enter_class(vm: Interpreter, cls: Class, culprits: Culprits) -> None:
 
 
 def _only_infers(machine: Machine, instance: Instance, member: Function) -> bool:
-    """Whether a module is run here with all its parameters frozen, or learns nothing and is never recorded.
+    """Whether a module is run here with all its parameters frozen, or is never recorded though others are
+    trained here or it learns nothing.
 
     That its input requires grad (D) is then more than a convention: it is a helper of inference.
     """
     code = member.code
     if code.recorded:
         return not code.thawed
-    return code.entered and leaves(machine, instance) == ([], True)
+    return code.entered and (machine.severed.inherited > 0 or leaves(machine, instance) == ([], True))
 
 
 def _let_time_pass(strangers: Strangers) -> None:

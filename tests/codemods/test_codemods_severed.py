@@ -496,6 +496,24 @@ REBUILT = [
         id="a comprehension of numbers",
     ),
     pytest.param(
+        "w = torch.nn.Parameter(torch.zeros(3))\nloss = w[0]\nt = torch.tensor([loss]).sum()\nu = w + 1\n",
+        "w = torch.nn.Parameter(torch.zeros(3))\nloss = w[0]\nt = torch.stack([loss]).sum()\nu = w + 1\n",
+        "torch.tensor([loss])",
+        id="a parameter is where the graph begins",
+    ),
+    pytest.param(
+        "w = torch.zeros(3).requires_grad_()\nt = torch.tensor([w[0]]).sum()\n",
+        "w = torch.zeros(3).requires_grad_()\nt = torch.stack([w[0]]).sum()\n",
+        "torch.tensor([w[0]])",
+        id="so is what was told to require grad",
+    ),
+    pytest.param(
+        "x = torch.from_numpy(array)\nloss = (w * x).sum()\nt = torch.tensor([loss]).sum()\n",
+        "x = torch.from_numpy(array)\nloss = (w * x).sum()\nt = torch.stack([loss]).sum()\n",
+        "torch.tensor([loss])",
+        id="data that is made a tensor stays one",
+    ),
+    pytest.param(
         "values = out.data.cpu().numpy()\npred = torch.from_numpy(values)\n",
         "values = out.cpu()\npred = values\n",
         "torch.from_numpy(values)",

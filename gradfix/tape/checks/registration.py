@@ -227,7 +227,7 @@ def _cut_before(names: Names, never: list[Tensor], root: Tensor) -> Node | None:
     for cut in all_cuts(names.machine.graph.history(root)):
         if cut.cut in MODES:  # a part of a forward that somebody runs unrecorded is frozen on purpose
             continue
-        behind = {id(leaf) for leaf in leaves_behind(cut)}
+        behind = {id(leaf) for leaf in leaves_behind(cut, MODES)}
         if behind & wanted and not _wanted(names.program, cut):
             return cut
     return None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -61,9 +61,10 @@ def behind(cut: Node) -> Truth:
     return either(node.requires for node in upstream(cut.parents, _if_unrecorded))
 
 
-def leaves_behind(node: Node) -> list[Tensor]:
-    """The leaves that a node was made from, through cuts or not."""
-    return [one.leaf for one in upstream([node]) if one.leaf is not None and one.requires is not False]
+def leaves_behind(node: Node, but: Collection[str] = ()) -> list[Tensor]:
+    """The leaves that a node was made from, through cuts or not, but for some kinds of them."""
+    found = upstream([node], lambda one: () if one.cut in but else one.parents)
+    return [one.leaf for one in found if one.leaf is not None and one.requires is not False]
 
 
 def terms_of(node: Node) -> Iterator[Node]:

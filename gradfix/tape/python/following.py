@@ -205,8 +205,10 @@ def _frozen(machine: Machine, receiver: Value | None, given: Iterable[Value]) ->
     """Whether a module has parameters and learns none of them, nor what comes in."""
     held = leaves(machine, receiver)[0] if isinstance(receiver, Instance) and receiver.module else []
     requires = machine.graph.requires
-    return bool(held) and not any(requires(one) is not False for one in held) and not any(
-        isinstance(one, Tensor) and requires(one) is True for one in given
+    return (
+        bool(held)
+        and not any(requires(one) is not False for one in held)
+        and not any(isinstance(one, Tensor) and requires(one) is True for one in given)
     )
 
 

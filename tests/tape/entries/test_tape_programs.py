@@ -110,6 +110,45 @@ LINES = {
         """,
         [],
     ),
+    "a teacher that only runs unrecorded, while its student learns": (
+        """
+        class Teacher(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.layers = nn.Sequential(nn.Linear(3, 4), nn.Sigmoid(), nn.ReLU(inplace=True))
+            def forward(self, x):
+                return self.layers(x)
+        teacher, student = Teacher(), nn.Linear(3, 4)
+        optimizer = torch.optim.SGD(student.parameters(), lr=0.1)
+        for x in [torch.ones(5, 3), torch.zeros(5, 3)]:
+            with torch.no_grad():
+                target = teacher(x)
+            optimizer.zero_grad()
+            F.mse_loss(student(x), target).backward()
+            optimizer.step()
+        """,
+        [],
+    ),
+    "a detached branch is not to blame for a layer behind what somebody runs unrecorded": (
+        """
+        class Projector(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.first, self.head = nn.Linear(3, 3), nn.Linear(3, 3)
+            def forward(self, x):
+                with torch.no_grad():
+                    hidden = self.first(x)
+                return self.head(hidden)
+        model = Projector()
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for x in [torch.ones(5, 3), torch.zeros(5, 3)]:
+            positive = model(x) * model(x * 0.9).detach()
+            optimizer.zero_grad()
+            positive.mean().backward()
+            optimizer.step()
+        """,
+        [],
+    ),
     "a network that was tried on data here is meant to learn elsewhere": (
         """
         class Trunk(nn.Module):
@@ -118,7 +157,8 @@ LINES = {
                 self.layers = nn.Sequential(nn.Linear(3, 4), nn.Sigmoid(), nn.ReLU(inplace=True))
             def forward(self, x):
                 return self.layers(x)
-        print(Trunk()(torch.ones(5, 3)).shape)
+        with torch.no_grad():
+            print(Trunk()(torch.ones(5, 3)).shape)
         """,
         [("inplace_module", 8)],
     ),
