@@ -54,6 +54,8 @@ def rewrite(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:
     draft = Draft(tree)
     side, place = zeroing_place(tree, backward, step, optimizer)
     clear = f"{optimizer}.zero_grad()"
+    if facts.early:
+        return _in_order(tree, anchor(tree, step), anchor(tree, backward), clear)
     outside = _before_the_loop(tree, place, clear) if side == "before" else None
     if outside is not None:
         draft.move_before(outside, place)
@@ -68,6 +70,17 @@ def rewrite(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:
         draft.after(last, clear)
         return Fix(draft.edits(), clear, _safety(order))
     return Fix(draft.edits(), clear)
+
+
+def _in_order(tree: Tree, step: Anchor, backward: Anchor, clear: str) -> Fix | Decline:
+    """The step behind the backward that it stands before, and the clearing in its place."""
+    row = siblings(tree, step)
+    if backward not in row or row.index(step) + 1 != row.index(backward):
+        return Decline("move the step behind its backward, and clear the gradients before that")
+    draft = Draft(tree)
+    draft.before(backward, clear)
+    draft.move_after(step, backward)
+    return Fix(draft.edits(), f"{clear}; {text_of(tree, step)} after {text_of(tree, backward)}")
 
 
 def _safety(order: Order) -> Safety:

@@ -25,6 +25,7 @@ from gradfix.tree import Tree
 
 SIMPLE = (cst.SimpleStatementLine, cst.BaseSmallStatement)
 BY_HAND = "move the zero_grad before the iteration's first backward, or behind the step"
+BESIDE = "take this step out, or move the zero_grad behind it: the step comes again behind a later backward"
 
 
 def rewrite(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:
@@ -38,27 +39,45 @@ def rewrite(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:
     side, place = zeroing_place(tree, backward, step, facts.optimizer)
     if text_of(tree, zero) != tree.code(call) or not _always_runs(tree, zero, place):
         return Decline(BY_HAND)
-    if (late := _late(tree, zero, step, backward)) is not None:
+    filled = filled_of(tree, defect)
+    if (late := _late(filled, zero, step, backward)) is not None:
         draft = Draft(tree)
         draft.move_after(*late)
         return Fix(draft.edits(), f"{text_of(tree, late[0])} after {text_of(tree, late[1])}")
+    if _has_another(filled, zero, step):
+        return Decline(BESIDE)
     order = order_of(tree, defect)
     if side == "before":
         place = _behind_measuring(order, place, zero)
-        if (behind := _behind_step(order, filled_of(tree, defect), zero, place, step)) is not None:
+        if (behind := _behind_step(order, filled, zero, place, step)) is not None:
             side, place = "after", behind
     return _moved(order, zero, (side, place), facts.spoils)
 
 
-def _late(tree: Tree, zero: Anchor, step: cst.CSTNode, backward: cst.CSTNode) -> tuple[Anchor, Anchor] | None:
-    """The step and the backward behind it, whose gradients the next turn's zero_grad erases."""
-    row = siblings(tree, zero)
-    stepping, late = anchor(tree, step), anchor(tree, backward)
+def _late(
+    filled: Order, zero: Anchor, step: cst.CSTNode, backward: cst.CSTNode
+) -> tuple[Anchor, Anchor] | None:
+    """The step and the last of the backwards behind it, whose gradients the next turn's zero_grad erases."""
+    row = siblings(filled.tree, zero)
+    stepping, late = anchor(filled.tree, step), anchor(filled.tree, backward)
     if stepping not in row or late not in row:
         return None
-    cleared, stepped, filled = row.index(zero), row.index(stepping), row.index(late)
-    early = cleared < stepped < filled or stepped < filled < cleared
-    return (stepping, late) if early else None
+    cleared, stepped, first = row.index(zero), row.index(stepping), row.index(late)
+    if not (cleared < stepped < first or stepped < first < cleared):
+        return None
+    texts = (text_of(filled.tree, zero), text_of(filled.tree, stepping))
+    ends = [i for i, one in enumerate(row) if i > first and text_of(filled.tree, one) in texts]
+    behind = row[stepped + 1 : min(ends, default=len(row))]
+    return stepping, [one for one in behind if one is late or "fills" in filled.kinds(one)][-1]
+
+
+def _has_another(filled: Order, zero: Anchor, step: cst.CSTNode) -> bool:
+    """Whether the same step comes again behind a backward of its own: then this one may be the wrong one."""
+    row, stepping = siblings(filled.tree, zero), anchor(filled.tree, step)
+    behind = row[row.index(stepping) + 1 :] if stepping in row else []
+    fills = [i for i, one in enumerate(behind) if "fills" in filled.kinds(one)]
+    later = [text_of(filled.tree, one) for one in behind[fills[0] + 1 :]] if fills else []
+    return text_of(filled.tree, stepping) in later
 
 
 def _behind_measuring(order: Order, place: Anchor, zero: Anchor) -> Anchor:

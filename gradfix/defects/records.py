@@ -167,6 +167,8 @@ class NotCleared(Ordered):
     step: Span | None = None
     optimizer: str = ""
     """Source text; "" for updates by hand."""
+    early: bool = False
+    """Whether the step that has used them stands between this backward and the forward that it is of."""
     parameters: tuple[str, ...] = ()
     """Source texts, for updates by hand."""
 

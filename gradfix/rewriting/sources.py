@@ -190,7 +190,7 @@ def assigned_value(small: cst.CSTNode, name: str) -> cst.BaseExpression | None:
 
 
 def _of_leaf(node: cst.BaseExpression) -> bool:
-    """Whether an expression makes a leaf that is to learn: gradients end there and nothing was lost before."""
+    """Whether an expression makes a leaf that is to learn: gradients end there, none was lost before."""
     if not isinstance(node, cst.Call):
         return False
     told = any(arg.keyword is not None and arg.keyword.value == "requires_grad" for arg in node.args)

@@ -38,6 +38,10 @@ if TYPE_CHECKING:
     from gradfix.tape.machine.severed import Severed
 
 
+READS = frozenset({"reads", "anything"})
+"""How a forward touches the leaves that it uses, or may."""
+
+
 class Scoped(TypedDict, total=False):
     """What differs inside of something only."""
 
@@ -64,7 +68,7 @@ class Gradients:
         self.read_grads: list[Tensor] = [*before.read_grads] if before else []
         """The tensors whose gradient somebody has looked at."""
         self.last_touch: int = before.last_touch if before else -1
-        """When gradients were cleared last, or perhaps were, or used by hand, in the numbers of the backwards."""
+        """When gradients were cleared last, or perhaps were, or used by hand, in the same numbers."""
         self.lent: list[tuple[int, Node, Path]] = [*before.lent] if before else []
         """Graphs that code had which isn't known, and when, in the numbers of the backwards."""
         self.asked = False
@@ -190,11 +194,13 @@ class Gradients:
             steps.append((place, Role.USES_AGAIN))
         name = by.name if isinstance(by, Optimizer) else ""
         held = by.leaves if isinstance(by, Optimizer) else [leaf]
+        between = self.optimizers.between(use.moment, first.backward.moment, held)
         facts = NotCleared(
             optimizer=name,
             step=self.reports.span(place),
+            early=between is not None and not any(touch.kind in READS for touch in between),
             parameters=(leaf.name,) if by is leaf and leaf.name else (),
-            between=self.optimizers.between(use.moment, first.backward.moment, held),
+            between=between,
         )
         when = (_shared(fresh, first) | _shared(stale, old)) - (self.here.path - self.here.assumed)
         self.reports.report("missing_zero_grad", first.backward.place, steps, facts, lean=lean, when=when)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from gradfix.tape.domain.alternatives import one_of
 from gradfix.tape.domain.events import Backward
+from gradfix.tape.domain.graph import Tensor
 from gradfix.tape.domain.values import UNDEFINED, Const, Map, Seq
 from gradfix.tape.interpreter.conditions import condition
 from gradfix.tape.torch.elements import elements, part, told_apart
@@ -78,7 +79,13 @@ def _mapped(vm: Interpreter, node: ast.DictComp, source: Value) -> Value:
 
 def _unlike(graph: Graph, turns: Sequence[Value]) -> list[Value]:
     """One turn of each kind: of what is in a graph, of what isn't, and of what may be."""
-    return list({graph.requires(turn): turn for turn in reversed(turns)}.values())[::-1]
+    kinds = {id(turn) if _learns(turn) else graph.requires(turn): turn for turn in reversed(turns)}
+    return list(kinds.values())[::-1]
+
+
+def _learns(turn: Value) -> bool:
+    """Whether it is a parameter, of which each has a gradient of its own."""
+    return isinstance(turn, Tensor) and turn.leaf is True and turn.parameter
 
 
 def _generate(

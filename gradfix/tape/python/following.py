@@ -219,7 +219,8 @@ def _run_function(
     code.entered = True
     if vm.grad_mode.grad is not False and vm.grad_mode.mode_in_doubt is False:
         code.recorded = True
-        code.thawed = code.thawed or not _frozen(vm.machine, receiver, names.values())
+        if not code.thawed and not _frozen(vm.machine, receiver, names.values()):
+            code.thawed = True
     frame = Frame(Scope(names, function.scope, function.scope.globals), code, vm.here.path)
     frame.at_yield = vm.running.at_yield
     frame.receiver, frame.owner, frame.caller = receiver, function.owner, vm.names.frame

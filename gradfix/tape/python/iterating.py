@@ -41,8 +41,8 @@ def _zip(vm: Interpreter, args: Args, node: ast.Call) -> Value:
     columns = [_lazily(vm, arg, node) for arg in args]
     known = all(whole for _, whole in columns)
     exact = [len(items) for items, whole in columns if items is not None and whole]
-    lengths = exact or [len(items) for items, _ in columns if items is not None]
-    rows = min(lengths) if lengths and all(items is not None for items, _ in columns) else 2
+    seen = [len(items) for items, _ in columns if items is not None]
+    rows = min(exact) if exact else max(seen, default=2)
     table = [
         [
             items[i] if items is not None and i < len(items) else part(arg)

@@ -87,14 +87,14 @@ MARKS = {
 """Written where something happens, with what says on which path, or as of when: events aren't undone."""
 
 COUNTERS = {
-    "abroad", "clock", "deeds", "frees", "inner", "last_clear", "late", "newest", "partings",
+    "abroad", "clock", "deeds", "frees", "inner", "last_touch", "late", "newest", "partings",
     "spoils", "spread", "times", "work",
 }  # fmt: skip
 """Clocks and budgets, which run on whichever path it is, and what belongs to the running operation."""
 
 FLAGS = {
     "delivered", "entered", "exported", "froze", "hooked", "inferred", "kept", "moved", "on", "on_behalf",
-    "parameter", "raised", "recorded", "skipped", "strange", "unfinished",
+    "parameter", "raised", "recorded", "skipped", "strange", "thawed", "unfinished",
 }  # fmt: skip
 """What has happened at least once: only ever set to True."""
 

@@ -149,6 +149,38 @@ LINES = {
         """,
         [],
     ),
+    "gradients that are put together of two losses, of more parameters than a later turn looks at": (
+        """
+        import sys
+        from types import SimpleNamespace
+        settings = SimpleNamespace(extra=sys.argv)
+        class Head(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.extra = settings.extra
+                self.first, self.last = nn.Linear(5, 5), nn.Linear(5, 4)
+            def forward(self, x):
+                return self.last(self.first(x))
+        def main():
+            model = Head()
+            optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+            def step(x, y):
+                out = model(x)
+                params = [p for p in model.parameters() if p.requires_grad]
+                kept = []
+                for i, loss in enumerate([F.mse_loss(out, y), out.pow(2).mean()]):
+                    loss.backward(retain_graph=i == 0)
+                    kept.append([p.grad.clone() for p in params if p.grad is not None])
+                optimizer.zero_grad()
+                for p, a, b in zip(params, *kept):
+                    p.grad = a + 0.5 * b
+                optimizer.step()
+            for x, y in [(torch.ones(2, 5), torch.ones(2, 4))] * 2:
+                step(x, y)
+        main()
+        """,
+        [],
+    ),
     "a network that was tried on data here is meant to learn elsewhere": (
         """
         class Trunk(nn.Module):

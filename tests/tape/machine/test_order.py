@@ -263,3 +263,63 @@ def test_gradients_are_cleared_behind_what_still_wants_them(first: str, second: 
     outcome = fix("program.py", text.encode(), Plan(Config(Path())))
     assert outcome.after is not None
     assert outcome.after.decode().splitlines()[clears - 1].strip() == "optimizer.zero_grad()"
+
+
+STALE = """import torch
+from elsewhere import activation
+
+net, act = torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.Linear(3, 1)), activation()
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+for x in torch.ones(3, 4, 2):
+{turn}
+"""
+BUILT = "    loss = act(net(x)).sum()"
+
+
+@pytest.mark.parametrize(
+    ("turn", "mended"),
+    [
+        pytest.param(
+            [BUILT, "    optimizer.step()", "    loss.backward()"],
+            [BUILT, "    optimizer.zero_grad()", "    loss.backward()", "    optimizer.step()"],
+            id="moves with the clearing that was missing",
+        ),
+        pytest.param(
+            [BUILT, "    optimizer.step()", "    print(x)", "    loss.backward()"],
+            None,
+            id="is left where something stands between",
+        ),
+        pytest.param(
+            ["    optimizer.step()", BUILT, "    loss.backward()"],
+            ["    optimizer.step()", BUILT, "    optimizer.zero_grad()", "    loss.backward()"],
+            id="stays before the forward of the next one",
+        ),
+    ],
+)
+def test_a_step_between_a_forward_and_its_backward(turn: list[str], mended: list[str] | None) -> None:
+    """Clearing alone would leave a backward that needs what the step has changed."""
+    before, after = (STALE.format(turn="\n".join(lines)) for lines in (turn, mended or turn))
+    outcome = fix("program.py", before.encode(), Plan(Config(Path())))
+    assert [finding.code for finding in outcome.findings] == ["GF401"]
+    assert outcome.after == (after.encode() if mended else None)
+
+
+def test_a_step_that_comes_again_behind_its_own_backward_may_be_the_wrong_one() -> None:
+    again = "late.backward()\noptimizer.step()"
+    outcome = fix("program.py", ERASED.format(behind=again).encode(), Plan(Config(Path())))
+    assert outcome.after is None
+    assert [finding.decline[:18] for finding in outcome.findings] == ["take this step out"]
+
+
+def test_a_step_that_came_too_early_goes_behind_the_last_of_its_backwards() -> None:
+    turn = [
+        "    hidden = net(x)",
+        "    first, second = hidden.sum(), hidden.pow(2).sum()",
+        "    optimizer.zero_grad()",
+        "    optimizer.step()",
+        "    first.backward(retain_graph=True)",
+        "    second.backward()",
+    ]
+    mended = [*turn[:3], *turn[4:], turn[3]]
+    before, after = (STALE.format(turn="\n".join(lines)) for lines in (turn, mended))
+    assert fix("program.py", before.encode(), Plan(Config(Path()))).after == after.encode()
