@@ -215,9 +215,9 @@ def _store_on_weights(machine: Machine, owner: Value, name: str, value: Value, n
 
 
 def _registering(vm: Interpreter, owner: Instance, name: str, value: Value, node: ast.AST) -> None:
-    """Note a module replaced after an optimizer took its parameters."""
+    """Note a module replaced after an optimizer took its parameters, in a module or in what trains one."""
     old = owner.attrs.get(name)
-    if owner.module and isinstance(old, (Layer, Instance, Opaque)) and old is not value:
+    if isinstance(old, (Layer, Instance, Opaque)) and old is not value:
         vm.tell(Replaced(old, value, node))
     if (
         isinstance(value, Unknown)

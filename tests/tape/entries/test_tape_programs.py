@@ -181,6 +181,58 @@ LINES = {
         """,
         [],
     ),
+    "a trainer that builds its model again has an optimizer of the one before": (
+        """
+        class Trainer:
+            def __init__(self, wide=False):
+                self.model = nn.Linear(3, 1)
+                self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.1)
+                if wide:
+                    self.model = nn.Linear(3, 2)
+            def fit(self):
+                for x in [torch.ones(5, 3), torch.zeros(5, 3)]:
+                    self.optimizer.zero_grad()
+                    self.model(x).mean().backward()
+                    self.optimizer.step()
+        Trainer(wide=True).fit()
+        """,
+        [("optimizer_before_replacement", 8)],
+    ),
+    "a trainer that builds the optimizer again too": (
+        """
+        class Trainer:
+            def __init__(self, wide=False):
+                self.model = nn.Linear(3, 1)
+                self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.1)
+                if wide:
+                    self.model = nn.Linear(3, 2)
+                    self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.1)
+            def fit(self):
+                for x in [torch.ones(5, 3), torch.zeros(5, 3)]:
+                    self.optimizer.zero_grad()
+                    self.model(x).mean().backward()
+                    self.optimizer.step()
+        Trainer(wide=True).fit()
+        """,
+        [],
+    ),
+    "a trainer that wraps the model that its optimizer holds": (
+        """
+        class Trainer:
+            def __init__(self, wide=False):
+                self.model = nn.Linear(3, 1)
+                self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.1)
+                if wide:
+                    self.model = nn.DataParallel(self.model)
+            def fit(self):
+                for x in [torch.ones(5, 3), torch.zeros(5, 3)]:
+                    self.optimizer.zero_grad()
+                    self.model(x).mean().backward()
+                    self.optimizer.step()
+        Trainer(wide=True).fit()
+        """,
+        [],
+    ),
     "a network that was tried on data here is meant to learn elsewhere": (
         """
         class Trunk(nn.Module):
