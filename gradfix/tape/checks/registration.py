@@ -224,10 +224,10 @@ def _cut_before(names: Names, never: list[Tensor], root: Tensor) -> Node | None:
     if root.requires is not True:
         return None
     wanted = {id(leaf) for leaf in never}
-    for cut in all_cuts(names.machine.graph.history(root)):
+    for cut in all_cuts(names.machine.graph.history(root), but=MODES):
         if cut.cut in MODES:  # a part of a forward that somebody runs unrecorded is frozen on purpose
             continue
-        behind = {id(leaf) for leaf in leaves_behind(cut, MODES)}
+        behind = {id(leaf) for leaf in leaves_behind(cut, MODES) if leaf is not cut.leaf}
         if behind & wanted and not _wanted(names.program, cut):
             return cut
     return None

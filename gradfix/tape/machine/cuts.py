@@ -51,9 +51,10 @@ def nearest_cuts(node: Node, path: Path = ALWAYS, limit: int = 2000) -> Iterator
             yield one
 
 
-def all_cuts(node: Node, limit: int = 2000) -> Iterator[Node]:
-    """Every cut below a node, whether the node has a graph or not."""
-    return (one for one in islice(upstream([node], _in_order), limit) if one.cut)
+def all_cuts(node: Node, limit: int = 2000, but: Collection[str] = ()) -> Iterator[Node]:
+    """Every cut below a node, whether the node has a graph or not, and none behind these kinds of them."""
+    below = upstream([node], lambda one: () if one.cut in but else _in_order(one))
+    return (one for one in islice(below, limit) if one.cut)
 
 
 def behind(cut: Node) -> Truth:
@@ -95,6 +96,20 @@ def unrecorded(cut: Node) -> list[Node]:
         found.append(node)
         stack.extend(parent for parent in node.parents if parent.requires is False)
     return found
+
+
+def unrecorded_before(cut: Node) -> Node:
+    """The mode that lies before a cut, where that mode alone keeps all behind the cut out of a graph."""
+    if cut.cut in MODES:
+        return cut
+    near = list(upstream(cut.parents, _up_to_a_mode))
+    if any(node.requires is not False for node in near):
+        return cut
+    return next((node for node in near if node.cut in MODES and behind(node) is True), cut)
+
+
+def _up_to_a_mode(node: Node) -> tuple[Node, ...]:
+    return node.parents if node.requires is False and node.cut not in MODES else ()
 
 
 def nearest_graph(cut: Node) -> list[Node]:

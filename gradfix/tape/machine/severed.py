@@ -24,6 +24,7 @@ from gradfix.tape.machine.cuts import (
     nodes_below,
     terms_of,
     unrecorded,
+    unrecorded_before,
 )
 
 if TYPE_CHECKING:
@@ -93,7 +94,7 @@ class Severed:
             return
         if self.let_go and any(id(one) in self.let_go for one in nodes_below(node)):
             return
-        nearest = list(nearest_cuts(node, event.path))
+        nearest = [unrecorded_before(cut) for cut in nearest_cuts(node, event.path)]
         cuts = list({id(cut.cut_place): cut for cut in reversed(nearest)}.values())[::-1]
         sure = [cut for cut in cuts if behind(cut) is True]
         chosen = sure or [cut for cut in cuts if behind(cut) is None and cut.cut != "data"]

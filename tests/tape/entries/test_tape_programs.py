@@ -233,6 +233,38 @@ LINES = {
         """,
         [],
     ),
+    "a parameter is not cut off by being made one, where its module runs unrecorded": (
+        """
+        class Encoder(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.down = nn.Parameter(torch.randn(3, 2) * 0.1)
+            @torch.no_grad()
+            def forward(self, x):
+                return x @ self.down
+        encoder, head = Encoder(), nn.Linear(2, 1)
+        optimizer = torch.optim.SGD([*encoder.parameters(), *head.parameters()], lr=0.1)
+        for x in [torch.ones(5, 3), torch.zeros(5, 3)]:
+            optimizer.zero_grad()
+            head(encoder(x)).mean().backward()
+            optimizer.step()
+        """,
+        [],
+    ),
+    "a detached value is not to blame where a mode keeps all of it out of the graph": (
+        """
+        critic = nn.Linear(3, 1)
+        optimizer = torch.optim.SGD(critic.parameters(), lr=0.1)
+        for x in [torch.ones(5, 3), torch.zeros(5, 3)]:
+            with torch.no_grad():
+                value = critic(x)
+            advantage = 1 - value.detach()
+            optimizer.zero_grad()
+            advantage.mean().backward()
+            optimizer.step()
+        """,
+        [("forward_in_no_grad", 8)],
+    ),
     "a network that was tried on data here is meant to learn elsewhere": (
         """
         class Trunk(nn.Module):
