@@ -18,7 +18,7 @@ from gradfix.tape.machine.leaves import is_added
 from gradfix.tape.python.generators import looped, resume
 from gradfix.tape.strangers.loader_batches import take_out
 from gradfix.tape.torch.elements import EXACT, MANY, elements, part, told_apart
-from gradfix.tape.torch.param_groups import spread
+from gradfix.tape.torch.param_groups import asking, spread, spread_asking
 
 if TYPE_CHECKING:
     from gradfix.tape.domain.values import Value
@@ -63,9 +63,10 @@ def _over(vm: Interpreter, node: ast.For | ast.AsyncFor, source: Value) -> str |
         turns = turns[:2]
     if vm.running.later_turn and not (certain and len(turns) <= EXACT):
         turns = [next((turn for turn in turns if _trained(turn)), turns[0])]
-    since = next(Backward.numbers)
+    since, asked = next(Backward.numbers), asking(vm.machine, turns) if len(turns) < len(whole) else []
     ended = _turns(vm, node, turns, certain, exact and len(turns) == count)
     spread(vm.machine, since, turns, whole)
+    spread_asking(vm.machine, asked, whole, sure=len(node.body) == 1 and not isinstance(node.body[0], ast.If))
     if not exact and isinstance(node.target, ast.Name) and isinstance(source, (Range, Number, Unknown)):
         vm.names.store(
             node.target.id, part(source) if isinstance(source, Unknown) else Unknown("the last of a loop")

@@ -11,10 +11,10 @@ from gradfix.tape.domain.events import Clear, Use
 from gradfix.tape.domain.graph import Tensor
 from gradfix.tape.domain.torch_values import Group, Layer, Opaque, Optimizer, Weights
 from gradfix.tape.domain.values import Const, Seq, Unknown
-from gradfix.tape.torch.modules import leaves
+from gradfix.tape.torch.modules import leaves, set_leaf
 
 if TYPE_CHECKING:
-    from gradfix.tape.domain.values import Args, Value
+    from gradfix.tape.domain.values import Args, Truth, Value
     from gradfix.tape.machine.gradients import Gradients
     from gradfix.tape.machine.machine import Machine
 
@@ -86,6 +86,25 @@ def spread(machine: Machine, since: int, turns: Sequence[Value], whole: Sequence
         machine.gradients.clear(
             [leaf for turn in rest for leaf in _leaves_of(machine, turn)], None, must=False
         )
+
+
+def asking(machine: Machine, turns: Sequence[Value]) -> list[tuple[Tensor, Truth]]:
+    """The leaves that turns of a loop are about, and whether they require grad."""
+    return [(leaf, leaf.requires) for turn in turns for leaf in _leaves_of(machine, turn)]
+
+
+def spread_asking(
+    machine: Machine, asked: Sequence[tuple[Tensor, Truth]], whole: Sequence[Value], sure: bool
+) -> None:
+    """What a loop has frozen or thawed in its turns so is, or may be, what it wasn't run for."""
+    now = {leaf.requires for leaf, before in asked if leaf.requires is not before}
+    if not now:
+        return
+    ran = {id(leaf) for leaf, _ in asked}
+    wanted = now.pop() if sure and len(now) == 1 else None
+    for leaf in (leaf for turn in whole for leaf in _leaves_of(machine, turn)):
+        if id(leaf) not in ran and (sure or leaf.requires is not None):
+            set_leaf(machine, leaf, wanted)
 
 
 def _handled(leaf: Tensor, since: int) -> bool:

@@ -265,6 +265,27 @@ LINES = {
         """,
         [("forward_in_no_grad", 8)],
     ),
+    "all parameters are frozen by a loop, also in a later turn that looks at one of them": (
+        """
+        critic = nn.ModuleList([nn.Linear(3, 1) for _ in range(3)])
+        actor = nn.Linear(3, 3)
+        optimizer = torch.optim.SGD(actor.parameters(), lr=0.1)
+        for epoch in range(2):
+            for x in [torch.ones(5, 3), torch.zeros(5, 3)]:
+                sum(head(x) for head in critic).mean().backward()
+                for p in critic.parameters():
+                    p.requires_grad_(False)
+                made = actor(x)
+                loss = sum(head(made) for head in critic).mean()
+                optimizer.zero_grad()
+                made.zero_()
+                loss.backward()
+                optimizer.step()
+                for p in critic.parameters():
+                    p.requires_grad_(True)
+        """,
+        [],
+    ),
     "a network that was tried on data here is meant to learn elsewhere": (
         """
         class Trunk(nn.Module):
