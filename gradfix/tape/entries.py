@@ -15,7 +15,7 @@ from gradfix.tape.checks.closing import close
 from gradfix.tape.domain.definitions import Function
 from gradfix.tape.domain.paths import ALWAYS, Equals
 from gradfix.tape.effects.frameworks import ROWS
-from gradfix.tape.entry_filter import Culprits, callers_first
+from gradfix.tape.entry_filter import Culprits, Definition, callers_first
 from gradfix.tape.handlers import HANDLERS
 from gradfix.tape.interpreter.interpreter import Interpreter
 from gradfix.tape.interpreter.limits import TooComplexError
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from gradfix.tape.interpreter.names import Names
 
 Run: TypeAlias = Callable[[Interpreter], object]
-Definition: TypeAlias = "ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef"
 
 SELDOM = 50_000
 """After how many new objects cycles are looked for."""
@@ -142,12 +141,13 @@ def _enter_all(module: Interpreter, work: int, culprits: Culprits) -> list[Inter
 def _due(names: Names, culprits: Culprits) -> Iterator[tuple[Definition, Run]]:
     """What is to be entered, callers first: what they call is met on the way."""
     program, main = names.program, names.reports.findings.main
+    lines = names.reports.findings.sources[main]
     classes = [cls for cls in program.classes if cls.file == main]
-    for cls in callers_first({cls.name: (cls, cls.node) for cls in classes}):
+    for cls in callers_first({cls.name: (cls, cls.node) for cls in classes}, lines):
         if culprits.suspects(cls.node) or any(entries_of(names.program, cls)):
             yield cls.node, partial(enter_class, cls=cls, culprits=culprits)
     functions = [one for one in program.functions if one.owner is None and one.code.file == main]
-    for function in callers_first({one.code.name: (one, one.code.node) for one in functions}):
+    for function in callers_first({one.code.name: (one, one.code.node) for one in functions}, lines):
         if not function.code.entered and culprits.within(function.code.node):
             yield function.code.node, partial(enter_function, function=function)
 

@@ -6,12 +6,13 @@ import ast
 import bisect
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TypeAlias, TypeVar
 
 Function: TypeAlias = "ast.FunctionDef | ast.AsyncFunctionDef"
 T = TypeVar("T")
+Definition: TypeAlias = "ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef"
 Mark: TypeAlias = "tuple[object, bool]"
 """A definition's identity or a name, and whether it is met while something is built rather than run."""
 
@@ -227,9 +228,9 @@ def _targets(statement: ast.stmt) -> list[ast.Name]:
     return [target for target in targets if isinstance(target, ast.Name)]
 
 
-def callers_first(defined: Mapping[str, tuple[T, ast.AST]]) -> Iterator[T]:
+def callers_first(defined: Mapping[str, tuple[T, Definition]], lines: Sequence[bytes]) -> Iterator[T]:
     """Definitions by name, those first that mention others; in whatever order they are written."""
-    mentioned = {name: sorted(_names(node) & defined.keys()) for name, (_, node) in defined.items()}
+    mentioned = {name: sorted(_words(node, lines) & defined.keys()) for name, (_, node) in defined.items()}
     done: dict[str, None] = {}
     for name in sorted(defined):
         stack = [(name, iter(mentioned[name]))]
@@ -246,5 +247,10 @@ def callers_first(defined: Mapping[str, tuple[T, ast.AST]]) -> Iterator[T]:
     return (defined[name][0] for name in reversed(done))
 
 
-def _names(node: ast.AST) -> set[str]:
-    return {one.id for one in ast.walk(node) if isinstance(one, ast.Name)}
+WORD = re.compile(rb"[A-Za-z_\x80-\xff][\w\x80-\xff]*")
+
+
+def _words(node: Definition, lines: Sequence[bytes]) -> set[str]:
+    """The words in the text of a definition: its names, and more, which only orders what is entered."""
+    text = b"\n".join(lines[node.lineno - 1 : node.end_lineno])
+    return {word.decode("utf-8", "replace") for word in set(WORD.findall(text))}

@@ -57,7 +57,11 @@ def looped(vm: Interpreter, node: ast.For | ast.AsyncFor) -> Value:
 
 def _leaves_early(statement: ast.AST) -> bool:
     """Whether a loop may end before what it goes through does."""
-    return any(isinstance(one, (ast.Break, ast.Return)) for one in ast.walk(statement))
+    if isinstance(statement, (ast.Break, ast.Return)):
+        return True
+    blocks = ("body", "orelse", "finalbody", "handlers", "cases")
+    inner = [one for name in blocks for one in getattr(statement, name, ()) or ()]
+    return any(map(_leaves_early, inner))
 
 
 def managed(vm: Interpreter, manager: Instance, node: ast.AST, block: Block) -> str | None:
