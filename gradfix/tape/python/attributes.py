@@ -129,7 +129,7 @@ def _bound(vm: Interpreter, owner: Instance, found: Function, node: ast.AST) -> 
     if "staticmethod" in kinds or "builtins.staticmethod" in kinds:
         return found
     if kinds & {"builtins.property", "functools.cached_property"}:
-        return vm.call(found, [owner], {}, node)
+        return vm.call(Bound(owner, found), [], {}, node)
     if "builtins.classmethod" in kinds:
         return Bound(owner.cls, found)
     return Bound(owner, found)

@@ -11,7 +11,7 @@ from gradfix.tape.domain.torch_values import Layer, Opaque
 from gradfix.tape.domain.values import Alt, Const, External, Undefined, Unknown
 from gradfix.tape.python.arguments import arguments, each_argument, unstarred
 from gradfix.tape.python.classes import forward_only
-from gradfix.tape.python.following import call_function
+from gradfix.tape.python.following import call_function, left_to_subclasses, overridden
 from gradfix.tape.strangers.framework_objects import instance_host, wrapped_host
 from gradfix.tape.strangers.unknowns import unknown_method
 from gradfix.tape.torch.layers import call_layer
@@ -95,9 +95,10 @@ def call_method(
 
 
 def call_bound(vm: Interpreter, callee: Bound, args: Args, kwargs: Kwargs, node: ast.Call) -> Value:
-    return call_function(
-        vm, callee.function, [callee.receiver, *args], kwargs, node, receiver=callee.receiver
-    )
+    given = [callee.receiver, *args]
+    if left_to_subclasses(callee.function, callee.receiver):
+        return overridden(vm.strangers, [*given, *kwargs.values()])
+    return call_function(vm, callee.function, given, kwargs, node, receiver=callee.receiver)
 
 
 def call_each_layer(vm: Interpreter, callee: Layer, args: Args, kwargs: Kwargs, node: ast.Call) -> Value:

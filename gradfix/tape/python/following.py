@@ -250,7 +250,7 @@ def _run_function(
         if frame.exits is not None:
             rejoin(vm.machine, frame.exits, ended in (None, "return"), frame.scope)
         if ended == "raise" and _abstract(code):
-            return _overridden(vm.strangers, names)
+            return overridden(vm.strangers, list(names.values()))
         return _returned(frame, ended, left, vm.trail.limit)
 
 
@@ -261,11 +261,17 @@ def _abstract(code: Code) -> bool:
     return len(stated) == 1 and isinstance(stated[0], ast.Raise)
 
 
-def _overridden(strangers: Strangers, names: dict[str, Value]) -> Value:
-    """What the function returns that is called in the place of one that only raises."""
-    for value in names.values():
+def left_to_subclasses(function: Function, receiver: Value) -> bool:
+    """Whether an object's own method is abstract, so that it is one of a subclass that has another."""
+    own = isinstance(receiver, Instance) and receiver.cls.lookup(function.code.name) is function
+    return own and any(_path(value).startswith("abc.abstract") for value, _ in function.decorators)
+
+
+def overridden(strangers: Strangers, given: list[Value]) -> Value:
+    """What the function does and returns that is called in the place of one that nobody runs."""
+    for value in given:
         escape(strangers, value)
-    result = unknown_of("what is left to subclasses", *names.values())
+    result = unknown_of("what is left to subclasses", *given)
     result.part = True
     return result
 

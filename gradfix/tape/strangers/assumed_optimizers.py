@@ -185,10 +185,12 @@ def _made_later(names: Names, one: Supposed, root: Tensor) -> bool:
     if code is None or not any(older):
         return False
     walked = list(_walked(names.machine.graph.history(root)))
-    leaves = [node.leaf for node in walked if node.leaf is not None]
+    ends = [node for node in walked if node.leaf is not None or not any(map(_passes, node.parents))]
+    leaves = [node.leaf for node in ends if node.leaf is not None]
     lines = range(code.node.lineno, (code.node.end_lineno or 0) + 1)
     return (
         len(walked) < DEEP
+        and len(leaves) == len(ends)  # what ends in no leaf was made of what isn't known
         and not any(node.may for node in walked)
         and not any(leaf.parameter and leaf.place is None for leaf in leaves)
         and all(_line(leaf.place) in (*lines, 0) for leaf in leaves)

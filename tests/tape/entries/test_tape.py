@@ -591,6 +591,34 @@ QUIET = {
                 loss.backward()
                 optimizer.step()
         """,
+    "an abstract method with a body, where a subclass has another": """
+        import abc
+        class Trainer(abc.ABC):
+            def __init__(self, optimizer):
+                self.optimizer = optimizer
+            @abc.abstractmethod
+            def forward(self, x):
+                self.loss = self.loss * 1
+            @abc.abstractmethod
+            def backward(self):
+                self.loss.backward()
+            def turn(self, x):
+                self.loss = torch.tensor(0.0)
+                self.forward(x)
+                self.optimizer.zero_grad()
+                self.backward()
+                self.optimizer.step()
+        """,
+    "an abstract property, where a subclass has another": """
+        import abc
+        class Trainer(abc.ABC):
+            @property
+            @abc.abstractmethod
+            def start(self):
+                return torch.zeros(1)
+            def turn(self):
+                self.start.sum().backward()
+        """,
     "a method that is left to subclasses": """
         class Model:
             def __init__(self, tasks):

@@ -108,6 +108,19 @@ DOUBTFUL = {
         + "loss.backward()\noptimizer.zero_grad()\n"
         + "for p in model.parameters():\n    p.grad = x\noptimizer.step()"
     ),
+    "the loss is of as many parts as a loop that isn't known makes": trained(
+        """
+        critic(x).backward()
+        losses = []
+        for part in y:
+            losses.append(criterion(model(part)))
+        loss = torch.stack(losses).mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        """,
+        head="def train(model, critic, loader, optimizer, criterion):",
+    ),
     "stepped once to please a scheduler": trained(
         LOSS + "loss.backward()\noptimizer.step()\noptimizer.zero_grad()",
         before="optimizer.zero_grad()\n    optimizer.step()",
