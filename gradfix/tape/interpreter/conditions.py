@@ -184,7 +184,20 @@ def compared(left: Value, right: Value, op: ast.cmpop) -> Truth:
     ):
         equal = left is right or getattr(left, "path", 0) == getattr(right, "path", 1)
         return equal if isinstance(op, ast.Eq) else not equal
+    if isinstance(op, (ast.Eq, ast.NotEq)) and _never_none(left, right):
+        return isinstance(op, ast.NotEq)
     return None
+
+
+def _never_none(left: Value, right: Value) -> bool:
+    """Whether a tensor is compared with None, which no tensor equals, nor is that asked of each element."""
+    tensor, other = (left, right) if isinstance(left, Tensor) else (right, left)
+    return (
+        isinstance(tensor, Tensor)
+        and tensor.grad_of is None
+        and isinstance(other, Const)
+        and other.value is None
+    )
 
 
 def _identical(left: Value, right: Value) -> Truth:

@@ -6,8 +6,9 @@ import ast
 from typing import TYPE_CHECKING
 
 from gradfix.tape.domain.alternatives import alternatives, spelt_out, there
+from gradfix.tape.domain.definitions import Instance
 from gradfix.tape.domain.graph import Storage, Tensor
-from gradfix.tape.domain.torch_values import Layer, Weights
+from gradfix.tape.domain.torch_values import Layer, Optimizer, Weights
 from gradfix.tape.domain.values import Alt, Const, Map, Range, Seq, Undefined, Unknown
 from gradfix.tape.torch.tensors import method_call
 
@@ -67,7 +68,13 @@ def elements(vm: Interpreter, source: Value, node: ast.AST) -> tuple[list[Value]
 
 
 def twin(item: Value) -> Value:
-    """Another element of the same making: a tensor of its own memory."""
+    """Another element of the same making: a tensor of its own memory, an object that isn't this one."""
+    if isinstance(item, (Instance, Layer, Optimizer)):
+        other_object = Unknown("another object of the same making", (item,))
+        other_object.part = True
+        return other_object
+    if isinstance(item, Seq):
+        return Seq(item.kind, [twin(one) for one in item.items], item.open, item.place)
     if not isinstance(item, Tensor) or item.base is not None or item.view or item.leaf is True:
         return item
     other = Tensor(item.node, Storage(), item.requires, item.leaf)

@@ -591,6 +591,56 @@ QUIET = {
                 loss.backward()
                 optimizer.step()
         """,
+    "agents of any number, each with an optimizer of its own": """
+        class Agent:
+            def __init__(self, size):
+                self.policy = nn.Sequential(nn.Linear(size, size), nn.Tanh(), nn.Linear(size, 1))
+                self.optimizer = torch.optim.Adam(self.policy.parameters())
+        class Crowd:
+            def __init__(self, sizes):
+                self.agents = [Agent(size) for size in sizes]
+            @property
+            def policies(self):
+                return [agent.policy for agent in self.agents]
+            def update(self, seen):
+                costs = []
+                for policy, one in zip(self.policies, seen):
+                    costs.append(policy(one).square().mean())
+                for i, cost in enumerate(costs):
+                    cost.backward()
+                    self.agents[i].optimizer.step()
+        """,
+    "pairs of any number of a network and its optimizer": """
+        def train(sizes, seen):
+            nets = [nn.Sequential(nn.Linear(size, size), nn.Linear(size, 1)) for size in sizes]
+            pairs = [(net, torch.optim.Adam(net.parameters())) for net in nets]
+            costs = [(net(seen).square().mean(), optimizer) for net, optimizer in pairs]
+            for cost, optimizer in costs:
+                cost.backward()
+                optimizer.step()
+        """,
+    "a tensor that is asked whether it equals None": """
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.first = nn.Linear(3, 3)
+                self.second = nn.Linear(3, 3)
+            def forward(self, x, w=None):
+                y = self.first(x)
+                if w == None:
+                    return y, None
+                return y, self.second(x * w)
+        def train(loader):
+            model = Net()
+            optimizer = torch.optim.Adam(model.second.parameters())
+            for x, y, w in loader:
+                y, w = torch.tensor(y).float(), torch.tensor(w).float()
+                out, more = model(x, w=w)
+                loss = F.mse_loss(F.log_softmax(more, dim=1), y)
+                optimizer.zero_grad()
+                loss.backward()
+                optimizer.step()
+        """,
     "an abstract method with a body, where a subclass has another": """
         import abc
         class Trainer(abc.ABC):
