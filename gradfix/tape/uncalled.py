@@ -178,7 +178,8 @@ def _forget(names: Names, instance: Instance, member: Function) -> None:
     )
     for name, methods in times.items():
         value = held[name]
-        constant = isinstance(value, Tensor) and value.requires is False
+        ways = [one for _, one in value.options] if isinstance(value, Alt) else [value]
+        constant = any(isinstance(one, Tensor) and one.requires is False for one in ways)
         if constant or methods > 1:
             names.trail.put(instance, instance.attrs, name, Unknown(f"`{name}` of an object"))
 

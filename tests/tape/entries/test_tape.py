@@ -659,6 +659,21 @@ QUIET = {
                 self.backward()
                 self.optimizer.step()
         """,
+    "an abstract method behind one that starts with this constant or that": """
+        import abc
+        class Trainer(abc.ABC):
+            def __init__(self, optimizer):
+                self.optimizer = optimizer
+            @abc.abstractmethod
+            def backward(self):
+                self.loss.backward()
+            def turn(self, x):
+                if self.optimizer:
+                    self.loss = torch.tensor(0.0)
+                else:
+                    self.loss = torch.tensor(1.0)
+                self.backward()
+        """,
     "an abstract property, where a subclass has another": """
         import abc
         class Trainer(abc.ABC):
