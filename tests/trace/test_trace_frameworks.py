@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import subprocess
 import sys
+from importlib.metadata import entry_points
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -45,17 +46,22 @@ def test_asks(gradients_flow):
 """
 
 
+INSTALLED = any(each.value == "gradfix.pytest_plugin" for each in entry_points(group="pytest11"))
+PLUGIN = () if INSTALLED else ("-p", "gradfix.pytest_plugin")
+"""An environment that was made before there was a plugin doesn't load it by itself."""
+
+
 def suite(folder: Path, *words: str) -> list[str]:
     (folder / "test_suite.py").write_text(SUITE)
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *words, "test_suite.py"],
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *PLUGIN, *words, "test_suite.py"],
         cwd=folder, capture_output=True, text=True, check=False,
     )  # fmt: skip
     return done.stdout.splitlines()
 
 
 def test_pytest_tells_which_tests_break_a_rule_and_fails_none_of_them(tmp_path: Path) -> None:
-    said = suite(tmp_path, "-p", "gradfix.pytest_plugin", "--gradients")
+    said = suite(tmp_path, "--gradients")
     start = next(number for number, line in enumerate(said) if " gradients ==" in line)
     assert said[start + 1 : start + 3] == [
         "test_suite.py::test_breaks_a_rule_and_passes",
@@ -66,7 +72,7 @@ def test_pytest_tells_which_tests_break_a_rule_and_fails_none_of_them(tmp_path: 
 
 
 def test_pytest_is_left_alone_unless_asked(tmp_path: Path) -> None:
-    said = suite(tmp_path, "-p", "gradfix.pytest_plugin", "-k", "not asks")
+    said = suite(tmp_path, "-k", "not asks")
     assert not any("gradients" in line for line in said)
 
 
