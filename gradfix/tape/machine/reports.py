@@ -207,7 +207,7 @@ class Reports:
                 text = text if holds or not text else f"not {text}"
             if text and "?" not in text:
                 words.append(text)
-        return " and ".join(sorted(words))
+        return " and ".join(sorted(set(words)))
 
     def text(self, node: ast.AST, file: str = "") -> str:
         """The source text of a node of the running file, on one line."""

@@ -88,3 +88,10 @@ def test_a_crash_for_which_no_mask_may_hold_anywhere_is_a_suspect() -> None:
     (defect,) = (one for one in analyse(source).defects if one.impact != "style")
     assert (defect.kind, defect.certainty) == ("no_leaf_requires_grad", "suspect")
     assert defect.assumptions == (Assumption.CHOSEN_ALIKE.value,)
+
+
+def test_a_condition_says_a_test_once_whatever_it_was_about() -> None:
+    source = parse("main.py", (HEAD + MASKS).encode())
+    assert isinstance(source, Source)
+    conditions = [one.condition for one in analyse(source).defects if one.impact != "style"]
+    assert conditions == ["not chosen.any()"]
