@@ -52,9 +52,9 @@ function takes the part that it uses; who evaluates an expression or calls a val
 
 *Work.* Loops run twice, so that what one turn leaves behind meets the next; inside a later turn, loops run
 once, so that nesting costs a sum and not a product. Calls are followed to a bounded depth, and not for ever
-where the same is asked again and again (`often`). Each entry (`entries`: the module itself, then each class
-and function that nobody called and that holds a possible culprit) has a share of a budget in proportion to
-the file. What exceeds it is reported as too complex."""
+where the same is asked again and again (`repeated_calls`). Each entry (`entries`: the module itself, then
+each class and function that nobody called and that holds a possible culprit) has a share of a budget in
+proportion to its own size. What exceeds it is reported as too complex."""
 
 from __future__ import annotations
 
