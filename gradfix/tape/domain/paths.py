@@ -41,15 +41,34 @@ class Settled:
     def refuted(self, holds: bool, one: Path, other: Path) -> bool:
         """Whether two paths together say the contrary."""
         for path in self.no if holds else self.yes:
-            if all(_said(literal, one, other) for literal in path):
+            left = path.difference(one, other)
+            if not left or all(
+                type(key) is Settled and key.refuted(not there, one, other) for key, there in left
+            ):
                 return True
         return False
 
 
-def _said(literal: tuple[Key, bool], one: Path, other: Path) -> bool:
-    """Whether two paths together say so."""
-    key, holds = literal
-    return literal in one or literal in other or (type(key) is Settled and key.refuted(not holds, one, other))
+class Said(NamedTuple):
+    """What a path says, as others ask it."""
+
+    contrary: Path
+    """Its literals turned round: one of them suffices to contradict it."""
+    equal: dict[Key, list[Hashable]]
+    """The constants that subjects equal."""
+    settles: bool
+    """Whether it has a literal that others settle: most have none."""
+
+
+@lru_cache(1 << 14)
+def _said(path: Path) -> Said:
+    """What a path says, read once: few are asked often."""
+    equal: dict[Key, list[Hashable]] = {}
+    for key, holds in path:
+        if holds and type(key) is Equals:
+            equal.setdefault(key.subject, []).append(key.constant)
+    contrary = frozenset([(key, not holds) for key, holds in path])
+    return Said(contrary, equal, any(type(key) is Settled for key, _ in path))
 
 
 def contradicts(one: Path, other: Path) -> bool:
@@ -58,37 +77,21 @@ def contradicts(one: Path, other: Path) -> bool:
         return False
     if len(one) > len(other):
         one, other = other, one
-    for literal in one:
-        if literal in other:
-            continue
-        key, holds = literal
-        if (key, not holds) in other:
-            return True
-        if holds and type(key) is Equals and _excluded(key, other):
-            return True
-        if type(key) is Settled and key.refuted(holds, one, other):
-            return True
-    return _settles(other) and any(
-        key.refuted(holds, one, other) for key, holds in other if type(key) is Settled
-    )
+    contrary, equal, settles = _said(one)
+    if not contrary.isdisjoint(other):
+        return True
+    _, others, settled = _said(other)
+    if others:
+        for subject, constants in equal.items():
+            known = others.get(subject)
+            if known is not None and known != constants and any(each not in known for each in constants):
+                return True
+    return (settles and _refuted(one - other, one, other)) or (settled and _refuted(other, one, other))
 
 
-@lru_cache(1 << 14)
-def _settles(path: Path) -> bool:
-    """Whether a path has a literal that others settle: most have none, and are asked often."""
-    return any(type(key) is Settled for key, _ in path)
-
-
-def _excluded(key: Equals, path: Path) -> bool:
-    for other, holds in path:
-        if (
-            holds
-            and type(other) is Equals
-            and other.subject == key.subject
-            and other.constant != key.constant
-        ):
-            return True
-    return False
+def _refuted(literals: Path, one: Path, other: Path) -> bool:
+    """Whether two paths together say the contrary of one of these literals that others settle."""
+    return any(key.refuted(holds, one, other) for key, holds in literals if type(key) is Settled)
 
 
 def implies(strong: Path, weak: Path) -> bool:

@@ -25,25 +25,27 @@ class Within:
         self.now = now
 
     def __enter__(self) -> None:
-        self.depth = len(self.trail.frames)
-        self.before = self._put(self.now)
+        owner, trail = self.owner, self.trail
+        self.depth = len(trail.frames)
+        journalled = getattr(owner, "JOINS", ())
+        before = self.before = {}
+        for name, content in self.now.items():
+            before[name] = getattr(owner, name)
+            if name in journalled:
+                trail.set(owner, name, content)  # type: ignore[arg-type]
+            else:
+                setattr(owner, name, content)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        owner, trail = self.owner, self.trail
         if kind is not None:
-            while len(self.trail.frames) > self.depth:
-                self.trail.undo()
-        self._put(self.before)
-
-    def _put(self, contents: Mapping[str, object]) -> dict[str, object]:
-        """Let the attributes hold this; returns what they held."""
-        owner, before = self.owner, {}
+            while len(trail.frames) > self.depth:
+                trail.undo()
         journalled = getattr(owner, "JOINS", ())
-        for name, content in contents.items():
-            before[name] = getattr(owner, name)
+        for name, content in self.before.items():
             if name in journalled:
-                self.trail.set(owner, name, content)  # type: ignore[arg-type]
+                trail.set(owner, name, content)  # type: ignore[arg-type]
             else:
                 setattr(owner, name, content)
-        return before

@@ -42,9 +42,10 @@ class Forks:
         options: list[tuple[Path, Value]] = []
         arms: list[tuple[Path, Changes]] = []
         self.trail.spread -= len(feasible)
-        for both, option in feasible:
-            added = both - base
-            with self.here.within(path=both, assumed=assumed | added):
+        with self.here.within(path=base, assumed=assumed):
+            for both, option in feasible:
+                added = both - base
+                self.here.go_on(both, assumed | added)
                 self.trail.open(stamp())
                 options.append((added, operation(option)))
                 arms.append((added, self.trail.undo_of(Tensor)))
@@ -69,15 +70,16 @@ class Forks:
             return feasible[0][1]()
         live: list[tuple[Path, Changes]] = []
         ended: list[str] = []
-        for guard, run, both in feasible:
-            with self.here.within(path=both):
+        with self.here.within(path=base):
+            for guard, run, both in feasible:
+                self.here.go_on(both)
                 self.trail.open(stamp())
                 how, left = run(), self.here.path
                 changes = self.trail.undo()
-            if how is None:
-                live.append((guard | (left - base), changes))
-            else:
-                ended.append(how)
+                if how is None:
+                    live.append((guard | (left - base), changes))
+                else:
+                    ended.append(how)
         if not live:
             return "raise" if all(how == "raise" for how in ended) else "parted"
         if len(live) == 1 and ended:

@@ -31,9 +31,14 @@ SCALES = also_in_place(having("scales"))
 COPIES = having("copies")
 
 
-def nodes_below(node: Node) -> list[Node]:
+def in_order(node: Node) -> Iterator[Node]:
     """A node and all that went into it, in order."""
-    return list(upstream([node], _in_order))
+    return upstream([node], _in_order)
+
+
+def nodes_below(node: Node) -> list[Node]:
+    """The same, all at once."""
+    return list(in_order(node))
 
 
 def nearest_cuts(node: Node, path: Path = ALWAYS, limit: int = 2000) -> Iterator[Node]:

@@ -45,9 +45,11 @@ class Here:
         """A block in which this is so, and as it was after it."""
         return Within(self, self.trail, now)
 
-    def go_on(self, path: Path) -> None:
+    def go_on(self, path: Path, assumed: Path | None = None) -> None:
         """From here on, to the end of what is running, everything happens on this path."""
         self.path = path
+        if assumed is not None:
+            self.assumed = assumed
 
     @property
     def at_home(self) -> bool:

@@ -191,6 +191,8 @@ class Graph:
             return []
         if (own := self._own_node(value)) is not None:
             return [own]
+        if isinstance(value, Unknown) and (value.bare is True or not value.holds):
+            return []
         if self.gathered is not None:
             return self._walked(value, self.gathered)
         gathered: Gathered = {}

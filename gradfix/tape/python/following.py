@@ -230,8 +230,7 @@ def _run_function(
         kept(vm) if switching else nullcontext(),
         vm.names.within(frame=frame),
         vm.here.within(file=code.file, path=vm.here.path),
-        vm.running.within(stack=[*vm.running.stack, code]),
-        vm.running.within(at_yield=None),
+        vm.running.within(stack=[*vm.running.stack, code], at_yield=None),
         vm.reports.within(granted=vm.reports.granted),
     ):
         for mode, expression in function.decorators:

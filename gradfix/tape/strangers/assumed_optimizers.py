@@ -12,7 +12,8 @@ turn before, a backward ran through what they returned.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +24,7 @@ from gradfix.tape.domain.graph import upstream
 from gradfix.tape.domain.paths import contradicts, implies
 from gradfix.tape.domain.torch_values import Optimizer
 from gradfix.tape.domain.values import Map, Seq, Unknown
-from gradfix.tape.machine.cuts import nodes_below
+from gradfix.tape.machine.cuts import in_order
 from gradfix.tape.machine.here import span_of
 
 if TYPE_CHECKING:
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
     from gradfix.tape.interpreter.names import Names
     from gradfix.tape.interpreter.occasions import Walked
     from gradfix.tape.interpreter.state import Strangers
-    from gradfix.tape.machine.histories import Graph
     from gradfix.tape.machine.machine import Machine
 
 BY_USE = frozenset({Convention.B})
@@ -79,8 +79,8 @@ def supposed(strangers: Strangers, value: Unknown, node: ast.AST) -> Supposed:
                 for event, root in strangers.machine.severed.backwards
                 if root.requires is not False
             ]
-            before = [pair for pair in ran if not _beside(strangers.names, found, pair[1])]
-            events.extend(_arrived(strangers.graph, event, root) for event, root in before)
+            before = [(event, Passed(strangers.names, root)) for event, root in ran]
+            events.extend([passed.arrived(event) for event, passed in before if not passed.beside(found)])
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and strangers.here.at_home:
         strangers.trail.set(found.optimizer, "name", strangers.reports.text(node.func.value))
     return found
@@ -147,54 +147,76 @@ def _owners(value: Value) -> Iterator[Value]:
         value = value.holds[0]
 
 
+class Passed:
+    """What a backward passes from a root on, looked at once for all supposed optimizers."""
+
+    def __init__(self, names: Names, root: Tensor) -> None:
+        self.names = names
+        self.root = root
+        self.node = names.machine.graph.history(root)
+
+    @cached_property
+    def nodes(self) -> list[Node]:
+        """The nodes that it passes, as far as the leaves."""
+        return list(islice(filter(_passes, upstream([self.node], _onward)), DEEP))
+
+    @cached_property
+    def below(self) -> list[Node]:
+        """All that went into the root, as far as it is looked through."""
+        return list(islice(in_order(self.node), DEEP))
+
+    @cached_property
+    def told(self) -> bool:
+        """Whether something of it was told to require grad."""
+        return any(node.op == "requires_grad_" for node in self.below)
+
+    @cached_property
+    def cut_off(self) -> bool:
+        """Whether all that a root was made of, as far as that is known, was made without recording."""
+        ends = [node for node in self.nodes if not any(map(_passes, node.parents))]
+        return bool(ends) and all(any(parent.cut for parent in node.parents) for node in ends)
+
+    @cached_property
+    def made_here(self) -> bool:
+        """Whether all that can be filled was made by the running function."""
+        code = self.names.frame.code
+        if code is None:
+            return False
+        ends = [node for node in self.nodes if node.leaf is not None or not any(map(_passes, node.parents))]
+        leaves = [node.leaf for node in ends if node.leaf is not None]
+        lines = range(code.node.lineno, (code.node.end_lineno or 0) + 1)
+        return (
+            len(self.nodes) < DEEP
+            and len(leaves) == len(ends)  # what ends in no leaf was made of what isn't known
+            and not any(node.may for node in self.nodes)
+            and not any(leaf.parameter and leaf.place is None for leaf in leaves)
+            and all((line := _line(leaf.place)) in lines or line == 0 for leaf in leaves)
+        )
+
+    def beside(self, one: Supposed) -> bool:
+        """Whether a backward fills nothing that an optimizer can hold: what was made after it, say."""
+        if self.cut_off:
+            return True
+        since = self.names.frame.scope.born
+        return any(getattr(value, "born", 0) < since for value in one.owners) and self.made_here
+
+    def arrived(self, event: Backward) -> Add | Doubt:
+        """What it may have brought; one through what is told to require grad may be for that alone."""
+        return Doubt(None, event.path) if self.told else Add(event, True, BY_USE)
+
+
 def filled(vm: Interpreter, walked: Walked) -> None:
     """A backward has run: it may have filled the gradients of every supposed optimizer."""
     root, event = walked
-    if root.requires is False:
+    if root.requires is False or not vm.strangers.supposed:
         return
-    calls = set(_calls_behind(vm.strangers, root)) if vm.strangers.supposed else set()
+    passed = Passed(vm.names, root)
+    calls = set(_calls_behind(vm.strangers, passed.below))
     vm.strangers.fed.update(calls)
     for one in vm.strangers.supposed.values():
-        if not _beside(vm.names, one, root):
+        if not passed.beside(one):
             _too_early(vm.strangers, one, event, calls)
-            one.leaf.gradient().events.append(_arrived(vm.graph, event, root))
-
-
-def _arrived(graph: Graph, event: Backward, root: Tensor) -> Add | Doubt:
-    """What a backward may have brought; one through what is told to require grad may be for that alone."""
-    told = any(node.op == "requires_grad_" for node in nodes_below(graph.history(root))[:DEEP])
-    return Doubt(None, event.path) if told else Add(event, True, BY_USE)
-
-
-def _beside(names: Names, one: Supposed, root: Tensor) -> bool:
-    """Whether a backward fills nothing that an optimizer can hold."""
-    return _cut_off(names.machine.graph.history(root)) or _made_later(names, one, root)
-
-
-def _cut_off(root: Node) -> bool:
-    """Whether all that a root was made of, as far as that is known, was made without recording."""
-    walked = list(_walked(root))
-    ends = [node for node in walked if not any(map(_passes, node.parents))]
-    return bool(ends) and all(any(parent.cut for parent in node.parents) for node in ends)
-
-
-def _made_later(names: Names, one: Supposed, root: Tensor) -> bool:
-    """Whether all that a backward can fill was made by the running function, after the optimizer."""
-    code = names.frame.code
-    older = (getattr(value, "born", 0) < names.frame.scope.born for value in one.owners)
-    if code is None or not any(older):
-        return False
-    walked = list(_walked(names.machine.graph.history(root)))
-    ends = [node for node in walked if node.leaf is not None or not any(map(_passes, node.parents))]
-    leaves = [node.leaf for node in ends if node.leaf is not None]
-    lines = range(code.node.lineno, (code.node.end_lineno or 0) + 1)
-    return (
-        len(walked) < DEEP
-        and len(leaves) == len(ends)  # what ends in no leaf was made of what isn't known
-        and not any(node.may for node in walked)
-        and not any(leaf.parameter and leaf.place is None for leaf in leaves)
-        and all(_line(leaf.place) in (*lines, 0) for leaf in leaves)
-    )
+            one.leaf.gradient().events.append(passed.arrived(event))
 
 
 def _line(place: Place) -> int:
@@ -202,10 +224,8 @@ def _line(place: Place) -> int:
     return span_of(place).line if isinstance(place, ast.AST) else 0 if place is None else -1
 
 
-def _walked(node: Node) -> Iterator[Node]:
-    """The nodes that a backward passes, as far as the leaves."""
-    passed = upstream([node], lambda node: node.parents if _passes(node) and node.leaf is None else ())
-    return islice(filter(_passes, passed), DEEP)
+def _onward(node: Node) -> tuple[Node, ...]:
+    return node.parents if _passes(node) and node.leaf is None else ()
 
 
 def _passes(node: Node) -> bool:
@@ -213,10 +233,10 @@ def _passes(node: Node) -> bool:
     return node.requires is not False and node.op != "requires_grad_"
 
 
-def _calls_behind(strangers: Strangers, root: Tensor) -> Iterator[int]:
+def _calls_behind(strangers: Strangers, below: Sequence[Node]) -> Iterator[int]:
     """The calls whose results a root was made of."""
     stack: list[Value] = []
-    for node in nodes_below(strangers.graph.history(root))[:DEEP]:
+    for node in below:
         if node.facts and isinstance(node.facts.get("value"), Unknown):
             stack.append(node.facts["value"])
     seen: set[int] = set()

@@ -8,12 +8,13 @@ lies behind the cut that could have learnt: the result of a call.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from gradfix.defects import Convention
 from gradfix.tape.domain.values import Seq, Unknown
 from gradfix.tape.domain.within import Within
-from gradfix.tape.machine.cuts import nodes_below
+from gradfix.tape.machine.cuts import in_order
 from gradfix.tape.machine.severed import NO_GRAPH
 
 if TYPE_CHECKING:
@@ -44,10 +45,19 @@ def severed_but_for_batches(vm: Interpreter, walked: Walked) -> None:
     if root.requires is not None or not vm.strangers.elements:
         return
     node = vm.graph.history(root)
-    cuts = list(_cuts(vm.strangers, node))
-    if cuts and all(cut is not None and _learns(vm.strangers, cut) for cut in cuts):
+    if _nothing_but_cuts(vm.strangers, node):
         with Within(event, vm.trail, {"lean": event.lean | {Convention.A}}):
             vm.machine.severed.severed(node, event, event.lean, NO_GRAPH)
+
+
+def _nothing_but_cuts(strangers: Strangers, root: Node) -> bool:
+    """Whether a root is made of cuts with something behind them that could have learnt, and of no more."""
+    cuts = 0
+    for cut in _cuts(strangers, root):
+        if cut is None or not _learns(strangers, cut):
+            return False
+        cuts += 1
+    return cuts > 0
 
 
 def _cuts(strangers: Strangers, root: Node) -> Iterator[Node | None]:
@@ -85,7 +95,7 @@ def _is_element(strangers: Strangers, value: Value) -> bool:
 
 def _learns(strangers: Strangers, cut: Node) -> bool:
     """Whether something behind a cut could have learnt: what a call returned."""
-    for node in nodes_below(cut)[:MOST]:
+    for node in islice(in_order(cut), MOST):
         value = node.facts.get("value") if node.facts else None
         if node.requires is True or node.op in ("module", "call"):
             return True

@@ -65,40 +65,55 @@ def children(value: Value) -> Iterator[tuple[str, Value]]:
         yield from value.attrs.items()
 
 
-def leaves(machine: Machine, value: Value, seen: set[int] | None = None) -> tuple[list[Tensor], bool]:
+MODULES = frozenset({Layer, Instance, Opaque, Alt, Tensor})
+"""What is a parameter or a module, or may be."""
+
+
+def leaves(machine: Machine, value: Value) -> tuple[list[Tensor], bool]:
     """The parameters of a module, and whether they are all."""
-    seen = set() if seen is None else seen
+    found: dict[int, Tensor] = {}
+    complete = _gather(machine, value, set(), found)
+    return list(found.values()), complete
+
+
+def _gather(machine: Machine, value: Value, seen: set[int], found: dict[int, Tensor]) -> bool:
+    """Add the parameters of a module to those that were found; whether they are all of its own."""
     if id(value) in seen:
-        return [], True
+        return True
     seen.add(id(value))
-    if isinstance(value, Opaque):
-        return _and_put_in(machine, value, seen), True
-    if isinstance(value, Unknown):
-        return leaves(machine, opaque(machine, value), seen) if value.origin or value.module else ([], True)
-    if isinstance(value, Alt):
-        parts = [leaves(machine, option, seen) for _, option in value.options]
-        return [leaf for found, _ in parts for leaf in found], False
     if isinstance(value, Tensor):
-        return ([value], True) if value.parameter else ([], True)
-    if not isinstance(value, (Layer, Instance)):
-        return [], True
-    found: list[Tensor] = []
-    complete = not (isinstance(value, Layer) and value.open)
+        if value.parameter:
+            found.setdefault(id(value), value)
+        return True
+    if isinstance(value, Opaque):
+        _and_put_in(machine, value, seen, found)
+        return True
+    if isinstance(value, Unknown):
+        known = value.origin or value.module
+        return _gather(machine, opaque(machine, value), seen, found) if known else True
+    if isinstance(value, Alt):
+        for _, option in value.options:
+            _gather(machine, option, seen, found)
+        return False
     if isinstance(value, Layer):
-        found.extend(parameters_of(machine, value).values())
-    elif not value.module:
-        return [], False
-    for name, child in children(value):
-        if isinstance(child, (Layer, Instance, Opaque, Alt, Tensor)) or _maybe_module(value, name, child):
-            inner, whole = leaves(machine, child, seen)
-            found.extend(inner)
-            complete = complete and whole
-    return list({id(leaf): leaf for leaf in found}.values()), complete
+        for leaf in parameters_of(machine, value).values():
+            found.setdefault(id(leaf), leaf)
+        complete = not value.open
+    elif isinstance(value, Instance):
+        if not value.module:
+            return False
+        complete = True
+    else:
+        return True
+    for _, child in children(value):
+        if type(child) in MODULES or _maybe_module(child):
+            complete = _gather(machine, child, seen, found) and complete
+    return complete
 
 
-def _and_put_in(machine: Machine, value: Opaque, seen: set[int]) -> list[Tensor]:
+def _and_put_in(machine: Machine, value: Opaque, seen: set[int], found: dict[int, Tensor]) -> None:
     """The weights of a module that isn't known, and of the modules that were put in or told apart."""
-    found = [value.weights]
+    found.setdefault(id(value.weights), value.weights)
     stack: list[Value] = [value.of]
     while stack:
         owner = stack.pop()
@@ -108,11 +123,10 @@ def _and_put_in(machine: Machine, value: Opaque, seen: set[int]) -> list[Tensor]
                 stack.extend([child] if child.children and id(child) not in seen else [])
                 seen.add(id(child))
             elif isinstance(child, (Layer, Instance, Opaque, Alt, Unknown)):
-                found.extend(leaves(machine, child, seen)[0])
-    return list({id(leaf): leaf for leaf in found}.values())
+                _gather(machine, child, seen, found)
 
 
-def _maybe_module(owner: Value, name: str, child: Value) -> bool:
+def _maybe_module(child: Value) -> bool:
     """Whether an unknown attribute is a submodule: it was built by a call in a module's constructor."""
     return isinstance(child, Unknown) and (child.module is not None or child.built)
 
