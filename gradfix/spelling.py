@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 SWITCH = "requires_grad"
 HEAD, TAIL = SWITCH.split("_")
 WRITTEN_OUT = ("gradient", "gradients")
 SLIPS = 2
 
 
+@lru_cache(1 << 12)
 def misspelt(name: str) -> bool:
     """Whether a name is `requires_grad` but for a slip or two: in its letters, its case or its underscores.
 

@@ -73,7 +73,7 @@ def _analysed(source: Source, resolve: Resolver | None, rows: Mapping[str, Row])
     try:
         module = _run_module(program, work, _spread(len(source.text)))
         close([module, *_enter_all(module, MOST * work, Culprits(content, source.tree))])
-        _left_alone(program, findings)
+        _left_alone(program, findings, content)
     except (TooComplexError, RecursionError) as error:
         program.unfinished.insert(0, type(error))
     too_complex = REASONS[program.unfinished[0]] if program.unfinished else ""
@@ -82,9 +82,10 @@ def _analysed(source: Source, resolve: Resolver | None, rows: Mapping[str, Row])
     return Analysis(tuple(order), silences, too_complex)
 
 
-def _left_alone(program: Program, findings: Findings) -> None:
+def _left_alone(program: Program, findings: Findings, content: bytes) -> None:
     """Say of what was never played that it wasn't, where that is a word worth."""
-    deeds = [i for i, line in enumerate(findings.sources[findings.main], 1) if DEEDS.search(line)]
+    lines = findings.sources[findings.main] if DEEDS.search(content) else ()
+    deeds = [i for i, line in enumerate(lines, 1) if DEEDS.search(line)]
     members = [one for cls in program.classes for one in cls.attrs.values() if isinstance(one, Function)]
     for code in (one.code for one in (*program.functions, *members)):
         node = code.node

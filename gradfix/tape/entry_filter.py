@@ -8,6 +8,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
+from itertools import accumulate
 from typing import TypeAlias, TypeVar
 
 Function: TypeAlias = "ast.FunctionDef | ast.AsyncFunctionDef"
@@ -19,9 +20,9 @@ Mark: TypeAlias = "tuple[object, bool]"
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 RUN, BUILT = False, True
 DOES = tuple(map(re.compile, (
-    rb"[-+*/%@&|^]=(?!\s*(?:\[|f?['\"]))", rb"(?<!['\"])\]\s*=(?!=)", rb"_\((?<=[A-Za-z0-9]_\()",
-    rb"\bout\s*=(?!=)", rb"backward", rb"autograd", rb"\.(?:step\(|grad\b)", rb"(?<!utils)\.data\b",
-    rb"zero_grad", rb"requires?_?[gG]rad", rb"\.re\w+[gG][rad]{2,}\w*\s*=(?!=)",
+    rb"[-+*/%@&|^]=(?!\s*(?:\[|f?['\"]))", rb"\](?<!['\"]\])\s*=(?!=)", rb"_\((?<=[A-Za-z0-9]_\()",
+    rb"out(?<=\bout)\s*=(?!=)", rb"backward", rb"autograd", rb"\.(?:step\(|grad\b)",
+    rb"\.data\b(?<!utils\.data)", rb"zero_grad", rb"requires?_?[gG]rad", rb"\.re\w+[gG][rad]{2,}\w*\s*=(?!=)",
 )))  # fmt: skip
 """What does something when its line runs: no tensor is added to a list or a text, or looked up by a text."""
 SETS = (re.compile(rb"inplace"), re.compile(rb"True\s*\)"))
@@ -33,7 +34,6 @@ INITIALISER = re.compile(
     rb"(?:\binit\.\w+|\b(?:(?:kaiming|xavier)_\w+|trunc_normal|orthogonal|constant|zeros|ones))_\Z"
 )
 """What torch.nn.init has: it writes what no graph has saved yet."""
-WORD = re.compile(rb"[A-Za-z_]\w*")
 
 
 class Culprits:
@@ -42,8 +42,7 @@ class Culprits:
     def __init__(self, content: bytes, tree: ast.Module) -> None:
         self.content = content
         self.tree = tree
-        ends = re.finditer(rb"\r\n?|\n" if b"\r" in content else rb"\n", content)
-        self.starts = [0, *(match.end() for match in ends)]
+        self.starts = [0, *accumulate(map(len, content.splitlines(keepends=True)))]
         self.set = self._lines(SETS)
         self.kept = list(self._keeping())
         self.done = self._lines(DOES)
@@ -180,7 +179,7 @@ class Culprits:
                 yield from ((own, (word, mode)) for word in words)
 
     def _words(self, node: ast.stmt | ast.expr) -> set[bytes]:
-        return set(WORD.findall(self._text(node)))
+        return _words(self._text(node), ASCII)
 
     def _text(self, node: ast.stmt | ast.expr) -> bytes:
         end = node.end_lineno or node.lineno
@@ -230,7 +229,9 @@ def _targets(statement: ast.stmt) -> list[ast.Name]:
 
 def callers_first(defined: Mapping[str, tuple[T, Definition]], lines: Sequence[bytes]) -> Iterator[T]:
     """Definitions by name, those first that mention others; in whatever order they are written."""
-    mentioned = {name: sorted(_words(node, lines) & defined.keys()) for name, (_, node) in defined.items()}
+    mentioned = {
+        name: sorted(_mentioned(node, lines) & defined.keys()) for name, (_, node) in defined.items()
+    }
     done: dict[str, None] = {}
     for name in sorted(defined):
         stack = [(name, iter(mentioned[name]))]
@@ -247,10 +248,20 @@ def callers_first(defined: Mapping[str, tuple[T, Definition]], lines: Sequence[b
     return (defined[name][0] for name in reversed(done))
 
 
-WORD = re.compile(rb"[A-Za-z_\x80-\xff][\w\x80-\xff]*")
-
-
-def _words(node: Definition, lines: Sequence[bytes]) -> set[str]:
+def _mentioned(node: Definition, lines: Sequence[bytes]) -> set[str]:
     """The words in the text of a definition: its names, and more, which only orders what is entered."""
     text = b"\n".join(lines[node.lineno - 1 : node.end_lineno])
-    return {word.decode("utf-8", "replace") for word in set(WORD.findall(text))}
+    return {word.decode("utf-8", "replace") for word in _words(text, UNICODE)}
+
+
+DIGITS = b"0123456789"
+ASCII = bytes(i if i < 128 and (chr(i).isalnum() or i == ord("_")) else ord(" ") for i in range(256))
+"""What each byte is in the midst of names: itself, or a space."""
+UNICODE = ASCII[:128] + bytes(range(128, 256))
+
+
+def _words(text: bytes, letters: bytes) -> set[bytes]:
+    """The names in a text, and what looks like one: what a translation leaves between spaces."""
+    found = set(text.translate(letters).split())
+    numbered = [word for word in found if word[0] in DIGITS]
+    return found.difference(numbered).union([word.lstrip(DIGITS) for word in numbered]) - {b""}

@@ -15,12 +15,13 @@ from gradfix.tape.domain.torch_values import Layer
 from gradfix.tape.domain.values import NONE, Alt, Const, External, Unknown
 from gradfix.tape.effects.frameworks import Entry
 from gradfix.tape.interpreter.granted import granted
+from gradfix.tape.interpreter.inside import all_in
 from gradfix.tape.python.classes import instantiate, is_module
 from gradfix.tape.python.following import call_function
 from gradfix.tape.strangers.assumed_backward import wish
 from gradfix.tape.strangers.assumed_optimizers import doubted
 from gradfix.tape.strangers.framework_objects import enter, rows_of
-from gradfix.tape.strangers.whole_models import is_whole, trains_itself
+from gradfix.tape.strangers.whole_models import is_whole, methods_called, trains_itself
 from gradfix.tape.torch.modules import leaves
 
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ def enter_class(vm: Interpreter, cls: Class, culprits: Culprits) -> None:
     entries = _by_hand(vm.program, instance, entries)
     wished = {key for row, _ in rows_of(vm.program, cls) for key, entry in row.methods.items() if entry.root}
     if len(due) > 1:  # what another method calls is met on the way
-        called = _called(cls.node)
+        called = methods_called(vm.program, cls.node)
         due.sort(key=lambda one: one[0] in called and one[0] not in entries)
     for name, member in due:
         entry = entries.get(name)
@@ -103,12 +104,6 @@ def _let_time_pass(strangers: Strangers) -> None:
     machine = strangers.machine
     if machine.severed.backwards:
         machine.gradients.clear(machine.leaves.every_leaf, None, must=False)
-
-
-def _called(node: ast.ClassDef) -> set[str]:
-    """The names of methods that a class calls somewhere."""
-    calls = (one.func for one in ast.walk(node) if isinstance(one, ast.Call))
-    return {func.attr for func in calls if isinstance(func, ast.Attribute)}
 
 
 def _due(name: str, member: Function, cls: Class, called: bool, culprits: Culprits) -> bool:
@@ -195,7 +190,7 @@ def _stored(program: Program, method: ast.FunctionDef) -> frozenset[str]:
     """The attributes that a method assigns, read once for all that are entered."""
     known = program.stored.get(id(method))
     if known is None:
-        nodes = (node for node in ast.walk(method) if isinstance(node, ast.Attribute))
+        nodes = (node for node in all_in(method) if isinstance(node, ast.Attribute))
         known = frozenset(node.attr for node in nodes if isinstance(node.ctx, ast.Store))
         program.stored[id(method)] = known
     return known
@@ -216,7 +211,7 @@ def _enter_forward(vm: Interpreter, instance: Instance, member: Function) -> Non
     with vm.running.within(exported=False):
         result = call_function(vm, member, args, kwargs, member.code.node, receiver=instance)
         exported = vm.running.exported
-    if exported or trains_itself(instance.cls.node):
+    if exported or trains_itself(vm.program, instance.cls.node):
         return  # nobody backpropagates what comes out of it
     kept = {
         name: value for name, value in instance.attrs.items() if (id(instance), name) not in vm.notes.buffers

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gradfix.tape.domain.values import External
+from gradfix.tape.interpreter.inside import all_in
 from gradfix.tape.machine.here import span_of
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ def note_conversions(names: Names) -> None:
     parents = {
         id(child): node for node in ast.walk(names.program.tree) for child in ast.iter_child_nodes(node)
     }
-    cuts = {span_of(node): node for node in ast.walk(names.program.tree) if isinstance(node, ast.Call)}
+    cuts = {span_of(node): node for node in all_in(names.program.tree) if isinstance(node, ast.Call)}
     for draft in names.machine.severed.conversions:
         node: ast.AST | None = cuts.get(draft.culprit)
         while isinstance(node, ast.expr) and _stays_number(parents.get(id(node)), node):
@@ -46,7 +47,7 @@ def _logged(names: Names, name: str, made: ast.AST, parents: dict[int, ast.AST])
     while not isinstance(scope, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Module)):
         scope = parents[id(scope)]
     found = []
-    for node in ast.walk(scope):
+    for node in all_in(scope):
         if (
             isinstance(node, ast.Name)
             and node.id == name

@@ -13,6 +13,7 @@ from gradfix.tape.domain.definitions import Instance
 from gradfix.tape.domain.graph import Tensor
 from gradfix.tape.domain.torch_values import Layer, Opaque, Weights
 from gradfix.tape.domain.values import Const
+from gradfix.tape.interpreter.inside import all_in
 from gradfix.tape.torch.modules import leaves
 
 if TYPE_CHECKING:
@@ -77,5 +78,5 @@ def _read_in(within: ast.AST, name: str, owner: str = "") -> bool:
         and node.attr == name
         and isinstance(node.ctx, ast.Load)
         and (not owner or (isinstance(node.value, ast.Name) and node.value.id == owner))
-        for node in ast.walk(within)
+        for node in all_in(within)
     )

@@ -15,6 +15,7 @@ from gradfix.tape.domain.events import Add
 from gradfix.tape.domain.graph import Tensor
 from gradfix.tape.domain.torch_values import Layer, Opaque
 from gradfix.tape.domain.values import Alt, Foreign, Map, Seq, Undefined, Unknown
+from gradfix.tape.interpreter.inside import all_in
 from gradfix.tape.machine.cuts import MODES, all_cuts, leaves_behind
 from gradfix.tape.machine.here import span_of
 from gradfix.tape.machine.leaves import is_added
@@ -138,7 +139,7 @@ def _used(instance: Instance, name: str) -> bool:
     reads = False
     for method in instance.cls.node.body:
         if isinstance(method, ast.FunctionDef) and method.name != "__init__":
-            for node in ast.walk(method):
+            for node in all_in(method):
                 if isinstance(node, ast.Attribute) and node.attr == name and isinstance(node.value, ast.Name):
                     if isinstance(node.ctx, ast.Store):
                         return False

@@ -209,10 +209,13 @@ def multiply(left: Value, right: Value) -> bool:
 
 def possible(value: Alt, path: Path) -> list[tuple[Path, Value]]:
     """The options that a value has on a path, each with both paths at once."""
+    if value.feasible is not None and value.feasible[0] is path:
+        return value.feasible[1]
     found: list[tuple[Path, Value]] = []
     for guard, option in value.options:
         if type(option) is not Undefined and (both := meet(path, guard)) is not None:
             found.append((both, option))
+    value.feasible = path, found
     return found
 
 
@@ -225,5 +228,8 @@ def narrowed(value: Value, path: Path) -> Value:
         return feasible[0][1]
     if not feasible:
         return UNDEFINED
-    left = [(both - path if path else both, option) for both, option in feasible]
-    return Alt(tuple(left)) if len(left) < len(value.options) or path is not ALWAYS else value
+    if len(feasible) == len(value.options) and path is ALWAYS:
+        return value
+    left = Alt(tuple([(both - path if path else both, option) for both, option in feasible]))
+    left.feasible = path, feasible
+    return left

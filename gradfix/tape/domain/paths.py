@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from functools import lru_cache
-from typing import NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 Key: TypeAlias = Hashable
 Path: TypeAlias = frozenset[tuple[Key, bool]]
@@ -19,56 +22,37 @@ class Equals(NamedTuple):
     constant: Hashable
 
 
-class Settled:
+class Settled(tuple[Key]):
     """The literal of a test whose answer follows from paths: `yes` where it holds, `no` where it fails.
 
-    The same test is the same literal, whatever was known of it.
+    The same test is the same literal, whatever was known of it: as a tuple it holds nothing but the test.
     """
 
-    __slots__ = ("no", "where", "yes")
+    yes: Sequence[Path]
+    no: Sequence[Path]
+    deep: bool
+    """Whether these paths have literals that others settle."""
 
-    def __init__(self, where: Key, yes: Sequence[Path], no: Sequence[Path]) -> None:
-        self.where = where
-        self.yes = yes
-        self.no = no
+    def __new__(cls, where: Key, yes: Sequence[Path], no: Sequence[Path]) -> Self:
+        """A literal, with what is known of it."""
+        self = super().__new__(cls, (where,))
+        self.yes, self.no = yes, no
+        self.deep = any(map(_settles, (*yes, *no)))
+        return self
 
-    def __eq__(self, other: object) -> bool:
-        return type(other) is Settled and self.where == other.where
-
-    def __hash__(self) -> int:
-        return hash(self.where)
-
-    def refuted(self, holds: bool, one: Path, other: Path) -> bool:
-        """Whether two paths together say the contrary."""
-        for path in self.no if holds else self.yes:
-            left = path.difference(one, other)
-            if not left or all(
-                type(key) is Settled and key.refuted(not there, one, other) for key, there in left
-            ):
+    def refuted(self, holds: bool, said: Path) -> bool:
+        """Whether what is said settles the contrary."""
+        contrary = self.no if holds else self.yes
+        for path in contrary:
+            if path <= said:
                 return True
-        return False
+        return self.deep and any(all(_follows(literal, said) for literal in path) for path in contrary)
 
 
-class Said(NamedTuple):
-    """What a path says, as others ask it."""
-
-    contrary: Path
-    """Its literals turned round: one of them suffices to contradict it."""
-    equal: dict[Key, list[Hashable]]
-    """The constants that subjects equal."""
-    settles: bool
-    """Whether it has a literal that others settle: most have none."""
-
-
-@lru_cache(1 << 14)
-def _said(path: Path) -> Said:
-    """What a path says, read once: few are asked often."""
-    equal: dict[Key, list[Hashable]] = {}
-    for key, holds in path:
-        if holds and type(key) is Equals:
-            equal.setdefault(key.subject, []).append(key.constant)
-    contrary = frozenset([(key, not holds) for key, holds in path])
-    return Said(contrary, equal, any(type(key) is Settled for key, _ in path))
+def _follows(literal: tuple[Key, bool], said: Path) -> bool:
+    """Whether something is said, or settled by what is."""
+    key, holds = literal
+    return literal in said or (type(key) is Settled and key.refuted(not holds, said))
 
 
 def contradicts(one: Path, other: Path) -> bool:
@@ -77,21 +61,29 @@ def contradicts(one: Path, other: Path) -> bool:
         return False
     if len(one) > len(other):
         one, other = other, one
-    contrary, equal, settles = _said(one)
-    if not contrary.isdisjoint(other):
-        return True
-    _, others, settled = _said(other)
-    if others:
-        for subject, constants in equal.items():
-            known = others.get(subject)
-            if known is not None and known != constants and any(each not in known for each in constants):
-                return True
-    return (settles and _refuted(one - other, one, other)) or (settled and _refuted(other, one, other))
+    for key, holds in one - other:
+        if (key, not holds) in other:
+            return True
+        if holds and type(key) is Equals and _excluded(key, other):
+            return True
+    if not _settles(other) and not _settles(one):
+        return False
+    both = other | one
+    return any(type(key) is Settled and key.refuted(holds, both) for key, holds in both)
 
 
-def _refuted(literals: Path, one: Path, other: Path) -> bool:
-    """Whether two paths together say the contrary of one of these literals that others settle."""
-    return any(key.refuted(holds, one, other) for key, holds in literals if type(key) is Settled)
+@lru_cache(1 << 14)
+def _settles(path: Path) -> bool:
+    """Whether a path has a literal that others settle: most have none, and are asked often."""
+    return any(type(key) is Settled for key, _ in path)
+
+
+def _excluded(key: Equals, path: Path) -> bool:
+    subject, constant = key
+    for other, holds in path:
+        if holds and type(other) is Equals and other[0] == subject and other[1] != constant:
+            return True
+    return False
 
 
 def implies(strong: Path, weak: Path) -> bool:

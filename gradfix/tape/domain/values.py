@@ -174,12 +174,14 @@ class Unknown(Value):
 class Alt(Value):
     """A few alternatives, each under the path on which it is the value."""
 
-    __slots__ = ("joined", "options")
+    __slots__ = ("feasible", "joined", "options")
 
     def __init__(self, options: tuple[tuple[Path, Value], ...]) -> None:
         self.options = options
         self.joined: tuple[object, Node] | None = None
         """The node of those that have one, and what it was made of."""
+        self.feasible: tuple[Path, list[tuple[Path, Value]]] | None = None
+        """The path on which it was last looked at, and the options that it has there."""
 
 
 class Seq(Value):

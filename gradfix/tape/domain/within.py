@@ -28,13 +28,14 @@ class Within:
         owner, trail = self.owner, self.trail
         self.depth = len(trail.frames)
         journalled = getattr(owner, "JOINS", ())
-        before = self.before = {}
+        before: dict[str, object] = {}
         for name, content in self.now.items():
             before[name] = getattr(owner, name)
             if name in journalled:
                 trail.set(owner, name, content)  # type: ignore[arg-type]
             else:
                 setattr(owner, name, content)
+        self.before = before
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from gradfix.tape.domain.definitions import Instance
 from gradfix.tape.domain.graph import Tensor
 from gradfix.tape.domain.values import Alt, External, Foreign, Map, Seq, Unknown
+from gradfix.tape.interpreter.inside import all_in
 
 if TYPE_CHECKING:
     from gradfix.tape.domain.graph import Storage
@@ -122,7 +123,7 @@ def names_read(program: Program, owner: ast.AST) -> dict[str, list[int]]:
     table = program.loads.get(id(owner))
     if table is None:
         table = program.loads[id(owner)] = {}
-        for node in ast.walk(owner):
+        for node in all_in(owner):
             if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
                 table.setdefault(node.id, []).append(node.lineno)
     return table

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypedDict
 
 from gradfix.tape.domain.values import Alt
 from gradfix.tape.domain.within import Within
+from gradfix.tape.interpreter.inside import all_in
 
 SWITCHES = frozenset({"requires_grad", "requires_grad_", "detach_"})
 """What changes whether a tensor that already exists requires grad."""
@@ -68,8 +69,8 @@ class Switches:
         if known is None:
             known = type(statement) is Parted or self._may_switch(statement)
             if known:
-                inside = (node for part in (*statement.body, *statement.orelse) for node in ast.walk(part))
-                known = any(map(_switches, inside))
+                nodes = (node for part in (*statement.body, *statement.orelse) for node in all_in(part))
+                known = any(map(_switches, nodes))
             self.program.parting[id(statement)] = known
         return known
 

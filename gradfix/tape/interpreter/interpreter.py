@@ -111,8 +111,9 @@ class Interpreter:
 
     def eval(self, node: ast.expr) -> Value:
         """The value of an expression."""
-        self.budget.work -= 1
-        if self.budget.work < self.budget.floor:
+        budget = self.budget
+        budget.work = left = budget.work - 1
+        if left < budget.floor:
             raise TooComplexError
         handler = self.evaluate.get(type(node))
         return handler(self, node) if handler is not None else Unknown("an expression that isn't followed")

@@ -36,6 +36,8 @@ class Program:
         """The names of classes that are built into others, once they have been looked for."""
         self.stored: dict[int, frozenset[str]] = {}
         """The attributes that each method assigns."""
+        self.called: dict[int, frozenset[str]] = {}
+        """The methods that each class calls."""
         self.jumps: dict[int, frozenset[str]] = {}
         """How blocks can be left in one arm of a branch."""
         self.loads: dict[int, dict[str, list[int]]] = {}

@@ -38,8 +38,9 @@ if TYPE_CHECKING:
 
 Gathered: TypeAlias = "dict[int, Node | None]"
 """By unknown alternative, the node of what it may be made of."""
-CARRYING = frozenset({Tensor, Number, Unknown, Seq, Alt})
-"""What can have a history, or hold what has one."""
+OWNING, HOLDING = frozenset({Tensor, Number, Unknown}), frozenset({Unknown, Seq, Alt})
+"""What can have a history, and what can hold what has one."""
+CARRYING = OWNING | HOLDING
 
 
 class Scoped(TypedDict, total=False):
@@ -206,21 +207,21 @@ class Graph:
         stack = [value]
         while stack:
             value = stack.pop()
-            if type(value) not in CARRYING:
-                continue
-            if (own := self._own_node(value)) is not None:
+            if type(value) in OWNING and (own := self._own_node(value)) is not None:
                 found[id(own)] = own
-            elif id(value) in seen:
+            elif type(value) not in HOLDING or id(value) in seen:
                 continue
-            elif isinstance(value, Unknown) and value.bare is not True:
+            elif isinstance(value, Unknown):
+                if value.bare is True:
+                    continue
                 seen.add(id(value))
                 if value.bare is None and stack:
-                    found.update((id(node), node) for node in self._inside(value))
+                    found.update([(id(node), node) for node in self._inside(value)])
                 else:
-                    stack.extend(reversed(value.holds))
+                    stack.extend(value.holds[::-1])
             elif isinstance(value, Seq):
                 seen.add(id(value))
-                stack.extend(reversed(value.items))
+                stack.extend(value.items[::-1])
             elif isinstance(value, Alt):
                 seen.add(id(value))
                 stack.extend(self._open(value, found, gathered))

@@ -11,6 +11,7 @@ from gradfix.tape.domain.paths import ALWAYS
 from gradfix.tape.domain.values import NONE, Const, Unknown
 from gradfix.tape.interpreter.conditions import condition
 from gradfix.tape.interpreter.early_exits import leave
+from gradfix.tape.interpreter.inside import all_in
 from gradfix.tape.strangers.framework_objects import returned
 from gradfix.tape.torch.elements import part
 
@@ -112,7 +113,7 @@ def raise_statement(vm: Interpreter, node: ast.Raise) -> str | None:
 
 
 def assert_statement(vm: Interpreter, node: ast.Assert) -> str | None:
-    vm.running.demanded.update(one.left for one in ast.walk(node.test) if isinstance(one, ast.Compare))
+    vm.running.demanded.update(one.left for one in all_in(node.test) if isinstance(one, ast.Compare))
     known, yes, _ = condition(vm, node.test)
     if known is None and len(yes) == 1:
         vm.here.go_on(vm.here.path | yes)

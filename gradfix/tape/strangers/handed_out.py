@@ -54,13 +54,14 @@ def hand_out(strangers: Strangers, value: Value, depth: int = 0) -> None:
     """Let go of a value and of all that is reached from it."""
     if type(value) in INERT:
         return
-    if isinstance(value, Instance):
-        strangers.loose[id(value)] = value
     if isinstance(value, Unknown):
         let_go(strangers, value)
         if depth < 2:
             _hand_out_unknown(strangers, value, depth)
-    elif isinstance(value, Tensor):
+        return
+    if isinstance(value, Instance):
+        strangers.loose[id(value)] = value
+    if isinstance(value, Tensor):
         strangers.passed_on.add(id(strangers.graph.history(value)))
         _lend(strangers.machine, value)
     elif isinstance(value, Alt):
@@ -112,7 +113,11 @@ def let_gradients_go(machine: Machine, values: Sequence[Value]) -> None:
     while stack and seen < MANY:
         value = stack.pop()
         seen += 1
-        if isinstance(value, Unknown) and value.tensor is not None:
+        if type(value) in INERT:
+            continue
+        if isinstance(value, Unknown):
+            if value.tensor is None:
+                continue
             value = value.tensor
         if isinstance(value, Tensor):
             owner = value.grad_of or value

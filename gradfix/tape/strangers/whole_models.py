@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gradfix.tape.domain.graph import Tensor
+from gradfix.tape.interpreter.inside import all_in
 from gradfix.tape.machine.cuts import leaves_behind
 from gradfix.tape.torch.modules import children, leaves
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from gradfix.tape.domain.definitions import Instance
     from gradfix.tape.domain.values import Value
     from gradfix.tape.interpreter.names import Names
+    from gradfix.tape.interpreter.program import Program
 
 
 def is_whole(names: Names, instance: Instance, results: list[Value]) -> bool:
@@ -42,19 +44,28 @@ def built_in(module: ast.Module) -> frozenset[str]:
         if isinstance(statement, ast.ClassDef):
             found |= {name for name in _names(statement) if name != statement.name}
         else:
-            for call in (one for one in ast.walk(statement) if isinstance(one, ast.Call)):
+            for call in (one for one in all_in(statement) if isinstance(one, ast.Call)):
                 for given in (*call.args, *(keyword.value for keyword in call.keywords)):
                     found.update(_names(given) if not isinstance(given, ast.Call) else ())
     return frozenset(found)
 
 
 def _names(node: ast.AST) -> Iterator[str]:
-    return (one.id for one in ast.walk(node) if isinstance(one, ast.Name))
+    return (one.id for one in all_in(node) if isinstance(one, ast.Name))
 
 
-def trains_itself(node: ast.ClassDef) -> bool:
+def methods_called(program: Program, node: ast.ClassDef) -> frozenset[str]:
+    """The names of methods that a class calls somewhere, read once; "" where it calls its own object."""
+    known = program.called.get(id(node))
+    if known is None:
+        calls = [one.func for one in all_in(node) if isinstance(one, ast.Call)]
+        itself = any(isinstance(func, ast.Name) and func.id == "self" for func in calls)
+        names = [func.attr for func in calls if isinstance(func, ast.Attribute)]
+        known = program.called[id(node)] = frozenset([*names, ""] if itself else names)
+    return known
+
+
+def trains_itself(program: Program, node: ast.ClassDef) -> bool:
     """Whether a class runs backward, and never on what it would return to a caller."""
-    calls = [one.func for one in ast.walk(node) if isinstance(one, ast.Call)]
-    called = {func.attr for func in calls if isinstance(func, ast.Attribute)}
-    itself = any(isinstance(func, ast.Name) and func.id == "self" for func in calls)
-    return "backward" in called and "forward" not in called and not itself
+    called = methods_called(program, node)
+    return "backward" in called and "forward" not in called and "" not in called
