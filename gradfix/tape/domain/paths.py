@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
@@ -113,6 +113,24 @@ def covered(path: Path, by: Sequence[Path]) -> bool:
     key = min(left, key=len).difference(path)
     subject = next(iter(key))[0]
     return covered(path | {(subject, True)}, left) and covered(path | {(subject, False)}, left)
+
+
+def simplest(paths: Iterable[Path]) -> list[Path]:
+    """The same paths: two that differ in how one test comes out are one, and none is part of another."""
+    left, due = set(paths), list(paths)
+    while due:
+        path = due.pop()
+        if path not in left:
+            continue
+        for key, holds in path:
+            rest = path - {(key, holds)}
+            twin = rest | {(key, not holds)}
+            if rest in left or twin in left:
+                left -= {path, twin}
+                left.add(rest)
+                due.append(rest)
+                break
+    return [one for one in left if not any(other < one for other in left)]
 
 
 def meet(one: Path, other: Path) -> Path | None:

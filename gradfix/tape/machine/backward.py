@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from heapq import heappop, heappush
 from typing import TYPE_CHECKING, NamedTuple, TypedDict
 
 from gradfix.defects import Convention, Role
@@ -16,7 +17,7 @@ from gradfix.defects.records import (
     WrittenThroughData,
 )
 from gradfix.tape.domain.events import Add, live_arms, surely
-from gradfix.tape.domain.paths import ALWAYS, contradicts, implies
+from gradfix.tape.domain.paths import ALWAYS, contradicts, implies, simplest
 from gradfix.tape.domain.values import stamp
 from gradfix.tape.domain.within import Within
 from gradfix.tape.effects import shapes
@@ -63,6 +64,37 @@ class Scoped(TypedDict, total=False):
     """What differs inside of something only."""
 
     whole: Callable[[], bool] | None
+
+
+class Guarded:
+    """The nodes that a backward has yet to visit on some paths only: the youngest first, so that each is
+    visited when all the paths to it are known, and those that make no difference have fallen away."""
+
+    def __init__(self) -> None:
+        self.order: list[tuple[int, Node]] = []
+        self.paths: dict[int, list[Path]] = {}
+
+    def __len__(self) -> int:
+        return len(self.order)
+
+    def add(self, node: Node, path: Path) -> None:
+        known = self.paths.get(-node.born)
+        if known is None:
+            self.paths[-node.born] = [path]
+            heappush(self.order, (-node.born, node))
+        else:
+            known.append(path)
+
+    def pop(self) -> tuple[Node, Path]:
+        mark, node = self.order[0]
+        paths = self.paths[mark]
+        if len(paths) > 1:
+            paths = self.paths[mark] = simplest(paths)
+        path = paths.pop()
+        if not paths:
+            heappop(self.order)
+            del self.paths[mark]
+        return node, path
 
 
 class Backwards:
@@ -147,7 +179,7 @@ class Backwards:
         seen = event.met
         arms = live_arms(start, event.path) if root.requires is None else [event.path]
         sure: list[tuple[Node, Path]] = [(start, arm - event.path) for arm in arms]
-        guarded: list[tuple[Node, Path]] = []
+        guarded = Guarded()
         by_use: list[tuple[Node, Path]] = [] if sure else [(start, ALWAYS)]
         wanted = None if only is None else {id(leaf) for leaf in only}
         walked = None if only is None else leading(self.graph, start, only)
@@ -155,7 +187,10 @@ class Backwards:
         frees = event.retain is False and not event.virtual
         while sure or guarded or (by_use and not event.virtual):
             level = SURE if sure or guarded else BY_USE
-            node, when = (sure or guarded or by_use).pop()
+            if sure or not guarded:
+                node, when = (sure or by_use).pop()
+            else:
+                node, when = guarded.pop()
             if node.requires is False or (walked is not None and id(node) not in walked):
                 continue
             if again and level == SURE and not when and node.reach is not None and node.reach[0] == again:
@@ -177,7 +212,10 @@ class Backwards:
                 continue
             for parent, known, guard in self._above(node, level, here):
                 both = when | guard
-                (by_use if not known else guarded if both else sure).append((parent, both))
+                if known and both:
+                    guarded.add(parent, both)
+                else:
+                    (sure if known else by_use).append((parent, both))
             if frees and level == SURE and node.saves:
                 self._free(node, event, when)
         if again and len(seen) > MANY:

@@ -103,7 +103,8 @@ class Operations:
         self.overwrite(target, node, place, form)
         write = target.storage.writes[-1]
         if write.written is not None and _promotes(target, bound):
-            write.written = replace(write.written, promotes=True)
+            for seen in write.everywhere():
+                seen.written = replace(write.written, promotes=True)
         if kept:
             self.keeping.save(node, target, NOTHING)
         if constant:
@@ -231,13 +232,15 @@ class Operations:
 
     def describe(self, write: Write, target: Tensor, place: Place) -> None:
         """Note what a rewrite of this write would have to know, where something was saved."""
-        if target.storage.savers or target.requires:
+        if target.storage.savers or write.parts or target.requires:
             write.parameter = target.data_of is not None and target.data_of.leaf is True
             write.written = Written(
                 target=self.target(place),
                 aliased=target.storage.argument or self.python.sees_write(target, place),
                 in_tuple=self.python.in_tuple(place),
             )
+            for seen in write.everywhere():
+                seen.parameter, seen.written = write.parameter, write.written
 
     def target(self, place: Place) -> str:
         """The source text of what a statement or call writes."""
