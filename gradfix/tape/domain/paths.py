@@ -19,7 +19,17 @@ class Equals(NamedTuple):
     constant: Hashable
 
 
-class Settled:
+class Decided:
+    """A literal of which others may tell."""
+
+    __slots__ = ()
+
+    def refuted(self, holds: bool, one: Path, other: Path) -> bool:
+        """Whether two paths together say the contrary."""
+        raise NotImplementedError
+
+
+class Settled(Decided):
     """The literal of a test whose answer follows from paths: `yes` where it holds, `no` where it fails.
 
     The same test is the same literal, whatever was known of it.
@@ -46,10 +56,86 @@ class Settled:
         return False
 
 
+class Chain:
+    """Tests one after the other: the first that holds is the arm that is taken, or else what is at the end."""
+
+    __slots__ = ("all", "arms", "first", "subjects", "texts", "turning")
+
+    def __init__(self, first: object, tests: Sequence[Path], texts: Sequence[str]) -> None:
+        self.first = first
+        """Where the first of them stands."""
+        self.texts = texts
+        self.all = (1 << len(tests) + 1) - 1
+        """The arms that run to their end, as bits; the rest is the last."""
+        self.arms = self.all
+        self.turning: dict[tuple[Key, bool], int] = {}
+        """What a literal leaves of the arms: none that comes after a test that holds, not that of one that
+        fails."""
+        self.subjects: dict[Key, tuple[int, dict[Hashable, int]]] = {}
+        """What equals something in the tests: in which arms, and in which one of them what."""
+        for i, test in enumerate(tests):
+            if len(test) == 1:
+                self._note(i, *next(iter(test)))
+
+    def _note(self, i: int, key: Key, holds: bool) -> None:
+        self.turning.setdefault((key, holds), (1 << i + 1) - 1)
+        self.turning.setdefault((key, not holds), ~(1 << i))
+        if holds and type(key) is Equals:
+            arms, constants = self.subjects.get(key.subject, (0, {}))
+            constants[key.constant] = constants.get(key.constant, 0) | 1 << i
+            self.subjects[key.subject] = arms | 1 << i, constants
+
+    def left(self, arms: int, path: Path) -> int:
+        """Which of some arms are possible on a path."""
+        for literal in path:
+            key, holds = literal
+            if type(key) is Arm:
+                if key.chain is self:
+                    arms &= key.arms if holds else ~key.arms
+                continue
+            arms &= self.turning.get(literal, -1)
+            if holds and type(key) is Equals and key.subject in self.subjects:
+                own, constants = self.subjects[key.subject]
+                arms &= ~own | constants.get(key.constant, 0)
+        return arms
+
+
+class Arm(Decided):
+    """The literal that one of these arms of a chain is taken; the arms as bits."""
+
+    __slots__ = ("arms", "chain")
+
+    def __init__(self, chain: Chain, arms: int) -> None:
+        self.chain = chain
+        self.arms = arms
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is Arm and self.chain is other.chain and self.arms == other.arms
+
+    def __hash__(self) -> int:
+        return hash((id(self.chain), self.arms))
+
+    def refuted(self, holds: bool, one: Path, other: Path) -> bool:
+        """Whether two paths together leave none of these arms."""
+        chain = self.chain
+        arms = self.arms if holds else chain.all & ~self.arms
+        return not chain.left(chain.left(arms, one), other)
+
+    @property
+    def text(self) -> str:
+        """The test of the arm, where it is one."""
+        first = self.arms.bit_length() - 1
+        return self.chain.texts[first] if self.arms == 1 << first and first < len(self.chain.texts) else ""
+
+
 def _said(literal: tuple[Key, bool], one: Path, other: Path) -> bool:
     """Whether two paths together say so."""
     key, holds = literal
-    return literal in one or literal in other or (type(key) is Settled and key.refuted(not holds, one, other))
+    return (
+        literal in one
+        or literal in other
+        or (isinstance(key, Decided) and key.refuted(not holds, one, other))
+    )
 
 
 def contradicts(one: Path, other: Path) -> bool:
@@ -66,17 +152,17 @@ def contradicts(one: Path, other: Path) -> bool:
             return True
         if holds and type(key) is Equals and _excluded(key, other):
             return True
-        if type(key) is Settled and key.refuted(holds, one, other):
+        if isinstance(key, Decided) and key.refuted(holds, one, other):
             return True
     return _settles(other) and any(
-        key.refuted(holds, one, other) for key, holds in other if type(key) is Settled
+        key.refuted(holds, one, other) for key, holds in other if isinstance(key, Decided)
     )
 
 
 @lru_cache(1 << 14)
 def _settles(path: Path) -> bool:
     """Whether a path has a literal that others settle: most have none, and are asked often."""
-    return any(type(key) is Settled for key, _ in path)
+    return any(isinstance(key, Decided) for key, _ in path)
 
 
 def _excluded(key: Equals, path: Path) -> bool:
@@ -115,9 +201,31 @@ def covered(path: Path, by: Sequence[Path]) -> bool:
     return covered(path | {(subject, True)}, left) and covered(path | {(subject, False)}, left)
 
 
+MANY = 64
+"""Of how many paths it is looked for pairs that differ in one test."""
+
+
+def _chained(paths: Iterable[Path]) -> set[Path]:
+    """Some paths, with one for those that differ only in which arms of a chain are taken."""
+    left = set(paths)
+    arms: dict[tuple[Chain, Path], int] = {}
+    for path in [*left] if any(map(_settles, left)) else ():
+        arm = next((key for key, holds in path if isinstance(key, Arm) and holds), None)
+        if arm is not None:
+            left.discard(path)
+            mark = arm.chain, path - {(arm, True)}
+            arms[mark] = arms.get(mark, 0) | arm.arms
+    for (chain, rest), taken in arms.items():
+        left.add(rest if taken & chain.arms == chain.arms else rest | {(Arm(chain, taken), True)})
+    return left
+
+
 def simplest(paths: Iterable[Path]) -> list[Path]:
     """The same paths: two that differ in how one test comes out are one, and none is part of another."""
-    left, due = set(paths), list(paths)
+    left = _chained(paths)
+    if len(left) > MANY:
+        return list(left)
+    due = list(left)
     while due:
         path = due.pop()
         if path not in left:

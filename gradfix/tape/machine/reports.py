@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Generic, TypedDict, TypeVar
 
 from gradfix.defects import KINDS, Assumption, Convention, Defect, Evidence, Role
 from gradfix.defects.records import Facts, Ordered
-from gradfix.tape.domain.paths import ALWAYS, Equals, Key
+from gradfix.tape.domain.paths import ALWAYS, Arm, Equals, Key
 from gradfix.tape.domain.values import NOTHING, Foreign
 from gradfix.tape.domain.within import Within
 from gradfix.tape.machine.here import span_of
@@ -171,6 +171,7 @@ class Reports:
         """
         tests = self.findings.tests
         places = [(id(tests[key]), holds) for key, holds in when if key in tests]
+        places += [(id(key.chain.first), holds) for key, holds in when if type(key) is Arm]
         return len(places) > len(set(places))
 
     def _entered(self, span: Span) -> Lean:
@@ -199,7 +200,9 @@ class Reports:
         """A path condition as source text."""
         words = []
         for key, holds in path:
-            if isinstance(key, Equals):
+            if isinstance(key, Arm):
+                text = key.text if holds else ""
+            elif isinstance(key, Equals):
                 subject = self.findings.texts.get(key.subject, "?")
                 text = f"{subject} {'==' if holds else '!='} {key.constant!r}"
             else:
