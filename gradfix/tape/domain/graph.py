@@ -19,7 +19,17 @@ if TYPE_CHECKING:
 class Storage:
     """The memory of one or more tensors: its version is the number of writes that count."""
 
-    __slots__ = ("argument", "base", "generation", "inference", "inferred", "parts", "savers", "writes")
+    __slots__ = (
+        "argument",
+        "base",
+        "generation",
+        "inference",
+        "inferred",
+        "parts",
+        "savers",
+        "shown",
+        "writes",
+    )
 
     def __init__(self, argument: bool = False) -> None:
         self.writes: list[Write] = []
@@ -32,6 +42,8 @@ class Storage:
         """The path on which that is so."""
         self.argument = argument
         """Whether it came in as an argument of a function whose callers aren't known."""
+        self.shown: list[Path] = []
+        """The paths on which something was kept that may show this memory."""
         self.parts: tuple[tuple[Path, Tensor], ...] = ()
         """The tensors whose memory this is, each on its path, where several are looked at as one."""
 
@@ -56,11 +68,12 @@ class Write:
     """One in-place write to a storage."""
 
     __slots__ = (
-        "aliased", "built", "counter", "form", "module", "parameter", "parts", "path", "place", "silent",
-        "stepped", "unrecorded", "written",
+        "aliased", "born", "built", "counter", "form", "module", "parameter", "parts", "path", "place",
+        "silent", "stepped", "unrecorded", "written",
     )  # fmt: skip
 
     def __init__(self, place: Place, path: Path, form: str, silent: bool, counter: Tensor | None) -> None:
+        self.born = stamp()
         self.place = place
         self.path = path
         self.form = form

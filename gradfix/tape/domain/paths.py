@@ -57,17 +57,18 @@ class Settled(Decided):
 
 
 class Chain:
-    """Tests one after the other: the first that holds is the arm that is taken, or else what is at the end."""
+    """Tests one after the other: the first that holds is the arm that is taken, else the rest."""
 
-    __slots__ = ("all", "arms", "first", "subjects", "texts", "turning")
+    __slots__ = ("all", "first", "live", "subjects", "texts", "turning")
 
     def __init__(self, first: object, tests: Sequence[Path], texts: Sequence[str]) -> None:
         self.first = first
         """Where the first of them stands."""
         self.texts = texts
         self.all = (1 << len(tests) + 1) - 1
-        """The arms that run to their end, as bits; the rest is the last."""
-        self.arms = self.all
+        """All arms, as bits; the rest is the last."""
+        self.live = self.all
+        """Those that run to their end."""
         self.turning: dict[tuple[Key, bool], int] = {}
         """What a literal leaves of the arms: none that comes after a test that holds, not that of one that
         fails."""
@@ -84,6 +85,10 @@ class Chain:
             arms, constants = self.subjects.get(key.subject, (0, {}))
             constants[key.constant] = constants.get(key.constant, 0) | 1 << i
             self.subjects[key.subject] = arms | 1 << i, constants
+
+    def joined(self, arms: int) -> None:
+        """These arms have run to their end, or had before."""
+        self.live = arms if self.live == self.all else self.live | arms
 
     def left(self, arms: int, path: Path) -> int:
         """Which of some arms are possible on a path."""
@@ -216,7 +221,7 @@ def _chained(paths: Iterable[Path]) -> set[Path]:
             mark = arm.chain, path - {(arm, True)}
             arms[mark] = arms.get(mark, 0) | arm.arms
     for (chain, rest), taken in arms.items():
-        left.add(rest if taken & chain.arms == chain.arms else rest | {(Arm(chain, taken), True)})
+        left.add(rest if taken & chain.live == chain.live else rest | {(Arm(chain, taken), True)})
     return left
 
 

@@ -106,7 +106,7 @@ class Forks:
                 ended.append(how)
         if not live:
             return "raise" if all(how == "raise" for how in ended) else "parted"
-        chain.arms = sum(arm for arm, _, _ in live)
+        chain.joined(sum(arm for arm, _, _ in live))
         if len(live) == 1:
             self.trail.merge([(ALWAYS, live[0][2])])
             self.here.go_on(base | live[0][1])

@@ -21,6 +21,7 @@ from gradfix.tape.domain.paths import ALWAYS, contradicts, implies, simplest
 from gradfix.tape.domain.values import stamp
 from gradfix.tape.domain.within import Within
 from gradfix.tape.effects import shapes
+from gradfix.tape.effects.operations import having
 from gradfix.tape.effects.repeats import put_again
 from gradfix.tape.machine.cuts import leaves_behind
 from gradfix.tape.machine.reach import MANY, leading, remember
@@ -37,6 +38,8 @@ SURE, BY_USE = 2, 1
 """How a node is part of a backward: for sure, or because nothing else can be meant (convention C)."""
 WAYS = 3
 """On how many different paths one backward looks at a node again."""
+STEPPED_BETWEEN = "whether a step since the backward before this changed what it needs isn't known"
+UNDERIVED = having("underived")
 OVERWRITTEN = "one of the variables needed for gradient computation has been modified by an inplace operation"
 TWICE = "Trying to backward through the graph a second time"
 NO_SCALAR = "grad can be implicitly created only for scalar outputs"
@@ -183,8 +186,14 @@ class Backwards:
         by_use: list[tuple[Node, Path]] = [] if sure else [(start, ALWAYS)]
         wanted = None if only is None else {id(leaf) for leaf in only}
         walked = None if only is None else leading(self.graph, start, only)
+        if walked is not None and not event.virtual and id(start) not in walked:
+            self.reports.silence(
+                event.place,
+                "no way from here to what gradients are asked for is seen",
+            )
         again = (self.recording.spoils, self.frees) if self._leaves_all(event, only) else None
         frees = event.retain is False and not event.virtual
+        supposed = self.early_steps.optimizers.supposed
         while sure or guarded or (by_use and not event.virtual):
             level = SURE if sure or guarded else BY_USE
             if sure or not guarded:
@@ -201,6 +210,10 @@ class Backwards:
                 continue
             seen[id(node)] = (*before, here) if before else (here,)
             if not event.virtual:
+                if supposed and node.leaf is None and -1 < node.clean < supposed[-1]:
+                    self.reports.silence(event.place, STEPPED_BETWEEN)
+                if node.op in UNDERIVED:
+                    self.reports.silence(event.place, f"{node.op} has no derivative; no rule is about that")
                 node.clean = event.number
             if node.leaf is not None:
                 if not event.virtual and (wanted is None or id(node.leaf) in wanted):
@@ -208,6 +221,8 @@ class Backwards:
                 continue
             if level == BY_USE:
                 event.strange = True
+            if node.op == "module" and not event.virtual:
+                self._through_module(node, event)
             if level == SURE and self._stops(node, event, root.lean, when):
                 continue
             for parent, known, guard in self._above(node, level, here):
@@ -227,6 +242,15 @@ class Backwards:
         if node.freed is None:
             node.freed = []
         node.freed.append((event, self.here.path | when))
+
+    def _through_module(self, node: Node, event: Backward) -> None:
+        """Say of a module whose class isn't known, and whose weights were written since it ran, that what it
+        kept isn't known."""
+        weights = [parent.leaf.storage.writes for parent in node.parents if parent.leaf is not None]
+        if any(writes and writes[-1].born > node.born for writes in weights):
+            self.reports.silence(
+                event.place, "what a module keeps that isn't known, and was stepped since it ran", node
+            )
 
     @staticmethod
     def _leaves_all(event: Backward, only: list[Tensor] | None) -> bool:

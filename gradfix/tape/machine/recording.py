@@ -127,6 +127,8 @@ class Recording:
     def _note(self, storage: Storage, write: Write, silent: bool, again: bool) -> None:
         """Let a memory see a write, and each of those whose memory this is."""
         storage.writes.append(write)
+        if storage.shown and not all(contradicts(path, write.path) for path in storage.shown):
+            self.reports.silence(write.place, "whether what an operation kept is this memory isn't known")
         if not again:
             self._spoil_all(storage, write, silent)
         for guard, part in storage.parts:
