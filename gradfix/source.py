@@ -114,6 +114,13 @@ def _tree(text: str) -> ast.Module | Failure:
             gc.enable()
 
 
+def expression(text: str) -> ast.expr | None:
+    """An expression that is quoted from a source; None where it isn't one by itself."""
+    tree = _tree(text)
+    whole = tree.body if isinstance(tree, ast.Module) else []
+    return whole[0].value if len(whole) == 1 and isinstance(whole[0], ast.Expr) else None
+
+
 def _reason(error: SyntaxError) -> str:
     running = f"Python {sys.version_info[0]}.{sys.version_info[1]}"
     if error.msg.startswith("multiple exception types"):

@@ -45,7 +45,7 @@ SPREAD_FLOOR, BYTES_PER_SPREAD = 200, 50
 MOST = 10
 """How often the work that a file of this size may cost its entries may cost together. Each has a share by its
 own size, so that nothing that stands beside it takes it away."""
-DEEDS = re.compile(rb"\.(?:backward|step|zero_grad)\(")
+DEEDS = re.compile(rb"\.(?:backward|step|zero_grad)\(|\.requires_grad(?:_\(|\s*=(?!=))")
 """What a function does whose silence is worth a word."""
 REASONS: dict[type[Exception], str] = {
     TooComplexError: "the paths through this file are more than are followed",
@@ -77,9 +77,8 @@ def _analysed(source: Source, resolve: Resolver | None, rows: Mapping[str, Row])
     except (TooComplexError, RecursionError) as error:
         program.unfinished.insert(0, type(error))
     too_complex = REASONS[program.unfinished[0]] if program.unfinished else ""
-    order = sorted(findings.found.values(), key=lambda defect: (defect.culprit, defect.kind))
     silences = tuple(Silence(span, reason) for span, reason in reasons(findings))
-    return Analysis(tuple(order), silences, too_complex)
+    return Analysis(tuple(findings.told()), silences, too_complex)
 
 
 def _left_alone(program: Program, findings: Findings, content: bytes) -> None:

@@ -12,6 +12,7 @@ from gradfix.tape.checks.leaks import leaked, never_walked
 from gradfix.tape.checks.logged import note_conversions
 from gradfix.tape.checks.plain_tensors import check_plain_leaves
 from gradfix.tape.checks.registration import check_replacements, check_unreached, homeless
+from gradfix.tape.domain.events import Add, Use
 from gradfix.tape.machine.gradients import Ended
 
 if TYPE_CHECKING:
@@ -63,9 +64,25 @@ def _never(vm: Interpreter, ended: Ended) -> None:
             [*ended.read, *(leaf for one in ended.optimizers for leaf in one.leaves)]
         )
     never_walked(vm)
+    _never_used(vm, ended)
     check_replacements(vm.notes, ended)
     check_plain_leaves(vm.notes, ended)
     check_unreached(vm.names)
+
+
+def _never_used(vm: Interpreter, ended: Ended) -> None:
+    """Say of a backward that fills some leaves for a step, and others for nobody who is known."""
+    filled = [leaf for leaf in vm.machine.leaves.every_leaf if leaf.slot is not None and leaf.parameter]
+    adds = {id(leaf): [one for one in leaf.gradient().events if isinstance(one, Add)] for leaf in filled}
+    used = {id(add.backward) for leaf in filled if any(isinstance(one, Use) for one in leaf.gradient().events)
+            for add in adds[id(leaf)]}  # fmt: skip
+    for leaf in filled:
+        own = adds[id(leaf)]
+        if not own or len(own) < len(leaf.gradient().events) or any(leaf is read for read in ended.read):
+            continue
+        if all(id(add.backward) in used for add in own):
+            reason = "whether somebody uses all gradients that this fills isn't known"
+            vm.reports.silence(own[0].backward.place, reason)
 
 
 def note_leaf_writes(machine: Machine, ended: Ended) -> None:
@@ -73,6 +90,6 @@ def note_leaf_writes(machine: Machine, ended: Ended) -> None:
     for draft, leaf in machine.operations.leaf_writes:
         gets_some = leaf is not None and leaf.slot is not None and bool(leaf.slot.events)
         if leaf is not None and (leaf.parameter or gets_some or any(leaf is read for read in ended.read)):
-            machine.reports.note(draft.defect(replace(draft.facts, role="update")))
+            machine.reports.note(draft, replace(draft.facts, role="update"))
         else:
-            machine.reports.note(draft.defect(draft.facts))
+            machine.reports.note(draft, draft.facts)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Collection, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from gradfix.defects import Role
 from gradfix.defects.records import Kept
 from gradfix.tape.domain.events import Backward
-from gradfix.tape.domain.graph import Tensor
+from gradfix.tape.domain.graph import Tensor, upstream
 from gradfix.tape.domain.paths import implies
 from gradfix.tape.domain.values import Alt
 from gradfix.tape.interpreter.state import PutBy
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from gradfix.tape.domain.graph import Node
     from gradfix.tape.domain.values import Value
     from gradfix.tape.interpreter.interpreter import Interpreter
-    from gradfix.tape.interpreter.occasions import Added, Appended, AttributeNamed
+    from gradfix.tape.interpreter.occasions import Added, Appended, AttributeNamed, ItemAdded
     from gradfix.tape.interpreter.state import Notes
     from gradfix.tape.machine.machine import Machine
 
@@ -90,9 +91,29 @@ def walked_already(machine: Machine, value: Value, but: Collection[int] = ()) ->
     return None
 
 
+def _may_be_walked(machine: Machine, value: Value) -> bool:
+    """Whether a value may be made of what a backward has walked."""
+    if machine.graph.requires(value) is False:
+        return False
+    behind = islice(upstream(machine.graph.given(value)), FAR)
+    return any(node.freed and node.requires is not False for node in behind)
+
+
+FAR = 40
+"""How many nodes are looked through for one that was walked."""
+
+
+def item_added(vm: Interpreter, added: ItemAdded) -> None:
+    """`totals[name] += loss`: what is kept there may be a graph that nobody needs."""
+    if vm.grad_mode.grad is True and _may_be_walked(vm.machine, added.right):
+        vm.reports.silence(vm.here.at(added.node), "whether what is put by keeps a graph isn't known")
+
+
 def kept(vm: Interpreter, value: Value, expression: ast.AST, node: ast.AST, target: str) -> None:
     """A result is put by after its graph was walked: the graph stays in memory for nothing."""
     freed = walked_already(vm.machine, value)
+    if freed is None and _may_be_walked(vm.machine, value):
+        vm.reports.silence(vm.here.at(node), "whether what is put by keeps a graph isn't known")
     if freed is None or not vm.here.at_home or not isinstance(value, Tensor):
         return
     draft = vm.reports.draft(
@@ -153,7 +174,7 @@ def leaked(entries: Sequence[Interpreter]) -> None:
             kept.discard(span)  # a total without its graphs has none to keep here
     for vm, one in put_by:
         if one.draft.culprit in kept:
-            vm.reports.note(one.draft.defect(one.draft.facts))
+            vm.reports.note(one.draft, one.draft.facts)
 
 
 def never_walked(vm: Interpreter) -> None:

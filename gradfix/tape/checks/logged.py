@@ -30,7 +30,7 @@ def note_conversions(names: Names) -> None:
         uses: tuple[Span, ...] = ()
         if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
             uses = _logged(names, node.targets[0].id, node, parents)
-        names.reports.note(draft.defect(replace(draft.facts, logged=uses)))
+        names.reports.note(draft, replace(draft.facts, logged=uses))
 
 
 def _stays_number(around: ast.AST | None, number: ast.expr) -> bool:

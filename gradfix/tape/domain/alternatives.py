@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
-from gradfix.tape.domain.graph import Node, Storage
+from gradfix.tape.domain.graph import Node, Number, Storage, Tensor
 from gradfix.tape.domain.paths import ALWAYS, Path, meet
 from gradfix.tape.domain.torch_values import Weights
 from gradfix.tape.domain.values import UNDEFINED, Alt, Const, Join, Seq, Undefined, Unknown
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from gradfix.tape.domain.paths import Key
-    from gradfix.tape.domain.values import Value
+    from gradfix.tape.domain.values import Truth, Value
 
 LIMIT = 4
 """How many alternatives are kept apart."""
@@ -103,8 +103,71 @@ def alternatives(options: list[tuple[Path, Value]], limit: int = LIMIT) -> Value
     else:
         return first
     if len(flat) > limit and (limit > 1 or sum(type(value) is not Undefined for _, value in flat) > 1):
-        return Unknown("too many alternatives", tuple(value for _, value in flat))
+        return as_one(flat, "too many alternatives")
     return Alt(tuple(flat))
+
+
+def as_one(options: list[tuple[Path, Value]], why: str) -> Value:
+    """What is known of a value, whichever of its alternatives it is."""
+    tensors = [(path, value) for path, value in options if type(value) is Tensor and _may_be_one(value)]
+    if len(tensors) == len(options):
+        return _one_for(tensors, phi([(path, tensor.node) for path, tensor in tensors]))
+    if all(map(_is_number, values := [value for _, value in options])):
+        origins = tuple([value.node for value in values if type(value) is Number])
+        return Number(Node("number", None, origins, False), None, "number")
+    one = Unknown(why, tuple(values))
+    one.options = tuple([option for option in options if type(option[1]) is not Undefined])
+    one.requires = _in_a_graph([value for _, value in one.options])
+    return one
+
+
+def _is_number(value: Value) -> bool:
+    """Whether it is a number that counts as one only, and isn't one of dimensions or of turns as well."""
+    if type(value) is Const:
+        return type(value.value) is float
+    return type(value) is Number and value.kind == "number"
+
+
+def _in_a_graph(values: Sequence[Value]) -> Truth:
+    """Whether each of some values is in a graph, or none."""
+    facts: set[Truth] = set()
+    for value in values:
+        if isinstance(value, Unknown) and value.tensor is not None:
+            value = value.tensor
+        number = type(value) is Const and type(value.value) in (int, float)
+        facts.add(value.requires if isinstance(value, (Tensor, Unknown)) else False if number else None)
+    return facts.pop() if len(facts) == 1 else None
+
+
+def _may_be_one(value: Value) -> bool:
+    """Whether nothing is asked of a tensor by which it is told from others, as of a leaf or a gradient."""
+    if type(value) is not Tensor or value.grad_of is not None or value.slot is not None:
+        return False
+    if value.leaf is not False and (value.requires is not False or value.node.leaf is not None):
+        return False
+    if value.counter is not None or value.data_of is not None or value.storage.inference is not None:
+        return False
+    whole = value.base is None or value.generation >= value.storage.generation
+    return whole and (value.layout is True or value.view in ("", "loose"))
+
+
+def _one_for(options: Sequence[tuple[Path, Tensor]], history: Node) -> Tensor:
+    """One tensor in the place of several, whose histories are joined."""
+    tensors = [tensor for _, tensor in options]
+    storage = Storage(any(tensor.storage.argument for tensor in tensors))
+    storage.parts = tuple(options)
+    one = Tensor(history, storage, history.requires, _shared([tensor.leaf for tensor in tensors]))
+    one.place = tensors[0].place
+    one.shape = _shared([tensor.shape for tensor in tensors])
+    one.dtype = _shared([tensor.dtype for tensor in tensors]) or ""
+    one.layout = _shared([tensor.layout for tensor in tensors])
+    one.name = _shared([tensor.name for tensor in tensors]) or ""
+    one.retained = any(tensor.retained for tensor in tensors)
+    return one
+
+
+def _shared(facts: Sequence[T]) -> T | None:
+    return facts[0] if all(fact == facts[0] for fact in facts) else None
 
 
 def same(one: Value, other: Value) -> bool:
@@ -116,8 +179,8 @@ def same(one: Value, other: Value) -> bool:
     return False
 
 
-def phi(options: Options[Node]) -> Node:
-    """The node of a tensor whose history differs by path."""
+def phi(options: Options[Node], value: Unknown | None = None) -> Node:
+    """The node of a tensor whose history differs by path, or of a value that isn't known but for that."""
     nodes = list(options)
     requires = {node.requires for _, node in nodes}
     if len(requires) > 1 or None in requires:
@@ -130,6 +193,7 @@ def phi(options: Options[Node]) -> Node:
     )
     merged.guards = tuple(path for path, _ in nodes)
     merged.lean = frozenset().union(*(node.lean for _, node in nodes))
+    merged.facts = {"value": value} if value is not None else None
     return merged
 
 
@@ -193,7 +257,7 @@ def one_of(value: Value) -> Value:
     """A value whose alternatives are not followed one by one."""
     if type(value) is not Alt:
         return value
-    return Unknown("one of several", tuple([option for _, option in value.options]))
+    return as_one(list(value.options), "one of several")
 
 
 def multiply(left: Value, right: Value) -> bool:

@@ -19,7 +19,17 @@ if TYPE_CHECKING:
 class Storage:
     """The memory of one or more tensors: its version is the number of writes that count."""
 
-    __slots__ = ("argument", "base", "generation", "inference", "inferred", "savers", "writes")
+    __slots__ = (
+        "argument",
+        "base",
+        "generation",
+        "inference",
+        "inferred",
+        "parts",
+        "savers",
+        "shown",
+        "writes",
+    )
 
     def __init__(self, argument: bool = False) -> None:
         self.writes: list[Write] = []
@@ -32,6 +42,10 @@ class Storage:
         """The path on which that is so."""
         self.argument = argument
         """Whether it came in as an argument of a function whose callers aren't known."""
+        self.shown: list[Path] = []
+        """The paths on which something was kept that may show this memory."""
+        self.parts: tuple[tuple[Path, Tensor], ...] = ()
+        """The tensors whose memory this is, each on its path, where several are looked at as one."""
 
 
 class NodeFacts(TypedDict, total=False):
@@ -54,11 +68,12 @@ class Write:
     """One in-place write to a storage."""
 
     __slots__ = (
-        "aliased", "built", "counter", "form", "module", "parameter", "path", "place", "silent", "stepped",
-        "unrecorded", "written",
+        "aliased", "born", "built", "counter", "form", "module", "parameter", "parts", "path", "place",
+        "silent", "stepped", "unrecorded", "written",
     )  # fmt: skip
 
     def __init__(self, place: Place, path: Path, form: str, silent: bool, counter: Tensor | None) -> None:
+        self.born = stamp()
         self.place = place
         self.path = path
         self.form = form
@@ -69,6 +84,8 @@ class Write:
         """The version counter that it raises: see Tensor."""
         self.unrecorded = False
         """Whether it was done where nothing is recorded: only data is written so, and what nobody trains."""
+        self.parts: list[Write] = []
+        """The same write as each of the tensors sees it that were looked at as one."""
         self.written: Written | None = None
         """What a rewrite has to know of it, where something was saved or may be."""
         self.parameter = False
@@ -79,6 +96,12 @@ class Write:
         """Where that was built."""
         self.stepped: tuple[Optimizer, Tensor] | None = None
         """The optimizer whose step it is part of, and the leaf that was stepped."""
+
+    def everywhere(self) -> Iterator[Write]:
+        """The write, and as each of the tensors sees it that were looked at as one."""
+        yield self
+        for part in self.parts:
+            yield from part.everywhere()
 
 
 class Saved:
@@ -118,6 +141,7 @@ class Node:
     """
 
     __slots__ = (
+        "born",
         "branch",
         "clean",
         "cut",
@@ -140,6 +164,8 @@ class Node:
     )
 
     def __init__(self, op: str, place: Place, parents: tuple[Node, ...], requires: Truth) -> None:
+        self.born = stamp()
+        """When it was made: what went in is older."""
         self.op = op
         self.place = place
         self.parents = parents

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
@@ -22,7 +22,17 @@ class Equals(NamedTuple):
     constant: Hashable
 
 
-class Settled(tuple[Key]):
+class Decided:
+    """A literal of which others may tell."""
+
+    __slots__ = ()
+
+    def refuted(self, holds: bool, said: Path) -> bool:
+        """Whether what is said settles the contrary."""
+        raise NotImplementedError
+
+
+class Settled(tuple[Key], Decided):
     """The literal of a test whose answer follows from paths: `yes` where it holds, `no` where it fails.
 
     The same test is the same literal, whatever was known of it: as a tuple it holds nothing but the test.
@@ -49,10 +59,86 @@ class Settled(tuple[Key]):
         return self.deep and any(all(_follows(literal, said) for literal in path) for path in contrary)
 
 
+class Chain:
+    """Tests one after the other: the first that holds is the arm that is taken, else the rest."""
+
+    __slots__ = ("all", "first", "live", "subjects", "texts", "turning")
+
+    def __init__(self, first: object, tests: Sequence[Path], texts: Sequence[str]) -> None:
+        self.first = first
+        """Where the first of them stands."""
+        self.texts = texts
+        self.all = (1 << len(tests) + 1) - 1
+        """All arms, as bits; the rest is the last."""
+        self.live = self.all
+        """Those that run to their end."""
+        self.turning: dict[tuple[Key, bool], int] = {}
+        """What a literal leaves of the arms: none that comes after a test that holds, not that of one that
+        fails."""
+        self.subjects: dict[Key, tuple[int, dict[Hashable, int]]] = {}
+        """What equals something in the tests: in which arms, and in which one of them what."""
+        for i, test in enumerate(tests):
+            if len(test) == 1:
+                self._note(i, *next(iter(test)))
+
+    def _note(self, i: int, key: Key, holds: bool) -> None:
+        self.turning.setdefault((key, holds), (1 << i + 1) - 1)
+        self.turning.setdefault((key, not holds), ~(1 << i))
+        if holds and type(key) is Equals:
+            arms, constants = self.subjects.get(key.subject, (0, {}))
+            constants[key.constant] = constants.get(key.constant, 0) | 1 << i
+            self.subjects[key.subject] = arms | 1 << i, constants
+
+    def joined(self, arms: int) -> None:
+        """These arms have run to their end, or had before."""
+        self.live = arms if self.live == self.all else self.live | arms
+
+    def left(self, arms: int, path: Path) -> int:
+        """Which of some arms are possible on a path."""
+        for literal in path:
+            key, holds = literal
+            if type(key) is Arm:
+                if key.chain is self:
+                    arms &= key.arms if holds else ~key.arms
+                continue
+            arms &= self.turning.get(literal, -1)
+            if holds and type(key) is Equals and key.subject in self.subjects:
+                own, constants = self.subjects[key.subject]
+                arms &= ~own | constants.get(key.constant, 0)
+        return arms
+
+
+class Arm(Decided):
+    """The literal that one of these arms of a chain is taken; the arms as bits."""
+
+    __slots__ = ("arms", "chain")
+
+    def __init__(self, chain: Chain, arms: int) -> None:
+        self.chain = chain
+        self.arms = arms
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is Arm and self.chain is other.chain and self.arms == other.arms
+
+    def __hash__(self) -> int:
+        return hash((id(self.chain), self.arms))
+
+    def refuted(self, holds: bool, said: Path) -> bool:
+        """Whether what is said leaves none of these arms."""
+        chain = self.chain
+        return not chain.left(self.arms if holds else chain.all & ~self.arms, said)
+
+    @property
+    def text(self) -> str:
+        """The test of the arm, where it is one."""
+        first = self.arms.bit_length() - 1
+        return self.chain.texts[first] if self.arms == 1 << first and first < len(self.chain.texts) else ""
+
+
 def _follows(literal: tuple[Key, bool], said: Path) -> bool:
     """Whether something is said, or settled by what is."""
     key, holds = literal
-    return literal in said or (type(key) is Settled and key.refuted(not holds, said))
+    return literal in said or (isinstance(key, Decided) and key.refuted(not holds, said))
 
 
 def contradicts(one: Path, other: Path) -> bool:
@@ -69,13 +155,13 @@ def contradicts(one: Path, other: Path) -> bool:
     if not _settles(other) and not _settles(one):
         return False
     both = other | one
-    return any(type(key) is Settled and key.refuted(holds, both) for key, holds in both)
+    return any(isinstance(key, Decided) and key.refuted(holds, both) for key, holds in both)
 
 
 @lru_cache(1 << 14)
 def _settles(path: Path) -> bool:
     """Whether a path has a literal that others settle: most have none, and are asked often."""
-    return any(type(key) is Settled for key, _ in path)
+    return any(isinstance(key, Decided) for key, _ in path)
 
 
 def _excluded(key: Equals, path: Path) -> bool:
@@ -108,6 +194,46 @@ def covered(path: Path, by: Sequence[Path]) -> bool:
     key = min(left, key=len).difference(path)
     subject = next(iter(key))[0]
     return covered(path | {(subject, True)}, left) and covered(path | {(subject, False)}, left)
+
+
+MANY = 64
+"""Of how many paths it is looked for pairs that differ in one test."""
+
+
+def _chained(paths: Iterable[Path]) -> set[Path]:
+    """Some paths, with one for those that differ only in which arms of a chain are taken."""
+    left = set(paths)
+    arms: dict[tuple[Chain, Path], int] = {}
+    for path in [*left] if any(map(_settles, left)) else ():
+        arm = next((key for key, holds in path if isinstance(key, Arm) and holds), None)
+        if arm is not None:
+            left.discard(path)
+            mark = arm.chain, path - {(arm, True)}
+            arms[mark] = arms.get(mark, 0) | arm.arms
+    for (chain, rest), taken in arms.items():
+        left.add(rest if taken & chain.live == chain.live else rest | {(Arm(chain, taken), True)})
+    return left
+
+
+def simplest(paths: Iterable[Path]) -> list[Path]:
+    """The same paths: two that differ in how one test comes out are one, and none is part of another."""
+    left = _chained(paths)
+    if len(left) > MANY:
+        return list(left)
+    due = list(left)
+    while due:
+        path = due.pop()
+        if path not in left:
+            continue
+        for key, holds in path:
+            rest = path - {(key, holds)}
+            twin = rest | {(key, not holds)}
+            if rest in left or twin in left:
+                left -= {path, twin}
+                left.add(rest)
+                due.append(rest)
+                break
+    return [one for one in left if not any(other < one for other in left)]
 
 
 def meet(one: Path, other: Path) -> Path | None:

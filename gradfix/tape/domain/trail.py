@@ -7,11 +7,12 @@ from collections.abc import Hashable
 from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar
 
 from gradfix.tape.domain.alternatives import LIMIT, join
+from gradfix.tape.domain.paths import Arm
 from gradfix.tape.domain.values import Join, Value, stamp
 
 if TYPE_CHECKING:
     from gradfix.tape.domain.joins import Born, Holder
-    from gradfix.tape.domain.paths import Path
+    from gradfix.tape.domain.paths import Chain, Path
 
 K = TypeVar("K", bound=Hashable)
 
@@ -234,6 +235,21 @@ class Trail:
         for mark, change in cells.items():
             now = change.read()
             options = [(path, changes[mark].new if mark in changes else now) for path, changes in branches]
+            self.replay(mark, change, join(change.join, options, self.limit))
+
+    def merge_arms(self, chain: Chain, branches: list[tuple[int, Path, Changes]]) -> None:
+        """The same for the arms of a chain: what one doesn't change isn't looked at for it."""
+        cells: dict[tuple[int, Hashable], list[tuple[int, Path, Change]]] = {}
+        for arm, path, changes in branches:
+            for mark, change in changes.items():
+                cells.setdefault(mark, []).append((arm, path, change))
+        live = sum(arm for arm, _, _ in branches)
+        for mark, written in cells.items():
+            options = [(path, change.new) for _, path, change in written]
+            rest = live & ~sum(arm for arm, _, _ in written)
+            if rest:
+                options.append((frozenset({(Arm(chain, rest), True)}), written[0][2].read()))
+            change = written[0][2]
             self.replay(mark, change, join(change.join, options, self.limit))
 
     @property

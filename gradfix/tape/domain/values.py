@@ -131,6 +131,7 @@ class Unknown(Value):
         "lean",
         "made",
         "module",
+        "options",
         "origin",
         "part",
         "requires",
@@ -167,6 +168,8 @@ class Unknown(Value):
         """Whether nothing that it holds has a history."""
         self.built = False
         """Whether a module's constructor built it by a call that isn't known: a submodule (convention B)."""
+        self.options: tuple[tuple[Path, Value], ...] = ()
+        """The values of which it is one, where these were too many to be kept apart."""
         self.part = False
         """Whether it is made from what it holds, and from nothing else."""
 

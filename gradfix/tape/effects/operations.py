@@ -48,6 +48,8 @@ Trait: TypeAlias = Literal[
     "selects",  # gives indices that choose
     "takes-requires-grad",  # takes the keyword
     "wraps",  # makes a tensor of a number first
+    "repeating",  # shows one place of memory as several elements
+    "underived",  # says that its result requires grad, and its backward raises
 ]
 Key: TypeAlias = Literal[
     "shape",  # the rule for the shape of its result

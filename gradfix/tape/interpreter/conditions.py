@@ -47,46 +47,34 @@ def condition(vm: Interpreter, node: ast.expr) -> Verdict:
         known, yes, no = condition(vm, node.operand)
         return (None if known is None else not known), no, yes
     if isinstance(node, ast.BoolOp):
-        return _all_of(vm, node) if isinstance(node.op, ast.And) else _any_of(vm, node)
+        return _joined(vm, node)
     if isinstance(node, ast.Compare) and len(node.ops) == 1:
         return _comparison(vm, node)
     return truth(vm.notes, vm.eval(node), node)
 
 
-def _all_of(vm: Interpreter, node: ast.BoolOp) -> Verdict:
-    yes, open_parts = ALWAYS, []
+def _joined(vm: Interpreter, node: ast.BoolOp) -> Verdict:
+    """Of tests that go on as long as they hold (`and`), or as long as they fail (`or`)."""
+    every = isinstance(node.op, ast.And)
+    onward: Path = ALWAYS
+    ends: list[Path] = []
     for part in node.values:
-        with vm.here.within(path=vm.here.path | yes):
-            known, when, unless = condition(vm, part)
-        if known is False:
-            return NO
+        with vm.here.within(path=vm.here.path | onward):
+            known, yes, no = condition(vm, part)
+        if known is not None and known is not every:
+            return NO if every else YES
         if known is None:
-            yes = yes | when
-            open_parts.append(unless)
-    if not open_parts:
-        return YES
-    if len(open_parts) == 1:
-        return None, yes, open_parts[0]
-    key = Settled(("and", id(node), yes), (yes,), open_parts)
-    return None, yes | {(key, True)}, frozenset({(key, False)})
-
-
-def _any_of(vm: Interpreter, node: ast.BoolOp) -> Verdict:
-    no, open_parts = ALWAYS, []
-    for part in node.values:
-        with vm.here.within(path=vm.here.path | no):
-            known, when, unless = condition(vm, part)
-        if known is True:
-            return YES
-        if known is None:
-            no = no | unless
-            open_parts.append(when)
-    if not open_parts:
-        return NO
-    if len(open_parts) == 1:
-        return None, open_parts[0], no
-    key = Settled(("or", id(node), no), open_parts, (no,))
-    return None, frozenset({(key, True)}), no | {(key, False)}
+            onward |= yes if every else no
+            ends.append(no if every else yes)
+    if not ends:
+        return YES if every else NO
+    end = ends[0]
+    if len(ends) > 1:
+        where = ("and" if every else "or", id(node), onward)
+        key = Settled(where, (onward,) if every else ends, ends if every else (onward,))
+        vm.reports.findings.texts.setdefault(key, vm.reports.text(node))
+        onward, end = onward | {(key, every)}, frozenset({(key, not every)})
+    return (None, onward, end) if every else (None, end, onward)
 
 
 def _comparison(vm: Interpreter, node: ast.Compare) -> Verdict:

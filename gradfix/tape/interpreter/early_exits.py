@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 ALL = 1 << 62
 """As the birth of a branch: whatever is written in it is noted, also of what was born in it."""
 JUMPS: dict[type[ast.AST], str] = {ast.Break: "break", ast.Continue: "continue", ast.Return: "return"}
-BLOCKS = (ast.If, ast.With, ast.AsyncWith, ast.Try, ast.Match, getattr(ast, "TryStar", ast.Try))
+BLOCKS = (ast.With, ast.AsyncWith, ast.Try, ast.Match, getattr(ast, "TryStar", ast.Try))
 MODES = ("grad", "mode", "inference", "mode_in_doubt")
 
 
@@ -54,6 +54,15 @@ class Loop:
         """How many loops were met inside it, one in the other."""
 
 
+def arms_of(node: ast.If) -> list[list[ast.stmt]]:
+    """The bodies of one `elif` after the other, and what is run where none of the tests holds."""
+    bodies = [node.body]
+    while len(node.orelse) == 1 and isinstance(node.orelse[0], ast.If):
+        node = node.orelse[0]
+        bodies.append(node.body)
+    return [*bodies, node.orelse]
+
+
 def jumps(switches: Switches, node: ast.AST, body: Sequence[ast.stmt]) -> frozenset[str]:
     """How a body can be left in one arm of a branch, by what kind of jump."""
     known = switches.program.jumps.get(id(node))
@@ -72,6 +81,8 @@ def _nested(switches: Switches, statements: Iterable[ast.AST], inside: bool) -> 
         elif isinstance(statement, (ast.For, ast.While, ast.AsyncFor)):
             found |= _nested(switches, statement.body, True) & {"return"}
             found |= _nested(switches, statement.orelse, True)
+        elif isinstance(statement, ast.If):
+            found = found.union(*(_nested(switches, body, True) for body in arms_of(statement)))
         elif isinstance(statement, BLOCKS):
             found |= _nested(switches, ast.iter_child_nodes(statement), True)
         elif isinstance(statement, (ast.ExceptHandler, ast.match_case)):

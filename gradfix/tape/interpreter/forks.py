@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 from gradfix.tape.domain.alternatives import alternatives, possible
 from gradfix.tape.domain.events import on_path, partings
 from gradfix.tape.domain.graph import Tensor
-from gradfix.tape.domain.paths import ALWAYS, meet
+from gradfix.tape.domain.paths import ALWAYS, Arm, meet
 from gradfix.tape.domain.values import UNDEFINED, Alt, stamp
 
 if TYPE_CHECKING:
     from gradfix.tape.domain.effect import Effect
-    from gradfix.tape.domain.paths import Path
+    from gradfix.tape.domain.paths import Chain, Path
     from gradfix.tape.domain.trail import Changes
     from gradfix.tape.domain.values import Place, Value
     from gradfix.tape.effects.overloads import Bound
@@ -87,6 +87,33 @@ class Forks:
             self.here.go_on(base | live[0][0])
         else:
             self.trail.merge([(guard, changes) for guard, changes in live])
+        return None
+
+    def chain(self, chain: Chain, arms: Sequence[tuple[int, Callable[[], str | None]]]) -> str | None:
+        """Run the arms of a chain that a path leaves, and join what they leave."""
+        base = self.here.path
+        live: list[tuple[int, Path, Changes]] = []
+        ended: list[str] = []
+        for arm, run in arms:
+            guard: Path = frozenset({(Arm(chain, arm), True)})
+            if (both := meet(base, guard)) is None:
+                continue
+            with self.here.within(path=both):
+                self.trail.open(stamp())
+                how, left = run(), self.here.path
+                changes = self.trail.undo()
+            if how is None:
+                live.append((arm, guard | (left - base), changes))
+            else:
+                ended.append(how)
+        if not live:
+            return "raise" if all(how == "raise" for how in ended) else "parted"
+        chain.joined(sum(arm for arm, _, _ in live))
+        if len(live) == 1:
+            self.trail.merge([(ALWAYS, live[0][2])])
+            self.here.go_on(base | live[0][1])
+        else:
+            self.trail.merge_arms(chain, live)
         return None
 
     def operate(self, op: str, effect: Effect, bound: Bound, place: Place, form: str = "method") -> Value:

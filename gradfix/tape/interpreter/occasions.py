@@ -46,6 +46,13 @@ class Added(NamedTuple):
     node: ast.AST
 
 
+class ItemAdded(NamedTuple):
+    """`held[key] += right`."""
+
+    right: Value
+    node: ast.AST
+
+
 class Appended(NamedTuple):
     """A value is put into a list, as one argument of a call."""
 
@@ -108,6 +115,7 @@ Occasion = (
     | AttributeBound
     | AttributeNamed
     | Added
+    | ItemAdded
     | Appended
     | Replaced
     | Built

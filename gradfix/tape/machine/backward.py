@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from heapq import heappop, heappush
 from typing import TYPE_CHECKING, NamedTuple, TypedDict
 
 from gradfix.defects import Convention, Role
@@ -16,10 +17,11 @@ from gradfix.defects.records import (
     WrittenThroughData,
 )
 from gradfix.tape.domain.events import Add, live_arms, surely
-from gradfix.tape.domain.paths import ALWAYS, contradicts, implies
+from gradfix.tape.domain.paths import ALWAYS, contradicts, implies, simplest
 from gradfix.tape.domain.values import stamp
 from gradfix.tape.domain.within import Within
 from gradfix.tape.effects import shapes
+from gradfix.tape.effects.operations import having
 from gradfix.tape.effects.repeats import put_again
 from gradfix.tape.machine.cuts import leaves_behind
 from gradfix.tape.machine.reach import MANY, leading, remember
@@ -36,6 +38,8 @@ SURE, BY_USE = 2, 1
 """How a node is part of a backward: for sure, or because nothing else can be meant (convention C)."""
 WAYS = 3
 """On how many different paths one backward looks at a node again."""
+STEPPED_BETWEEN = "whether a step since the backward before this changed what it needs isn't known"
+UNDERIVED = having("underived")
 OVERWRITTEN = "one of the variables needed for gradient computation has been modified by an inplace operation"
 TWICE = "Trying to backward through the graph a second time"
 NO_SCALAR = "grad can be implicitly created only for scalar outputs"
@@ -63,6 +67,37 @@ class Scoped(TypedDict, total=False):
     """What differs inside of something only."""
 
     whole: Callable[[], bool] | None
+
+
+class Guarded:
+    """The nodes that a backward has yet to visit on some paths only: the youngest first, so that each is
+    visited when all the paths to it are known, and those that make no difference have fallen away."""
+
+    def __init__(self) -> None:
+        self.order: list[tuple[int, Node]] = []
+        self.paths: dict[int, list[Path]] = {}
+
+    def __len__(self) -> int:
+        return len(self.order)
+
+    def add(self, node: Node, path: Path) -> None:
+        known = self.paths.get(-node.born)
+        if known is None:
+            self.paths[-node.born] = [path]
+            heappush(self.order, (-node.born, node))
+        else:
+            known.append(path)
+
+    def pop(self) -> tuple[Node, Path]:
+        mark, node = self.order[0]
+        paths = self.paths[mark]
+        if len(paths) > 1:
+            paths = self.paths[mark] = simplest(paths)
+        path = paths.pop()
+        if not paths:
+            heappop(self.order)
+            del self.paths[mark]
+        return node, path
 
 
 class Backwards:
@@ -147,15 +182,24 @@ class Backwards:
         seen = event.met
         arms = live_arms(start, event.path) if root.requires is None else [event.path]
         sure: list[tuple[Node, Path]] = [(start, arm - event.path) for arm in arms]
-        guarded: list[tuple[Node, Path]] = []
+        guarded = Guarded()
         by_use: list[tuple[Node, Path]] = [] if sure else [(start, ALWAYS)]
         wanted = None if only is None else {id(leaf) for leaf in only}
         walked = None if only is None else leading(self.graph, start, only)
+        if walked is not None and not event.virtual and id(start) not in walked:
+            self.reports.silence(
+                event.place,
+                "no way from here to what gradients are asked for is seen",
+            )
         again = (self.recording.spoils, self.frees) if self._leaves_all(event, only) else None
         frees = event.retain is False and not event.virtual
+        supposed = self.early_steps.optimizers.supposed
         while sure or guarded or (by_use and not event.virtual):
             level = SURE if sure or guarded else BY_USE
-            node, when = (sure or guarded or by_use).pop()
+            if sure or not guarded:
+                node, when = (sure or by_use).pop()
+            else:
+                node, when = guarded.pop()
             if node.requires is False or (walked is not None and id(node) not in walked):
                 continue
             if again and level == SURE and not when and node.reach is not None and node.reach[0] == again:
@@ -166,6 +210,10 @@ class Backwards:
                 continue
             seen[id(node)] = (*before, here) if before else (here,)
             if not event.virtual:
+                if supposed and node.leaf is None and -1 < node.clean < supposed[-1]:
+                    self.reports.silence(event.place, STEPPED_BETWEEN)
+                if node.op in UNDERIVED:
+                    self.reports.silence(event.place, f"{node.op} has no derivative; no rule is about that")
                 node.clean = event.number
             if node.leaf is not None:
                 if not event.virtual and (wanted is None or id(node.leaf) in wanted):
@@ -173,11 +221,16 @@ class Backwards:
                 continue
             if level == BY_USE:
                 event.strange = True
+            if node.op == "module" and not event.virtual:
+                self._through_module(node, event)
             if level == SURE and self._stops(node, event, root.lean, when):
                 continue
             for parent, known, guard in self._above(node, level, here):
                 both = when | guard
-                (by_use if not known else guarded if both else sure).append((parent, both))
+                if known and both:
+                    guarded.add(parent, both)
+                else:
+                    (sure if known else by_use).append((parent, both))
             if frees and level == SURE and node.saves:
                 self._free(node, event, when)
         if again and len(seen) > MANY:
@@ -189,6 +242,15 @@ class Backwards:
         if node.freed is None:
             node.freed = []
         node.freed.append((event, self.here.path | when))
+
+    def _through_module(self, node: Node, event: Backward) -> None:
+        """Say of a module whose class isn't known, and whose weights were written since it ran, that what it
+        kept isn't known."""
+        weights = [parent.leaf.storage.writes for parent in node.parents if parent.leaf is not None]
+        if any(writes and writes[-1].born > node.born for writes in weights):
+            self.reports.silence(
+                event.place, "what a module keeps that isn't known, and was stepped since it ran", node
+            )
 
     @staticmethod
     def _leaves_all(event: Backward, only: list[Tensor] | None) -> bool:

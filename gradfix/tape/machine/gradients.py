@@ -313,7 +313,7 @@ class Gradients:
             filled = touches.filled(step, leaves) if step is not None and touches is not None else None
             later = (event for event, _ in self.severed.backwards if event.number > now)
             spoils = any(savers & event.met.keys() for event in later)
-            self.reports.note(draft.defect(replace(draft.facts, filled=filled, spoils=spoils)))
+            self.reports.note(draft, replace(draft.facts, filled=filled, spoils=spoils))
 
     def since_step(self, events: list[SlotEvent], first: Add, leaves: list[Tensor]) -> Touched:
         """What touched leaves between the step before a contribution and the step that runs."""

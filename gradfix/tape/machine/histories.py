@@ -15,6 +15,7 @@ from gradfix.tape.domain.values import (
     NOTHING,
     UNDEFINED,
     Alt,
+    Const,
     Seq,
     Unknown,
     either,
@@ -161,6 +162,8 @@ class Graph:
         return value.tensor
 
     def guess(self, value: Unknown) -> Node:
+        if value.options:
+            return self._one_of(value)
         parents = tuple([node for held in value.holds for node in self.nodes(held)])
         known = value.guess
         if known is not None and known.parents == parents and known.requires is value.requires:
@@ -170,6 +173,27 @@ class Graph:
         node.may = True
         node.lean = value.lean
         node.facts = {"value": value}
+        return node
+
+    def _one_of(self, value: Unknown) -> Node:
+        """The history of what is one of too many values, by path."""
+        options = [(path, node) for path, option in value.options for node in [self._sole(option)]]
+        made_of = tuple([node for _, node in options])
+        known = value.guess
+        if known is not None and known.parents == made_of:
+            return known
+        node = phi(options, value)
+        self.trail.learn(value, "guess", node)
+        return node
+
+    def _sole(self, value: Value) -> Node:
+        """The one node that stands for an alternative: a constant is in no graph."""
+        nodes = self.given(value)
+        if len(nodes) == 1:
+            return nodes[0]
+        number = isinstance(value, Const)
+        node = Node("constant" if number else "unknown", None, tuple(nodes), False if number else None)
+        node.may = not number
         return node
 
     def given(self, value: Value) -> list[Node]:

@@ -63,6 +63,8 @@ class Keeping:
         paths = [self.here.path]
         if node.requires is None and not self.here.narrow:
             paths = [self.here.path | guard for guard in node.branch if on_path(node, self.here.path | guard)]
+        if tensor.maybe is not None:
+            tensor.maybe.storage.shown.append(self.here.path)
         for path in paths:
             tensor.storage.savers.append(Saved(tensor, node, path, tested, node.lean | lean))
 

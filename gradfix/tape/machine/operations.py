@@ -44,6 +44,10 @@ ANEW = in_place(having("overwrites"))
 """Writes that keep nothing of what was there."""
 
 
+REPEATING = having("repeating")
+"""Views that show one place of memory as several elements."""
+
+
 class Operations:
     """Torch's operations: what they record, keep, write and give back."""
 
@@ -84,6 +88,8 @@ class Operations:
 
     def _into(self, out: Tensor, node: Node, place: Place) -> Value:
         self.describe(self.recording.write(out, place, "out"), out, place)
+        if node.requires is not False:
+            self.reports.silence(place, "what is written to `out=` isn't recorded; no rule is about that")
         node.requires = False if node.requires is not None else None
         return out
 
@@ -103,7 +109,8 @@ class Operations:
         self.overwrite(target, node, place, form)
         write = target.storage.writes[-1]
         if write.written is not None and _promotes(target, bound):
-            write.written = replace(write.written, promotes=True)
+            for seen in write.everywhere():
+                seen.written = replace(write.written, promotes=True)
         if kept:
             self.keeping.save(node, target, NOTHING)
         if constant:
@@ -117,6 +124,8 @@ class Operations:
         self.describe(write, target, place)
         if self.grad_mode.grad is not False and target.requires is None:
             self.reports.silence(place, "whether what is written is in a graph isn't known", target.node)
+        if (reason := self._no_rule(target)) is not None:
+            self.reports.silence(place, reason)
         if node.requires is True and not refused and target.data_of is None:
             self.graph_writes.append((write, node))
         if (
@@ -138,6 +147,18 @@ class Operations:
             if self.grad_mode.grad is None:
                 node.requires = None
             self.recording.rebase(target, node)
+
+    def _no_rule(self, target: Tensor) -> str | None:
+        """What torch may refuse of a write though no gradient is at stake."""
+        if target.storage.inference is not None and self.grad_mode.inference is False:
+            return "what is written was made in inference mode; no rule is about that where nothing is saved"
+        if target.view == "plain" and target.node.op in REPEATING:
+            return "several elements of what is written lie in one place; no rule is about that"
+        if (shown := target.maybe) is not None and (shown.view == "many" or shown.storage.savers):
+            return "whether what is written shows other memory isn't known"
+        if target.node.op == "module" and target.node.leaf is None:
+            return "whether the module that made this keeps it isn't known"
+        return None
 
     def _made_anew(self, leaf: Tensor) -> None:
         """A leaf whose every element was set is made of nothing that went before."""
@@ -231,13 +252,15 @@ class Operations:
 
     def describe(self, write: Write, target: Tensor, place: Place) -> None:
         """Note what a rewrite of this write would have to know, where something was saved."""
-        if target.storage.savers or target.requires:
+        if target.storage.savers or write.parts or target.requires:
             write.parameter = target.data_of is not None and target.data_of.leaf is True
             write.written = Written(
                 target=self.target(place),
                 aliased=target.storage.argument or self.python.sees_write(target, place),
                 in_tuple=self.python.in_tuple(place),
             )
+            for seen in write.everywhere():
+                seen.parameter, seen.written = write.parameter, write.written
 
     def target(self, place: Place) -> str:
         """The source text of what a statement or call writes."""

@@ -19,6 +19,8 @@ class Optimizers:
         self.known: list[Optimizer] = [*before.known] if before else []
         self.steps: list[int] = [*before.steps] if before else []
         """When an optimizer has stepped, in the numbers of the backwards."""
+        self.supposed: list[int] = [*before.supposed] if before else []
+        """When one has stepped that isn't known."""
         self.touches: Touches | None = None
         """Who answers what touches leaves between two moments."""
 

@@ -6,13 +6,13 @@ the graph as torch would, on every path at once. Facts are three-valued; only a 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from gradfix.tape.domain.alternatives import phi
 from gradfix.tape.domain.events import partings
 from gradfix.tape.domain.graph import Node, Spoil, Tensor, Write
-from gradfix.tape.domain.paths import ALWAYS, contradicts, covered, implies
+from gradfix.tape.domain.paths import ALWAYS, contradicts, covered, implies, meet
 from gradfix.tape.domain.values import (
     NOTHING,
     Const,
@@ -24,7 +24,7 @@ from gradfix.tape.domain.values import (
 from gradfix.tape.effects.operations import having
 
 if TYPE_CHECKING:
-    from gradfix.tape.domain.graph import Saved
+    from gradfix.tape.domain.graph import Saved, Storage
     from gradfix.tape.domain.values import (
         Place,
         Truth,
@@ -120,22 +120,40 @@ class Recording:
         again = self._again()
         if form != "step":
             self.timeline.note("writes", (tensor,), place, self.here.path)
-        storage.writes.append(write)
         self.trail.tick()
+        self._note(storage, write, silent, again)
+        return write
+
+    def _note(self, storage: Storage, write: Write, silent: bool, again: bool) -> None:
+        """Let a memory see a write, and each of those whose memory this is."""
+        storage.writes.append(write)
+        if storage.shown and not all(contradicts(path, write.path) for path in storage.shown):
+            self.reports.silence(write.place, "whether what an operation kept is this memory isn't known")
+        if not again:
+            self._spoil_all(storage, write, silent)
+        for guard, part in storage.parts:
+            if (both := meet(write.path, guard)) is not None:
+                seen = Write(write.place, both, write.form, write.silent, part.counter)
+                seen.unrecorded = write.unrecorded
+                write.parts.append(seen)
+                self._note(part.storage, seen, silent, again)
+
+    def _spoil_all(self, storage: Storage, write: Write, silent: bool) -> None:
+        """Spoil what was saved of a memory, where the paths agree."""
+        here = write.path
         partly: list[Saved] = []
-        for saved in () if again else storage.savers:
+        for saved in storage.savers:
             if write.counter is not saved.counter and not write.silent:
                 continue  # saved through `.data`, written by its first name
-            if contradicts(self.here.path, saved.path):
+            if contradicts(here, saved.path):
                 continue
-            if implies(self.here.path, saved.tested):
+            if implies(here, saved.tested):
                 self._spoil(saved, write, silent)
             else:
                 partly.append(saved)
-        if len(partly) > 1 and covered(self.here.path, [saved.tested for saved in partly]):
+        if len(partly) > 1 and covered(here, [saved.tested for saved in partly]):
             for saved in partly:  # each arm of a branch has kept it
                 self._spoil(saved, write, silent)
-        return write
 
     def _spoil(self, saved: Saved, write: Write, silent: bool) -> None:
         """Note that what a node keeps isn't what it was."""
@@ -163,6 +181,8 @@ class Recording:
         trail = self.trail
         if (shown := (tensor.base or tensor).maybe) is not None and node.requires is not False:
             self._may_show(shown, node)
+        for part in _parts(tensor):
+            self._may_be_written(part, node)
         if tensor.base is not None and tensor.view != "loose":
             node = self._through_base(tensor.base, node)
         generation = tensor.storage.generation + 1
@@ -183,6 +203,16 @@ class Recording:
                 self.trail.set(one, "node", joined)
                 self.trail.set(one, "requires", None)
                 self.trail.set(one, "leaf", None)
+
+    def _may_be_written(self, tensor: Tensor, node: Node) -> None:
+        """One of several tensors was written: this one may have the history of that from now on."""
+        joined = Node("maybe", node.place, (tensor.node, node), tensor.requires)
+        joined.may, joined.lean = True, tensor.lean
+        if tensor.requires is not node.requires:
+            joined.requires = tensor.requires or None
+            self.trail.set(tensor, "requires", joined.requires)
+            self.trail.set(tensor, "leaf", tensor.leaf and None)
+        self.trail.set(tensor, "node", joined)
 
     def _through_base(self, base: Tensor, node: Node) -> Node:
         """A write to a view is one to its base: what the view shows from then on comes from there."""
@@ -205,6 +235,13 @@ class Recording:
         seen = Node("view", node.place, (above,), above.requires)
         seen.path, seen.lean = self.here.path, above.lean
         return seen
+
+
+def _parts(tensor: Tensor) -> Iterator[Tensor]:
+    """The tensors that are looked at as one, and what they show."""
+    for _, part in tensor.storage.parts:
+        yield from (one for one in (part, part.base, part.maybe) if one is not None)
+        yield from _parts(part)
 
 
 def _tensors(inputs: Sequence[Value]) -> list[Tensor]:

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Generic, TypedDict, TypeVar
 
 from gradfix.defects import KINDS, Assumption, Convention, Defect, Evidence, Role
 from gradfix.defects.records import Facts, Ordered
-from gradfix.tape.domain.paths import ALWAYS, Equals, Key
+from gradfix.tape.domain.paths import ALWAYS, Arm
 from gradfix.tape.domain.values import NOTHING, Foreign
 from gradfix.tape.domain.within import Within
 from gradfix.tape.machine.here import span_of
+from gradfix.tape.machine.telling import told
 
 if TYPE_CHECKING:
     from gradfix.defects import Impact, Span
@@ -34,14 +35,12 @@ class Draft(Generic[F]):
     facts: F
     impact: Impact
     lean: Lean
-    condition: str
+    when: Path
     says: str
 
     def defect(self, facts: Facts) -> Defect:
         """The defect, with all that is known of it in the end."""
-        return Defect(
-            self.kind, self.culprit, self.evidence, facts, self.impact, self.lean, self.condition, self.says
-        )
+        return Defect(self.kind, self.culprit, self.evidence, facts, self.impact, self.lean, "", self.says)
 
 
 class Findings:
@@ -52,12 +51,19 @@ class Findings:
         self.sources = {main: lines}
         """The lines of each file that was read."""
         self.found: dict[tuple[str, Span], Defect] = {}
+        self.paths: dict[tuple[str, Span], dict[Path, None]] = {}
+        """The paths on which each of them happens, in the order in which they were met."""
         self.silences: dict[tuple[Span, str], Node | None] = {}
         """What was looked at and couldn't be decided, in words, and what that was made of."""
         self.texts: dict[Key, str] = {}
         """How path conditions are called where they are told."""
         self.tests: dict[Key, ast.AST] = {}
         """Where path conditions are tested: the same place tests another value in each turn of a loop."""
+
+    def told(self) -> list[Defect]:
+        """The defects in the order of their places, each with the condition under which it happens."""
+        order = sorted(self.found, key=lambda key: (key[1], key[0]))
+        return [replace(self.found[key], condition=told(self.texts, self.paths[key])) for key in order]
 
 
 if TYPE_CHECKING:
@@ -131,7 +137,7 @@ class Reports:
         """Note a defect, unless its culprit is in another file, where it will be found."""
         draft = self.draft(kind, culprit, steps, facts, impact=impact, lean=lean, when=when, says=says)
         if draft is not None:
-            self.note(draft.defect(facts))
+            self.note(draft, facts)
 
     def draft(
         self,
@@ -147,6 +153,9 @@ class Reports:
     ) -> Draft[F] | None:
         """What is known by now of a defect; None where its culprit is in another file."""
         if culprit is None or isinstance(culprit, Foreign):
+            at_home = [place for place, _ in steps if isinstance(place, ast.AST)]
+            if culprit is not None and at_home:
+                self.silence(at_home[-1], f"what breaks this is in {culprit.path}, which is read by itself")
             return None
         span = span_of(culprit)
         if self.chosen_twice(when):
@@ -159,7 +168,7 @@ class Reports:
             facts,
             impact or KINDS[kind].impact,
             lean | self._entered(span),
-            self.wording(when),
+            when,
             says,
         )
 
@@ -171,6 +180,7 @@ class Reports:
         """
         tests = self.findings.tests
         places = [(id(tests[key]), holds) for key, holds in when if key in tests]
+        places += [(id(key.chain.first), holds) for key, holds in when if type(key) is Arm]
         return len(places) > len(set(places))
 
     def _entered(self, span: Span) -> Lean:
@@ -182,11 +192,17 @@ class Reports:
             lean = lean | {Convention.G}
         return lean
 
-    def note(self, defect: Defect) -> None:
+    def note(self, draft: Draft[F], facts: Facts) -> None:
         """Note a defect; of several of a kind at one place, the first of the surest."""
+        defect = draft.defect(facts)
         key = (defect.kind, defect.culprit)
         known = self.findings.found.get(key)
-        if known is not None and SUREST.index(known.certainty) <= SUREST.index(defect.certainty):
+        surer = SUREST.index(known.certainty) - SUREST.index(defect.certainty) if known is not None else 1
+        if surer > 0:
+            self.findings.paths[key] = {}
+        if surer >= 0:
+            self.findings.paths[key][draft.when] = None
+        if known is not None and surer <= 0:
             defect = also_touched(also_runs(known, defect.evidence), defect.facts)
         self.findings.found[key] = defect
 
@@ -194,20 +210,6 @@ class Reports:
         """Note why nothing is said about a place; of what is made of the unknown, the end says of which."""
         if place is not None and not isinstance(place, Foreign):
             self.findings.silences.setdefault((span_of(place), reason), made_of)
-
-    def wording(self, path: Path) -> str:
-        """A path condition as source text."""
-        words = []
-        for key, holds in path:
-            if isinstance(key, Equals):
-                subject = self.findings.texts.get(key.subject, "?")
-                text = f"{subject} {'==' if holds else '!='} {key.constant!r}"
-            else:
-                text = self.findings.texts.get(key, "")
-                text = text if holds or not text else f"not {text}"
-            if text and "?" not in text:
-                words.append(text)
-        return " and ".join(sorted(set(words)))
 
     def text(self, node: ast.AST, file: str = "") -> str:
         """The source text of a node of the running file, on one line."""

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypedDict
 
+from gradfix.tape.domain.paths import Chain
 from gradfix.tape.domain.within import Within
 
 if TYPE_CHECKING:
+    import ast
+    from collections.abc import Hashable, Sequence
+
     from typing_extensions import Unpack
 
     from gradfix.tape.domain.graph import Storage
-    from gradfix.tape.domain.paths import Key
+    from gradfix.tape.domain.paths import Key, Path
     from gradfix.tape.domain.trail import Trail
     from gradfix.tape.domain.values import Value
 
@@ -38,9 +42,18 @@ class Tested:
         """The path conditions that are tests of what such a turn has made, and that turn."""
         self.graph_tests: set[Key] = {*before.graph_tests} if before else set()
         """Path conditions that say that something is in a graph."""
+        self.chains: dict[Hashable, Chain] = {**before.chains} if before else {}
+        """The chains of tests, by where they stand and what they test."""
         self.keep_alive: list[Value] = []
         """What path conditions are about: their keys are identities."""
 
     def within(self, **now: Unpack[Scoped]) -> Within:
         """A block in which this is so, and as it was after it."""
         return Within(self, self.trail, now)
+
+    def chain(self, node: ast.If, tests: Sequence[Path], texts: Sequence[str]) -> Chain:
+        """A chain of tests, the same one where the same things are tested."""
+        mark = (id(node), *tests)
+        if mark not in self.chains:
+            self.chains[mark] = Chain(node, tests, texts)
+        return self.chains[mark]

@@ -188,6 +188,8 @@ def store_attribute(
     elif isinstance(owner, Unknown):
         if name == "requires_grad" and owner.module is None and isinstance(value, Const) and value.value:
             vm.graph.tensor_of(owner)  # what is no tensor learns nothing from it
+        if name == "requires_grad" and owner.tensor is None and owner.module is None:
+            vm.reports.silence(vm.here.at(node), "whether this is a parameter isn't known", owner.made)
         if owner.tensor is not None:
             store_on_tensor(vm, owner.tensor, name, value, node, augmented)
         elif name == "grad":

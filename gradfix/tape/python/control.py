@@ -22,11 +22,46 @@ if TYPE_CHECKING:
     from gradfix.tape.interpreter.interpreter import Interpreter
 
 
+SHORT = 8
+"""How many tests one after the other are branches inside of branches; more are the arms of one chain."""
+
+
 def if_statement(vm: Interpreter, node: ast.If) -> str | None:
+    if (tests := _tests(node)) is not None:
+        return _chain_statement(vm, tests)
     known, yes, no = condition(vm, node.test)
     if known is not None:
         return vm.run(node.body if known else node.orelse)
     return vm.forks.fork([(yes, lambda: vm.run(node.body)), (no, lambda: vm.run(node.orelse))])
+
+
+def _tests(node: ast.If) -> list[ast.If] | None:
+    """The branches of a long `elif` chain."""
+    tests = [node]
+    while len(node.orelse) == 1 and isinstance(node.orelse[0], ast.If):
+        node = node.orelse[0]
+        tests.append(node)
+    return tests if len(tests) > SHORT else None
+
+
+def _chain_statement(vm: Interpreter, tests: list[ast.If]) -> str | None:
+    """All tests are looked at, then each arm is run on a path that needn't say which tests failed before."""
+    possible: list[tuple[ast.If, Path]] = []
+    rest: Sequence[ast.stmt] = tests[-1].orelse
+    for one in tests:
+        known, yes, _ = condition(vm, one.test)
+        if known is None:
+            possible.append((one, yes))
+        elif known:
+            rest = one.body
+            break
+    if not possible:
+        return vm.run(rest)
+    chain = vm.machine.tested.chain(
+        tests[0], [yes for _, yes in possible], [vm.reports.text(one.test) for one, _ in possible]
+    )
+    bodies = [*(one.body for one, _ in possible), rest]
+    return vm.forks.chain(chain, [(1 << i, partial(vm.run, body)) for i, body in enumerate(bodies)])
 
 
 def parted_statement(vm: Interpreter, node: Parted) -> str | None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from gradfix.tape.domain.alternatives import alternatives, multiply, one_of
 from gradfix.tape.domain.definitions import Instance
-from gradfix.tape.domain.graph import Tensor
+from gradfix.tape.domain.graph import Tensor, upstream
 from gradfix.tape.domain.torch_values import Layer, Opaque, Optimizer
 from gradfix.tape.domain.values import (
     NONE,
@@ -21,7 +21,7 @@ from gradfix.tape.domain.values import (
     Undefined,
 )
 from gradfix.tape.interpreter.imports import imported, module_value, star_names
-from gradfix.tape.interpreter.occasions import Added, AttributeNamed, NameBound
+from gradfix.tape.interpreter.occasions import Added, AttributeNamed, ItemAdded, NameBound
 from gradfix.tape.python.arithmetic import in_place_operator
 from gradfix.tape.python.subscripts import augment_tensor_item, load_item, store_item
 from gradfix.tape.torch.elements import elements, part
@@ -38,8 +38,16 @@ if TYPE_CHECKING:
 def expression_statement(vm: Interpreter, node: ast.Expr) -> str | None:
     if not isinstance(node.value, ast.Constant):
         with vm.running.within(statement=node.value):
-            vm.eval(node.value)
+            value = vm.eval(node.value)
+        if isinstance(value, Tensor) and value.node.place is node.value and value.node.parents[:1]:
+            _dropped(vm, value, node.value)
     return None
+
+
+def _dropped(vm: Interpreter, result: Tensor, node: ast.expr) -> None:
+    """A gradient that is told to change, and isn't written: what was made of it is dropped."""
+    if not result.storage.writes and any(one.op == "grad" for one in upstream(result.node.parents)):
+        vm.reports.silence(node, "what is made of a gradient here is dropped; no rule is about that")
 
 
 def assign_statement(vm: Interpreter, node: ast.Assign) -> str | None:
@@ -175,6 +183,7 @@ def augmented_statement(vm: Interpreter, node: ast.AugAssign) -> str | None:
         owner = vm.eval(target.value)
         key = vm.eval(target.slice)
         right = _other(owner, vm.eval(node.value))
+        vm.tell(ItemAdded(right, node))
         vm.forks.each(owner, lambda one: _augment_item(vm, one, key, right, node))
     return None
 

@@ -150,7 +150,8 @@ def _layer_item(owner: Layer, key: Value) -> Value:
 def tensor_item(machine: Machine, owner: Tensor, key: Value, node: ast.AST) -> Value:
     """A basic index is a view; an advanced one copies, and saves its indices."""
     basic = is_basic(key)
-    made = machine.recording.node("getitem", machine.here.at(node), [owner])
+    chosen = [one for one in (key.items if isinstance(key, Seq) else (key,)) if isinstance(one, Tensor)]
+    made = machine.recording.node("getitem", machine.here.at(node), [owner, *chosen])
     result = machine.results.output(made)
     result.dtype = owner.dtype
     result.shape = pieces.indexed(owner.shape, key)
@@ -159,9 +160,8 @@ def tensor_item(machine: Machine, owner: Tensor, key: Value, node: ast.AST) -> V
         _look_at(machine.results, result, owner, key)
     elif basic is False and made.requires is True:
         made.saves = True
-        for index in key.items if isinstance(key, Seq) else (key,):
-            if isinstance(index, Tensor):
-                machine.keeping.save(made, index, frozenset())
+        for index in chosen:
+            machine.keeping.save(made, index, frozenset())
     elif basic is None:
         result.layout = None
         machine.results.may_be(result, owner)

@@ -87,6 +87,7 @@ def _called(vm: Interpreter, path: str, args: Args, kwargs: Kwargs, node: ast.Ca
             vm.machine.recording.node(path.rpartition(".")[2], vm.here.at(node), [args[0]])
         )
         result.layout = None
+        vm.machine.results.may_be(result, args[0])
         return result
     if path.startswith(SILENT_PACKAGES):
         return _silent(vm.machine, path, args, kwargs, node)

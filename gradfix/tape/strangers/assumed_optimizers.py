@@ -109,7 +109,9 @@ def step_supposed(strangers: Strangers, value: Unknown, node: ast.AST) -> None:
         )
     events.append(Use(strangers.here.at(node), strangers.here.path, own.optimizer, strangers.timeline.newest))
     strangers.trail.deeds += 1
-    strangers.machine.optimizers.steps.append(next(Backward.numbers))
+    now = next(Backward.numbers)
+    strangers.machine.optimizers.steps.append(now)
+    strangers.machine.optimizers.supposed.append(now)
 
 
 def _note_step(machine: Machine, own: Supposed, node: ast.AST) -> None:

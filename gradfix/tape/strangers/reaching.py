@@ -80,6 +80,8 @@ class Reaching:
             return value.items if isinstance(value, Seq) else value.items.values()
         if isinstance(value, Alt):
             return [option for _, option in value.options]
+        if isinstance(value, Tensor):
+            return [part for _, part in value.storage.parts]
         if isinstance(value, (Optimizer, Weights)):
             return value.leaves
         if isinstance(value, Group):

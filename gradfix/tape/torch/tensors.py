@@ -45,6 +45,8 @@ def method_call(
     known = table.method(name)
     picked = choose(known, [tensor, *args], kwargs) if known else None
     if picked is None:
+        if name.endswith("_") and not name.endswith("__"):
+            vm.reports.silence(vm.here.at(node), f"what `{name}` does to a tensor isn't known")
         return _unlisted(tensor, name, args, node)
     effect, bound = picked
     op = DUNDERS.get(name, name.strip("_")) if name.startswith("__") else name
@@ -201,6 +203,12 @@ def hook(machine: Machine, tensor: Tensor, args: Args, kwargs: Kwargs, node: ast
 
 
 def untracked_write(machine: Machine, tensor: Tensor, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
+    machine.reports.silence(machine.here.at(node), "what memory a tensor shows from here on isn't followed")
+    return tensor
+
+
+def shared(machine: Machine, tensor: Tensor, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
+    """The same tensor, in memory that others see as well."""
     return tensor
 
 

@@ -111,6 +111,10 @@ def grad_of_roots(vm: Interpreter, args: Args, kwargs: Kwargs, node: ast.Call) -
                 whole="grad_outputs" not in options,
                 only=tensors_in(options.get("inputs", NONE)),
             )
+        else:
+            known = root.requires is False
+            reason = "this has no graph" if known else "whether this has a graph isn't known"
+            vm.reports.silence(vm.here.at(node), f"{reason}; no rule is about gradients that are asked for")
     result = Unknown("gradients", (outputs,))
     if isinstance(create, Const):
         result.requires = bool(create.value) and vm.graph.requires(outputs)

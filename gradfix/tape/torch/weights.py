@@ -39,6 +39,7 @@ def parameters_of(machine: Machine, layer: Layer) -> dict[str, Tensor]:
         if value is None:
             tensor = machine.graph.leaf(layer.place, True)
             tensor.parameter, tensor.dtype, tensor.layout = True, "float", True
+            tensor.born = layer.born  # whichever branch it is first needed in
             machine.leaves.every_leaf.append(tensor)
             if layer.kind == "Linear" and name == "weight":
                 sizes = [layer.args.get(size, NONE) for size in ("out_features", "in_features")]

@@ -82,6 +82,7 @@ MARKS = {
     "inferred": "that path",
     "generation": "how often memory was written, on any path",
     "new": "what a cell held at the end of a branch",
+    "live": "the arms of a chain that ran to their end, on any path",
     "changes": "what following calls has done",
 }
 """Written where something happens, with what says on which path, or as of when: events aren't undone."""

@@ -1,0 +1,107 @@
+"""How path conditions are told: those that matter, each once, as a person would say them."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+from gradfix.source import expression
+from gradfix.tape.domain.paths import Arm, Equals, Key, Path, Settled, simplest
+
+FEW = 3
+"""How many alternatives are told one by one."""
+ENTRY: Final = ("entry",)
+"""The subject of the literal that says from where execution started: nobody tests it."""
+NOTHING_SAID = frozenset({"__name__", "__debug__", "TYPE_CHECKING"})
+"""Names whose tests say how a file is run, not what it does."""
+CONTRARY: Mapping[type[ast.cmpop], str] = {
+    ast.Eq: "!=",
+    ast.NotEq: "==",
+    ast.Lt: ">=",
+    ast.LtE: ">",
+    ast.Gt: "<=",
+    ast.GtE: "<",
+    ast.Is: "is not",
+    ast.IsNot: "is",
+    ast.In: "not in",
+    ast.NotIn: "in",
+}
+
+
+def told(texts: Mapping[Key, str], paths: Iterable[Path]) -> str:
+    """The condition under which something happens that happens on each of these paths."""
+    left = simplest([_tested(path) for path in paths])
+    ways = sorted({_words(texts, path) for path in left}, key=lambda words: (len(words), words))
+    if not ways or not ways[0]:
+        return ""
+    if 1 < len(ways) <= FEW and all(len(words) == 1 for words in ways):
+        return " or ".join(_apart(words[0]) for words in ways)
+    return " and ".join(_apart(word) if len(ways[0]) > 1 else word for word in ways[0])
+
+
+def _tested(path: Path) -> Path:
+    """The literals that statements test."""
+    return frozenset([one for one in path if not (type(one[0]) is Equals and one[0].subject == ENTRY)])
+
+
+def _words(texts: Mapping[Key, str], path: Path) -> tuple[str, ...]:
+    """The tests of one path in words, without those that follow from others."""
+    equal = {key.subject for key, holds in path if holds and type(key) is Equals}
+    words: set[str] = set()
+    for key, holds in path:
+        if type(key) is Equals and not holds and key.subject in equal:
+            continue
+        if type(key) is Settled and any(one <= path for one in (key.yes if holds else key.no)):
+            continue
+        words.add(_word(texts, key, holds))
+    return tuple(sorted(words - {""}))
+
+
+def _word(texts: Mapping[Key, str], key: Key, holds: bool) -> str:
+    """A test in words; empty where it has none, or says nothing of what the program does."""
+    if isinstance(key, Arm):
+        return _either(key) if holds else ""
+    if not isinstance(key, Equals):
+        text = texts.get(key, "")
+        return (text if holds else contrary(text)) if _says_something(text) else ""
+    subject = texts.get(key.subject, "")
+    if not _says_something(subject):
+        return ""
+    same = ("is" if holds else "is not") if key.constant is None else "==" if holds else "!="
+    return f"{subject} {same} {key.constant!r}"
+
+
+def _either(arm: Arm) -> str:
+    """The tests of the arms, where these are few."""
+    tests: Sequence[str] = [text for i, text in enumerate(arm.chain.texts) if arm.arms >> i & 1]
+    return " or ".join(map(_apart, tests)) if len(tests) <= FEW and arm.arms.bit_count() <= FEW else ""
+
+
+def _says_something(text: str) -> bool:
+    """Whether a test looks at anything that may be different in another run."""
+    test = expression(text)
+    names = {one.id for one in ast.walk(test) if isinstance(one, ast.Name)} if test is not None else {text}
+    return bool(names - NOTHING_SAID)
+
+
+def contrary(text: str) -> str:
+    """What holds where a test fails."""
+    test = expression(text)
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        return _segment(text, test.operand)
+    if isinstance(test, ast.Compare) and len(test.ops) == 1:
+        left, right = _segment(text, test.left), _segment(text, test.comparators[0])
+        return f"{left} {CONTRARY[type(test.ops[0])]} {right}"
+    simple = isinstance(test, (ast.Name, ast.Attribute, ast.Call, ast.Subscript))
+    return f"not {text}" if simple else f"not ({text})"
+
+
+def _apart(text: str) -> str:
+    """A test as one of several: what binds looser than `and` stands in brackets."""
+    loose = isinstance(expression(text), (ast.BoolOp, ast.IfExp, ast.Lambda, ast.NamedExpr))
+    return f"({text})" if loose else text
+
+
+def _segment(text: str, node: ast.expr) -> str:
+    return ast.get_source_segment(text, node) or ast.unparse(node)
