@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from random import Random
 
@@ -12,14 +13,20 @@ from gradfix.gate import passes
 from gradfix.source import Source
 from gradfix.tape.interpreter.limits import Resolver
 
-from .bounds import BOUNDS, Bounded
+from .bounds import BOUNDS, Bound, nobody
 from .comparing import More, more, read, sorted_out, told
 from .edits import Edit, Edited, Text
-from .texts import BLURS, Blur, Part
+from .texts import BLURS, Part
 
 WAYS = (*BLURS, *BOUNDS)
 MOST = 8
 """How many parts are blurred at once at most."""
+AT_ONCE = (1, 1, 2, 4, 8, 16)
+"""The same where a way is gone once: the larger half of a text is beside the point."""
+ALONE = 0.8
+"""How many of those texts are taken without their neighbours."""
+DEEDS = re.compile(rb"\.(?:backward|step|zero_grad|detach|requires_grad)\w*\b|\b[a-z]\w*_\(|[-+*/|&]= ")
+"""What autograd may take amiss: a backward, a step, a write in place."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +77,23 @@ class Plan:
     ways: tuple[str, ...] = WAYS
     each: int = 2
     seed: int = 1
+    drawn: int = 0
+    """So many ways instead, once each, drawn for each text: twice as many where it writes, steps or runs
+    backward, and twice as many again where something is found; 0: all ways. Most texts are taken alone then,
+    as if they had no neighbours: those cost more than all the rest."""
+
+    def alone(self, random: Random) -> bool:
+        """Whether a text is taken without its neighbours from the start."""
+        return self.drawn > 0 and random.random() < ALONE
+
+    def of(self, played: Played, random: Random) -> tuple[str, ...]:
+        """The ways that are gone in a text."""
+        if not self.drawn:
+            return self.ways
+        ways = [way for way in self.ways if way != "neighbour" or played.resolve is not nobody]
+        content = played.source.content
+        many = self.drawn * (2 if DEEDS.search(content) else 1) * (2 if played.said else 1)
+        return tuple(random.sample(ways, min(many, len(ways))))
 
 
 class Played:
@@ -102,13 +126,14 @@ def forget(path: str, content: bytes, plan: Plan, resolve: Resolver) -> Tally:
     source = read(path, content) if passes(content) else None
     if source is None:
         return tally
-    played = Played(source, resolve)
+    name = path.rpartition("/")[2]
+    random = Random(f"{plan.seed} {name}")
+    played = Played(source, nobody if plan.alone(random) else resolve)
     tally.texts, tally.lines = 1, content.count(b"\n")
     tally.findings = sum(one.certainty != "suspect" for one in played.said)
-    for way in plan.ways:
-        random = Random(f"{plan.seed} {path.rpartition('/')[2]} {way}")
+    for way in plan.of(played, random):
         try:
-            _go(played, way, plan, random, tally)
+            _go(played, way, plan, Random(f"{plan.seed} {name} {way}"), tally)
         except Exception as error:
             tally.crashes.append(f"{path}: {way}: {error!r}")
     return tally
@@ -116,14 +141,15 @@ def forget(path: str, content: bytes, plan: Plan, resolve: Resolver) -> Tally:
 
 def _go(played: Played, way: str, plan: Plan, random: Random, tally: Tally) -> None:
     if way in BLURS:
-        _blur(played, way, BLURS[way], plan.each, random, tally)
+        parts = list(BLURS[way](played.text, played.source.tree))
+        _blur(played, way, _choices(parts, plan, random), tally)
     else:
-        _bound(played, way, BOUNDS[way], random, tally)
+        bounds = list(BOUNDS[way](random, played.resolve))
+        _bound(played, way, random.sample(bounds, 1) if plan.drawn else bounds, tally)
 
 
-def _blur(played: Played, way: str, blur: Blur, each: int, random: Random, tally: Tally) -> None:
-    parts = list(blur(played.text, played.source.tree))
-    for chosen in _choices(parts, each, random):
+def _blur(played: Played, way: str, choices: Iterable[list[Part]], tally: Tally) -> None:
+    for chosen in choices:
         found = played.blurred(chosen)
         if found is None:
             continue
@@ -134,12 +160,15 @@ def _blur(played: Played, way: str, blur: Blur, each: int, random: Random, tally
             tally.note(Case(played.source.path, way, _lines(played, fewest), one, edited.new.content))
 
 
-def _choices(parts: list[Part], each: int, random: Random) -> Iterator[list[Part]]:
+def _choices(parts: list[Part], plan: Plan, random: Random) -> Iterator[list[Part]]:
     """One part, or a few at once, or all: more are met by few runs, but hide one another."""
-    if len(parts) <= each:
+    if plan.drawn and parts:
+        yield random.sample(parts, min(len(parts), random.choice(AT_ONCE)))
+        return
+    if len(parts) <= plan.each:
         yield from ([part] for part in parts)
         return
-    for turn in range(each):
+    for turn in range(plan.each):
         many = min(len(parts), 1 if turn % 2 == 0 else random.randint(2, MOST))
         yield random.sample(parts, many)
 
@@ -163,8 +192,8 @@ def _line(text: Text, edit: Edit) -> str:
     return f"{number}: {text.content.splitlines()[number - 1].decode().strip()}"
 
 
-def _bound(played: Played, way: str, bounded: Bounded, random: Random, tally: Tally) -> None:
-    for bound in bounded(random, played.resolve):
+def _bound(played: Played, way: str, bounds: Iterable[Bound], tally: Tally) -> None:
+    for bound in bounds:
         with bound.entered():
             after = told(played.source, bound.resolve or played.resolve)
         tally.runs[way] += 1

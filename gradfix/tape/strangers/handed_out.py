@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from gradfix.tape.machine.machine import Machine
 
 DOUBT = "what a call may have put elsewhere"
+HOLDING = frozenset({Seq, Map, Instance, Unknown, Alt})
+"""What may hold a list."""
 LISTS = frozenset({"ModuleList", "ModuleDict", "ParameterList", "ParameterDict"})
 """What modules are put into."""
 MANY = 64
@@ -39,6 +41,7 @@ def escape(strangers: Strangers, value: Value) -> None:
     doubted(strangers, None)
     hand_out(strangers, value)
     let_gradients_go(strangers.machine, [value])
+    may_take_out(strangers.trail, [value])
 
 
 def stepped_by_scaler(vm: Interpreter, told: StrangerStepped) -> None:
@@ -75,9 +78,7 @@ def hand_out(strangers: Strangers, value: Value, depth: int = 0) -> None:
         strangers.machine.gradients.clear(value.leaves, None, must=False)
     elif isinstance(value, Group):
         hand_out(strangers, value.weights, depth)
-    elif isinstance(value, (Layer, Opaque)) or (isinstance(value, Instance) and value.module):
-        if not strangers.machine.severed.backwards:
-            return
+    elif isinstance(value, (Layer, Opaque)):
         strangers.machine.gradients.clear(leaves(strangers.machine, value)[0], None, must=False)
     elif isinstance(value, (Seq, Map)):
         if not value.open and (isinstance(value, Map) or value.kind in ("list", "set")):
@@ -86,6 +87,8 @@ def hand_out(strangers: Strangers, value: Value, depth: int = 0) -> None:
             for item in value.items if isinstance(value, Seq) else value.items.values():
                 hand_out(strangers, item, depth + 1)
     elif isinstance(value, Instance) and depth < 2:
+        if value.module and strangers.machine.severed.backwards:
+            strangers.machine.gradients.clear(leaves(strangers.machine, value)[0], None, must=False)
         for item in list(value.attrs.values()):
             if not isinstance(item, Tensor):
                 hand_out(strangers, item, depth + 1)
@@ -103,7 +106,7 @@ def hand_out_callee(strangers: Strangers, callee: Value) -> None:
     """Let go of what is called: a method that isn't known has the value that it was found on."""
     hand_out(strangers, callee)
     for held in callee.holds if isinstance(callee, Unknown) else ():
-        hand_out(strangers, held, 1)
+        hand_out(strangers, held)
 
 
 def let_gradients_go(machine: Machine, values: Sequence[Value]) -> None:
@@ -131,6 +134,33 @@ def let_gradients_go(machine: Machine, values: Sequence[Value]) -> None:
             stack.extend(value.items if isinstance(value, Seq) else value.items.values())
         elif isinstance(value, Alt):
             stack.extend(option for _, option in value.options)
+
+
+def may_take_out(trail: Trail, values: Sequence[Value]) -> None:
+    """Code that isn't known may take out of a list what is in it."""
+    stack, seen = list(values), 0
+    while stack and seen < MANY:
+        value = stack.pop()
+        seen += 1
+        if isinstance(value, (Seq, Map)):
+            held = value.items if isinstance(value, Seq) else [*value.items.values()]
+            stack.extend(item for item in held if type(item) in HOLDING)
+            if (isinstance(value, Map) or value.kind in ("list", "set")) and Tensor in map(type, held):
+                listed = [_doubted(item) if type(item) is Tensor else item for item in held]
+                whole = isinstance(value, Seq)
+                trail.set(value, "items", listed if whole else dict(zip(value.items, listed, strict=True)))
+        elif isinstance(value, Instance):
+            stack.extend(item for item in value.attrs.values() if type(item) in HOLDING)
+        elif isinstance(value, Unknown):
+            stack.extend(item for item in value.holds if type(item) in HOLDING)
+        elif isinstance(value, Alt):
+            stack.extend(option for _, option in value.options)
+
+
+def _doubted(item: Value) -> Unknown:
+    doubt = Unknown(DOUBT, (item,))
+    doubt.part = True
+    return doubt
 
 
 def _hand_out_unknown(strangers: Strangers, value: Unknown, depth: int) -> None:
@@ -170,9 +200,7 @@ def _stir(trail: Trail, value: Unknown) -> None:
                     trail.set(child, "requires", None)
             elif isinstance(child, (Tensor, Unknown)):
                 again = isinstance(child, Unknown) and child.why == DOUBT
-                doubt = Unknown(DOUBT, child.holds if again else (child,))  # type: ignore[union-attr]
-                doubt.part = True
-                trail.put(owner, children, name, doubt)
+                trail.put(owner, children, name, child if again else _doubted(child))
 
 
 def may_thaw(machine: Machine, value: Value) -> None:

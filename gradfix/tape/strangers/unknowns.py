@@ -14,7 +14,7 @@ from gradfix.tape.effects.frameworks import CALL
 from gradfix.tape.effects.operations import also_in_place, having
 from gradfix.tape.strangers.assumed_optimizers import BY_USE, clear_supposed, doubted, step_supposed
 from gradfix.tape.strangers.framework_objects import hand_over, unknown_host
-from gradfix.tape.strangers.handed_out import hand_out, hand_out_callee, let_gradients_go, may_thaw
+from gradfix.tape.strangers.handed_out import hand_out, hand_out_callee, let_gradients_go, may_take_out, may_thaw
 from gradfix.tape.strangers.reaching import Reaching
 from gradfix.tape.torch.conversions import cut_tensor, number
 from gradfix.tape.torch.distributions import PACKAGE, distribution_method
@@ -57,6 +57,7 @@ def call_unknown(vm: Interpreter, callee: Value, args: Args, kwargs: Kwargs, nod
     if Reaching.stranger(callee):
         held = callee.holds if isinstance(callee, Unknown) else ()
         let_gradients_go(vm.machine, [*held, *given])
+        may_take_out(vm.trail, [*held, *given])
     for value in (callee, *given):
         if vm.machine.leaves.froze:
             may_thaw(vm.machine, value)

@@ -188,7 +188,8 @@ def scaler_method(
         return _scaled(vm.machine, receiver, args[0], node)
     optimizer = args[0] if args else None
     if name == "unscale_" and optimizer is not None:
-        scaled = optimizer.leaves if isinstance(optimizer, Optimizer) else vm.machine.leaves.every_leaf
+        whole = isinstance(optimizer, Optimizer) and optimizer.complete
+        scaled = optimizer.leaves if whole else vm.machine.leaves.every_leaf
         vm.timeline.note("changes", scaled, vm.here.at(node), vm.here.path)
         for leaf in scaled:
             leaf.gradient().events.append(Unscale(vm.here.path))
