@@ -23,7 +23,7 @@ MOST = 8
 """How many parts are blurred at once at most."""
 AT_ONCE = (1, 1, 2, 4, 8, 16)
 """The same where a way is gone once: the larger half of a text is beside the point."""
-ALONE = 0.8
+ALONE = 0.9
 """How many of those texts are taken without their neighbours."""
 DEEDS = re.compile(rb"\.(?:backward|step|zero_grad|detach|requires_grad)\w*\b|\b[a-z]\w*_\(|[-+*/|&]= ")
 """What autograd may take amiss: a backward, a step, a write in place."""

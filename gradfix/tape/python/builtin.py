@@ -25,6 +25,7 @@ from gradfix.tape.domain.values import (
     unknown_of,
 )
 from gradfix.tape.interpreter.imports import from_star
+from gradfix.tape.interpreter.modes import LIBRARIES
 from gradfix.tape.python.arithmetic import operate
 from gradfix.tape.python.iterating import iterating
 from gradfix.tape.strangers.handed_out import escape, let_gradients_go
@@ -151,12 +152,12 @@ def _numeric(vm: Interpreter, name: str, args: Args, kwargs: Kwargs, node: ast.C
 
 
 def _sum(vm: Interpreter, args: Args, node: ast.Call) -> Value:
-    items, _ = elements(vm, args[0], node)
+    items, known = elements(vm, args[0], node)
     total: Value = args[1] if len(args) > 1 else Const(0)
     for item in items or ():
         total = vm.forks.each(total, partial(_plus, vm, node, item))
-    if items is None:
-        result = unknown_of("a sum", *args)
+    if items is None or (not known and vm.graph.requires(total) is False):
+        result = unknown_of("a sum", total, *args)
         result.part = True
         return result
     return total
@@ -217,21 +218,38 @@ def _is_instance(value: Value, kinds: Value) -> Truth:
     if not isinstance(kinds, External):
         return None
     path = kinds.path
+    if path.partition(".")[0] not in LIBRARIES:
+        return None
     if isinstance(value, Tensor):
         return path in TENSOR_PATHS or (None if path.startswith("torch.") else False)
     if isinstance(value, (Seq, Map, Const)):
-        names = {"list": "list", "tuple": "tuple", "set": "set"}
-        own = (
-            names.get(value.kind, "")
-            if isinstance(value, Seq)
-            else ("dict" if isinstance(value, Map) else type(value.value).__name__)
-        )
-        return own == path.removeprefix("builtins.") if own else None
+        return _is_plain(value, path)
     if isinstance(value, Layer):
-        return True if path == "torch.nn.Module" else path.rpartition(".")[2] == value.kind
+        return _is_layer(value, path)
     if isinstance(value, (Instance, Opaque)) and path == "torch.nn.Module":
         return value.module if isinstance(value, Instance) else True
     return None
+
+
+def _is_plain(value: Seq | Map | Const, path: str) -> Truth:
+    """Whether a value of Python's own is one of this class; those of the standard library may stand for it."""
+    if not path.startswith(("builtins.", "torch.", "numpy.")):
+        return None
+    names = {"list": "list", "tuple": "tuple", "set": "set"}
+    own = (
+        names.get(value.kind, "")
+        if isinstance(value, Seq)
+        else ("dict" if isinstance(value, Map) else type(value.value).__name__)
+    )
+    return own == path.removeprefix("builtins.") if own else None
+
+
+def _is_layer(value: Layer, path: str) -> Truth:
+    """Whether a layer is one of this class: one that isn't a layer itself may be what several descend from."""
+    if path == "torch.nn.Module":
+        return True
+    name = path.rpartition(".")[2]
+    return None if name.startswith("_") or name in ("RNNBase", "RNNCellBase") else name == value.kind
 
 
 def _descends(cls: Class, ancestor: Class) -> Truth:

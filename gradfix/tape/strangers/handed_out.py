@@ -14,6 +14,7 @@ from gradfix.tape.domain.values import Alt, Const, External, Map, Range, Seq, Un
 from gradfix.tape.interpreter.aliases import names_read
 from gradfix.tape.strangers.assumed_optimizers import doubted, let_go, step_supposed
 from gradfix.tape.torch.modules import leaves, set_leaf
+from gradfix.tape.torch.optimizers import one_of_these
 
 if TYPE_CHECKING:
     from gradfix.tape.domain.definitions import Scope
@@ -55,6 +56,8 @@ def stepped_by_scaler(vm: Interpreter, told: StrangerStepped) -> None:
 
 def hand_out(strangers: Strangers, value: Value, depth: int = 0) -> None:
     """Let go of a value and of all that is reached from it."""
+    if type(value) is Class:
+        strangers.loose[id(value)] = value
     if type(value) in INERT:
         return
     if isinstance(value, Instance):
@@ -127,9 +130,11 @@ def let_gradients_go(machine: Machine, values: Sequence[Value]) -> None:
             elif machine.severed.backwards and owner.requires is not False:
                 machine.gradients.clear([owner], None, must=False)
         elif isinstance(value, Weights):
-            machine.gradients.updated.extend(value.leaves)
-        elif isinstance(value, Layer) and value.kind in LISTS and not value.open:
-            machine.trail.set(value, "open", True)
+            machine.gradients.updated.extend([*value.leaves, *one_of_these(machine, value.of)])
+        elif isinstance(value, Layer):
+            machine.gradients.updated.extend(leaves(machine, value)[0])
+            if value.kind in LISTS and not value.open:
+                machine.trail.set(value, "open", True)
         elif isinstance(value, (Seq, Map)):
             stack.extend(value.items if isinstance(value, Seq) else value.items.values())
         elif isinstance(value, Alt):

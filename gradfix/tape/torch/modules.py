@@ -96,6 +96,19 @@ def leaves(machine: Machine, value: Value, seen: set[int] | None = None) -> tupl
     return list({id(leaf): leaf for leaf in found}.values()), complete
 
 
+def may_hold_more(value: Value) -> bool:
+    """Whether something that isn't known was put into a module, which may have parameters of its own."""
+    stack, seen = [value], set[int]()
+    while stack:
+        inner = stack.pop()
+        if isinstance(inner, Unknown) and inner.module is None and inner.tensor is None:
+            return True
+        if id(inner) not in seen:
+            seen.add(id(inner))
+            stack.extend(child for _, child in children(inner))
+    return False
+
+
 def _and_put_in(machine: Machine, value: Opaque, seen: set[int]) -> list[Tensor]:
     """The weights of a module that isn't known, and of the modules that were put in or told apart."""
     found = [value.weights]
@@ -222,6 +235,7 @@ def _submodules(owner: Value, name: str) -> Value:
             continue
         if not isinstance(value, (Layer, Instance, Opaque)):
             more = more or isinstance(value, (Alt, Unknown))
+            below.extend([value] if isinstance(value, Unknown) else [])
             continue
         seen.add(id(value))
         more = more or isinstance(value, Opaque) or (isinstance(value, Layer) and value.open)

@@ -91,7 +91,7 @@ def _group(machine: Machine, given: Value) -> Group:
     return Group(Weights(given, held, complete))
 
 
-def _one_of_these(machine: Machine, module: Value) -> list[Tensor]:
+def one_of_these(machine: Machine, module: Value) -> list[Tensor]:
     """The parameters of all those that a module is one of: an element of a list, it isn't known which."""
     chosen = module.of if isinstance(module, Opaque) else NONE
     held = chosen.holds if isinstance(chosen, Unknown) and chosen.part else ()
@@ -101,7 +101,7 @@ def _one_of_these(machine: Machine, module: Value) -> list[Tensor]:
 def parameters(machine: Machine, given: Value) -> tuple[list[Tensor], bool]:
     """The leaves that an optimizer is given, and whether they are all."""
     if isinstance(given, Weights):
-        machine.gradients.updated.extend(_one_of_these(machine, given.of))
+        machine.gradients.updated.extend(one_of_these(machine, given.of))
         return list(given.leaves), given.complete
     if isinstance(given, Tensor):
         return [given], True
@@ -188,8 +188,9 @@ def scaler_method(
         return _scaled(vm.machine, receiver, args[0], node)
     optimizer = args[0] if args else None
     if name == "unscale_" and optimizer is not None:
-        whole = isinstance(optimizer, Optimizer) and optimizer.complete
-        scaled = optimizer.leaves if whole else vm.machine.leaves.every_leaf
+        scaled = vm.machine.leaves.every_leaf
+        if isinstance(optimizer, Optimizer) and optimizer.complete:
+            scaled = optimizer.leaves
         vm.timeline.note("changes", scaled, vm.here.at(node), vm.here.path)
         for leaf in scaled:
             leaf.gradient().events.append(Unscale(vm.here.path))
