@@ -142,8 +142,13 @@ def let_gradients_go(machine: Machine, values: Sequence[Value]) -> None:
 
 
 def may_take_out(trail: Trail, values: Sequence[Value]) -> None:
-    """Code that isn't known may take out of a list what is in it."""
+    """Code that isn't known may take out of a list what is in it, and put more into a list of modules."""
     stack, seen = list(values), 0
+    within = [held for one in values if isinstance(one, Unknown) for held in one.holds]
+    own = [part for one in within if isinstance(one, Instance) for part in one.attrs.values()]
+    for part in own:
+        if isinstance(part, Layer) and part.kind in LISTS and not part.open:
+            trail.set(part, "open", True)
     while stack and seen < MANY:
         value = stack.pop()
         seen += 1

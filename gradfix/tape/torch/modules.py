@@ -50,8 +50,16 @@ def opaque(machine: Machine, value: Unknown, node: ast.AST | None = None) -> Opa
     return value.module
 
 
+DEEP = 4
+"""How often what isn't known is made of what isn't known."""
+
+
 def _frozen(machine: Machine, value: Value) -> bool:
     """Whether a module holds parameters that need no gradient: what is made of it may hold them too."""
+    for _ in range(DEEP):
+        if not isinstance(value, Unknown) or value.module is not None or len(value.holds) != 1:
+            break
+        value = value.holds[0]
     module = value.module if isinstance(value, Unknown) else value
     return module is not None and any(leaf.requires is not True for leaf in leaves(machine, module)[0])
 
@@ -301,6 +309,8 @@ def _grow(trail: Trail, owner: Layer, name: str, args: Sequence[Value]) -> None:
             for key, value in source.items.items():
                 trail.put(owner, owner.items or {}, str(key), value)
             return
+        if not isinstance(source, (Seq, Layer)) or source.open:
+            trail.set(owner, "open", True)
     if name == "insert":
         items = list((owner.items or {}).values())
         at = args[0].value if isinstance(args[0], Const) and isinstance(args[0].value, int) else len(items)
