@@ -272,6 +272,11 @@ class Tensor(Value):
         return self.slot
 
 
+def is_result(tensor: Tensor) -> bool:
+    """Whether a tensor is known to be no leaf that requires grad."""
+    return tensor.leaf is False or tensor.requires is False
+
+
 class Number(Value):
     """A Python number or array that was converted from a tensor: outside the graph, with its origin."""
 

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     )
     from gradfix.tape.interpreter.interpreter import Interpreter
     from gradfix.tape.interpreter.names import Names
+    from gradfix.tape.interpreter.state import Notes
 
 BUILTINS = frozenset(dir(builtins))
 QUIET = frozenset({
@@ -186,7 +187,7 @@ def _counting(name: str, args: Args) -> Value:
 def _introspecting(vm: Interpreter, name: str, args: Args, node: ast.Call) -> Value:
     if name == "isinstance" and len(args) > 1:
         known = _is_instance(args[0], args[1])
-        return Unknown("a type test") if known is None else (TRUE if known else FALSE)
+        return _type_test(vm.notes, args[0], args[1]) if known is None else (TRUE if known else FALSE)
     key = args[1].value if len(args) > 1 and isinstance(args[1], Const) else None
     if not isinstance(key, str):
         if name == "setattr" and len(args) > 2:
@@ -194,7 +195,10 @@ def _introspecting(vm: Interpreter, name: str, args: Args, node: ast.Call) -> Va
             vm.forks.on_each(args[0], lambda one: register(vm.trail, one, args[1], args[2]))
         if name == "getattr":
             let_gradients_go(vm.machine, args[:1])  # it may be the gradient that is got
-        return unknown_of(f"{name}()", *args)
+        found = unknown_of(f"{name}()", *args)
+        if name == "getattr" and isinstance(args[0], Unknown):
+            vm.trail.learn_part(args[0], "children", f"?{id(node)}", found)
+        return found
     if name == "setattr" and len(args) > 2:
         vm.forks.on_each(args[0], lambda one: vm.set_attribute(one, key, args[2], node))
         return NONE
@@ -205,6 +209,14 @@ def _introspecting(vm: Interpreter, name: str, args: Args, node: ast.Call) -> Va
     if isinstance(args[0], External):
         return vm.attribute(args[0], key, node)
     return vm.forks.each(args[0], lambda one: vm.attribute(one, key, node))
+
+
+def _type_test(notes: Notes, value: Value, kinds: Value) -> Value:
+    """Whether a value is of a class that isn't known: all tensors of one sort are, or none is."""
+    if not isinstance(value, (Tensor, Seq)) or not isinstance(kinds, External):
+        return Unknown("a type test")
+    sort = (value.leaf, value.parameter) if isinstance(value, Tensor) else (value.kind,)
+    return notes.type_tests.setdefault((kinds.path, *sort), Unknown("a type test"))
 
 
 def _is_instance(value: Value, kinds: Value) -> Truth:

@@ -259,6 +259,8 @@ def _store_tensor_item(
         forks.machine.gradients.clear([owner.grad_of], forks.here.at(node), zeros=True)
     elif owner.grad_of is not None:
         filled(forks.machine, owner.grad_of, node)
+        if not isinstance(value, (Const, Tensor)):
+            forks.machine.gradients.clear([owner.grad_of], None, must=False)
 
     def write() -> Value:
         _overwrite_item(forks.machine, owner, key, given, node, form)

@@ -123,6 +123,8 @@ def let_gradients_go(machine: Machine, values: Sequence[Value]) -> None:
         if isinstance(value, Tensor):
             owner = value.grad_of or value
             node = machine.graph.history(owner)
+            if owner.leaf is True:
+                machine.gradients.updated.append(owner)
             if owner.leaf is False:
                 machine.trail.set(owner, "retained", True)
             elif node.requires is False:
@@ -175,6 +177,8 @@ def _doubted(item: Value) -> Unknown:
 
 def _hand_out_unknown(strangers: Strangers, value: Unknown, depth: int) -> None:
     """What isn't known may give away all that it is made of."""
+    if value.module is not None and strangers.machine.severed.backwards:
+        strangers.machine.gradients.clear(leaves(strangers.machine, value.module)[0], None, must=False)
     if value.children:
         _stir(strangers.trail, value)
     if value.tensor is not None:

@@ -35,12 +35,14 @@ KINDS = frozenset({
 def make_optimizer(machine: Machine, kind: str, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
     """`optim.Kind(params, ...)`."""
     given = args[0] if args else kwargs.get("params", NONE)
+    known = len(machine.gradients.updated)
     held, complete = parameters(machine, given)
     if isinstance(given, Weights) and complete and not held:
         machine.severed.refusals.append(machine.here.path)
     for leaf in held:
         _no_result(machine, leaf, node)
     optimizer = Optimizer(kind, held, complete, machine.here.at(node))
+    optimizer.perhaps = machine.gradients.updated[known:]
     optimizer.groups = _grouped(machine, given)
     optimizer.lean = frozenset().union(*(leaf.lean for leaf in held)) if held else frozenset()
     fused = kwargs.get("fused")
@@ -135,6 +137,8 @@ def _made_of(machine: Machine, given: Unknown) -> Iterator[Tensor]:
             stack.extend(value.items)
         else:
             yield from parameters(machine, value)[0]
+            held = value.attrs.values() if isinstance(value, Instance) else ()
+            yield from (one for one in held if isinstance(one, Tensor))
 
 
 def optimizer_method(
@@ -148,6 +152,7 @@ def optimizer_method(
         vm.machine.gradients.clear(
             receiver.leaves, vm.here.at(node), zeros=isinstance(kept, Const) and not kept.value
         )
+        vm.machine.gradients.clear(receiver.perhaps, None, must=False)
         return NONE
     if name == "step":
         closure = args[0] if args else kwargs.get("closure", NONE)
