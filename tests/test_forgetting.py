@@ -393,6 +393,13 @@ UNKNOWN_BUT_MAY_BE_IT = {
             with unknown():
                 total += loss
         """,
+    "what is shared by two losses needn't be recorded where recording may be off": """
+        net, other = nn.Linear(2, 1), nn.Linear(1, 1)
+        with unknown():
+            style = net(torch.ones(2))
+        F.mse_loss(other(torch.ones(1)), style).backward()
+        F.mse_loss(other(torch.zeros(1)), style).backward()
+        """,
     "a generator behind an unknown decorator runs who knows when": """
         @unknown
         def updating(optimizer):

@@ -122,6 +122,7 @@ class Node:
         "clean",
         "cut",
         "cut_place",
+        "doubted",
         "facts",
         "freed",
         "guards",
@@ -153,6 +154,8 @@ class Node:
         self.cut = ""
         self.cut_place: Place = None
         self.may = False
+        self.doubted = False
+        """Whether something that isn't known was entered around it, which may have turned recording off."""
         self.leaf: Tensor | None = None
         self.saves = False
         """Whether it keeps anything, so that a second backward finds it freed."""
