@@ -36,12 +36,7 @@ def adds_to(node: ast.expr, name: str) -> bool:
 def accumulating(vm: Interpreter, added: Added) -> None:
     """A total that takes a graph in at every turn of a loop."""
     name, held, right, result, node = added
-    if (
-        not vm.names.frame.loops
-        or not vm.here.at_home
-        or isinstance(held, Alt)
-        or not _recorded(vm)
-    ):
+    if not vm.names.frame.loops or not vm.here.at_home or isinstance(held, Alt) or not _recorded(vm):
         return
     if (
         isinstance(node, ast.AugAssign)

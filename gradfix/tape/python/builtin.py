@@ -244,7 +244,7 @@ def _is_instance(value: Value, kinds: Value) -> Truth:
 
 
 def _is_plain(value: Seq | Map | Const, path: str) -> Truth:
-    """Whether a value of Python's own is one of this class; those of the standard library may stand for it."""
+    """Whether a value of Python's own is one of this class; the standard library has more."""
     if not path.startswith(("builtins.", "torch.", "numpy.")):
         return None
     names = {"list": "list", "tuple": "tuple", "set": "set"}
@@ -257,7 +257,7 @@ def _is_plain(value: Seq | Map | Const, path: str) -> Truth:
 
 
 def _is_layer(value: Layer, path: str) -> Truth:
-    """Whether a layer is one of this class: one that isn't a layer itself may be what several descend from."""
+    """Whether a layer is one of this class: several layers may have one base."""
     if path == "torch.nn.Module":
         return True
     name = path.rpartition(".")[2]

@@ -13,8 +13,7 @@ from gradfix.tape.domain.torch_values import Group, Layer, Opaque, Optimizer, We
 from gradfix.tape.domain.values import Alt, Const, External, Map, Range, Seq, Unknown
 from gradfix.tape.interpreter.aliases import names_read
 from gradfix.tape.strangers.assumed_optimizers import doubted, let_go, step_supposed
-from gradfix.tape.torch.modules import leaves, set_leaf
-from gradfix.tape.torch.optimizers import one_of_these
+from gradfix.tape.torch.modules import leaves, one_of_these, set_leaf
 
 if TYPE_CHECKING:
     from gradfix.tape.domain.definitions import Scope

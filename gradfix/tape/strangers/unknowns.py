@@ -15,7 +15,13 @@ from gradfix.tape.effects.operations import also_in_place, having
 from gradfix.tape.interpreter.modes import lose_mode
 from gradfix.tape.strangers.assumed_optimizers import BY_USE, clear_supposed, doubted, step_supposed
 from gradfix.tape.strangers.framework_objects import hand_over, unknown_host
-from gradfix.tape.strangers.handed_out import hand_out, hand_out_callee, let_gradients_go, may_take_out, may_thaw
+from gradfix.tape.strangers.handed_out import (
+    hand_out,
+    hand_out_callee,
+    let_gradients_go,
+    may_take_out,
+    may_thaw,
+)
 from gradfix.tape.strangers.reaching import Reaching
 from gradfix.tape.torch.conversions import cut_tensor, number
 from gradfix.tape.torch.distributions import PACKAGE, distribution_method
@@ -240,7 +246,11 @@ MEASURES = frozenset({"dim", "numel", "nelement", "ndimension"})
 
 def _tensor_only(name: str) -> bool:
     """Whether only tensors have a method of this name."""
-    return name in CUTS or name in MEASURES or (name.endswith("_") and not name.endswith("__") and bool(table.method(name)))
+    return (
+        name in CUTS
+        or name in MEASURES
+        or (name.endswith("_") and not name.endswith("__") and bool(table.method(name)))
+    )
 
 
 def _as_tensor(

@@ -104,6 +104,13 @@ def leaves(machine: Machine, value: Value, seen: set[int] | None = None) -> tupl
     return list({id(leaf): leaf for leaf in found}.values()), complete
 
 
+def one_of_these(machine: Machine, module: Value) -> list[Tensor]:
+    """The parameters of all those that a module is one of: an element of a list, it isn't known which."""
+    chosen = module.of if isinstance(module, Opaque) else None
+    held = chosen.holds if isinstance(chosen, Unknown) and chosen.part else ()
+    return [leaf for one in held if isinstance(one, (Layer, Instance)) for leaf in leaves(machine, one)[0]]
+
+
 def may_hold_more(value: Value) -> bool:
     """Whether something that isn't known was put into a module, which may have parameters of its own."""
     stack, seen = [value], set[int]()

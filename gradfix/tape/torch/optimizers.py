@@ -15,7 +15,7 @@ from gradfix.tape.domain.values import NONE, Alt, Const, Map, Seq, Unknown, unkn
 from gradfix.tape.interpreter.modes import kept, set_mode
 from gradfix.tape.interpreter.occasions import StrangerStepped
 from gradfix.tape.interpreter.origins import factory_inside
-from gradfix.tape.torch.modules import leaves
+from gradfix.tape.torch.modules import leaves, one_of_these
 from gradfix.tape.torch.param_groups import FAR
 
 if TYPE_CHECKING:
@@ -91,13 +91,6 @@ def _grouped(machine: Machine, given: Value) -> list[Group] | None:
 def _group(machine: Machine, given: Value) -> Group:
     held, complete = parameters(machine, given)
     return Group(Weights(given, held, complete))
-
-
-def one_of_these(machine: Machine, module: Value) -> list[Tensor]:
-    """The parameters of all those that a module is one of: an element of a list, it isn't known which."""
-    chosen = module.of if isinstance(module, Opaque) else NONE
-    held = chosen.holds if isinstance(chosen, Unknown) and chosen.part else ()
-    return [leaf for one in held if isinstance(one, (Layer, Instance)) for leaf in leaves(machine, one)[0]]
 
 
 def parameters(machine: Machine, given: Value) -> tuple[list[Tensor], bool]:
