@@ -70,7 +70,9 @@ def parsed(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--programs", type=int, default=0, help="random programs of tests/oracle")
     parser.add_argument("--files", type=int, default=0, help="no more files than these; 0: all")
     parser.add_argument("--each", type=int, default=2, help="how often a text is blurred in each way")
-    parser.add_argument("--drawn", type=int, default=0, help="only so many ways, drawn for each text")
+    parser.add_argument(
+        "--drawn", type=int, default=0, help="only so many ways, drawn for each text and gone at once"
+    )
     parser.add_argument("--ways", default="", help=f"some of: {','.join(WAYS)}")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=1)
@@ -125,7 +127,7 @@ def one(plan: Plan, named: Named) -> Tally:
 def summary(tally: Tally, ways: Iterable[str], seconds: float) -> str:
     head = (
         f"{tally.texts} texts of {tally.lines} lines with {tally.findings} findings, "
-        f"{sum(tally.runs.values())} runs in {seconds:.0f} s"
+        f"{tally.played} runs in {seconds:.0f} s"
     )
     titles = f"{'way':20s}{'runs':>9s}" + "".join(f"{sort:>18s}" for sort in SORTS)
     rows = [row(tally, way) for way in ways]

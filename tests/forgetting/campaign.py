@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
 
@@ -22,7 +22,9 @@ WAYS = (*BLURS, *BOUNDS)
 MOST = 8
 """How many parts are blurred at once at most."""
 AT_ONCE = (1, 1, 2, 4, 8, 16)
-"""The same where a way is gone once: the larger half of a text is beside the point."""
+"""The same where several ways are gone at once: the larger half of a text is beside the point."""
+BOUNDED = 0.3
+"""How many of those texts are played once more with less of a budget or limit."""
 ALONE = 0.9
 """How many of those texts are taken without their neighbours."""
 DEEDS = re.compile(rb"\.(?:backward|step|zero_grad|detach|requires_grad)\w*\b|\b[a-z]\w*_\(|[-+*/|&]= ")
@@ -49,6 +51,8 @@ class Tally:
     texts: int = 0
     lines: int = 0
     findings: int = 0
+    played: int = 0
+    """How often a text was played with something forgotten."""
     runs: Counter[str] = field(default_factory=Counter)
     said: Counter[tuple[str, str]] = field(default_factory=Counter)
     """How often more was said, by way and sort."""
@@ -60,6 +64,7 @@ class Tally:
         self.texts += other.texts
         self.lines += other.lines
         self.findings += other.findings
+        self.played += other.played
         self.runs.update(other.runs)
         self.said.update(other.said)
         self.cases += other.cases
@@ -78,9 +83,15 @@ class Plan:
     each: int = 2
     seed: int = 1
     drawn: int = 0
-    """So many ways instead, once each, drawn for each text: twice as many where it writes, steps or runs
-    backward, and twice as many again where something is found; 0: all ways. Most texts are taken alone then,
-    as if they had no neighbours: those cost more than all the rest."""
+    """So many ways instead, drawn for each text and gone at once, as forgetting much is forgetting as well:
+    twice as many where it writes, steps or runs backward, and twice as many again where something is found;
+    0: all ways, one by one. Most texts are taken alone then, as if they had no neighbours: those cost more
+    than all the rest."""
+
+    def bound(self, random: Random) -> tuple[str, ...]:
+        """A budget or limit that is taken away from a text by itself: each silences much of the rest."""
+        bounds = [way for way in self.ways if way in BOUNDS and way != "neighbour"]
+        return tuple(random.sample(bounds, 1)) if bounds and random.random() < BOUNDED else ()
 
     def alone(self, random: Random) -> bool:
         """Whether a text is taken without its neighbours from the start."""
@@ -88,9 +99,7 @@ class Plan:
 
     def of(self, played: Played, random: Random) -> tuple[str, ...]:
         """The ways that are gone in a text."""
-        if not self.drawn:
-            return self.ways
-        ways = [way for way in self.ways if way != "neighbour" or played.resolve is not nobody]
+        ways = [way for way in self.ways if way in BLURS]
         content = played.source.content
         many = self.drawn * (2 if DEEDS.search(content) else 1) * (2 if played.said else 1)
         return tuple(random.sample(ways, min(many, len(ways))))
@@ -131,12 +140,36 @@ def forget(path: str, content: bytes, plan: Plan, resolve: Resolver) -> Tally:
     played = Played(source, nobody if plan.alone(random) else resolve)
     tally.texts, tally.lines = 1, content.count(b"\n")
     tally.findings = sum(one.certainty != "suspect" for one in played.said)
-    for way in plan.of(played, random):
+    ways = plan.ways
+    if plan.drawn:
+        ways = () if played.resolve is nobody else tuple({"neighbour"} & {*plan.ways})
+        ways += plan.bound(random)
+        _at_once(played, plan.of(played, random), random, tally)
+    for way in ways:
         try:
             _go(played, way, plan, Random(f"{plan.seed} {name} {way}"), tally)
         except Exception as error:
             tally.crashes.append(f"{path}: {way}: {error!r}")
     return tally
+
+
+def _at_once(played: Played, ways: Sequence[str], random: Random, tally: Tally) -> None:
+    """Go several ways in one run, each with parts that leave those of the others alone."""
+    of: dict[int, str] = {}
+    chosen: list[Part] = []
+    for way in ways:
+        parts = list(BLURS[way](played.text, played.source.tree))
+        drawn = random.sample(parts, min(len(parts), random.choice(AT_ONCE)))
+        for part in drawn:
+            if played.edited([*chosen, part]).sound:
+                chosen.append(part)
+                of[id(part)] = way
+    try:
+        gone = {of[id(part)] for part in chosen}
+        if chosen and _blurred(played, chosen, of, tally):
+            tally.runs.update(gone)
+    except Exception as error:
+        tally.crashes.append(f"{played.source.path}: {sorted(gone)}: {error!r}")
 
 
 def _go(played: Played, way: str, plan: Plan, random: Random, tally: Tally) -> None:
@@ -150,21 +183,26 @@ def _go(played: Played, way: str, plan: Plan, random: Random, tally: Tally) -> N
 
 def _blur(played: Played, way: str, choices: Iterable[list[Part]], tally: Tally) -> None:
     for chosen in choices:
-        found = played.blurred(chosen)
-        if found is None:
-            continue
-        tally.runs[way] += 1
-        for one in played.sorted_out(found):
-            fewest = _fewest(played, chosen, one)
-            edited = played.edited(fewest)
-            tally.note(Case(played.source.path, way, _lines(played, fewest), one, edited.new.content))
+        if _blurred(played, chosen, {id(part): way for part in chosen}, tally):
+            tally.runs[way] += 1
+
+
+def _blurred(played: Played, chosen: list[Part], of: Mapping[int, str], tally: Tally) -> bool:
+    """Play a text with some parts blurred, each in its way; whether that is a text."""
+    found = played.blurred(chosen)
+    if found is None:
+        return False
+    tally.played += 1
+    for one in played.sorted_out(found):
+        fewest = _fewest(played, chosen, one)
+        way = of[id(fewest[0])]
+        edited = played.edited(fewest)
+        tally.note(Case(played.source.path, way, _lines(played, fewest), one, edited.new.content))
+    return True
 
 
 def _choices(parts: list[Part], plan: Plan, random: Random) -> Iterator[list[Part]]:
     """One part, or a few at once, or all: more are met by few runs, but hide one another."""
-    if plan.drawn and parts:
-        yield random.sample(parts, min(len(parts), random.choice(AT_ONCE)))
-        return
     if len(parts) <= plan.each:
         yield from ([part] for part in parts)
         return
@@ -196,6 +234,7 @@ def _bound(played: Played, way: str, bounds: Iterable[Bound], tally: Tally) -> N
     for bound in bounds:
         with bound.entered():
             after = told(played.source, bound.resolve or played.resolve)
+        tally.played += 1
         tally.runs[way] += 1
         found = list(more(played.said, Edited(played.text, ()), after))
         for one in played.sorted_out(found):
