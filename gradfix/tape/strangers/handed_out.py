@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from gradfix.tape.machine.machine import Machine
 
 DOUBT = "what a call may have put elsewhere"
-HOLDING = frozenset({Seq, Map, Instance, Unknown, Alt})
+HOLDING = frozenset({Seq, Map, Instance, Alt})
 """What may hold a list."""
 LISTS = frozenset({"ModuleList", "ModuleDict", "ParameterList", "ParameterDict"})
 """What modules are put into."""
@@ -144,12 +144,11 @@ def let_gradients_go(machine: Machine, values: Sequence[Value]) -> None:
 
 def may_take_out(trail: Trail, values: Sequence[Value]) -> None:
     """Code that isn't known may take out of a list what is in it, and put more into a list of modules."""
-    stack, seen = list(values), 0
-    within = [held for one in values if isinstance(one, Unknown) for held in one.holds]
-    own = [part for one in within if isinstance(one, Instance) for part in one.attrs.values()]
-    for part in own:
-        if isinstance(part, Layer) and part.kind in LISTS and not part.open:
+    within = [held for one in values if type(one) is Unknown for held in one.holds if type(held) in HOLDING]
+    for part in [part for one in within if type(one) is Instance for part in one.attrs.values()]:
+        if type(part) is Layer and part.kind in LISTS and not part.open:
             trail.set(part, "open", True)
+    stack, seen = [*within, *(one for one in values if type(one) in HOLDING)], 0
     while stack and seen < MANY:
         value = stack.pop()
         seen += 1
@@ -162,10 +161,8 @@ def may_take_out(trail: Trail, values: Sequence[Value]) -> None:
                 trail.set(value, "items", listed if whole else dict(zip(value.items, listed, strict=True)))
         elif isinstance(value, Instance):
             stack.extend(item for item in value.attrs.values() if type(item) in HOLDING)
-        elif isinstance(value, Unknown):
-            stack.extend(item for item in value.holds if type(item) in HOLDING)
         elif isinstance(value, Alt):
-            stack.extend(option for _, option in value.options)
+            stack.extend(option for _, option in value.options if type(option) in HOLDING)
 
 
 def _doubted(item: Value) -> Unknown:
