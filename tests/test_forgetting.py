@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 from random import Random
 from textwrap import dedent
 
 import pytest
+from forgetting.bounds import nobody
 from forgetting.campaign import WAYS, Plan, Tally, forget
 from oracle.choose import seeded
 from oracle.programs import program
@@ -643,8 +644,6 @@ def test_what_only_recording_would_break_is_suspected_where_it_may_be_off() -> N
 
 FIXTURES = Path(__file__).parent.parent / "fixtures"
 SEED = 7
-OWED: frozenset[tuple[str, str, str]] = frozenset()
-"""What is still said more in this slice: the text, what was forgotten, and the rule."""
 
 
 def texts() -> Iterator[tuple[str, bytes]]:
@@ -655,22 +654,42 @@ def texts() -> Iterator[tuple[str, bytes]]:
         yield f"program {number}", program(seeded(number)).source.encode()
 
 
+def all_fixtures() -> Iterator[tuple[str, bytes]]:
+    for path in sorted(FIXTURES.glob("*/*/*.py")):
+        yield path.relative_to(FIXTURES).as_posix(), path.read_bytes()
+
+
+def tally(of: Iterable[tuple[str, bytes]], plan: Plan) -> Tally:
+    total = Tally()
+    for path, content in of:
+        total.add(forget(path, content, plan, nobody))
+    return total
+
+
 @cache
 def forgotten() -> Tally:
-    tally = Tally()
-    for path, content in texts():
-        tally.add(forget(path, content, Plan(each=1, seed=SEED), lambda importing, module, level: None))
-    return tally
+    return tally(texts(), Plan(each=1, seed=SEED))
+
+
+@cache
+def forgotten_at_once() -> Tally:
+    return tally(all_fixtures(), Plan(drawn=3, seed=SEED))
+
+
+def more(found: Tally) -> set[tuple[str, str, str]]:
+    """What is said only because something was forgotten: the text, the way and the rule."""
+    cases = [case for case in found.cases if case.more.sort in ("appeared", "surer")]
+    return {(case.path, case.way, case.more.defect.kind) for case in cases}
 
 
 @pytest.mark.parametrize("way", WAYS)
 def test_who_forgets_says_no_more(way: str) -> None:
-    said = {
-        (case.path, way, case.more.defect.kind)
-        for case in forgotten().cases
-        if case.way == way and case.more.sort in ("appeared", "surer")
-    }
-    assert said <= OWED
+    assert {case for case in more(forgotten()) if case[1] == way} == set()
+
+
+def test_who_forgets_several_things_at_once_says_no_more() -> None:
+    assert forgotten_at_once().played > forgotten_at_once().texts
+    assert more(forgotten_at_once()) == set()
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -680,3 +699,4 @@ def test_each_way_is_gone(way: str) -> None:
 
 def test_the_tape_never_fails_for_what_it_does_not_know() -> None:
     assert forgotten().crashes == []
+    assert forgotten_at_once().crashes == []
