@@ -8,7 +8,8 @@ import sys
 import time
 from collections.abc import Iterable, Iterator
 from functools import partial
-from itertools import islice
+from hashlib import sha1
+from itertools import chain, islice
 from pathlib import Path
 from random import Random
 
@@ -16,27 +17,51 @@ from gradfix.neighbours import Neighbours
 
 from .campaign import WAYS, Case, Plan, Tally, forget
 from .comparing import SORTS
+from .progress import Progress
 
 Named = tuple[str, bytes]
 LONGEST = 500_000
 """Larger files are made by programs, and say little for what they cost."""
+SAVED = 20
+"""After how many seconds it is said again how far a run is."""
 _neighbours = Neighbours()
 
 
 def main(arguments: list[str]) -> int:
     options = parsed(arguments)
-    plan = Plan(tuple(options.ways.split(",")) if options.ways else WAYS, options.each, options.seed)
-    texts = [*programs(options.programs, options.seed), *files(options.folders, options.files, options.seed)]
-    start = time.perf_counter()
-    tally = Tally()
-    for one in played(texts, plan, options.jobs):
-        tally.add(one)
-    print(summary(tally, plan.ways, time.perf_counter() - start))
-    shown = [case for case in tally.cases if case.more.sort != SORTS[-1]]
+    plan = Plan(
+        tuple(options.ways.split(",")) if options.ways else WAYS, options.each, options.seed, options.drawn
+    )
+    texts = chain(
+        programs(options.programs, options.seed), files(options.folders, options.files, options.seed)
+    )
+    progress = gone(options, plan, texts)
+    tally = progress.tally
+    print(summary(tally, plan.ways, progress.seconds))
+    shown = [case for case in tally.cases if case.more.sort not in options.hide.split(",")]
     for case in shown[: options.show]:
         print(told(case))
     print("\n".join(tally.crashes))
-    return 1 if shown or tally.crashes else 0
+    return 1 if any(case.more.sort != SORTS[-1] for case in tally.cases) or tally.crashes else 0
+
+
+def gone(options: argparse.Namespace, plan: Plan, texts: Iterable[Named]) -> Progress:
+    """All texts, or as many as there is time for, from where an earlier run was cut."""
+    progress = Progress.of(options.state)
+    ahead = islice(texts, progress.texts, None)
+    start = written = time.perf_counter() - progress.seconds
+    for one in played(ahead, plan, options.jobs):
+        progress.add(one)
+        now = time.perf_counter()
+        progress.seconds = now - start
+        if options.state is not None and now - written > SAVED:
+            progress.write(options.state)
+            written = now
+        if options.seconds and progress.seconds > options.seconds:
+            break
+    if options.state is not None:
+        progress.write(options.state)
+    return progress
 
 
 def parsed(arguments: list[str]) -> argparse.Namespace:
@@ -45,10 +70,16 @@ def parsed(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--programs", type=int, default=0, help="random programs of tests/oracle")
     parser.add_argument("--files", type=int, default=0, help="no more files than these; 0: all")
     parser.add_argument("--each", type=int, default=2, help="how often a text is blurred in each way")
+    parser.add_argument(
+        "--drawn", type=int, default=0, help="only so many ways, drawn for each text and gone at once"
+    )
     parser.add_argument("--ways", default="", help=f"some of: {','.join(WAYS)}")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--seconds", type=float, default=0, help="stop after these, with those before")
+    parser.add_argument("--state", type=Path, help="go on where this file says, and say there how far it is")
     parser.add_argument("--show", type=int, default=20, help="how many cases are shown")
+    parser.add_argument("--hide", default=SORTS[-1], help=f"some of: {','.join(SORTS)}")
     return parser.parse_args(arguments)
 
 
@@ -65,22 +96,27 @@ def programs(count: int, seed: int) -> Iterator[Named]:
 
 
 def files(folders: Iterable[Path], most: int, seed: int) -> Iterator[Named]:
-    """These files and those below some folders, or some of them drawn at random."""
+    """These files and those below some folders in an order drawn at random, each text once."""
     below = (path for folder in folders for path in (folder, *folder.rglob("*.py")))
     found = sorted(path for path in below if path.is_file())
     Random(seed).shuffle(found)
+    seen: set[bytes] = set()
     small = (path for path in found if path.stat().st_size <= LONGEST)
     for path in islice(small, most or None):
-        yield str(path), path.read_bytes()
+        content = path.read_bytes()
+        if (key := sha1(content).digest()) not in seen:
+            seen.add(key)
+            yield str(path), content
 
 
-def played(texts: list[Named], plan: Plan, jobs: int) -> Iterator[Tally]:
+def played(texts: Iterable[Named], plan: Plan, jobs: int) -> Iterator[Tally]:
+    """The tally of each text, in order."""
     work = partial(one, plan)
     if jobs == 1:
         yield from map(work, texts)
         return
     with multiprocessing.get_context("fork").Pool(jobs) as pool:
-        yield from pool.imap_unordered(work, texts, chunksize=8)
+        yield from pool.imap(work, texts, chunksize=8)
 
 
 def one(plan: Plan, named: Named) -> Tally:
@@ -91,7 +127,7 @@ def one(plan: Plan, named: Named) -> Tally:
 def summary(tally: Tally, ways: Iterable[str], seconds: float) -> str:
     head = (
         f"{tally.texts} texts of {tally.lines} lines with {tally.findings} findings, "
-        f"{sum(tally.runs.values())} runs in {seconds:.0f} s"
+        f"{tally.played} runs in {seconds:.0f} s"
     )
     titles = f"{'way':20s}{'runs':>9s}" + "".join(f"{sort:>18s}" for sort in SORTS)
     rows = [row(tally, way) for way in ways]

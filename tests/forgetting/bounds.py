@@ -75,6 +75,10 @@ def depths(random: Random, resolve: Resolver) -> Iterator[Bound]:
         yield setting(f"{depth}", following, DEPTH=depth)
 
 
+def nobody(importing: str, module: str, level: int) -> None:
+    """No neighbouring file is found."""
+
+
 def neighbours(random: Random, resolve: Resolver) -> Iterator[Bound]:
     """No neighbouring file, or not all of them."""
     kept = random.random()
@@ -84,7 +88,7 @@ def neighbours(random: Random, resolve: Resolver) -> Iterator[Bound]:
         lost = Random(f"{kept}{module}{level}").random() < 0.5
         return None if lost else resolve(importing, module, level)
 
-    yield Bound("none", nullcontext, lambda importing, module, level: None)
+    yield Bound("none", nullcontext, nobody)
     yield Bound("some", nullcontext, some)
 
 

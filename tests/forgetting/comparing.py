@@ -12,9 +12,11 @@ from unittest.mock import patch
 from gradfix.defects import Certainty, Defect, Role
 from gradfix.source import Source, parse
 from gradfix.tape.entries import analyse
+from gradfix.tape.interpreter.conditions import Verdict, condition
 from gradfix.tape.interpreter.interpreter import Interpreter
 from gradfix.tape.interpreter.limits import Resolver
 from gradfix.tape.machine.reports import Findings
+from gradfix.tape.python import control
 
 from .edits import Edited, Text
 
@@ -100,7 +102,9 @@ class Ways:
         self.text = Text(source.content)
         self.reached: set[int] = set()
         self.open: set[str] = set()
-        evaluate, begin = Interpreter.eval, Findings.__init__
+        self.decided: set[str] = set()
+        """What was tested somewhere and known: with a flag that one object has and another one hasn't."""
+        evaluate, begin, decide = Interpreter.eval, Findings.__init__, condition
         kept: list[Findings] = []
 
         def noting(vm: Interpreter, node: ast.expr) -> object:
@@ -112,7 +116,17 @@ class Ways:
             begin(findings, main, lines)
             kept.append(findings)
 
-        with patch.object(Interpreter, "eval", noting), patch.object(Findings, "__init__", keeping):
+        def deciding(vm: Interpreter, node: ast.expr) -> Verdict:
+            verdict = decide(vm, node)
+            if verdict[0] is not None:
+                self.decided |= {ast.unparse(one) for one in ast.walk(node) if isinstance(one, ast.expr)}
+            return verdict
+
+        with (
+            patch.object(Interpreter, "eval", noting),
+            patch.object(Findings, "__init__", keeping),
+            patch.object(control, "condition", deciding),
+        ):
             analyse(source, resolve)
         self.open |= {text for findings in kept for text in findings.texts.values()}
 
@@ -120,12 +134,19 @@ class Ways:
         """Whether the tape had played the path that a finding is on."""
         first, last = one.where
         reached = any(first <= place < max(last, first + 1) for place in self.reached)
-        return reached and all(self._open(test) for test in one.defect.condition.split(" and ") if test)
+        tests = [test for test in one.defect.condition.split(" and ") if test]
+        if one.sort == "surer" and any(self._subject(test) in self.decided for test in tests):
+            return False  # less sure elsewhere, and known not to be so in what runs
+        return reached and all(map(self._open, tests))
 
     def _open(self, test: str) -> bool:
         """Whether a test was undecided: a comparison is noted by what it compares."""
         subject = test.removeprefix("not ")
-        return subject in self.open or COMPARED.sub("", subject) in self.open
+        return subject in self.open or self._subject(test) in self.open
+
+    @staticmethod
+    def _subject(test: str) -> str:
+        return COMPARED.sub("", test.removeprefix("not "))
 
 
 def sorted_out(found: list[More], source: Source, resolve: Resolver) -> list[More]:

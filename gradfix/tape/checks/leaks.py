@@ -37,12 +37,7 @@ def adds_to(node: ast.expr, name: str) -> bool:
 def accumulating(vm: Interpreter, added: Added) -> None:
     """A total that takes a graph in at every turn of a loop."""
     name, held, right, result, node = added
-    if (
-        not vm.names.frame.loops
-        or not vm.here.at_home
-        or isinstance(held, Alt)
-        or vm.grad_mode.grad is not True
-    ):
+    if not vm.names.frame.loops or not vm.here.at_home or isinstance(held, Alt) or not _recorded(vm):
         return
     if (
         isinstance(node, ast.AugAssign)
@@ -70,6 +65,11 @@ def accumulating(vm: Interpreter, added: Added) -> None:
         if entries and entries[-1][1] is held and entries[-1][3].clean >= 0:
             vm.notes.outlived.add(span_of(node))
         entries.append((name, result, vm.graph.history(result), vm.graph.history(term), node))
+
+
+def _recorded(vm: Interpreter) -> bool:
+    """Whether a sum is surely recorded, and so keeps the graphs of its terms."""
+    return vm.grad_mode.grad is True and vm.grad_mode.mode_in_doubt is False
 
 
 def walked_already(machine: Machine, value: Value, but: Collection[int] = ()) -> Node | None:
@@ -147,7 +147,7 @@ def kept_on_attribute(vm: Interpreter, named: AttributeNamed) -> None:
     """`self.total = self.total + loss`."""
     target, node = named
     value = node.value if isinstance(node, ast.Assign) else None
-    if vm.grad_mode.grad is True and isinstance(value, ast.BinOp) and isinstance(value.op, ast.Add):
+    if _recorded(vm) and isinstance(value, ast.BinOp) and isinstance(value.op, ast.Add):
         for own, added in ((value.left, value.right), (value.right, value.left)):
             if (
                 isinstance(own, ast.Attribute)

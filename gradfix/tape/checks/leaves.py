@@ -9,7 +9,7 @@ from gradfix.defects import Role
 from gradfix.defects.records import Checkpointed, NonLeaf, Rebound
 from gradfix.tape.checks.leaks import accumulating, adds_to
 from gradfix.tape.domain.definitions import Instance
-from gradfix.tape.domain.graph import Tensor
+from gradfix.tape.domain.graph import Tensor, is_result
 from gradfix.tape.domain.torch_values import Layer, Opaque
 from gradfix.tape.domain.values import Const
 from gradfix.tape.interpreter.occasions import Added, Replaced
@@ -42,7 +42,7 @@ def rebinding(vm: Interpreter, bound: NameBound) -> None:
             and held is not value
             and held.requires is True
             and held.leaf is True
-            and not (value.leaf is True and value.requires is True)
+            and is_result(value)
             and made_of_gradient(vm.graph, value, held)
         ):
             vm.names.rebound[id(value)] = (value, held, node)
@@ -67,7 +67,7 @@ def gradient_set(vm: Interpreter, told: GradientSet) -> None:
 def _lost_by_name(names: Names, owner: Tensor, node: ast.AST) -> bool:
     """Say so where a `.grad` that somebody cares for isn't to be had: its name was bound to a result."""
     bound = names.rebound.get(id(owner))
-    if bound is not None and not (owner.leaf is True and owner.requires is True):
+    if bound is not None and is_result(owner):
         _, held, statement = bound
         names.reports.report(
             "leaf_rebound",

@@ -80,7 +80,9 @@ def check_registered(vm: Interpreter, built: Built) -> None:
 
 def _perhaps(strangers: Strangers, instance: Instance, inside: list[Tensor]) -> bool:
     """Whether leaves may be registered all the same: by code that had the module, or in what isn't known."""
-    if id(instance) in strangers.loose:
+    if id(instance) in strangers.loose or id(instance.cls) in strangers.loose:
+        return True
+    if any(isinstance(value, Tensor) and Convention.B in value.lean for value in instance.attrs.values()):
         return True
     unknown = [value for value in instance.attrs.values() if isinstance(value, Unknown)]
     memory = frozenset(id(leaf.storage) for leaf in inside)

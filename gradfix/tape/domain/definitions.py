@@ -66,7 +66,8 @@ class Function(Value):
         self.defaults = defaults
         self.decorators: tuple[tuple[Value, ast.expr], ...] = ()
         self.owner: Class | None = None
-        self.suspends = False
+        self.suspends: Truth = False
+        """Whether it runs only as what it yields is asked for."""
         """Whether it is decorated as a context manager: a call runs nothing yet."""
 
 

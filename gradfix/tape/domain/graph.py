@@ -146,6 +146,7 @@ class Node:
         "clean",
         "cut",
         "cut_place",
+        "doubted",
         "facts",
         "freed",
         "guards",
@@ -179,6 +180,8 @@ class Node:
         self.cut = ""
         self.cut_place: Place = None
         self.may = False
+        self.doubted = False
+        """Whether something that isn't known was entered around it, which may have turned recording off."""
         self.leaf: Tensor | None = None
         self.saves = False
         """Whether it keeps anything, so that a second backward finds it freed."""
@@ -296,6 +299,11 @@ class Tensor(Value):
         if self.slot is None:
             self.slot = Slot()
         return self.slot
+
+
+def is_result(tensor: Tensor) -> bool:
+    """Whether a tensor is known to be no leaf that requires grad."""
+    return tensor.leaf is False or tensor.requires is False
 
 
 class Number(Value):

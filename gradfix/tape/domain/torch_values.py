@@ -91,6 +91,7 @@ class Optimizer(Value):
         "lean",
         "leaves",
         "name",
+        "perhaps",
         "place",
         "stepped",
     )
@@ -110,6 +111,8 @@ class Optimizer(Value):
         self.complete = complete
         self.place = place
         self.lean: Lean = NOTHING
+        self.perhaps: list[Tensor] = []
+        """What it may hold as well: it was given what isn't known, and was made of these."""
         self.groups: list[Group] | None = None
         """What its leaves are grouped in; None where that isn't known."""
         self.fused: Truth = False

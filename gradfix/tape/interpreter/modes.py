@@ -47,6 +47,12 @@ def unbound(names: Names, node: ast.expr) -> bool:
     return isinstance(node, ast.Name) and node.id in names.unbound
 
 
+def of_torch(value: Value) -> bool:
+    """Whether a value is something of torch's own, it isn't known what: it may be any mode."""
+    held = value.holds if isinstance(value, Unknown) else ()
+    return any(isinstance(one, External) and one.path.partition(".")[0] == "torch" for one in held)
+
+
 def set_mode(machine: Machine, kind: str, on: bool, place: Place) -> None:
     """Turn recording on or off; inside inference mode there is no turning it on."""
     if machine.grad_mode.inference and kind != "inference_mode":

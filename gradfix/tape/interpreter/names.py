@@ -9,7 +9,7 @@ from gradfix.defects import Role
 from gradfix.defects.records import Rebound
 from gradfix.tape.domain.alternatives import narrowed
 from gradfix.tape.domain.definitions import Scope
-from gradfix.tape.domain.graph import Tensor
+from gradfix.tape.domain.graph import Tensor, is_result
 from gradfix.tape.domain.paths import ALWAYS
 from gradfix.tape.domain.values import UNDEFINED, Alt, Foreign, Seq
 from gradfix.tape.domain.within import Within
@@ -109,7 +109,7 @@ class Names:
         """Whether a leaf whose name was bound to a result explains a severed root."""
         below = {id(one) for one in nodes_below(node)}
         for value, held, statement in self.rebound.values():
-            if id(value.node) in below and not (value.leaf is True and value.requires is True):
+            if id(value.node) in below and is_result(value):
                 self.reports.report(
                     "leaf_rebound",
                     statement,

@@ -57,6 +57,8 @@ class Notes:
         """Whether objects are built for those who would use them elsewhere."""
         self.taken: dict[int, Value] = {}
         """Values that are taken for granted (convention F)."""
+        self.type_tests: dict[tuple[object, ...], Value] = {}
+        """Whether tensors and lists are of classes that aren't known."""
         self.unsure: dict[int, Value] = {}
         """Modules that were put in a mode which isn't known."""
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING, NamedTuple, TypedDict
 
-from gradfix.defects import Convention, Role
+from gradfix.defects import Assumption, Convention, Role
 from gradfix.defects.records import (
     BackwardUnrecorded,
     Freed,
@@ -393,6 +393,8 @@ class Backwards:
             (event.place, Role.NEEDS_AGAIN),
         ]
         outside, spared = self.python.outside(node, earlier, event), self.early_steps.spared(event)
+        if node.doubted and self.grad_mode.mode_in_doubt is False:
+            lean = lean | {Assumption.RECORDED_HERE}
         self.reports.report(
             "backward_twice",
             earlier.place,

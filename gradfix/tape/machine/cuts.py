@@ -132,8 +132,10 @@ def _if_unrecorded(node: Node) -> tuple[Node, ...]:
 
 
 def _terms(node: Node) -> tuple[Node, ...]:
-    """What a node is the sum of, or one times a number."""
+    """What a node is the sum of, or one times a number: what makes its graph unsure may be no number."""
     if node.cut or not (node.op in SUMS or (node.op in SCALES and len(node.parents) == 1)):
+        return ()
+    if node.op in SCALES and node.requires is None and node.parents[0].requires is False:
         return ()
     return node.parents[::-1]
 

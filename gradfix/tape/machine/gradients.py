@@ -352,7 +352,7 @@ class Gradients:
             if not isinstance(event, Add) or not event.must or event.backward.scaler is None:
                 return False
             scaler = event.backward.scaler
-            if scaler["scaler"].enabled is False:
+            if scaler["scaler"].enabled is not True:
                 return False
             optimizer = next(
                 (o.name for o in self.optimizers.known if any(leaf is held for held in o.leaves)), ""

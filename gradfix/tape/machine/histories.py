@@ -50,6 +50,20 @@ class Scoped(TypedDict, total=False):
     gathered: Gathered | None
 
 
+def _spread(listed: Seq) -> list[Value]:
+    """What is in a list, and in the lists that are in it."""
+    found: list[Value] = []
+    stack, seen = [*reversed(listed.items)], {id(listed)}
+    while stack:
+        item = stack.pop()
+        if not isinstance(item, Seq):
+            found.append(item)
+        elif id(item) not in seen:
+            seen.add(id(item))
+            stack.extend(reversed(item.items))
+    return found
+
+
 class Graph:
     """The graph as values show it: where each of them comes from."""
 
@@ -204,8 +218,8 @@ class Graph:
                 return [guess]
             self.trail.learn(value, "bare", True)
             return []
-        if isinstance(value, Seq) and any(isinstance(item, Unknown) for item in value.items):
-            items = [item for item in value.items if item is not value]
+        if isinstance(value, Seq) and any(isinstance(item, (Unknown, Seq)) for item in value.items):
+            items = _spread(value)
             carried = (self.given(i) if isinstance(i, Unknown) else self.nodes(i) for i in items)
             return [node for nodes in carried for node in nodes]
         return self.nodes(value)
@@ -228,7 +242,7 @@ class Graph:
         """The nodes that are met on every way from a value to what it holds."""
         found: dict[int, Node] = {}
         seen: set[int] = set()
-        stack = [value]
+        stack, whole = [value], value
         while stack:
             value = stack.pop()
             if type(value) in OWNING and (own := self._own_node(value)) is not None:
@@ -239,7 +253,7 @@ class Graph:
                 if value.bare is True:
                     continue
                 seen.add(id(value))
-                if value.bare is None and stack:
+                if value.bare is None and value is not whole:
                     found.update([(id(node), node) for node in self._inside(value)])
                 else:
                     stack.extend(value.holds[::-1])
@@ -256,7 +270,7 @@ class Graph:
         self.trail.learn(value, "bare", True)  # while it is gathered: what it holds may hold it in turn
         held = [node for inner in value.holds for node in self.nodes(inner)]
         self.trail.learn(value, "bare", not held)
-        if len(held) > 1:
+        if held and not (len(held) == 1 and held[0].may):
             made = Node("unknown", None, tuple(dict.fromkeys(held)), value.requires)
             made.may, made.lean = True, value.lean
             self.trail.learn(value, "made", made)

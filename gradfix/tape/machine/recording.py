@@ -89,6 +89,7 @@ class Recording:
             node.branch = next((guards for parent in parents if (guards := partings(parent))), ())
         node.path = self.here.path
         node.lean = lean
+        node.doubted = self.grad_mode.mode_in_doubt is not False
         if self.inferred and node.requires and (entered := _passed_by(op, inputs)) is not None:
             return self._passing(node, entered, inputs)
         return node

@@ -155,9 +155,10 @@ class Severed:
             return
         if kind_of(kind).unrecorded:
             steps = [(cut.place, Role.UNRECORDED), *steps]
-        behind = next((parent.place for parent in cut.parents if parent.requires is not False), None)
-        steps = [(behind, Role.GRAPH), (cut.cut_place, Role.CUT), *steps]
-        lean, facts = cut.lean | event.lean | lean, self._cut_facts(kind, cut, event)
+        behind = [parent for parent in cut.parents if parent.requires is not False]
+        steps = [(behind[0].place if behind else None, Role.GRAPH), (cut.cut_place, Role.CUT), *steps]
+        fewest = min((parent.lean for parent in behind), key=len, default=NOTHING)
+        lean, facts = cut.lean | event.lean | lean | fewest, self._cut_facts(kind, cut, event)
         if isinstance(facts, Cut) and kind_of(kind).logged:
             draft = self.reports.draft(
                 kind, cut.cut_place, steps, facts, says=says, lean=lean, when=event.path, impact=impact

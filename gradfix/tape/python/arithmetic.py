@@ -241,4 +241,6 @@ def in_place_operator(vm: Interpreter, held: Value, right: Value, node: ast.AugA
         if not isinstance(right, Seq) or right.open:
             vm.trail.set(held, "open", True)
         return held
+    if isinstance(held, Unknown) and vm.grad_mode.grad is not True:
+        return held  # a tensor that is written where nothing is recorded is in the graph that it was in
     return vm.forks.each(right, lambda one: operate(vm, type(node.op), held, one, node))

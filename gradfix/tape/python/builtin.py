@@ -25,6 +25,7 @@ from gradfix.tape.domain.values import (
     unknown_of,
 )
 from gradfix.tape.interpreter.imports import from_star
+from gradfix.tape.interpreter.modes import LIBRARIES
 from gradfix.tape.python.arithmetic import operate
 from gradfix.tape.python.iterating import iterating
 from gradfix.tape.strangers.handed_out import escape, let_gradients_go
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     )
     from gradfix.tape.interpreter.interpreter import Interpreter
     from gradfix.tape.interpreter.names import Names
+    from gradfix.tape.interpreter.state import Notes
 
 BUILTINS = frozenset(dir(builtins))
 QUIET = frozenset({
@@ -151,12 +153,12 @@ def _numeric(vm: Interpreter, name: str, args: Args, kwargs: Kwargs, node: ast.C
 
 
 def _sum(vm: Interpreter, args: Args, node: ast.Call) -> Value:
-    items, _ = elements(vm, args[0], node)
+    items, known = elements(vm, args[0], node)
     total: Value = args[1] if len(args) > 1 else Const(0)
     for item in items or ():
         total = vm.forks.each(total, partial(_plus, vm, node, item))
-    if items is None:
-        result = unknown_of("a sum", *args)
+    if items is None or (not known and vm.graph.requires(total) is False):
+        result = unknown_of("a sum", total, *args)
         result.part = True
         return result
     return total
@@ -185,7 +187,7 @@ def _counting(name: str, args: Args) -> Value:
 def _introspecting(vm: Interpreter, name: str, args: Args, node: ast.Call) -> Value:
     if name == "isinstance" and len(args) > 1:
         known = _is_instance(args[0], args[1])
-        return Unknown("a type test") if known is None else (TRUE if known else FALSE)
+        return _type_test(vm.notes, args[0], args[1]) if known is None else (TRUE if known else FALSE)
     key = args[1].value if len(args) > 1 and isinstance(args[1], Const) else None
     if not isinstance(key, str):
         if name == "setattr" and len(args) > 2:
@@ -193,7 +195,10 @@ def _introspecting(vm: Interpreter, name: str, args: Args, node: ast.Call) -> Va
             vm.forks.on_each(args[0], lambda one: register(vm.trail, one, args[1], args[2]))
         if name == "getattr":
             let_gradients_go(vm.machine, args[:1])  # it may be the gradient that is got
-        return unknown_of(f"{name}()", *args)
+        found = unknown_of(f"{name}()", *args)
+        if name == "getattr" and isinstance(args[0], Unknown):
+            vm.trail.learn_part(args[0], "children", f"?{id(node)}", found)
+        return found
     if name == "setattr" and len(args) > 2:
         vm.forks.on_each(args[0], lambda one: vm.set_attribute(one, key, args[2], node))
         return NONE
@@ -204,6 +209,14 @@ def _introspecting(vm: Interpreter, name: str, args: Args, node: ast.Call) -> Va
     if isinstance(args[0], External):
         return vm.attribute(args[0], key, node)
     return vm.forks.each(args[0], lambda one: vm.attribute(one, key, node))
+
+
+def _type_test(notes: Notes, value: Value, kinds: Value) -> Value:
+    """Whether a value is of a class that isn't known: all tensors of one sort are, or none is."""
+    if not isinstance(value, (Tensor, Seq)) or not isinstance(kinds, External):
+        return Unknown("a type test")
+    sort = (value.leaf, value.parameter) if isinstance(value, Tensor) else (value.kind,)
+    return notes.type_tests.setdefault((kinds.path, *sort), Unknown("a type test"))
 
 
 def _is_instance(value: Value, kinds: Value) -> Truth:
@@ -217,21 +230,38 @@ def _is_instance(value: Value, kinds: Value) -> Truth:
     if not isinstance(kinds, External):
         return None
     path = kinds.path
+    if path.partition(".")[0] not in LIBRARIES:
+        return None
     if isinstance(value, Tensor):
         return path in TENSOR_PATHS or (None if path.startswith("torch.") else False)
     if isinstance(value, (Seq, Map, Const)):
-        names = {"list": "list", "tuple": "tuple", "set": "set"}
-        own = (
-            names.get(value.kind, "")
-            if isinstance(value, Seq)
-            else ("dict" if isinstance(value, Map) else type(value.value).__name__)
-        )
-        return own == path.removeprefix("builtins.") if own else None
+        return _is_plain(value, path)
     if isinstance(value, Layer):
-        return True if path == "torch.nn.Module" else path.rpartition(".")[2] == value.kind
+        return _is_layer(value, path)
     if isinstance(value, (Instance, Opaque)) and path == "torch.nn.Module":
         return value.module if isinstance(value, Instance) else True
     return None
+
+
+def _is_plain(value: Seq | Map | Const, path: str) -> Truth:
+    """Whether a value of Python's own is one of this class; the standard library has more."""
+    if not path.startswith(("builtins.", "torch.", "numpy.")):
+        return None
+    names = {"list": "list", "tuple": "tuple", "set": "set"}
+    own = (
+        names.get(value.kind, "")
+        if isinstance(value, Seq)
+        else ("dict" if isinstance(value, Map) else type(value.value).__name__)
+    )
+    return own == path.removeprefix("builtins.") if own else None
+
+
+def _is_layer(value: Layer, path: str) -> Truth:
+    """Whether a layer is one of this class: several layers may have one base."""
+    if path == "torch.nn.Module":
+        return True
+    name = path.rpartition(".")[2]
+    return None if name.startswith("_") or name in ("RNNBase", "RNNCellBase") else name == value.kind
 
 
 def _descends(cls: Class, ancestor: Class) -> Truth:

@@ -17,6 +17,7 @@ from gradfix.tape.interpreter.modes import (
     lose_mode,
     may_set_mode,
     modes_of,
+    of_torch,
     set_mode,
     unbound,
 )
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from gradfix.tape.domain.values import Value
     from gradfix.tape.interpreter.interpreter import Interpreter
     from gradfix.tape.interpreter.modes import Modes
+    from gradfix.tape.interpreter.names import Names
     from gradfix.tape.interpreter.state import Notes
 
 
@@ -55,7 +57,7 @@ def _entered(vm: Interpreter, node: ast.With | ast.AsyncWith, items: Sequence[as
             if known is None:
                 return _both_modes(vm, node, value, (yes, no), rest)
             set_mode(vm.machine, value.kind, known, vm.here.at(node))
-        elif (isinstance(value, Unknown) and unbound(vm.names, item.context_expr)) or _some_mode(value):
+        elif _any_mode(vm.names, value, item.context_expr):
             lose_mode(vm.machine)
         elif may_set_mode(value):
             doubt_mode(vm.machine)
@@ -83,8 +85,10 @@ def _managed(
     return resume(vm, manager, block) if isinstance(manager, Suspended) else managed(vm, manager, node, block)
 
 
-def _some_mode(value: Value) -> bool:
-    """Whether it is one of several, of which some set the grad mode."""
+def _any_mode(names: Names, value: Value, node: ast.expr) -> bool:
+    """Whether it may be any mode of torch, or is one of several of which some set the grad mode."""
+    if isinstance(value, Unknown):
+        return unbound(names, node) or of_torch(value)
     return isinstance(value, Alt) and any(isinstance(option, Mode) for _, option in value.options)
 
 

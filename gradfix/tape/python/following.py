@@ -76,6 +76,8 @@ def decorated(vm: Interpreter, function: Function, node: ast.FunctionDef | ast.A
         kept.append((value, expression))
     function.decorators = tuple(kept)
     function.suspends = any(_path(value) in MANAGERS for value, _ in kept)
+    if not function.suspends and any(may_set_mode(value) for value, _ in kept) and _generates(node.body):
+        function.suspends = None
     if any(_path(value).startswith(TRANSLATORS) for value, _ in kept):
         vm.program.functions[:] = [one for one in vm.program.functions if one is not function]
         return Unknown("a function that is translated")
@@ -97,11 +99,12 @@ def call_function(
     receiver: Value | None = None,
 ) -> Value:
     """Call a function of the source; nothing runs yet of what is run in step with its caller."""
-    if function.suspends or node is vm.running.looped:
-        later = suspended(vm, function, args, kwargs, node, receiver)
+    if function.suspends is not False or node is vm.running.looped:
+        known = function.suspends is not None
+        later = suspended(vm, function, args, kwargs, node, receiver) if known else None
         if later is not None:
             return later
-        if function.suspends:  # what it does before its yield isn't what it does behind
+        if function.suspends is not False:  # what it does before its yield isn't what it does behind
             _left_out(vm.machine, function, args, kwargs, node)
             for value in (*args, *kwargs.values()):
                 escape(vm.strangers, value)

@@ -19,11 +19,13 @@ from gradfix.tape.domain.values import (
     Seq,
     Slice,
     Undefined,
+    Unknown,
 )
 from gradfix.tape.interpreter.imports import imported, module_value, star_names
 from gradfix.tape.interpreter.occasions import Added, AttributeNamed, ItemAdded, NameBound
 from gradfix.tape.python.arithmetic import in_place_operator
 from gradfix.tape.python.subscripts import augment_tensor_item, load_item, store_item
+from gradfix.tape.strangers.handed_out import escape
 from gradfix.tape.torch.elements import elements, part
 
 if TYPE_CHECKING:
@@ -210,7 +212,10 @@ def delete_statement(vm: Interpreter, node: ast.Delete) -> str | None:
             scope = vm.names.scope
             vm.trail.drop(scope, scope.names, target.id)
         elif isinstance(target, ast.Subscript):
-            _delete_item(vm.trail, vm.eval(target.value), vm.eval(target.slice))
+            owner, key = vm.eval(target.value), vm.eval(target.slice)
+            if isinstance(owner, Unknown):
+                escape(vm.strangers, owner)
+            _delete_item(vm.trail, owner, key)
         elif isinstance(target, ast.Attribute):
             owner = vm.eval(target.value)
             if isinstance(owner, (Instance, Layer)):

@@ -228,7 +228,9 @@ def store_item(vm: Interpreter, owner: Value, key: Value, value: Value, node: as
         if name in owner.items:
             vm.tell(Replaced(owner.items[name], value, node))
         vm.trail.put(owner, owner.items, name, value)
-    elif isinstance(owner, Unknown) and isinstance(value, (Layer, Instance)):
+    elif isinstance(owner, Unknown) and (
+        isinstance(value, (Layer, Instance)) or (isinstance(value, Unknown) and isinstance(key, Const))
+    ):
         _store_entry(vm.strangers, owner, key, value)
     elif isinstance(owner, Unknown):
         escape(vm.strangers, value)
@@ -257,6 +259,8 @@ def _store_tensor_item(
         forks.machine.gradients.clear([owner.grad_of], forks.here.at(node), zeros=True)
     elif owner.grad_of is not None:
         filled(forks.machine, owner.grad_of, node)
+        if not isinstance(value, (Const, Tensor)):
+            forks.machine.gradients.clear([owner.grad_of], None, must=False)
 
     def write() -> Value:
         _overwrite_item(forks.machine, owner, key, given, node, form)

@@ -168,7 +168,7 @@ def _deepcopy(vm: Interpreter, args: Args, kwargs: Kwargs, node: ast.Call) -> Va
         return module
     if isinstance(source, (Seq, Map, Const)):
         return source if isinstance(source, Const) else Unknown("a copy")
-    return Unknown("a copy")
+    return Unknown("a copy", (source,) if isinstance(source, Unknown) else ())
 
 
 def _partial(vm: Interpreter, args: Args, kwargs: Kwargs, node: ast.Call) -> Value:

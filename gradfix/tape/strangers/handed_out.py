@@ -13,7 +13,7 @@ from gradfix.tape.domain.torch_values import Group, Layer, Opaque, Optimizer, We
 from gradfix.tape.domain.values import Alt, Const, External, Map, Range, Seq, Unknown
 from gradfix.tape.interpreter.aliases import names_read
 from gradfix.tape.strangers.assumed_optimizers import doubted, let_go, step_supposed
-from gradfix.tape.torch.modules import leaves, set_leaf
+from gradfix.tape.torch.modules import leaves, one_of_these, set_leaf
 
 if TYPE_CHECKING:
     from gradfix.tape.domain.definitions import Scope
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from gradfix.tape.machine.machine import Machine
 
 DOUBT = "what a call may have put elsewhere"
+HOLDING = frozenset({Seq, Map, Instance, Alt})
+"""What may hold a list."""
 LISTS = frozenset({"ModuleList", "ModuleDict", "ParameterList", "ParameterDict"})
 """What modules are put into."""
 MANY = 64
@@ -39,6 +41,7 @@ def escape(strangers: Strangers, value: Value) -> None:
     doubted(strangers, None)
     hand_out(strangers, value)
     let_gradients_go(strangers.machine, [value])
+    may_take_out(strangers.trail, [value])
 
 
 def stepped_by_scaler(vm: Interpreter, told: StrangerStepped) -> None:
@@ -52,6 +55,8 @@ def stepped_by_scaler(vm: Interpreter, told: StrangerStepped) -> None:
 
 def hand_out(strangers: Strangers, value: Value, depth: int = 0) -> None:
     """Let go of a value and of all that is reached from it."""
+    if type(value) is Class:
+        strangers.loose[id(value)] = value
     if type(value) in INERT:
         return
     if isinstance(value, Unknown):
@@ -76,9 +81,7 @@ def hand_out(strangers: Strangers, value: Value, depth: int = 0) -> None:
         strangers.machine.gradients.clear(value.leaves, None, must=False)
     elif isinstance(value, Group):
         hand_out(strangers, value.weights, depth)
-    elif isinstance(value, (Layer, Opaque)) or (isinstance(value, Instance) and value.module):
-        if not strangers.machine.severed.backwards:
-            return
+    elif isinstance(value, (Layer, Opaque)):
         strangers.machine.gradients.clear(leaves(strangers.machine, value)[0], None, must=False)
     elif isinstance(value, (Seq, Map)):
         if not value.open and (isinstance(value, Map) or value.kind in ("list", "set")):
@@ -87,6 +90,8 @@ def hand_out(strangers: Strangers, value: Value, depth: int = 0) -> None:
             for item in value.items if isinstance(value, Seq) else value.items.values():
                 hand_out(strangers, item, depth + 1)
     elif isinstance(value, Instance) and depth < 2:
+        if value.module and strangers.machine.severed.backwards:
+            strangers.machine.gradients.clear(leaves(strangers.machine, value)[0], None, must=False)
         for item in list(value.attrs.values()):
             if not isinstance(item, Tensor):
                 hand_out(strangers, item, depth + 1)
@@ -104,7 +109,7 @@ def hand_out_callee(strangers: Strangers, callee: Value) -> None:
     """Let go of what is called: a method that isn't known has the value that it was found on."""
     hand_out(strangers, callee)
     for held in callee.holds if isinstance(callee, Unknown) else ():
-        hand_out(strangers, held, 1)
+        hand_out(strangers, held)
 
 
 def let_gradients_go(machine: Machine, values: Sequence[Value]) -> None:
@@ -122,6 +127,8 @@ def let_gradients_go(machine: Machine, values: Sequence[Value]) -> None:
         if isinstance(value, Tensor):
             owner = value.grad_of or value
             node = machine.graph.history(owner)
+            if owner.leaf is True:
+                machine.gradients.updated.append(owner)
             if owner.leaf is False:
                 machine.trail.set(owner, "retained", True)
             elif node.requires is False:
@@ -129,17 +136,50 @@ def let_gradients_go(machine: Machine, values: Sequence[Value]) -> None:
             elif machine.severed.backwards and owner.requires is not False:
                 machine.gradients.clear([owner], None, must=False)
         elif isinstance(value, Weights):
-            machine.gradients.updated.extend(value.leaves)
-        elif isinstance(value, Layer) and value.kind in LISTS and not value.open:
-            machine.trail.set(value, "open", True)
+            machine.gradients.updated.extend([*value.leaves, *one_of_these(machine, value.of)])
+        elif isinstance(value, Layer):
+            machine.gradients.updated.extend(leaves(machine, value)[0])
+            if value.kind in LISTS and not value.open:
+                machine.trail.set(value, "open", True)
         elif isinstance(value, (Seq, Map)):
             stack.extend(value.items if isinstance(value, Seq) else value.items.values())
         elif isinstance(value, Alt):
             stack.extend(option for _, option in value.options)
 
 
+def may_take_out(trail: Trail, values: Sequence[Value]) -> None:
+    """Code that isn't known may take out of a list what is in it, and put more into a list of modules."""
+    within = [held for one in values if type(one) is Unknown for held in one.holds if type(held) in HOLDING]
+    for part in [part for one in within if type(one) is Instance for part in one.attrs.values()]:
+        if type(part) is Layer and part.kind in LISTS and not part.open:
+            trail.set(part, "open", True)
+    stack, seen = [*within, *(one for one in values if type(one) in HOLDING)], 0
+    while stack and seen < MANY:
+        value = stack.pop()
+        seen += 1
+        if isinstance(value, (Seq, Map)):
+            held = value.items if isinstance(value, Seq) else [*value.items.values()]
+            stack.extend(item for item in held if type(item) in HOLDING)
+            if (isinstance(value, Map) or value.kind in ("list", "set")) and Tensor in map(type, held):
+                listed = [_doubted(item) if type(item) is Tensor else item for item in held]
+                whole = isinstance(value, Seq)
+                trail.set(value, "items", listed if whole else dict(zip(value.items, listed, strict=True)))
+        elif isinstance(value, Instance):
+            stack.extend(item for item in value.attrs.values() if type(item) in HOLDING)
+        elif isinstance(value, Alt):
+            stack.extend(option for _, option in value.options if type(option) in HOLDING)
+
+
+def _doubted(item: Value) -> Unknown:
+    doubt = Unknown(DOUBT, (item,))
+    doubt.part = True
+    return doubt
+
+
 def _hand_out_unknown(strangers: Strangers, value: Unknown, depth: int) -> None:
     """What isn't known may give away all that it is made of."""
+    if value.module is not None and strangers.machine.severed.backwards:
+        strangers.machine.gradients.clear(leaves(strangers.machine, value.module)[0], None, must=False)
     if value.children:
         _stir(strangers.trail, value)
     if value.tensor is not None:
@@ -175,9 +215,7 @@ def _stir(trail: Trail, value: Unknown) -> None:
                     trail.set(child, "requires", None)
             elif isinstance(child, (Tensor, Unknown)):
                 again = isinstance(child, Unknown) and child.why == DOUBT
-                doubt = Unknown(DOUBT, child.holds if again else (child,))  # type: ignore[union-attr]
-                doubt.part = True
-                trail.put(owner, children, name, doubt)
+                trail.put(owner, children, name, child if again else _doubted(child))
 
 
 def may_thaw(machine: Machine, value: Value) -> None:

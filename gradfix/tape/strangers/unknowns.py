@@ -12,13 +12,20 @@ from gradfix.tape.domain.values import NONE, TRUE, Const, External, Unknown
 from gradfix.tape.effects import table
 from gradfix.tape.effects.frameworks import CALL
 from gradfix.tape.effects.operations import also_in_place, having
+from gradfix.tape.interpreter.modes import lose_mode
 from gradfix.tape.strangers.assumed_optimizers import BY_USE, clear_supposed, doubted, step_supposed
 from gradfix.tape.strangers.framework_objects import hand_over, unknown_host
-from gradfix.tape.strangers.handed_out import hand_out, hand_out_callee, let_gradients_go, may_thaw
+from gradfix.tape.strangers.handed_out import (
+    hand_out,
+    hand_out_callee,
+    let_gradients_go,
+    may_take_out,
+    may_thaw,
+)
 from gradfix.tape.strangers.reaching import Reaching
 from gradfix.tape.torch.conversions import cut_tensor, number
 from gradfix.tape.torch.distributions import PACKAGE, distribution_method
-from gradfix.tape.torch.modules import freeze, leaves, opaque, set_training
+from gradfix.tape.torch.modules import freeze, leaves, opaque, set_leaf, set_training
 from gradfix.tape.torch.param_groups import written
 from gradfix.tape.torch.tensors import KEEPS, copied, filled, method_call, zero
 from gradfix.tape.torch.walks import run_backward
@@ -55,8 +62,11 @@ def call_unknown(vm: Interpreter, callee: Value, args: Args, kwargs: Kwargs, nod
     for value in given:
         hand_out(vm.strangers, value)
     if Reaching.stranger(callee):
-        held = callee.holds if isinstance(callee, Unknown) else ()
-        let_gradients_go(vm.machine, [*held, *given])
+        reached = [*(callee.holds if isinstance(callee, Unknown) else ()), *given]
+        let_gradients_go(vm.machine, reached)
+        may_take_out(vm.trail, reached)
+        if vm.running.is_statement(node):
+            _for_its_effect(vm, reached)
     for value in (callee, *given):
         if vm.machine.leaves.froze:
             may_thaw(vm.machine, value)
@@ -70,6 +80,15 @@ def call_unknown(vm: Interpreter, callee: Value, args: Args, kwargs: Kwargs, nod
         if isinstance(callee, Unknown):
             result.holds = (*result.holds, *callee.holds)
     return result
+
+
+def _for_its_effect(vm: Interpreter, reached: Sequence[Value]) -> None:
+    """A call whose result nobody wants may switch something: recording, where the file does so, or a leaf."""
+    if vm.switches.sets_mode():
+        lose_mode(vm.machine)
+    for value in reached:
+        if isinstance(value, Tensor) and value.leaf is True and value.requires is True:
+            set_leaf(vm.machine, value, None)
 
 
 def _unrecorded(machine: Machine, given: Sequence[Value], node: ast.AST) -> Node:
@@ -221,9 +240,17 @@ def _member(receiver: Unknown, name: str) -> Unknown:
     return member
 
 
+MEASURES = frozenset({"dim", "numel", "nelement", "ndimension"})
+"""How much a tensor holds."""
+
+
 def _tensor_only(name: str) -> bool:
     """Whether only tensors have a method of this name."""
-    return name in CUTS or (name.endswith("_") and not name.endswith("__") and bool(table.method(name)))
+    return (
+        name in CUTS
+        or name in MEASURES
+        or (name.endswith("_") and not name.endswith("__") and bool(table.method(name)))
+    )
 
 
 def _as_tensor(
@@ -247,7 +274,7 @@ def _as_tensor(
     return method_call(vm, vm.graph.tensor_of(receiver), name, args, kwargs, node)
 
 
-TENSOR_METHODS = frozenset({"size", "register_hook", "type"})
+TENSOR_METHODS = MEASURES | {"size", "register_hook", "type"}
 """Methods of tensors that nothing is recorded of."""
 
 

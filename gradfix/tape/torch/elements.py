@@ -10,6 +10,7 @@ from gradfix.tape.domain.definitions import Instance
 from gradfix.tape.domain.graph import Storage, Tensor
 from gradfix.tape.domain.torch_values import Layer, Optimizer, Weights
 from gradfix.tape.domain.values import Alt, Const, Map, Range, Seq, Undefined, Unknown
+from gradfix.tape.torch.modules import may_hold_more
 from gradfix.tape.torch.tensors import method_call
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ def elements(vm: Interpreter, source: Value, node: ast.AST) -> tuple[list[Value]
         found: list[Value] = list(source.leaves)
         if source.named:
             found = [Seq("tuple", [Unknown("a parameter's name"), leaf]) for leaf in found]
-        return found, True
+        return found, not may_hold_more(source.of)
     if isinstance(source, Weights):
         group = Weights(source.of, source.leaves, source.complete)
         group.met = vm.here.path

@@ -135,6 +135,10 @@ def layer_attribute(notes: Notes, layer: Layer, name: str) -> Value:
     return Method(layer, name)
 
 
+MEMBERS = (Layer, Instance, Opaque, Unknown)
+"""What becomes a part of a container as its attribute, or may do so."""
+
+
 def store_on_layer(vm: Interpreter, layer: Layer, name: str, value: Value, node: ast.AST) -> None:
     """`layer.name = value`: `inplace` set afterwards, a parameter or submodule put in."""
 
@@ -146,7 +150,7 @@ def store_on_layer(vm: Interpreter, layer: Layer, name: str, value: Value, node:
     old = layer.attrs.get(name)
     if isinstance(old, (Layer, Instance, Opaque, Tensor)):
         vm.tell(Replaced(old, value, node))
-    if layer.items is not None and (name in layer.items or isinstance(value, (Layer, Instance, Opaque))):
+    if layer.items is not None and (name in layer.items or isinstance(value, MEMBERS)):
         vm.trail.set(layer, "items", {**layer.items, name: value})
     vm.trail.put(layer, layer.attrs, name, value)
 

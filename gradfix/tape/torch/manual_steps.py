@@ -17,11 +17,12 @@ if TYPE_CHECKING:
 def hand_written_step(machine: Machine, tensor: Tensor, args: Args, node: ast.AST) -> None:
     """`w -= lr * w.grad` under no_grad or through `.data` is a step of one parameter."""
     leaf = tensor.data_of or tensor
-    if (
-        leaf.leaf is not True
-        or machine.graph.requires(leaf) is not True
-        or (tensor.data_of is None and machine.grad_mode.grad is not False)
-    ):
+    mode = machine.grad_mode
+    if leaf.leaf is not True or machine.graph.requires(leaf) is not True:
+        return
+    if tensor.data_of is None and mode.grad is not False:
+        if mode.grad is None or mode.mode_in_doubt is not False:
+            machine.gradients.updated.append(leaf)
         return
     if any(made_of_gradient(machine.graph, arg, leaf) and not _older(arg, leaf) for arg in args):
         machine.gradients.use(leaf, machine.here.at(node), leaf, must=True, lean=leaf.lean)

@@ -50,8 +50,16 @@ def opaque(machine: Machine, value: Unknown, node: ast.AST | None = None) -> Opa
     return value.module
 
 
+DEEP = 4
+"""How often what isn't known is made of what isn't known."""
+
+
 def _frozen(machine: Machine, value: Value) -> bool:
     """Whether a module holds parameters that need no gradient: what is made of it may hold them too."""
+    for _ in range(DEEP):
+        if not isinstance(value, Unknown) or value.module is not None or len(value.holds) != 1:
+            break
+        value = value.holds[0]
     module = value.module if isinstance(value, Unknown) else value
     return module is not None and any(leaf.requires is not True for leaf in leaves(machine, module)[0])
 
@@ -109,6 +117,26 @@ def _gather(machine: Machine, value: Value, seen: set[int], found: dict[int, Ten
         if type(child) in MODULES or _maybe_module(child):
             complete = _gather(machine, child, seen, found) and complete
     return complete
+
+
+def one_of_these(machine: Machine, module: Value) -> list[Tensor]:
+    """The parameters of all those that a module is one of: an element of a list, it isn't known which."""
+    chosen = module.of if isinstance(module, Opaque) else None
+    held = chosen.holds if isinstance(chosen, Unknown) and chosen.part else ()
+    return [leaf for one in held if isinstance(one, (Layer, Instance)) for leaf in leaves(machine, one)[0]]
+
+
+def may_hold_more(value: Value) -> bool:
+    """Whether something that isn't known was put into a module, which may have parameters of its own."""
+    stack, seen = [value], set[int]()
+    while stack:
+        inner = stack.pop()
+        if isinstance(inner, Unknown) and inner.module is None and inner.tensor is None:
+            return True
+        if id(inner) not in seen:
+            seen.add(id(inner))
+            stack.extend(child for _, child in children(inner))
+    return False
 
 
 def _and_put_in(machine: Machine, value: Opaque, seen: set[int], found: dict[int, Tensor]) -> None:
@@ -236,6 +264,7 @@ def _submodules(owner: Value, name: str) -> Value:
             continue
         if not isinstance(value, (Layer, Instance, Opaque)):
             more = more or isinstance(value, (Alt, Unknown))
+            below.extend([value] if isinstance(value, Unknown) else [])
             continue
         seen.add(id(value))
         more = more or isinstance(value, Opaque) or (isinstance(value, Layer) and value.open)
@@ -301,6 +330,8 @@ def _grow(trail: Trail, owner: Layer, name: str, args: Sequence[Value]) -> None:
             for key, value in source.items.items():
                 trail.put(owner, owner.items or {}, str(key), value)
             return
+        if not isinstance(source, (Seq, Layer)) or source.open:
+            trail.set(owner, "open", True)
     if name == "insert":
         items = list((owner.items or {}).values())
         at = args[0].value if isinstance(args[0], Const) and isinstance(args[0].value, int) else len(items)

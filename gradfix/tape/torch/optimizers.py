@@ -15,7 +15,7 @@ from gradfix.tape.domain.values import NONE, Alt, Const, Map, Seq, Unknown, unkn
 from gradfix.tape.interpreter.modes import kept, set_mode
 from gradfix.tape.interpreter.occasions import StrangerStepped
 from gradfix.tape.interpreter.origins import factory_inside
-from gradfix.tape.torch.modules import leaves
+from gradfix.tape.torch.modules import leaves, one_of_these
 from gradfix.tape.torch.param_groups import FAR
 
 if TYPE_CHECKING:
@@ -35,12 +35,14 @@ KINDS = frozenset({
 def make_optimizer(machine: Machine, kind: str, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
     """`optim.Kind(params, ...)`."""
     given = args[0] if args else kwargs.get("params", NONE)
+    known = len(machine.gradients.updated)
     held, complete = parameters(machine, given)
     if isinstance(given, Weights) and complete and not held:
         machine.severed.refusals.append(machine.here.path)
     for leaf in held:
         _no_result(machine, leaf, node)
     optimizer = Optimizer(kind, held, complete, machine.here.at(node))
+    optimizer.perhaps = machine.gradients.updated[known:]
     optimizer.groups = _grouped(machine, given)
     optimizer.lean = frozenset().union(*(leaf.lean for leaf in held)) if held else frozenset()
     fused = kwargs.get("fused")
@@ -91,17 +93,10 @@ def _group(machine: Machine, given: Value) -> Group:
     return Group(Weights(given, held, complete))
 
 
-def _one_of_these(machine: Machine, module: Value) -> list[Tensor]:
-    """The parameters of all those that a module is one of: an element of a list, it isn't known which."""
-    chosen = module.of if isinstance(module, Opaque) else NONE
-    held = chosen.holds if isinstance(chosen, Unknown) and chosen.part else ()
-    return [leaf for one in held if isinstance(one, (Layer, Instance)) for leaf in leaves(machine, one)[0]]
-
-
 def parameters(machine: Machine, given: Value) -> tuple[list[Tensor], bool]:
     """The leaves that an optimizer is given, and whether they are all."""
     if isinstance(given, Weights):
-        machine.gradients.updated.extend(_one_of_these(machine, given.of))
+        machine.gradients.updated.extend(one_of_these(machine, given.of))
         return list(given.leaves), given.complete
     if isinstance(given, Tensor):
         return [given], True
@@ -135,6 +130,8 @@ def _made_of(machine: Machine, given: Unknown) -> Iterator[Tensor]:
             stack.extend(value.items)
         else:
             yield from parameters(machine, value)[0]
+            held = value.attrs.values() if isinstance(value, Instance) else ()
+            yield from (one for one in held if isinstance(one, Tensor))
 
 
 def optimizer_method(
@@ -148,6 +145,7 @@ def optimizer_method(
         vm.machine.gradients.clear(
             receiver.leaves, vm.here.at(node), zeros=isinstance(kept, Const) and not kept.value
         )
+        vm.machine.gradients.clear(receiver.perhaps, None, must=False)
         return NONE
     if name == "step":
         closure = args[0] if args else kwargs.get("closure", NONE)
@@ -188,7 +186,9 @@ def scaler_method(
         return _scaled(vm.machine, receiver, args[0], node)
     optimizer = args[0] if args else None
     if name == "unscale_" and optimizer is not None:
-        scaled = optimizer.leaves if isinstance(optimizer, Optimizer) else vm.machine.leaves.every_leaf
+        scaled = vm.machine.leaves.every_leaf
+        if isinstance(optimizer, Optimizer) and optimizer.complete:
+            scaled = optimizer.leaves
         vm.timeline.note("changes", scaled, vm.here.at(node), vm.here.path)
         for leaf in scaled:
             leaf.gradient().events.append(Unscale(vm.here.path))

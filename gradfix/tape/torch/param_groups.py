@@ -130,4 +130,5 @@ def written(machine: Machine, value: Value, node: ast.AST) -> None:
     if isinstance(value, Unknown) and value.origin == "data":
         value = value.holds[0]
     if isinstance(value, Weights):
-        machine.timeline.note("writes", value.leaves, machine.here.at(node), machine.here.path)
+        held = [*value.leaves, *([value.of] if isinstance(value.of, Opaque) else [])]
+        machine.timeline.note("writes", held, machine.here.at(node), machine.here.path)

@@ -44,9 +44,14 @@ def tensor_attribute(vm: Interpreter, owner: Tensor, name: str, node: ast.AST) -
     return _looked_at(vm.machine, owner, name, node) if name in VIEW_ATTRIBUTES else Method(owner, name)
 
 
-def _data(machine: Machine, owner: Tensor, node: ast.AST) -> Tensor:
+RECURRENT = frozenset({"lstm", "gru", "rnn"})
+
+
+def _data(machine: Machine, owner: Tensor, node: ast.AST) -> Value:
     if owner.grad_of is not None:
         return owner
+    if owner.node.op in RECURRENT and any(one.op == "unknown" for one in owner.node.parents):
+        return Unknown("what may be a packed sequence holds", (owner,))
     result = cut_tensor(machine, owner, "data", node)
     result.data_of = owner.data_of or owner
     result.counter = result
