@@ -36,7 +36,6 @@ class Assumption(Enum):
     RECORDED_HERE = "what is entered around it leaves recording on"
     ALL_HAS_RUN = "what was too complex to be run doesn't make up for it"
     CHOSEN_ALIKE = "one test comes out alike for several values"
-    CALLED_ELSEWHERE = "somebody calls it otherwise than this file does, which trains with it"
 
 
 Lean: TypeAlias = frozenset[Convention | Assumption]

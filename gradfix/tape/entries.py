@@ -122,7 +122,6 @@ def _enter_all(module: Interpreter, work: int, culprits: Culprits) -> list[Inter
     program, main = module.program, module.reports.findings.main
     ran = [code.node for code in program.codes.values() if code.entered and code.file == main]
     lines = [(node.lineno, node.end_lineno or node.lineno) for node in ran]
-    told = list(_told(module))
     entries: list[Interpreter] = []
     for node, enter in _due(module.names, culprits):
         size = culprits.size(node)
@@ -132,20 +131,11 @@ def _enter_all(module: Interpreter, work: int, culprits: Culprits) -> list[Inter
         if module.grad_mode.grad is not True or entry.switches.sets_mode_in(node):
             lose_mode(entry.machine)  # as the module left it, or as this did when it ran before
         path = frozenset({(Equals(("entry",), len(entries) + 1), True)})
-        with entry.here.within(path=path), entry.reports.within(ran=lines, told=told):
+        with entry.here.within(path=path), entry.reports.within(ran=lines):
             _run_entry(entry, enter)
         entries.append(entry)
         work -= share - max(entry.budget.work, 0)
     return entries
-
-
-def _told(module: Interpreter) -> Iterator[tuple[int, int]]:
-    """The functions of which the module itself, which trains here, has shown what they are called with."""
-    if not module.machine.severed.backwards or module.budget.unfinished:
-        return
-    for code in module.program.codes.values():
-        if code.recorded and not code.guessed and code.file == module.reports.findings.main:
-            yield code.node.lineno, code.node.end_lineno or code.node.lineno
 
 
 def _due(names: Names, culprits: Culprits) -> Iterator[tuple[Definition, Run]]:

@@ -37,6 +37,8 @@ class Share:
     """What one backward pass has added to a gradient."""
 
     number: int
+    void: bool = False
+    """Whether it is all zeros: then only its absence shows that it was cleared."""
     stepped: bool = False
     read: bool = False
 
@@ -107,7 +109,8 @@ class Witness:
         for leaf in self.leaves.values():
             self.by_hand(leaf, where)
             grad = leaf.grad
-            if leaf.shares and (grad is None or not grad.any()):
+            void = all(share.void for share in leaf.shares)
+            if leaf.shares and (grad is None or not (void or grad.any())):
                 self.erase(leaf, where)
             leaf.value = leaf.tensor.detach().clone()
 
@@ -129,7 +132,7 @@ class Witness:
 
     def use(self, leaf: Leaf, where: Chain, shares: list[Share]) -> None:
         """A step, or an update by hand, uses the gradient of a leaf."""
-        old = [share for share in shares if share.stepped]
+        old = [share for share in shares if share.stepped and not share.void]
         for share in shares:
             backward = self.facts.backwards[share.number]
             if old and not share.stepped:
@@ -175,9 +178,8 @@ class Witness:
             record.reached = (*record.reached, leaf.name)
             record.sums = (*record.sums, round(float(grad.double().sum()) - before[leaf.name], 9))
             leaf.reached = True
-            if grad.any():
-                leaf.shares.append(Share(number))
-                leaf.cleared = ()
+            leaf.shares.append(Share(number, void=not grad.any()))
+            leaf.cleared = ()
         return answer
 
     def looked(self, tensor: Any) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
-from gradfix.tape.domain.graph import Node, Storage
+from gradfix.tape.domain.graph import Node, Storage, Tensor
 from gradfix.tape.domain.paths import ALWAYS, Path, meet
 from gradfix.tape.domain.torch_values import Weights
 from gradfix.tape.domain.values import UNDEFINED, Alt, Const, Join, Seq, Undefined, Unknown
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from gradfix.tape.domain.paths import Key
-    from gradfix.tape.domain.values import Value
+    from gradfix.tape.domain.values import Lean, Value
 
 LIMIT = 4
 """How many alternatives are kept apart."""
@@ -102,9 +102,34 @@ def alternatives(options: list[tuple[Path, Value]], limit: int = LIMIT) -> Value
             break
     else:
         return first
+    if len(flat) > limit > 1:
+        flat = _reunited(flat)
     if len(flat) > limit and (limit > 1 or sum(type(value) is not Undefined for _, value in flat) > 1):
-        return Unknown("too many alternatives", tuple(value for _, value in flat))
+        return _too_many([value for _, value in flat])
     return Alt(tuple(flat))
+
+
+def _reunited(options: list[tuple[Path, Value]]) -> list[tuple[Path, Value]]:
+    """Options with those as one that are the same value whichever way one test comes out."""
+    found: list[tuple[Path, Value]] = []
+    for path, value in options:
+        for place, (other, known) in enumerate(found):
+            differing = path ^ other
+            if same(value, known) and len(differing) == 2 and len({key for key, _ in differing}) == 1:
+                found[place] = (path & other, known)
+                break
+        else:
+            found.append((path, value))
+    return found
+
+
+def _too_many(values: list[Value]) -> Unknown:
+    """What may be any of these: known is what they agree on."""
+    graphs = [value for value in values if isinstance(value, (Tensor, Unknown)) and value.requires]
+    if len(graphs) < len(values):
+        return Unknown("too many alternatives", tuple(values))
+    lean: Lean = frozenset().union(*(value.lean for value in graphs))
+    return Unknown("too many alternatives", tuple(values), requires=True, lean=lean)
 
 
 def same(one: Value, other: Value) -> bool:

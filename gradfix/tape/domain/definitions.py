@@ -15,9 +15,7 @@ if TYPE_CHECKING:
 class Code:
     """A function's text: shared by all closures made from it."""
 
-    __slots__ = (
-        "entered", "every", "file", "guessed", "name", "names", "node", "recorded", "size", "thawed",
-    )  # fmt: skip
+    __slots__ = ("entered", "every", "file", "name", "names", "node", "recorded", "size", "thawed")
 
     def __init__(self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda, file: str) -> None:
         self.node = node
@@ -28,8 +26,6 @@ class Code:
         """Whether it has run where what it does may be recorded."""
         self.thawed = False
         """Whether it has then run on anything but data and an object whose parameters are all frozen."""
-        self.guessed = False
-        """Whether it has then run on what may require grad or not."""
         self.size = 0
         """How many parts its text has, once somebody has counted."""
         a = node.args

@@ -73,7 +73,6 @@ class Scoped(TypedDict, total=False):
     granted: Lean
     repeat: bool
     ran: list[tuple[int, int]]
-    told: list[tuple[int, int]]
 
 
 class Reports:
@@ -92,8 +91,6 @@ class Reports:
         self.ran: list[tuple[int, int]] = []
         """The functions that the module itself has run, while others are entered: their lines ran without
         this defect, and it takes convention G that somebody runs them otherwise."""
-        self.told: list[tuple[int, int]] = []
-        """Those of them of which it is known what they were called with: no convention says it otherwise."""
 
     def within(self, **now: Unpack[Scoped]) -> Within:
         """A block in which this is so, and as it was after it."""
@@ -161,7 +158,7 @@ class Reports:
             self.evidence(steps),
             facts,
             impact or KINDS[kind].impact,
-            self._entered(span, lean),
+            lean | self._entered(span),
             self.wording(when),
             says,
         )
@@ -176,15 +173,13 @@ class Reports:
         places = [(id(tests[key]), holds) for key, holds in when if key in tests]
         return len(places) > len(set(places))
 
-    def _entered(self, span: Span, lean: Lean) -> Lean:
-        """What a claim leans on that is made from here of a place."""
-        lean = lean | self.granted
+    def _entered(self, span: Span) -> Lean:
+        """What everything that is claimed of a place from here leans on."""
+        lean = self.granted
         if self.repeat:
             lean = lean | {Convention.E}
         if any(first <= span.line <= last for first, last in self.ran):
             lean = lean | {Convention.G}
-        if Convention.D in lean and any(first <= span.line <= last for first, last in self.told):
-            lean = lean | {Assumption.CALLED_ELSEWHERE}
         return lean
 
     def note(self, defect: Defect) -> None:

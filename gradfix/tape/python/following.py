@@ -212,13 +212,6 @@ def _frozen(machine: Machine, receiver: Value | None, given: Iterable[Value]) ->
     )
 
 
-def _told(value: Value) -> bool:
-    """Whether it is known of an argument if it requires grad."""
-    if isinstance(value, (Tensor, Unknown)):
-        return value.requires is not None
-    return isinstance(value, (Const, Instance))
-
-
 def _run_function(
     vm: Interpreter, function: Function, names: dict[str, Value], receiver: Value | None
 ) -> Value:
@@ -228,8 +221,6 @@ def _run_function(
         code.recorded = True
         if not code.thawed and not _frozen(vm.machine, receiver, names.values()):
             code.thawed = True
-        if not code.guessed and not all(map(_told, names.values())):
-            code.guessed = True
     frame = Frame(Scope(names, function.scope, function.scope.globals), code, vm.here.path)
     frame.at_yield = vm.running.at_yield
     frame.receiver, frame.owner, frame.caller = receiver, function.owner, vm.names.frame
