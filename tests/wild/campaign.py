@@ -5,19 +5,20 @@ from __future__ import annotations
 import ast
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from gradfix.config import Config
 from gradfix.engine import fix
 from gradfix.outcome import Outcome
 from gradfix.plan import plan_for
-from gradfix.rule import Safety
+from gradfix.rule import Finding, Safety
 
 from . import judge
 from .arena import runs
 from .bugs import Planted, planted
 from .facts import Facts
+from .probe import class_at
 from .programs import Program, written
 from .world import Dice
 
@@ -124,7 +125,7 @@ def _weighed(
         tally.put(_case("failure", seed, bug.source, calls, lambda text: bool(said(text).failure)))
     after = runs(outcome.after.decode(), calls) if outcome.after else []
     for finding in outcome.findings:
-        verdict = judge.judged(finding, now, after, bug)
+        verdict = _verdict(finding, bug, (now, after), calls)
         tally.counts[f"{verdict} ({finding.certainty})"] += 1
         if verdict == "refuted":
             key = (finding.code, finding.certainty)
@@ -156,6 +157,19 @@ def _weighed(
             )
 
 
+def _verdict(
+    finding: Finding, bug: Planted, shown: tuple[list[Facts], list[Facts]], calls: list[list[str]]
+) -> judge.Verdict:
+    """What torch says of a finding; of one that leans on convention D, where that is kept to as well."""
+    said = judge.judged(finding, *shown, bug)
+    if said == "refuted" and "D" in finding.conventions:
+        name = class_at(bug.source, finding.span.line)
+        probes = runs(bug.source, calls[:1], name) if name else []
+        words = [run.error[1] for run in probes if run.error and run.error[0] == "Probed"]
+        return "conventional" if any(finding.torch_says in one for one in words if one) else said
+    return said
+
+
 def _codes(outcome: Outcome) -> str:
     return " ".join(sorted({f.code for f in outcome.findings}))
 
@@ -168,7 +182,8 @@ def _refutes(key: tuple[str, str], calls: list[list[str]], bug: Planted) -> Call
             return False
         after = runs(outcome.after.decode(), calls) if outcome.after else []
         wanted = [f for f in outcome.findings if (f.code, f.certainty) == key]
-        return any(judge.judged(f, now, after, bug) == "refuted" for f in wanted)
+        planted = replace(bug, source=text)
+        return any(_verdict(f, planted, (now, after), calls) == "refuted" for f in wanted)
 
     return holds
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from . import objectives
-from .plots import Plot, Stage
+from .plot import Plot, Stage
 from .world import Lines, World, under
 
 STATE = re.compile(r"\$(\w+)")

@@ -12,7 +12,9 @@ from gradfix.rule import Finding
 from .bugs import Planted
 from .facts import Facts
 
-Verdict: TypeAlias = Literal["confirmed", "refuted", "undecided"]
+Verdict: TypeAlias = Literal["confirmed", "refuted", "undecided", "conventional"]
+"""Conventional: torch refutes it in this program, which doesn't keep to the convention on forward, and
+confirms it where the program is made to."""
 OF_AUTOGRAD = re.compile(
     r"modified by an inplace|modified inplace|leaf Variable|view of a leaf|does not require grad"
     r"|doesn't require grad|grad can be implicitly|second time|[Ii]nference tensor|non-leaf Tensor"

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from gradfix.tape.domain.paths import Key
-    from gradfix.tape.domain.values import Truth, Value
+    from gradfix.tape.domain.values import Lean, Truth, Value
 
 LIMIT = 4
 """How many alternatives are kept apart."""
@@ -102,9 +102,25 @@ def alternatives(options: list[tuple[Path, Value]], limit: int = LIMIT) -> Value
             break
     else:
         return first
+    if len(flat) > limit > 1:
+        flat = _reunited(flat)
     if len(flat) > limit and (limit > 1 or sum(type(value) is not Undefined for _, value in flat) > 1):
         return as_one(flat, "too many alternatives")
     return Alt(tuple(flat))
+
+
+def _reunited(options: list[tuple[Path, Value]]) -> list[tuple[Path, Value]]:
+    """Options with those as one that are the same value whichever way one test comes out."""
+    found: list[tuple[Path, Value]] = []
+    for path, value in options:
+        for place, (other, known) in enumerate(found):
+            differing = path ^ other
+            if same(value, known) and len(differing) == 2 and len({key for key, _ in differing}) == 1:
+                found[place] = (path & other, known)
+                break
+        else:
+            found.append((path, value))
+    return found
 
 
 def as_one(options: list[tuple[Path, Value]], why: str) -> Value:
@@ -117,7 +133,11 @@ def as_one(options: list[tuple[Path, Value]], why: str) -> Value:
         return Number(Node("number", None, origins, False), None, "number")
     one = Unknown(why, tuple(values))
     one.options = tuple([option for option in options if type(option[1]) is not Undefined])
-    one.requires = _in_a_graph([value for _, value in one.options])
+    values = [value for _, value in one.options]
+    one.requires = _in_a_graph(values)
+    if one.requires is True:
+        lean: Lean = frozenset()
+        one.lean = lean.union(*(value.lean for value in values if isinstance(value, (Tensor, Unknown))))
     return one
 
 

@@ -339,7 +339,7 @@ class Gradients:
             if isinstance(event, Clear):
                 if not event.must or not implies(self.here.path, event.path):
                     return None
-                clear = clear or event
+                clear = clear if clear is not None and lost else event
             elif isinstance(event, Add):
                 (used if clear is None else lost).append(event)
         return None if clear is None else (clear, lost, used)

@@ -99,6 +99,9 @@ class Severed:
         sure = [cut for cut in cuts if behind(cut) is True]
         chosen = sure or [cut for cut in cuts if behind(cut) is None and cut.cut != "data"]
         chosen = [cut for cut in chosen if not _behind_others(cut, chosen)]
+        if chosen and self._same_before(chosen, event):
+            self.reports.silence(event.place, "it had a graph before, with the same cuts in it")
+            return
         here = (event.place, Role.BACKWARD)
         if self.python.blames_rebinding(node):
             return
@@ -116,6 +119,14 @@ class Severed:
             self.reports.silence(
                 event.place, "several cuts lie behind this backward; which one was meant isn't known"
             )
+
+    def _same_before(self, cuts: list[Node], event: Backward) -> bool:
+        """Whether an earlier turn had a graph though it had these cuts: something else has ended since."""
+        roots = [root for other, root in self.backwards if other.place is event.place and root.requires]
+        places = {id(cut.cut_place) for cut in cuts}
+        return any(
+            places <= {id(cut.cut_place) for cut in all_cuts(self.graph.history(root), FEW)} for root in roots
+        )
 
     def _switched_off(self, node: Node, when: Path) -> bool:
         """Whether flags each switch off a term: a constant made under one of them stands for it."""

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from gradfix.tape.domain.definitions import Bound, Class, Function, Instance, Scope
-from gradfix.tape.domain.values import External, Unknown
+from gradfix.tape.domain.values import External, Seq, Unknown
 from gradfix.tape.domain.within import Within
 from gradfix.tape.effects.frameworks import ROWS
 from gradfix.tape.interpreter.imports import first_party
@@ -101,14 +101,24 @@ def instantiate(
 
 
 def _fields(trail: Trail, instance: Instance, args: Sequence[Value], kwargs: Mapping[str, Value]) -> None:
-    """Dataclass and namedtuple fields."""
-    names = [
-        statement.target.id
-        for statement in instance.cls.node.body
-        if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name)
-    ]
-    for name, value in (*zip(names, args, strict=False), *kwargs.items()):
+    """Dataclass and namedtuple fields; what a star may give isn't known."""
+    names = _field_names(instance.cls)
+    star = next((i for i, arg in enumerate(args) if isinstance(arg, Seq) and arg.kind == "star"), len(args))
+    given = dict(zip(names, args[:star], strict=False)) | dict(kwargs)
+    rest = names if given.pop("**", None) is not None else names[star:] if star < len(args) else []
+    for name in rest:
+        given.setdefault(name, Unknown(f"field `{name}`"))
+    for name, value in given.items():
         trail.put(instance, instance.attrs, name, value)
+
+
+def _field_names(cls: Class) -> list[str]:
+    """The fields of a class, those of its bases first."""
+    names = [name for base in cls.bases if isinstance(base, Class) for name in _field_names(base)]
+    for statement in cls.node.body:
+        if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
+            names += [statement.target.id] if statement.target.id not in names else []
+    return names
 
 
 def base_init(
