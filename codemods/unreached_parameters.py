@@ -14,11 +14,13 @@ use gradfix cannot follow.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import libcst as cst
 
 from gradfix.defects.records import Unreached
+from gradfix.rewriting.dissolve import recorded
 from gradfix.rewriting.rejoin import any_cut
 from gradfix.rule import Decline, Edit, Fix, Options, Rule, Safety
 
@@ -34,7 +36,8 @@ def rewrite(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:
         return Decline("use these parameters in the loss, or take them out of the optimizer")
     if facts.cut_kind in ("sample", "drawn"):
         return _reparametrised(tree, tree.at(facts.cut, cst.Call), facts.cut_kind)
-    return any_cut(tree, facts.cut)
+    fix = recorded(tree, facts.cut, facts.forward) if facts.forward else any_cut(tree, facts.cut)
+    return replace(fix, safety=Safety.UNSAFE) if isinstance(fix, Fix) and facts.shared else fix
 
 
 def _reparametrised(tree: Tree, call: cst.Call | None, kind: str) -> Fix | Decline:
