@@ -18,9 +18,9 @@ import libcst as cst
 from gradfix.defects import Defect
 from gradfix.defects.records import WrittenByModule
 from gradfix.rewriting.calls import in_place_flag, is_true, last_name, without
-from gradfix.rewriting.outofplace import says
+from gradfix.rewriting.outofplace import SEEN, says
 from gradfix.rewriting.twins import FLAG_OF_MODULE
-from gradfix.rule import Decline, Edit, Fix, Options, Rule, Safety
+from gradfix.rule import Decline, Edit, Fix, Options, Rule
 from gradfix.tree import Tree
 
 FROM_ELSEWHERE = Decline("the module takes its in-place flag from elsewhere; let it be False there")
@@ -28,15 +28,15 @@ FROM_ELSEWHERE = Decline("the module takes its in-place flag from elsewhere; let
 
 def rewrite(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:
     node = tree.at(defect.culprit, cst.Call, cst.Assign)
-    safety = Safety.UNSAFE if defect.told(WrittenByModule).aliased else Safety.SAFE
+    unsafe = SEEN if defect.told(WrittenByModule).aliased else ""
     if isinstance(node, cst.Assign) and is_true(node.value):
         new = node.with_changes(value=cst.Name("False"))
-        return Fix((Edit(node, new),), says(tree, new), safety)
+        return Fix((Edit(node, new),), says(tree, new), unsafe)
     flag = in_place_flag(node, FLAG_OF_MODULE) if isinstance(node, cst.Call) else None
     if not isinstance(node, cst.Call) or flag is None or not is_true(flag.value):
         return FROM_ELSEWHERE
     call = without(node, flag) if _known(node) else _switched_off(node, flag)
-    return Fix((Edit(node, call),), says(tree, call), safety)
+    return Fix((Edit(node, call),), says(tree, call), unsafe)
 
 
 def _known(call: cst.Call) -> bool:

@@ -14,6 +14,8 @@ with `.detach().requires_grad_()`.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import libcst as cst
 
 from gradfix.defects import Defect
@@ -21,7 +23,7 @@ from gradfix.defects.records import Rebound
 from gradfix.rewriting.nograd import Update, in_no_grad, under_no_grad
 from gradfix.rewriting.outofplace import says
 from gradfix.rewriting.updates import in_place_updates, rebinds_by_hand
-from gradfix.rule import Decline, Edit, Fix, Options, Rule, Safety
+from gradfix.rule import Decline, Edit, Fix, Options, Rule
 from gradfix.tree import Tree
 
 
@@ -36,7 +38,7 @@ def rewrite(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:
         else under_no_grad(tree, node, _update(tree, node))
     )
     if isinstance(fix, Fix) and defect.told(Rebound).aliased:
-        return Fix(fix.edits, fix.says, Safety.UNSAFE)
+        return replace(fix, unsafe="another name holds this leaf, and then sees the update")
     return fix
 
 

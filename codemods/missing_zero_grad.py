@@ -27,7 +27,7 @@ from gradfix.rewriting.names import visible
 from gradfix.rewriting.order import Order, order_of
 from gradfix.rewriting.statements import Anchor, Draft, anchor, between, node_of, path, siblings, text_of
 from gradfix.rewriting.zeroing import zeroing_place
-from gradfix.rule import Decline, Fix, Options, Rule, Safety
+from gradfix.rule import Decline, Fix, Options, Rule
 from gradfix.tree import Tree
 
 LOOKS = frozenset({"looks", "changes", "scales", "anything"})
@@ -68,7 +68,7 @@ def rewrite(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:
         if following and text_of(tree, following[0]) == clear:
             return Decline("clear what the step before this loop has used, before the loop")
         draft.after(last, clear)
-        return Fix(draft.edits(), clear, _safety(order))
+        return Fix(draft.edits(), clear, _unsafe(order))
     return Fix(draft.edits(), clear)
 
 
@@ -83,10 +83,11 @@ def _in_order(tree: Tree, step: Anchor, backward: Anchor, clear: str) -> Fix | D
     return Fix(draft.edits(), f"{clear}; {text_of(tree, step)} after {text_of(tree, backward)}")
 
 
-def _safety(order: Order) -> Safety:
-    """Whether nobody elsewhere looks at gradients that are cleared as soon as the step has used them."""
-    seen = order.known and not any(touch.kind in LOOKS for touch in order.elsewhere())
-    return Safety.SAFE if seen else Safety.UNSAFE
+def _unsafe(order: Order) -> str:
+    """Whether somebody elsewhere looks at gradients that are cleared as soon as the step has used them."""
+    if any(touch.kind in LOOKS for touch in order.elsewhere()):
+        return "another function looks at these gradients after the step"
+    return "" if order.known else "it isn't known who else looks at these gradients after the step"
 
 
 def _before_the_loop(tree: Tree, place: Anchor, clear: str) -> Anchor | None:

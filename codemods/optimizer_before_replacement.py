@@ -34,9 +34,8 @@ def rewrite(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:
     draft = Draft(tree)
     for statement in moving:
         draft.move_after(statement, last)
-    return Fix(
-        draft.edits(), f"{text_of(tree, first)} after {text_of(tree, last).splitlines()[0]}", Safety.UNSAFE
-    )
+    says = f"{text_of(tree, first)} after {text_of(tree, last).splitlines()[0]}"
+    return Fix(draft.edits(), says, "the new layer begins to train")
 
 
 def _with_dependents(tree: Tree, built: Anchor, following: list[Anchor]) -> list[Anchor] | None:

@@ -14,7 +14,7 @@ import libcst as cst
 
 from gradfix.defects import Defect
 from gradfix.defects.records import Misspelt
-from gradfix.rule import Decline, Edit, Fix, Options, Rule, Safety
+from gradfix.rule import Decline, Edit, Fix, Options, Rule
 from gradfix.tree import Tree
 
 BY_HAND = "set requires_grad on the parameters"
@@ -29,8 +29,8 @@ def rewrite(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:
         return Decline(BY_HAND)
     new = _on_module(target, assign) if defect.told(Misspelt).on == "module" else _respelt(target, assign)
     thaws = isinstance(assign.value, cst.Name) and assign.value.value == "True"
-    safety = Safety.SAFE if thaws else Safety.UNSAFE
-    return Fix((Edit(assign, new),), tree.code(new.with_changes(semicolon=cst.MaybeSentinel.DEFAULT)), safety)
+    says = tree.code(new.with_changes(semicolon=cst.MaybeSentinel.DEFAULT))
+    return Fix((Edit(assign, new),), says, "" if thaws else "what it freezes has been trained so far")
 
 
 def _respelt(target: cst.Attribute, assign: cst.Assign) -> cst.Assign:

@@ -39,10 +39,12 @@ from gradfix.rewriting.statements import (
     with_argument,
 )
 from gradfix.rewriting.states import LOOPS, carrier, detached
-from gradfix.rule import Decline, Fix, Options, Rule, Safety
+from gradfix.rule import Decline, Fix, Options, Rule
 from gradfix.tree import Tree
 
 BY_HAND = "build the later loss after this step, or step after the later backward with gradients of its own"
+MERGED = "the parameters move once, along both losses, where they would have moved twice"
+UNKNOWN = "it isn't known what else between the two reads these parameters or their gradients"
 ITS_OWN = frozenset({"steps", "schedules", "clears"})
 """What goes where the step goes."""
 SIMPLE = (cst.SimpleStatementLine, cst.BaseSmallStatement)
@@ -65,7 +67,7 @@ def rewrite(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:
     if moving is not None and later_optimizer == optimizer:
         return _merged(tree, moving, step, optimizer)
     fix = _moved(tree, moving, later, later_optimizer, defect) if moving else Decline(BY_HAND)
-    if isinstance(fix, Fix) and fix.safety is Safety.SAFE:
+    if isinstance(fix, Fix) and not fix.unsafe:
         return fix
     return aimed(tree, later, later_optimizer, facts.spared) or fix
 
@@ -77,7 +79,7 @@ def _merged(tree: Tree, moving: list[Anchor], step: cst.Call, optimizer: str) ->
         return Decline(BY_HAND)
     draft = Draft(tree)
     draft.remove(moving[0])
-    return Fix(draft.edits(), f"remove {text_of(tree, moving[0])}", Safety.UNSAFE)
+    return Fix(draft.edits(), f"remove {text_of(tree, moving[0])}", MERGED)
 
 
 def _moved(
@@ -95,12 +97,11 @@ def _moved(
     kinds = {kind for place in passed for kind in order.kinds(place)}
     sure = order.known and not order.elsewhere() and facts.shared is False
     sure = sure and all(touch.known for place in (*passed, *moving) for touch in order.under(place))
-    safety = Safety.SAFE if sure else Safety.UNSAFE
     apart = kinds & (VALUES | SPOILS) or any(not isinstance(place, SIMPLE) for place in moving)
     fix = _lifted(tree, moving[0], later, new, defect) if apart or not sure else None
     if fix is None and not apart:
         fix = _reordered(tree, moving, later, new)
-    return replace(fix, safety=safety) if fix is not None else _left(tree, passed, order)
+    return replace(fix, unsafe="" if sure else UNKNOWN) if fix is not None else _left(tree, passed, order)
 
 
 def _left(tree: Tree, passed: list[Anchor], order: Order) -> Decline:

@@ -5,8 +5,10 @@ weights while the loss of the others goes down. Typical: a generator's loss comp
 an actor's from `critic(state, action.detach())`, a code passed to the decoder as `encoder(x).data`.
 
 Rewrite: where a cut keeps the gradient from them, the cut goes. Where that is a sample, `sample()` becomes
-`rsample()`, which passes gradients on; that is unsafe, as it draws other numbers. Where nothing was cut
-there is no fix: use the parameters in the loss, or take them out of the optimizer.
+`rsample()`, which passes gradients on; that is unsafe, as it draws other numbers. Where all that an
+optimizer or one of its groups was given runs under `no_grad`, it moves out; that is unsafe where another
+backward meets it too. Where nothing was cut there is no fix: use the parameters in the loss, or take them out
+of the optimizer.
 
 Left alone: frozen parameters, parameters that another loss or another branch reaches, and parameters whose
 use gradfix cannot follow.
@@ -14,17 +16,22 @@ use gradfix cannot follow.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import libcst as cst
 
 from gradfix.defects.records import Unreached
+from gradfix.rewriting.dissolve import recorded
 from gradfix.rewriting.rejoin import any_cut
-from gradfix.rule import Decline, Edit, Fix, Options, Rule, Safety
+from gradfix.rule import Decline, Edit, Fix, Options, Rule
 
 if TYPE_CHECKING:
     from gradfix.defects import Defect
     from gradfix.tree import Tree
+
+
+SHARED = "another backward meets what was cut as well, and then reaches these parameters too"
 
 
 def rewrite(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:
@@ -34,7 +41,8 @@ def rewrite(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:
         return Decline("use these parameters in the loss, or take them out of the optimizer")
     if facts.cut_kind in ("sample", "drawn"):
         return _reparametrised(tree, tree.at(facts.cut, cst.Call), facts.cut_kind)
-    return any_cut(tree, facts.cut)
+    fix = recorded(tree, facts.cut, facts.forward) if facts.forward else any_cut(tree, facts.cut)
+    return replace(fix, unsafe=SHARED) if isinstance(fix, Fix) and facts.shared else fix
 
 
 def _reparametrised(tree: Tree, call: cst.Call | None, kind: str) -> Fix | Decline:
@@ -42,7 +50,7 @@ def _reparametrised(tree: Tree, call: cst.Call | None, kind: str) -> Fix | Decli
     if kind == "drawn" or call is None or not isinstance(call.func, cst.Attribute):
         return Decline("a sample passes no gradient on: learn from its log_prob, or relax the distribution")
     new = call.with_changes(func=call.func.with_changes(attr=cst.Name("rsample")))
-    return Fix((Edit(call, new),), " ".join(tree.code(new).split()), Safety.UNSAFE)
+    return Fix((Edit(call, new),), " ".join(tree.code(new).split()), "it draws other numbers")
 
 
 RULE = Rule(

@@ -28,6 +28,7 @@ from gradfix.rewriting.statements import expression
 from gradfix.rule import Decline, Edit, Fix, Options, Rule, Safety
 from gradfix.tree import Tree
 
+TRAINS = "what is registered is trained, saved and moved with the module"
 CONTAINERS = {
     ("list", "modules"): "ModuleList",
     ("dict", "modules"): "ModuleDict",
@@ -69,7 +70,7 @@ def rewrite(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:
         whole = whole.deep_replace(row, wrapped[row])
     args = [cst.Arg(whole)] if args and isinstance(whole, cst.BaseExpression) else []
     apart = [Edit(row, new) for row, new in wrapped.items() if row not in within]
-    return Fix((Edit(plain, cst.Call(expression(tree, name), args)), *apart), f"{name}(...)", Safety.UNSAFE)
+    return Fix((Edit(plain, cst.Call(expression(tree, name), args)), *apart), f"{name}(...)", TRAINS)
 
 
 def _parameter(defect: Defect, tree: Tree) -> Fix | Decline:
@@ -85,7 +86,7 @@ def _parameter(defect: Defect, tree: Tree) -> Fix | Decline:
         value = made.deep_replace(factory, constant_of(factory)).with_changes(lpar=(), rpar=())
         made = _asked_for(tree, made)
         new = cst.Call(expression(tree, name), [cst.Arg(value)])
-    return Fix((Edit(made, new),), " ".join(tree.code(new).split()), Safety.UNSAFE)
+    return Fix((Edit(made, new),), " ".join(tree.code(new).split()), TRAINS)
 
 
 def _asked_for(tree: Tree, made: cst.BaseExpression) -> cst.BaseExpression:

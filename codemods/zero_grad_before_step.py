@@ -20,11 +20,13 @@ from gradfix.defects.records import EarlyClear
 from gradfix.rewriting.order import Order, filled_of, order_of
 from gradfix.rewriting.statements import Anchor, Draft, anchor, node_of, path, siblings, text_of
 from gradfix.rewriting.zeroing import zeroing_place
-from gradfix.rule import Decline, Fix, Options, Rule, Safety
+from gradfix.rule import Decline, Fix, Options, Rule
 from gradfix.tree import Tree
 
 SIMPLE = (cst.SimpleStatementLine, cst.BaseSmallStatement)
 BY_HAND = "move the zero_grad before the iteration's first backward, or behind the step"
+SPOILS = "the step then changes what a later backward needs"
+UNKNOWN = "it isn't known what else clears or measures these gradients"
 BESIDE = "take this step out, or move the zero_grad behind it: the step comes again behind a later backward"
 
 
@@ -112,7 +114,7 @@ def _moved(order: Order, zero: Anchor, to: tuple[str, Anchor], spoils: bool) -> 
     else:
         draft.move_after(zero, place)
     says = f"{clear} {side} {text_of(tree, place).splitlines()[0]}"
-    return Fix(draft.edits(), says, Safety.SAFE if order.known and not spoils else Safety.UNSAFE)
+    return Fix(draft.edits(), says, SPOILS if spoils else "" if order.known else UNKNOWN)
 
 
 def _always_runs(tree: Tree, zero: Anchor, place: Anchor) -> bool:

@@ -126,7 +126,7 @@ def _withholding(seen: Seen, withheld: Collection[str]) -> Seen:
     if not withheld:
         return seen
     candidates = (
-        Candidate(replace(c.finding, safety=None, says="", edits=(), decline=UNSETTLED), None)
+        Candidate(replace(c.finding, safety=None, says="", unsafe="", edits=(), decline=UNSETTLED), None)
         if c.fix and c.finding.code in withheld
         else c
         for c in seen.candidates

@@ -131,7 +131,7 @@ def _mended(finding: Finding, fix: Fix, codemod: Codemod, tree: Tree) -> Candida
     safe = fix.safety is Safety.SAFE and codemod.rule.safety is Safety.SAFE
     safety = Safety.SAFE if safe else Safety.UNSAFE
     edits = text_edits(tree, changed)
-    return Candidate(replace(finding, safety=safety, says=fix.says, edits=edits), fix)
+    return Candidate(replace(finding, safety=safety, says=fix.says, unsafe=fix.unsafe, edits=edits), fix)
 
 
 def _finding(defect: Defect, codemod: Codemod, source: Source) -> Finding:

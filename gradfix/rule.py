@@ -40,7 +40,12 @@ class Fix:
     edits: tuple[Edit, ...]
     says: str
     """The rewrite in one line of source text, as the listing shows it: `out = out + shortcut`."""
-    safety: Safety = Safety.SAFE
+    unsafe: str = ""
+    """Why it is unsafe, in one phrase: what else it changes, or what isn't known. Nothing: it is safe."""
+
+    @property
+    def safety(self) -> Safety:
+        return Safety.UNSAFE if self.unsafe else Safety.SAFE
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,5 +117,7 @@ class Finding:
     safety: Safety | None = None
     """None: no fix; then `decline` says what to do."""
     says: str = ""
+    unsafe: str = ""
+    """Why the fix is unsafe."""
     edits: tuple[TextEdit, ...] = ()
     decline: str = ""

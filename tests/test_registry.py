@@ -145,3 +145,11 @@ def test_a_rule_that_promises_safe_fixes_has_no_other_in_its_fixtures(name: str)
     plan = Plan(Config(FIXTURES, select=(name,)))
     found = {f.safety for case in cases for f in fix(str(case), case.read_bytes(), plan).findings}
     assert rule.sometimes_unsafe or rule.safety is not Safety.SAFE or Safety.UNSAFE not in found
+
+
+@pytest.mark.parametrize("name", sorted(codemods()))
+def test_an_unsafe_fix_says_why_and_a_safe_one_has_nothing_to_say(name: str) -> None:
+    cases = (FIXTURES / name).glob("*/before.py")
+    plan = Plan(Config(FIXTURES, select=(name,)))
+    found = [f for case in cases for f in fix(str(case), case.read_bytes(), plan).findings]
+    assert [f.message for f in found if bool(f.unsafe) != (f.safety is Safety.UNSAFE)] == []

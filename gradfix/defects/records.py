@@ -252,6 +252,10 @@ class Unreached(Facts):
     cut_kind: str = ""
     """How the graph was cut: `detach`, `sample` ..."""
     backward: Span | None = None
+    forward: tuple[Span, ...] = ()
+    """Where a part that isn't recorded runs."""
+    shared: bool = False
+    """Whether another backward meets what was cut as well."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

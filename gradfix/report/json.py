@@ -31,6 +31,7 @@ def _fix(finding: Finding) -> Fields | None:
     return {
         "applicability": finding.safety.value,
         "message": finding.says,
+        **({"unsafe": finding.unsafe} if finding.unsafe else {}),
         "edits": [_edit(edit) for edit in finding.edits],
     }
 

@@ -48,8 +48,10 @@ def told(finding: Finding) -> str:
 
 
 def way_out(finding: Finding) -> str:
-    """Say the rewrite, or what to do by hand."""
-    return finding.says if finding.safety else finding.decline
+    """Say the rewrite, with the reason where it is unsafe, or what to do by hand."""
+    if finding.safety is None:
+        return finding.decline
+    return f"{finding.says} (unsafe: {finding.unsafe})" if finding.unsafe else finding.says
 
 
 def impacts(findings: Iterable[Finding]) -> str:

@@ -8,6 +8,8 @@ the tensor (`F.relu(fc(x), inplace=True)`) and the in-place flag goes.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import libcst as cst
 
 from gradfix.defects import Defect
@@ -18,7 +20,7 @@ from gradfix.rewriting.cloning import Writing, clone_saved, clone_written
 from gradfix.rewriting.holders import can_hold, free_name, held, holder_of, repeatable, same
 from gradfix.rewriting.names import read_later, reads, walk
 from gradfix.rewriting.statements import Draft, anchor
-from gradfix.rule import Decline, Edit, Fix, Options, Safety
+from gradfix.rule import Decline, Edit, Fix, Options
 from gradfix.tree import Tree, children
 
 NOT_FOUND = Decline("this write has no form that gradfix knows how to say out of place")
@@ -32,6 +34,7 @@ FOR_EFFECT = Decline(
     "this function is called for what it writes; return the result instead, or write under no_grad where "
     "no gradient is wanted"
 )
+SEEN = "another name sees this write, and would keep the old values"
 CONDITIONAL = (cst.Lambda, cst.IfExp, cst.BooleanOperation, cst.BaseComp, cst.NamedExpr)
 
 
@@ -70,7 +73,7 @@ def heeding_aliases(answer: Fix | Decline, defect: Defect, tree: Tree, node: cst
     returned = isinstance(small, cst.Return) and target in reads(small)
     if target.isidentifier() and not returned and not read_later(tree, node, target):
         return ONLY_ALIAS
-    return Fix(answer.edits, answer.says, Safety.UNSAFE)
+    return replace(answer, unsafe=SEEN)
 
 
 def _for_effect(tree: Tree, node: cst.CSTNode, target: str) -> bool:

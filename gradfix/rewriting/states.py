@@ -8,10 +8,11 @@ import libcst as cst
 from libcst import matchers as m
 
 from gradfix.rewriting.statements import Draft, anchor, expression, names_in, path, siblings
-from gradfix.rule import Decline, Edit, Fix, Safety
+from gradfix.rule import Decline, Edit, Fix
 from gradfix.tape.effects.operations import layers_told
 from gradfix.tree import Tree
 
+CUT_FOR_ALL = "whoever reads this state gets no gradient through it"
 LOOPS = (cst.For, cst.While)
 LAYERS = {kind: state == "pair" for kind, state in layers_told("state").items()}
 """Recurrent layers, and whether their state is a tuple."""
@@ -79,7 +80,7 @@ def _where_read(tree: Tree, assign: cst.Assign, values: dict[str, str | None]) -
     if looped or unset or not reads:
         return Decline(f"detach {', '.join(values)} after each backward")
     edits = tuple(Edit(node, expression(tree, str(values[tree.code(node)]))) for node in reads)
-    return Fix(edits, ", ".join(map(str, values.values())), Safety.UNSAFE)
+    return Fix(edits, ", ".join(map(str, values.values())), CUT_FOR_ALL)
 
 
 def _states(tree: Tree, assign: cst.Assign) -> list[str]:

@@ -13,9 +13,10 @@ import pytest
 from report_runs import BLOCK, by_hand, outcome, overwritten, rendered, span
 
 from gradfix.defects import Evidence, Role
-from gradfix.outcome import Run, View
+from gradfix.outcome import OutputFormat, Run, View
 from gradfix.report.screen import cells
 from gradfix.report.show import load
+from gradfix.rule import Safety
 
 ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
 
@@ -51,6 +52,14 @@ def test_a_finding_without_a_fix_says_what_to_do_by_hand() -> None:
     shown = rendered("text", outcome([by_hand(overwritten(), "clone it before the loop")]))
     assert "[crashes, certain, by hand]" in shown
     assert "      by hand: clone it before the loop   torch says: " in shown
+
+
+@pytest.mark.parametrize("form", ["text", "github", "json", "rdjson", "sarif"])
+def test_an_unsafe_fix_says_why_it_is(form: OutputFormat) -> None:
+    finding = replace(overwritten(), safety=Safety.UNSAFE, unsafe="another name sees this write")
+    shown = rendered(form, outcome([finding]))
+    assert "another name sees this write" in shown and "unsafe" in shown
+    assert "another name sees this write" not in rendered(form, outcome([overwritten()]))
 
 
 def test_a_condition_is_named() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Literal
 
 from gradfix.defects import Assumption, Convention, Role, kind_of
@@ -12,7 +12,7 @@ from gradfix.defects.records import Unreached, Unregistered
 from gradfix.tape.checks.wanted_cuts import asked_for
 from gradfix.tape.domain.definitions import Instance
 from gradfix.tape.domain.events import Add
-from gradfix.tape.domain.graph import Tensor
+from gradfix.tape.domain.graph import Tensor, upstream
 from gradfix.tape.domain.torch_values import Layer, Opaque
 from gradfix.tape.domain.values import Alt, Foreign, Map, Seq, Undefined, Unknown
 from gradfix.tape.interpreter.inside import all_in
@@ -192,26 +192,39 @@ def check_unreached(names: Names) -> None:
         if never:
             names.reports.silence(optimizer.place, "no backward that is seen reaches some of what this holds")
         event, root = optimizer.after
-        cut = _cut_before(names, never, root) if never else None
+        cut = _cut_before(names, optimizer, never, root) if never else None
         if cut is not None and not _kept_otherwise(names.machine.optimizers, event, never, cut):
             filled = any(map(names.machine.leaves.may_be_filled, never))
             gap = {Assumption.NOBODY_ELSE_FILLS} if filled else set()
+            steps = [
+                (cut.cut_place, Role.CUT),
+                (event.place, Role.BACKWARD),
+                (optimizer.place, Role.NEVER_TRAINED),
+            ]
+            facts = _unreached(names, optimizer, event, cut)
             names.reports.report(
-                "unreached_parameters",
-                optimizer.place,
-                [
-                    (cut.cut_place, Role.CUT),
-                    (event.place, Role.BACKWARD),
-                    (optimizer.place, Role.NEVER_TRAINED),
-                ],
-                Unreached(
-                    optimizer=optimizer.name,
-                    cut=names.reports.span(cut.cut_place),
-                    cut_kind=cut.cut,
-                    backward=names.reports.span(event.place),
-                ),
-                lean=optimizer.lean | gap,
+                "unreached_parameters", optimizer.place, steps, facts, lean=optimizer.lean | gap
             )
+
+
+def _unreached(names: Names, optimizer: Optimizer, event: Backward, cut: Node) -> Unreached:
+    """What a rewrite has to know: of a part that isn't recorded, where it runs and who else would meet it."""
+    forward = names.reports.span(cut.place) if cut.cut in MODES else None
+    others = (root for one, root in names.machine.severed.backwards if one is not event)
+    met = (_recorded_to(names.machine.graph.history(root)) for root in others)
+    return Unreached(
+        optimizer=optimizer.name,
+        cut=names.reports.span(cut.cut_place),
+        cut_kind=cut.cut,
+        backward=names.reports.span(event.place),
+        forward=(forward,) if forward else (),
+        shared=any(node is cut for nodes in met for node in nodes),
+    )
+
+
+def _recorded_to(root: Node) -> Iterator[Node]:
+    """What a backward walks, and the cuts at which it ends."""
+    return upstream([root], lambda node: () if node.cut else node.parents)
 
 
 def _kept_otherwise(optimizers: Optimizers, event: Backward, never: list[Tensor], cut: Node) -> bool:
@@ -222,18 +235,33 @@ def _kept_otherwise(optimizers: Optimizers, event: Backward, never: list[Tensor]
     return touches is None or event.moment is None or touches.kept_otherwise(event.moment, leaves)
 
 
-def _cut_before(names: Names, never: list[Tensor], root: Tensor) -> Node | None:
+def _cut_before(names: Names, optimizer: Optimizer, never: list[Tensor], root: Tensor) -> Node | None:
     """The cut in a graph behind which only leaves lie that were never reached."""
     if root.requires is not True:
         return None
     wanted = {id(leaf) for leaf in never}
     for cut in all_cuts(names.machine.graph.history(root), but=MODES):
-        if cut.cut in MODES:  # a part of a forward that somebody runs unrecorded is frozen on purpose
-            continue
-        behind = {id(leaf) for leaf in leaves_behind(cut, MODES) if leaf is not cut.leaf}
-        if behind & wanted and not _wanted(names.program, cut):
+        if cut.cut in MODES:
+            found = _names_all_behind(optimizer, wanted, cut)
+        else:
+            found = bool({id(leaf) for leaf in leaves_behind(cut, MODES) if leaf is not cut.leaf} & wanted)
+        if found and not _wanted(names.program, cut):
             return cut
     return None
+
+
+def _names_all_behind(optimizer: Optimizer, never: set[int], cut: Node) -> bool:
+    """Whether an optimizer, or one of its groups, was given just the leaves of a part that isn't recorded.
+
+    A part of what it holds is frozen on purpose by who runs it unrecorded; not all of it.
+    """
+    behind = {id(leaf) for leaf in leaves_behind(cut)}
+    groups = [group.weights.leaves for group in optimizer.groups or ()]
+    for held in [optimizer.leaves, *groups]:
+        trained = {id(leaf) for leaf in held if leaf.requires is True}
+        if trained and trained <= never and trained <= behind:
+            return True
+    return False
 
 
 def _wanted(program: Program, cut: Node) -> bool:

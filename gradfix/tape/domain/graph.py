@@ -62,6 +62,8 @@ class NodeFacts(TypedDict, total=False):
     """The function that made it of nothing."""
     target: str
     unreduced: bool
+    several: bool
+    """Whether it has more than one element, though its shape isn't known."""
 
 
 class Write:

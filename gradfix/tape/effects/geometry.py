@@ -190,9 +190,9 @@ def of_layer(kind: str, given: Bound, own: Known, which: int) -> Shape:
     if rule == "alike":
         return own
     if rule == "convolved" and len(own) > 1:
-        return (own[0], dim_of(given, "out_channels"), *(None for _ in own[2:]))
+        return (own[0], dim_of(given, "out_channels"), *_swept(kind, given, own[2:]))
     if rule == "pooled":
-        return (*own[:2], *(None for _ in own[2:]))
+        return (*own[:2], *_swept(kind, given, own[2:]))
     if rule == "embedded":
         return (*own, dim_of(given, "embedding_dim"))
     if rule == "unflattened" and "unflattened_size" in given and own:
@@ -206,6 +206,42 @@ def of_layer(kind: str, given: Bound, own: Known, which: int) -> Shape:
     if rule == "recurrent" and which == 0 and not {"bidirectional", "proj_size"} & set(given):
         return (*own[:-1], dim_of(given, "hidden_size"))
     return None
+
+
+def _swept(kind: str, given: Bound, own: Known) -> Known:
+    """The sizes that a kernel leaves of an image's, where all that it was built with is known."""
+    sizes = [_each(given, name, len(own), usual) for name, usual in SWEEPS.items()]
+    if "Adaptive" in kind or kind.startswith(("LP", "Fractional")):
+        return (None,) * len(own)
+    kernel, stride, padding, dilation, more = sizes
+    if "Pool" in kind and "stride" not in given:
+        stride = kernel
+    if kernel is None or stride is None or padding is None or dilation is None or more is None:
+        return (None,) * len(own)
+    rows = zip(own, kernel, stride, padding, dilation, more, strict=True)
+    if "Transpose" in kind:
+        return tuple(
+            None if n is None else (n - 1) * s - 2 * p + d * (k - 1) + m + 1 for n, k, s, p, d, m in rows
+        )
+    exact = "ceil_mode" not in given and "padding_mode" not in given
+    return tuple(
+        (n + 2 * p - d * (k - 1) - 1) // s + 1 if n is not None and exact and s > 0 else None
+        for n, k, s, p, d, _ in rows
+    )
+
+
+SWEEPS = {"kernel_size": None, "stride": 1, "padding": 0, "dilation": 1, "output_padding": 0}
+"""What a layer that sweeps over images is built with, and what it is where nothing is said."""
+
+
+def _each(given: Bound, name: str, dims: int, usual: int | None) -> list[int] | None:
+    """An argument that is one number for each dimension, or one for all."""
+    if name not in given:
+        return None if usual is None else [usual] * dims
+    numbers = shapes.integers(given[name])
+    if numbers is None or len(numbers) not in (1, dims):
+        return None
+    return numbers * dims if len(numbers) == 1 else numbers
 
 
 def stacked(bound: Bound) -> Shape:

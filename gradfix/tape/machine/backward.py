@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from gradfix.defects.records import (
         Facts,
     )
-    from gradfix.tape.domain.graph import Node, Spoil, Tensor
+    from gradfix.tape.domain.graph import Node, NodeFacts, Spoil, Tensor
     from gradfix.tape.domain.values import Lean, Place
     from gradfix.tape.machine.early_steps import EarlySteps
 
@@ -146,9 +146,10 @@ class Backwards:
         if not event.virtual:
             if root.requires is None:
                 self.severed.severed_on_some_paths(root, node, event)
-            several = shapes.many(root.shape)
-            unreduced = several is None and bool(node.facts and node.facts.get("unreduced"))
-            if whole and root.requires is True and (several or unreduced):
+            known: NodeFacts = node.facts or {}
+            several = known.get("several") or shapes.many(root.shape)
+            unreduced = several is None and bool(known.get("unreduced"))
+            if whole and (several or unreduced):
                 made = (root.place, Role.MADE_LARGE)
                 lean = root.lean | {Convention.C} if unreduced else root.lean
                 scalar = NonScalar(root=self._root_text(event))

@@ -137,6 +137,8 @@ class Gradients:
         for event in reversed(leaf.gradient().events):
             if contradicts(event.path, self.here.path) or isinstance(event, (Use, Unscale)):
                 continue
+            if isinstance(event, Add) and event.backward.returns:
+                continue
             if isinstance(event, Add) and event.must and not implies(self.here.path, event.path):
                 added.append(event.path)  # one of several, of which one is sure to arrive
                 if covered(self.here.path, added):
@@ -154,6 +156,8 @@ class Gradients:
         recent: list[SlotEvent] = []
         for event in reversed(events):
             if contradicts(event.path, self.here.path):
+                continue
+            if isinstance(event, Add) and event.backward.returns:
                 continue
             if isinstance(event, Empty):
                 if implies(self.here.path, event.path):
@@ -340,7 +344,7 @@ class Gradients:
                 if not event.must or not implies(self.here.path, event.path):
                     return None
                 clear = clear if clear is not None and lost else event
-            elif isinstance(event, Add):
+            elif isinstance(event, Add) and not event.backward.returns:
                 (used if clear is None else lost).append(event)
         return None if clear is None else (clear, lost, used)
 

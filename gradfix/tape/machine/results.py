@@ -87,6 +87,8 @@ class Results:
         tensor.shape = self.shape(node.op, effect, bound, source)
         if node.op in LOSSES and isinstance(how := bound.get("reduction"), Const) and how.value == "none":
             made.facts = {**(made.facts or {}), "unreduced": True}
+        if tensor.shape is None and effect.shape == "elementwise" and any(map(_several, bound.values())):
+            made.facts = {**(made.facts or {}), "several": True}
         tensor.dtype = self.dtype(node.op, effect, bound, made.cut == "constant")
         tensor.layout = _layout(node.op, bound, tensor.shape)
         if tensor.layout is None and node.op in strides.POINTWISE:
@@ -187,6 +189,14 @@ class Results:
         if constant:
             return _constant_dtype(op, effect, bound, given)
         return shapes.promoted([kind for kind in given if kind] if "float" in given else given)
+
+
+def _several(operand: Value) -> bool:
+    """Whether an operand has more than one element for sure: so has what it is broadcast to."""
+    if not isinstance(operand, Tensor):
+        return False
+    facts = operand.node.facts
+    return shapes.many(operand.shape) is True or bool(facts and facts.get("several"))
 
 
 def _layout(op: str, bound: Bound, shape: Shape) -> Truth:

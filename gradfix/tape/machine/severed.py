@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 from gradfix.defects import NOTHING, Convention, Role, kind_of
 from gradfix.defects.records import Cut, NoGradient, NoLeaf, OnResult, Unrecorded, record_of
 from gradfix.tape.domain.events import Add, on_path, partings
+from gradfix.tape.domain.graph import upstream
 from gradfix.tape.domain.paths import ALWAYS, contradicts
 from gradfix.tape.domain.within import Within
+from gradfix.tape.effects.operations import having
 from gradfix.tape.machine.cuts import (
     CONVERSIONS,
     DETACHES,
@@ -28,6 +30,8 @@ from gradfix.tape.machine.cuts import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from gradfix.defects import Impact
     from gradfix.defects.records import Facts
     from gradfix.tape.domain.events import Backward
@@ -40,6 +44,7 @@ if TYPE_CHECKING:
     from gradfix.tape.machine.reports import Draft
     from gradfix.tape.machine.tested import Tested
 
+READ_OUT = having("converts")
 FEW = 200
 """How many operations behind a loss are looked through for cuts that nobody is told of."""
 NO_GRAPH = "element 0 of tensors does not require grad and does not have a grad_fn"
@@ -92,7 +97,7 @@ class Severed:
             return  # it runs only where a test has found a graph
         if any(path <= event.path for path in self.refusals):
             return
-        if self.let_go and any(id(one) in self.let_go for one in nodes_below(node)):
+        if self.let_go and any(id(one) in self.let_go for one in _up_to_cuts(node)):
             return
         nearest = [unrecorded_before(cut) for cut in nearest_cuts(node, event.path)]
         cuts = list({id(cut.cut_place): cut for cut in reversed(nearest)}.values())[::-1]
@@ -228,18 +233,29 @@ class Severed:
                 continue
             if tensor.parameter and not any(root is tensor for _, root in self.backwards):
                 continue
-            if behind(leaf) is not True or any(tensor is one for one in read):
+            if behind(leaf) is False or any(tensor is one for one in read):
                 continue
-            lost = [one for parent in leaf.parents for one in leaves_behind(parent)]
-            never = [one for one in lost if id(one) not in reached]
-            pointless = any(one is event and root is tensor for one, root in self.backwards)
-            if lost and (pointless or (never and not any(map(self.leaves.may_be_filled, never)))):
+            if (lean := self._loses(leaf, event, reached)) is not None:
                 others = [one.slot for one in self.leaves.every_leaf if one is not tensor and one.slot]
                 adds = [add for slot in others for add in slot.events if isinstance(add, Add)]
                 alone = not any(add.backward.met is event.met for add in adds)
                 kind = "" if alone else "severed_term"
                 here = (event.place, Role.BACKWARD)
-                self.report_cut(leaf, event, [here], impact="trains wrong", kind=kind)
+                self.report_cut(leaf, event, [here], impact="trains wrong", kind=kind, lean=lean)
+
+    def _loses(self, leaf: Node, event: Backward, reached: set[int]) -> Lean | None:
+        """What it leans on that a converted leaf keeps a gradient from others; None: it may be meant.
+
+        A backward that runs on the copy itself gives the copy a gradient of one, and nobody anything else:
+        then the value was to have a graph, whether one is known or not.
+        """
+        itself = any(one is event and root is leaf.leaf for one, root in self.backwards)
+        if behind(leaf) is None:
+            return frozenset({Convention.B}) if itself and not event.aimed and _read_out(leaf) else None
+        lost = [one for parent in leaf.parents for one in leaves_behind(parent)]
+        never = [one for one in lost if id(one) not in reached]
+        alone = bool(never) and not any(map(self.leaves.may_be_filled, never))
+        return NOTHING if lost and (itself or alone) else None
 
     def severed_terms(self, reached: set[int], trained: set[int]) -> None:
         """At the end: terms of a loss that lost their graph while the loss has one."""
@@ -275,6 +291,16 @@ class Severed:
         """Whether one of the tensors that a backward names is behind a term."""
         below = {id(node) for node in nodes_below(term)}
         return any(id(self.graph.history(tensor)) in below for tensor in event.aimed)
+
+
+def _up_to_cuts(node: Node) -> Iterator[Node]:
+    """What could still bring a gradient to a node if it were told to require one: nothing behind a cut."""
+    return upstream([node], lambda one: () if one.cut else one.parents)
+
+
+def _read_out(leaf: Node) -> bool:
+    """Whether a leaf is made of a number that was read out of a tensor."""
+    return any(parent.cut in READ_OUT for parent in leaf.parents)
 
 
 def _behind_others(cut: Node, cuts: list[Node]) -> bool:

@@ -6,11 +6,12 @@ import ast
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from gradfix.tape.domain.graph import Node
-from gradfix.tape.domain.values import Unknown
+from gradfix.tape.domain.graph import Node, Tensor
+from gradfix.tape.domain.values import Const, Unknown
+from gradfix.tape.effects import shapes
 
 if TYPE_CHECKING:
-    from gradfix.tape.domain.values import Value
+    from gradfix.tape.domain.values import Shape, Value
     from gradfix.tape.machine.machine import Machine
 
 PACKAGE = "torch.distributions."
@@ -20,31 +21,57 @@ KINDS = frozenset({
 })  # fmt: skip
 DISCRETE = frozenset({"Categorical", "Bernoulli", "OneHotCategorical", "Binomial", "Poisson"})
 """Those whose samples can't be reparametrised."""
+SPENT = {"Categorical": 1, "OneHotCategorical": 1, "Dirichlet": 1, "MultivariateNormal": 1}
+"""How many dimensions of the first parameter are one event's: each event has one probability."""
+DRAWN = frozenset(SPENT) - {"Categorical"}
+"""Those whose samples have the event's dimensions."""
 
 
 def distribution_method(
     machine: Machine, callee: Unknown, args: Sequence[Value], node: ast.AST
 ) -> Value | None:
     """`sample`, `rsample` and `log_prob` of a distribution whose parameters are followed."""
-    kind, _, name = callee.origin.removeprefix(PACKAGE).rpartition(".")
-    dist = callee.holds[0] if callee.holds else None
-    if kind.rpartition(".")[2] not in KINDS or not isinstance(dist, Unknown):
+    path, _, name = callee.origin.removeprefix(PACKAGE).rpartition(".")
+    kind, dist = path.rpartition(".")[2], callee.holds[0] if callee.holds else None
+    if kind not in KINDS or not isinstance(dist, Unknown):
         return None
     given = [value for value in dist.holds if machine.graph.requires(value) is True]
     if not given:
         return None
+    whole, batch = _sizes(kind, dist.holds)
     if name == "sample":
-        return _drawn(machine, given, node, "drawn" if kind.rpartition(".")[2] in DISCRETE else "sample")
-    if name in ("rsample", "log_prob"):
-        made = machine.recording.node(
-            name, machine.here.at(node), [*given, *args] if name == "log_prob" else given
-        )
-        made.saves = made.requires is True and name == "log_prob"
-        return machine.results.output(made)
+        sizes = None if args else whole if kind in DRAWN else batch
+        return _drawn(machine, given, node, "drawn" if kind in DISCRETE else "sample", sizes)
+    if name == "rsample":
+        return machine.results.output(machine.recording.node(name, machine.here.at(node), given))
+    if name == "log_prob":
+        return _log_prob(machine, kind, batch, [*given, *args], node)
     return None
 
 
-def _drawn(machine: Machine, given: Sequence[Value], node: ast.AST, how: str) -> Value:
+def _log_prob(machine: Machine, kind: str, batch: Shape, operands: Sequence[Value], node: ast.AST) -> Tensor:
+    """One number for each of what was drawn, or more where one of many is asked about."""
+    made = machine.recording.node("log_prob", machine.here.at(node), operands)
+    made.saves = made.requires is True
+    result = machine.results.output(made)
+    asked = operands[-1]
+    if isinstance(asked, Tensor) and asked.shape is not None and batch is not None:
+        rows = asked.shape[: len(asked.shape) - (kind in DRAWN)]
+        result.shape = shapes.broadcast([batch, rows])
+    elif shapes.many(batch):
+        made.facts = {**(made.facts or {}), "several": True}
+    return result
+
+
+def _sizes(kind: str, held: Sequence[Value]) -> tuple[Shape, Shape]:
+    """The shape of what a distribution draws together with the events' own dimensions, and without them."""
+    sizes = [() if isinstance(one, Const) else one.shape if isinstance(one, Tensor) else None for one in held]
+    spent = SPENT.get(kind, 0)
+    whole = (sizes[0] if sizes else None) if spent else shapes.broadcast(sizes)
+    return whole, None if whole is None or len(whole) < spent else whole[: len(whole) - spent]
+
+
+def _drawn(machine: Machine, given: Sequence[Value], node: ast.AST, how: str, sizes: Shape) -> Tensor:
     """A sample knows nothing of what it was drawn from."""
     parents = tuple(inner for value in given for inner in machine.graph.nodes(value))
     made = Node("sample", machine.here.at(node), parents, False)
@@ -52,5 +79,5 @@ def _drawn(machine: Machine, given: Sequence[Value], node: ast.AST, how: str) ->
     made.path = machine.here.path
     made.lean = frozenset().union(*(machine.graph.lean(value) for value in given))
     drawn = machine.results.output(made)
-    drawn.requires = False
+    drawn.requires, drawn.shape = False, sizes
     return drawn
