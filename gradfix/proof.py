@@ -18,6 +18,10 @@ LENIENT = {"flows", "not reached", "not reproduced"}
 """What `--verify=lenient` writes: what flows, and what a run that was seen through has not shown."""
 
 
+FEW = 32
+"""So many files are read sooner than torch is imported, and both can go on at once."""
+
+
 @dataclass(frozen=True, slots=True)
 class Proving:
     """How the user wants rewrites to be verified."""
@@ -41,9 +45,15 @@ Advance = Callable[[int], session.Advance]
 
 def proved(request: session.Request, proving: Proving, advance: Advance) -> Run:
     """A run whose rewrites were verified before anything is written."""
-    found = session.run(replace(request, mode="diff"), advance)
-    changed = [outcome for outcome in found.outcomes if outcome.after is not None and not outcome.failure]
     with Launcher(proving.python, seconds=proving.seconds) as launcher:
+
+        def counted(files: int) -> session.Advance:
+            if 0 < files <= FEW:
+                launcher.begin()
+            return advance(files)
+
+        found = session.run(replace(request, mode="diff"), counted)
+        changed = [outcome for outcome in found.outcomes if outcome.after is not None and not outcome.failure]
         verdicts = _verdicts(changed, Bench(request.plan, proving, launcher))
     outcomes = [replace(one, verdicts=tuple(verdicts.get(one.path, ()))) for one in found.outcomes]
     if request.mode == "apply" and not request.reads_stdin:

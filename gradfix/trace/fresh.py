@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterator
 from typing import IO, Any
 
-from gradfix.trace import processes
+from gradfix.trace import guard, processes
 from gradfix.trace.server import CHUNK, MOST_EVENTS, STREAMS, TICK, Kept, become
 
 BOOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "boot.py")
@@ -130,6 +130,7 @@ class Fresh:
 
 def one() -> None:
     """The other end: one job from standard input, in this very process. Does not return."""
+    guard.die_with(os.getppid())
     job = json.loads(sys.stdin.buffer.read())
     null = os.open(os.devnull, os.O_RDWR)
     os.dup2(null, 0)

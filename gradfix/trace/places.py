@@ -6,6 +6,7 @@ import itertools
 import os
 import sys
 import sysconfig
+from functools import cache
 from types import CodeType, FrameType, TracebackType
 from typing import Any, TypeAlias
 
@@ -20,6 +21,7 @@ TORCH = os.path.dirname(os.path.abspath(torch.__file__)) + os.sep
 OWN = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
 
+@cache
 def foreign_folders() -> tuple[str, ...]:
     """Folders whose code is not the user's own."""
     names = ("stdlib", "platstdlib", "purelib", "platlib")

@@ -45,12 +45,21 @@ def parents_by_ps() -> dict[int, int]:
 
 def descendants(root: int) -> list[int]:
     """The children of a process, and theirs."""
-    table = parents()
-    found, queue = [], [root]
+    listed = os.path.exists(f"/proc/self/task/{os.getpid()}/children")
+    table = {} if listed else parents()
+    queue = [root]
     for pid in queue:
-        children = [child for child, parent in table.items() if parent == pid]
-        found.extend(children)
-        queue.extend(children)
+        queue += children(pid) if listed else [child for child, parent in table.items() if parent == pid]
+    return queue[1:]
+
+
+def children(pid: int) -> list[int]:
+    """Of one process, where the kernel lists them."""
+    found: list[int] = []
+    with contextlib.suppress(OSError):
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            with contextlib.suppress(OSError), open(f"/proc/{pid}/task/{thread}/children", "rb") as file:
+                found += map(int, file.read().split())
     return found
 
 
@@ -79,6 +88,16 @@ def proportional(root: int) -> int:
         ):
             total += next(int(line.split()[1]) << 10 for line in rollup if line.startswith("Pss:"))
     return total
+
+
+def left_by(mark: str) -> list[int]:
+    """The processes that were started, or come from one that was, with a mark in their environment."""
+    found = []
+    for pid in parents():
+        with contextlib.suppress(OSError), open(f"/proc/{pid}/environ", "rb") as environment:
+            if mark.encode() in environment.read().split(b"\0"):
+                found.append(pid)
+    return found
 
 
 def kill(child: int) -> None:

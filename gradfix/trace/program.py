@@ -15,7 +15,7 @@ import traceback
 from types import ModuleType
 from typing import Any
 
-from gradfix.trace import sandbox, shadow
+from gradfix.trace import compiler, guard, landlock, sandbox, shadow, tripwire
 from gradfix.trace.patched import Patched
 from gradfix.trace.places import absolute, failure
 from gradfix.trace.report import Failure
@@ -32,6 +32,8 @@ OFFLINE = {
     "TORCHDYNAMO_DISABLE": "1",
     "TOKENIZERS_PARALLELISM": "false",
 }
+CONFINED = "no namespaces here: the kernel refuses what would change files, and connections to others"
+BY_CALLS = "no namespaces here, nor Landlock: writes and connections are held back call by call"
 SEED = 0
 PATIENCE = 0.5
 """The share of the time limit in which steps beyond the allowed ones are run for optimizers that wait."""
@@ -55,7 +57,7 @@ class Way:
 
     def emit(self, event: Any) -> None:
         """One event, at once: the program may not live to its end."""
-        data = (json.dumps(event) + "\n").encode()
+        data = (self.job.get("token", "") + json.dumps(event) + "\n").encode()
         with contextlib.suppress(OSError):
             # A program that closes every file may have opened its own under this number.
             while data and os.fstat(self.pipe).st_ino == self.own:
@@ -69,7 +71,8 @@ class Way:
             return
         self.ended = True
         ending = self.session.ending(how, error)
-        ending["held_back"] = sorted(set(shadow.HELD))
+        ending["compiler"] = not compiler.postponed()
+        ending["held_back"] = sorted(set(tripwire.HELD))
         self.emit(ending)
 
     def check(self) -> None:
@@ -117,15 +120,26 @@ def run(job: dict[str, Any], pipe: int) -> int:
 
 def protect(job: dict[str, Any], patched: Patched, way: Way) -> None:
     """Keep the user's files and network out of reach."""
-    if job.get("allow_writes"):
-        return
+    watcher = os.getppid()
+    if not job.get("allow_writes"):
+        shut(job, patched, way)
+    if "door" in job:
+        # The kernel forgets this where a process gets other powers.
+        guard.die_with(watcher)
+        with contextlib.suppress(OSError):
+            os.close(job["door"])
+
+
+def shut(job: dict[str, Any], patched: Patched, way: Way) -> None:
+    """As well as this system lets us."""
     if sandbox.enter(job):
         for name, data in patched.texts.items():
             sandbox.put(name, data)
         os.chdir(job["cwd"])
+        if not job.get("no_landlock"):
+            landlock.apart()
     else:
-        way.session.state.notes.append("no mount namespace here: writes are held back call by call")
-        shadow.install(job)
+        way.session.state.notes.append(CONFINED if shadow.install(job) else BY_CALLS)
 
 
 def seed() -> None:

@@ -130,19 +130,10 @@ class Ending(TypedDict):
     """Part of the recorder that was off -> what went wrong there."""
     torch: str
     """Its version."""
+    compiler: bool
+    """Whether the program has imported torch's compiler, which the next one had better find."""
     steps: dict[str, int]
     """Optimizer -> how many steps of it were seen; 0: it trains what no other one does, and never stepped."""
-
-
-SHAPES: dict[str, Any] = {
-    "defect": RecordedDefect,
-    "write": WriteEvent,
-    "backward": BackwardEvent,
-    "step": StepEvent,
-    "update": UpdateEvent,
-    "end": Ending,
-}
-"""What may come through the channel."""
 
 
 class Recording(TypedDict):

@@ -6,18 +6,19 @@ import contextlib
 import ctypes
 import os
 import socket
+import stat
 import struct
 import sys
 from typing import Any
+
+from gradfix.trace.guard import devices
 
 NEWNS, NEWUSER, NEWNET, NEWIPC = 0x00020000, 0x10000000, 0x40000000, 0x08000000
 RDONLY, NOSUID, NODEV, NOEXEC = 1, 2, 4, 8
 REMOUNT, NOATIME, BIND, REC, PRIVATE, RELATIME = 32, 1024, 4096, 16384, 1 << 18, 1 << 21
 FLAGS = {"nosuid": NOSUID, "nodev": NODEV, "noexec": NOEXEC, "noatime": NOATIME, "relatime": RELATIME}
-PSEUDO = {
-    "proc", "sysfs", "devtmpfs", "devpts", "cgroup", "cgroup2", "mqueue", "debugfs", "tracefs", "securityfs",
-    "bpf", "pstore", "fusectl", "configfs", "hugetlbfs", "autofs", "binfmt_misc", "nsfs", "efivarfs",
-}  # fmt: skip
+DEEPEST = 4
+"""Folders below /run in which sockets are looked for."""
 SIOCSIFFLAGS, UP_AND_RUNNING = 0x8914, 0x41
 
 
@@ -26,12 +27,14 @@ def enter(job: dict[str, Any]) -> bool:
     if not sys.platform.startswith("linux") or job.get("no_namespace"):
         return False
     uid, gid = os.getuid(), os.getgid()
+    sockets = [] if job.get("allow_network") else doors()
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.unshare(NEWUSER | NEWNS | NEWIPC | (0 if job.get("allow_network") else NEWNET)):
         return False
     try:
         _map_ids(uid, gid)
         _mounts(libc, job)
+        _shut(libc, sockets)
     except OSError:
         return False
     with contextlib.suppress(OSError):
@@ -91,11 +94,53 @@ def _mounts(libc: Any, job: dict[str, Any]) -> None:
     os.close(room)
     if os.path.isdir("/dev/shm"):
         _mount(libc, "tmpfs", "/dev/shm", "tmpfs", NOSUID | NODEV, f"size={size}")
-    for point, kind, options in before:
-        if kind not in PSEUDO and not point.startswith(("/dev/", "/proc", "/sys")) and point not in inner:
-            flags = sum(FLAGS[name] for name in options if name in FLAGS)
+    _read_only(libc, [(point, options) for point, _, options in before if point not in inner])
+
+
+def _read_only(libc: Any, points: list[tuple[str, list[str]]]) -> None:
+    """All of the machine's own: in what is no folder of the user, nothing is ever led into memory."""
+    for path in devices():
+        with contextlib.suppress(OSError):
+            if path not in ("/dev/pts", "/dev/shm"):
+                _mount(libc, path, path, "", BIND)
+    for point, options in points:
+        if point != "/dev/shm":
+            flags = sum({FLAGS[name] for name in options if name in FLAGS})
+            flags |= NODEV if (point + "/").startswith("/dev/") else 0
             with contextlib.suppress(OSError):
                 _mount(libc, "none", point, "", REMOUNT | BIND | RDONLY | flags)
+    with contextlib.suppress(OSError):
+        _mount(libc, "devpts", "/dev/pts", "devpts", NOSUID | NOEXEC, "newinstance,ptmxmode=0666,mode=0620")
+        _mount(libc, "/dev/pts/ptmx", "/dev/ptmx", "", BIND)
+
+
+def doors() -> list[str]:
+    """The sockets in the file system by which services of this machine are spoken to."""
+    found = set()
+    with (
+        contextlib.suppress(OSError),
+        open("/proc/net/unix", encoding="utf-8", errors="surrogateescape") as file,
+    ):
+        found = {path for line in file if (path := line.split(maxsplit=7)[-1].strip()).startswith("/")}
+    for root in {os.path.realpath(path) for path in ("/run", "/var/run")}:
+        for folder, inner, names in os.walk(root):
+            if folder.count(os.sep) > root.count(os.sep) + DEEPEST:
+                inner.clear()
+            found.update(os.path.join(folder, name) for name in names)
+    return sorted(path for path in found if _is_socket(path))
+
+
+def _is_socket(path: str) -> bool:
+    with contextlib.suppress(OSError):
+        return stat.S_ISSOCK(os.lstat(path).st_mode)
+    return False
+
+
+def _shut(libc: Any, sockets: list[str]) -> None:
+    """Lay nothing over each socket."""
+    for path in sockets:
+        with contextlib.suppress(OSError):
+            _mount(libc, os.devnull, path, "", BIND)
 
 
 def _below(folder: str, before: list[tuple[str, str, list[str]]]) -> list[tuple[str, int]]:

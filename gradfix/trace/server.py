@@ -3,26 +3,32 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import json
 import os
+import secrets
 import select
+import socket
 import sys
 import time
 from typing import Any
 
-from gradfix.trace import processes
-from gradfix.trace.report import BOOKS, SHAPES
+from gradfix.trace import compiler, guard, processes
+from gradfix.trace.doorman import Doorman
+from gradfix.trace.report import BOOKS
 
 KEPT_OUTPUT = 64_000
 MOST_EVENTS = 64_000_000
 CHUNK = 1 << 16
 TICK = 0.1
+ALWAYS = ("numpy.random", "encodings.unicode_escape", "torch.profiler._cupti_monitor")
+"""What drawing numbers, reading a list of mounts and the first backward import."""
 STREAMS = ("stdout", "stderr")
 
 
-def say(value: dict[str, Any], out: int) -> None:
+def say(value: dict[str, Any], out: int, token: str = "") -> None:
     """One JSON line to the parent."""
-    data = (json.dumps(value) + "\n").encode()
+    data = (token + json.dumps(value) + "\n").encode()
     while data:
         data = data[os.write(out, data) :]
 
@@ -38,14 +44,25 @@ def serve(anew: bool) -> int:
         import torch
 
         if not anew:
-            from gradfix.trace.session import warm
-
             warm()
         say(ready(str(torch.__version__)), out)
     except ImportError as error:
         say({"broken": f"{type(error).__name__}: {error}", "missing": getattr(error, "name", "")}, out)
         return 2
     return serve_anew(jobs, out) if anew else serve_forked(jobs, out)
+
+
+def warm() -> None:
+    """Import what every program is about to import, and nothing that takes longer than it is used."""
+    import gradfix.trace.program  # noqa: F401
+    from gradfix.trace import places
+
+    for name in ALWAYS:
+        if sys.modules.get(name.partition(".")[0]) is not None:
+            with contextlib.suppress(ImportError):
+                importlib.import_module(name)
+    places.foreign_folders()
+    compiler.postpone()
 
 
 def ready(torch: str) -> dict[str, Any]:
@@ -68,7 +85,10 @@ def serve_forked(jobs: int, out: int) -> int:
     """A fork of this process for each job."""
     with os.fdopen(jobs, "rb") as reader:
         for line in iter(reader.readline, b""):
-            say(Run(json.loads(line), jobs, out).result(), out)
+            found = Run(json.loads(line), jobs, out).result()
+            say(found, out)
+            if any(event.get("compiler") for event in found["events"]):
+                compiler.real()
     return 0
 
 
@@ -87,7 +107,11 @@ class Kept:
 
     def __init__(self, job: dict[str, Any]) -> None:
         self.echo = job.get("echo") or {}
+        self.token = job["token"] = secrets.token_hex()
+        """By what the recorder's own events are told from what the program writes into every open file."""
         self.bytes = {name: bytearray() for name in (*STREAMS, "events")}
+        self.held: list[str] = []
+        """What the kernel was told to refuse."""
 
     def add(self, name: str, data: bytes) -> None:
         """Keep what matters of one more piece."""
@@ -103,9 +127,10 @@ class Kept:
 
     def answer(self, how: str, killed: int, exit_code: int | None, seconds: float) -> dict[str, Any]:
         """The whole run, as the parent reads it."""
-        events, garbled = read(bytes(self.bytes["events"]))
+        events, garbled = read(bytes(self.bytes["events"]), self.token.encode())
         return {
             "events": events,
+            "held_back": self.held,
             "how": how or ("signal" if killed else "garbled" if garbled else ""),
             "signal": killed,
             "exit_code": exit_code,
@@ -115,19 +140,14 @@ class Kept:
         }
 
 
-def read(said: bytes) -> tuple[list[dict[str, Any]], bool]:
+def read(said: bytes, token: bytes) -> tuple[list[dict[str, Any]], bool]:
     """The events that came through the channel, and whether something else did."""
-    events, garbled = [], False
-    for line in said.split(b"\n")[:-1]:
-        try:
-            event = json.loads(line)
-            whole = SHAPES[event["event"]].__annotations__.keys() <= event.keys()
-        except (ValueError, TypeError, KeyError, AttributeError):
-            whole = False
-        if whole:
-            events.append(event)
-        garbled = garbled or not whole
-    return events, garbled
+    lines = said.split(b"\n")[:-1]
+    own = [line.removeprefix(token) for line in lines if line.startswith(token)]
+    try:
+        return [json.loads(line) for line in own], len(own) < len(lines)
+    except ValueError:
+        return [], True
 
 
 class Run:
@@ -141,13 +161,19 @@ class Run:
         self.how = ""
         self.status: int | None = None
         self.started = time.monotonic()
-        self.child = self._fork(out)
+        near, far = socket.socketpair()
+        self.doorman: Doorman | None = Doorman(near, job["scratch"], self.kept.held.append)
+        self.job["door"] = far.detach()
+        self.child = self._fork(out, near)
+        os.close(self.job["door"])
 
-    def _fork(self, out: int) -> int:
+    def _fork(self, out: int, near: socket.socket) -> int:
         pairs = {name: os.pipe() for name in self.kept.bytes}
+        server = os.getpid()
         child = os.fork()
         if child == 0:
-            for fd in (self.jobs, out, *(pair[0] for pair in pairs.values())):
+            guard.die_with(server)
+            for fd in (self.jobs, out, near.detach(), *(pair[0] for pair in pairs.values())):
                 os.close(fd)
             os.setsid()
             for fd, name in enumerate(STREAMS, 1):
@@ -161,24 +187,35 @@ class Run:
 
     def result(self) -> dict[str, Any]:
         """Watch until the program ends or breaks a limit; then leave nothing running."""
-        deadline = self.started + float(self.job.get("time_limit", 60))
+        deadline, checked = self.started + float(self.job.get("time_limit", 60)), self.started
         while self.pipes:
-            readable, _, _ = select.select([*self.pipes], [], [], TICK)
-            for fd in readable:
-                self._read(fd)
+            waiting: list[int | Doorman] = [*self.pipes, *([self.doorman] if self.doorman else [])]
+            readable, _, _ = select.select(waiting, [], [], TICK)
+            for one in readable:
+                self._hear(one)
             if self._ended() and not readable:
                 break
-            if self.status is None and not self.how:
+            if self.status is None and not self.how and time.monotonic() > checked + TICK:
                 self._limits(deadline)
+                checked = time.monotonic()
         seconds = time.monotonic() - self.started
         processes.kill(self.child)
         self.status = processes.reap().get(self.child, self.status)
         for fd in list(self.pipes):
             os.close(fd)
+        if self.doorman is not None:
+            self.doorman.close()
         status = self.status if self.status is not None else 0
         killed = os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0
         code = os.WEXITSTATUS(status) if os.WIFEXITED(status) else None
         return self.kept.answer(self.how, killed, code, seconds)
+
+    def _hear(self, one: int | Doorman) -> None:
+        if isinstance(one, int):
+            self._read(one)
+        elif not one.attend():
+            one.close()
+            self.doorman = None
 
     def _read(self, fd: int) -> None:
         data = os.read(fd, CHUNK)
@@ -209,7 +246,7 @@ class Run:
         processes.kill(self.child)
 
 
-def failed(events: int, error: BaseException) -> None:
+def failed(events: int, error: BaseException, token: str) -> None:
     """The recorder itself could not begin: nothing of that is the program's."""
     torch = str(getattr(sys.modules.get("torch"), "__version__", ""))
     blind = {BOOKS: f"{type(error).__name__}: {error}"[:300]}
@@ -222,7 +259,7 @@ def failed(events: int, error: BaseException) -> None:
         "held_back": [],
     }
     with contextlib.suppress(OSError):
-        say({**end, "notes": [], "blind": blind, "torch": torch, "steps": {}}, events)
+        say({**end, "notes": [], "blind": blind, "torch": torch, "steps": {}}, events, token)
 
 
 def become(job: dict[str, Any], events: int) -> None:
@@ -233,7 +270,7 @@ def become(job: dict[str, Any], events: int) -> None:
 
         code = run(job, events)
     except BaseException as error:
-        failed(events, error)
+        failed(events, error, job["token"])
     finally:
         with contextlib.suppress(BaseException):
             sys.stdout.flush()

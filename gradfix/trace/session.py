@@ -140,7 +140,7 @@ class Session:
         return Ending(
             event="end", how=how, error=error, reasons=self.reasons,
             lines=self.state.places.lines(), held_back=[], notes=self.state.notes, blind=self.state.blind,
-            torch=str(torch.__version__), steps=steps,
+            torch=str(torch.__version__), steps=steps, compiler=False,
         )  # fmt: skip
 
     def _forked(self) -> None:
@@ -202,12 +202,3 @@ class Session:
 def scaler() -> Any:
     """The class of gradient scalers, in torch.amp since 2.3."""
     return getattr(getattr(_torch, "amp", None), "GradScaler", None) or _torch.cuda.amp.GradScaler
-
-
-def warm() -> None:
-    """Import what programs are about to import: the optimizers pull in the compiler."""
-    try:
-        import torch._dynamo
-        import torch.utils.data  # noqa: F401
-    except ImportError:
-        return

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import builtins
-import contextlib
 import functools
 import io
 import os
 import shutil
-import socket
 import sys
 import tempfile
 from collections.abc import Callable
@@ -16,17 +14,11 @@ from typing import Any
 
 import torch
 
-HELD: list[str] = []
-"""What was held back."""
-STOPPED = {
-    "os.remove": "remove", "os.rename": "rename", "os.rmdir": "remove", "os.link": "link",
-    "os.symlink": "link",
-    "os.truncate": "truncate", "os.chmod": "chmod", "os.chown": "chown", "os.utime": "utime",
-    "shutil.rmtree": "remove", "shutil.move": "move", "sqlite3.connect": "sqlite", "os.system": "start",
-    "subprocess.Popen": "start", "os.exec": "start", "os.posix_spawn": "start",
-}  # fmt: skip
-WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
-ALLOW = "--verify-allow-writes"
+from gradfix.trace import guard
+from gradfix.trace.tripwire import ALLOW, HELD, WRITES, hook, stop
+
+NO_EVENT = ("mkfifo", "mknod")
+"""What changes folders and is not announced."""
 _torch: Any = torch
 
 
@@ -36,13 +28,14 @@ class Shadow:
     def __init__(self, room: str) -> None:
         self.room = os.path.realpath(room)
         self.folders: set[str] = set()
+        self.harmless = tuple(guard.devices())
 
     def free(self, path: Any) -> bool:
         """Whether writing there harms nobody."""
         if isinstance(path, int):
             return True
         full = os.path.realpath(os.fsdecode(path))
-        return full.startswith((self.room + os.sep, "/dev/", "/proc/self/"))
+        return full.startswith((self.room + os.sep, "/proc/self/", *self.harmless))
 
     def of(self, path: Any) -> str:
         """The stand-in for a path."""
@@ -68,8 +61,8 @@ class Shadow:
         return stand_in
 
 
-def install(job: dict[str, Any]) -> None:
-    """Wrap what writes, then arm the tripwire."""
+def install(job: dict[str, Any]) -> bool:
+    """Wrap what writes, then arm the tripwire; True: the kernel refuses what gets past both."""
     shadow = Shadow(os.path.join(job["scratch"], f"shadow{os.getpid()}"))
     os.mkdir(shadow.room)
     tempfile.tempdir = shadow.room
@@ -82,8 +75,19 @@ def install(job: dict[str, Any]) -> None:
     for owner, name in ((_torch, "save"), (_torch.jit, "save"), (_torch.onnx, "export")):
         setattr(owner, name, saver(getattr(owner, name), shadow))
     _torch.load = loader(_torch.load, shadow)
+    for kind in (_torch.jit.ScriptModule, _torch.jit.RecursiveScriptModule, _torch._C.ScriptModule):
+        kind.save = saver(kind.save, shadow)
+    _torch._C.PyTorchFileWriter = writer(_torch._C.PyTorchFileWriter, shadow)
+    _torch._C.import_ir_module = saver(_torch._C.import_ir_module, shadow, shadow.for_reading)
+    _torch._C.PyTorchFileReader = reader(_torch._C.PyTorchFileReader, shadow)
     _torch.from_file = private(_torch.from_file)
-    sys.addaudithook(tripwire(shadow))
+    _torch.UntypedStorage.from_file = staticmethod(private(_torch.UntypedStorage.from_file))
+    for name in NO_EVENT:
+        if hasattr(os, name):
+            setattr(os, name, refused(getattr(os, name), shadow))
+    confined = guard.enter(job, shadow.room)
+    sys.addaudithook(hook(shadow.free, confined))
+    return confined
 
 
 def opener(real: Any, shadow: Shadow) -> Any:
@@ -141,12 +145,34 @@ def asker(real: Any, shadow: Shadow) -> Any:
     return watched
 
 
-def saver(real: Any, shadow: Shadow) -> Any:
+def saver(real: Any, shadow: Shadow, where: Callable[[Any], Any] | None = None) -> Any:
     """torch.save and its like write from C++, past every audit event."""
+    where = where or functools.partial(shadow.for_writing, keep=False)
 
     @functools.wraps(real)
     def watched(value: Any, f: Any, *args: Any, **kwargs: Any) -> Any:
-        return real(value, shadow.for_writing(f, keep=False), *args, **kwargs)
+        return real(value, where(f), *args, **kwargs)
+
+    return watched
+
+
+def writer(real: Any, shadow: Shadow) -> Any:
+    """The class of C++ by which archives are written: its first argument is the path."""
+
+    def watched(f: Any, *args: Any, **kwargs: Any) -> Any:
+        return real(shadow.for_writing(f, keep=False), *args, **kwargs)
+
+    return watched
+
+
+def refused(real: Any, shadow: Shadow) -> Any:
+    """What has no stand-in."""
+
+    @functools.wraps(real)
+    def watched(path: Any, *args: Any, **kwargs: Any) -> Any:
+        if not shadow.free(path):
+            stop(f"{real.__name__} {path}")
+        return real(path, *args, **kwargs)
 
     return watched
 
@@ -161,6 +187,11 @@ def loader(real: Any, shadow: Shadow) -> Any:
     return watched
 
 
+def reader(real: Any, shadow: Shadow) -> Any:
+    """The class that reads them."""
+    return lambda f, *args, **kwargs: real(shadow.for_reading(f), *args, **kwargs)
+
+
 def private(real: Any) -> Any:
     """from_file(shared=True) would write through to the disk."""
 
@@ -173,34 +204,3 @@ def private(real: Any) -> Any:
         return real(*args, **kwargs)
 
     return watched
-
-
-def tripwire(shadow: Shadow) -> Callable[[str, tuple[Any, ...]], None]:
-    """An audit hook that raises on any write that got past the wraps."""
-
-    def hook(event: str, args: tuple[Any, ...]) -> None:
-        if event == "open" and len(args) > 2 and isinstance(args[2], int) and args[2] & WRITES:
-            if args[0] is not None and not shadow.free(args[0]):
-                stop(f"write to {args[0]}")
-        elif event in STOPPED:
-            with contextlib.suppress(TypeError, ValueError):
-                if args and event.startswith("os.") and shadow.free(args[0]):
-                    return
-            stop(f"{STOPPED[event]} {args[0] if args else ''}")
-        elif event == "socket.connect" and far(*args[:2]):
-            stop(f"connection to {args[1][0]}")
-
-    return hook
-
-
-def far(one: Any, address: Any) -> bool:
-    """Whether a socket would leave this machine."""
-    if one.family == getattr(socket, "AF_UNIX", None):
-        return False
-    return not str(address[0]).startswith(("127.", "::1", "localhost"))
-
-
-def stop(what: str) -> None:
-    """Hold back, and say which option allows it."""
-    HELD.append(f"{what} (allowed by {ALLOW})")
-    raise PermissionError(f"gradfix holds this back during verification: {what}")

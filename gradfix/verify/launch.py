@@ -10,6 +10,7 @@ import queue
 import re
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -20,10 +21,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO, Any, Literal
 
+from gradfix.trace.processes import left_by
 from gradfix.trace.report import Recording
 
 START_LIMIT = 120.0
 GRACE = 20.0
+ALLOWED = "allowed by --verify-allow-writes"
+MARK = "GRADFIX_RUN"
+"""In the environment of all that a server starts, by which it is found when the server is gone."""
 LEAST = 1.0
 """Less time than this is not worth a run."""
 ADVICE = "--python names an interpreter that has it; pip install 'gradfix[verify]' puts it beside gradfix"
@@ -57,6 +62,7 @@ class Limits:
     allow_writes: bool = False
     allow_network: bool = False
     namespaces: bool = True
+    landlock: bool = True
     """False: behave as where the kernel gives none."""
 
 
@@ -88,6 +94,7 @@ class Job:
             "allow_writes": limits.allow_writes,
             "allow_network": limits.allow_network or limits.allow_writes,
             "no_namespace": not limits.namespaces,
+            "no_landlock": not limits.landlock,
             "scratch": scratch,
             "hunt": self.hunt,
             "echo": {"stdout": 2, "stderr": 2} if self.echo else None,
@@ -130,11 +137,14 @@ class Launcher:
 
     def __init__(self, python: str | None = None, anew: bool = False, seconds: float = math.inf) -> None:
         self.python = python or sys.executable
-        self.until = time.monotonic() + seconds
-        """When the time of all runs together is over."""
+        self.seconds = seconds
+        self.until = math.inf
+        """When the time of all runs together is over; it begins with the first."""
         self.anew = anew
         """Start a new process for each run, as where there is no fork."""
         self.process: subprocess.Popen[bytes] | None = None
+        self.ready = False
+        """Whether it has said that it can run programs."""
         self.torch = ""
         self.note = ""
         """What is to be said of every run under this torch."""
@@ -160,6 +170,8 @@ class Launcher:
         process, self.process = self.process, None
         if process is None:
             return
+        if not self.ready:
+            process.kill()
         assert process.stdin is not None and process.stdout is not None
         with contextlib.suppress(OSError):
             process.stdin.close()
@@ -172,8 +184,14 @@ class Launcher:
             self.reader.join(5)
         process.stdout.close()
 
-    def _start(self) -> None:
-        environment = {**os.environ, "PYTHONHASHSEED": "0", "TORCHDYNAMO_DISABLE": "1"}
+    def begin(self) -> None:
+        """Start the interpreter, and let it import torch while something else is done."""
+        environment = {
+            **os.environ,
+            MARK: self.scratch.name,
+            "PYTHONHASHSEED": "0",
+            "TORCHDYNAMO_DISABLE": "1",
+        }
         try:
             self.process = subprocess.Popen(
                 [self.python, str(BOOT), *(["anew"] if self.anew else [])],
@@ -183,13 +201,18 @@ class Launcher:
             )
         except OSError as error:
             self.broken = f"cannot start {self.python}: {error.strerror}"
-            return
-        self.answers = queue.Queue()
-        self.reader = threading.Thread(target=read, args=(self.process.stdout, self.answers), daemon=True)
-        self.reader.start()
-        said = self._line(START_LIMIT)
+
+    def _start(self) -> None:
+        if self.process is None:
+            self.begin()
+        if self.process is not None:
+            self.answers = queue.Queue()
+            self.reader = threading.Thread(target=read, args=(self.process.stdout, self.answers), daemon=True)
+            self.reader.start()
+        said = None if self.broken else self._line(START_LIMIT)
+        self.ready = said is not None
         if said is None:
-            self.broken = f"{self.python} did not start torch within {START_LIMIT:.0f} s"
+            self.broken = self.broken or f"{self.python} did not start torch within {START_LIMIT:.0f} s"
         elif "broken" in said:
             missing = said.get("missing") == "torch"
             self.broken = f"no torch in {self.python}; {ADVICE}" if missing else str(said["broken"])
@@ -206,6 +229,8 @@ class Launcher:
 
     def run(self, job: Job) -> Recording:
         """One program under the recorder; always an answer."""
+        if not self.ready:
+            self.until = min(self.until, time.monotonic() + self.seconds)
         left = self.until - time.monotonic()
         if left < job.limits.seconds:
             job = replace(job, limits=replace(job.limits, seconds=max(left, 0.0)))
@@ -214,7 +239,7 @@ class Launcher:
         return self._run(job)
 
     def _run(self, job: Job) -> Recording:
-        if self.process is None and not self.broken:
+        if not self.ready and not self.broken:
             self._start()
         if self.broken or self.process is None:
             return recording({"events": [], "how": "no torch", "stderr": self.broken})
@@ -228,7 +253,11 @@ class Launcher:
             answer = None
         if answer is None:
             self.process.kill()
+            for pid in left_by(f"{MARK}={self.scratch.name}"):
+                with contextlib.suppress(OSError):
+                    os.kill(pid, signal.SIGKILL)
             self._end()
+            self.ready = False
             return recording({"events": [], "how": "broken", "stderr": "the run took its runner down"})
         found = recording(answer)
         return {**found, "notes": [*([self.note] if self.note else []), *found["notes"]]}
@@ -263,6 +292,11 @@ def read(pipe: IO[bytes], answers: queue.Queue[bytes]) -> None:
     answers.put(b"")
 
 
+def held(answer: Mapping[str, Any]) -> list[str]:
+    """What the kernel was told to refuse, each once."""
+    return [f"{what} ({ALLOWED})" for what in dict.fromkeys(answer.get("held_back", []))]
+
+
 def recording(answer: Mapping[str, Any]) -> Recording:
     """The server's answer in the shape that the judge reads."""
     events = list(answer["events"])
@@ -274,7 +308,7 @@ def recording(answer: Mapping[str, Any]) -> Recording:
         error=end["error"] if end is not None else None,
         reasons=end["reasons"] if end is not None else {},
         lines=end["lines"] if end is not None else {},
-        held_back=end["held_back"] if end is not None else [],
+        held_back=[*(end["held_back"] if end is not None else []), *held(answer)],
         notes=end["notes"] if end is not None else [],
         blind=end["blind"] if end is not None else {},
         torch=end["torch"] if end is not None else "",

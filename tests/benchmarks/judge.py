@@ -24,24 +24,44 @@ SAMPLE = 10
 """Pairs that are started one by one, evenly spread; all pairs are judged."""
 
 
+def spent() -> float:
+    """Seconds of the processor so far, of this process and of all that have ended under it."""
+    return sum(os.times()[:4])
+
+
 def one_by_one(pairs: list[Path]) -> float:
     """Seconds for a pair, each script in a new interpreter."""
-    started = time.perf_counter()
+    started = spent()
     for before in pairs:
         for script in (before, before.with_name("after.py")):
             subprocess.run([sys.executable, script], capture_output=True, cwd=script.parent, check=False)
-    return (time.perf_counter() - started) / len(pairs)
+    return (spent() - started) / len(pairs)
 
 
 def judged(pairs: list[Path]) -> float:
     """Seconds for a pair before the judge, its start included."""
-    started = time.perf_counter()
+    started = spent()
     with Launcher() as launcher:
         for path in pairs:
             before, after = path.read_bytes(), path.with_name("after.py").read_bytes()
             options = JudgeOptions(cwd=str(path.parent))
             judge({str(path): before}, {str(path): after}, Command("script", str(path)), options, launcher)
-    return (time.perf_counter() - started) / len(pairs)
+    return (spent() - started) / len(pairs)
+
+
+def first_verdict() -> tuple[float, float]:
+    """Seconds, by the clock, of a plain `import torch` and of `--verify` until its first verdict."""
+    script = FIXTURES / "missing_zero_grad" / "accumulation_never_cleared" / "before.py"
+    words = [sys.executable, "-m", "gradfix", "--diff", "--unsafe-fixes", "--verify", str(script)]
+    pairs = [(lasts([sys.executable, "-c", "import torch"]), lasts(words)) for _ in range(TURNS)]
+    return min(plain for plain, _ in pairs), min(verdict for _, verdict in pairs)
+
+
+def lasts(words: list[str]) -> float:
+    """Seconds of a process."""
+    started = time.perf_counter()
+    subprocess.run(words, capture_output=True, check=False)
+    return time.perf_counter() - started
 
 
 def block(step: Callable[[], None]) -> float:
@@ -96,11 +116,13 @@ def main() -> None:
 
 
 def speed_up() -> None:
-    """All pairs before the judge, some of them one by one."""
+    """All pairs before the judge, some of them one by one; and the first verdict."""
     pairs = sorted(FIXTURES.glob("*/*/before.py"))
     plain = one_by_one(pairs[:: max(1, len(pairs) // SAMPLE)])
     warm = judged(pairs)
     print(f"{len(pairs)} pairs: {plain:.2f} s each one by one, {warm:.3f} s each judged, x{plain / warm:.0f}")
+    torch, verdict = first_verdict()
+    print(f"import torch: {torch:.2f} s, first verdict: {verdict:.2f} s, x{verdict / torch:.2f}")
 
 
 if __name__ == "__main__":

@@ -25,7 +25,7 @@ import gradfix
 for found in pkgutil.walk_packages(gradfix.__path__, "gradfix."):
     if found.name != "gradfix.__main__" and not found.name.startswith("gradfix.trace."):
         importlib.import_module(found.name)
-for name in ("boot", "processes", "report", "sandbox", "server", "fresh", "patched"):
+for name in ("boot", "processes", "report", "sandbox", "server", "fresh", "patched", "guard", "tripwire"):
     importlib.import_module("gradfix.trace." + name)
 """
 BROKEN = "import torch\nw = torch.ones(3, requires_grad=True)\ny = w.exp()\ny += 1\ny.sum().backward()\n"
