@@ -38,17 +38,15 @@ class Settled(tuple[Key], Decided):
     The same test is the same literal, whatever was known of it: as a tuple it holds nothing but the test.
     """
 
-    yes: Sequence[Path]
-    no: Sequence[Path]
-    deep: bool
-    """Whether these paths have literals that others settle."""
-
     def __new__(cls, where: Key, yes: Sequence[Path], no: Sequence[Path]) -> Self:
-        """A literal, with what is known of it."""
-        self = super().__new__(cls, (where,))
-        self.yes, self.no = yes, no
+        """The literal of this test."""
+        return super().__new__(cls, (where,))
+
+    def __init__(self, where: Key, yes: Sequence[Path], no: Sequence[Path]) -> None:
+        self.yes = yes
+        self.no = no
         self.deep = any(map(_settles, (*yes, *no)))
-        return self
+        """Whether these paths have literals that others settle."""
 
     def refuted(self, holds: bool, said: Path) -> bool:
         """Whether what is said settles the contrary."""

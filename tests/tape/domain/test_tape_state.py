@@ -77,6 +77,7 @@ MARKS = {
     "clean": "the backward that walked a node last",
     "reach": "an answer about a node, with what it was true of",
     "joined": "an answer about alternatives, with what it was true of",
+    "feasible": "an answer about alternatives, with what it was true of",
     "path": "a contribution that has arrived by a second way, of the backward that is running",
     "inference": "what memory is given `.data` of an inference tensor, with the path on which that is so",
     "inferred": "that path",
