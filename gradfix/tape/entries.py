@@ -78,7 +78,7 @@ def _analysed(source: Source, resolve: Resolver | None, rows: Mapping[str, Row])
         program.unfinished.insert(0, type(error))
     too_complex = REASONS[program.unfinished[0]] if program.unfinished else ""
     order = sorted(findings.found.values(), key=lambda defect: (defect.culprit, defect.kind))
-    silences = tuple(Silence(span, reason) for span, reason in reasons(findings))
+    silences = tuple(Silence(*told) for told in reasons(findings))
     return Analysis(tuple(order), silences, too_complex)
 
 

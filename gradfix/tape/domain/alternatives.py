@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
-from gradfix.tape.domain.graph import Node, Storage
+from gradfix.defects.reasons import What
+from gradfix.tape.domain.graph import Node, Storage, Tensor
 from gradfix.tape.domain.paths import ALWAYS, Path, meet
 from gradfix.tape.domain.torch_values import Weights
-from gradfix.tape.domain.values import UNDEFINED, Alt, Const, Join, Seq, Undefined, Unknown
+from gradfix.tape.domain.values import NOTHING, UNDEFINED, Alt, Const, Join, Seq, Undefined, Unknown
+from gradfix.tape.domain.why import Why
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from gradfix.tape.domain.paths import Key
-    from gradfix.tape.domain.values import Value
+    from gradfix.tape.domain.values import Lean, Value
 
 LIMIT = 4
 """How many alternatives are kept apart."""
@@ -103,8 +105,17 @@ def alternatives(options: list[tuple[Path, Value]], limit: int = LIMIT) -> Value
     else:
         return first
     if len(flat) > limit and (limit > 1 or sum(type(value) is not Undefined for _, value in flat) > 1):
-        return Unknown("too many alternatives", tuple(value for _, value in flat))
+        return _too_many([value for _, value in flat])
     return Alt(tuple(flat))
+
+
+def _too_many(values: list[Value]) -> Unknown:
+    """What stands for all of them: it has their reasons, and is in a graph if each of them surely is."""
+    known = [value for value in values if isinstance(value, (Tensor, Unknown)) and value.requires is True]
+    together = len(known) == len(values) and not any(isinstance(one, Tensor) and one.leaf for one in known)
+    lean: Lean = frozenset().union(*(one.lean for one in known)) if together else NOTHING
+    why = Why(What.ALTERNATIVES, "too many alternatives")
+    return Unknown(why, tuple(values), requires=together or None, lean=lean)
 
 
 def same(one: Value, other: Value) -> bool:
@@ -193,7 +204,7 @@ def one_of(value: Value) -> Value:
     """A value whose alternatives are not followed one by one."""
     if type(value) is not Alt:
         return value
-    return Unknown("one of several", tuple([option for _, option in value.options]))
+    return Unknown(Why(What.ALTERNATIVES, "one of several"), tuple([option for _, option in value.options]))
 
 
 def multiply(left: Value, right: Value) -> bool:

@@ -8,9 +8,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gradfix.defects import Assumption, Convention, Role
+from gradfix.defects.reasons import What
 from gradfix.defects.records import Written, WrittenLeaf, WrittenView
 from gradfix.tape.domain.graph import Node, Tensor, upstream
 from gradfix.tape.domain.values import NOTHING, Unknown
+from gradfix.tape.domain.why import Why
 from gradfix.tape.effects import shapes
 from gradfix.tape.effects.operations import having, in_place
 from gradfix.tape.machine.here import span_of
@@ -92,7 +94,7 @@ class Operations:
         if isinstance(target, Unknown):
             target = self.graph.tensor_of(target)
         if not isinstance(target, Tensor):
-            return Unknown("writes what isn't known", tuple(bound.values()))
+            return Unknown(Why(What.COMPUTED, "writes what isn't known"), tuple(bound.values()))
         for extra in effect.writes[1:]:
             if isinstance(other := bound.get(extra), Tensor):
                 self.describe(self.recording.write(other, place, form), other, place)

@@ -59,6 +59,16 @@ class Findings:
         self.tests: dict[Key, ast.AST] = {}
         """Where path conditions are tested: the same place tests another value in each turn of a loop."""
 
+    def text(self, node: ast.AST, file: str) -> str:
+        """The source text of a node of a file, on one line."""
+        first, last = node.lineno - 1, node.end_lineno - 1  # type: ignore[attr-defined]
+        lines = list(self.sources.get(file, ())[first : last + 1])
+        if not lines:
+            return ast.unparse(node)
+        lines[-1] = lines[-1][: node.end_col_offset]  # type: ignore[attr-defined]
+        lines[0] = lines[0][node.col_offset :]  # type: ignore[attr-defined]
+        return " ".join(line.strip().decode("utf-8", "replace") for line in lines)
+
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -211,13 +221,7 @@ class Reports:
 
     def text(self, node: ast.AST, file: str = "") -> str:
         """The source text of a node of the running file, on one line."""
-        first, last = node.lineno - 1, node.end_lineno - 1  # type: ignore[attr-defined]
-        lines = list(self.findings.sources[file or self.here.file][first : last + 1])
-        if not lines:
-            return ast.unparse(node)
-        lines[-1] = lines[-1][: node.end_col_offset]  # type: ignore[attr-defined]
-        lines[0] = lines[0][node.col_offset :]  # type: ignore[attr-defined]
-        return " ".join(line.strip().decode("utf-8", "replace") for line in lines)
+        return self.findings.text(node, file or self.here.file)
 
 
 def also_touched(defect: Defect, facts: Facts) -> Defect:

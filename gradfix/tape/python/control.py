@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from gradfix.tape.domain.paths import ALWAYS
 from gradfix.tape.domain.values import NONE, Const, Unknown
+from gradfix.tape.domain.why import fact
 from gradfix.tape.interpreter.conditions import condition
 from gradfix.tape.interpreter.early_exits import leave
 from gradfix.tape.strangers.framework_objects import returned
@@ -51,7 +52,7 @@ def try_statement(vm: Interpreter, node: ast.Try) -> str | None:
 
             def catch(handler: ast.ExceptHandler = handler) -> str | None:
                 if handler.name:
-                    vm.names.store(handler.name, Unknown("an exception"))
+                    vm.names.store(handler.name, Unknown(fact("an exception")))
                 return vm.run(handler.body)
 
             vm.forks.fork([(frozenset({(key, False)}), lambda: None), (frozenset({(key, True)}), catch)])

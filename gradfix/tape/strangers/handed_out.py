@@ -6,11 +6,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from gradfix.defects import Convention
+from gradfix.defects.reasons import What
 from gradfix.tape.domain.definitions import Bound, Class, Function, Instance, Method
 from gradfix.tape.domain.events import Backward
 from gradfix.tape.domain.graph import Number, Tensor
 from gradfix.tape.domain.torch_values import Group, Layer, Opaque, Optimizer, Weights
 from gradfix.tape.domain.values import Alt, Const, External, Map, Range, Seq, Unknown
+from gradfix.tape.domain.why import Why
 from gradfix.tape.interpreter.aliases import names_read
 from gradfix.tape.strangers.assumed_optimizers import doubted, let_go, step_supposed
 from gradfix.tape.torch.modules import leaves, set_leaf
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
     from gradfix.tape.interpreter.state import Strangers
     from gradfix.tape.machine.machine import Machine
 
-DOUBT = "what a call may have put elsewhere"
+DOUBT = Why(What.COMPUTED, "what a call may have put elsewhere")
 LISTS = frozenset({"ModuleList", "ModuleDict", "ParameterList", "ParameterDict"})
 """What modules are put into."""
 MANY = 64
@@ -169,7 +171,7 @@ def _stir(trail: Trail, value: Unknown) -> None:
                 if child.requires is False and child.tensor is None and owner.requires is None:
                     trail.set(child, "requires", None)
             elif isinstance(child, (Tensor, Unknown)):
-                again = isinstance(child, Unknown) and child.why == DOUBT
+                again = isinstance(child, Unknown) and child.why is DOUBT
                 doubt = Unknown(DOUBT, child.holds if again else (child,))  # type: ignore[union-attr]
                 doubt.part = True
                 trail.put(owner, children, name, doubt)

@@ -6,10 +6,12 @@ import ast
 from functools import partial
 from typing import TYPE_CHECKING
 
+from gradfix.defects.reasons import What
 from gradfix.tape.domain.events import Backward
 from gradfix.tape.domain.graph import Tensor
 from gradfix.tape.domain.torch_values import Weights
 from gradfix.tape.domain.values import FALSE, NONE, NOTHING, Const, Seq, Unknown
+from gradfix.tape.domain.why import Why
 from gradfix.tape.interpreter.occasions import Walked
 
 if TYPE_CHECKING:
@@ -111,7 +113,7 @@ def grad_of_roots(vm: Interpreter, args: Args, kwargs: Kwargs, node: ast.Call) -
                 whole="grad_outputs" not in options,
                 only=tensors_in(options.get("inputs", NONE)),
             )
-    result = Unknown("gradients", (outputs,))
+    result = Unknown(Why(What.COMPUTED, "gradients"), (outputs,))
     if isinstance(create, Const):
         result.requires = bool(create.value) and vm.graph.requires(outputs)
     return result
