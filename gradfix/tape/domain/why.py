@@ -23,6 +23,13 @@ class Why(NamedTuple):
     place: Place = None
     of: Why | None = None
 
+    def chain(self) -> Iterator[Why]:
+        """It, and what it is a part of."""
+        part: Why | None = self
+        while part is not None:
+            yield part
+            part = part.of
+
     @property
     def derived(self) -> bool:
         """Whether it is unknown only as that is which it was taken from."""
@@ -39,7 +46,8 @@ def whys(value: Value) -> Iterator[Why]:
 
     What joins several alternatives holds them, so the reasons of each are among them.
     """
-    yield from dict.fromkeys(one.why for one in islice(_unknown_in(value), FAR))
+    every = islice(_unknown_in(value), FAR)
+    yield from dict.fromkeys(why for one in every for why in one.why.chain())
 
 
 def why_of(value: Unknown) -> Why:

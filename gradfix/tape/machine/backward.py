@@ -150,7 +150,7 @@ class Backwards:
         guarded: list[tuple[Node, Path]] = []
         by_use: list[tuple[Node, Path]] = [] if sure else [(start, ALWAYS)]
         wanted = None if only is None else {id(leaf) for leaf in only}
-        walked = None if only is None else leading(self.graph, start, only)
+        walked = None if only is None else leading(self.graph, start, only, perhaps=True)
         again = (self.recording.spoils, self.frees) if self._leaves_all(event, only) else None
         frees = event.retain is False and not event.virtual
         while sure or guarded or (by_use and not event.virtual):

@@ -86,7 +86,7 @@ def _called(vm: Interpreter, path: str, args: Args, kwargs: Kwargs, node: ast.Ca
         return numpy_call(vm.machine, args, node)
     if path in EINOPS and args and isinstance(args[0], Tensor):
         result = vm.machine.results.output(
-            vm.machine.recording.node(path.rpartition(".")[2], vm.here.at(node), [args[0]])
+            vm.machine.recording.node(path.rpartition(".")[2], vm.here.at(node), args)
         )
         result.layout = None
         return result
@@ -169,7 +169,8 @@ def _deepcopy(vm: Interpreter, args: Args, kwargs: Kwargs, node: ast.Call) -> Va
         return module
     if isinstance(source, (Seq, Map, Const)):
         return source if isinstance(source, Const) else Unknown(Why(What.COMPUTED, "a copy"))
-    return Unknown(Why(What.COMPUTED, "a copy"))
+    of = source.why if isinstance(source, Unknown) else None
+    return Unknown(Why(What.COMPUTED, "a copy", None, of))
 
 
 def _partial(vm: Interpreter, args: Args, kwargs: Kwargs, node: ast.Call) -> Value:

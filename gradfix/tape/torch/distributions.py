@@ -30,8 +30,8 @@ def distribution_method(
     dist = callee.holds[0] if callee.holds else None
     if kind.rpartition(".")[2] not in KINDS or not isinstance(dist, Unknown):
         return None
-    given = [value for value in dist.holds if machine.graph.requires(value) is True]
-    if not given:
+    given = [value for value in dist.holds if machine.graph.requires(value) is not False]
+    if not any(machine.graph.requires(value) is True for value in given):
         return None
     if name == "sample":
         return _drawn(machine, given, node, "drawn" if kind.rpartition(".")[2] in DISCRETE else "sample")
