@@ -15,6 +15,7 @@ class What(Enum):
     ARGUMENT = "argument `{}`", "a caller of it in a file that is read"
     CALL = "the result of {}, which isn't followed", "a value whose source is in the project or the table"
     IMPORT = "the result of {}, which isn't read", "its module beside this file, or a row for its framework"
+    CALLED = "what {} does, which isn't followed", "its source in the project, or a row for its framework"
     MODULE = "what a module returns", "the class of the module in a file that is read"
     SUBCLASS = "what is left to subclasses", "a subclass in a file that is read"
     CALLER = "whoever calls {}", "a caller of it in a file that is read"
@@ -36,7 +37,13 @@ class What(Enum):
 
 DERIVED = frozenset({What.ALTERNATIVES, What.ATTRIBUTE, What.ELEMENT, What.COMPUTED})
 """What is unknown only as that is which it was taken from, where that isn't known."""
-NAMELESS = {What.CALL: "a call", What.IMPORT: "a call", What.OPTIMIZER: "an optimizer", What.CALLER: "this"}
+NAMELESS = {
+    What.CALL: "a call",
+    What.IMPORT: "a call",
+    What.CALLED: "a call",
+    What.OPTIMIZER: "an optimizer",
+    What.CALLER: "this",
+}
 """How that is called which has no name."""
 
 
@@ -71,12 +78,15 @@ class Reason:
         return self.of.root if self.of is not None else self
 
     @property
+    def line(self) -> int:
+        """The line that it or what it is a part of came from; 0 where that isn't known."""
+        return next((one.span.line for one in self._parts() if one.span is not None), 0)
+
+    @property
     def told(self) -> str:
         """What it is and where, in words."""
-        place = next((one for one in self._parts() if one.span is not None), None)
-        if place is None or place.span is None:
-            return self.says
-        return f"{self.says} ({f'{place.path}:' if place.path else 'line '}{place.span.line})"
+        file = next((f"{one.path}:" for one in self._parts() if one.span and one.path), "line ")
+        return f"{self.says} ({file}{self.line})" if self.line else self.says
 
     def _parts(self) -> Iterator[Reason]:
         yield self

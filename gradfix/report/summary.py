@@ -46,7 +46,7 @@ def _notes(outcome: Outcome) -> Iterator[Line]:
 
 def _told(silence: Silence) -> str:
     """Why nothing is said, and what would settle it where that is known."""
-    settled = f"; it takes {silence.unknown.settled_by}" if silence.unknown is not None else ""
+    settled = f"; settled by {silence.unknown.settled_by}" if silence.unknown is not None else ""
     return silence.reason + settled
 
 

@@ -65,6 +65,9 @@ class Timeline:
         """Whether leaves that aren't known are stepped or cleared by what may be any optimizer."""
         self.newest: Moment | None = None
         """The newest step."""
+        self.before = before
+        self.strangers: list[Moment] = []
+        """The calls that weren't followed, also those before anything trains."""
 
     @property
     def now(self) -> int:
@@ -80,7 +83,20 @@ class Timeline:
         moment.site = self.site
         if self.on and len(self.moments) < MOST:
             self.moments.append(moment)
+        if deed == "anything":
+            self.strangers.append(moment)
         return moment
+
+    def unfollowed(self) -> Iterator[Moment]:
+        """All calls that weren't followed, in their order; those that the module itself made come first."""
+        if self.before is not None:
+            yield from self.before.unfollowed()
+        yield from self.strangers
+
+    @property
+    def stranger(self) -> Moment | None:
+        """The newest call that wasn't followed."""
+        return next(reversed(self.strangers), None)
 
     def step(self, leaves: Sequence[Tensor], place: Place, path: Path) -> None:
         """A step of known leaves."""

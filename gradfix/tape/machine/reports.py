@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Generic, TypedDict, TypeVar
 
 from gradfix.defects import KINDS, Assumption, Convention, Defect, Evidence, Role
+from gradfix.defects.reasons import Reason
 from gradfix.defects.records import Facts, Ordered
 from gradfix.tape.domain.paths import ALWAYS, Equals, Key
 from gradfix.tape.domain.values import NOTHING, Foreign
@@ -19,9 +20,13 @@ if TYPE_CHECKING:
     from gradfix.tape.domain.graph import Node
     from gradfix.tape.domain.paths import Key, Path
     from gradfix.tape.domain.values import Lean, Place
+    from gradfix.tape.domain.why import Why
+    from gradfix.tape.machine.account import Account
 
 F = TypeVar("F", bound=Facts)
 SUREST = ("certain", "likely", "suspect")
+DEEP = 3
+"""How many parts of parts a reason tells; then what they are all of."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,10 +42,11 @@ class Draft(Generic[F]):
     condition: str
     says: str
 
-    def defect(self, facts: Facts) -> Defect:
-        """The defect, with all that is known of it in the end."""
+    def defect(self, facts: Facts, more: Lean = NOTHING) -> Defect:
+        """The defect, with all that is known of it in the end, and what it leans on only then."""
+        lean = self.lean | more
         return Defect(
-            self.kind, self.culprit, self.evidence, facts, self.impact, self.lean, self.condition, self.says
+            self.kind, self.culprit, self.evidence, facts, self.impact, lean, self.condition, self.says
         )
 
 
@@ -58,6 +64,21 @@ class Findings:
         """How path conditions are called where they are told."""
         self.tests: dict[Key, ast.AST] = {}
         """Where path conditions are tested: the same place tests another value in each turn of a loop."""
+
+    def reason(self, why: Why, deep: int = DEEP) -> Reason:
+        """A reason as a person reads it: with the text and the line of what isn't known."""
+        of, place = why.of, why.place
+        while of is not None and deep == 0 and of.of is not None:
+            of = of.of
+        inner = self.reason(of, max(deep - 1, 0)) if of is not None else None
+        if place is None:
+            return Reason(why.what, why.name, of=inner)
+        foreign = isinstance(place, Foreign)
+        node, path = (place.node, place.path) if isinstance(place, Foreign) else (place, self.main)
+        name = why.name
+        if not name and isinstance(node, ast.Call):
+            name = f"`{self.text(node.func, path)}`"
+        return Reason(why.what, name, span_of(node), path if foreign else None, inner)
 
     def text(self, node: ast.AST, file: str) -> str:
         """The source text of a node of a file, on one line."""
@@ -137,9 +158,12 @@ class Reports:
         lean: Lean = NOTHING,
         when: Path = ALWAYS,
         says: str = "",
+        account: Account | None = None,
     ) -> None:
         """Note a defect, unless its culprit is in another file, where it will be found."""
-        draft = self.draft(kind, culprit, steps, facts, impact=impact, lean=lean, when=when, says=says)
+        draft = self.draft(
+            kind, culprit, steps, facts, impact=impact, lean=lean, when=when, says=says, account=account
+        )
         if draft is not None:
             self.note(draft.defect(facts))
 
@@ -154,14 +178,23 @@ class Reports:
         lean: Lean = NOTHING,
         when: Path = ALWAYS,
         says: str = "",
+        account: Account | None = None,
     ) -> Draft[F] | None:
-        """What is known by now of a defect; None where its culprit is in another file."""
+        """What is known by now of a defect; None where its culprit is in another file.
+
+        What says that something is missing needs an account of all that could have supplied it.
+        """
+        if KINDS[kind].absence and account is None:
+            raise TypeError(f"{kind} is claimed without an account")
         if culprit is None or isinstance(culprit, Foreign):
             return None
         span = span_of(culprit)
         if self.chosen_twice(when):
             lean = lean | {Assumption.CHOSEN_ALIKE}
-        self.reported.add((kind, span))
+        if account is None or account.whole:
+            self.reported.add((kind, span))
+        if account is not None:
+            lean = lean | account.lean
         return Draft(
             kind,
             span,

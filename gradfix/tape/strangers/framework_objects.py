@@ -134,7 +134,7 @@ def _perform(
         vm.timeline.note(
             "anything", (Unknown(Why(What.FRAMEWORK, f"`{name}`")), *args), vm.here.at(node), vm.here.path
         )
-        vm.machine.gradients.clear(vm.machine.leaves.every_leaf, None, must=False)
+        vm.machine.gradients.perhaps_cleared(vm.machine.leaves.every_leaf)
     return NONE
 
 

@@ -14,6 +14,7 @@ from gradfix.tape.domain.torch_values import Group, Layer, Opaque, Optimizer, We
 from gradfix.tape.domain.values import Alt, Const, External, Map, Range, Seq, Unknown
 from gradfix.tape.domain.why import Why
 from gradfix.tape.interpreter.aliases import names_read
+from gradfix.tape.machine.account import newest_call
 from gradfix.tape.strangers.assumed_optimizers import doubted, let_go, step_supposed
 from gradfix.tape.torch.modules import leaves, set_leaf
 
@@ -38,7 +39,7 @@ INERT = frozenset({Const, External, Range, Number, Class, Method})
 
 def escape(strangers: Strangers, value: Value) -> None:
     """Hand a value to code that isn't known."""
-    doubted(strangers, None)
+    doubted(strangers, None, newest_call(strangers.timeline))
     hand_out(strangers, value)
     let_gradients_go(strangers.machine, [value])
 
@@ -63,7 +64,7 @@ def hand_out(strangers: Strangers, value: Value, depth: int = 0) -> None:
         if depth < 2:
             _hand_out_unknown(strangers, value, depth)
     elif isinstance(value, Tensor):
-        strangers.passed_on.add(id(strangers.graph.history(value)))
+        strangers.passed_on[id(strangers.graph.history(value))] = newest_call(strangers.timeline)
         _lend(strangers.machine, value)
     elif isinstance(value, Alt):
         for _, option in value.options:
@@ -74,13 +75,13 @@ def hand_out(strangers: Strangers, value: Value, depth: int = 0) -> None:
     elif isinstance(value, (Optimizer, Weights, Layer, Opaque)) and not strangers.machine.severed.backwards:
         return  # no gradient yet that could be cleared
     elif isinstance(value, (Optimizer, Weights)):
-        strangers.machine.gradients.clear(value.leaves, None, must=False)
+        strangers.machine.gradients.perhaps_cleared(value.leaves)
     elif isinstance(value, Group):
         hand_out(strangers, value.weights, depth)
     elif isinstance(value, (Layer, Opaque)) or (isinstance(value, Instance) and value.module):
         if not strangers.machine.severed.backwards:
             return
-        strangers.machine.gradients.clear(leaves(strangers.machine, value)[0], None, must=False)
+        strangers.machine.gradients.perhaps_cleared(leaves(strangers.machine, value)[0])
     elif isinstance(value, (Seq, Map)):
         if not value.open and (isinstance(value, Map) or value.kind in ("list", "set")):
             strangers.trail.set(value, "open", True)
@@ -98,7 +99,8 @@ def hand_out(strangers: Strangers, value: Value, depth: int = 0) -> None:
 
 def _lend(machine: Machine, tensor: Tensor) -> None:
     """Code that isn't known has the graph of a tensor."""
-    machine.gradients.lent.append((next(Backward.numbers), machine.graph.history(tensor), machine.here.path))
+    node, why = machine.graph.history(tensor), newest_call(machine.timeline)
+    machine.gradients.lent.append((next(Backward.numbers), node, machine.here.path, why))
 
 
 def hand_out_callee(strangers: Strangers, callee: Value) -> None:
@@ -120,11 +122,11 @@ def let_gradients_go(machine: Machine, values: Sequence[Value]) -> None:
             owner = value.grad_of or value
             node = machine.graph.history(owner)
             if owner.leaf is False:
-                machine.trail.set(owner, "retained", True)
+                machine.trail.set(owner, "retained", owner.retained or None)
             elif node.requires is False:
-                machine.severed.let_go[id(node)] = node
+                machine.severed.let_go[id(node)] = node, newest_call(machine.timeline)
             elif machine.severed.backwards and owner.requires is not False:
-                machine.gradients.clear([owner], None, must=False)
+                machine.gradients.perhaps_cleared([owner])
         elif isinstance(value, Weights):
             machine.gradients.updated.extend(value.leaves)
         elif isinstance(value, Layer) and value.kind in LISTS and not value.open:

@@ -14,6 +14,7 @@ from gradfix.tape.domain.why import Why, fact
 from gradfix.tape.effects import table
 from gradfix.tape.effects.frameworks import CALL
 from gradfix.tape.effects.operations import also_in_place, having
+from gradfix.tape.machine.account import newest_call
 from gradfix.tape.strangers.assumed_optimizers import BY_USE, clear_supposed, doubted, step_supposed
 from gradfix.tape.strangers.framework_objects import hand_over, unknown_host
 from gradfix.tape.strangers.handed_out import hand_out, hand_out_callee, let_gradients_go, may_thaw
@@ -52,7 +53,7 @@ def call_unknown(vm: Interpreter, callee: Value, args: Args, kwargs: Kwargs, nod
             return framework
     given = [*args, *kwargs.values()]
     vm.timeline.note("anything", (callee, *given), vm.here.at(node), vm.here.path)
-    doubted(vm.strangers, node)
+    doubted(vm.strangers, node, newest_call(vm.timeline))
     hand_out_callee(vm.strangers, callee)
     for value in given:
         hand_out(vm.strangers, value)

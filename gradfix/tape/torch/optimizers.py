@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from gradfix.defects import Role
+from gradfix.defects import Assumption, Role
 from gradfix.defects.reasons import What
 from gradfix.defects.records import NonLeaf
 from gradfix.tape.domain.definitions import Instance
@@ -71,7 +71,14 @@ def _no_result(machine: Machine, given: Tensor, node: ast.AST) -> None:
     steps = [(made, Role.MADE_NO_LEAF), (machine.here.at(node), Role.ONLY_LEAVES)]
     facts = NonLeaf(optimised=True, target=given.name, factory=factory_inside(machine.reports, given))
     machine.reports.report(
-        "grad_of_non_leaf", made, steps, facts, when=machine.here.path, lean=given.lean, says=NO_LEAF
+        "grad_of_non_leaf",
+        made,
+        steps,
+        facts,
+        when=machine.here.path,
+        lean=given.lean,
+        says=NO_LEAF,
+        account=machine.leaves.accounts.of(Assumption.NOBODY_ELSE_KEEPS, [given], ()),
     )
     leaf = Node("leaf", made, (), True)
     leaf.leaf = given
