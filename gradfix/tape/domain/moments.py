@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from gradfix.tape.domain.graph import Tensor
     from gradfix.tape.domain.paths import Path
     from gradfix.tape.domain.values import Place, Value
+    from gradfix.tape.domain.why import Why
 
 Deed: TypeAlias = "TouchKind | Literal['uses', 'may step']"
 """What is done: as a touch says it; `uses` is a read of whatever the values hold, `may step` a step of what
@@ -31,7 +32,7 @@ class Site:
 class Moment:
     """Something done to values, when and where: `what` is what it was done to or with."""
 
-    __slots__ = ("deed", "number", "path", "place", "site", "skipped", "what")
+    __slots__ = ("deed", "number", "path", "place", "site", "skipped", "what", "why")
 
     def __init__(self, number: int, deed: Deed, what: Sequence[object], place: Place, path: Path) -> None:
         self.number = number
@@ -40,6 +41,8 @@ class Moment:
         self.place = place
         self.path = path
         self.site: Site | None = None
+        self.why: Why | None = None
+        """Why it isn't known what was done, once somebody has asked."""
         self.skipped = False
         """Whether it is a call of known code that wasn't followed: what it returned may be made of all that
         this code can get at."""
@@ -96,7 +99,7 @@ class Timeline:
     @property
     def stranger(self) -> Moment | None:
         """The newest call that wasn't followed."""
-        return next(reversed(self.strangers), None)
+        return self.strangers[-1] if self.strangers else None
 
     def step(self, leaves: Sequence[Tensor], place: Place, path: Path) -> None:
         """A step of known leaves."""

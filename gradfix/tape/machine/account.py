@@ -155,7 +155,11 @@ def why_of_call(moment: Moment) -> Why:
 def newest_call(timeline: Timeline) -> Why:
     """Why it isn't known what is done with that which is handed out now."""
     call = timeline.stranger
-    return why_of_call(call) if call is not None else Why(What.CALLED)
+    if call is None:
+        return Why(What.CALLED)
+    if call.why is None:
+        call.why = why_of_call(call)
+    return call.why
 
 
 def _recorded(node: Node) -> tuple[Node, ...]:

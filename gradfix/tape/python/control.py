@@ -94,8 +94,10 @@ def _case(vm: Interpreter, case: ast.match_case, subject: Value) -> str | None:
 def return_statement(vm: Interpreter, node: ast.Return) -> str | None:
     value = vm.eval(node.value) if node.value is not None else NONE
     if vm.names.frame.code is not None:
-        why = Why(What.CALLER, f"`{vm.names.frame.code.name}`", vm.here.at(node))
-        vm.strangers.passed_on.update(dict.fromkeys(map(id, vm.graph.nodes(value)), why))
+        made = vm.graph.nodes(value)
+        if made:
+            why = Why(What.CALLER, f"`{vm.names.frame.code.name}`", vm.here.at(node))
+            vm.strangers.passed_on.update(dict.fromkeys(map(id, made), why))
         if vm.names.frame.code is vm.running.root:
             returned(vm, value, node)
     vm.names.frame.returns.append((vm.here.path - vm.names.frame.entry, value))
