@@ -146,6 +146,7 @@ def _finding(defect: Defect, codemod: Codemod, source: Source) -> Finding:
         impact=defect.impact,
         conventions=defect.conventions,
         assumptions=defect.assumptions,
+        unknowns=tuple(f"{one.told}; settled by {one.settled_by}" for one in defect.unknowns),
         condition=defect.condition,
         torch_says=defect.torch_says,
     )

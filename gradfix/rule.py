@@ -112,6 +112,8 @@ class Finding:
     conventions: tuple[str, ...] = ()
     assumptions: tuple[str, ...] = ()
     """What one would have to make sure of, where it is a suspect."""
+    unknowns: tuple[str, ...] = ()
+    """What isn't known that may supply what it says is missing, and what would settle it."""
     condition: str = ""
     torch_says: str = ""
     safety: Safety | None = None

@@ -222,6 +222,15 @@ UNKNOWN_BUT_MAY_BE_IT = {
                 return x
         Net()(torch.ones(1, 2)).sum().backward()
         """,
+    "one of several terms may lead to what another one doesn't": """
+        net, other = nn.Linear(2, 1), nn.Linear(2, 1)
+        opt = torch.optim.SGD(net.parameters(), lr=0.1)
+        for _ in range(3):
+            net(torch.ones(2)).sum().backward()
+            opt.zero_grad()
+            torch.stack([other(torch.ones(2)).sum(), unknown()]).sum().backward()
+            opt.step()
+        """,
     "a list that may hold more has no known sum": """
         losses = []
         unknown(losses)

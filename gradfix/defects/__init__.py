@@ -2,7 +2,16 @@
 
 from gradfix.defects.defect import Defect, Evidence
 from gradfix.defects.kinds import KINDS, Impact, Kind, kind_of, same_family
-from gradfix.defects.leaning import NOTHING, Assumption, Certainty, Convention, Enough, Lean, certainty_of
+from gradfix.defects.leaning import (
+    NOTHING,
+    Assumption,
+    Certainty,
+    Convention,
+    Enough,
+    Gap,
+    Lean,
+    certainty_of,
+)
 from gradfix.defects.places import Span, Touch, Touched, TouchKind, together
 from gradfix.defects.roles import Role
 
@@ -15,6 +24,7 @@ __all__ = [
     "Defect",
     "Enough",
     "Evidence",
+    "Gap",
     "Impact",
     "Kind",
     "Lean",

@@ -6,8 +6,17 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from gradfix.defects.kinds import Impact
-from gradfix.defects.leaning import NOTHING, Certainty, Lean, assumptions_of, certainty_of, letters_of
+from gradfix.defects.leaning import (
+    NOTHING,
+    Certainty,
+    Lean,
+    assumptions_of,
+    certainty_of,
+    letters_of,
+    unknowns_of,
+)
 from gradfix.defects.places import Span
+from gradfix.defects.reasons import Reason
 from gradfix.defects.records import Facts
 from gradfix.defects.roles import Role
 
@@ -63,6 +72,11 @@ class Defect:
     def assumptions(self) -> tuple[str, ...]:
         """What one would have to make sure of before it is more than a suspect."""
         return assumptions_of(self.lean)
+
+    @property
+    def unknowns(self) -> tuple[Reason, ...]:
+        """What isn't known that may supply what it says is missing."""
+        return unknowns_of(self.lean)
 
     def told(self, record: type[R]) -> R:
         """The facts, as the record that defects of this kind have."""

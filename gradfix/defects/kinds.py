@@ -44,6 +44,8 @@ class Kind:
     """Whether what was cut may also be meant as a plain number."""
     unrecorded: bool = False
     """Whether the cut is a region where nothing is recorded, which is often meant."""
+    absence: bool = False
+    """Whether it says that something is missing: that takes an account of all that could have supplied it."""
 
     @property
     def harmless(self) -> bool:
@@ -75,22 +77,22 @@ KINDS: Mapping[str, Kind] = {
     "forward_in_no_grad": Kind(
         impact="crashes", family=SEVERED, culprit="with", lost=True, rank=5, unrecorded=True
     ),
-    "no_leaf_requires_grad": Kind(impact="crashes", family=SEVERED, refused=True),
+    "no_leaf_requires_grad": Kind(impact="crashes", family=SEVERED, refused=True, absence=True),
     "non_differentiable_loss": Kind(impact="crashes", family=SEVERED, rank=6),
     "requires_grad_on_result": Kind(family=SEVERED, culprit="statement", lost=True, rank=1),
-    "severed_term": Kind(family=SEVERED, culprit="expression", lost=True, logged=True),
-    "unreached_parameters": Kind(family=SEVERED, effect=True),
-    "grad_of_non_leaf": Kind(impact="crashes", family=SEVERED),
-    "unregistered_parameters": Kind(family=SEVERED),
-    "optimizer_before_replacement": Kind(family=SEVERED),
+    "severed_term": Kind(family=SEVERED, culprit="expression", lost=True, logged=True, absence=True),
+    "unreached_parameters": Kind(family=SEVERED, effect=True, absence=True),
+    "grad_of_non_leaf": Kind(impact="crashes", family=SEVERED, absence=True),
+    "unregistered_parameters": Kind(family=SEVERED, absence=True),
+    "optimizer_before_replacement": Kind(family=SEVERED, absence=True),
     "requires_grad_misspelt": Kind(family=SEVERED, culprit="statement", leafless=True),
     "reentrant_checkpoint_cut": Kind(family=SEVERED, rank=2),
     "non_scalar_backward": Kind(impact="crashes", refused=True),
     "backward_twice": Kind(impact="crashes", refused=True),
     "backward_in_no_grad": Kind(impact="style"),
-    "missing_zero_grad": Kind(),
-    "zero_grad_before_step": Kind(),
-    "graph_leak": Kind(culprit="statement"),
+    "missing_zero_grad": Kind(absence=True),
+    "zero_grad_before_step": Kind(absence=True),
+    "graph_leak": Kind(culprit="statement", absence=True),
     "clip_before_unscale": Kind(),
 }
 PLAIN = Kind()

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import Enum
 from typing import Literal, TypeAlias
+
+from gradfix.defects.reasons import Reason
 
 Certainty: TypeAlias = Literal["certain", "likely", "suspect"]
 Enough: TypeAlias = Literal["certain", "likely"]
@@ -33,19 +36,31 @@ class Assumption(Enum):
     NOBODY_ELSE_HOLDS = "no optimizer that isn't seen whole gets what was put in place of a layer"
     NOBODY_ELSE_USES = "no optimizer that isn't seen whole gets the tensor"
     NOBODY_ELSE_FILLS = "no call that wasn't followed brings these gradients"
+    NOBODY_ELSE_CLEARS = "no call that wasn't followed clears these gradients"
+    NOBODY_ELSE_WALKS = "nothing that wasn't followed walks back the graph that is kept"
+    NOBODY_ELSE_KEEPS = "no call that wasn't followed has the tensor keep its gradient"
+    NOBODY_ELSE_LETS = "no call that wasn't followed lets a leaf require grad"
     RECORDED_HERE = "what is entered around it leaves recording on"
     ALL_HAS_RUN = "what was too complex to be run doesn't make up for it"
     CHOSEN_ALIKE = "one test comes out alike for several values"
 
 
-Lean: TypeAlias = frozenset[Convention | Assumption]
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """What isn't known in an account, and what it takes that it supplies nothing of what is missing."""
+
+    assumption: Assumption
+    reason: Reason
+
+
+Lean: TypeAlias = frozenset[Convention | Assumption | Gap]
 """What a claim takes for granted."""
 NOTHING: Lean = frozenset()
 
 
 def certainty_of(lean: Lean) -> Certainty:
     """How sure a claim is that leans on this: the one place that decides it."""
-    if any(isinstance(one, Assumption) for one in lean):
+    if any(not isinstance(one, Convention) for one in lean):
         return "suspect"
     return "likely" if lean else "certain"
 
@@ -57,4 +72,11 @@ def letters_of(lean: Lean) -> tuple[str, ...]:
 
 def assumptions_of(lean: Lean) -> tuple[str, ...]:
     """What one would have to make sure of, in sentences."""
-    return tuple(sorted(one.value for one in lean if isinstance(one, Assumption)))
+    assumed = {one.assumption if isinstance(one, Gap) else one for one in lean}
+    return tuple(sorted(one.value for one in assumed if isinstance(one, Assumption)))
+
+
+def unknowns_of(lean: Lean) -> tuple[Reason, ...]:
+    """Why each of that isn't known which may supply what is said to be missing."""
+    found = {one.reason for one in lean if isinstance(one, Gap)}
+    return tuple(sorted(found, key=lambda reason: (reason.line, reason.told)))

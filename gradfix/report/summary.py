@@ -13,6 +13,7 @@ from gradfix.rule import Safety
 
 if TYPE_CHECKING:
     from gradfix.outcome import Failure, Outcome, Run, View
+    from gradfix.tape.analysis import Silence
 
 
 def failed(outcome: Outcome, failure: Failure) -> Line:
@@ -38,9 +39,15 @@ def _notes(outcome: Outcome) -> Iterator[Line]:
     if outcome.too_complex:
         yield _note(outcome, 0, f"too complex: {outcome.too_complex}")
     for silence in outcome.silences:
-        yield _note(outcome, silence.span.line, f"silent: {silence.reason}")
+        yield _note(outcome, silence.span.line, f"silent: {_told(silence)}")
     for unused in outcome.unused_suppressions:
         yield _note(outcome, unused.line, f"silences nothing: {unused.text}")
+
+
+def _told(silence: Silence) -> str:
+    """Why nothing is said, and what would settle it where that is known."""
+    settled = f"; settled by {silence.unknown.settled_by}" if silence.unknown is not None else ""
+    return silence.reason + settled
 
 
 def _doubts(outcome: Outcome) -> Iterator[Line]:

@@ -60,6 +60,8 @@ def _remarks(finding: Finding) -> Iterator[tuple[str, str, str]]:
         yield "when", finding.condition, ""
     for assumption in finding.assumptions:
         yield "if", assumption, "yellow"
+    for unknown in finding.unknowns:
+        yield "unknown", unknown, "yellow"
     if way_out(finding):
         label = "by hand" if finding.safety is None else "fix"
         yield label, way_out(finding), "yellow" if finding.safety is None else "green"

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from gradfix.defects import Defect, Span
+    from gradfix.defects.reasons import Reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,6 +16,8 @@ class Silence:
 
     span: Span
     reason: str
+    unknown: Reason | None = None
+    """The nearest that isn't known, where there is one."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -77,7 +77,7 @@ def _analysed(source: Source, resolve: Resolver | None, rows: Mapping[str, Row])
     except (TooComplexError, RecursionError) as error:
         program.unfinished.insert(0, type(error))
     too_complex = REASONS[program.unfinished[0]] if program.unfinished else ""
-    silences = tuple(Silence(span, reason) for span, reason in reasons(findings))
+    silences = tuple(Silence(*told) for told in reasons(findings))
     return Analysis(tuple(findings.told()), silences, too_complex)
 
 

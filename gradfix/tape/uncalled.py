@@ -9,10 +9,12 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from gradfix.defects import Convention
+from gradfix.defects.reasons import What
 from gradfix.tape.domain.definitions import Bound, Class, Function, Instance, Partial
 from gradfix.tape.domain.graph import Tensor
 from gradfix.tape.domain.torch_values import Layer
 from gradfix.tape.domain.values import NONE, Alt, Const, External, Unknown
+from gradfix.tape.domain.why import Why
 from gradfix.tape.effects.frameworks import Entry
 from gradfix.tape.interpreter.granted import granted
 from gradfix.tape.interpreter.inside import all_in
@@ -44,16 +46,15 @@ def enter_function(vm: Interpreter, function: Function) -> None:
 def _arguments(notes: Notes, function: Function, first: Value | None) -> tuple[list[Value], dict[str, Value]]:
     """Unknown arguments; callable defaults hold (F), flags and numbers are open."""
     a = function.code.node.args
-    names = [arg.arg for arg in (*a.posonlyargs, *a.args)]
     args = [first] if first is not None else []
-    for name in names[len(args) :]:
-        default = function.defaults.get(name)
+    for arg in (*a.posonlyargs, *a.args)[len(args) :]:
+        default = function.defaults.get(arg.arg)
         if isinstance(default, External):
             args.append(granted(notes, External(default.path)))
         elif isinstance(default, (Class, Function, Partial, Layer)):
             args.append(granted(notes, default))
         else:
-            args.append(Unknown(f"argument `{name}`"))
+            args.append(Unknown(Why(What.ARGUMENT, arg.arg, notes.here.at(arg))))
     return args, {}
 
 
@@ -176,7 +177,9 @@ def _forget(names: Names, instance: Instance, member: Function) -> None:
         ways = [one for _, one in value.options] if isinstance(value, Alt) else [value]
         constant = any(isinstance(one, Tensor) and one.requires is False for one in ways)
         if constant or methods > 1:
-            names.trail.put(instance, instance.attrs, name, Unknown(f"`{name}` of an object"))
+            names.trail.put(
+                instance, instance.attrs, name, Unknown(Why(What.ATTRIBUTE, f"`{name}` of an object"))
+            )
 
 
 def _stored_elsewhere(program: Program, instance: Instance, member: Function) -> Iterator[str]:

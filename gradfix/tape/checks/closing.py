@@ -7,12 +7,13 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from gradfix.defects import Assumption, Lean, kind_of
+from gradfix.defects import Lean, kind_of
 from gradfix.tape.checks.leaks import leaked, never_walked
 from gradfix.tape.checks.logged import note_conversions
 from gradfix.tape.checks.plain_tensors import check_plain_leaves
 from gradfix.tape.checks.registration import check_replacements, check_unreached, homeless
 from gradfix.tape.domain.events import Add, Use
+from gradfix.tape.machine.account import UNFINISHED
 from gradfix.tape.machine.gradients import Ended
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 def close(entries: Sequence[Interpreter]) -> None:
     """Say what can be said at the end of all entries: what one of them hasn't done, another may have."""
     ended = Ended([vm.machine.gradients for vm in entries])
+    ended.supposed += [one.value for vm in entries for one in vm.strangers.supposed.values()]
     with ExitStack() as over:
         for vm in entries:
             over.enter_context(vm.reports.within(repeat=False, ran=[]))
@@ -32,7 +34,7 @@ def close(entries: Sequence[Interpreter]) -> None:
 
 def _judge(entries: Sequence[Interpreter], ended: Ended) -> None:
     """Check by check, where nothing runs any more."""
-    gap: Lean = frozenset({Assumption.ALL_HAS_RUN})
+    gap: Lean = frozenset({UNFINISHED})
     of_module = entries[0].reports.reported
     with ExitStack() as over:
         for vm in entries:
@@ -46,7 +48,7 @@ def _judge(entries: Sequence[Interpreter], ended: Ended) -> None:
         for vm in entries if any(vm.budget.unfinished for vm in entries) else ():
             over.enter_context(vm.reports.within(granted=vm.reports.granted | gap))
         homeless(entries, ended)
-    leaked(entries)
+        leaked(entries)
     for vm in entries:
         vm.machine.gradients.note_erasures()
         note_conversions(vm.names)

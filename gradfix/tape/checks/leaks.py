@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from gradfix.defects import Role
+from gradfix.defects import Assumption, Role
 from gradfix.defects.records import Kept
 from gradfix.tape.domain.events import Backward
 from gradfix.tape.domain.graph import Tensor, upstream
@@ -123,6 +123,7 @@ def kept(vm: Interpreter, value: Value, expression: ast.AST, node: ast.AST, targ
         Kept(value=span_of(expression), target=target),
         lean=vm.graph.lean(value),
         when=vm.here.path,
+        account=vm.machine.leaves.accounts.of(Assumption.NOBODY_ELSE_WALKS, [value], ()),
     )
     if draft is not None:
         vm.notes.put_by.append(PutBy(draft, vm.graph.history(value), next(Backward.numbers)))
@@ -174,7 +175,7 @@ def leaked(entries: Sequence[Interpreter]) -> None:
             kept.discard(span)  # a total without its graphs has none to keep here
     for vm, one in put_by:
         if one.draft.culprit in kept:
-            vm.reports.note(one.draft, one.draft.facts)
+            vm.reports.note(one.draft, one.draft.facts, vm.reports.granted)
 
 
 def never_walked(vm: Interpreter) -> None:
@@ -183,9 +184,7 @@ def never_walked(vm: Interpreter) -> None:
         if len(entries) < 2:
             continue
         nodes = [total for _, _, total, _, _ in entries]
-        if any(node.clean >= 0 for node in nodes) or any(
-            id(node) in vm.strangers.passed_on for node in nodes
-        ):
+        if any(node.clean >= 0 for node in nodes):
             continue
         if span not in vm.notes.outlived:
             continue
@@ -195,4 +194,7 @@ def never_walked(vm: Interpreter) -> None:
             value = value.right if isinstance(value.left, ast.Name) and value.left.id == name else value.left
         kept = [(added.place, Role.KEPT_GRAPH), (node, Role.TOTAL)]
         facts = Kept(value=span_of(value) if value else None, target=name)
-        vm.reports.report("graph_leak", node, kept, facts, lean=added.lean)
+        handed = vm.strangers.passed_on
+        whys = [handed[id(node)] for node in nodes if id(node) in handed]
+        account = vm.machine.leaves.accounts.of(Assumption.NOBODY_ELSE_WALKS, (), whys)
+        vm.reports.report("graph_leak", node, kept, facts, lean=added.lean, account=account)

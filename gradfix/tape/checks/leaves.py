@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from gradfix.defects import Role
+from gradfix.defects import Assumption, Role
 from gradfix.defects.records import Checkpointed, NonLeaf, Rebound
 from gradfix.tape.checks.leaks import accumulating, adds_to
 from gradfix.tape.domain.definitions import Instance
@@ -27,7 +27,9 @@ if TYPE_CHECKING:
         GradientSet,
         NameBound,
     )
+    from gradfix.tape.machine.account import Account
     from gradfix.tape.machine.histories import Graph
+    from gradfix.tape.machine.machine import Machine
 
 
 def rebinding(vm: Interpreter, bound: NameBound) -> None:
@@ -97,7 +99,7 @@ def gradient_read(vm: Interpreter, read: GradientRead) -> None:
     if (
         owner.requires is True
         and owner.leaf is False
-        and owner.retained is False
+        and owner.retained is not True
         and vm.machine.severed.backwards
         and not vm.machine.leaves.hooked
     ):
@@ -107,7 +109,15 @@ def gradient_read(vm: Interpreter, read: GradientRead) -> None:
         made = (owner.node.place, Role.MADE_NO_LEAF)
         vm.reports.report("grad_of_non_leaf", owner.node.place, [made, (vm.here.at(node), Role.GRAD_IS_NONE)],
                   NonLeaf(read=span_of(node), target=owner.name, factory=factory_inside(vm.reports, owner)),
-                  when=vm.here.path, lean=owner.lean, says=NOT_A_LEAF)  # fmt: skip
+                  when=vm.here.path, lean=owner.lean, says=NOT_A_LEAF,
+                  account=_kept(vm.machine, owner))  # fmt: skip
+
+
+def _kept(machine: Machine, owner: Tensor) -> Account:
+    """What may have told a result to keep its gradient."""
+    accounts = machine.leaves.accounts
+    whys = accounts.had([owner]) if owner.retained is None else ()
+    return accounts.of(Assumption.NOBODY_ELSE_KEEPS, [owner], whys)
 
 
 def _walked(graph: Graph, owner: Tensor) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gradfix.defects import Assumption, Convention, Role
+from gradfix.defects import Assumption, Role
 from gradfix.defects.records import Unregistered
 from gradfix.tape.domain.events import Add, Use
 from gradfix.tape.domain.graph import Tensor
@@ -16,7 +16,6 @@ from gradfix.tape.machine.cuts import leaves_behind
 from gradfix.tape.torch.modules import leaves
 
 if TYPE_CHECKING:
-    from gradfix.defects import Lean
     from gradfix.tape.domain.definitions import Instance
     from gradfix.tape.interpreter.interpreter import Interpreter
     from gradfix.tape.interpreter.occasions import Built
@@ -73,6 +72,5 @@ def check_plain_leaves(notes: Notes, ended: Ended) -> None:
                 holds="parameters",
                 factory=factory_inside(notes.reports, tensor),
             )
-            seen_whole = all(one.complete for one in ended.optimizers)
-            lean: Lean = frozenset({Convention.B if seen_whole else Assumption.NOBODY_ELSE_USES})
-            notes.reports.report("unregistered_parameters", tensor.place, steps, facts, lean=lean)
+            account = ended.held(Assumption.NOBODY_ELSE_USES, [leaf, tensor])
+            notes.reports.report("unregistered_parameters", tensor.place, steps, facts, account=account)

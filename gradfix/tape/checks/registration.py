@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Literal
 
 from gradfix.defects import Assumption, Convention, Role, kind_of
+from gradfix.defects.reasons import What
 from gradfix.defects.records import Replaced as ReplacedFacts
 from gradfix.defects.records import Unreached, Unregistered
 from gradfix.tape.checks.wanted_cuts import asked_for
@@ -15,16 +16,20 @@ from gradfix.tape.domain.events import Add
 from gradfix.tape.domain.graph import Tensor, upstream
 from gradfix.tape.domain.torch_values import Layer, Opaque
 from gradfix.tape.domain.values import Alt, Foreign, Map, Seq, Undefined, Unknown
+from gradfix.tape.domain.why import Why, why_of
 from gradfix.tape.interpreter.inside import all_in
+from gradfix.tape.interpreter.state import Homeless
+from gradfix.tape.machine.account import newest_call, why_of_call
 from gradfix.tape.machine.cuts import MODES, all_cuts, leaves_behind
 from gradfix.tape.machine.here import span_of
 from gradfix.tape.machine.leaves import is_added
 from gradfix.tape.torch.modules import leaves
 
 if TYPE_CHECKING:
-    from gradfix.defects import Lean
+    from gradfix.defects import Span
     from gradfix.tape.domain.events import Backward
     from gradfix.tape.domain.graph import Node
+    from gradfix.tape.domain.moments import Moment
     from gradfix.tape.domain.torch_values import Optimizer
     from gradfix.tape.domain.values import Value
     from gradfix.tape.interpreter.interpreter import Interpreter
@@ -45,7 +50,9 @@ def check_registered(vm: Interpreter, built: Built) -> None:
     registered = None
     if vm.notes.homeless:
         registered = {id(leaf) for leaf in leaves(vm.machine, instance)[0]}
-        vm.notes.homeless[:] = [one for one in vm.notes.homeless if not registered.intersection(one[0])]
+        vm.notes.homeless[:] = [
+            one for one in vm.notes.homeless if not any(id(leaf) in registered for leaf in one.inside)
+        ]
     for name, value in instance.attrs.items():
         if (
             not isinstance(value, (Seq, Map))
@@ -65,50 +72,47 @@ def check_registered(vm: Interpreter, built: Built) -> None:
         inside = [
             leaf for item in items for leaf in leaves(vm.machine, item)[0] if Convention.B not in leaf.lean
         ]
-        known = inside and not any(id(leaf) in registered for leaf in inside) and _used(instance, name)
-        if known and not _perhaps(vm.strangers, instance, inside):
+        if inside and not any(id(leaf) in registered for leaf in inside) and _used(instance, name):
             facts = Unregistered(
                 attribute=name,
                 container="dict" if isinstance(value, Map) else "list",
                 holds=holds,
                 inner=tuple(span for span in inner if span is not None),
             )
-            vm.notes.homeless.append(
-                ([id(leaf) for leaf in inside], _owned(vm.reports, instance, value.place), facts)
-            )
+            whys = tuple(_perhaps(vm.strangers, instance, inside))
+            vm.notes.homeless.append(Homeless(inside, _owned(vm.reports, instance, value.place), facts, whys))
 
 
-def _perhaps(strangers: Strangers, instance: Instance, inside: list[Tensor]) -> bool:
-    """Whether leaves may be registered all the same: by code that had the module, or in what isn't known."""
+def _perhaps(strangers: Strangers, instance: Instance, inside: list[Tensor]) -> Iterator[Why]:
+    """What may have registered leaves all the same: code that had the module, or what isn't known in it."""
     if id(instance) in strangers.loose or id(instance.cls) in strangers.loose:
-        return True
-    if any(isinstance(value, Tensor) and Convention.B in value.lean for value in instance.attrs.values()):
-        return True
-    unknown = [value for value in instance.attrs.values() if isinstance(value, Unknown)]
+        yield newest_call(strangers.timeline)
+    for value in instance.attrs.values():
+        if isinstance(value, Tensor) and Convention.B in value.lean:
+            yield Why(What.ARGUMENT, value.name, value.place)
     memory = frozenset(id(leaf.storage) for leaf in inside)
     touches = strangers.machine.optimizers.touches
-    return touches is not None and touches.reach.holds(unknown, memory)
+    for value in instance.attrs.values():
+        if isinstance(value, Unknown) and touches is not None and touches.reach.holds([value], memory):
+            yield why_of(value)
 
 
 def homeless(entries: Sequence[Interpreter], ended: Ended) -> None:
     """At the end: layers in plain containers that no module registers and nobody steps."""
     trained = ended.trained | ended.updated
-    found = [(vm, *one) for vm in entries for one in vm.notes.homeless]
-    stepped = {vm.reports.span(place) for vm, inside, place, _ in found if trained.intersection(inside)}
-    lean = _unless_trained_elsewhere(ended, Assumption.NOBODY_ELSE_REGISTERS)
-    for vm, _, place, facts in found:
-        if vm.reports.span(place) not in stepped:
-            vm.reports.report(
-                "unregistered_parameters", place, [(place, Role.UNREGISTERED)], facts, lean=lean
-            )
-
-
-def _unless_trained_elsewhere(ended: Ended, gap: Assumption) -> Lean:
-    """What it takes that no optimizer holds a leaf: where none is in sight, that who trains a module trains
-    its parameters (D); where it isn't known what one holds, that it holds no others."""
-    if not ended.optimizers:
-        return frozenset({Convention.D})
-    return frozenset({Convention.B}) if all(one.complete for one in ended.optimizers) else frozenset({gap})
+    places: dict[Span | None, list[tuple[Interpreter, Homeless]]] = {}
+    for vm in entries:
+        for one in vm.notes.homeless:
+            places.setdefault(vm.reports.span(one.place), []).append((vm, one))
+    for same in places.values():
+        inside = [leaf for _, one in same for leaf in one.inside]
+        if any(id(leaf) in trained for leaf in inside):
+            continue
+        whys = [why for _, one in same for why in one.whys]
+        account = ended.held(Assumption.NOBODY_ELSE_REGISTERS, inside, whys)
+        for vm, one in same:
+            vm.reports.report("unregistered_parameters", one.place, [(one.place, Role.UNREGISTERED)],
+                              one.facts, account=account)  # fmt: skip
 
 
 def _owned(reports: Reports, instance: Instance, place: ast.AST) -> ast.AST | Foreign:
@@ -169,7 +173,7 @@ def check_replacements(notes: Notes, ended: Ended) -> None:
                 notes.reports.report("optimizer_before_replacement", optimizer.place,
                           [(optimizer.place, Role.TAKES), (place, Role.REPLACED_LATER)],
                           ReplacedFacts(replacement=notes.reports.span(place), optimizer=optimizer.name),
-                          lean=_unless_trained_elsewhere(ended, Assumption.NOBODY_ELSE_HOLDS))  # fmt: skip
+                          account=ended.held(Assumption.NOBODY_ELSE_HOLDS, fresh))  # fmt: skip
 
 
 def _stepped_for(optimizer: Optimizer, fresh: list[Tensor]) -> bool:
@@ -193,17 +197,21 @@ def check_unreached(names: Names) -> None:
             names.reports.silence(optimizer.place, "no backward that is seen reaches some of what this holds")
         event, root = optimizer.after
         cut = _cut_before(names, optimizer, never, root) if never else None
-        if cut is not None and not _kept_otherwise(names.machine.optimizers, event, never, cut):
-            filled = any(map(names.machine.leaves.may_be_filled, never))
-            gap = {Assumption.NOBODY_ELSE_FILLS} if filled else set()
-            steps = [
-                (cut.cut_place, Role.CUT),
-                (event.place, Role.BACKWARD),
-                (optimizer.place, Role.NEVER_TRAINED),
-            ]
-            facts = _unreached(names, optimizer, event, cut)
+        kept = _touching(names.machine.optimizers, event, never, cut) if cut is not None else None
+        if cut is not None and kept is not None and all(moment.deed == "anything" for moment in kept):
+            accounts = names.machine.leaves.accounts
+            account = accounts.filled(never, more=[why_of_call(moment) for moment in kept])
             names.reports.report(
-                "unreached_parameters", optimizer.place, steps, facts, lean=optimizer.lean | gap
+                "unreached_parameters",
+                optimizer.place,
+                [
+                    (cut.cut_place, Role.CUT),
+                    (event.place, Role.BACKWARD),
+                    (optimizer.place, Role.NEVER_TRAINED),
+                ],
+                _unreached(names, optimizer, event, cut),
+                lean=optimizer.lean,
+                account=account,
             )
 
 
@@ -227,12 +235,14 @@ def _recorded_to(root: Node) -> Iterator[Node]:
     return upstream([root], lambda node: () if node.cut else node.parents)
 
 
-def _kept_otherwise(optimizers: Optimizers, event: Backward, never: list[Tensor], cut: Node) -> bool:
-    """Whether something else than a backward sees to the parameters behind a cut, or may do so."""
+def _touching(optimizers: Optimizers, event: Backward, never: list[Tensor], cut: Node) -> list[Moment] | None:
+    """What else than a backward sees to the parameters behind a cut, by hand, or may do so."""
     behind = {id(leaf) for leaf in leaves_behind(cut)}
     leaves = [leaf for leaf in never if id(leaf) in behind]
-    touches = optimizers.touches
-    return touches is None or event.moment is None or touches.kept_otherwise(event.moment, leaves)
+    touches, moment = optimizers.touches, event.moment
+    if touches is None or moment is None:
+        return None
+    return touches.kept_otherwise(moment, leaves)
 
 
 def _cut_before(names: Names, optimizer: Optimizer, never: list[Tensor], root: Tensor) -> Node | None:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
+from gradfix.defects.reasons import What
 from gradfix.tape.domain.graph import Node, Number, Storage, Tensor
 from gradfix.tape.domain.paths import ALWAYS, Path, meet
 from gradfix.tape.domain.torch_values import Weights
-from gradfix.tape.domain.values import UNDEFINED, Alt, Const, Join, Seq, Undefined, Unknown
+from gradfix.tape.domain.values import NOTHING, UNDEFINED, Alt, Const, Join, Seq, Undefined, Unknown
+from gradfix.tape.domain.why import Why
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -105,7 +107,7 @@ def alternatives(options: list[tuple[Path, Value]], limit: int = LIMIT) -> Value
     if len(flat) > limit > 1:
         flat = _reunited(flat)
     if len(flat) > limit and (limit > 1 or sum(type(value) is not Undefined for _, value in flat) > 1):
-        return as_one(flat, "too many alternatives")
+        return as_one(flat, Why(What.ALTERNATIVES, "too many alternatives"))
     return Alt(tuple(flat))
 
 
@@ -123,7 +125,7 @@ def _reunited(options: list[tuple[Path, Value]]) -> list[tuple[Path, Value]]:
     return found
 
 
-def as_one(options: list[tuple[Path, Value]], why: str) -> Value:
+def as_one(options: list[tuple[Path, Value]], why: Why) -> Value:
     """What is known of a value, whichever of its alternatives it is."""
     tensors = [(path, value) for path, value in options if type(value) is Tensor and _may_be_one(value)]
     if len(tensors) == len(options):
@@ -136,7 +138,7 @@ def as_one(options: list[tuple[Path, Value]], why: str) -> Value:
     values = [value for _, value in one.options]
     one.requires = _in_a_graph(values)
     if one.requires is True:
-        lean: Lean = frozenset()
+        lean: Lean = NOTHING
         one.lean = lean.union(*(value.lean for value in values if isinstance(value, (Tensor, Unknown))))
     return one
 
@@ -277,7 +279,7 @@ def one_of(value: Value) -> Value:
     """A value whose alternatives are not followed one by one."""
     if type(value) is not Alt:
         return value
-    return as_one(list(value.options), "one of several")
+    return as_one(list(value.options), Why(What.ALTERNATIVES, "one of several"))
 
 
 def multiply(left: Value, right: Value) -> bool:

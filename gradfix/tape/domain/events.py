@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from gradfix.tape.domain.moments import Moment
     from gradfix.tape.domain.torch_values import Optimizer
     from gradfix.tape.domain.values import Lean, Place, Truth
+    from gradfix.tape.domain.why import Why
 
 Met: TypeAlias = dict[int, tuple[Path, ...]]
 """The nodes that a backward has visited, and under which guards."""
@@ -135,7 +136,7 @@ class Add:
 class Clear:
     """A gradient set to zero or None; `must` False where an unknown call may have done it."""
 
-    __slots__ = ("moment", "must", "number", "path", "place", "zeros")
+    __slots__ = ("moment", "must", "number", "path", "place", "why", "zeros")
 
     def __init__(self, place: Place, path: Path, must: bool, zeros: bool = False) -> None:
         self.place = place
@@ -146,6 +147,8 @@ class Clear:
         self.number = next(Backward.numbers)
         self.moment: Moment | None = None
         """When it was done, where that is known."""
+        self.why: Why | None = None
+        """Why it isn't known whether it was done, where a call that wasn't followed may have."""
 
 
 class Empty:
@@ -182,11 +185,13 @@ class Unscale:
 class Doubt:
     """Something that may have filled or cleared gradients: the call, where it is one."""
 
-    __slots__ = ("call", "path")
+    __slots__ = ("call", "path", "why")
 
-    def __init__(self, call: ast.AST | None, path: Path) -> None:
+    def __init__(self, call: ast.AST | None, path: Path, why: Why | None) -> None:
         self.call = call
         self.path = path
+        self.why = why
+        """Why it isn't known what it did; None where it is as likely as not that it did so."""
 
 
 SlotEvent: TypeAlias = "Add | Clear | Empty | Use | Unscale | Doubt"

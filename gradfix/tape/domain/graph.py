@@ -286,7 +286,8 @@ class Tensor(Value):
         """The tensor that this one may be, or show."""
         self.slot: Slot | None = None
         self.parameter = False
-        self.retained = False
+        self.retained: Truth = False
+        """None: code that isn't known may have had it keep its gradient."""
         self.place: Place = node.place
         self.name = ""
         self.grad_of: Tensor | None = None

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from gradfix.tape.domain.graph import Tensor
     from gradfix.tape.domain.paths import Path
     from gradfix.tape.domain.values import Place, Value
+    from gradfix.tape.domain.why import Why
 
 Deed: TypeAlias = "TouchKind | Literal['uses', 'may step']"
 """What is done: as a touch says it; `uses` is a read of whatever the values hold, `may step` a step of what
@@ -31,7 +32,7 @@ class Site:
 class Moment:
     """Something done to values, when and where: `what` is what it was done to or with."""
 
-    __slots__ = ("deed", "number", "path", "place", "site", "skipped", "what")
+    __slots__ = ("deed", "number", "path", "place", "site", "skipped", "what", "why")
 
     def __init__(self, number: int, deed: Deed, what: Sequence[object], place: Place, path: Path) -> None:
         self.number = number
@@ -40,6 +41,8 @@ class Moment:
         self.place = place
         self.path = path
         self.site: Site | None = None
+        self.why: Why | None = None
+        """Why it isn't known what was done, once somebody has asked."""
         self.skipped = False
         """Whether it is a call of known code that wasn't followed: what it returned may be made of all that
         this code can get at."""
@@ -65,6 +68,9 @@ class Timeline:
         """Whether leaves that aren't known are stepped or cleared by what may be any optimizer."""
         self.newest: Moment | None = None
         """The newest step."""
+        self.before = before
+        self.strangers: list[Moment] = []
+        """The calls that weren't followed, also those before anything trains."""
 
     @property
     def now(self) -> int:
@@ -80,7 +86,20 @@ class Timeline:
         moment.site = self.site
         if self.on and len(self.moments) < MOST:
             self.moments.append(moment)
+        if deed == "anything":
+            self.strangers.append(moment)
         return moment
+
+    def unfollowed(self) -> Iterator[Moment]:
+        """All calls that weren't followed, in their order; those that the module itself made come first."""
+        if self.before is not None:
+            yield from self.before.unfollowed()
+        yield from self.strangers
+
+    @property
+    def stranger(self) -> Moment | None:
+        """The newest call that wasn't followed."""
+        return self.strangers[-1] if self.strangers else None
 
     def step(self, leaves: Sequence[Tensor], place: Place, path: Path) -> None:
         """A step of known leaves."""

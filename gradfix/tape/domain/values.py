@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from gradfix.tape.domain.graph import Node, Storage, Tensor
     from gradfix.tape.domain.paths import Path
     from gradfix.tape.domain.torch_values import Opaque
+    from gradfix.tape.domain.why import Why
 
 Truth: TypeAlias = "bool | None"
 """Three-valued: True, False, or None for unknown."""
@@ -145,7 +146,7 @@ class Unknown(Value):
     """What it may turn out to be, whichever path shows it."""
 
     def __init__(
-        self, why: str, holds: tuple[Value, ...] = (), requires: Truth = None, lean: Lean = NOTHING
+        self, why: Why, holds: tuple[Value, ...] = (), requires: Truth = None, lean: Lean = NOTHING
     ) -> None:
         self.born = stamp()
         self.why = why
@@ -254,7 +255,7 @@ def either(facts: Iterable[Truth]) -> Truth:
     return result
 
 
-def unknown_of(why: str, *holds: Value) -> Unknown:
+def unknown_of(why: Why, *holds: Value) -> Unknown:
     """A value that isn't decided, made from others."""
     return Unknown(why, tuple(value for value in holds if not isinstance(value, Undefined)))
 

@@ -63,6 +63,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from gradfix.tape.domain.values import Unknown, Value
+from gradfix.tape.domain.why import fact
 from gradfix.tape.interpreter.budget import Budget
 from gradfix.tape.interpreter.forks import Forks
 from gradfix.tape.interpreter.grad_switches import EachMode, Parted, Switches, with_rest
@@ -116,7 +117,9 @@ class Interpreter:
         if left < budget.floor:
             raise TooComplexError
         handler = self.evaluate.get(type(node))
-        return handler(self, node) if handler is not None else Unknown("an expression that isn't followed")
+        return (
+            handler(self, node) if handler is not None else Unknown(fact("an expression that isn't followed"))
+        )
 
     def compared_side(self, node: ast.Compare) -> Value:
         """The left side of a comparison, which may be looked at only to see whether it is None."""

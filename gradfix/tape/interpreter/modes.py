@@ -11,6 +11,7 @@ from gradfix.tape.domain.alternatives import possible
 from gradfix.tape.domain.definitions import Instance
 from gradfix.tape.domain.torch_values import Mode
 from gradfix.tape.domain.values import FALSE, TRUE, Alt, Const, External, Seq, Truth, Unknown, Value
+from gradfix.tape.domain.why import fact
 from gradfix.tape.interpreter.conditions import truth
 
 if TYPE_CHECKING:
@@ -66,7 +67,15 @@ def set_mode(machine: Machine, kind: str, on: bool, place: Place) -> None:
 
 def lose_mode(machine: Machine) -> None:
     """Recording may be on or off from here."""
-    restore(machine, (None, Mode("", Unknown("the grad mode"), None), machine.grad_mode.inference, True))
+    restore(
+        machine,
+        (
+            None,
+            Mode("", Unknown(fact("the grad mode")), None),
+            machine.grad_mode.inference,
+            True,
+        ),
+    )
 
 
 def doubt_mode(machine: Machine) -> None:

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from gradfix.defects.records import Kept, Unregistered
     from gradfix.tape.domain.graph import Node, Tensor
     from gradfix.tape.domain.values import Place, Value
+    from gradfix.tape.domain.why import Why
     from gradfix.tape.effects.frameworks import Row
     from gradfix.tape.interpreter.names import Names
     from gradfix.tape.machine.machine import Machine
@@ -24,6 +25,15 @@ class PutBy(NamedTuple):
     draft: Draft[Kept]
     root: Node
     when: int
+
+
+class Homeless(NamedTuple):
+    """Leaves in a plain container of a module, and what may have registered them all the same."""
+
+    inside: list[Tensor]
+    place: Place
+    facts: Unregistered
+    whys: tuple[Why, ...]
 
 
 class Notes:
@@ -45,7 +55,7 @@ class Notes:
         self.plain_leaves: list[tuple[Any, str, Tensor, Tensor]] = []
         """Tensors of modules that require grad, and are no parameters."""
         self.replacements: list[tuple[Value, Value, Place]] = []
-        self.homeless: list[tuple[list[int], Place, Unregistered]] = []
+        self.homeless: list[Homeless] = []
         """Layers in plain containers of a module, as long as nobody else registers them."""
         self.asked_for: list[Tensor] = [*before.asked_for] if before else []
         """Results of which somebody has asked whether they have a gradient."""
@@ -75,8 +85,8 @@ class Strangers:
         self.trail = machine.trail
         self.timeline = machine.timeline
         self.graph = machine.graph
-        self.passed_on: set[int] = {*before.passed_on} if before else set()
-        """Nodes whose tensors were returned or given to calls that aren't known."""
+        self.passed_on: dict[int, Why] = {**before.passed_on} if before else {}
+        """Nodes whose tensors were returned or given to calls that aren't known, and to which."""
         self.early: list[Any] = []
         """Steps of supposed optimizers that came before their backward."""
         self.wrapped: dict[int, tuple[Value, Row, tuple[Value, ...]]] = {**before.wrapped} if before else {}

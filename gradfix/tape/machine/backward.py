@@ -186,7 +186,7 @@ class Backwards:
         guarded = Guarded()
         by_use: list[tuple[Node, Path]] = [] if sure else [(start, ALWAYS)]
         wanted = None if only is None else {id(leaf) for leaf in only}
-        walked = None if only is None else leading(self.graph, start, only)
+        walked = None if only is None else leading(self.graph, start, only, perhaps=True)
         if walked is not None and not event.virtual and id(start) not in walked:
             self.reports.silence(
                 event.place,

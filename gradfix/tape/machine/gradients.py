@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, TypedDict
 
 from gradfix.defects import Assumption, Role
+from gradfix.defects.reasons import What
 from gradfix.defects.records import EarlyClear, NotCleared, Scaled
 from gradfix.tape.domain.events import Add, Backward, Clear, Empty, Unscale, Use
 from gradfix.tape.domain.paths import contradicts, covered, implies
 from gradfix.tape.domain.torch_values import Optimizer
 from gradfix.tape.domain.values import NOTHING
+from gradfix.tape.domain.why import Why
 from gradfix.tape.domain.within import Within
+from gradfix.tape.machine.account import newest_call
 from gradfix.tape.machine.cuts import KIND_OF_CUT, all_cuts, leaves_behind, nodes_below
+from gradfix.tape.machine.undecided import unknown_behind
 
 if TYPE_CHECKING:
     from gradfix.defects import Touched
@@ -31,7 +35,8 @@ if TYPE_CHECKING:
 
     from gradfix.tape.domain.graph import Node, Tensor
     from gradfix.tape.domain.moments import Moment
-    from gradfix.tape.domain.values import Lean, Place
+    from gradfix.tape.domain.values import Lean, Place, Unknown
+    from gradfix.tape.machine.account import Account
     from gradfix.tape.machine.optimizers import Optimizers
     from gradfix.tape.machine.recording import Recording
     from gradfix.tape.machine.reports import Draft
@@ -69,7 +74,7 @@ class Gradients:
         """The tensors whose gradient somebody has looked at."""
         self.last_touch: int = before.last_touch if before else -1
         """When gradients were cleared last, or perhaps were, or used by hand, in the same numbers."""
-        self.lent: list[tuple[int, Node, Path]] = [*before.lent] if before else []
+        self.lent: list[tuple[int, Node, Path, Why]] = [*before.lent] if before else []
         """Graphs that code had which isn't known, and when, in the numbers of the backwards."""
         self.asked = False
         """Whether the step that runs has called a closure: what an earlier call of it left is nobody's."""
@@ -83,8 +88,19 @@ class Gradients:
         """A block in which this is so, and as it was after it."""
         return Within(self, self.trail, now)
 
-    def clear(self, leaves: Iterable[Tensor], place: Place, must: bool = True, zeros: bool = False) -> None:
-        """zero_grad, or `p.grad = None`."""
+    def perhaps_cleared(self, leaves: Iterable[Tensor]) -> None:
+        """Code that isn't known has the leaves, or what they are in."""
+        self.clear(leaves, None, must=False, why=newest_call(self.timeline))
+
+    def clear(
+        self,
+        leaves: Iterable[Tensor],
+        place: Place,
+        must: bool = True,
+        zeros: bool = False,
+        why: Why | None = None,
+    ) -> None:
+        """zero_grad, or `p.grad = None`; `why` it isn't known whether it is done."""
         self.trail.tick()
         moment: Moment | None = None
         if place is not None:
@@ -94,7 +110,7 @@ class Gradients:
             leaf.gradient().events.append(Clear(None, self.here.path, must=False))
         for leaf in leaves:
             clear = Clear(place, self.here.path, must, zeros)
-            clear.moment = moment
+            clear.moment, clear.why = moment, why
             leaf.gradient().events.append(clear)
         self.last_touch = next(Backward.numbers)
 
@@ -151,9 +167,11 @@ class Gradients:
             return isinstance(event, Add) and event.must and implies(self.here.path, event.path)
         return False
 
-    def _since_clear(self, events: list[SlotEvent]) -> list[SlotEvent] | None:
-        """What happened to a gradient since it was last cleared, newest first; None if that isn't known."""
+    def _since_clear(self, events: list[SlotEvent]) -> tuple[list[SlotEvent], list[Why]] | None:
+        """What happened to a gradient since it was last cleared, newest first, and what isn't known of it;
+        None if that is so on some paths only."""
         recent: list[SlotEvent] = []
+        doubts: list[Why] = []
         for event in reversed(events):
             if contradicts(event.path, self.here.path):
                 continue
@@ -161,20 +179,25 @@ class Gradients:
                 continue
             if isinstance(event, Empty):
                 if implies(self.here.path, event.path):
-                    return recent
+                    return recent, doubts
                 continue
-            if isinstance(event, Clear):
-                return recent if event.must and implies(self.here.path, event.path) else None
+            if isinstance(event, Clear) and event.must:
+                return (recent, doubts) if implies(self.here.path, event.path) else None
+            if isinstance(event, Clear) and event.why is None:
+                return None
+            if isinstance(event, Clear) and event.why is not None:
+                doubts.append(event.why)
+                continue
             recent.append(event)
-        return recent
+        return recent, doubts
 
     def _stale(
         self, leaf: Tensor, events: list[SlotEvent], place: Place, by: Optimizer | Tensor, lean: Lean
     ) -> None:
-        recent = self._since_clear(events)
-        if recent is None:
+        since = self._since_clear(events)
+        recent, doubts = since or ([], [])
+        if doubts or since is None:
             self.reports.silence(place, "what isn't followed may have cleared these gradients")
-            return
         uses = [(i, event) for i, event in enumerate(recent) if isinstance(event, Use)]
         if not uses or uses[0][1].by is not by:
             return
@@ -207,7 +230,9 @@ class Gradients:
             between=between,
         )
         when = (_shared(fresh, first) | _shared(stale, old)) - (self.here.path - self.here.assumed)
-        self.reports.report("missing_zero_grad", first.backward.place, steps, facts, lean=lean, when=when)
+        account = self.leaves.accounts.of(Assumption.NOBODY_ELSE_CLEARS, [leaf], doubts, use.moment)
+        self.reports.report("missing_zero_grad", first.backward.place, steps, facts, lean=lean, when=when,
+                            account=account)  # fmt: skip
 
     def _meant(self, adds: list[Add]) -> Add:
         """The first contribution that a step is for, newest first given.
@@ -224,19 +249,21 @@ class Gradients:
         """Whether a backward since then raised or brought nothing: it is to blame for the empty gradients."""
         since = [event for event, _ in self.severed.backwards if event.number > clear.number]
         return any(
-            (event.raised or not event.delivered) and not contradicts(event.path, self.here.path)
+            (event.raised or not (event.delivered or event.strange))
+            and not contradicts(event.path, self.here.path)
             for event in since
         )
 
-    def _perhaps_filled(self, leaf: Tensor, clear: Clear) -> bool:
-        """Whether a backward since then may have filled a gradient without the tape seeing that it does."""
+    def _perhaps_filled(self, leaf: Tensor, clear: Clear) -> Iterator[Why]:
+        """Why it isn't known whether a backward since then has filled a gradient unseen."""
         here = self.here.path
-        if any(event.strange and not contradicts(event.path, here)
-               for event, _ in self.severed.backwards if event.number > clear.number):  # fmt: skip
-            return True
-        graphs = [node for number, node, path in self.lent
-                  if number > clear.number and not contradicts(path, here)]  # fmt: skip
-        return any(self._leads_to(node, leaf) for node in graphs)
+        for event, root in self.severed.backwards:
+            if event.number > clear.number and event.strange and not contradicts(event.path, here):
+                behind = unknown_behind(self.graph.history(root))
+                yield behind or Why(What.BACKWARD, "", event.place)
+        for number, node, path, why in self.lent:
+            if number > clear.number and not contradicts(path, here) and self._leads_to(node, leaf):
+                yield why
 
     def _leads_to(self, root: Node, leaf: Tensor) -> bool:
         """Whether a backward from a node could still fill a leaf."""
@@ -244,7 +271,7 @@ class Gradients:
         gone = any(implies(self.here.path, path) for node in below for _, path in node.freed or ())
         return not gone and any(node.leaf is leaf for node in below)
 
-    def _kept_out(self, leaf: Tensor, clear: Clear, place: Place) -> bool:
+    def _kept_out(self, leaf: Tensor, clear: Clear, place: Place, account: Account) -> bool:
         """Whether a backward since then would have filled a gradient, had its graph not been cut: say so."""
         for event, root in reversed(self.severed.backwards):
             if event.number < clear.number:
@@ -254,7 +281,7 @@ class Gradients:
             for cut in all_cuts(self.graph.history(root)):
                 if cut.cut in KIND_OF_CUT and any(one is leaf for one in leaves_behind(cut)):
                     steps = [(event.place, Role.BACKWARD), (place, Role.STEPS_WITHOUT_IT)]
-                    self.severed.report_cut(cut, event, steps, impact="trains wrong")
+                    self.severed.report_cut(cut, event, steps, impact="trains wrong", account=account)
                     return True
         return False
 
@@ -273,12 +300,12 @@ class Gradients:
             lost = [add for add in lost if add.backward.place in places and not self._stepped(add, clear)]
         if not lost or not all(add.must and not add.backward.kept for add in lost):
             return
-        if not used and (self._failed_since(clear) or self._perhaps_filled(leaf, clear)):
+        if not used and self._failed_since(clear):
             return
-        if not used and self._kept_out(leaf, clear, place):
+        perhaps = () if used else self._perhaps_filled(leaf, clear)
+        account = self.leaves.accounts.filled([leaf], clear.moment, perhaps)
+        if not used and self._kept_out(leaf, clear, place, account):
             return
-        if self.leaves.may_be_filled(leaf, clear.moment):
-            lean = lean | {Assumption.NOBODY_ELSE_FILLS}
         first = self._meant(lost)
         steps = [
             (first.backward.place, Role.FILLS),
@@ -299,6 +326,7 @@ class Gradients:
             ),
             lean=lean | first.lean,
             when=_shared(lost, first) - (self.here.path - self.here.assumed),
+            account=account,
         )
         self.erased_before(self.timeline.newest, draft, held)
 
@@ -341,6 +369,8 @@ class Gradients:
             if isinstance(event, Use) or (isinstance(event, Empty) and implies(self.here.path, event.path)):
                 break
             if isinstance(event, Clear):
+                if event.why is not None and clear is None:
+                    continue  # whoever did this after a clearing can only have filled them again
                 if not event.must or not implies(self.here.path, event.path):
                     return None
                 clear = clear if clear is not None and lost else event
@@ -388,6 +418,16 @@ class Ended:
         self.trained = {id(leaf) for optimizer in self.optimizers for leaf in optimizer.leaves}
         """The leaves that somebody wants to train: an optimizer holds them."""
         self.updated = {id(leaf) for one in entries for leaf in one.updated}
+        self.accounts = [one.leaves.accounts for one in entries]
+        self.supposed: list[Unknown] = []
+        """What is taken for optimizers by its use: they hold what they are made of, or some of it."""
         read = {id(tensor): tensor for one in entries for tensor in one.read_grads}
         self.read = list(read.values())
         """The tensors whose gradient somebody has looked at."""
+
+    def held(self, sought: Assumption, leaves: Sequence[Tensor], more: Iterable[Why] = ()) -> Account:
+        """What may step leaves, in all entries."""
+        first, *others = self.accounts
+        made = (value.why for value in self.supposed if first.holds(value.holds, leaves))
+        each = (why for one in others for why in one.had(leaves) if self.optimizers)
+        return first.held(sought, leaves, self.optimizers, (*more, *made, *each))

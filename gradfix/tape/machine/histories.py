@@ -224,6 +224,22 @@ class Graph:
             return [node for nodes in carried for node in nodes]
         return self.nodes(value)
 
+    def unheard(self, value: Value) -> list[Node]:
+        """The nodes of those in a list of operands that nothing is known of: each may be in a graph."""
+        found: dict[int, Node] = {}
+        stack, seen = [value], {id(value)}
+        while stack:
+            one = stack.pop()
+            if isinstance(one, Unknown):
+                if one.requires is None and not self.given(one):
+                    found[id(one)] = self.guess(one)
+                continue
+            inside = one.items if isinstance(one, Seq) else ()
+            options = [option for _, option in one.options] if isinstance(one, Alt) else inside
+            stack.extend(item for item in options if id(item) not in seen)
+            seen.update(map(id, options))
+        return [*found.values()]
+
     def nodes(self, value: Value) -> list[Node]:
         """The nodes that a value carries."""
         if type(value) not in CARRYING:

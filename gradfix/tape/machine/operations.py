@@ -8,9 +8,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gradfix.defects import Assumption, Convention, Role
+from gradfix.defects.reasons import What
 from gradfix.defects.records import Written, WrittenLeaf, WrittenView
 from gradfix.tape.domain.graph import Node, Tensor, upstream
-from gradfix.tape.domain.values import NOTHING, Unknown
+from gradfix.tape.domain.values import NOTHING, Seq, Unknown
+from gradfix.tape.domain.why import Why
 from gradfix.tape.effects import shapes
 from gradfix.tape.effects.operations import having, in_place
 from gradfix.tape.machine.here import span_of
@@ -78,7 +80,8 @@ class Operations:
         inputs = [value for name, value in bound.items() if name != "out"]
         if not effect.writes and out is None and (same := self.results.itself(op, effect, bound)) is not None:
             return same
-        node = self.recording.node(op, place, inputs)
+        lists = _lists(effect, bound) if any(type(value) is Seq for value in inputs) else ()
+        node = self.recording.node(op, place, inputs, lists)
         if effect.writes:
             return self._in_place(node, effect, bound, place, form)
         if isinstance(out, Tensor):
@@ -98,7 +101,7 @@ class Operations:
         if isinstance(target, Unknown):
             target = self.graph.tensor_of(target)
         if not isinstance(target, Tensor):
-            return Unknown("writes what isn't known", tuple(bound.values()))
+            return Unknown(Why(What.COMPUTED, "writes what isn't known"), tuple(bound.values()))
         for extra in effect.writes[1:]:
             if isinstance(other := bound.get(extra), Tensor):
                 self.describe(self.recording.write(other, place, form), other, place)
@@ -266,6 +269,16 @@ class Operations:
         """The source text of what a statement or call writes."""
         node = self.python.written(place)
         return self.reports.text(node, self.reports.findings.main) if node is not None else ""
+
+
+STATES = frozenset({"hx"})
+"""What recurrent layers are given as one tensor or as a pair of them."""
+
+
+def _lists(effect: Effect, bound: Bound) -> list[Value]:
+    """The arguments that are lists of tensors, or may be."""
+    kinds = zip(effect.args, effect.kinds, strict=False)
+    return [bound[name] for name, kind in kinds if name in bound and (kind == "tensors" or name in STATES)]
 
 
 def _goes_on(place: Place) -> bool:

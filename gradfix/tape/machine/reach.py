@@ -44,8 +44,8 @@ def _reached_by(node: Node, stamp: object) -> tuple[object, tuple[Node, ...]] | 
     return (stamp, tuple(found.values())) if len(found) <= FEW else None
 
 
-def leading(graph: Graph, root: Node, only: list[Tensor]) -> set[int]:
-    """The nodes on the way from a root to the tensors that gradients are asked for."""
+def leading(graph: Graph, root: Node, only: list[Tensor], perhaps: bool = False) -> set[int]:
+    """The nodes on the way from a root to the tensors that gradients are asked for, or `perhaps` on one."""
     targets = {id(graph.history(tensor)) for tensor in only}
     leaves = {id(tensor) for tensor in only if tensor.leaf}
     leading: set[int] = set()
@@ -54,6 +54,8 @@ def leading(graph: Graph, root: Node, only: list[Tensor]) -> set[int]:
     while stack:
         node, done = stack.pop()
         if done:
+            if perhaps and node.facts and "value" in node.facts and node.requires is not False:
+                leading.add(id(node))  # what isn't known may lead to them
             if node.requires is not False and any(
                 id(parent) in leading
                 or id(parent) in targets

@@ -52,8 +52,8 @@ class Recording:
         self.spoils = stamp()
         """When a saved value was overwritten last."""
 
-    def node(self, op: str, place: Place, inputs: Sequence[Value]) -> Node:
-        """A recorded operation on inputs, in the present grad mode."""
+    def node(self, op: str, place: Place, inputs: Sequence[Value], lists: Sequence[Value] = ()) -> Node:
+        """A recorded operation on inputs, of which some are lists of operands, in the present grad mode."""
         self.late = None
         if self.timeline.on:
             self.timeline.note("reads", inputs, place, self.here.path)
@@ -75,6 +75,8 @@ class Recording:
             if not nodes and isinstance(value, Unknown) and value.requires is None:
                 nodes = [self.graph.guess(value)]  # it may be in a graph, whatever the others are
             parents.extend(nodes)
+        for value in lists:
+            parents.extend(self.graph.unheard(value))
         lean = self.graph.leaning(inputs) if requires else NOTHING
         if self.reports.granted:
             lean = lean | self.reports.granted

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Generic, TypedDict, TypeVar
 
 from gradfix.defects import KINDS, Assumption, Convention, Defect, Evidence, Role
+from gradfix.defects.reasons import Reason
 from gradfix.defects.records import Facts, Ordered
 from gradfix.tape.domain.paths import ALWAYS, Arm
 from gradfix.tape.domain.values import NOTHING, Foreign
@@ -20,9 +21,13 @@ if TYPE_CHECKING:
     from gradfix.tape.domain.graph import Node
     from gradfix.tape.domain.paths import Key, Path
     from gradfix.tape.domain.values import Lean, Place
+    from gradfix.tape.domain.why import Why
+    from gradfix.tape.machine.account import Account
 
 F = TypeVar("F", bound=Facts)
 SUREST = ("certain", "likely", "suspect")
+DEEP = 3
+"""How many parts of parts a reason tells; then what they are all of."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +43,10 @@ class Draft(Generic[F]):
     when: Path
     says: str
 
-    def defect(self, facts: Facts) -> Defect:
-        """The defect, with all that is known of it in the end."""
-        return Defect(self.kind, self.culprit, self.evidence, facts, self.impact, self.lean, "", self.says)
+    def defect(self, facts: Facts, more: Lean = NOTHING) -> Defect:
+        """The defect, with all that is known of it in the end, and what it leans on only then."""
+        lean = self.lean | more
+        return Defect(self.kind, self.culprit, self.evidence, facts, self.impact, lean, "", self.says)
 
 
 class Findings:
@@ -64,6 +70,31 @@ class Findings:
         """The defects in the order of their places, each with the condition under which it happens."""
         order = sorted(self.found, key=lambda key: (key[1], key[0]))
         return [replace(self.found[key], condition=told(self.texts, self.paths[key])) for key in order]
+
+    def reason(self, why: Why, deep: int = DEEP) -> Reason:
+        """A reason as a person reads it: with the text and the line of what isn't known."""
+        of, place = why.of, why.place
+        while of is not None and deep == 0 and of.of is not None:
+            of = of.of
+        inner = self.reason(of, max(deep - 1, 0)) if of is not None else None
+        if place is None:
+            return Reason(why.what, why.name, of=inner)
+        foreign = isinstance(place, Foreign)
+        node, path = (place.node, place.path) if isinstance(place, Foreign) else (place, self.main)
+        name = why.name
+        if not name and isinstance(node, ast.Call):
+            name = f"`{self.text(node.func, path)}`"
+        return Reason(why.what, name, span_of(node), path if foreign else None, inner)
+
+    def text(self, node: ast.AST, file: str) -> str:
+        """The source text of a node of a file, on one line."""
+        first, last = node.lineno - 1, node.end_lineno - 1  # type: ignore[attr-defined]
+        lines = list(self.sources.get(file, ())[first : last + 1])
+        if not lines:
+            return ast.unparse(node)
+        lines[-1] = lines[-1][: node.end_col_offset]  # type: ignore[attr-defined]
+        lines[0] = lines[0][node.col_offset :]  # type: ignore[attr-defined]
+        return " ".join(line.strip().decode("utf-8", "replace") for line in lines)
 
 
 if TYPE_CHECKING:
@@ -133,9 +164,12 @@ class Reports:
         lean: Lean = NOTHING,
         when: Path = ALWAYS,
         says: str = "",
+        account: Account | None = None,
     ) -> None:
         """Note a defect, unless its culprit is in another file, where it will be found."""
-        draft = self.draft(kind, culprit, steps, facts, impact=impact, lean=lean, when=when, says=says)
+        draft = self.draft(
+            kind, culprit, steps, facts, impact=impact, lean=lean, when=when, says=says, account=account
+        )
         if draft is not None:
             self.note(draft, facts)
 
@@ -150,8 +184,14 @@ class Reports:
         lean: Lean = NOTHING,
         when: Path = ALWAYS,
         says: str = "",
+        account: Account | None = None,
     ) -> Draft[F] | None:
-        """What is known by now of a defect; None where its culprit is in another file."""
+        """What is known by now of a defect; None where its culprit is in another file.
+
+        What says that something is missing needs an account of all that could have supplied it.
+        """
+        if KINDS[kind].absence and account is None:
+            raise TypeError(f"{kind} is claimed without an account")
         if culprit is None or isinstance(culprit, Foreign):
             at_home = [place for place, _ in steps if isinstance(place, ast.AST)]
             if culprit is not None and at_home:
@@ -160,7 +200,10 @@ class Reports:
         span = span_of(culprit)
         if self.chosen_twice(when):
             lean = lean | {Assumption.CHOSEN_ALIKE}
-        self.reported.add((kind, span))
+        if account is None or account.whole:
+            self.reported.add((kind, span))
+        if account is not None:
+            lean = lean | account.lean
         return Draft(
             kind,
             span,
@@ -192,9 +235,9 @@ class Reports:
             lean = lean | {Convention.G}
         return lean
 
-    def note(self, draft: Draft[F], facts: Facts) -> None:
+    def note(self, draft: Draft[F], facts: Facts, more: Lean = NOTHING) -> None:
         """Note a defect; of several of a kind at one place, the first of the surest."""
-        defect = draft.defect(facts)
+        defect = draft.defect(facts, more)
         key = (defect.kind, defect.culprit)
         known = self.findings.found.get(key)
         surer = SUREST.index(known.certainty) - SUREST.index(defect.certainty) if known is not None else 1
@@ -213,13 +256,7 @@ class Reports:
 
     def text(self, node: ast.AST, file: str = "") -> str:
         """The source text of a node of the running file, on one line."""
-        first, last = node.lineno - 1, node.end_lineno - 1  # type: ignore[attr-defined]
-        lines = list(self.findings.sources[file or self.here.file][first : last + 1])
-        if not lines:
-            return ast.unparse(node)
-        lines[-1] = lines[-1][: node.end_col_offset]  # type: ignore[attr-defined]
-        lines[0] = lines[0][node.col_offset :]  # type: ignore[attr-defined]
-        return " ".join(line.strip().decode("utf-8", "replace") for line in lines)
+        return self.findings.text(node, file or self.here.file)
 
 
 def also_touched(defect: Defect, facts: Facts) -> Defect:

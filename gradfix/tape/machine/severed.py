@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gradfix.defects import NOTHING, Convention, Role, kind_of
+from gradfix.defects import NOTHING, Assumption, Convention, Role, kind_of
 from gradfix.defects.records import Cut, NoGradient, NoLeaf, OnResult, Unrecorded, record_of
 from gradfix.tape.domain.events import Add, on_path, partings
 from gradfix.tape.domain.graph import upstream
@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from gradfix.tape.domain.graph import Node, Tensor
     from gradfix.tape.domain.paths import Path
     from gradfix.tape.domain.values import Lean, Place
+    from gradfix.tape.domain.why import Why
+    from gradfix.tape.machine.account import Account
     from gradfix.tape.machine.histories import Graph
     from gradfix.tape.machine.leaves import Leaves
     from gradfix.tape.machine.python import Python
@@ -69,11 +71,11 @@ class Severed:
         """How many of them the module itself ran, before this was entered."""
         self.rewraps: list[tuple[Node, Backward]] = []
         """Leaves made of converted values that a backward reached."""
-        self.leafless: list[tuple[Node, Backward, Path, Lean]] = []
+        self.leafless: list[tuple[Node, Backward, Path, Lean, Account]] = []
         """Roots that nothing behind requires grad for: which leaf was meant is known at the end."""
         self.conversions: list[Draft[Cut]] = []
         """Cuts whose result may also be meant as a plain number: what uses it so is known at the end."""
-        self.let_go: dict[int, Node] = {**before.let_go} if before else {}
+        self.let_go: dict[int, tuple[Node, Why]] = {**before.let_go} if before else {}
         """The nodes of leaves that code which isn't known had: it may have let them require grad."""
         self.refusals: list[Path] = []
         """The paths on which torch has refused to make an optimizer of no parameters: nothing comes after."""
@@ -97,8 +99,7 @@ class Severed:
             return  # it runs only where a test has found a graph
         if any(path <= event.path for path in self.refusals):
             return
-        if self.let_go and any(id(one) in self.let_go for one in _up_to_cuts(node)):
-            return
+        account = self._told_otherwise(node)
         nearest = [unrecorded_before(cut) for cut in nearest_cuts(node, event.path)]
         cuts = list({id(cut.cut_place): cut for cut in reversed(nearest)}.values())[::-1]
         sure = [cut for cut in cuts if behind(cut) is True]
@@ -115,11 +116,11 @@ class Severed:
             whole = [cut for cut in chosen if id(cut) in terms]
             for cut in whole if whole == chosen else chosen[:1]:
                 lean = NOTHING if sure else frozenset({Convention.B})
-                self.report_cut(cut, event, [here], says=says, lean=lean)
+                self.report_cut(cut, event, [here], says=says, lean=lean, account=account)
         elif not cuts and self._switched_off(node, event.path - (self.here.path - self.here.assumed)):
             pass  # nothing is to be learnt
         elif not cuts:
-            self.leafless.append((node, event, event.path, lean))
+            self.leafless.append((node, event, event.path, lean, account))
         else:
             self.reports.silence(
                 event.place, "several cuts lie behind this backward; which one was meant isn't known"
@@ -133,6 +134,13 @@ class Severed:
             places <= {id(cut.cut_place) for cut in all_cuts(self.graph.history(root), FEW)} for root in roots
         )
 
+    def _told_otherwise(self, node: Node) -> Account:
+        """What may have let one of the leaves below a node require grad."""
+        below = nodes_below(node) if self.let_go else []
+        whys = [self.let_go[id(one)][1] for one in below if id(one) in self.let_go]
+        leaves = [one.leaf for one in below if one.leaf is not None]
+        return self.leaves.accounts.of(Assumption.NOBODY_ELSE_LETS, leaves, whys)
+
     def _switched_off(self, node: Node, when: Path) -> bool:
         """Whether flags each switch off a term: a constant made under one of them stands for it."""
         leaves = [one for one in nodes_below(node) if one.leaf is not None] if len(when) > 1 else []
@@ -145,7 +153,7 @@ class Severed:
 
     def leafless_roots(self, wanted: list[Tensor]) -> None:
         """At the end: the tensors that should have been leaves are those whose gradient somebody wants."""
-        for node, event, path, lean in self.leafless:
+        for node, event, path, lean, account in self.leafless:
             below = {id(one): one for one in nodes_below(node)}
             meant = [t for t in wanted if id(t.node) in below and t.requires is False]
             places = list({id(t): (self._factory_below(t.node), t.name) for t in meant}.values())
@@ -160,11 +168,19 @@ class Severed:
                 steps = [(place, Role.CONSTANT), (event.place, Role.BACKWARD)]
                 facts = NoLeaf(backward=self.reports.span(event.place), target=name)
                 self.reports.report(
-                    "no_leaf_requires_grad", place, steps, facts, says=NO_GRAPH, when=path, lean=lean
+                    "no_leaf_requires_grad",
+                    place,
+                    steps,
+                    facts,
+                    says=NO_GRAPH,
+                    when=path,
+                    lean=lean,
+                    account=account,
                 )
 
     def report_cut(self, cut: Node, event: Backward, steps: list[tuple[Place, Role]], *, says: str = "",
-                   lean: Lean = NOTHING, kind: str = "", impact: Impact | None = None) -> None:  # fmt: skip
+                   lean: Lean = NOTHING, kind: str = "", impact: Impact | None = None,
+                   account: Account | None = None) -> None:  # fmt: skip
         """Report the cut that keeps gradients from everything behind it."""
         kind = kind or KIND_OF_CUT.get(cut.cut, "")
         if not kind:
@@ -177,12 +193,20 @@ class Severed:
         lean, facts = cut.lean | event.lean | lean | fewest, self._cut_facts(kind, cut, event)
         if isinstance(facts, Cut) and kind_of(kind).logged:
             draft = self.reports.draft(
-                kind, cut.cut_place, steps, facts, says=says, lean=lean, when=event.path, impact=impact
+                kind,
+                cut.cut_place,
+                steps,
+                facts,
+                says=says,
+                lean=lean,
+                when=event.path,
+                impact=impact,
+                account=account,
             )
             self.conversions.extend([draft] if draft is not None else [])
         else:
             self.reports.report(kind, cut.cut_place, steps, facts, says=says, lean=lean, when=event.path,
-                        impact=impact)  # fmt: skip
+                        impact=impact, account=account)  # fmt: skip
 
     def _cut_facts(self, kind: str, cut: Node, event: Backward) -> Facts:
         """What is known of a cut, as the record of its kind says it."""
@@ -235,15 +259,18 @@ class Severed:
                 continue
             if behind(leaf) is False or any(tensor is one for one in read):
                 continue
-            if (lean := self._loses(leaf, event, reached)) is not None:
+            if (lost := self._loses(leaf, event, reached)) is not None:
                 others = [one.slot for one in self.leaves.every_leaf if one is not tensor and one.slot]
                 adds = [add for slot in others for add in slot.events if isinstance(add, Add)]
                 alone = not any(add.backward.met is event.met for add in adds)
                 kind = "" if alone else "severed_term"
                 here = (event.place, Role.BACKWARD)
-                self.report_cut(leaf, event, [here], impact="trains wrong", kind=kind, lean=lean)
+                lean, account = lost
+                self.report_cut(
+                    leaf, event, [here], impact="trains wrong", kind=kind, lean=lean, account=account
+                )
 
-    def _loses(self, leaf: Node, event: Backward, reached: set[int]) -> Lean | None:
+    def _loses(self, leaf: Node, event: Backward, reached: set[int]) -> tuple[Lean, Account] | None:
         """What it leans on that a converted leaf keeps a gradient from others; None: it may be meant.
 
         A backward that runs on the copy itself gives the copy a gradient of one, and nobody anything else:
@@ -251,11 +278,13 @@ class Severed:
         """
         itself = any(one is event and root is leaf.leaf for one, root in self.backwards)
         if behind(leaf) is None:
-            return frozenset({Convention.B}) if itself and not event.aimed and _read_out(leaf) else None
+            meant = not itself or event.aimed or not _read_out(leaf)
+            return None if meant else (frozenset({Convention.B}), self.leaves.accounts.filled([]))
         lost = [one for parent in leaf.parents for one in leaves_behind(parent)]
         never = [one for one in lost if id(one) not in reached]
-        alone = bool(never) and not any(map(self.leaves.may_be_filled, never))
-        return NOTHING if lost and (itself or alone) else None
+        if not lost or not (itself or never):
+            return None
+        return NOTHING, self.leaves.accounts.filled([] if itself else never)
 
     def severed_terms(self, reached: set[int], trained: set[int]) -> None:
         """At the end: terms of a loss that lost their graph while the loss has one."""
@@ -273,11 +302,11 @@ class Severed:
                 lost = {id(leaf): leaf for leaf in leaves_behind(term) if id(leaf) in trained}
                 never = [leaf for leaf in lost.values() if id(leaf) not in reached]
                 meant = any(one.cut in DETACHES | MODES for one in unrecorded(term))
-                if (term.cut in CONVERSIONS and not meant and adjacent(term)) or (
-                    term.cut in DETACHES and never and not any(map(self.leaves.may_be_filled, never))
-                ):
+                converted = term.cut in CONVERSIONS and not meant and adjacent(term)
+                if converted or (term.cut in DETACHES and never):
+                    account = self.leaves.accounts.filled([] if converted else never)
                     self.report_cut(term, event, [(event.place, Role.WITHOUT)],
-                                    kind="severed_term", impact="trains wrong")  # fmt: skip
+                                    kind="severed_term", impact="trains wrong", account=account)  # fmt: skip
 
     def _taken_as_meant(self, root: Tensor) -> None:
         """Say of each cut on the way to a loss that has a graph why nothing is said of it."""

@@ -60,12 +60,16 @@ class Touches:
         found = self._between(self.timeline.beginning(now), self.timeline.ending(now), leaves)
         return None if found is None else tuple(touch for touch in found if touch.kind == "fills")
 
-    def kept_otherwise(self, now: Moment, leaves: Sequence[Tensor]) -> bool:
-        """Whether somebody writes leaves by hand, or code that isn't known may do anything to them."""
-        if now.number < self.timeline.first:
-            return True  # that is for those to say who ran then
-        found = self._between(self.timeline.beginning(now), self.timeline.ending(now), leaves)
-        return found is None or any(touch.kind in ("writes", "anything") for touch in found)
+    def kept_otherwise(self, now: Moment, leaves: Sequence[Tensor]) -> list[Moment] | None:
+        """When somebody writes leaves by hand, or code that isn't known may do anything to them; None where
+        the order isn't known, or it is for others to say, who ran then."""
+        first, last = self.timeline.beginning(now), self.timeline.ending(now)
+        moments = self.timeline.between(first, last) if now.number >= self.timeline.first else None
+        if moments is None:
+            return None
+        target = Target(self, first, leaves)
+        told = ((moment, target.touch(moment)) for moment in moments)
+        return [moment for moment, touch in told if touch is not None and touch[0] in ("writes", "anything")]
 
     def _between(self, first: Moment, last: Moment, leaves: Sequence[Tensor]) -> Touched:
         moments = self.timeline.between(first, last)

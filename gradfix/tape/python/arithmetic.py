@@ -7,9 +7,11 @@ import operator
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from gradfix.defects.reasons import What
 from gradfix.tape.domain.alternatives import alternatives, multiply, one_of
 from gradfix.tape.domain.graph import Node, Number, Tensor
 from gradfix.tape.domain.values import FALSE, TRUE, Alt, Const, Map, Seq, Unknown, unknown_of
+from gradfix.tape.domain.why import Why, fact
 from gradfix.tape.interpreter.conditions import compared, condition
 from gradfix.tape.torch.functions import torch_function
 from gradfix.tape.torch.param_groups import written
@@ -70,7 +72,7 @@ def operate(vm: Interpreter, op: type[ast.operator], left: Value, right: Value, 
         return _computed(compute, left.value, right.value)
     for side in (left, right):
         if isinstance(side, Const) and side.value is None:
-            return Unknown("arithmetic on None, which raises")
+            return Unknown(fact("arithmetic on None, which raises"))
     left, right = in_graph(vm.graph, left), in_graph(vm.graph, right)
     if isinstance(left, Tensor):
         return method_call(vm, left, f"__{name}__", [right], {}, node)
@@ -87,7 +89,7 @@ def operate(vm: Interpreter, op: type[ast.operator], left: Value, right: Value, 
 
 def _undecided(strangers: Strangers, name: str, left: Value, right: Value, node: ast.AST) -> Unknown:
     """Arithmetic on what isn't known: both sides may be in the result."""
-    result = unknown_of("arithmetic on what isn't known", left, right)
+    result = unknown_of(Why(What.COMPUTED, "arithmetic on what isn't known"), left, right)
     result.part = True
     parents = (*_operand(strangers, left), *_operand(strangers, right))
     if any(parent.op != "unknown" or parent.parents for parent in parents):
@@ -131,11 +133,11 @@ def _computed(compute: Callable[[Any, Any], Any], left: Any, right: Any) -> Valu
         and compute in (operator.pow, operator.lshift, operator.mul)
         and (compute is not operator.mul or not isinstance(left, (int, float)))
     ):
-        return Unknown("a large constant")
+        return Unknown(fact("a large constant"))
     try:
         return Const(compute(left, right))
     except FAILURES:
-        return Unknown("arithmetic that fails")
+        return Unknown(fact("arithmetic that fails"))
 
 
 def _reflected(vm: Interpreter, name: str, left: Value, right: Tensor, node: ast.AST) -> Value:
@@ -161,7 +163,7 @@ def _sequence(left: Seq, right: Value, op: type[ast.operator]) -> Value:
 def unary(vm: Interpreter, node: ast.UnaryOp) -> Value:
     if isinstance(node.op, ast.Not):
         known, _, _ = condition(vm, node.operand)
-        return Unknown("a truth") if known is None else Const(not known)
+        return Unknown(fact("a truth")) if known is None else Const(not known)
     method, compute = UNARY[type(node.op)]
 
     def apply(value: Value) -> Value:
@@ -172,7 +174,7 @@ def unary(vm: Interpreter, node: ast.UnaryOp) -> Value:
             return method_call(vm, value, method, [], {}, node)
         if isinstance(value, Number):
             return Number(Node("neg", node, (value.node,), False), vm.here.at(node), value.kind)
-        result = unknown_of("arithmetic on what isn't known", value)
+        result = unknown_of(Why(What.COMPUTED, "arithmetic on what isn't known"), value)
         result.part = True
         result.requires = value.requires if isinstance(value, Unknown) else None
         return result
@@ -194,7 +196,7 @@ def compare(vm: Interpreter, node: ast.Compare) -> Value:
         return results[0]
     if all(isinstance(result, Const) for result in results):
         return Const(all(result.value for result in results if isinstance(result, Const)))
-    return Unknown("a comparison")
+    return Unknown(fact("a comparison"))
 
 
 def _compare(vm: Interpreter, left: Value, right: Value, op: ast.cmpop, node: ast.Compare) -> Value:
@@ -215,7 +217,7 @@ def _compare(vm: Interpreter, left: Value, right: Value, op: ast.cmpop, node: as
         truth, yes, no = condition(vm, node) if _simple(left, right) else (None, None, None)
         if truth is None and yes and no:
             return alternatives([(yes, TRUE), (no, FALSE)])
-    return Unknown("a comparison")
+    return Unknown(fact("a comparison"))
 
 
 def _simple(left: Value, right: Value) -> bool:

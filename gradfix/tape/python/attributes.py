@@ -5,11 +5,13 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from gradfix.defects.reasons import What
 from gradfix.tape.domain.alternatives import narrowed
 from gradfix.tape.domain.definitions import Bound, Class, Function, Instance, Method, Package, Super
 from gradfix.tape.domain.graph import Tensor
 from gradfix.tape.domain.torch_values import Layer, Opaque, Optimizer, Weights
 from gradfix.tape.domain.values import Alt, Const, External, Seq, Undefined, Unknown
+from gradfix.tape.domain.why import Why, fact
 from gradfix.tape.effects import table
 from gradfix.tape.interpreter.granted import training
 from gradfix.tape.interpreter.occasions import AttributeBound, Replaced
@@ -42,7 +44,7 @@ def load_attribute(vm: Interpreter, owner: Value, name: str, node: ast.AST) -> V
     if isinstance(owner, External):
         return External(f"{owner.path}.{name}")
     if isinstance(owner, Package):
-        return owner.scope.names.get(name) or Unknown(f"`{name}` of another file")
+        return owner.scope.names.get(name) or Unknown(Why(What.ATTRIBUTE, f"`{name}` of another file"))
     if isinstance(owner, Instance):
         return instance_attribute(vm, owner, name, node)
     if isinstance(owner, Tensor):
@@ -53,19 +55,19 @@ def load_attribute(vm: Interpreter, owner: Value, name: str, node: ast.AST) -> V
         return super_attribute(owner, name)
     if isinstance(owner, Class):
         found = owner.lookup(name)
-        return found if found is not None else Unknown(f"`{name}` of a class")
+        return found if found is not None else Unknown(Why(What.ATTRIBUTE, f"`{name}` of a class"))
     if isinstance(owner, Opaque):
         if name not in owner.children:
             owner.children[name] = Unknown(
-                f"`{name}` of a module that isn't known", (owner,), lean=owner.lean
+                Why(What.ATTRIBUTE, f"`{name}` of a module that isn't known"), (owner,), lean=owner.lean
             )
         return owner.children[name]
     if isinstance(owner, (Function, Bound)) and name == "__name__":
-        return Unknown("a name")
+        return Unknown(fact("a name"))
     if isinstance(owner, Optimizer) and name == "param_groups":
         return param_groups(owner)
     if isinstance(owner, Optimizer) and name in ("state", "defaults"):
-        return Unknown("an optimizer's state")
+        return Unknown(fact("an optimizer's state"))
     if isinstance(owner, Seq) and owner.kind == "tuple" and -1 < FIELDS.get(name, -1) < len(owner.items):
         return owner.items[FIELDS[name]]
     if isinstance(owner, Weights):
@@ -77,14 +79,14 @@ def weights_attribute(owner: Value, name: str, node: ast.AST) -> Value:
     """An attribute of a parameter that stands for all of them."""
     assert isinstance(owner, Weights)
     if name == "grad":
-        tensor = Unknown("a parameter's gradient", (owner,), requires=False)
+        tensor = Unknown(Why(What.COMPUTED, "a parameter's gradient"), (owner,), requires=False)
         tensor.origin = "grad"
         return tensor
     if name == "data":
-        values = Unknown("a parameter's data", (owner,), requires=False)
+        values = Unknown(Why(What.COMPUTED, "a parameter's data"), (owner,), requires=False)
         values.origin = "data"
         return values
-    return Unknown(f"`{name}` of a parameter")
+    return Unknown(Why(What.ATTRIBUTE, f"`{name}` of a parameter"))
 
 
 def instance_attribute(vm: Interpreter, owner: Instance, name: str, node: ast.AST) -> Value:
@@ -107,7 +109,7 @@ def instance_attribute(vm: Interpreter, owner: Instance, name: str, node: ast.AS
     if owner.module and name in MODULE_METHODS:
         return Method(owner, name)
     if any(isinstance(base, External) for base in _bases(owner.cls)) or owner.cls.bases:
-        missing = Unknown(f"`{name}` of an object", (owner,) if not owner.module else ())
+        missing = Unknown(Why(What.ATTRIBUTE, f"`{name}` of an object"), (owner,) if not owner.module else ())
         vm.reports.findings.texts.setdefault(("true", id(missing)), f"self.{name}")
         owner.attrs[name] = missing
         return missing
@@ -119,7 +121,7 @@ def _bases(cls: Class) -> list[Value]:
 
 
 def _missing(owner: Instance, name: str) -> Value:
-    missing = Unknown(f"`{name}` of an object")
+    missing = Unknown(Why(What.ATTRIBUTE, f"`{name}` of an object"))
     owner.attrs[name] = missing
     return missing
 
@@ -156,7 +158,7 @@ def unknown_attribute(vm: Interpreter, owner: Unknown, name: str, node: ast.AST)
         return tensor_attribute(vm, vm.graph.tensor_of(owner), name, node)
     value = owner.children.get(name) if owner.children is not None else None
     if value is None:
-        child = Unknown(f"`{name}` of {owner.why}", (owner,), lean=owner.lean)
+        child = Unknown(Why(What.ATTRIBUTE, f"`{name}`", None, owner.why), (owner,), lean=owner.lean)
         child.part = owner.part or owner.requires is not None
         child.requires = False if owner.requires is False else None
         child.origin = f"{owner.origin}.{name}" if owner.origin else ""

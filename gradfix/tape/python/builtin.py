@@ -8,6 +8,7 @@ from collections.abc import Hashable
 from functools import partial
 from typing import TYPE_CHECKING
 
+from gradfix.defects.reasons import What
 from gradfix.tape.domain.alternatives import there
 from gradfix.tape.domain.definitions import Class, Instance
 from gradfix.tape.domain.graph import Number, Tensor
@@ -24,6 +25,7 @@ from gradfix.tape.domain.values import (
     Unknown,
     unknown_of,
 )
+from gradfix.tape.domain.why import Why, fact
 from gradfix.tape.interpreter.imports import from_star
 from gradfix.tape.interpreter.modes import LIBRARIES
 from gradfix.tape.python.arithmetic import operate
@@ -65,7 +67,7 @@ def builtin(names: Names, name: str) -> Value:
         return Const("__main__" if names.here.at_home else names.here.file)
     value = names.unbound.get(name)
     if value is None:
-        value = names.unbound[name] = Unknown(f"`{name}` isn't bound here")
+        value = names.unbound[name] = Unknown(fact(f"`{name}` isn't bound here"))
         names.reports.findings.texts.setdefault(("true", id(value)), name)
     return value
 
@@ -87,24 +89,24 @@ def call_builtin(vm: Interpreter, name: str, args: Args, kwargs: Kwargs, node: a
     if name in ("isinstance", "hasattr", "getattr", "setattr"):
         return _introspecting(vm, name, args, node)
     if name in ("any", "all"):
-        return Unknown("a truth")
+        return Unknown(fact("a truth"))
     if name in QUIET:
         vm.timeline.note("uses", (*args, *kwargs.values()), vm.here.at(node), vm.here.path)
         return _quiet(name, args)
     if name == "object":
-        return Unknown("an object")
+        return Unknown(fact("an object"))
     if name == "type" and args:
-        return args[0].cls if isinstance(args[0], Instance) else Unknown("a type")
+        return args[0].cls if isinstance(args[0], Instance) else Unknown(fact("a type"))
     vm.timeline.note("anything", (External(f"builtins.{name}"), *args), vm.here.at(node), vm.here.path)
     for arg in args:
         escape(vm.strangers, arg)
-    return unknown_of(f"{name}()", *args)
+    return unknown_of(fact(f"{name}()"), *args)
 
 
 def _quiet(name: str, args: Args) -> Value:
     if name in ("str",) and args and isinstance(args[0], Const):
         return Const(str(args[0].value))
-    return NONE if name == "print" else Unknown(f"{name}()")
+    return NONE if name == "print" else Unknown(fact(f"{name}()"))
 
 
 def _collect(vm: Interpreter, name: str, args: Args, node: ast.Call) -> Value:
@@ -138,8 +140,8 @@ def _numeric(vm: Interpreter, name: str, args: Args, kwargs: Kwargs, node: ast.C
             try:
                 return Const(getattr(builtins, name)(first.value))
             except (TypeError, ValueError):
-                return Unknown("a number")
-        return Unknown("a number", tuple(args))
+                return Unknown(fact("a number"))
+        return Unknown(fact("a number"), tuple(args))
     if name == "abs" and isinstance(first, Tensor):
         return method_call(vm, first, "abs", [], {}, node)
     if name == "sum":
@@ -148,8 +150,8 @@ def _numeric(vm: Interpreter, name: str, args: Args, kwargs: Kwargs, node: ast.C
         try:
             return Const(getattr(builtins, name)(*(arg.value for arg in args if isinstance(arg, Const))))
         except TypeError:
-            return Unknown("a number")
-    return unknown_of(f"{name}()", *args)
+            return Unknown(fact("a number"))
+    return unknown_of(fact(f"{name}()"), *args)
 
 
 def _sum(vm: Interpreter, args: Args, node: ast.Call) -> Value:
@@ -158,7 +160,7 @@ def _sum(vm: Interpreter, args: Args, node: ast.Call) -> Value:
     for item in items or ():
         total = vm.forks.each(total, partial(_plus, vm, node, item))
     if items is None or (not known and vm.graph.requires(total) is False):
-        result = unknown_of("a sum", total, *args)
+        result = unknown_of(Why(What.COMPUTED, "a sum"), total, *args)
         result.part = True
         return result
     return total
@@ -173,15 +175,15 @@ def _counting(name: str, args: Args) -> Value:
         bounds = [arg.value for arg in args if isinstance(arg, Const) and isinstance(arg.value, int)]
         if bounds and len(bounds) == len(args) and (len(bounds) < 3 or bounds[2] != 0):
             return Range(range(*bounds))
-        return Unknown("a range", requires=False)
+        return Unknown(fact("a range"), requires=False)
     if args and isinstance(args[0], (Seq, Map)) and not args[0].open:
         items = args[0].items if isinstance(args[0], Seq) else args[0].items.values()
-        return Const(len(items)) if all(map(there, items)) else Unknown("a length")
+        return Const(len(items)) if all(map(there, items)) else Unknown(fact("a length"))
     if args and isinstance(args[0], Layer) and args[0].items is not None and not args[0].open:
         return Const(len(args[0].items))
     if args and isinstance(args[0], Range):
         return Const(len(args[0].range))
-    return Unknown("a length")
+    return Unknown(fact("a length"))
 
 
 def _introspecting(vm: Interpreter, name: str, args: Args, node: ast.Call) -> Value:
@@ -195,7 +197,7 @@ def _introspecting(vm: Interpreter, name: str, args: Args, node: ast.Call) -> Va
             vm.forks.on_each(args[0], lambda one: register(vm.trail, one, args[1], args[2]))
         if name == "getattr":
             let_gradients_go(vm.machine, args[:1])  # it may be the gradient that is got
-        found = unknown_of(f"{name}()", *args)
+        found = unknown_of(fact(f"{name}()"), *args)
         if name == "getattr" and isinstance(args[0], Unknown):
             vm.trail.learn_part(args[0], "children", f"?{id(node)}", found)
         return found
@@ -205,7 +207,7 @@ def _introspecting(vm: Interpreter, name: str, args: Args, node: ast.Call) -> Va
     if name == "hasattr":
         if isinstance(args[0], Instance) and (key in args[0].attrs or args[0].cls.lookup(key) is not None):
             return TRUE
-        return Unknown("whether it has an attribute")
+        return Unknown(fact("whether it has an attribute"))
     if isinstance(args[0], External):
         return vm.attribute(args[0], key, node)
     return vm.forks.each(args[0], lambda one: vm.attribute(one, key, node))
@@ -214,9 +216,9 @@ def _introspecting(vm: Interpreter, name: str, args: Args, node: ast.Call) -> Va
 def _type_test(notes: Notes, value: Value, kinds: Value) -> Value:
     """Whether a value is of a class that isn't known: all tensors of one sort are, or none is."""
     if not isinstance(value, (Tensor, Seq)) or not isinstance(kinds, External):
-        return Unknown("a type test")
+        return Unknown(fact("a type test"))
     sort = (value.leaf, value.parameter) if isinstance(value, Tensor) else (value.kind,)
-    return notes.type_tests.setdefault((kinds.path, *sort), Unknown("a type test"))
+    return notes.type_tests.setdefault((kinds.path, *sort), Unknown(fact("a type test")))
 
 
 def _is_instance(value: Value, kinds: Value) -> Truth:

@@ -9,6 +9,7 @@ from gradfix.tape.domain.definitions import Class, Function, Instance, Super
 from gradfix.tape.domain.graph import Tensor
 from gradfix.tape.domain.torch_values import Layer, Opaque
 from gradfix.tape.domain.values import Alt, Const, External, Undefined, Unknown
+from gradfix.tape.domain.why import fact
 from gradfix.tape.python.arguments import arguments, each_argument, unstarred
 from gradfix.tape.python.classes import forward_only
 from gradfix.tape.python.following import call_function, left_to_subclasses, overridden
@@ -64,7 +65,7 @@ def _super(vm: Interpreter, node: ast.Call) -> Value:
         named = vm.eval(node.args[0])
         owner = named if isinstance(named, Class) else owner
     if receiver is None:
-        return Unknown("super() outside a method")
+        return Unknown(fact("super() outside a method"))
     return Super(owner if isinstance(owner, Class) else None, receiver)
 
 
@@ -86,7 +87,7 @@ def call_method(
         return unknown_method(vm, receiver.of, name, args, kwargs, node)
     if isinstance(receiver, Class) and name == "apply" and forward_only(receiver):
         vm.running.exported = True
-        return Unknown("what no backward comes back from", requires=False)
+        return Unknown(fact("what no backward comes back from"), requires=False)
     if isinstance(receiver, Instance) and (
         (done := instance_host(vm, receiver, name, args, kwargs, node)) is not None
     ):

@@ -6,8 +6,10 @@ import ast
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from gradfix.defects.reasons import What
 from gradfix.tape.domain.definitions import Bound, Class, Function, Instance, Scope
 from gradfix.tape.domain.values import External, Seq, Unknown
+from gradfix.tape.domain.why import Why, fact
 from gradfix.tape.domain.within import Within
 from gradfix.tape.effects.frameworks import ROWS
 from gradfix.tape.interpreter.imports import first_party
@@ -80,13 +82,15 @@ def instantiate(
 ) -> Value:
     """`Class(...)`."""
     if any(path in FUNCTIONS for path in cls.externals()):
-        return Unknown("a custom autograd function")
+        return Unknown(fact("a custom autograd function"))
     instance = Instance(cls, is_module(cls))
     init = cls.lookup("__init__")
     if isinstance(init, Function):
         before = past(vm.budget, init, [instance, *args], kwargs)
         if before is not None and before.enough(vm.budget.share):
-            return Unknown("an object like many before", (*args, *kwargs.values()))
+            return Unknown(
+                Why(What.BUDGET, "an object like many before", vm.here.at(node)), (*args, *kwargs.values())
+            )
         vm.call(Bound(instance, init), args, kwargs, node)
         if instance.module:
             vm.tell(Built(instance))
@@ -107,7 +111,7 @@ def _fields(trail: Trail, instance: Instance, args: Sequence[Value], kwargs: Map
     given = dict(zip(names, args[:star], strict=False)) | dict(kwargs)
     rest = names if given.pop("**", None) is not None else names[star:] if star < len(args) else []
     for name in rest:
-        given.setdefault(name, Unknown(f"field `{name}`"))
+        given.setdefault(name, Unknown(Why(What.ATTRIBUTE, f"field `{name}`")))
     for name, value in given.items():
         trail.put(instance, instance.attrs, name, value)
 

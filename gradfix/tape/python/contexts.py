@@ -10,6 +10,7 @@ from gradfix.tape.domain.definitions import Instance, Suspended
 from gradfix.tape.domain.graph import Tensor
 from gradfix.tape.domain.torch_values import Layer, Mode
 from gradfix.tape.domain.values import UNDEFINED, Alt, Const, Unknown
+from gradfix.tape.domain.why import fact
 from gradfix.tape.interpreter.conditions import truth
 from gradfix.tape.interpreter.modes import (
     doubt_mode,
@@ -62,7 +63,9 @@ def _entered(vm: Interpreter, node: ast.With | ast.AsyncWith, items: Sequence[as
         elif may_set_mode(value):
             doubt_mode(vm.machine)
         if item.optional_vars is not None and not isinstance(value, Mode):
-            bound: Value = value if isinstance(value, (Tensor, Layer)) else Unknown("a context", (value,))
+            bound: Value = (
+                value if isinstance(value, (Tensor, Layer)) else Unknown(fact("a context"), (value,))
+            )
             vm.assign(item.optional_vars, bound, node)
     return _body(vm, node, before)
 
@@ -78,7 +81,7 @@ def _managed(
 
     def block(entered: Value) -> str | None:
         if item.optional_vars is not None:
-            bound = entered if entered is not UNDEFINED else Unknown("a context", (manager,))
+            bound = entered if entered is not UNDEFINED else Unknown(fact("a context"), (manager,))
             vm.assign(item.optional_vars, bound, node)
         return _within(vm, node, rest)
 

@@ -7,8 +7,10 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
+from gradfix.defects.reasons import What
 from gradfix.tape.domain.paths import ALWAYS
 from gradfix.tape.domain.values import NONE, Const, Unknown
+from gradfix.tape.domain.why import Why, fact
 from gradfix.tape.interpreter.conditions import condition
 from gradfix.tape.interpreter.early_exits import leave
 from gradfix.tape.interpreter.inside import all_in
@@ -87,7 +89,7 @@ def try_statement(vm: Interpreter, node: ast.Try) -> str | None:
 
             def catch(handler: ast.ExceptHandler = handler) -> str | None:
                 if handler.name:
-                    vm.names.store(handler.name, Unknown("an exception"))
+                    vm.names.store(handler.name, Unknown(fact("an exception")))
                 return vm.run(handler.body)
 
             vm.forks.fork([(frozenset({(key, False)}), lambda: None), (frozenset({(key, True)}), catch)])
@@ -128,7 +130,10 @@ def _case(vm: Interpreter, case: ast.match_case, subject: Value) -> str | None:
 def return_statement(vm: Interpreter, node: ast.Return) -> str | None:
     value = vm.eval(node.value) if node.value is not None else NONE
     if vm.names.frame.code is not None:
-        vm.strangers.passed_on.update(id(made) for made in vm.graph.nodes(value))
+        made = vm.graph.nodes(value)
+        if made:
+            why = Why(What.CALLER, f"`{vm.names.frame.code.name}`", vm.here.at(node))
+            vm.strangers.passed_on.update(dict.fromkeys(map(id, made), why))
         if vm.names.frame.code is vm.running.root:
             returned(vm, value, node)
     vm.names.frame.returns.append((vm.here.path - vm.names.frame.entry, value))

@@ -25,8 +25,9 @@ def display(vm: Interpreter, node: ast.Tuple | ast.List | ast.Set) -> Value:
     open_ = False
     for element in node.elts:
         if isinstance(element, ast.Starred):
-            inner, known = elements(vm, vm.eval(element.value), element)
-            items.extend(inner or [])
+            source = vm.eval(element.value)
+            inner, known = elements(vm, source, element)
+            items.extend(inner if inner is not None else [part(source)])
             open_ = open_ or not known
         else:
             items.append(vm.eval(element))

@@ -7,12 +7,14 @@ from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
+from gradfix.defects.reasons import What
 from gradfix.tape.domain.alternatives import alternatives
 from gradfix.tape.domain.definitions import Code, Function, Instance, Scope, Suspended
 from gradfix.tape.domain.graph import Tensor
 from gradfix.tape.domain.moments import Site
 from gradfix.tape.domain.torch_values import Mode
 from gradfix.tape.domain.values import NONE, Const, External, Seq, Unknown, unknown_of
+from gradfix.tape.domain.why import Why, fact
 from gradfix.tape.domain.within import Within
 from gradfix.tape.interpreter.early_exits import enter, jumps, rejoin
 from gradfix.tape.interpreter.frames import Frame
@@ -80,7 +82,7 @@ def decorated(vm: Interpreter, function: Function, node: ast.FunctionDef | ast.A
         function.suspends = None
     if any(_path(value).startswith(TRANSLATORS) for value, _ in kept):
         vm.program.functions[:] = [one for one in vm.program.functions if one is not function]
-        return Unknown("a function that is translated")
+        return Unknown(fact("a function that is translated"))
     return function
 
 
@@ -108,7 +110,7 @@ def call_function(
             _left_out(vm.machine, function, args, kwargs, node)
             for value in (*args, *kwargs.values()):
                 escape(vm.strangers, value)
-            return unknown_of("a context that isn't followed", *args)
+            return unknown_of(fact("a context that isn't followed"), *args)
     return follow(vm, function, args, kwargs, node, receiver)
 
 
@@ -158,13 +160,17 @@ def follow(
         _left_out(vm.machine, function, args, kwargs, node)
         for value in (function, *args, *kwargs.values()):
             escape(vm.strangers, value)
-        return unknown_of("calls too deep to follow", *args, *kwargs.values())
+        return unknown_of(
+            Why(What.BUDGET, "calls too deep to follow", vm.here.at(node)), *args, *kwargs.values()
+        )
     if receiver is None and function.owner is not None and args:
         receiver = args[0]
     before = past(vm.budget, function, args, kwargs)
     if before is not None and code.name != "__init__" and before.enough(vm.budget.share):
         _left_out(vm.machine, function, args, kwargs, node)
-        return Unknown("a call like many before", (*args, *kwargs.values()))
+        return Unknown(
+            Why(What.BUDGET, "a call like many before", vm.here.at(node)), (*args, *kwargs.values())
+        )
     names = bind_parameters(function, args, kwargs)
     watch = None if before is None else Watch(vm.budget, vm.trail, before, receiver)
     foreign = vm.budget.floor == 0 and code.file != vm.reports.findings.main
@@ -201,7 +207,7 @@ def _run_foreign(
     vm.timeline.note("anything", (function, *given), None, vm.here.path).skipped = True
     for value in (function, *given):
         escape(vm.strangers, value)
-    return unknown_of("a call that takes too long to follow", *given)
+    return unknown_of(Why(What.BUDGET, "a call that takes too long to follow"), *given)
 
 
 def _frozen(machine: Machine, receiver: Value | None, given: Iterable[Value]) -> bool:
@@ -273,7 +279,7 @@ def overridden(strangers: Strangers, given: list[Value]) -> Value:
     """What the function does and returns that is called in the place of one that nobody runs."""
     for value in given:
         escape(strangers, value)
-    result = unknown_of("what is left to subclasses", *given)
+    result = unknown_of(Why(What.SUBCLASS), *given)
     result.part = True
     return result
 

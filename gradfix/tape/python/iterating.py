@@ -6,8 +6,10 @@ import ast
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from gradfix.defects.reasons import What
 from gradfix.tape.domain.torch_values import Weights
 from gradfix.tape.domain.values import Const, Range, Seq, Unknown
+from gradfix.tape.domain.why import Why, fact
 from gradfix.tape.torch.elements import elements, part
 
 if TYPE_CHECKING:
@@ -19,7 +21,7 @@ def iterating(vm: Interpreter, name: str, args: Args, node: ast.Call) -> Value:
     """Call one of them; what they are without arguments isn't known."""
     iterate = ITERATING.get(name)
     if iterate is None or len(args) < LEAST[name]:
-        return args[0] if args else Unknown(f"{name}()")
+        return args[0] if args else Unknown(fact(f"{name}()"))
     return iterate(vm, args, node)
 
 
@@ -28,9 +30,13 @@ def _enumerate(vm: Interpreter, args: Args, node: ast.Call) -> Value:
     given = args[1].value if len(args) > 1 and isinstance(args[1], Const) else 0
     start = given if isinstance(given, int) else 0
     if items is None:
-        return Seq("list", [_pair(Unknown("an index"), part(args[0])) for _ in range(2)], open=True)
+        return Seq(
+            "list",
+            [_pair(Unknown(fact("an index")), part(args[0])) for _ in range(2)],
+            open=True,
+        )
     exact = known and isinstance(given, int)
-    counts = [Const(i + start) if exact else Unknown("an index") for i in range(len(items))]
+    counts = [Const(i + start) if exact else Unknown(fact("an index")) for i in range(len(items))]
     pairs = [_pair(count, item) for count, item in zip(counts, items, strict=True)]
     return Seq("list", pairs, open=not known)
 
@@ -66,7 +72,11 @@ def _map(vm: Interpreter, args: Args, node: ast.Call) -> Value:
 def _next(vm: Interpreter, args: Args, node: ast.Call) -> Value:
     items, _ = elements(vm, args[0], node)
     if isinstance(args[0], Weights) and args[0].leaves:
-        return args[0].leaves[0] if len(args[0].leaves) == 1 else Unknown("a parameter", (args[0],))
+        return (
+            args[0].leaves[0]
+            if len(args[0].leaves) == 1
+            else Unknown(Why(What.COMPUTED, "a parameter"), (args[0],))
+        )
     return items[0] if items else part(args[0])
 
 

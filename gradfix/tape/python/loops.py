@@ -7,10 +7,12 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
+from gradfix.defects.reasons import What
 from gradfix.tape.domain.definitions import Suspended
 from gradfix.tape.domain.events import Backward
 from gradfix.tape.domain.graph import Number, Tensor
 from gradfix.tape.domain.values import Alt, Const, Range, Seq, Undefined, Unknown, stamp
+from gradfix.tape.domain.why import Why, fact
 from gradfix.tape.domain.within import Within
 from gradfix.tape.interpreter.conditions import condition
 from gradfix.tape.interpreter.early_exits import Loop, enter, jumps, rejoin, take
@@ -38,7 +40,7 @@ def for_statement(vm: Interpreter, node: ast.For | ast.AsyncFor) -> str | None:
         known = any(type(option) is not Unknown for _, option in options)
         if known and len(options) <= 3:
             return vm.forks.fork([(guard, partial(_over, vm, node, option)) for guard, option in options])
-        source = Unknown("several iterables", tuple(option for _, option in options))
+        source = Unknown(Why(What.ALTERNATIVES, "several iterables"), tuple(option for _, option in options))
     return _over(vm, node, source)
 
 
@@ -69,7 +71,8 @@ def _over(vm: Interpreter, node: ast.For | ast.AsyncFor, source: Value) -> str |
     spread_asking(vm.machine, asked, whole, sure=len(node.body) == 1 and not isinstance(node.body[0], ast.If))
     if not exact and isinstance(node.target, ast.Name) and isinstance(source, (Range, Number, Unknown)):
         vm.names.store(
-            node.target.id, part(source) if isinstance(source, Unknown) else Unknown("the last of a loop")
+            node.target.id,
+            part(source) if isinstance(source, Unknown) else Unknown(fact("the last of a loop")),
         )
     return ended
 

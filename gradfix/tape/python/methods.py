@@ -5,12 +5,14 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from gradfix.defects.reasons import What
 from gradfix.tape.domain.alternatives import one_of, or_else, paired, there
 from gradfix.tape.domain.definitions import Instance, Super
 from gradfix.tape.domain.events import Backward
 from gradfix.tape.domain.graph import Number
 from gradfix.tape.domain.torch_values import Group, Layer, Opaque, Optimizer, Scaler, Weights
 from gradfix.tape.domain.values import NONE, Const, Map, Range, Seq, Unknown, unknown_of
+from gradfix.tape.domain.why import Why, fact
 from gradfix.tape.effects.operations import having
 from gradfix.tape.interpreter.occasions import Appended
 from gradfix.tape.python.classes import base_init
@@ -67,7 +69,7 @@ def call_own_method(vm: Interpreter, method: Method, args: Args, kwargs: Kwargs,
         return _constant_method(receiver, name, args)
     for value in (receiver, *args, *kwargs.values()):
         escape(vm.strangers, value)
-    return unknown_of(f"`.{name}()` isn't known", *args)
+    return unknown_of(Why(What.OPERATION, f"`.{name}()` isn't known"), *args)
 
 
 def _computed(here: Here, receiver: Number, node: ast.AST) -> Value:
@@ -81,8 +83,8 @@ def _constant_method(receiver: Value, name: str, args: Args) -> Value:
         try:
             return Const(getattr(receiver.value, name)(*known))
         except TypeError:
-            return Unknown("text")
-    return Unknown("a plain value")
+            return Unknown(fact("text"))
+    return Unknown(fact("a plain value"))
 
 
 def _super_method(
@@ -91,7 +93,7 @@ def _super_method(
 
     instance = receiver.receiver
     if not isinstance(instance, Instance):
-        return Unknown("super()")
+        return Unknown(fact("super()"))
     if name == "__init__":
         base_init(vm.notes, instance, args, kwargs, node)
         return NONE
@@ -104,7 +106,7 @@ def _super_method(
         return module_method(vm, instance, name, args, kwargs, node)
     for value in (instance, *args):
         escape(vm.strangers, value)
-    return unknown_of("a method of a base that isn't known", *args)
+    return unknown_of(Why(What.IMPORT, "a method of a base"), *args)
 
 
 def _sequence_method(vm: Interpreter, receiver: Seq, name: str, args: Args) -> Value:
@@ -147,7 +149,7 @@ def _sequence_method(vm: Interpreter, receiver: Seq, name: str, args: Args) -> V
         vm.trail.set(receiver, "items", [*items, *args] if name == "add" else list(reversed(items)))
         vm.trail.set(receiver, "open", True)
         return NONE
-    return unknown_of("an element or a fact of a list", *items)
+    return unknown_of(Why(What.ELEMENT, "an element or a fact of a list"), *items)
 
 
 def _mapping_method(trail: Trail, receiver: Map, name: str, args: Args) -> Value:
@@ -159,7 +161,7 @@ def _mapping_method(trail: Trail, receiver: Map, name: str, args: Args) -> Value
         return (
             default
             if isinstance(args[0], Const) and not receiver.open
-            else unknown_of("an entry", *items.values())
+            else unknown_of(Why(What.ELEMENT, "an entry"), *items.values())
         )
     if name == "items":
         return Seq("list", [paired(_key(key), value) for key, value in items.items()], receiver.open)
@@ -178,11 +180,11 @@ def _mapping_method(trail: Trail, receiver: Map, name: str, args: Args) -> Value
         return NONE
     if name == "copy":
         return Map(dict(items), receiver.open)
-    return unknown_of("an entry or a fact of a dict", *items.values())
+    return unknown_of(Why(What.ELEMENT, "an entry or a fact of a dict"), *items.values())
 
 
 def _key(key: object) -> Value:
-    return Unknown("a key") if isinstance(key, tuple) and key and key[0] == "unknown" else Const(key)
+    return Unknown(fact("a key")) if isinstance(key, tuple) and key and key[0] == "unknown" else Const(key)
 
 
 VALUES = having("kept") | having("detaches")
@@ -197,5 +199,9 @@ def _weights_method(machine: Machine, receiver: Weights, name: str, args: Args, 
         written(machine, receiver, node)
         return receiver
     if name in VALUES:
-        return Unknown("a parameter's value", (receiver,), requires=False if name == "detach" else None)
-    return Unknown("a parameter's fact", (receiver,))
+        return Unknown(
+            Why(What.COMPUTED, "a parameter's value"),
+            (receiver,),
+            requires=False if name == "detach" else None,
+        )
+    return Unknown(fact("a parameter's fact"), (receiver,))

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from gradfix.defects.reasons import What
 from gradfix.tape.domain.alternatives import there
 from gradfix.tape.domain.values import Map, Seq, Unknown
+from gradfix.tape.domain.why import Why
 
 if TYPE_CHECKING:
     from gradfix.tape.domain.definitions import Function
@@ -27,7 +29,7 @@ def bind_parameters(function: Function, args: Args, kwargs: Kwargs) -> dict[str,
     if star is not None:
         given = args[:star]
         for name in names[len(given) :]:
-            bound[name] = Unknown(f"argument `{name}`")
+            bound[name] = Unknown(Why(What.ARGUMENT, name))
     bound.update(zip(names, given, strict=False))
     if a.vararg is not None:
         bound[a.vararg.arg] = Seq("tuple", list(given[len(names) :]), open=star is not None)
@@ -41,5 +43,5 @@ def bind_parameters(function: Function, args: Args, kwargs: Kwargs) -> dict[str,
         bound[a.kwarg.arg] = Map(extra, open="**" in kwargs)
     for name in every:
         if name not in bound or ("**" in kwargs and name not in kwargs and name in function.defaults):
-            bound[name] = Unknown(f"argument `{name}`")
+            bound[name] = Unknown(Why(What.ARGUMENT, name))
     return bound

@@ -6,11 +6,13 @@ import ast
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from gradfix.defects.reasons import What
 from gradfix.tape.domain.alternatives import one_of, there
 from gradfix.tape.domain.definitions import Instance, Method
 from gradfix.tape.domain.graph import Node, Number, Tensor
 from gradfix.tape.domain.torch_values import Group, Layer, Optimizer
 from gradfix.tape.domain.values import Const, Map, Range, Seq, Slice, Unknown
+from gradfix.tape.domain.why import Why
 from gradfix.tape.effects import pieces, strides
 from gradfix.tape.interpreter.occasions import Replaced
 from gradfix.tape.python.arithmetic import OPERATORS, operate
@@ -34,7 +36,7 @@ def load_item(machine: Machine, owner: Value, key: Value, node: ast.AST) -> Valu
     if isinstance(owner, Unknown) and not _names(key) and (owner.tensor is not None or _only_tensors(key)):
         owner = machine.graph.tensor_of(owner)
     if isinstance(owner, Tensor) and _names(key):
-        return Unknown("an entry of what only looked like a tensor")
+        return Unknown(Why(What.ELEMENT, "an entry of what only looked like a tensor"))
     if isinstance(owner, Tensor):
         return tensor_item(machine, owner, key, node)
     if isinstance(owner, Seq):
@@ -56,7 +58,7 @@ def load_item(machine: Machine, owner: Value, key: Value, node: ast.AST) -> Valu
         try:
             return Const(owner.value[key.value])  # type: ignore[index, call-overload]
         except (TypeError, IndexError, KeyError):
-            return Unknown("an element")
+            return Unknown(Why(What.ELEMENT, "an element"))
     if isinstance(owner, Group):
         return group_entry(owner, key)
     return _unknown_item(machine.trail, owner, key)
@@ -74,7 +76,7 @@ def _only_tensors(key: Value) -> bool:
 
 def _unknown_item(trail: Trail, owner: Value, key: Value) -> Value:
     if isinstance(owner, (Method, Optimizer)):
-        return Unknown("an element")
+        return Unknown(Why(What.ELEMENT, "an element"))
     if isinstance(owner, Unknown) and isinstance(key, Const) and isinstance(key.value, (str, int)):
         name = f"[{key.value!r}]"
         if owner.children is None or name not in owner.children:
@@ -87,18 +89,22 @@ def _unknown_item(trail: Trail, owner: Value, key: Value) -> Value:
 def _sequence_item(owner: Seq, key: Value) -> Value:
     if _shifted(owner.items, key):
         owner = Seq(owner.kind, [one_of(item) for item in owner.items], open=True)
-        key = key if isinstance(key, Slice) else Unknown("a place in a list that may lack elements")
+        key = (
+            key
+            if isinstance(key, Slice)
+            else Unknown(Why(What.ELEMENT, "a place in a list that may lack elements"))
+        )
     if isinstance(key, Const) and isinstance(key.value, int) and not isinstance(key.value, bool):
         if -len(owner.items) <= key.value < len(owner.items) and not (owner.open and key.value < 0):
             return owner.items[key.value]
         if owner.open and owner.items and key.value < 0:
-            return Unknown("the end of a list that may be longer", tuple(owner.items))
+            return Unknown(Why(What.ELEMENT, "the end of a list that may be longer"), tuple(owner.items))
     if isinstance(key, Slice):
         bounds = pieces.bounds_of(key)
         if bounds is not None and not owner.open:
             return Seq(owner.kind, owner.items[bounds])
         return Seq(owner.kind, list(owner.items), open=True)
-    result = Unknown("an element", tuple(owner.items))
+    result = Unknown(Why(What.ELEMENT, "an element"), tuple(owner.items))
     result.part = True
     if (
         owner.items
@@ -120,16 +126,18 @@ def _mapping_item(owner: Map, key: Value) -> Value:
     if isinstance(key, Const) and key.value in owner.items:
         return owner.items[key.value]
     if isinstance(key, Const) and owner.open:
-        found = Unknown("an entry", tuple(owner.items.values()))
+        found = Unknown(Why(What.ELEMENT, "an entry"), tuple(owner.items.values()))
         owner.items[key.value] = found
         return found
-    return Unknown("an entry", tuple(owner.items.values()))
+    return Unknown(Why(What.ELEMENT, "an entry"), tuple(owner.items.values()))
 
 
 def _layer_item(owner: Layer, key: Value) -> Value:
     items = owner.items or {}
     if not (isinstance(key, Const) and isinstance(key.value, str)) and _shifted([*items.values()], key):
-        return Unknown("one of several modules", tuple(one_of(item) for item in items.values()))
+        return Unknown(
+            Why(What.ALTERNATIVES, "one of several modules"), tuple(one_of(item) for item in items.values())
+        )
     if isinstance(key, Const):
         if isinstance(key.value, str) and key.value in items:
             return items[key.value]
@@ -144,7 +152,7 @@ def _layer_item(owner: Layer, key: Value) -> Value:
         else:
             sliced.items, sliced.open = dict(items), True
         return sliced
-    return Unknown("one of several modules", tuple(items.values()))
+    return Unknown(Why(What.ALTERNATIVES, "one of several modules"), tuple(items.values()))
 
 
 def tensor_item(machine: Machine, owner: Tensor, key: Value, node: ast.AST) -> Value:
@@ -247,7 +255,7 @@ def _store_entry(strangers: Strangers, owner: Unknown, key: Value, value: Value)
     if owner.children is not None and isinstance(key, Const):
         strangers.trail.put(owner, owner.children, f"[{key.value!r}]", value)
     elif isinstance(value, (Layer, Instance)):  # a part, whichever it takes the place of
-        one = Unknown("one of several modules", (value,))
+        one = Unknown(Why(What.ALTERNATIVES, "one of several modules"), (value,))
         strangers.trail.learn_part(owner, "children", "[?]", one)
 
 

@@ -7,10 +7,12 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeAlias
 
 from gradfix.defects import Convention
+from gradfix.defects.reasons import What
 from gradfix.tape.domain.definitions import Instance, Partial
 from gradfix.tape.domain.graph import Number, Tensor
 from gradfix.tape.domain.torch_values import Layer, Opaque, Scaler
 from gradfix.tape.domain.values import NONE, TRUE, Const, External, Map, Seq, Unknown
+from gradfix.tape.domain.why import Why, fact
 from gradfix.tape.effects import table
 from gradfix.tape.effects.frameworks import ROWS
 from gradfix.tape.interpreter.imports import first_party
@@ -79,12 +81,12 @@ def _called(vm: Interpreter, path: str, args: Args, kwargs: Kwargs, node: ast.Ca
             vm.machine, next(arg for arg in args if isinstance(arg, (Tensor, Number))), "math", node
         )
     if path.startswith("math.") and all(isinstance(arg, Const) for arg in args):
-        return Unknown("a constant of math", requires=False)
+        return Unknown(fact("a constant of math"), requires=False)
     if path.startswith(NUMPY):
         return numpy_call(vm.machine, args, node)
     if path in EINOPS and args and isinstance(args[0], Tensor):
         result = vm.machine.results.output(
-            vm.machine.recording.node(path.rpartition(".")[2], vm.here.at(node), [args[0]])
+            vm.machine.recording.node(path.rpartition(".")[2], vm.here.at(node), args)
         )
         result.layout = None
         vm.machine.results.may_be(result, args[0])
@@ -116,11 +118,11 @@ def _torch(vm: Interpreter, path: str, args: Args, kwargs: Kwargs, node: ast.Cal
     if path.startswith("torch.nn.utils.clip_grad"):
         if args:
             clip(vm.machine, args[0], node)
-        return Unknown("a gradient norm", requires=False)
+        return Unknown(fact("a gradient norm"), requires=False)
     if path.startswith("torch.nn.") and name[:1].isupper() and path.count(".") == 2:
         return make_layer(vm.notes, name, args, kwargs, node)
     if name.startswith("autocast"):
-        return Unknown("autocast")
+        return Unknown(fact("autocast"))
     return _function(vm, path[6:], args, kwargs, node)
 
 
@@ -159,7 +161,7 @@ def _deepcopy(vm: Interpreter, args: Args, kwargs: Kwargs, node: ast.Call) -> Va
     source = args[0] if args else NONE
     vm.timeline.note("uses", args, vm.here.at(node), vm.here.path)
     if isinstance(source, (Layer, Instance, Opaque)) or (isinstance(source, Unknown) and source.module):
-        copy = Unknown("a copy of a module", lean=frozenset({Convention.B}))
+        copy = Unknown(Why(What.COMPUTED, "a copy of a module"), lean=frozenset({Convention.B}))
         copy.origin = "copy.deepcopy"
         module = opaque(vm.machine, copy, node)
         facts = {leaf.requires for leaf in leaves(vm.machine, source)[0]}
@@ -167,12 +169,14 @@ def _deepcopy(vm: Interpreter, args: Args, kwargs: Kwargs, node: ast.Call) -> Va
             set_leaf(vm.machine, module.weights, False if facts == {False} else None)
         return module
     if isinstance(source, (Seq, Map, Const)):
-        return source if isinstance(source, Const) else Unknown("a copy")
-    return Unknown("a copy", (source,) if isinstance(source, Unknown) else ())
+        return source if isinstance(source, Const) else Unknown(Why(What.COMPUTED, "a copy"))
+    if not isinstance(source, Unknown):
+        return Unknown(Why(What.COMPUTED, "a copy"))
+    return Unknown(Why(What.COMPUTED, "a copy", None, source.why), (source,))
 
 
 def _partial(vm: Interpreter, args: Args, kwargs: Kwargs, node: ast.Call) -> Value:
-    return Partial(args[0], list(args[1:]), dict(kwargs)) if args else Unknown("partial")
+    return Partial(args[0], list(args[1:]), dict(kwargs)) if args else Unknown(fact("partial"))
 
 
 def _checkpoint(vm: Interpreter, args: Args, kwargs: Kwargs, node: ast.Call) -> Value:
@@ -205,7 +209,7 @@ def _named_module(vm: Interpreter, args: Args, kwargs: Kwargs, node: ast.Call) -
 
 
 def _is_grad_enabled(vm: Interpreter, args: Args, kwargs: Kwargs, node: ast.Call) -> Value:
-    return Unknown("the grad mode") if vm.grad_mode.grad is None else Const(vm.grad_mode.grad)
+    return Unknown(fact("the grad mode")) if vm.grad_mode.grad is None else Const(vm.grad_mode.grad)
 
 
 HANDLERS: dict[str, External_] = {

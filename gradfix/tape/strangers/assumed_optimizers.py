@@ -17,13 +17,15 @@ from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from gradfix.defects import Convention, Role
+from gradfix.defects import Assumption, Convention, Role
 from gradfix.defects.records import EarlyClear, NotCleared
 from gradfix.tape.domain.events import Add, Backward, Clear, Doubt, Use
 from gradfix.tape.domain.graph import upstream
 from gradfix.tape.domain.paths import contradicts, implies
 from gradfix.tape.domain.torch_values import Optimizer
 from gradfix.tape.domain.values import Map, Seq, Unknown
+from gradfix.tape.domain.why import Why
+from gradfix.tape.machine.account import newest_call
 from gradfix.tape.machine.cuts import in_order
 from gradfix.tape.machine.here import span_of
 
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
     from gradfix.tape.interpreter.names import Names
     from gradfix.tape.interpreter.occasions import Walked
     from gradfix.tape.interpreter.state import Strangers
+    from gradfix.tape.machine.account import Account
     from gradfix.tape.machine.machine import Machine
 
 BY_USE = frozenset({Convention.B})
@@ -72,7 +75,7 @@ def supposed(strangers: Strangers, value: Unknown, node: ast.AST) -> Supposed:
         found = strangers.supposed[id(value)] = Supposed(value, optimizer)
         events = leaf.gradient().events
         if id(value) in strangers.loose:
-            events.append(Doubt(None, strangers.here.path))
+            events.append(Doubt(None, strangers.here.path, newest_call(strangers.timeline)))
         else:
             ran = [
                 (event, root)
@@ -124,12 +127,14 @@ def _note_step(machine: Machine, own: Supposed, node: ast.AST) -> None:
     machine.timeline.step(own.optimizer.leaves, machine.here.at(node), machine.here.path)
 
 
-def doubted(strangers: Strangers, call: ast.AST | None, but: Supposed | None = None) -> None:
+def doubted(
+    strangers: Strangers, call: ast.AST | None, why: Why | None = None, but: Supposed | None = None
+) -> None:
     """Something that isn't known may have filled or cleared any gradient."""
     strangers.trail.deeds += len(strangers.supposed)
     for one in strangers.supposed.values():
         if one is not but:
-            one.leaf.gradient().events.append(Doubt(call, strangers.here.path))
+            one.leaf.gradient().events.append(Doubt(call, strangers.here.path, why))
 
 
 def let_go(strangers: Strangers, value: Value) -> None:
@@ -137,7 +142,9 @@ def let_go(strangers: Strangers, value: Value) -> None:
     strangers.loose[id(value)] = value
     for one in strangers.supposed.values():
         if value in one.owners:
-            one.leaf.gradient().events.append(Doubt(None, strangers.here.path))
+            one.leaf.gradient().events.append(
+                Doubt(None, strangers.here.path, newest_call(strangers.timeline))
+            )
 
 
 def _owners(value: Value) -> Iterator[Value]:
@@ -204,7 +211,7 @@ class Passed:
 
     def arrived(self, event: Backward) -> Add | Doubt:
         """What it may have brought; one through what is told to require grad may be for that alone."""
-        return Doubt(None, event.path) if self.told else Add(event, True, BY_USE)
+        return Doubt(None, event.path, None) if self.told else Add(event, True, BY_USE)
 
 
 def filled(vm: Interpreter, walked: Walked) -> None:
@@ -259,8 +266,11 @@ def _nothing_left(strangers: Strangers, own: Supposed, events: list[Any], node: 
     """A step after what arrived was cleared, with nothing between that could have brought more."""
     clear: Clear | None = None
     lost: list[Add] = []
+    doubts: list[Why] = []
     for event in _open(strangers, events):
-        if isinstance(event, Clear) and event.must and implies(strangers.here.path, event.path):
+        if isinstance(event, Doubt) and event.why is not None and clear is None:
+            doubts.append(event.why)
+        elif isinstance(event, Clear) and event.must and implies(strangers.here.path, event.path):
             clear = clear or event
         elif isinstance(event, Add) and clear is not None:
             lost.append(event)
@@ -283,6 +293,7 @@ def _nothing_left(strangers: Strangers, own: Supposed, events: list[Any], node: 
             between=strangers.machine.gradients.since_step(events, lost[-1], own.optimizer.leaves),
         ),
         lean=BY_USE,
+        account=_of(strangers, Assumption.NOBODY_ELSE_FILLS, own, doubts),
     )
     strangers.machine.gradients.erased_before(strangers.timeline.newest, draft, own.optimizer.leaves)
 
@@ -331,9 +342,15 @@ def report_early_steps(strangers: Strangers) -> None:
             ),
             lean=BY_USE,
             when=backward.path,
+            account=_of(strangers, Assumption.NOBODY_ELSE_FILLS, own, []),
         )
         strangers.machine.gradients.erased_before(use.moment, draft, own.optimizer.leaves)
     strangers.early.clear()
+
+
+def _of(strangers: Strangers, sought: Assumption, own: Supposed, doubts: list[Why]) -> Account:
+    """The account of what stands for all that an optimizer may hold: every unknown call may get at it."""
+    return strangers.machine.leaves.accounts.of(sought, own.optimizer.leaves, doubts)
 
 
 def _open(strangers: Strangers, events: list[Any]) -> Iterator[Any]:
@@ -349,9 +366,12 @@ def _used_before(strangers: Strangers, own: Supposed, events: list[Any], node: a
     use: Use | None = None
     fresh: list[Add] = []
     stale = False
+    doubts: list[Why] = []
     for event in _open(strangers, events):
         if isinstance(event, Use):
             use = use or event
+        elif isinstance(event, Doubt) and event.why is not None:
+            doubts.append(event.why)
         elif not isinstance(event, Add):
             return
         elif use is None:
@@ -373,4 +393,5 @@ def _used_before(strangers: Strangers, own: Supposed, events: list[Any], node: a
             between=between,
         ),
         lean=BY_USE,
+        account=_of(strangers, Assumption.NOBODY_ELSE_CLEARS, own, doubts),
     )

@@ -7,11 +7,13 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from gradfix.defects import Convention
+from gradfix.defects.reasons import What
 from gradfix.tape.domain.definitions import Bound, Class, Function, Instance, Partial
 from gradfix.tape.domain.events import Backward
 from gradfix.tape.domain.graph import Number, Tensor
 from gradfix.tape.domain.torch_values import Layer, Mode, Opaque, Optimizer
 from gradfix.tape.domain.values import FALSE, NONE, Alt, Const, Map, Seq, Unknown
+from gradfix.tape.domain.why import Why, fact
 from gradfix.tape.interpreter.modes import kept, restore
 from gradfix.tape.torch.modules import opaque
 from gradfix.tape.torch.walks import run_backward
@@ -72,7 +74,7 @@ def instance_host(
         if name in row.made_by:
             return _made(vm, receiver, row.made_by[name], node)
         if name in row.makes:
-            made = Unknown(f"what `{name}` makes", (*args, *kwargs.values()))
+            made = Unknown(Why(What.FRAMEWORK, f"what `{name}` makes"), (*args, *kwargs.values()))
             made.origin = row.makes[name]
             return made
         done = _perform(vm, row, tuple(receiver.attrs.values()), name, args, kwargs, node)
@@ -99,9 +101,9 @@ def wrap(strangers: Strangers, path: str, args: Args, kwargs: Kwargs, node: ast.
     if isinstance(model, (Unknown, Layer, Instance, Opaque)):
         strangers.wrapped[id(model)] = (model, row, (optimizer,))
     if not isinstance(optimizer, Optimizer):
-        optimizer = Unknown("an optimizer that is made by a configuration")
+        optimizer = Unknown(Why(What.FRAMEWORK, "an optimizer that is made by a configuration"))
     made = {"model": model, "optimizer": optimizer}
-    return Seq("tuple", [made.get(what) or Unknown(f"a {what}") for what in row.returns])
+    return Seq("tuple", [made.get(what) or Unknown(Why(What.FRAMEWORK, f"a {what}")) for what in row.returns])
 
 
 def _perform(
@@ -111,7 +113,7 @@ def _perform(
     if name in row.prepares:
         return args[0] if len(args) == 1 else Seq("tuple", list(args))
     if name in row.harmless:
-        return Unknown("a context")
+        return Unknown(fact("a context"))
     if not any(name in does for does in (row.backward, row.step, row.zero_grad)):
         return None
     if name in row.backward:
@@ -129,8 +131,10 @@ def _perform(
         for optimizer in optimizers:
             vm.machine.gradients.clear(optimizer.leaves, vm.here.at(node))
     if not optimizers and name not in row.backward - row.step - row.zero_grad:
-        vm.timeline.note("anything", (Unknown(name), *args), vm.here.at(node), vm.here.path)
-        vm.machine.gradients.clear(vm.machine.leaves.every_leaf, None, must=False)
+        vm.timeline.note(
+            "anything", (Unknown(Why(What.FRAMEWORK, f"`{name}`")), *args), vm.here.at(node), vm.here.path
+        )
+        vm.machine.gradients.perhaps_cleared(vm.machine.leaves.every_leaf)
     return NONE
 
 
@@ -167,14 +171,14 @@ def _made(vm: Interpreter, receiver: Instance, method: str, node: ast.Call) -> V
     if key not in receiver.attrs:
         found = receiver.cls.lookup(method)
         if not isinstance(found, Function):
-            return Unknown(f"what `{method}` makes")
+            return Unknown(Why(What.FRAMEWORK, f"what `{method}` makes"))
         made = vm.call(Bound(receiver, found), [], {}, node)
         if isinstance(made, Alt):
-            return Unknown(f"what `{method}` makes", (made,))
+            return Unknown(Why(What.FRAMEWORK, f"what `{method}` makes"), (made,))
         vm.trail.put(receiver, receiver.attrs, key, made)
     kept = list(_optimizers((receiver.attrs[key],)))
     if not kept:
-        return Unknown(f"what `{method}` makes")
+        return Unknown(Why(What.FRAMEWORK, f"what `{method}` makes"))
     return kept[0] if len(kept) == 1 else Seq("list", list(kept))
 
 
@@ -207,7 +211,7 @@ def enter(vm: Interpreter, function: Value, entry: Entry, node: ast.AST) -> None
 
 def _given(kind: str) -> Value:
     """An argument that a framework passes."""
-    value = Unknown("an argument from the framework")
+    value = Unknown(Why(What.FRAMEWORK, "an argument from the framework"))
     if kind == "batch":
         value.requires, value.lean = False, frozenset({Convention.A})
     elif kind == "prediction":

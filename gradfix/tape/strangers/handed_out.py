@@ -6,12 +6,15 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from gradfix.defects import Convention
+from gradfix.defects.reasons import What
 from gradfix.tape.domain.definitions import Bound, Class, Function, Instance, Method
 from gradfix.tape.domain.events import Backward
 from gradfix.tape.domain.graph import Number, Tensor
 from gradfix.tape.domain.torch_values import Group, Layer, Opaque, Optimizer, Weights
 from gradfix.tape.domain.values import Alt, Const, External, Map, Range, Seq, Unknown
+from gradfix.tape.domain.why import Why
 from gradfix.tape.interpreter.aliases import names_read
+from gradfix.tape.machine.account import newest_call
 from gradfix.tape.strangers.assumed_optimizers import doubted, let_go, step_supposed
 from gradfix.tape.torch.modules import leaves, one_of_these, set_leaf
 
@@ -25,7 +28,7 @@ if TYPE_CHECKING:
     from gradfix.tape.interpreter.state import Strangers
     from gradfix.tape.machine.machine import Machine
 
-DOUBT = "what a call may have put elsewhere"
+DOUBT = Why(What.COMPUTED, "what a call may have put elsewhere")
 HOLDING = frozenset({Seq, Map, Instance, Alt})
 """What may hold a list."""
 LISTS = frozenset({"ModuleList", "ModuleDict", "ParameterList", "ParameterDict"})
@@ -38,7 +41,7 @@ INERT = frozenset({Const, External, Range, Number, Class, Method})
 
 def escape(strangers: Strangers, value: Value) -> None:
     """Hand a value to code that isn't known."""
-    doubted(strangers, None)
+    doubted(strangers, None, newest_call(strangers.timeline))
     hand_out(strangers, value)
     let_gradients_go(strangers.machine, [value])
     may_take_out(strangers.trail, [value])
@@ -67,7 +70,7 @@ def hand_out(strangers: Strangers, value: Value, depth: int = 0) -> None:
     if isinstance(value, Instance):
         strangers.loose[id(value)] = value
     if isinstance(value, Tensor):
-        strangers.passed_on.add(id(strangers.graph.history(value)))
+        strangers.passed_on[id(strangers.graph.history(value))] = newest_call(strangers.timeline)
         _lend(strangers.machine, value)
     elif isinstance(value, Alt):
         for _, option in value.options:
@@ -78,11 +81,11 @@ def hand_out(strangers: Strangers, value: Value, depth: int = 0) -> None:
     elif isinstance(value, (Optimizer, Weights, Layer, Opaque)) and not strangers.machine.severed.backwards:
         return  # no gradient yet that could be cleared
     elif isinstance(value, (Optimizer, Weights)):
-        strangers.machine.gradients.clear(value.leaves, None, must=False)
+        strangers.machine.gradients.perhaps_cleared(value.leaves)
     elif isinstance(value, Group):
         hand_out(strangers, value.weights, depth)
     elif isinstance(value, (Layer, Opaque)):
-        strangers.machine.gradients.clear(leaves(strangers.machine, value)[0], None, must=False)
+        strangers.machine.gradients.perhaps_cleared(leaves(strangers.machine, value)[0])
     elif isinstance(value, (Seq, Map)):
         if not value.open and (isinstance(value, Map) or value.kind in ("list", "set")):
             strangers.trail.set(value, "open", True)
@@ -91,7 +94,7 @@ def hand_out(strangers: Strangers, value: Value, depth: int = 0) -> None:
                 hand_out(strangers, item, depth + 1)
     elif isinstance(value, Instance) and depth < 2:
         if value.module and strangers.machine.severed.backwards:
-            strangers.machine.gradients.clear(leaves(strangers.machine, value)[0], None, must=False)
+            strangers.machine.gradients.perhaps_cleared(leaves(strangers.machine, value)[0])
         for item in list(value.attrs.values()):
             if not isinstance(item, Tensor):
                 hand_out(strangers, item, depth + 1)
@@ -102,7 +105,8 @@ def hand_out(strangers: Strangers, value: Value, depth: int = 0) -> None:
 
 def _lend(machine: Machine, tensor: Tensor) -> None:
     """Code that isn't known has the graph of a tensor."""
-    machine.gradients.lent.append((next(Backward.numbers), machine.graph.history(tensor), machine.here.path))
+    node, why = machine.graph.history(tensor), newest_call(machine.timeline)
+    machine.gradients.lent.append((next(Backward.numbers), node, machine.here.path, why))
 
 
 def hand_out_callee(strangers: Strangers, callee: Value) -> None:
@@ -130,11 +134,11 @@ def let_gradients_go(machine: Machine, values: Sequence[Value]) -> None:
             if owner.leaf is True:
                 machine.gradients.updated.append(owner)
             if owner.leaf is False:
-                machine.trail.set(owner, "retained", True)
+                machine.trail.set(owner, "retained", owner.retained or None)
             elif node.requires is False:
-                machine.severed.let_go[id(node)] = node
+                machine.severed.let_go[id(node)] = node, newest_call(machine.timeline)
             elif machine.severed.backwards and owner.requires is not False:
-                machine.gradients.clear([owner], None, must=False)
+                machine.gradients.perhaps_cleared([owner])
         elif isinstance(value, Weights):
             machine.gradients.updated.extend([*value.leaves, *one_of_these(machine, value.of)])
         elif isinstance(value, Layer):
@@ -179,7 +183,7 @@ def _doubted(item: Value) -> Unknown:
 def _hand_out_unknown(strangers: Strangers, value: Unknown, depth: int) -> None:
     """What isn't known may give away all that it is made of."""
     if value.module is not None and strangers.machine.severed.backwards:
-        strangers.machine.gradients.clear(leaves(strangers.machine, value.module)[0], None, must=False)
+        strangers.machine.gradients.perhaps_cleared(leaves(strangers.machine, value.module)[0])
     if value.children:
         _stir(strangers.trail, value)
     if value.tensor is not None:
@@ -214,7 +218,7 @@ def _stir(trail: Trail, value: Unknown) -> None:
                 if child.requires is False and child.tensor is None and owner.requires is None:
                     trail.set(child, "requires", None)
             elif isinstance(child, (Tensor, Unknown)):
-                again = isinstance(child, Unknown) and child.why == DOUBT
+                again = isinstance(child, Unknown) and child.why is DOUBT
                 trail.put(owner, children, name, child if again else _doubted(child))
 
 

@@ -6,13 +6,16 @@ import ast
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from gradfix.defects.reasons import What
 from gradfix.tape.domain.graph import Node, Tensor
 from gradfix.tape.domain.torch_values import Weights
 from gradfix.tape.domain.values import NONE, TRUE, Const, External, Unknown
+from gradfix.tape.domain.why import Why, fact
 from gradfix.tape.effects import table
 from gradfix.tape.effects.frameworks import CALL
 from gradfix.tape.effects.operations import also_in_place, having
 from gradfix.tape.interpreter.modes import lose_mode
+from gradfix.tape.machine.account import newest_call
 from gradfix.tape.strangers.assumed_optimizers import BY_USE, clear_supposed, doubted, step_supposed
 from gradfix.tape.strangers.framework_objects import hand_over, unknown_host
 from gradfix.tape.strangers.handed_out import (
@@ -57,7 +60,7 @@ def call_unknown(vm: Interpreter, callee: Value, args: Args, kwargs: Kwargs, nod
             return framework
     given = [*args, *kwargs.values()]
     vm.timeline.note("anything", (callee, *given), vm.here.at(node), vm.here.path)
-    doubted(vm.strangers, node)
+    doubted(vm.strangers, node, newest_call(vm.timeline))
     hand_out_callee(vm.strangers, callee)
     for value in given:
         hand_out(vm.strangers, value)
@@ -70,7 +73,7 @@ def call_unknown(vm: Interpreter, callee: Value, args: Args, kwargs: Kwargs, nod
     for value in (callee, *given):
         if vm.machine.leaves.froze:
             may_thaw(vm.machine, value)
-    result = Unknown("the result of a call that isn't followed", tuple(given))
+    result = Unknown(_unfollowed(vm, callee, node), tuple(given))
     vm.strangers.results[id(result)] = (result, node)
     if vm.grad_mode.grad is False and vm.grad_mode.grad_off[1] is not None and isinstance(callee, Unknown):
         result.made, result.requires, result.lean = _unrecorded(vm.machine, given, node), False, BY_USE
@@ -89,6 +92,11 @@ def _for_its_effect(vm: Interpreter, reached: Sequence[Value]) -> None:
     for value in reached:
         if isinstance(value, Tensor) and value.leaf is True and value.requires is True:
             set_leaf(vm.machine, value, None)
+
+
+def _unfollowed(vm: Interpreter, callee: Value, node: ast.AST) -> Why:
+    """Why it isn't known what a call returns."""
+    return Why(What.IMPORT if isinstance(callee, External) else What.CALL, "", vm.here.at(node))
 
 
 def _unrecorded(machine: Machine, given: Sequence[Value], node: ast.AST) -> Node:
@@ -123,7 +131,7 @@ def call_opaque(
     if made.requires is True:
         made.lean = made.lean | module.lean
         made.saves = True
-    result = Unknown("what a module returns", tuple(given), requires=made.requires, lean=made.lean)
+    result = Unknown(Why(What.MODULE), tuple(given), requires=made.requires, lean=made.lean)
     result.made = made
     return result
 
@@ -195,7 +203,7 @@ def _told_mode(vm: Interpreter, receiver: Unknown, name: str, args: Args) -> Non
         return
     if receiver.children is None:
         vm.trail.learn(receiver, "children", {})
-    mode = Const(name == "train") if not args else Unknown("whether it trains")
+    mode = Const(name == "train") if not args else Unknown(fact("whether it trains"))
     assert receiver.children is not None
     vm.trail.put(receiver, receiver.children, "training", mode)
 
@@ -235,7 +243,7 @@ def _told(machine: Machine, receiver: Unknown, args: Args, kwargs: Kwargs) -> bo
 
 
 def _member(receiver: Unknown, name: str) -> Unknown:
-    member = Unknown(f"`{name}` of {receiver.why}", (receiver,))
+    member = Unknown(Why(What.ATTRIBUTE, f"`{name}`", None, receiver.why), (receiver,))
     member.origin = f"{receiver.origin}.{name}" if receiver.origin else ""
     return member
 
@@ -303,7 +311,7 @@ def _gradient_method(machine: Machine, receiver: Unknown, name: str, args: Args,
         copied(group.leaves)
     if name in STAYS:
         return receiver
-    return Unknown("a gradient", receiver.holds, requires=False)
+    return Unknown(Why(What.COMPUTED, "a gradient"), receiver.holds, requires=False)
 
 
 def _backward_options(args: Args, kwargs: Kwargs) -> dict[str, Value]:

@@ -35,8 +35,8 @@ def distribution_method(
     kind, dist = path.rpartition(".")[2], callee.holds[0] if callee.holds else None
     if kind not in KINDS or not isinstance(dist, Unknown):
         return None
-    given = [value for value in dist.holds if machine.graph.requires(value) is True]
-    if not given:
+    given = [value for value in dist.holds if machine.graph.requires(value) is not False]
+    if not any(machine.graph.requires(value) is True for value in given):
         return None
     whole, batch = _sizes(kind, dist.holds)
     if name == "sample":

@@ -5,11 +5,13 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from gradfix.defects.reasons import What
 from gradfix.tape.domain.alternatives import alternatives, spelt_out, there
 from gradfix.tape.domain.definitions import Instance
 from gradfix.tape.domain.graph import Storage, Tensor
 from gradfix.tape.domain.torch_values import Layer, Optimizer, Weights
 from gradfix.tape.domain.values import Alt, Const, Map, Range, Seq, Undefined, Unknown
+from gradfix.tape.domain.why import Why, fact
 from gradfix.tape.torch.modules import may_hold_more
 from gradfix.tape.torch.tensors import method_call
 
@@ -36,7 +38,11 @@ def told_apart(source: Value) -> Value:
     if all(map(there, held)):
         return source
     ways = [(path, Seq(kind, items, source.open)) for path, items in spelt_out(held)]
-    return alternatives([*ways]) if ways else Unknown("a list that may lack elements", tuple(held))
+    return (
+        alternatives([*ways])
+        if ways
+        else Unknown(Why(What.ELEMENT, "a list that may lack elements"), tuple(held))
+    )
 
 
 def elements(vm: Interpreter, source: Value, node: ast.AST) -> tuple[list[Value] | None, bool]:
@@ -56,12 +62,12 @@ def elements(vm: Interpreter, source: Value, node: ast.AST) -> tuple[list[Value]
     if isinstance(source, Weights) and source.complete and 0 < len(source.leaves) <= FEW:
         found: list[Value] = list(source.leaves)
         if source.named:
-            found = [Seq("tuple", [Unknown("a parameter's name"), leaf]) for leaf in found]
+            found = [Seq("tuple", [Unknown(fact("a parameter's name")), leaf]) for leaf in found]
         return found, not may_hold_more(source.of)
     if isinstance(source, Weights):
         group = Weights(source.of, source.leaves, source.complete)
         group.met = vm.here.path
-        one: Value = Seq("tuple", [Unknown("a parameter's name"), group]) if source.named else group
+        one: Value = Seq("tuple", [Unknown(fact("a parameter's name")), group]) if source.named else group
         return [one], True
     if isinstance(source, Tensor):
         return _rows(vm, source, node)
@@ -71,7 +77,7 @@ def elements(vm: Interpreter, source: Value, node: ast.AST) -> tuple[list[Value]
 def twin(item: Value) -> Value:
     """Another element of the same making: a tensor of its own memory, an object that isn't this one."""
     if isinstance(item, (Instance, Layer, Optimizer)):
-        other_object = Unknown("another object of the same making", (item,))
+        other_object = Unknown(Why(What.ELEMENT, "another object of the same making"), (item,))
         other_object.part = True
         return other_object
     if isinstance(item, Seq):
@@ -94,12 +100,14 @@ def _rows(vm: Interpreter, source: Tensor, node: ast.AST) -> tuple[list[Value], 
 def part(source: Value) -> Value:
     """One element of something whose elements aren't known."""
     if isinstance(source, Unknown):
-        piece = Unknown(f"part of {source.why}", (source,))
+        piece = Unknown(Why(What.ELEMENT, "part", None, source.why), (source,))
         piece.part = True
         piece.lean = source.lean
         if source.requires is False:
             piece.requires = False
         return piece
-    element = Unknown("an element", (source,) if not isinstance(source, (Range, Const)) else ())
+    element = Unknown(
+        Why(What.ELEMENT, "an element"), (source,) if not isinstance(source, (Range, Const)) else ()
+    )
     element.part = isinstance(source, Alt)
     return element

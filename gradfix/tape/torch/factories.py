@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from gradfix.defects.reasons import What
 from gradfix.tape.domain.graph import Node, Number, Tensor
 from gradfix.tape.domain.values import (
     FALSE,
@@ -18,6 +19,7 @@ from gradfix.tape.domain.values import (
     asked_shape,
     unknown_of,
 )
+from gradfix.tape.domain.why import Why, fact
 from gradfix.tape.effects import shapes
 from gradfix.tape.effects.operations import told, where
 from gradfix.tape.effects.pieces import literal
@@ -71,7 +73,9 @@ def factory(vm: Interpreter, name: str, args: Args, kwargs: Kwargs, node: ast.Ca
             typed.dtype = dtype
         return typed
     if name == "load":
-        return Unknown("a loaded object")  # parameters that were saved require grad when they are loaded
+        return Unknown(
+            fact("a loaded object")
+        )  # parameters that were saved require grad when they are loaded
     made = new_leaf(vm.machine, node, requires, _factory_shape(name, args, kwargs), dtype)
     made.node.facts = {"factory": name}
     return made
@@ -176,7 +180,7 @@ def variable(vm: Interpreter, args: Args, kwargs: Kwargs, node: ast.Call) -> Val
     if isinstance(source, Unknown):
         source = vm.graph.tensor_of(source)
     if not isinstance(source, Tensor):
-        return unknown_of("Variable of what isn't known", *args)
+        return unknown_of(Why(What.COMPUTED, "Variable of what isn't known"), *args)
     result = cut_tensor(vm.machine, source, "Variable", node)
     requires = kwargs.get("requires_grad", args[1] if len(args) > 1 else FALSE)
     wanted = bool(requires.value) if isinstance(requires, Const) else None

@@ -7,9 +7,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from gradfix.defects.reasons import What
 from gradfix.tape.domain.alternatives import alternatives
 from gradfix.tape.domain.graph import Tensor
 from gradfix.tape.domain.values import FALSE, Const, External, Seq, Unknown, unknown_of
+from gradfix.tape.domain.why import Why
 from gradfix.tape.effects import table
 from gradfix.tape.effects.operations import told
 from gradfix.tape.effects.overloads import choose
@@ -38,12 +40,12 @@ def torch_function(vm: Interpreter, name: str, args: Args, kwargs: Kwargs, node:
     if picked is None:
         if not known and isinstance(node, ast.Call):
             return vm.call_unknown(External(f"torch.{name}"), args, kwargs, node)
-        result = unknown_of(f"torch.{name} with these arguments", *args)
+        result = unknown_of(Why(What.OPERATION, f"torch.{name} with these arguments"), *args)
         result.part = True
         return result
     effect, bound = picked
     if not any(isinstance(value, (Tensor, Seq, Unknown)) for value in bound.values()):
-        return Unknown(f"torch.{name}")
+        return Unknown(Why(What.OPERATION, f"torch.{name}"))
     return vm.forks.operate(name, effect, bound, vm.here.at(node), "out" if "out" in kwargs else "method")
 
 
@@ -57,7 +59,7 @@ def functional(vm: Interpreter, name: str, args: Args, kwargs: Kwargs, node: ast
         return torch_function(vm, name, args, kwargs, node)
     picked = choose(known, args, kwargs)
     if picked is None:
-        return unknown_of(f"F.{name} with these arguments", *args)
+        return unknown_of(Why(What.OPERATION, f"F.{name} with these arguments"), *args)
     effect, bound = picked
     flag = bound.get("inplace", FALSE)
     inplace = table.functional_inplace(name)
@@ -66,7 +68,7 @@ def functional(vm: Interpreter, name: str, args: Args, kwargs: Kwargs, node: ast
         return _out_of_place(vm, name, effect, bound, node)
     chosen = choose(inplace, args, kwargs)
     if chosen is None:
-        return unknown_of(f"F.{name} in place", *args)
+        return unknown_of(Why(What.OPERATION, f"F.{name} in place"), *args)
     if on is True:
         return vm.forks.operate(name, chosen[0], chosen[1], vm.here.at(node), "keyword")
     results: list[tuple[frozenset, Value]] = []  # type: ignore[type-arg]

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from gradfix.defects.reasons import What
 from gradfix.defects.records import Written
 from gradfix.tape.domain.alternatives import alternatives, narrowed
 from gradfix.tape.domain.definitions import Instance, Method
@@ -24,6 +25,7 @@ from gradfix.tape.domain.values import (
     Unknown,
     unknown_of,
 )
+from gradfix.tape.domain.why import Why, fact
 from gradfix.tape.effects import geometry, table
 from gradfix.tape.effects.contractions import LOSSES
 from gradfix.tape.effects.operations import layers_having, name_of_layer
@@ -55,7 +57,7 @@ def make_layer(
         return _container(notes.here, kind, args, kwargs, node)
     effect = table.module(kind)
     if effect is None:
-        return Opaque(Unknown(f"nn.{kind}"), weights(notes.machine, node), NOTHING)
+        return Opaque(Unknown(Why(What.OPERATION, f"nn.{kind}")), weights(notes.machine, node), NOTHING)
     bound = {
         **dict(zip(effect.init, args, strict=False)),
         **{k: v for k, v in kwargs.items() if k in effect.init},
@@ -162,7 +164,7 @@ def call_layer(
     if layer.items is not None:
         return _call_sequence(vm, layer, args, node)
     if layer.effect is None:
-        return unknown_of(f"nn.{layer.kind} isn't known", *args)
+        return unknown_of(Why(What.OPERATION, f"nn.{layer.kind} isn't known"), *args)
     modes = layer.effect
     if modes.eval is not modes.train and trains(vm.notes, layer):
         return leaning_on_it(vm.notes, lambda: _run_layer(vm, layer, modes, args, kwargs, node))
@@ -192,7 +194,7 @@ def _run_layer(
     bound: dict[str, Value] = dict(zip(effect.args, given, strict=False))
     bound.update({name: value for name, value in kwargs.items() if name in effect.args})
     if not bound or not isinstance(next(iter(bound.values())), Tensor):
-        return unknown_of(f"nn.{layer.kind} of what isn't a tensor", *args)
+        return unknown_of(Why(What.OPERATION, f"nn.{layer.kind} of what isn't a tensor"), *args)
     bound.update(parameters_of(vm.machine, layer))
     op = name_of_layer(layer.kind)
     if op in LOSSES:
@@ -216,7 +218,7 @@ def _nested(results: Results, layer: Layer, given: Value, result: Seq) -> Value:
     if layer.kind == "LSTM" and isinstance(state, Tensor):
         result.items[1] = Seq("tuple", [state, results.output(state.node)])
     if is_packed(given):
-        packed = Unknown("a packed sequence", (output,))
+        packed = Unknown(Why(What.COMPUTED, "a packed sequence"), (output,))
         packed.part, packed.origin = True, PACKED
         packed.children = {"data": output}
         result.items[0] = packed
@@ -257,10 +259,10 @@ def _tell_module(vm: Interpreter, layer: Layer, written: Value, node: ast.AST) -
 
 
 def _call_sequence(vm: Interpreter, layer: Layer, args: Sequence[Value], node: ast.AST) -> Value:
-    value: Value = args[0] if args else Unknown("no argument")
+    value: Value = args[0] if args else Unknown(fact("no argument"))
     for item in (layer.items or {}).values():
         value = _apply(vm, item, value, node)
-    return unknown_of("a container that may hold more", value) if layer.open else value
+    return unknown_of(Why(What.ELEMENT, "a container that may hold more"), value) if layer.open else value
 
 
 def _apply(vm: Interpreter, item: Value, value: Value, node: ast.AST) -> Value:

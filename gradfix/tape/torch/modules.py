@@ -7,11 +7,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from gradfix.defects import Convention
+from gradfix.defects.reasons import What
 from gradfix.tape.domain.alternatives import paired
 from gradfix.tape.domain.definitions import Instance
 from gradfix.tape.domain.graph import Node, Tensor
 from gradfix.tape.domain.torch_values import Layer, Opaque, Weights
 from gradfix.tape.domain.values import Alt, Const, Map, Seq, Unknown
+from gradfix.tape.domain.why import Why, fact
 from gradfix.tape.effects.operations import having
 from gradfix.tape.torch.weights import parameters_of, weights
 
@@ -273,7 +275,7 @@ def _submodules(owner: Value, name: str) -> Value:
         if depth == 0 or name.endswith("modules"):
             stack.extend((child, depth + 1) for _, child in children(value))
     if name.startswith("named"):
-        below = [Seq("tuple", [Unknown("a module's name"), value]) for value in below]
+        below = [Seq("tuple", [Unknown(fact("a module's name")), value]) for value in below]
     return Seq("list", below, open=more or bool(stack))
 
 
@@ -306,7 +308,7 @@ def _registering(
         return vm.call(owner, args, kwargs, node)
     reads = name in ("state_dict", "buffers", "named_buffers")
     vm.timeline.note("uses" if reads else "anything", (owner, *args), vm.here.at(node), vm.here.path)
-    return Unknown(f"`.{name}()` of a module")
+    return Unknown(Why(What.OPERATION, f"`.{name}()` of a module"))
 
 
 def register(trail: Trail, owner: Value, named: Value | None, value: Value) -> None:

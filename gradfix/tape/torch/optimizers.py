@@ -5,13 +5,15 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from gradfix.defects import Role
+from gradfix.defects import Assumption, Role
+from gradfix.defects.reasons import What
 from gradfix.defects.records import NonLeaf
 from gradfix.tape.domain.definitions import Instance
 from gradfix.tape.domain.events import Unscale
 from gradfix.tape.domain.graph import Node, Tensor
 from gradfix.tape.domain.torch_values import Group, Layer, Opaque, Optimizer, Weights
 from gradfix.tape.domain.values import NONE, Alt, Const, Map, Seq, Unknown, unknown_of
+from gradfix.tape.domain.why import Why, fact
 from gradfix.tape.interpreter.modes import kept, set_mode
 from gradfix.tape.interpreter.occasions import StrangerStepped
 from gradfix.tape.interpreter.origins import factory_inside
@@ -71,7 +73,14 @@ def _no_result(machine: Machine, given: Tensor, node: ast.AST) -> None:
     steps = [(made, Role.MADE_NO_LEAF), (machine.here.at(node), Role.ONLY_LEAVES)]
     facts = NonLeaf(optimised=True, target=given.name, factory=factory_inside(machine.reports, given))
     machine.reports.report(
-        "grad_of_non_leaf", made, steps, facts, when=machine.here.path, lean=given.lean, says=NO_LEAF
+        "grad_of_non_leaf",
+        made,
+        steps,
+        facts,
+        when=machine.here.path,
+        lean=given.lean,
+        says=NO_LEAF,
+        account=machine.leaves.accounts.of(Assumption.NOBODY_ELSE_KEEPS, [given], ()),
     )
     leaf = Node("leaf", made, (), True)
     leaf.leaf = given
@@ -165,10 +174,10 @@ def optimizer_method(
             vm.trail.set(receiver, "groups", [*receiver.groups, _group(vm.machine, args[0])])
         return NONE
     if name in ("state_dict", "load_state_dict", "train", "eval"):
-        return Unknown("an optimizer's state")
+        return Unknown(fact("an optimizer's state"))
     vm.timeline.note("anything", (receiver, *args), vm.here.at(node), vm.here.path)
     vm.machine.gradients.clear(receiver.leaves, None, must=False)
-    return Unknown(f"`.{name}()` of an optimizer")
+    return Unknown(Why(What.OPERATION, f"`.{name}()` of an optimizer"))
 
 
 def _ask(vm: Interpreter, closure: Value, node: ast.AST) -> None:
@@ -210,7 +219,7 @@ def _scaled(machine: Machine, scaler: Scaler, value: Value, node: ast.AST) -> Va
     if isinstance(value, Unknown) and (value.requires is not None or value.part):
         value = machine.graph.tensor_of(value)
     if not isinstance(value, Tensor):
-        return unknown_of("a scaled loss", value)
+        return unknown_of(Why(What.COMPUTED, "a scaled loss"), value)
     made = machine.recording.node("scale", machine.here.at(node), [value])
     made.may = value.node.may
     function = node.func if isinstance(node, ast.Call) else None

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from gradfix.defects import Convention
 from gradfix.tape.domain.graph import Node, Number, Tensor
 from gradfix.tape.domain.values import Const, Map, Seq, Unknown
+from gradfix.tape.domain.why import fact
 
 if TYPE_CHECKING:
     from gradfix.tape.domain.values import Args, Value
@@ -31,7 +32,7 @@ EINOPS = frozenset(
 
 
 def harmless(path: str, args: Args) -> Value:
-    result = Unknown(f"the result of {path}")
+    result = Unknown(fact(f"the result of {path}"))
     result.origin = path
     if path.startswith("tqdm") and args:
         return args[0]
@@ -64,4 +65,4 @@ def numpy_call(machine: Machine, args: Args, node: ast.Call) -> Value:
             machine.here.at(node),
             "array",
         )
-    return Unknown("a numpy value", requires=False)
+    return Unknown(fact("a numpy value"), requires=False)

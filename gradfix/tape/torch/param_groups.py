@@ -6,11 +6,13 @@ import ast
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from gradfix.defects.reasons import What
 from gradfix.tape.domain.definitions import Instance
 from gradfix.tape.domain.events import Clear, Use
 from gradfix.tape.domain.graph import Tensor
 from gradfix.tape.domain.torch_values import Group, Layer, Opaque, Optimizer, Weights
 from gradfix.tape.domain.values import Const, Seq, Unknown
+from gradfix.tape.domain.why import Why, fact
 from gradfix.tape.torch.modules import leaves, set_leaf
 
 if TYPE_CHECKING:
@@ -26,15 +28,15 @@ def param_groups(optimizer: Optimizer) -> Value:
     """`optimizer.param_groups`: the groups that it was given, where it is known which these are."""
     if optimizer.groups is None:
         held = Weights(optimizer, optimizer.leaves, False)
-        return Unknown("an optimizer's groups of parameters", (held,))
+        return Unknown(fact("an optimizer's groups of parameters"), (held,))
     return Seq("list", list(optimizer.groups))
 
 
 def group_entry(group: Group, key: Value) -> Value:
     """`group[key]`: its parameters, or one of its settings."""
     if not isinstance(key, Const):
-        return Unknown("an entry of a group of parameters", (group.weights,))
-    return group.weights if key.value == "params" else Unknown("a setting of an optimizer")
+        return Unknown(Why(What.ELEMENT, "an entry of a group of parameters"), (group.weights,))
+    return group.weights if key.value == "params" else Unknown(fact("a setting of an optimizer"))
 
 
 def store_group_entry(machine: Machine, group: Group, key: Value, node: ast.AST) -> None:
@@ -51,7 +53,7 @@ def group_method(gradients: Gradients, group: Group, name: str, args: Args) -> V
         return group_entry(group, args[0])
     if name not in ("keys", "update"):
         gradients.clear(group.weights.leaves, None, must=False)
-    return Unknown("what an optimizer says of a group of parameters")
+    return Unknown(fact("what an optimizer says of a group of parameters"))
 
 
 def some_gradient(machine: Machine, owner: Unknown) -> None:

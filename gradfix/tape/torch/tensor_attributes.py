@@ -6,9 +6,11 @@ import ast
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from gradfix.defects.reasons import What
 from gradfix.tape.domain.definitions import Method
 from gradfix.tape.domain.graph import Node, Storage, Tensor
 from gradfix.tape.domain.values import NONE, Const, Seq, Unknown
+from gradfix.tape.domain.why import Why, fact
 from gradfix.tape.effects import strides
 from gradfix.tape.effects.operations import having
 from gradfix.tape.interpreter.occasions import GradientRead, GradientSet
@@ -40,7 +42,7 @@ def tensor_attribute(vm: Interpreter, owner: Tensor, name: str, node: ast.AST) -
     if value is not None:
         return value
     if name in PLAIN_ATTRIBUTES:
-        return Unknown(f"a tensor's {name}")
+        return Unknown(fact(f"a tensor's {name}"))
     return _looked_at(vm.machine, owner, name, node) if name in VIEW_ATTRIBUTES else Method(owner, name)
 
 
@@ -51,7 +53,7 @@ def _data(machine: Machine, owner: Tensor, node: ast.AST) -> Value:
     if owner.grad_of is not None:
         return owner
     if owner.node.op in RECURRENT and any(one.op == "unknown" for one in owner.node.parents):
-        return Unknown("what may be a packed sequence holds", (owner,))
+        return Unknown(Why(What.ATTRIBUTE, "what may be a packed sequence holds"), (owner,))
     result = cut_tensor(machine, owner, "data", node)
     result.data_of = owner.data_of or owner
     result.counter = result
@@ -62,7 +64,7 @@ def _requires_grad(machine: Machine, owner: Tensor, node: ast.AST) -> Value:
     requires = machine.graph.requires(owner)
     if requires is not None:
         return Const(requires)
-    whether = Unknown("whether it requires grad")
+    whether = Unknown(fact("whether it requires grad"))
     machine.tested.keep_alive.append(whether)
     machine.tested.graph_tests.add(("true", id(whether)))
     return whether
@@ -83,7 +85,7 @@ def _ndim(machine: Machine, owner: Tensor, node: ast.AST) -> Value | None:
 
 
 def _device(machine: Machine, owner: Tensor, node: ast.AST) -> Value:
-    place = Unknown("a tensor's device", (owner,))
+    place = Unknown(fact("a tensor's device"), (owner,))
     place.origin = "device"
     return place
 

@@ -7,9 +7,11 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from gradfix.defects import Convention
+from gradfix.defects.reasons import What
 from gradfix.tape.domain.events import Add, Clear
 from gradfix.tape.domain.graph import Node
 from gradfix.tape.domain.values import NONE, Const, Seq, Unknown, unknown_of
+from gradfix.tape.domain.why import Why, fact
 from gradfix.tape.effects import table
 from gradfix.tape.effects.operations import DUNDERS, having, in_place
 from gradfix.tape.effects.overloads import choose
@@ -79,7 +81,7 @@ def copied(leaves: Iterable[Tensor]) -> None:
 
 def _unlisted(tensor: Tensor, name: str, args: Args, node: ast.AST) -> Value:
     """A method that the table doesn't list: what went in may be in its result, and may be written."""
-    result = unknown_of(f"`.{name}()` isn't known", tensor, *args)
+    result = unknown_of(Why(What.OPERATION, f"`.{name}()` isn't known"), tensor, *args)
     result.part = True
     return result
 
@@ -192,14 +194,14 @@ def property_call(machine: Machine, tensor: Tensor, args: Args, kwargs: Kwargs, 
             return Seq("tuple", [Const(size) for size in tensor.shape])
     if name in ("dim", "ndimension") and tensor.shape is not None and None not in tensor.shape:
         return Const(len(tensor.shape))
-    size = Unknown("a size")
+    size = Unknown(fact("a size"))
     size.about = tensor.storage
     return size
 
 
 def hook(machine: Machine, tensor: Tensor, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
     machine.leaves.hooked = True
-    return Unknown("a hook")
+    return Unknown(fact("a hook"))
 
 
 def untracked_write(machine: Machine, tensor: Tensor, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:

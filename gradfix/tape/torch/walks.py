@@ -6,10 +6,12 @@ import ast
 from functools import partial
 from typing import TYPE_CHECKING
 
+from gradfix.defects.reasons import What
 from gradfix.tape.domain.events import Backward
 from gradfix.tape.domain.graph import Tensor
 from gradfix.tape.domain.torch_values import Weights
 from gradfix.tape.domain.values import FALSE, NONE, NOTHING, Const, Seq, Unknown
+from gradfix.tape.domain.why import Why
 from gradfix.tape.interpreter.occasions import Walked
 
 if TYPE_CHECKING:
@@ -115,7 +117,7 @@ def grad_of_roots(vm: Interpreter, args: Args, kwargs: Kwargs, node: ast.Call) -
             known = root.requires is False
             reason = "this has no graph" if known else "whether this has a graph isn't known"
             vm.reports.silence(vm.here.at(node), f"{reason}; no rule is about gradients that are asked for")
-    result = Unknown("gradients", (outputs,))
+    result = Unknown(Why(What.COMPUTED, "gradients"), (outputs,))
     if isinstance(create, Const):
         result.requires = bool(create.value) and vm.graph.requires(outputs)
     return result

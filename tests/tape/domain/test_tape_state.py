@@ -19,6 +19,7 @@ from gradfix.tape.domain.paths import Path as Condition
 from gradfix.tape.domain.torch_values import Weights
 from gradfix.tape.domain.trail import Trail
 from gradfix.tape.domain.values import NONE, TRUE, UNDEFINED, Alt, Const, Join, Seq, Unknown
+from gradfix.tape.domain.why import fact
 from gradfix.tape.entries import analyse
 from gradfix.tape.interpreter import budget, grad_switches, names, running
 from gradfix.tape.machine import backward, grad_mode, gradients, here, histories, reports, tested
@@ -336,7 +337,7 @@ def test_contents_join_as_their_cell_says(how: Join, one: object, other: object,
 
 
 def test_values_join_to_their_alternatives() -> None:
-    one, other = Const(1), Unknown("a value")
+    one, other = Const(1), Unknown(fact("a value"))
     joined = both(Join.VALUE, one, other)
     assert isinstance(joined, Alt) and joined.options == ((YES, one), (NO, other))
 

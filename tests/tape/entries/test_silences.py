@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from gradfix.defects import Assumption
+from gradfix.defects import Assumption, Span
+from gradfix.defects.reasons import Reason, What
 from gradfix.source import Source, parse
+from gradfix.tape.domain.alternatives import alternatives
+from gradfix.tape.domain.paths import Path
+from gradfix.tape.domain.values import Alt, Unknown, Value
+from gradfix.tape.domain.why import Why, why_of, whys
 from gradfix.tape.entries import analyse
 
 HEAD = "import torch\nfrom torch import nn\nimport elsewhere\n"
@@ -13,12 +18,13 @@ SILENT = {
     "a backward from what an unknown call returned": (
         "loss = elsewhere.loss()\nloss.backward()\n",
         "loss.backward()",
-        "whether this has a graph isn't known: the result of a call that isn't followed",
+        "whether this has a graph isn't known: the result of `elsewhere.loss`, which isn't read (line 4)",
     ),
     "a write on what an unknown call returned": (
         "x = elsewhere.tensor()\ny = torch.exp(x)\ny += 1\n",
         "y += 1",
-        "whether what is written is in a graph isn't known: the result of a call that isn't followed",
+        "whether what is written is in a graph isn't known: "
+        "the result of `elsewhere.tensor`, which isn't read (line 4)",
     ),
     "a term that is cut off beside one that isn't": (
         "w = torch.ones(2, requires_grad=True)\nv = torch.ones(2, requires_grad=True)\n"
@@ -95,3 +101,62 @@ def test_a_condition_says_a_test_once_whatever_it_was_about() -> None:
     assert isinstance(source, Source)
     conditions = [one.condition for one in analyse(source).defects if one.impact != "style"]
     assert conditions == ["not chosen.any()"]
+
+
+UNKNOWN = {
+    What.ARGUMENT: "def f(x):\n    x.backward()\n    torch.exp(x).backward()\n",
+    What.CALL: "def f(x):\n    x().backward()\n",
+    What.IMPORT: "elsewhere.loss().backward()\n",
+    What.SUBCLASS: (
+        "class Loss:\n    def of(self):\n        raise NotImplementedError\n\n    def run(self):\n"
+        "        self.of().backward()\n"
+    ),
+    What.ALTERNATIVES: (
+        "x = torch.ones(2)\nw = torch.ones(2, requires_grad=True)\n"
+        "for i in range(elsewhere.n):\n    pass\n"
+        "k = elsewhere.k\ny = w\n"
+        "if k == 1:\n    y = x + 1\nelif k == 2:\n    y = x + 2\nelif k == 3:\n    y = x + 3\n"
+        "elif k == 4:\n    y = x + 4\nelif k == 5:\n    y = x + 5\ny.backward()\n"
+    ),
+    What.ATTRIBUTE: "class Held(elsewhere.Base):\n    def run(self):\n        self.loss.backward()\n",
+    What.OPERATION: "w = torch.ones(2, requires_grad=True)\ntorch.einsum(w).backward()\n",
+    What.RUN_TIME: "torch.load('loss').backward()\n",
+}
+
+
+@pytest.mark.parametrize(("what", "body"), UNKNOWN.items(), ids=[what.name.lower() for what in UNKNOWN])
+def test_the_reason_of_what_is_not_known_is_data(what: What, body: str) -> None:
+    source = parse("main.py", (HEAD + body).encode())
+    assert isinstance(source, Source)
+    known = [one.unknown for one in analyse(source).silences if one.unknown is not None]
+    assert what in {one.root.what for one in known}
+    assert all(one.says and one.settled_by for one in known)
+
+
+@pytest.mark.parametrize("what", What, ids=[what.name.lower() for what in What])
+def test_every_reason_has_a_sentence_and_says_what_would_settle_it(what: What) -> None:
+    assert "{" not in Reason(what, "it").says
+    assert Reason(what, "it").settled_by
+
+
+def test_a_part_says_what_it_is_a_part_of_and_where_that_came_from() -> None:
+    of = Reason(What.ARGUMENT, "batch", Span(3, 0, 3, 5))
+    part = Reason(What.ATTRIBUTE, "`loss`", of=of)
+    assert part.told == "`loss` of argument `batch` (line 3)"
+    assert part.settled_by == of.settled_by
+
+
+def test_what_is_joined_keeps_the_reason_of_each_alternative() -> None:
+    each = [Unknown(Why(What.ARGUMENT, name)) for name in "abcdef"]
+    options: list[tuple[Path, Value]] = [(frozenset({(("is", i), True)}), one) for i, one in enumerate(each)]
+    joined = alternatives(options)
+    assert isinstance(joined, Unknown) and joined.why.what is What.ALTERNATIVES
+    assert list(whys(joined))[1:] == [one.why for one in each]
+    assert [one.name for one in whys(Alt(tuple(options[:3])))] == ["a", "b", "c"]
+
+
+def test_what_is_computed_of_it_is_unknown_for_the_same_reason() -> None:
+    of = Unknown(Why(What.ARGUMENT, "x"))
+    assert (
+        why_of(Unknown(Why(What.COMPUTED, "a sum"), (Unknown(Why(What.ELEMENT, "part"), (of,)),))) == of.why
+    )

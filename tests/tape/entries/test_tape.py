@@ -417,15 +417,6 @@ QUIET = {
                 opt.step()
                 opt.zero_grad()
         """,
-    "an optimizer given to a call that isn't known": """
-        from helpers import finish
-        net = nn.Linear(2, 1)
-        opt = torch.optim.SGD(net.parameters(), lr=0.1)
-        for x in load():
-            net(x).sum().backward()
-            opt.step()
-            finish(opt)
-        """,
     "a method that finds recording as the one before left it": """
         class Agent:
             def __init__(self):

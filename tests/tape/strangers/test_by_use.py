@@ -97,12 +97,6 @@ DOUBTFUL = {
     "cleared by the model": trained(
         "model.zero_grad()\n" + LOSS + "loss.backward()\noptimizer.step()", before="optimizer.zero_grad()"
     ),
-    "something else may run backward": trained(
-        "optimizer.zero_grad()\nlearner.learn(x)\noptimizer.step()\n" + LOSS + "loss.backward()"
-    ),
-    "something else gets the optimizer": trained(
-        LOSS + "loss.backward()\noptimizer.zero_grad()\nrefill(optimizer)\noptimizer.step()"
-    ),
     "gradients put there by hand": trained(
         LOSS
         + "loss.backward()\noptimizer.zero_grad()\n"
