@@ -39,7 +39,7 @@ def test_the_healthy_stay_silent_beneath_any_number(way: str) -> None:
 
 @pytest.mark.parametrize("way", SCALING)
 def test_what_is_found_beneath_one_is_found_beneath_any_number(way: str) -> None:
-    """Seven in eight of the variants: what hangs on a leaf, or on a list of results, is lost with a reason."""
+    """Seven in eight of the variants: what hangs on a leaf, or on a list of results, is lost."""
     tried = lost = 0
     for path in fixtures("before"):
         if path.parent.parent.name not in LEAVES:
@@ -114,3 +114,11 @@ def test_a_name_that_is_called_is_not_scaled() -> None:
     assert scalable("net = make()\ny = net(x)\nz = y * 2\n") >= {"y", "z"}
     assert "net" not in scalable("net = make()\ny = net(x)\n")
     assert found("import torch\n") == frozenset()
+
+
+def test_what_may_be_no_tensor_at_all_is_not_one_without_a_graph() -> None:
+    flags = [f"if os.environ.get('F{i}'):\n    total = total + (w * {i}).sum()\n" for i in range(6)]
+    assert defects(START + "total = 0\n" + "".join(flags) + "total.backward()\n") == []
+    assert (
+        defects(START + "total = None\n" + "".join(flags).replace("total +", "") + "total.backward()\n") == []
+    )

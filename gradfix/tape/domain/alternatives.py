@@ -136,8 +136,7 @@ def _in_a_graph(values: Sequence[Value]) -> Truth:
     for value in values:
         if isinstance(value, Unknown) and value.tensor is not None:
             value = value.tensor
-        number = type(value) is Const and type(value.value) in (int, float)
-        facts.add(value.requires if isinstance(value, (Tensor, Unknown)) else False if number else None)
+        facts.add(value.requires if isinstance(value, (Tensor, Unknown)) else None)
     return facts.pop() if len(facts) == 1 else None
 
 
