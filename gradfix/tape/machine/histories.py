@@ -185,8 +185,8 @@ class Graph:
         return node
 
     def _sole(self, value: Value) -> Node:
-        """The one node that stands for an alternative. What is no tensor is not one without a graph: where it is
-        used as one, the value isn't this."""
+        """The one node that stands for an alternative. What is no tensor is not one without a graph: where a
+        tensor is needed, it isn't this."""
         nodes = self.given(value)
         if len(nodes) == 1:
             return nodes[0]
