@@ -136,6 +136,10 @@ class Arm(Decided):
         return self.chain.texts[first] if self.arms == 1 << first and first < len(self.chain.texts) else ""
 
 
+DECIDED = frozenset({Settled, Arm})
+"""Asked first, for few literals are of these kinds."""
+
+
 def _said(literal: tuple[Key, bool], one: Path, other: Path) -> bool:
     """Whether two paths together say so."""
     key, holds = literal
@@ -160,7 +164,7 @@ def contradicts(one: Path, other: Path) -> bool:
             return True
         if holds and type(key) is Equals and _excluded(key, other):
             return True
-        if isinstance(key, Decided) and key.refuted(holds, one, other):
+        if type(key) in DECIDED and isinstance(key, Decided) and key.refuted(holds, one, other):
             return True
     return _settles(other) and any(
         key.refuted(holds, one, other) for key, holds in other if isinstance(key, Decided)
