@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
 from gradfix.defects.reasons import What
 from gradfix.tape.domain.graph import Node, Number, Storage, Tensor
-from gradfix.tape.domain.paths import ALWAYS, Path, meet
+from gradfix.tape.domain.paths import ALWAYS, Path, meet, simplest
 from gradfix.tape.domain.torch_values import Weights
 from gradfix.tape.domain.values import NOTHING, UNDEFINED, Alt, Const, Join, Seq, Undefined, Unknown
 from gradfix.tape.domain.why import Why
@@ -130,9 +130,11 @@ def as_one(options: list[tuple[Path, Value]], why: Why) -> Value:
     tensors = [(path, value) for path, value in options if type(value) is Tensor and _may_be_one(value)]
     if len(tensors) == len(options):
         return _one_for(tensors, phi([(path, tensor.node) for path, tensor in tensors]))
-    if all(map(_is_number, values := [value for _, value in options])):
+    values = [value for _, value in options]
+    kinds = {_number(value) for value in values}
+    if len(kinds) == 1 and (kind := kinds.pop()):
         origins = tuple([value.node for value in values if type(value) is Number])
-        return Number(Node("number", None, origins, False), None, "number")
+        return Number(Node("number", None, origins, False), None, kind)
     one = Unknown(why, tuple(values))
     one.options = tuple([option for option in options if type(option[1]) is not Undefined])
     values = [value for _, value in one.options]
@@ -143,11 +145,11 @@ def as_one(options: list[tuple[Path, Value]], why: Why) -> Value:
     return one
 
 
-def _is_number(value: Value) -> bool:
-    """Whether it is a number that counts as one only, and isn't one of dimensions or of turns as well."""
-    if type(value) is Const:
-        return type(value.value) is float
-    return type(value) is Number and value.kind == "number"
+def _number(value: Value) -> str:
+    """What kind of number or array it is, where it counts as one only, and not as dimensions or turns."""
+    if type(value) is Number:
+        return value.kind
+    return "number" if type(value) is Const and type(value.value) is float else ""
 
 
 def _in_a_graph(values: Sequence[Value]) -> Truth:
@@ -156,8 +158,7 @@ def _in_a_graph(values: Sequence[Value]) -> Truth:
     for value in values:
         if isinstance(value, Unknown) and value.tensor is not None:
             value = value.tensor
-        number = type(value) is Const and type(value.value) in (int, float)
-        facts.add(value.requires if isinstance(value, (Tensor, Unknown)) else False if number else None)
+        facts.add(value.requires if isinstance(value, (Tensor, Unknown)) else None)
     return facts.pop() if len(facts) == 1 else None
 
 
@@ -165,7 +166,7 @@ def _may_be_one(value: Value) -> bool:
     """Whether nothing is asked of a tensor by which it is told from others, as of a leaf or a gradient."""
     if type(value) is not Tensor or value.grad_of is not None or value.slot is not None:
         return False
-    if value.leaf is not False and (value.requires is not False or value.node.leaf is not None):
+    if value.leaf is not False and (value.requires is not False or value.parameter):
         return False
     if value.counter is not None or value.data_of is not None or value.storage.inference is not None:
         return False
@@ -206,7 +207,7 @@ def phi(options: Options[Node], value: Unknown | None = None) -> Node:
     nodes = list(options)
     requires = {node.requires for _, node in nodes}
     if len(requires) > 1 or None in requires:
-        nodes = _flat(nodes)
+        nodes = _sorted(_flat(nodes))
     merged = Node(
         "phi",
         nodes[0][1].place,
@@ -217,6 +218,17 @@ def phi(options: Options[Node], value: Unknown | None = None) -> Node:
     merged.lean = frozenset().union(*(node.lean for _, node in nodes))
     merged.facts = {"value": value} if value is not None else None
     return merged
+
+
+def _sorted(nodes: list[tuple[Path, Node]]) -> list[tuple[Path, Node]]:
+    """Of many nodes those that are in a graph as one, and those that aren't."""
+    alike: dict[Truth, list[tuple[Path, Node]]] = {}
+    for path, node in nodes:
+        alike.setdefault(node.requires, []).append((path, node))
+    if len(nodes) <= 2 * LIMIT or len(alike) < 2:
+        return nodes
+    joined = [(phi(options), simplest([path for path, _ in options])) for options in alike.values()]
+    return [(path, node) for node, paths in joined for path in paths]
 
 
 def _flat(nodes: list[tuple[Path, Node]]) -> list[tuple[Path, Node]]:

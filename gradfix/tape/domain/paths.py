@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
 from functools import lru_cache
+from itertools import count
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 if TYPE_CHECKING:
@@ -60,9 +61,11 @@ class Settled(tuple[Key], Decided):
 class Chain:
     """Tests one after the other: the first that holds is the arm that is taken, else the rest."""
 
-    __slots__ = ("all", "first", "live", "subjects", "texts", "turning")
+    __slots__ = ("all", "first", "live", "number", "subjects", "texts", "turning")
+    numbers = count()
 
     def __init__(self, first: object, tests: Sequence[Path], texts: Sequence[str]) -> None:
+        self.number = next(self.numbers)
         self.first = first
         """Where the first of them stands."""
         self.texts = texts
@@ -198,40 +201,53 @@ MANY = 64
 """Of how many paths it is looked for pairs that differ in one test."""
 
 
-def _chained(paths: Iterable[Path]) -> set[Path]:
+def simplest(paths: Iterable[Path]) -> list[Path]:
+    """The same paths in as few and as short ones as there are: where two differ only in how one test comes
+    out, that test makes no difference."""
+    given = _chained(paths)
+    if not 1 < len(given) <= MANY:
+        return given
+    covers = {path: 1 << i for i, path in enumerate(given)}
+    due, parts = list(covers), set[Path]()
+    while due:
+        path = due.pop()
+        for key, holds in path:
+            rest = path - {(key, holds)}
+            if (twin := rest | {(key, not holds)}) in covers:
+                parts |= {path, twin}
+                both = covers[path] | covers[twin]
+                if covers.get(rest, 0) | both != covers.get(rest, 0):
+                    covers[rest] = covers.get(rest, 0) | both
+                    due.append(rest)
+    whole = [path for path in covers if path not in parts]
+    return _enough(sorted(whole, key=lambda path: (len(path), covers[path])), covers)
+
+
+def _enough(paths: list[Path], covers: dict[Path, int]) -> list[Path]:
+    """Of some paths those that are needed, the first before the others."""
+    chosen: list[Path] = []
+    seen = 0
+    for path in paths:
+        if covers[path] & ~seen and not any(one < path for one in chosen):
+            chosen.append(path)
+            seen |= covers[path]
+    return chosen
+
+
+def _chained(paths: Iterable[Path]) -> list[Path]:
     """Some paths, with one for those that differ only in which arms of a chain are taken."""
-    left = set(paths)
+    left = dict.fromkeys(paths)
     arms: dict[tuple[Chain, Path], int] = {}
     for path in [*left] if any(map(_settles, left)) else ():
-        arm = next((key for key, holds in path if isinstance(key, Arm) and holds), None)
-        if arm is not None:
-            left.discard(path)
+        taken_here = [key for key, holds in path if isinstance(key, Arm) and holds]
+        if taken_here:
+            del left[path]
+            arm = max(taken_here, key=lambda arm: arm.chain.number)
             mark = arm.chain, path - {(arm, True)}
             arms[mark] = arms.get(mark, 0) | arm.arms
     for (chain, rest), taken in arms.items():
-        left.add(rest if taken & chain.live == chain.live else rest | {(Arm(chain, taken), True)})
-    return left
-
-
-def simplest(paths: Iterable[Path]) -> list[Path]:
-    """The same paths: two that differ in how one test comes out are one, and none is part of another."""
-    left = _chained(paths)
-    if len(left) > MANY:
-        return list(left)
-    due = list(left)
-    while due:
-        path = due.pop()
-        if path not in left:
-            continue
-        for key, holds in path:
-            rest = path - {(key, holds)}
-            twin = rest | {(key, not holds)}
-            if rest in left or twin in left:
-                left -= {path, twin}
-                left.add(rest)
-                due.append(rest)
-                break
-    return [one for one in left if not any(other < one for other in left)]
+        left[rest if taken & chain.live == chain.live else rest | {(Arm(chain, taken), True)}] = None
+    return list(left)
 
 
 def meet(one: Path, other: Path) -> Path | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from heapq import heappop, heappush
 from typing import TYPE_CHECKING, NamedTuple, TypedDict
 
 from gradfix.defects import Assumption, Convention, Role
@@ -17,13 +16,14 @@ from gradfix.defects.records import (
     WrittenThroughData,
 )
 from gradfix.tape.domain.events import Add, live_arms, surely
-from gradfix.tape.domain.paths import ALWAYS, contradicts, implies, simplest
+from gradfix.tape.domain.paths import ALWAYS, contradicts, implies
 from gradfix.tape.domain.values import stamp
 from gradfix.tape.domain.within import Within
 from gradfix.tape.effects import shapes
 from gradfix.tape.effects.operations import having
 from gradfix.tape.effects.repeats import put_again
 from gradfix.tape.machine.cuts import leaves_behind
+from gradfix.tape.machine.guarded import Guarded
 from gradfix.tape.machine.reach import MANY, leading, remember
 
 if TYPE_CHECKING:
@@ -67,37 +67,6 @@ class Scoped(TypedDict, total=False):
     """What differs inside of something only."""
 
     whole: Callable[[], bool] | None
-
-
-class Guarded:
-    """The nodes that a backward has yet to visit on some paths only: the youngest first, so that each is
-    visited when all the paths to it are known, and those that make no difference have fallen away."""
-
-    def __init__(self) -> None:
-        self.order: list[tuple[int, Node]] = []
-        self.paths: dict[int, list[Path]] = {}
-
-    def __len__(self) -> int:
-        return len(self.order)
-
-    def add(self, node: Node, path: Path) -> None:
-        known = self.paths.get(-node.born)
-        if known is None:
-            self.paths[-node.born] = [path]
-            heappush(self.order, (-node.born, node))
-        else:
-            known.append(path)
-
-    def pop(self) -> tuple[Node, Path]:
-        mark, node = self.order[0]
-        paths = self.paths[mark]
-        if len(paths) > 1:
-            paths = self.paths[mark] = simplest(paths)
-        path = paths.pop()
-        if not paths:
-            heappop(self.order)
-            del self.paths[mark]
-        return node, path
 
 
 class Backwards:

@@ -15,7 +15,6 @@ from gradfix.tape.domain.values import (
     NOTHING,
     UNDEFINED,
     Alt,
-    Const,
     Seq,
     Unknown,
     either,
@@ -201,13 +200,13 @@ class Graph:
         return node
 
     def _sole(self, value: Value) -> Node:
-        """The one node that stands for an alternative: a constant is in no graph."""
+        """The one node that stands for an alternative. What is no tensor is not one without a graph: where a
+        tensor is needed, it isn't this."""
         nodes = self.given(value)
         if len(nodes) == 1:
             return nodes[0]
-        number = isinstance(value, Const)
-        node = Node("constant" if number else "unknown", None, tuple(nodes), False if number else None)
-        node.may = not number
+        node = Node("unknown", None, tuple(nodes), None)
+        node.may = True
         return node
 
     def given(self, value: Value) -> list[Node]:

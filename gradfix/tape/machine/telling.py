@@ -46,7 +46,7 @@ def _tested(path: Path) -> Path:
 
 
 def _words(texts: Mapping[Key, str], path: Path) -> tuple[str, ...]:
-    """The tests of one path in words, without those that follow from others."""
+    """The tests of one path in words, without those that follow from others, or that came out either way."""
     equal = {key.subject for key, holds in path if holds and type(key) is Equals}
     words: set[str] = set()
     for key, holds in path:
@@ -55,7 +55,8 @@ def _words(texts: Mapping[Key, str], path: Path) -> tuple[str, ...]:
         if type(key) is Settled and any(one <= path for one in (key.yes if holds else key.no)):
             continue
         words.add(_word(texts, key, holds))
-    return tuple(sorted(words - {""}))
+    words.discard("")
+    return tuple(sorted(word for word in words if contrary(word) not in words))
 
 
 def _word(texts: Mapping[Key, str], key: Key, holds: bool) -> str:
@@ -93,6 +94,10 @@ def contrary(text: str) -> str:
     if isinstance(test, ast.Compare) and len(test.ops) == 1:
         left, right = _segment(text, test.left), _segment(text, test.comparators[0])
         return f"{left} {CONTRARY[type(test.ops[0])]} {right}"
+    if isinstance(test, ast.BoolOp):
+        parts = list({ast.dump(part): _segment(text, part) for part in test.values}.values())
+        word = " and " if isinstance(test.op, ast.And) else " or "
+        return contrary(parts[0]) if len(parts) == 1 else f"not ({word.join(parts)})"
     simple = isinstance(test, (ast.Name, ast.Attribute, ast.Call, ast.Subscript))
     return f"not {text}" if simple else f"not ({text})"
 

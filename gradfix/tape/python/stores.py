@@ -48,7 +48,11 @@ def expression_statement(vm: Interpreter, node: ast.Expr) -> str | None:
 
 def _dropped(vm: Interpreter, result: Tensor, node: ast.expr) -> None:
     """A gradient that is told to change, and isn't written: what was made of it is dropped."""
-    if not result.storage.writes and any(one.op == "grad" for one in upstream(result.node.parents)):
+    if (
+        not result.node.op.endswith("_")
+        and not result.storage.writes
+        and any(one.op == "grad" for one in upstream(result.node.parents))
+    ):
         vm.reports.silence(node, "what is made of a gradient here is dropped; no rule is about that")
 
 
