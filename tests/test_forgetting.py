@@ -574,6 +574,14 @@ UNKNOWN_BUT_MAY_BE_IT = {
             (x * x).sum().backward()
             x = unknown(x - 0.1 * x.grad).requires_grad_()
         """,
+    "an optimizer that isn't known uses no gradient of what it wasn't given": """
+        net, w = nn.Linear(2, 1), unknown(requires_grad=True)
+        opt = getattr(torch, unknown).Adam(net.parameters())
+        for _ in range(3):
+            (w ** 2).sum().backward()
+            opt.zero_grad()
+            opt.step()
+        """,
     "who has a leaf may have an optimizer for it": """
         class Net(nn.Module):
             def __init__(self):
@@ -650,6 +658,19 @@ def test_what_only_recording_would_break_is_suspected_where_it_may_be_off() -> N
     (suspect,) = analyse(source).defects
     assert (suspect.kind, suspect.certainty) == ("inplace_on_leaf", "suspect")
     assert suspect.assumptions == (Assumption.RECORDED_HERE.value,)
+
+
+def test_a_loss_of_several_alternatives_is_kept_as_one_is() -> None:
+    """What the tape doesn't know apart it says as well as what it knows: else forgetting would say more."""
+    body = """
+    net, losses = nn.Linear(2, 1), []
+    x = torch.ones(2).cuda() if torch.cuda.is_available() else torch.ones(2)
+    for _ in range(3):
+        loss = net(x).sum()
+        loss.backward()
+        losses.append(loss)
+    """
+    assert kinds(body) == {"graph_leak"}
 
 
 FIXTURES = Path(__file__).parent.parent / "fixtures"

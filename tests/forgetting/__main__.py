@@ -1,4 +1,8 @@
-"""`python -m tests.forgetting FOLDER --programs 10000`: what the tape claims only because it knows less."""
+"""`python -m tests.forgetting FOLDER --programs 10000`: what the tape claims only because it knows less.
+
+Few texts are gone through in all ways, each `--each` times. For millions of lines: `--drawn 2`, with
+`--seconds` after which it stops and a file for `--state` from which it goes on.
+"""
 
 from __future__ import annotations
 

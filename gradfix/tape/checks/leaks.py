@@ -141,7 +141,7 @@ def _through_totals(notes: Notes, value: Value, span: Span) -> None:
 def appended(vm: Interpreter, put: Appended) -> None:
     """`losses.append(loss)` at every turn of a loop."""
     if vm.names.frame.loops:
-        kept(vm, put.value, put.call.args[0], put.call, "")
+        vm.forks.on_each(put.value, lambda one: kept(vm, one, put.call.args[0], put.call, ""))
 
 
 def kept_on_attribute(vm: Interpreter, named: AttributeNamed) -> None:

@@ -22,7 +22,7 @@ from gradfix.defects.records import EarlyClear, NotCleared
 from gradfix.tape.domain.events import Add, Backward, Clear, Doubt, Use
 from gradfix.tape.domain.graph import upstream
 from gradfix.tape.domain.paths import contradicts, implies
-from gradfix.tape.domain.torch_values import Optimizer
+from gradfix.tape.domain.torch_values import Optimizer, Weights
 from gradfix.tape.domain.values import Map, Seq, Unknown
 from gradfix.tape.domain.why import Why
 from gradfix.tape.machine.account import newest_call
@@ -47,13 +47,17 @@ DEEP = 200
 class Supposed:
     """A value that is taken for an optimizer."""
 
-    __slots__ = ("optimizer", "owners", "value")
+    __slots__ = ("given", "optimizer", "owners", "value")
 
     def __init__(self, value: Unknown, optimizer: Optimizer) -> None:
         self.value = value
         self.owners = tuple(_owners(value))
         """The value and what it is an attribute of."""
         self.optimizer = optimizer
+        weights = [held for held in value.holds if isinstance(held, Weights)]
+        known = weights and all(one.complete for one in weights)
+        self.given = {id(leaf) for one in weights for leaf in one.leaves} if known else None
+        """The parameters that it was made with, where they are known."""
 
     @property
     def leaf(self) -> Tensor:
@@ -202,9 +206,13 @@ class Passed:
             and all((line := _line(leaf.place)) in lines or line == 0 for leaf in leaves)
         )
 
+    def may_reach(self, leaves: set[int]) -> bool:
+        """Whether some leaves are among those that it passes, as far as it is looked through."""
+        return len(self.nodes) >= DEEP or any(id(node.leaf) in leaves for node in self.nodes if node.leaf)
+
     def beside(self, one: Supposed) -> bool:
         """Whether a backward fills nothing that an optimizer can hold: what was made after it, say."""
-        if self.cut_off:
+        if self.cut_off or (one.given is not None and not self.may_reach(one.given)):
             return True
         since = self.names.frame.scope.born
         return any(getattr(value, "born", 0) < since for value in one.owners) and self.made_here
