@@ -28,24 +28,23 @@ def severed(result: Comparison, defect: Defect, run: Run) -> bool:
 def healed(result: Comparison, defect: Defect, run: Run) -> bool:
     """Whether a failure that the defect names goes when its culprit is mended.
 
-    Behind a leaf that requires no grad there may be a cut as well: then it goes when both are mended.
+    There may be a cut as well: then it goes when both are mended, and not when only the others are.
     """
     mended = grafted(result.program, defect.culprit)
-    if mended is None:
+    if mended is None or fewer(result, mended, defect, run):
         return True
-    if defect.kind != "no_leaf_requires_grad" or fewer(result, mended, defect, run):
-        return fewer(result, mended, defect, run)
-    whole = replace(mended, source=rewritten(mended.source, uncut_node))
-    return fewer(result, whole, defect, run)
+    others = replace(result.program, source=rewritten(result.program.source, uncut_node))
+    both = replace(mended, source=rewritten(mended.source, uncut_node))
+    return fewer(result, both, defect, run) and not fewer(result, others, defect, run, unless_it_runs=False)
 
 
-def fewer(result: Comparison, mended: Program, defect: Defect, run: Run) -> bool:
-    """Whether fewer of the failures that a defect names are left in another program, if that runs."""
+def fewer(result: Comparison, mended: Program, defect: Defect, run: Run, unless_it_runs: bool = True) -> bool:
+    """Whether fewer of the failures that a defect names are left in another program."""
     lines = lines_of(defect)
     for other in run_all(mended, result.bodies):
         if (other.assignment, other.variant) == (run.assignment, run.variant) and not other.invalid:
             return count(other, lines) < count(run, lines)
-    return True
+    return unless_it_runs
 
 
 def count(run: Run, lines: set[int]) -> int:
@@ -65,15 +64,16 @@ def flag_on_result(result: Comparison, defect: Defect, run: Run) -> bool:
 def term_severed(result: Comparison, defect: Defect, run: Run) -> bool:
     """Without the cut, some backward reaches more, or with another gradient."""
     span = defect.culprit
-    whole = without_cuts(result.program, range(span.line, span.end_line + 1)) or grafted(result.program, span)
+    plain = without_cuts(result.program, range(span.line, span.end_line + 1))
+    whole = plain or grafted(result.program, span)
     if whole is None:
         return False
     for other in run_all(whole):
         if (other.assignment, other.variant) == (run.assignment, run.variant):
-            return bool(other.invalid or other.failures) or arriving(other) != arriving(run)
+            return bool(other.invalid or other.failures) or arriving(other, plain) != arriving(run, plain)
     return True
 
 
-def arriving(run: Run) -> list[tuple[int, int, float]]:
-    """What each backward has brought."""
-    return [(one.line, one.reached, one.mark) for one in run.backwards]
+def arriving(run: Run, plain: object) -> list[tuple[int, int, float, int]]:
+    """What each backward has brought, and by how many nodes; a graft has nodes of its own."""
+    return [(one.line, one.reached, one.mark, one.nodes if plain else 0) for one in run.backwards]

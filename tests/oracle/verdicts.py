@@ -77,8 +77,10 @@ def judge(result: Comparison, defect: Defect) -> str:
 def blurred(result: Comparison, defect: Defect, run: Run) -> bool:
     """Whether something else failed, so that the run says nothing more of a defect."""
     named = lines_as(defect, Role.BACKWARD, Role.BACKWARD_NEEDS)
-    if defect.kind in WRITES and named and named <= {b.line for b in result.watched_like(run).backwards}:
-        return False  # they came through where what was saved is watched
+    watched = result.watched_like(run)
+    refused = any(culprit_lines(defect) & set(failure.lines) for failure in watched.failures)
+    if defect.kind in WRITES and named and named <= {b.line for b in watched.backwards} and not refused:
+        return False  # they came through where what was saved is watched, and so did the write
     return any(failure.key not in EXPECTED.get(defect.kind, ()) for failure in run.failures)
 
 
