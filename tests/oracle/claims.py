@@ -25,6 +25,17 @@ VIEWS = frozenset(
     }
 )
 
+UNTRAINED = CUTS | {
+    "requires_grad_on_result",
+    "severed_term",
+    "unreached_parameters",
+    "unregistered_parameters",
+    "optimizer_before_replacement",
+    "zero_grad_before_step",
+    "grad_of_non_leaf",
+}
+"""What may be said of parameters that are never trained."""
+
 REQUIRED: dict[str, tuple[str, frozenset[str]]] = {
     "overwritten": ("has been modified by an inplace operation", WRITES),
     "severed": ("does not require grad and does not have a grad_fn", CUTS),
@@ -36,6 +47,7 @@ REQUIRED: dict[str, tuple[str, frozenset[str]]] = {
     "view without grad": ("view was created in", VIEWS),
     "not a scalar": ("grad can be implicitly created only for scalar", frozenset({"non_scalar_backward"})),
     "backward twice": ("backward through the graph a second time", frozenset({"backward_twice"})),
+    "none gradient": ("'NoneType'", UNTRAINED),
     "inference saved": ("Inference tensors cannot be saved for backward", frozenset({"forward_in_no_grad"})),
 }
 """Class of failure: words of torch that show it, kinds of defect that may report it. All must be reported."""

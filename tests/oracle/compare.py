@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from .claims import FLOW, REQUIRED
-from .comparison import Analyser, Comparison, Disagreement, lines_of
-from .facts import Run, Step
+from gradfix.defects import Defect, Role
+
+from .claims import FLOW, REQUIRED, WRITES
+from .comparison import Analyser, Comparison, Disagreement, culprit_lines, lines_as, reported
+from .facts import Failure, Run, Step
 from .instrument import binds_nothing
-from .mend import bare_write, out_of_place
+from .mend import bare_write, keeping, out_of_place, unflagged
 from .programs import Program
-from .shadow import hidden_writes, with_telling_write
-from .torchrun import run_all
+from .shadow import everywhere_loud
+from .silent import judge_silence
+from .torchrun import TEXTS, run_all
 from .trim import removed
 from .verdicts import judge_defects
 
@@ -23,31 +26,108 @@ def compare(program: Program, analyse: Analyser) -> Comparison | None:
     runs = [run for run in run_all(program) if not run.invalid]
     if not runs:
         return None
-    result = Comparison(program, runs, tuple(analyse(program.source)))
+    listed = tuple(defect for defect in analyse(program.source) if defect.certainty != "suspect")
+    result = Comparison(program, runs, listed)
     judge_defects(result)
-    if program.opaque or unknown_arguments(program):
-        return result
     judge_failures(result)
+    judge_spoils(result)
     judge_steps(result)
     judge_hidden_writes(result)
+    judge_silence(result)
     count_unsaid(result)
+    excuse(result, analyse)
     return result
 
 
-def unknown_arguments(program: Program) -> bool:
-    """Whether the file only defines things: what they are called with is unknown, and silence is right."""
-    return bool(program.driver)
+def excuse(result: Comparison, analyse: Analyser) -> None:
+    """Tell apart what is missed only because the callers, or a callee, can't be known from the file."""
+    missed = [one for one in result.disagreements if one.sort.startswith("missed")]
+    fuller = known(result.program) if missed else []
+    others = [other for program in fuller if (other := compare(program, analyse)) is not None]
+    for one in missed if others else ():
+        if not any(
+            (two.about, two.line) == (one.about, one.line) for other in others for two in other.disagreements
+        ):
+            result.disagreements.remove(one)
+            result.count(f"apart: {one.about}, for what isn't in the file")
+
+
+def known(program: Program) -> list[Program]:
+    """The program in one file with all that its reader can't know, in each way in which that may be."""
+    if program.opaque:
+        return [
+            replace(program, source=program.source.replace(MYSTERY, f"blur = {text}"), opaque=False)
+            for text in TEXTS.values()
+        ]
+    if not program.driver:
+        return []
+    return [replace(program, source=program.source + program.driver, driver="")]
 
 
 def judge_failures(result: Comparison) -> None:
-    """The first failure of every run must be a defect; what comes after one stands on sand."""
+    """Every failure of every run must be a defect, but overwritings: those are told by what was saved."""
     for key, (_, kinds) in REQUIRED.items():
-        failed = [run for run in result.runs if run.failures and run.failures[0].key == key]
-        missed = [run for run in failed if not reported(result, kinds, set(run.failures[0].lines))]
-        if missed:
-            first = missed[0].failures[0]
-            same = [run for run in failed if run.failures[0].lines == first.lines]
-            miss(result, Disagreement("missed", key, first.lines[-1], first.message), same)
+        failed = {f.lines: f for run in result.runs for f in run.failures if f.key == key}
+        for failure in failed.values() if key != "overwritten" else ():
+            if not reported(result, kinds, set(failure.lines)) and not follows(result, failure):
+                same = [
+                    run
+                    for run in result.runs
+                    if (key, failure.lines) in {(f.key, f.lines) for f in run.failures}
+                ]
+                miss(result, Disagreement("missed", key, failure.lines[-1], failure.message), same)
+
+
+def follows(result: Comparison, failure: Failure) -> bool:
+    """Whether a second backward also fails for the graph that a reported one has freed."""
+    culprits = {d.culprit.line for d in result.defects if d.kind == "backward_twice"}
+    if failure.key != "backward twice" or not culprits:
+        return False
+    lines = result.program.source.split("\n")
+    for line in culprits:
+        lines[line - 1] = keeping(lines[line - 1])
+    runs = run_all(replace(result.program, source="\n".join(lines)), result.bodies)
+    return not any(run.failed("backward twice", set(failure.lines)) for run in runs)
+
+
+def judge_spoils(result: Comparison) -> None:
+    """Every line that overwrites what a backward needs must be a defect that names both."""
+    pairs = {(line, s.backward) for run in result.watched for s in run.spoils for line in s.writes}
+    for line, backward in sorted(pairs):
+        if any(accuses(defect, line, backward, result) for defect in result.defects):
+            continue
+        took_part = [run for run in result.watched if {line, backward} <= run.executed]
+        hit = [run for run in took_part if spoilt(run, line, backward)]
+        if len(hit) < len(took_part):
+            result.count("may happen overwritten")
+        else:
+            sort = "missed" if len(hit) == len(result.watched) else "missed under a flag"
+            result.disagreements.append(Disagreement(sort, "overwritten", line))
+
+
+def spoilt(run: Run, line: int, backward: int) -> bool:
+    return any(line in spoil.writes and spoil.backward == backward for spoil in run.spoils)
+
+
+def accuses(defect: Defect, line: int, backward: int, result: Comparison) -> bool:
+    """Whether a defect says that a line overwrites what a backward needs; one that is too late, any."""
+    if defect.kind not in WRITES:
+        return False
+    named = lines_as(defect, Role.BACKWARD, Role.BACKWARD_NEEDS)
+    late = any(f.key != "overwritten" for run in result.runs for f in run.failures)
+    if named and backward not in named and not late and backward <= result.program.lines:
+        return False
+    if line in culprit_lines(defect) | lines_as(defect, Role.OVERWRITTEN):
+        return True
+    return defect.kind == "inplace_module" and not still_writes(defect, line, result)
+
+
+def still_writes(defect: Defect, line: int, result: Comparison) -> bool:
+    """Whether a line overwrites something also when the module that is blamed is told not to."""
+    source = unflagged(result.program.source, defect.culprit.line)
+    program = replace(result.program, source=source or result.program.source)
+    runs = run_all(program, result.bodies, watched=True)
+    return any(line in spoil.writes for run in runs for spoil in run.spoils)
 
 
 def miss(result: Comparison, found: Disagreement, failed: list[Run]) -> None:
@@ -97,13 +177,7 @@ def heals(program: Program, statement: ast.stmt, found: Disagreement, truths: li
     return not any(run.invalid or any(f.key == found.about for f in run.failures) for run in runs)
 
 
-def reported(result: Comparison, kinds: Iterable[str], lines: set[int]) -> bool:
-    """Whether a defect of such a kind names one of the lines; what fails out of sight may have any."""
-    wanted = set(kinds)
-    unseen = not lines & set(range(result.program.lines + 1))
-    return any(d.kind in wanted and (unseen or lines & lines_of(d)) for d in result.defects)
-
-
+MYSTERY = "from mystery import blur"
 STEPS: dict[str, Callable[[Run], list[Step]]] = {
     "missing_zero_grad": lambda run: run.stale,
     "zero_grad_before_step": lambda run: run.erased,
@@ -127,10 +201,6 @@ UNSAID: dict[str, tuple[frozenset[str], Callable[[Run], list[int]]]] = {
     "backward that reached nothing": (FLOW, lambda run: run.lost),
     "grad of a non-leaf": (frozenset({"grad_of_non_leaf", "leaf_rebound"}), lambda run: run.non_leaf_reads),
     "leaf rebound": (frozenset({"leaf_rebound"}), lambda run: run.rebound),
-    "unreached parameters": (
-        frozenset({"unreached_parameters"}),
-        lambda run: [held.line for held in run.optimizers if held.steps and held.unreached],
-    ),
 }
 """Silent facts that may be meant so: nobody has to report them, but it is good to know how many go unsaid."""
 
@@ -145,20 +215,16 @@ def count_unsaid(result: Comparison) -> None:
 
 def judge_hidden_writes(result: Comparison) -> None:
     """A write through `.data` that changes what was saved must be a defect."""
-    if any(run.failures for run in result.runs):
+    if any(run.failures for run in result.runs) or ".data" not in result.program.source:
         return
-    for line in hidden_writes(result.program.source):
-        if not reported(result, {"write_through_data"}, {line}):
-            judge_hidden_write(result, line)
-
-
-def judge_hidden_write(result: Comparison, line: int) -> None:
-    runs = run_all(with_telling_write(result.program, line))
-    failed = [
-        run for run in runs if not run.invalid and run.failures and run.failures[0].key == "overwritten"
-    ]
-    concerned = [run for run in result.runs if line in run.executed]
-    if failed and len(failed) >= len(concerned):
-        sort = "missed" if len(failed) == len(runs) else "missed under a flag"
-        words = failed[0].failures[0].message
-        result.disagreements.append(Disagreement(sort, "write_through_data", line, words))
+    loud = run_all(everywhere_loud(result.program), result.bodies, watched=True)
+    for line in sorted({line for run in loud for spoil in run.spoils if spoil.told for line in spoil.writes}):
+        hit = [run for run in loud if any(spoil.told and line in spoil.writes for spoil in run.spoils)]
+        known = any(line in spoil.writes for run in result.watched for spoil in run.spoils)
+        if known or reported(result, {"write_through_data"}, {line}):
+            continue
+        if any(run.invalid or run.failures for run in loud):
+            result.count("apart: a write through data that can't be made loud")
+        elif len(hit) == len([run for run in loud if line in run.executed]):
+            sort = "missed" if len(hit) == len(loud) else "missed under a flag"
+            result.disagreements.append(Disagreement(sort, "write_through_data", line))

@@ -27,6 +27,17 @@ class Step:
 
 
 @dataclass(frozen=True)
+class Spoil:
+    """A saved value that was written before a backward needed it: by which lines."""
+
+    saved: int
+    writes: tuple[int, ...]
+    backward: int
+    told: bool = True
+    """Whether a value has changed."""
+
+
+@dataclass(frozen=True)
 class Backward:
     """A backward that succeeded: how much it passed, and a number that changes with the gradients."""
 
@@ -35,11 +46,13 @@ class Backward:
     nodes: int
     mark: float
     grad_mode: bool
+    value: float = field(default=0.0, compare=False)
+    """What the roots add up to."""
 
 
 @dataclass(frozen=True)
 class Held:
-    """What an optimizer held: its line, its parameters, and how many of them no backward reached."""
+    """What an optimizer held: its line, the parameters that want a gradient, and how many never got one."""
 
     line: int
     parameters: int
@@ -69,6 +82,12 @@ class Run:
     non_leaf_reads: list[int] = field(default_factory=list)
     rebound: list[int] = field(default_factory=list)
     optimizers: list[Held] = field(default_factory=list)
+    trained: int = 0
+    """How many leaves that something steps ever got a gradient."""
+    spoils: set[Spoil] = field(default_factory=set)
+    """Known only of a run that watched what was saved: see `spoils`."""
+    erasers: set[tuple[int, int]] = field(default_factory=set)
+    """Of such a run: lines that cleared what no step had used, and of which backward."""
     names: dict[str, bool] = field(default_factory=dict)
     """The truth of the flags, by name."""
 

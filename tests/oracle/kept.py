@@ -28,7 +28,7 @@ def write(folder: Path, group: str, program: Program) -> Path:
 def read(path: Path) -> Program:
     head, rest = path.read_text().split("\n", 1)
     source, _, driver = rest.partition(BEHIND)
-    flags = re.search(r"flags (\d)", head)
+    flags = re.search(r"flags (\d+)", head)
     return Program(f"{head}\n{source}", int(flags[1]) if flags else 0, "unknown callee" in head, driver)
 
 

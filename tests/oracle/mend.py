@@ -81,3 +81,8 @@ def target(statement: ast.stmt) -> ast.expr | None:
 
 def is_module(node: ast.expr) -> bool:
     return isinstance(node, ast.Name) and node.id in ("F", "torch", "nn")
+
+
+def keeping(line: str) -> str:
+    """A line whose backward keeps its graph."""
+    return re.sub(r"(\.backward\(.*)\)", r"\1, retain_graph=True)", line).replace("(, ", "(")

@@ -6,7 +6,7 @@ import signal
 from types import FrameType
 
 PATIENCE = 10.0
-"""Seconds for one program before it counts as hung."""
+"""Seconds of work on one program before it counts as hung."""
 
 
 class HungError(BaseException):
@@ -17,11 +17,11 @@ class patience:  # noqa: N801
     """Raises HungError when its block takes too long."""
 
     def __enter__(self) -> None:
-        signal.signal(signal.SIGALRM, self.ring)
-        signal.setitimer(signal.ITIMER_REAL, PATIENCE)
+        signal.signal(signal.SIGVTALRM, self.ring)
+        signal.setitimer(signal.ITIMER_VIRTUAL, PATIENCE)
 
     def __exit__(self, *_: object) -> None:
-        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
 
     @staticmethod
     def ring(number: int, frame: FrameType | None) -> None:

@@ -47,7 +47,7 @@ def program(c: Chooser) -> Program:
     if c.chance(6):
         w.opaque.append("blur")
         w.line("from mystery import blur")
-    flags = c.weighted([(6, 0), (3, 1), (1, 2)])
+    flags = c.weighted([(120, 0), (60, 1), (16, 2), (2, 3), (1, 6), (1, 10)])
     for index in range(flags):
         w.line(f"flag{index} = {FLAGS[index]}")
         w.flags.append(f"flag{index}")

@@ -16,6 +16,7 @@ from torch.optim.optimizer import register_optimizer_step_post_hook, register_op
 
 from .claims import classify
 from .facts import PROGRAM, Backward, Failure, Held, Run, Step
+from .grafts import Graft
 
 Tensor = torch.Tensor
 
@@ -73,6 +74,8 @@ class Recorder:
         self.slots: dict[int, Slot] = {}
         self.made: list[tuple[int, Optimizer]] = []
         self.steps: dict[int, int] = {}
+        self.by_hand: set[int] = set()
+        """The tensors that are updated by hand."""
         self.count = 0
 
     def slot(self, leaf: Tensor) -> Slot:
@@ -85,6 +88,13 @@ class Recorder:
         lines = [*outer_lines(), *traceback_lines(error)]
         self.run.failures.append(Failure(key, str(error), tuple(dict.fromkeys(lines))))
 
+    def settle(self, line: int) -> None:
+        """A line has run: notice which gradients it has erased."""
+        for slot in self.slots.values():
+            known = len(slot.erased)
+            slot.refresh()
+            self.run.erasers |= {(line, at) for _, at in slot.erased[known:]}
+
     def before_backward(self, leaves: list[Tensor], roots: list[Tensor], line: int) -> list[Slot]:
         for slot in self.slots.values():
             slot.refresh()
@@ -95,14 +105,15 @@ class Recorder:
             slot.refresh()
         return reached
 
-    def after_backward(self, reached: list[Slot], nodes: int, line: int, mark: float) -> None:
+    def after_backward(self, reached: list[Slot], nodes: int, line: int, sums: tuple[float, float]) -> None:
+        mark, value = sums
         self.count += 1
         for slot in reached:
             slot.add(self.count, line)
         if not reached:
             self.run.lost.append(line)
         got = sum(slot.leaf.grad is not None for slot in reached)
-        self.run.backwards.append(Backward(line, got, nodes, round(mark, 4), torch.is_grad_enabled()))
+        self.run.backwards.append(Backward(line, got, nodes, round(mark, 4), torch.is_grad_enabled(), value))
 
     def before_step(self, key: int, parameters: list[Tensor], line: int) -> None:
         slots = [self.slot(p) for p in parameters]
@@ -135,14 +146,17 @@ class Recorder:
         if not isinstance(tensor, Tensor) or not tensor.is_leaf:
             return
         line = current_line()
+        self.by_hand.add(id(tensor))
         if rebinds and tensor.requires_grad:
             self.run.rebound.append(line)
         self.before_step(-1, [tensor], line)
         self.after_step(-1, [tensor])
 
     def close(self) -> None:
+        wanted = self.by_hand | {id(leaf) for _, optimizer in self.made for leaf in held(optimizer)}
+        self.run.trained = sum(slot.ever for key, slot in self.slots.items() if key in wanted)
         for line, optimizer in self.made:
-            slots = [self.slot(p) for group in optimizer.param_groups for p in group["params"]]
+            slots = [self.slot(p) for p in held(optimizer) if p.requires_grad]
             unreached = sum(not slot.ever for slot in slots)
             self.run.optimizers.append(Held(line, len(slots), unreached, self.steps.get(id(optimizer), 0)))
 
@@ -155,7 +169,7 @@ def graph_of(roots: list[Tensor]) -> tuple[list[Tensor], int]:
     while stack:
         node = stack.pop()
         leaf = getattr(node, "variable", None)
-        if leaf is not None:
+        if leaf is not None and not isinstance(leaf, Graft):
             found[id(leaf)] = leaf
         for following, _ in node.next_functions:
             if following is not None and following not in seen:
@@ -239,7 +253,8 @@ def watched_backward(recorder: Recorder, backward: Any) -> Any:
         finally:
             for hook in hooks:
                 hook.remove()
-        recorder.after_backward(reached, nodes, line, sum(arrived))
+        value = sum(float(root.detach().sum()) for root in roots)
+        recorder.after_backward(reached, nodes, line, (sum(arrived), value))
 
     return wrapper
 

@@ -7,20 +7,11 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TypeGuard
 
-import torch
-
 from .programs import Program
 
 
 def variant(program: Program, source: str) -> Program:
     return replace(program, source=source)
-
-
-def hidden_writes(source: str) -> list[int]:
-    """Lines of the statements that write through `.data`."""
-    if ".data" not in source:
-        return []
-    return sorted({node.lineno for node in ast.walk(ast.parse(source)) if is_statement(node) and loud(node)})
 
 
 def is_statement(node: ast.AST) -> TypeGuard[ast.stmt]:
@@ -33,49 +24,12 @@ def with_loud_write(program: Program, line: int) -> Program:
     Where the line writes to a name that holds a `.data`, every `.data` is made to.
     """
     source = rewritten(program.source, lambda n: loud(n) if getattr(n, "lineno", 0) == line else None)
-    if source == program.source:
-        source = rewritten(program.source, lambda node: loud(node) or detached_read(node))
-    return variant(program, source)
+    return everywhere_loud(program) if source == program.source else variant(program, source)
 
 
-def with_telling_write(program: Program, line: int) -> Program:
-    """The same program, where that write bumps the version if it changes a value: else nothing is wrong."""
-    lines = program.source.split("\n")
-    for node in ast.walk(ast.parse(program.source)):
-        owner = hidden_owner(node) if getattr(node, "lineno", 0) == line else None
-        if owner is not None and is_statement(node):
-            name, indent = ast.unparse(owner), lines[line - 1][: node.col_offset]
-            parts = (f"before__ = {name}.detach().clone()", ast.unparse(node), f"bump__({name}, before__)")
-            lines[line - 1 : node.end_lineno] = [indent + "; ".join(parts)]
-            return variant(program, "\n".join(lines))
-    return with_loud_write(program, line)
-
-
-def bump(tensor: torch.Tensor, before: torch.Tensor) -> None:
-    """Raise the version of what a write has changed."""
-    after = tensor.detach()
-    if after.shape != before.shape or not torch.equal(after, before):
-        after.add_(0)
-
-
-def hidden_owner(node: ast.AST) -> ast.expr | None:
-    """The tensor whose `.data` a statement writes."""
-    target: ast.expr | None = None
-    if isinstance(node, ast.AugAssign):
-        target = node.target
-    elif isinstance(node, ast.Assign):
-        target = node.targets[0]
-    elif isinstance(node, ast.Expr) and loud(node) is not None and isinstance(node.value, ast.Call):
-        target = node.value.func.value if isinstance(node.value.func, ast.Attribute) else None
-    if isinstance(target, ast.Subscript):
-        target = target.value
-    return target.value if isinstance(target, ast.Attribute) and is_data(target) else None
-
-
-def loud_variants(program: Program, line: int) -> list[Program]:
-    """With that write loud, and with every `.data` loud: one may stand on another."""
-    everywhere = rewritten(program.source, lambda node: loud(node) or detached_read(node))
-    return [with_loud_write(program, line), variant(program, everywhere)]
+def everywhere_loud(program: Program) -> Program:
+    """The same program, where every write through `.data` bumps the version."""
+    return variant(program, rewritten(program.source, lambda node: loud(node) or detached_read(node)))
 
 
 def detached_read(node: ast.AST) -> ast.AST | None:
@@ -157,7 +111,8 @@ def call(method: str, owner: ast.expr, argument: ast.expr) -> ast.Expr:
     return ast.Expr(ast.Call(ast.Attribute(owner, method), [argument], []))
 
 
-METHODS = ("detach", "item", "tolist", "numpy", "detach_")
+DETACHES = ("detach", "detach_")
+METHODS = (*DETACHES, "item", "tolist", "numpy")
 FUNCTIONS = ("float", "Variable", "tensor", "as_tensor", "from_numpy", "Tensor", "Parameter")
 
 
@@ -209,3 +164,8 @@ def kept(node: ast.expr) -> ast.expr | None:
     if isinstance(node.args[0], ast.List):
         return ast.Call(ast.Attribute(ast.Name("torch"), "stack"), [node.args[0]], [])
     return node.args[0]
+
+
+def uncut_node(node: ast.AST) -> ast.AST | None:
+    """The same of any node."""
+    return uncut(node) if isinstance(node, ast.expr) else None

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import replace
 
-from gradfix.defects import Defect
+from gradfix.defects import Defect, Role
 
 from .claims import FLOW, WRITES
-from .comparison import Comparison, Disagreement, culprit_lines, lines_of
-from .facts import Run, Step
+from .comparison import Comparison, Disagreement, culprit_lines, lines_as, lines_of
+from .conditions import holds
+from .facts import Run
 from .files import CALLS_FORWARD
-from .mend import out_of_place
-from .shadow import loud_variants, without_cuts, without_flags
+from .mend import keeping, unflagged
+from .severing import NO_GRAPH, flag_on_result, severed, term_severed
+from .shadow import with_loud_write
 from .torchrun import Body, Keeps, backpropagates, run_all
+from .trim import parses
 
 
 def judge_defects(result: Comparison) -> None:
@@ -44,15 +47,15 @@ def driven(result: Comparison, behind: str, body: Body) -> Comparison:
     names = [n.name for n in ast.parse(result.program.source).body if isinstance(n, ast.ClassDef) and n.bases]
     driver = "".join(CALLS_FORWARD.format(name=name) for name in names) + behind
     program = replace(result.program, driver=driver)
-    runs = run_all(program, {"backpropagates": body})
-    return Comparison(program, [run for run in runs if not run.invalid], result.defects)
+    bodies = {"backpropagates": body}
+    runs = run_all(program, bodies)
+    return Comparison(program, [run for run in runs if not run.invalid], result.defects, bodies)
 
 
 def judge(result: Comparison, defect: Defect) -> str:
     """What the runs say of a defect.
 
-    confirmed; sometimes; false; undecided: something failed earlier; unseen: it never ran; unchecked;
-    needless: true, but it goes away when the other writes are mended.
+    confirmed; sometimes; false; undecided: something failed earlier; unseen: it never ran; unchecked.
     """
     check = CHECKS.get(defect.kind)
     if check is None:
@@ -62,13 +65,23 @@ def judge(result: Comparison, defect: Defect) -> str:
         return "unseen"
     confirmed = [run for run in runs if check(result, defect, run)]
     clean = [
-        run for run in runs if not run.failures and run not in confirmed and lines_of(defect) <= run.executed
+        run
+        for run in runs
+        if not blurred(result, defect, run) and run not in confirmed and lines_of(defect) <= run.executed
     ]
     if clean:
         return "sometimes" if confirmed else "false"
-    if confirmed and defect.kind in WRITES and not guilty(result, defect):
-        return "needless"
     return "confirmed" if confirmed else "undecided"
+
+
+def blurred(result: Comparison, defect: Defect, run: Run) -> bool:
+    """Whether something else failed, so that the run says nothing more of a defect."""
+    named = lines_as(defect, Role.BACKWARD, Role.BACKWARD_NEEDS)
+    watched = result.watched_like(run)
+    refused = any(culprit_lines(defect) & set(failure.lines) for failure in watched.failures)
+    if defect.kind in WRITES and named and named <= {b.line for b in watched.backwards} and not refused:
+        return False  # they came through where what was saved is watched, and so did the write
+    return any(failure.key not in EXPECTED.get(defect.kind, ()) for failure in run.failures)
 
 
 def concerned(result: Comparison, defect: Defect, run: Run) -> bool:
@@ -77,77 +90,46 @@ def concerned(result: Comparison, defect: Defect, run: Run) -> bool:
     return all(holds(part, run, result.program.source) for part in defect.condition.split(" and ") if part)
 
 
-def holds(condition: str, run: Run, source: str) -> bool:
-    """Whether a part of a path condition is true in that run, as far as flags and the arms taken can tell."""
-    try:
-        return bool(eval(condition, {}, dict(run.names)))
-    except Exception:
-        return not contradicted(condition, run, ast.parse(source))
-
-
-OPPOSITES = {" != ": " == ", " is not ": " is "}
-
-
-def contradicted(condition: str, run: Run, tree: ast.Module) -> bool:
-    """Whether only the other arm of the branch that has such a test was ever taken."""
-    opposite = condition.removeprefix("not ")
-    for negative, positive in OPPOSITES.items():
-        opposite = opposite.replace(negative, positive)
-    branches = [node for node in ast.walk(tree) if isinstance(node, ast.If) and node.lineno in run.passes]
-    arms = {ast.unparse(node.test): arms_taken(node, run) for node in branches}
-    for test, (yes, no) in list(arms.items()):
-        if test.startswith("not "):
-            arms.setdefault(test.removeprefix("not "), (no, yes))  # the tape says it of what is negated
-    if condition in arms:
-        return not arms[condition][0]
-    return opposite in arms and not arms[opposite][1]
-
-
-def arms_taken(node: ast.If, run: Run) -> tuple[bool, bool]:
-    """Whether the arms of a branch ever ran; one that has no line where the other ran less often."""
-    yes = run.passes[node.body[0].lineno]
-    if node.orelse:
-        return yes > 0, node.orelse[0].lineno in run.passes
-    return yes > 0, yes < run.passes[node.lineno]
-
-
 Check = Callable[[Comparison, Defect, Run], bool]
 
 
 def overwritten(result: Comparison, defect: Defect, run: Run) -> bool:
-    lines = lines_of(defect)
-    backwards = {b.line for b in run.backwards} | {n for f in run.failures for n in f.lines}
-    if not lines & backwards - culprit_lines(defect):
-        return any(f.key == "overwritten" for f in run.failures)
-    return run.failed("overwritten", lines)
+    """The culprit wrote what was saved where the defect says so, before the backward that it names."""
+    writes = lines_as(defect, Role.OVERWRITTEN) if defect.kind == "inplace_module" else culprit_lines(defect)
+    named, saved = lines_as(defect, Role.BACKWARD, Role.BACKWARD_NEEDS), lines_as(defect, Role.SAVED)
+    return any(
+        writes & set(spoil.writes)
+        and (not named or spoil.backward in named)
+        and (not saved or spoil.saved in saved)
+        for spoil in result.spoils(run)
+    )
 
 
-def guilty(result: Comparison, defect: Defect) -> bool:
-    """Whether the failure stays when every other culprit of it is mended."""
-    source = result.program.source
-    for other in result.defects:
-        if other.kind in WRITES and other.culprit.line != defect.culprit.line:
-            mended = out_of_place(source, other.culprit.line)
-            if mended is None:
-                return True
-            source = mended
-    without = [run for run in run_all(replace(result.program, source=source)) if not run.invalid]
-    return not without or any(f.key == "overwritten" for run in without for f in run.failures)
+def written_by_module(result: Comparison, defect: Defect, run: Run) -> bool:
+    """The same, and nothing is written there when the culprit is told not to."""
+    source = unflagged(result.program.source, defect.culprit.line)
+    if source is None or not overwritten(result, defect, run):
+        return False
+    mended = replace(result, program=replace(result.program, source=source))
+    return writings(mended, defect, run) < writings(result, defect, run)
 
 
-def severed(result: Comparison, defect: Defect, run: Run) -> bool:
-    lines = lines_of(defect)
-    if run.failed("severed", lines) or run.failed("inference saved", lines):
-        return True
-    return bool(lines.intersection(run.leaf_roots + run.lost))
+def writings(result: Comparison, defect: Defect, run: Run) -> int:
+    """How often the line that overwrites has written what a backward needed."""
+    at, saved = lines_as(defect, Role.OVERWRITTEN), lines_as(defect, Role.SAVED)
+    return sum(line in at for spoil in result.spoils(run) if spoil.saved in saved for line in spoil.writes)
 
 
-def flag_on_result(result: Comparison, defect: Defect, run: Run) -> bool:
-    """Without the flag, backward says that the loss is severed."""
-    if run.leaf_roots or any(f.key == "flag of a result" for f in run.failures):
-        return True
-    without = run_all(without_flags(result.program, defect.culprit.line))
-    return any(f.key == "severed" for other in without for f in other.failures)
+VIEWS = ("view of many", "view without grad", "expanded written")
+EXPECTED = {
+    **dict.fromkeys(WRITES, ("overwritten",)),
+    **dict.fromkeys(FLOW, NO_GRAPH),
+    "backward_twice": ("backward twice",),
+    "inplace_on_leaf": ("leaf written",),
+    "inplace_on_view_of_many": (*VIEWS, "base written"),
+    "non_scalar_backward": ("not a scalar",),
+}
+"""The failures that hide nothing of such a defect."""
 
 
 def at_culprit(*keys: str) -> Check:
@@ -156,25 +138,38 @@ def at_culprit(*keys: str) -> Check:
 
 def view_written(result: Comparison, defect: Defect, run: Run) -> bool:
     """At the write, or at a later use of a view whose base was written."""
-    keys = ("view of many", "view without grad", "expanded written")
-    return at_culprit(*keys)(result, defect, run) or any(f.key == "base written" for f in run.failures)
+    return at_culprit(*VIEWS)(result, defect, run) or any(f.key == "base written" for f in run.failures)
 
 
 def twice(result: Comparison, defect: Defect, run: Run) -> bool:
-    return run.failed("backward twice", lines_of(defect))
-
-
-def names_step(steps: Iterable[Step], defect: Defect) -> bool:
-    lines = lines_of(defect)
-    return any(step.line in lines or lines.intersection(step.backwards) for step in steps)
+    """A backward finds its graph freed, and doesn't when the culprit keeps it."""
+    if not run.failed("backward twice", lines_of(defect)):
+        return False
+    lines = result.program.source.split("\n")
+    line = lines[defect.culprit.line - 1]
+    kept = keeping(line)
+    lines[defect.culprit.line - 1] = kept
+    if "retain_graph" in line or kept == line or not parses(lines):
+        return "backward" in line or "grad(" in line
+    count = sum(failure.key == "backward twice" for failure in run.failures)
+    for other in run_all(replace(result.program, source="\n".join(lines)), result.bodies):
+        if (other.assignment, other.variant) == (run.assignment, run.variant) and not other.invalid:
+            return sum(failure.key == "backward twice" for failure in other.failures) < count
+    return True
 
 
 def stale(result: Comparison, defect: Defect, run: Run) -> bool:
-    return names_step(run.stale + run.repeated, defect)
+    """A step uses a gradient again that the culprit has added to."""
+    at = culprit_lines(defect)
+    return any(step.line in at or at.intersection(step.backwards) for step in run.stale + run.repeated)
 
 
 def erased(result: Comparison, defect: Defect, run: Run) -> bool:
-    return names_step(run.erased + run.partly_erased, defect)
+    """A step finds a gradient erased, by the culprit."""
+    steps = [step for step in run.erased + run.partly_erased if step.line in lines_of(defect)]
+    erasers = result.watched_like(run).erasers
+    return any((line, at) in erasers
+               for step in steps for at in step.backwards for line in culprit_lines(defect))  # fmt: skip
 
 
 def non_leaf(result: Comparison, defect: Defect, run: Run) -> bool:
@@ -194,32 +189,18 @@ def backward_without_grad(result: Comparison, defect: Defect, run: Run) -> bool:
     return any(b.line in lines and not b.grad_mode for b in run.backwards)
 
 
-SPOILT = ("overwritten", "base written")
-
-
 def written_through_data(result: Comparison, defect: Defect, run: Run) -> bool:
-    """Torch fails where the write is loud; a split view says "base written" for its saved value."""
-    return any(
-        other.assignment == run.assignment and any(f.key in SPOILT for f in other.failures)
-        for variant in loud_variants(result.program, defect.culprit.line)
-        for other in run_all(variant)
+    """The culprit has written what was saved, as its version shows where the write is loud."""
+    loud = replace(result, program=with_loud_write(result.program, defect.culprit.line))
+    return overwritten(loud, defect, run) or any(
+        other.assignment == run.assignment and any(f.key == "base written" for f in other.failures)
+        for other in loud.watched
     )
-
-
-def term_severed(result: Comparison, defect: Defect, run: Run) -> bool:
-    """Without the cut, some backward reaches more, or with another gradient."""
-    span = defect.culprit
-    whole = without_cuts(result.program, range(span.line, span.end_line + 1))
-    if whole is None:
-        return True
-    for other in run_all(whole):
-        if (other.assignment, other.variant) == (run.assignment, run.variant):
-            return bool(other.invalid or other.failures) or other.backwards != run.backwards
-    return True
 
 
 CHECKS: dict[str, Check] = {
     **dict.fromkeys(WRITES, overwritten),
+    "inplace_module": written_by_module,
     **dict.fromkeys(FLOW, severed),
     "requires_grad_on_result": flag_on_result,
     "leaf_rebound": rebound,

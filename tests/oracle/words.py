@@ -167,5 +167,10 @@ NO_GRAD = (
     ("with torch.autograd.no_grad():", False),
 )  # fmt: skip
 
-FLAGS = ("len(sys.argv) > 5", "bool(os.environ.get('GRADFIX_ORACLE'))", "'--fast' in sys.argv")
+FLAGS = (
+    "len(sys.argv) > 5",
+    "bool(os.environ.get('GRADFIX_ORACLE'))",
+    "'--fast' in sys.argv",
+    *(f"'GRADFIX_ORACLE{number}' in os.environ" for number in range(3, 10)),
+)
 """Facts that no reader of the file can know; each is run both ways where it can be."""

@@ -50,6 +50,79 @@ LINES = {
         """,
         [("forward_in_no_grad", 7)],
     ),
+    "a cut that was there when there was a graph is not to blame": (
+        """
+        gen, dis = nn.Linear(3, 3), nn.Linear(3, 1)
+        for x in torch.ones(2, 4, 3):
+            fake = gen(x).detach()
+            dis(fake).mean().backward()
+            for p in dis.parameters():
+                p.requires_grad_(False)
+        """,
+        [],
+    ),
+    "of two clearings the first erases": (
+        """
+        net = nn.Linear(3, 1)
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        for x in torch.ones(3, 4, 3):
+            optimizer.zero_grad()
+            optimizer.step()
+            net(x).mean().backward()
+            optimizer.zero_grad()
+        """,
+        [("zero_grad_before_step", 11)],
+    ),
+    "what more alternatives than are followed agree on is known": (
+        """
+        import os
+        x = torch.ones(3, requires_grad=True)
+        y = x.exp()
+        if "a" in os.environ:
+            y = y + 1
+        if "b" in os.environ:
+            y = y + 2
+        if "c" in os.environ:
+            y = y + 3
+        y = y.sigmoid()
+        y += 1
+        y.sum().backward()
+        """,
+        [("inplace_overwrites_saved", 15)],
+    ),
+    "what is the same whichever way a test comes out is one alternative": (
+        """
+        import os
+        x = torch.ones(3, requires_grad=True)
+        y = x.exp()
+        if "a" in os.environ:
+            y = y + 1
+        if "b" in os.environ:
+            y = y + 2
+        y = y.sigmoid()
+        if "c" in os.environ:
+            y += 1
+        y.sum().backward()
+        """,
+        [("inplace_overwrites_saved", 14)],
+    ),
+    "what stars give a dataclass may be any of its fields": (
+        """
+        import sys
+        from dataclasses import dataclass
+        @dataclass
+        class Settings:
+            scale: float = 1.0
+            plain: bool = True
+        settings = Settings(**{word: False for word in sys.argv[1:]})
+        x = torch.ones(3, requires_grad=True)
+        y = x.exp()
+        if not settings.plain:
+            y += 1
+        y.sum().backward()
+        """,
+        [("inplace_overwrites_saved", 15)],
+    ),
     "what autograd.grad returns is nothing that a step could have used": (
         """
         model = nn.Sequential(nn.Linear(3, 8), nn.ReLU(), nn.Linear(8, 2))
