@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from heapq import heappop, heappush
+from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple, TypedDict
 
 from gradfix.defects import Assumption, Convention, Role
@@ -17,6 +18,7 @@ from gradfix.defects.records import (
     WrittenThroughData,
 )
 from gradfix.tape.domain.events import Add, live_arms, surely
+from gradfix.tape.domain.graph import upstream
 from gradfix.tape.domain.paths import ALWAYS, contradicts, implies, simplest
 from gradfix.tape.domain.values import stamp
 from gradfix.tape.domain.within import Within
@@ -27,6 +29,7 @@ from gradfix.tape.machine.cuts import leaves_behind
 from gradfix.tape.machine.reach import MANY, leading, remember
 
 if TYPE_CHECKING:
+    from gradfix.defects import Span
     from gradfix.defects.records import (
         Facts,
     )
@@ -36,6 +39,8 @@ if TYPE_CHECKING:
 
 SURE, BY_USE = 2, 1
 """How a node is part of a backward: for sure, or because nothing else can be meant (convention C)."""
+FEW = 60
+"""How many operations one can be told the places of."""
 WAYS = 3
 """On how many different paths one backward looks at a node again."""
 STEPPED_BETWEEN = "whether a step since the backward before this changed what it needs isn't known"
@@ -387,6 +392,14 @@ class Backwards:
         known = (write.written or Written()).named()
         return Overwritten(**{**known, "form": write.form}, saver=node.op, save=self.reports.span(node.place))
 
+    def _built(self, event: Backward) -> tuple[Span, ...]:
+        """Where the operations stand that a backward walks; nothing where they are many."""
+        roots = [self.graph.history(event.root)] if event.root is not None else []
+        recorded = (one for one in upstream(roots) if one.requires is not False and one.leaf is None)
+        spans = [self.reports.span(one.place) for one in islice(recorded, FEW)]
+        found = dict.fromkeys(span for span in spans if span is not None)
+        return tuple(found) if len(spans) < FEW and None not in spans else ()
+
     def _twice(self, node: Node, earlier: Backward, event: Backward, lean: Lean, guard: Path) -> None:
         steps = [
             (node.place, Role.SHARED),
@@ -400,7 +413,9 @@ class Backwards:
             "backward_twice",
             earlier.place,
             steps,
-            Freed(again=self.reports.span(event.place), outside=outside, spared=spared),
+            Freed(
+                again=self.reports.span(event.place), outside=outside, spared=spared, built=self._built(event)
+            ),
             lean=lean | node.lean,
             when=event.path | guard,
             says=TWICE,
