@@ -16,10 +16,11 @@ from gradfix.rule import Edit, Fix
 from gradfix.tree import Tree
 
 OWN_LOSS = "each turn learns from its own loss, no longer from the sum of all so far"
+DRAWS = "each turn then draws random numbers of its own"
 LAST_TURN = "what is read behind the loop is then the last turn's"
 
 
-def own_graph(tree: Tree, backward: cst.Call, built: Sequence[Span]) -> Fix | None:
+def own_graph(tree: Tree, backward: cst.Call, built: Sequence[Span], draws: bool) -> Fix | None:
     """The statements that build a loss before its loop, moved to where the loop begins."""
     loop = next((one for one in reversed(path(tree, backward)) if isinstance(one, LOOPS)), None)
     if loop is None or not built or not isinstance(loop.body, cst.IndentedBlock):
@@ -39,7 +40,7 @@ def own_graph(tree: Tree, backward: cst.Call, built: Sequence[Span]) -> Fix | No
     bound = {name for one in moving for name in binds(one)}
     later = any(bound & set(reads(one)) for one in between(tree, loop, None))
     says = "; ".join(text_of(tree, one) for one in moving)
-    return Fix(draft.edits(), f"inside the loop: {says}", LAST_TURN if later else "")
+    return Fix(draft.edits(), f"inside the loop: {says}", DRAWS if draws else LAST_TURN if later else "")
 
 
 def _builds(tree: Tree, place: Anchor, built: Sequence[Span]) -> bool:

@@ -72,6 +72,21 @@ def test_a_loss_that_is_read_behind_the_loop_becomes_the_last_turns() -> None:
     assert one.unsafe == "what is read behind the loop is then the last turn's"
 
 
+@pytest.mark.parametrize(
+    "loss",
+    [
+        "nn.functional.dropout(net(x)).mean()",
+        "nn.Dropout(0.1)(net(x)).mean()",
+        "net(nn.functional.dropout(x)).mean()",
+        "(net(x) * torch.rand(2, 1)).mean()",
+    ],
+)
+def test_a_loss_that_draws_random_numbers_moves_unsafely(loss: str) -> None:
+    assert (
+        found(f"loss = {loss}\n" + LOOP + TRAINS).unsafe == "each turn then draws random numbers of its own"
+    )
+
+
 @pytest.mark.parametrize("added", ["    total += loss", "    total = total + loss"])
 def test_a_total_gets_the_value_and_the_loss_is_backpropagated(added: str) -> None:
     one = found(TOTAL.format(added=added))

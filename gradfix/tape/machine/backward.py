@@ -23,7 +23,7 @@ from gradfix.tape.domain.paths import ALWAYS, contradicts, implies, simplest
 from gradfix.tape.domain.values import stamp
 from gradfix.tape.domain.within import Within
 from gradfix.tape.effects import shapes
-from gradfix.tape.effects.operations import having
+from gradfix.tape.effects.operations import having, layers_having, name_of_layer
 from gradfix.tape.effects.repeats import put_again
 from gradfix.tape.machine.cuts import leaves_behind
 from gradfix.tape.machine.reach import MANY, leading, remember
@@ -39,8 +39,9 @@ if TYPE_CHECKING:
 
 SURE, BY_USE = 2, 1
 """How a node is part of a backward: for sure, or because nothing else can be meant (convention C)."""
-FEW = 60
+FEW = 100
 """How many operations one can be told the places of."""
+DRAWS = {*having("draws"), *map(name_of_layer, layers_having("drops"))}
 WAYS = 3
 """On how many different paths one backward looks at a node again."""
 STEPPED_BETWEEN = "whether a step since the backward before this changed what it needs isn't known"
@@ -392,13 +393,14 @@ class Backwards:
         known = (write.written or Written()).named()
         return Overwritten(**{**known, "form": write.form}, saver=node.op, save=self.reports.span(node.place))
 
-    def _built(self, event: Backward) -> tuple[Span, ...]:
-        """Where the operations stand that a backward walks; nothing where they are many."""
+    def _built(self, event: Backward) -> tuple[tuple[Span, ...], bool]:
+        """Where the operations stand that a backward walks, or nothing; whether one of them draws."""
         roots = [self.graph.history(event.root)] if event.root is not None else []
-        recorded = (one for one in upstream(roots) if one.requires is not False and one.leaf is None)
-        spans = [self.reports.span(one.place) for one in islice(recorded, FEW)]
-        found = dict.fromkeys(span for span in spans if span is not None)
-        return tuple(found) if len(spans) < FEW and None not in spans else ()
+        below = list(islice(upstream(roots), FEW))
+        recorded = (one for one in below if one.requires is not False and one.leaf is None)
+        spans = [self.reports.span(one.place) for one in recorded]
+        found = tuple(dict.fromkeys(span for span in spans if span is not None))
+        return (found if len(below) < FEW and None not in spans else ()), any(map(_draws, below))
 
     def _twice(self, node: Node, earlier: Backward, event: Backward, lean: Lean, guard: Path) -> None:
         steps = [
@@ -409,14 +411,24 @@ class Backwards:
         outside, spared = self.python.outside(node, earlier, event), self.early_steps.spared(event)
         if node.doubted and self.grad_mode.mode_in_doubt is False:
             lean = lean | {Assumption.RECORDED_HERE}
+        built, draws = self._built(event)
         self.reports.report(
             "backward_twice",
             earlier.place,
             steps,
             Freed(
-                again=self.reports.span(event.place), outside=outside, spared=spared, built=self._built(event)
+                again=self.reports.span(event.place),
+                outside=outside,
+                spared=spared,
+                built=built,
+                draws=draws,
             ),
             lean=lean | node.lean,
             when=event.path | guard,
             says=TWICE,
         )
+
+
+def _draws(node: Node) -> bool:
+    """Whether what made a node draws random numbers."""
+    return node.op in DRAWS or (node.facts or {}).get("factory") in DRAWS
