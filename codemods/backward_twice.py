@@ -8,9 +8,10 @@ through time means.
 
 The rewrite says `retain_graph=True` on the earlier backward, or, where the later one meets that graph only on
 its way to parameters that its own step doesn't touch, which parameters it is for
-(`d_loss.backward(inputs=list(D.parameters()))`). It detaches the carried state after it, and moves
-what a closure takes from outside into it (`optimizer.step(closure)` of LBFGS calls it several times). Where
-the state lives on an object, it is detached where it is read, which is unsafe.
+(`d_loss.backward(inputs=list(D.parameters()))`). It detaches the carried state after it. What builds a graph
+before a loop moves into the loop, and what a closure takes from outside into the closure, which LBFGS calls
+several times for each step. Where the state lives on an object, it is detached where it is read, which is
+unsafe. So is a running total that is backpropagated each turn: the loss is, and the total gets its value.
 
 Left alone: graphs that saved nothing, graphs built anew in each iteration, states detached already.
 """
@@ -26,6 +27,7 @@ from gradfix.rewriting.aimed import aimed, call_at, later_step, stepped
 from gradfix.rewriting.order import calls_of
 from gradfix.rewriting.statements import Draft, anchor, node_of, path, text_of, with_argument
 from gradfix.rewriting.states import LOOPS, carrier, detached
+from gradfix.rewriting.turns import own_graph, own_loss
 from gradfix.rule import Decline, Edit, Fix, Options, Rule
 from gradfix.tree import Tree
 
@@ -42,7 +44,10 @@ def rewrite(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:
     if isinstance(carried, cst.Assign):
         return detached(tree, call, call, carried, facts.state)
     if carried is not None or steps:
-        return Decline("build the whole graph inside the loop, or detach what it takes over from before")
+        turn = own_loss(tree, call) or own_graph(tree, call, facts.built, facts.draws) if steps else None
+        return turn or Decline(
+            "build the whole graph inside the loop, or detach what it takes over from before"
+        )
     if facts.outside:
         return _built_inside(call, tree, facts.outside)
     return _only_its_own(call, tree, facts) or _retain(call, tree)

@@ -16,7 +16,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import libcst as cst
+
 from gradfix.defects.records import NoGradient
+from gradfix.rewriting.surrogates import advice
 from gradfix.rule import Decline, Fix, Options, Rule
 from gradfix.tape.effects.operations import told
 
@@ -36,9 +39,10 @@ FAMILIES = told("surrogate")
 
 
 def rewrite(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:
-    """Name what could stand in for the operation."""
+    """Name what could stand in for the operation, in the names of the code where they are known."""
     family = FAMILIES.get(defect.told(NoGradient).op, "comparison")
-    return Decline(SURROGATES[family])
+    node = tree.at(defect.culprit, cst.BaseExpression)
+    return Decline(advice(tree, node, family) or SURROGATES[family])
 
 
 RULE = Rule(

@@ -10,7 +10,8 @@ too, tells it which parameters it is for: `g_loss.backward(inputs=list(G.paramet
 the gradient that it would have had. Where something between reads what the step has changed (an
 evaluation, a moving average), the later backward moves before the step instead. The fix is unsafe where a
 call between isn't known, as it may read them too. Where both losses are for one optimizer, its step after
-the first goes; that is unsafe, as the parameters move once where they would have moved twice.
+the first goes; that is unsafe, as the parameters move once where they would have moved twice. A step before
+its own backward moves behind it; so does, unsafely, one that no step follows behind the later backward.
 
 Left alone: losses built after the step, graphs that share nothing, values that backward doesn't need.
 """
@@ -44,6 +45,7 @@ from gradfix.tree import Tree
 
 BY_HAND = "build the later loss after this step, or step after the later backward with gradients of its own"
 MERGED = "the parameters move once, along both losses, where they would have moved twice"
+BOTH = "the step then follows the later loss as well"
 UNKNOWN = "it isn't known what else between the two reads these parameters or their gradients"
 ITS_OWN = frozenset({"steps", "schedules", "clears"})
 """What goes where the step goes."""
@@ -60,7 +62,7 @@ def rewrite(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:
     if step is None or later is None:
         return Decline(BY_HAND)
     if facts.backward == facts.step_backward:
-        return _carried(tree, later, defect)
+        return _behind_its_own(tree, step, later, defect) or _carried(tree, later, defect)
     optimizer = facts.optimizer
     later_optimizer = stepped(tree, later_step(tree, later, facts.later_step))
     moving = _moving(tree, step, later, defect)
@@ -69,7 +71,51 @@ def rewrite(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:
     fix = _moved(tree, moving, later, later_optimizer, defect) if moving else Decline(BY_HAND)
     if isinstance(fix, Fix) and not fix.unsafe:
         return fix
-    return aimed(tree, later, later_optimizer, facts.spared) or fix
+    late = _behind_both(tree, step, later, defect) if not later_optimizer else None
+    return aimed(tree, later, later_optimizer, facts.spared) or late or fix
+
+
+def _behind_its_own(tree: Tree, step: cst.Call, later: cst.Call, defect: Defect) -> Fix | None:
+    """The step stands before its own backward, and would use in one turn what the turn before has left."""
+    state = defect.told(EarlyStep).carried is not None or carrier(tree, later) is not None
+    if state or keyword(later, "retain_graph") is not None:
+        return None
+    order = order_of(tree, defect)
+    row = _passed(tree, step, later, order)
+    if row is None:
+        return None
+    known = order.known and all(touch.known for place in row for touch in order.under(place))
+    quiet = known and not any(order.kinds(place) & VALUES for place in row)
+    return _alone_behind(tree, step, later, "" if quiet and not order.elsewhere() else UNKNOWN)
+
+
+def _behind_both(tree: Tree, step: cst.Call, later: cst.Call, defect: Defect) -> Fix | None:
+    """Nothing steps after the later backward, which fills what this step is for."""
+    facts, order = defect.told(EarlyStep), order_of(tree, defect)
+    row = _passed(tree, step, later, order)
+    if row is None or facts.later_step is not None:
+        return None
+    cleared = any("clears" in order.kinds(place) for place in row)
+    first_is_anothers = any(within(span, tree.span(place)) for place in row for span in facts.steps)
+    return _alone_behind(tree, step, later, BOTH) if first_is_anothers or not cleared else None
+
+
+def _passed(tree: Tree, step: cst.Call, later: cst.Call, order: Order) -> list[Anchor] | None:
+    """What a step passes on its way behind a backward; None where it doesn't go there alone."""
+    first, last = anchor(tree, step), anchor(tree, later)
+    if together(tree, step, later) != (first, last) or last not in between(tree, first, None):
+        return None
+    if not stands_alone(first, step) or not isinstance(last, SIMPLE):
+        return None
+    row = between(tree, first, last)
+    met = {kind for place in row for kind in order.kinds(place)}
+    return None if met & {"looks", "changes", "scales", "anything"} else row
+
+
+def _alone_behind(tree: Tree, step: cst.Call, later: cst.Call, unsafe: str) -> Fix:
+    draft, place, target = Draft(tree), anchor(tree, step), anchor(tree, later)
+    draft.move_after(place, target)
+    return Fix(draft.edits(), f"{text_of(tree, place)} after {text_of(tree, target)}", unsafe)
 
 
 def _merged(tree: Tree, moving: list[Anchor], step: cst.Call, optimizer: str) -> Fix | Decline:

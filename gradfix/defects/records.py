@@ -337,6 +337,10 @@ class Freed(Facts):
     """The name that gives every call of a closure the same graph, where there is one."""
     spared: tuple[str, ...] = ()
     """The optimizers whose leaves the later backward could reach without meeting what was freed."""
+    built: tuple[Span, ...] = ()
+    """Where the graph of the later backward is built, where that is few places."""
+    draws: bool = False
+    """Whether building it draws random numbers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

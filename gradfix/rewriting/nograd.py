@@ -61,6 +61,10 @@ def _wrapped(tree: Tree, small: cst.BaseSmallStatement, update: Update, name: st
         inner = loop.with_changes(body=loop.body.with_changes(body=flat), leading_lines=())
         return [Edit(loop, _with(name, [inner], loop.leading_lines))]
     lines = [line for each in run for line in _updated(each, update)]
+    beside = _beside(tree, run, name)
+    if beside is not None:
+        gone = [Edit(line, cst.FlattenSentinel([])) for line in run]
+        return [Edit(beside, _joining(tree, beside, run, lines)), *gone]
     first = lines[0].with_changes(leading_lines=())
     block = _with(name, [first, *lines[1:]], holder.leading_lines)
     return [Edit(holder, block), *(Edit(line, cst.FlattenSentinel([])) for line in run[1:])]
@@ -77,6 +81,37 @@ def _run(tree: Tree, line: cst.SimpleStatementLine, update: Update) -> list[cst.
             break
         run.append(each)
     return run
+
+
+def _beside(tree: Tree, run: Sequence[cst.SimpleStatementLine], name: str) -> cst.With | None:
+    """The block of the same kind that stands directly before or behind these lines."""
+    block = tree.block(run[0])
+    at = next(i for i, each in enumerate(block) if each is run[0])
+    for each in (*block[at - 1 : at], *block[at + len(run) : at + len(run) + 1]):
+        if isinstance(each, cst.With) and isinstance(each.body, cst.IndentedBlock) and len(each.items) == 1:
+            item = each.items[0]
+            if item.asname is None and tree.code(item.item) == f"{name}()":
+                return each
+    return None
+
+
+def _joining(
+    tree: Tree, beside: cst.With, run: Sequence[cst.SimpleStatementLine], lines: list[cst.SimpleStatementLine]
+) -> cst.With:
+    """A block with these lines in it too."""
+    block, own = tree.block(run[0]), list(beside.body.body)
+    places = [i for i, each in enumerate(block) if each is beside or each is run[0]]
+    if block[places[0]] is beside:
+        return beside.with_changes(body=beside.body.with_changes(body=[*own, *map(_inside, lines)]))
+    first, second = lines[0].with_changes(leading_lines=()), own[0]
+    above = [*beside.leading_lines, *_leading(second)]  # type: ignore[arg-type]
+    own[0] = second.with_changes(leading_lines=[_blank(each) for each in above])
+    body = [first, *map(_inside, lines[1:]), *own]
+    return beside.with_changes(body=beside.body.with_changes(body=body), leading_lines=run[0].leading_lines)
+
+
+def _inside(line: cst.SimpleStatementLine) -> cst.SimpleStatementLine:
+    return line.with_changes(leading_lines=[_blank(each) for each in line.leading_lines])
 
 
 def _updated(line: cst.SimpleStatementLine, update: Update) -> list[cst.SimpleStatementLine]:

@@ -14,7 +14,7 @@ from gradfix.rewriting.dissolve import recorded
 from gradfix.rewriting.names import binds, walk
 from gradfix.rewriting.numpytwins import NoTwinError, array_function, imported
 from gradfix.rewriting.registering import registers
-from gradfix.rewriting.seats import appended, dotted, put, shown, targets, vanished
+from gradfix.rewriting.seats import appended, dotted, one_line, put, shown, targets, vanished
 from gradfix.rewriting.sources import Sources, assigned_value
 from gradfix.rewriting.uncut import (
     WRAPPERS,
@@ -31,6 +31,7 @@ CUT_FORMS = also_in_place(having("detaches"))
 ARRAY_FORMS = {"numpy", "math", "tolist"}
 PASSES = (cst.BinaryOperation, cst.UnaryOperation, cst.Subscript)
 PLOTS = {"numpy", "matplotlib.pyplot"}
+SHORT = 40
 Swaps = dict[cst.BaseExpression, cst.BaseExpression]
 
 
@@ -78,7 +79,9 @@ def rejoining(cut: Cut, tree: Tree) -> tuple[Edit, ...] | Decline:
     try:
         swaps = _swaps(cut, tree, node)
     except NoTwinError as obstacle:
-        return Decline(f"{obstacle}: compute the loss from tensors alone")
+        text = one_line(tree.code(node))
+        without = f"`{text}`" if len(text) <= SHORT else "the conversion"
+        return Decline(f"{obstacle}: write it with operations of torch, without {without}")
     if any(registers(tree, old, new) for old, new in swaps.items()):
         return Decline("use the parameter where it is needed: an attribute that holds it would register it")
     edits = put(tree, swaps)

@@ -625,10 +625,41 @@ DECLINES = [
         "retain_grad()",
         id="a value without name",
     ),
-    pytest.param(FLAT, "x.argmax(1)\n", found("x.argmax(1)", op="argmax"), "cross entropy", id="argmax"),
-    pytest.param(FLAT, "x.round()\n", found("x.round()", op="round"), "straight-through", id="round"),
-    pytest.param(FLAT, "x > 0\n", found("x > 0", op=">"), "smooth", id="a comparison"),
-    pytest.param(FLAT, "x.long()\n", found("x.long()", op="long"), "before the cast", id="an integer cast"),
+    pytest.param(
+        FLAT,
+        "loss = (x.argmax(1) - y).abs()\n",
+        found("x.argmax(1)", op="argmax"),
+        "torch.nn.functional.cross_entropy(x, y)",
+        id="argmax against a target",
+    ),
+    pytest.param(
+        FLAT, "p = f.argmax(x)\n", found("f.argmax(x)", op="argmax"), "cross_entropy(f, target)", id="argmax"
+    ),
+    pytest.param(
+        FLAT, "take(x.argmax)(1)\n", found("take(x.argmax)(1)", op="argmax"), "on the logits", id="no scores"
+    ),
+    *(
+        pytest.param(
+            FLAT, f"{made}\nloss = ({test}).float()\n", found(test, op="eq"), words, id=f"{made}: {test}"
+        )
+        for made, test, words in [
+            ("p = x.argmax(1)", "p == y", "let the loss be torch.nn.functional.cross_entropy(x, y)"),
+            ("p = x.argmax(1)", "y.ne(p)", "let the loss be torch.nn.functional.cross_entropy(x, y)"),
+            ("_, p = x.max(1)", "p == y", "let the loss be torch.nn.functional.cross_entropy(x, y)"),
+            ("p = d.argmin(1)", "p == y", "let the loss be torch.nn.functional.cross_entropy(-d, y)"),
+            ("p = x.argmax(1); p = z", "p == y", "smooth"),
+            ("p = z", "p == y", "smooth"),
+        ]
+    ),
+    pytest.param(
+        FLAT, "x.round()\n", found("x.round()", op="round"), "x + (x.round() - x).detach()", id="round"
+    ),
+    pytest.param(
+        FLAT, "x > 0\n", found("x > 0", op=">"), "torch.sigmoid((x - 0) / temperature)", id="a comparison"
+    ),
+    pytest.param(
+        FLAT, "x.long()\n", found("x.long()", op="long"), "from `x`, before the cast", id="an integer cast"
+    ),
     pytest.param(FLAT, "d.sample()\n", found("d.sample()", op="sample"), "rsample()", id="a sample"),
 ]
 

@@ -8,18 +8,19 @@ from injection.bugs import BUGS, inject
 from injection.survey import Judged, restored, survey, table, torch_process
 
 FLOORS = {
-    "zero_grad deleted": 0.8,
+    "zero_grad deleted": 0.82,
     "zero_grad after backward": 0.97,
-    "step before the second backward": 0.6,
-    "prediction detached": 0.93,
-    "reduction dropped": 0.9,
-    "forward in no_grad": 0.95,
-    "rebuilt from item": 0.95,
+    "step before the second backward": 0.95,
+    "prediction detached": 0.94,
+    "reduction dropped": 0.93,
+    "forward in no_grad": 0.97,
+    "rebuilt from item": 0.99,
     "written in place": 0.94,
 }
 """The share of the bugs that make a program fail and are given back, for each kind. In programs whose model
-and optimizer are arguments of a function that nobody calls by name, some can't be told from what is meant."""
-ALL = 0.93
+and optimizer are arguments of a function that nobody calls by name, some can't be told from what is meant;
+some programs assert the very place of a zero_grad that could stand in another as well."""
+ALL = 0.955
 
 HEALTHY = """import torch
 from torch import nn

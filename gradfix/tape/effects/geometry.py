@@ -189,10 +189,8 @@ def of_layer(kind: str, given: Bound, own: Known, which: int) -> Shape:
     rule = layers_told("shape").get(kind)
     if rule == "alike":
         return own
-    if rule == "convolved" and len(own) > 1:
-        return (own[0], dim_of(given, "out_channels"), *_swept(kind, given, own[2:]))
-    if rule == "pooled":
-        return (*own[:2], *_swept(kind, given, own[2:]))
+    if rule in ("convolved", "pooled"):
+        return _of_images(rule, kind, given, own)
     if rule == "embedded":
         return (*own, dim_of(given, "embedding_dim"))
     if rule == "unflattened" and "unflattened_size" in given and own:
@@ -206,6 +204,17 @@ def of_layer(kind: str, given: Bound, own: Known, which: int) -> Shape:
     if rule == "recurrent" and which == 0 and not {"bidirectional", "proj_size"} & set(given):
         return (*own[:-1], dim_of(given, "hidden_size"))
     return None
+
+
+def _of_images(rule: str, kind: str, given: Bound, own: Known) -> Shape:
+    """What a layer makes of images, of one alone as well: a convolution has channels of its own."""
+    dims = int(kind[-2]) if kind.endswith("d") and kind[-2].isdigit() else len(own) - 2
+    if len(own) - dims not in (1, 2):
+        return None
+    sizes = _swept(kind, given, own[len(own) - dims :])
+    if rule == "pooled":
+        return (*own[: len(own) - dims], *sizes)
+    return (*own[: len(own) - dims - 1], dim_of(given, "out_channels"), *sizes)
 
 
 def _swept(kind: str, given: Bound, own: Known) -> Known:

@@ -30,6 +30,7 @@ Trait: TypeAlias = Literal[
     "converts",  # leaves torch for plain values
     "copies",  # its result is its argument: as a copy, a view, on another device or of another dtype
     "detaches",  # the same tensor outside of every graph
+    "draws",  # draws random numbers
     "flat",  # its derivative is zero everywhere
     "folds",  # makes a batch of matrices one, in a copy where they don't lie in order
     "from-data",  # makes a tensor of plain values or of another tensor, outside of its graph

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple, TypedDict
 
 from gradfix.defects import Assumption, Convention, Role
@@ -16,17 +17,19 @@ from gradfix.defects.records import (
     WrittenThroughData,
 )
 from gradfix.tape.domain.events import Add, live_arms, surely
+from gradfix.tape.domain.graph import upstream
 from gradfix.tape.domain.paths import ALWAYS, contradicts, implies
 from gradfix.tape.domain.values import stamp
 from gradfix.tape.domain.within import Within
 from gradfix.tape.effects import shapes
-from gradfix.tape.effects.operations import having
+from gradfix.tape.effects.operations import having, layers_having, name_of_layer
 from gradfix.tape.effects.repeats import put_again
 from gradfix.tape.machine.cuts import leaves_behind
 from gradfix.tape.machine.guarded import Guarded
 from gradfix.tape.machine.reach import MANY, leading, remember
 
 if TYPE_CHECKING:
+    from gradfix.defects import Span
     from gradfix.defects.records import (
         Facts,
     )
@@ -36,6 +39,9 @@ if TYPE_CHECKING:
 
 SURE, BY_USE = 2, 1
 """How a node is part of a backward: for sure, or because nothing else can be meant (convention C)."""
+FEW = 100
+"""How many operations one can be told the places of."""
+DRAWS = {*having("draws"), *map(name_of_layer, layers_having("drops"))}
 WAYS = 3
 """On how many different paths one backward looks at a node again."""
 STEPPED_BETWEEN = "whether a step since the backward before this changed what it needs isn't known"
@@ -356,6 +362,15 @@ class Backwards:
         known = (write.written or Written()).named()
         return Overwritten(**{**known, "form": write.form}, saver=node.op, save=self.reports.span(node.place))
 
+    def _built(self, event: Backward) -> tuple[tuple[Span, ...], bool]:
+        """Where the operations stand that a backward walks, or nothing; whether one of them draws."""
+        roots = [self.graph.history(event.root)] if event.root is not None else []
+        below = list(islice(upstream(roots), FEW))
+        recorded = (one for one in below if one.requires is not False and one.leaf is None)
+        spans = [self.reports.span(one.place) for one in recorded]
+        found = tuple(dict.fromkeys(span for span in spans if span is not None))
+        return (found if len(below) < FEW and None not in spans else ()), any(map(_draws, below))
+
     def _twice(self, node: Node, earlier: Backward, event: Backward, lean: Lean, guard: Path) -> None:
         steps = [
             (node.place, Role.SHARED),
@@ -365,12 +380,24 @@ class Backwards:
         outside, spared = self.python.outside(node, earlier, event), self.early_steps.spared(event)
         if node.doubted and self.grad_mode.mode_in_doubt is False:
             lean = lean | {Assumption.RECORDED_HERE}
+        built, draws = self._built(event)
         self.reports.report(
             "backward_twice",
             earlier.place,
             steps,
-            Freed(again=self.reports.span(event.place), outside=outside, spared=spared),
+            Freed(
+                again=self.reports.span(event.place),
+                outside=outside,
+                spared=spared,
+                built=built,
+                draws=draws,
+            ),
             lean=lean | node.lean,
             when=event.path | guard,
             says=TWICE,
         )
+
+
+def _draws(node: Node) -> bool:
+    """Whether what made a node draws random numbers."""
+    return node.op in DRAWS or (node.facts or {}).get("factory") in DRAWS

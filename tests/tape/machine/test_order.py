@@ -206,6 +206,47 @@ def test_what_neither_may_pass_is_left_to_the_user(text: str, reason: str) -> No
     assert one.decline.startswith(reason)
 
 
+ALONE = """import torch
+
+net = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Tanh(), torch.nn.Linear(2, 1))
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+for x in torch.ones(3, 4, 2):
+    {first}
+    out = net(x)
+    one, other = out.mean(), out.pow(2).mean()
+    one.backward(retain_graph=True)
+    optimizer.step()
+    {between}
+    other.backward()
+"""
+
+
+@pytest.mark.parametrize(
+    ("first", "between"),
+    [
+        pytest.param("pass", "optimizer.zero_grad()", id="the first loss's gradients would be erased unused"),
+        pytest.param(
+            "optimizer.zero_grad()",
+            "torch.nn.utils.clip_grad_norm_(net.parameters(), 1.0)",
+            id="the gradients are changed between",
+        ),
+        pytest.param("optimizer.zero_grad()", "print(net[0].weight.grad.norm())", id="they are looked at"),
+    ],
+)
+def test_a_step_that_belongs_to_the_first_of_two_losses_stays_before_the_second(
+    first: str, between: str
+) -> None:
+    assert found(ALONE.format(first=first, between=between)).safety is None
+
+
+def test_a_step_that_both_losses_wait_for_goes_behind_them_and_says_what_it_follows_then() -> None:
+    one = found(ALONE.format(first="optimizer.zero_grad()", between="pass"))
+    assert (one.says, one.unsafe) == (
+        "optimizer.step() after other.backward()",
+        "the step then follows the later loss as well",
+    )
+
+
 ERASED = """import torch
 
 net = torch.nn.Linear(2, 1)

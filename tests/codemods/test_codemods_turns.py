@@ -1,0 +1,94 @@
+"""A graph for every turn of a loop: what moves in, what stays, and what is left to the user."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gradfix.config import Config
+from gradfix.engine import fix
+from gradfix.plan import Plan
+from gradfix.rule import Finding
+
+NET = """import torch
+from torch import nn
+
+net = nn.Linear(3, 1)
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+x = torch.ones(2, 3)
+"""
+TRAINS = """    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+BUILT = "loss = net(x).pow(2).mean()\n"
+LOOP = "for step in range(3):\n"
+TOTAL = """total = 0
+for x in torch.ones(3, 2, 3):
+    loss = net(x).pow(2).mean()
+{added}
+    optimizer.zero_grad()
+    total.backward()
+    optimizer.step()
+"""
+
+
+def found(text: str) -> Finding:
+    """The finding of the graph that is walked again."""
+    outcome = fix("program.py", (NET + text).encode(), Plan(Config(Path())))
+    return next(one for one in outcome.findings if one.code == "GF302")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(
+            BUILT + "for x in torch.ones(3, 2, 3):\n" + TRAINS, id="the loop binds what the loss is made of"
+        ),
+        pytest.param(BUILT + "while loss > 0.1:\n" + TRAINS, id="the loop's own test asks for the loss"),
+        pytest.param(BUILT + "torch.manual_seed(0)\n" + LOOP + TRAINS, id="something runs between"),
+        pytest.param(
+            "if x.sum() > 0:\n    out = net(x)\nloss = out.pow(2).mean()\n" + LOOP + TRAINS,
+            id="a part of it is built under a condition",
+        ),
+        pytest.param(TOTAL.format(added="    total += 2 * loss"), id="not the loss itself is added"),
+        pytest.param(
+            TOTAL.format(added="    total += loss\n    total += net(x).mean()"), id="two things are added"
+        ),
+    ],
+)
+def test_what_can_not_move_whole_is_left_to_the_user(text: str) -> None:
+    assert found(text).safety is None
+
+
+def test_what_builds_the_loss_moves_in_and_keeps_every_value_of_the_first_turn() -> None:
+    one = found(BUILT + LOOP + TRAINS)
+    assert (one.says, one.unsafe) == ("inside the loop: loss = net(x).pow(2).mean()", "")
+
+
+def test_a_loss_that_is_read_behind_the_loop_becomes_the_last_turns() -> None:
+    one = found(BUILT + LOOP + TRAINS + "print(loss.item())\n")
+    assert one.unsafe == "what is read behind the loop is then the last turn's"
+
+
+@pytest.mark.parametrize(
+    "loss",
+    [
+        "nn.functional.dropout(net(x)).mean()",
+        "nn.Dropout(0.1)(net(x)).mean()",
+        "net(nn.functional.dropout(x)).mean()",
+        "(net(x) * torch.rand(2, 1)).mean()",
+    ],
+)
+def test_a_loss_that_draws_random_numbers_moves_unsafely(loss: str) -> None:
+    assert (
+        found(f"loss = {loss}\n" + LOOP + TRAINS).unsafe == "each turn then draws random numbers of its own"
+    )
+
+
+@pytest.mark.parametrize("added", ["    total += loss", "    total = total + loss"])
+def test_a_total_gets_the_value_and_the_loss_is_backpropagated(added: str) -> None:
+    one = found(TOTAL.format(added=added))
+    assert one.says == "total += loss.detach(); loss.backward()"
+    assert one.unsafe.startswith("each turn learns from its own loss")
