@@ -130,18 +130,18 @@ def _closing(told: Told, mode: str) -> Iterator[Line]:
 
 
 def _flowing(seen: Facts) -> Piece:
-    """That gradients flow; and where they don't, or whom nobody has seen step."""
+    """That gradients flow; and where they don't, what is frozen, or whom nobody has seen step."""
     steps, missed = seen.recording["steps"], seen.missed
     still = [name for name, count in steps.items() if not count]
-    if not missed and not still:
-        return Piece("gradients flow", "bold green")
-    said = (
-        f"gradients flow to {len(seen.fine)} of {len(seen.fine | seen.missed)} parameters" if missed else ""
-    )
+    frozen = [name for name, why in seen.recording["reasons"].items() if why == "frozen"]
+    said = [f"gradients flow to {len(seen.fine)} of {len(seen.fine | missed)} parameters"] if missed else []
+    said = said or ["gradients flow"]
+    if frozen:
+        said.append(f"frozen: {listed(frozen)}")
     if still:
-        moved = listed([f"{count} of {name}" for name, count in steps.items() if count])
-        said = "; ".join([said or "gradients flow", f"never stepped: {listed(still)} (steps seen: {moved})"])
-    return Piece(harmless(said), "bold yellow")
+        moved = listed([f"{count} of {name}" for name, count in steps.items() if count]) or "none"
+        said.append(f"never stepped: {listed(still)} (steps seen: {moved})")
+    return Piece(harmless("; ".join(said)), "bold yellow" if missed or still else "bold green")
 
 
 def fields(told: Told) -> dict[str, Any]:

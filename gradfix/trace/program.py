@@ -82,11 +82,10 @@ class Way:
         optimizers = max(len(state.ledger.steps), 1)
         if counts:
             done = min(counts) >= most or sum(state.ledger.steps.values()) >= 4 * most * optimizers
-            done = done and (most == 0 or time.monotonic() > self.patient or not self.session.steps.idle())
         else:
             given = self.session.backwards
             done = given.filled >= max(2 * most - 1, 1) or given.succeeded >= max(MOST_GRADS * most, 1)
-        if done:
+        if done and (most == 0 or not self.waits()):
             self.end("stopped")
             for stream in (sys.stdout, sys.stderr):
                 try:
@@ -94,6 +93,11 @@ class Way:
                 except Exception:
                     continue
             self.exit(0)
+
+    def waits(self) -> bool:
+        """Whether an optimizer has yet to step, and gradients are there for it."""
+        early = time.monotonic() < self.patient and self.session.backwards.filled > 0
+        return early and bool(self.session.steps.idle())
 
     def os_exit(self, code: int) -> None:
         """What the program gets for os._exit."""

@@ -49,7 +49,8 @@ def serve(anew: bool) -> int:
     except ImportError as error:
         say({"broken": f"{type(error).__name__}: {error}", "missing": getattr(error, "name", "")}, out)
         return 2
-    return serve_anew(jobs, out) if anew else serve_forked(jobs, out)
+    (serve_anew if anew else serve_forked)(jobs, out)
+    os._exit(0)  # nothing is left that would have to be put away piece by piece
 
 
 def warm() -> None:
@@ -81,7 +82,7 @@ def ready(torch: str) -> dict[str, Any]:
     return {"ready": torch, "python": sys.version.split()[0], "note": note}
 
 
-def serve_forked(jobs: int, out: int) -> int:
+def serve_forked(jobs: int, out: int) -> None:
     """A fork of this process for each job."""
     with os.fdopen(jobs, "rb") as reader:
         for line in iter(reader.readline, b""):
@@ -89,17 +90,15 @@ def serve_forked(jobs: int, out: int) -> int:
             say(found, out)
             if any(event.get("compiler") for event in found["events"]):
                 compiler.real()
-    return 0
 
 
-def serve_anew(jobs: int, out: int) -> int:
+def serve_anew(jobs: int, out: int) -> None:
     """A new interpreter for each job, where there is no fork."""
     from gradfix.trace.fresh import Fresh, Inbox
 
     inbox = Inbox(jobs)
     for line in inbox.lines():
         say(Fresh(json.loads(line), inbox).result(), out)
-    return 0
 
 
 class Kept:

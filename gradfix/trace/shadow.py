@@ -72,7 +72,7 @@ def install(job: dict[str, Any]) -> bool:
     os.mkdir = maker(os.mkdir, shadow)
     os.path.isdir = asker(os.path.isdir, shadow)
     os.path.exists = asker(os.path.exists, shadow)
-    for owner, name in ((_torch, "save"), (_torch.jit, "save"), (_torch.onnx, "export")):
+    for owner, name in ((_torch, "save"), (_torch.jit, "save")):
         setattr(owner, name, saver(getattr(owner, name), shadow))
     _torch.load = loader(_torch.load, shadow)
     for kind in (_torch.jit.ScriptModule, _torch.jit.RecursiveScriptModule, _torch._C.ScriptModule):

@@ -205,6 +205,18 @@ def test_gradients_flow_once_every_optimizer_has_stepped(
     assert closing(tmp_path, GAN.format(40), capsys) == ("gradients flow", 0)
 
 
+def test_gradients_are_accumulated_for_as_long_as_it_takes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    body = "for i in range(200):\n    (model(x).mean() / 8).backward()\n    if i % 8 == 7:\n"
+    assert closing(tmp_path, body + "        opt.step(); opt.zero_grad()\n", capsys) == ("gradients flow", 0)
+
+
+def test_what_is_frozen_is_named_in_the_closing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    said, code = closing(tmp_path, "model[0].requires_grad_(False)\n" + HEALTHY, capsys)
+    assert (said, code) == ("gradients flow; frozen: model.0.weight, model.0.bias", 0)
+
+
 def test_an_optimizer_that_never_stepped_is_named_with_the_steps_seen(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
