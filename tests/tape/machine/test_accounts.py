@@ -155,9 +155,6 @@ CASES: dict[str, tuple[str, str, What, str]] = {
     "GF210, a call that had it while it was built": (
         UNLISTED, HIDDEN.format("unknown(self)", OWN), What.CALLED, TOLD,
     ),
-    "GF210, what isn't known in it": (
-        UNLISTED, HIDDEN.format("self.part = unknown(self.layers[0])", OWN), What.IMPORT, TOLD,
-    ),
     "GF210, an optimizer that isn't seen whole": (
         UNLISTED,
         HIDDEN.format("pass", "opt = torch.optim.SGD([*net.parameters(), *unknown()], lr=0.1)"),
