@@ -136,7 +136,7 @@ class Severed:
 
     def _told_otherwise(self, node: Node) -> Account:
         """What may have let one of the leaves below a node require grad."""
-        below = nodes_below(node) if self.let_go else []
+        below = list(_up_to_cuts(node)) if self.let_go else []
         whys = [self.let_go[id(one)][1] for one in below if id(one) in self.let_go]
         leaves = [one.leaf for one in below if one.leaf is not None]
         return self.leaves.accounts.of(Assumption.NOBODY_ELSE_LETS, leaves, whys)
