@@ -344,7 +344,7 @@ class Gradients:
             touches = self.optimizers.touches
             filled = touches.filled(step, leaves) if step is not None and touches is not None else None
             later = (event for event, _ in self.severed.backwards if event.number > now)
-            spoils = any(savers & event.met.keys() for event in later)
+            spoils = any(event.strange or savers & event.met.keys() for event in later)
             self.reports.note(draft, replace(draft.facts, filled=filled, spoils=spoils))
 
     def since_step(self, events: list[SlotEvent], first: Add, leaves: list[Tensor]) -> Touched:

@@ -504,3 +504,19 @@ def test_a_step_that_finds_its_gradients_again_may_spoil_a_later_backward(made: 
     (erased,) = (one for one in analyse(source).defects if one.kind == "zero_grad_before_step")
     assert isinstance(erased.facts, EarlyClear)
     assert erased.facts.spoils is spoils
+
+
+def test_a_step_may_spoil_a_later_backward_through_what_is_not_known() -> None:
+    body = (
+        "import sys\nfirst, last = nn.Linear(3, 4), nn.Linear(4, 1, bias=False)\n"
+        "shape = {'a': torch.tanh}.get(sys.argv[1], torch.relu)\n"
+        "optimizer = torch.optim.SGD([*first.parameters(), *last.parameters()], lr=0.1)\n"
+        "for x in [torch.ones(4, 3), torch.zeros(4, 3)]:\n"
+        "    last(first(x)).mean().backward()\n    loss = last(shape(first(x))).mean()\n"
+        "    optimizer.zero_grad()\n    optimizer.step()\n    loss.backward()\n"
+    )
+    source = parse("case.py", (HEAD + body).encode())
+    assert isinstance(source, Source)
+    (erased,) = (one for one in analyse(source).defects if one.kind == "zero_grad_before_step")
+    assert isinstance(erased.facts, EarlyClear)
+    assert erased.facts.spoils is True
