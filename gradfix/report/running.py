@@ -131,9 +131,9 @@ def _closing(told: Told, mode: str) -> Iterator[Line]:
 
 def _flowing(seen: Facts) -> Piece:
     """That gradients flow; and where they don't, or whom nobody has seen step."""
-    steps, missed = seen.recording["steps"], seen.missed
+    steps, missed, apart = seen.recording["steps"], seen.missed, seen.recording["apart"]
     still = [name for name, count in steps.items() if not count]
-    if not missed and not still:
+    if not missed and not still and not apart:
         return Piece("gradients flow", "bold green")
     said = (
         f"gradients flow to {len(seen.fine)} of {len(seen.fine | seen.missed)} parameters" if missed else ""
@@ -141,6 +141,7 @@ def _flowing(seen: Facts) -> Piece:
     if still:
         moved = listed([f"{count} of {name}" for name, count in steps.items() if count])
         said = "; ".join([said or "gradients flow", f"never stepped: {listed(still)} (steps seen: {moved})"])
+    said = "; ".join([said or "gradients flow", *apart])
     return Piece(harmless(said), "bold yellow")
 
 
@@ -152,8 +153,12 @@ def fields(told: Told) -> dict[str, Any]:
     diff(Run(told.outcomes, "diff"), patch, View())
     recording = told.last.recording
     return {
-        "flows": not told.exit_code and not told.last.missed and all(recording["steps"].values()),
+        "flows": not told.exit_code
+        and not told.last.missed
+        and all(recording["steps"].values())
+        and not recording["apart"],
         "steps": recording["steps"],
+        "processes_differ": recording["apart"],
         "could_not_run": told.broken or None,
         "error": told.first.recording["error"],
         "findings": json.loads(text.getvalue()),

@@ -11,7 +11,8 @@ import time
 from typing import Any
 
 from gradfix.trace import processes
-from gradfix.trace.report import BOOKS, SHAPES
+from gradfix.trace.members import Members, lines
+from gradfix.trace.report import BOOKS
 
 KEPT_OUTPUT = 64_000
 MOST_EVENTS = 64_000_000
@@ -87,6 +88,7 @@ class Kept:
 
     def __init__(self, job: dict[str, Any]) -> None:
         self.echo = job.get("echo") or {}
+        self.members = Members(job)
         self.bytes = {name: bytearray() for name in (*STREAMS, "events")}
 
     def add(self, name: str, data: bytes) -> None:
@@ -103,9 +105,13 @@ class Kept:
 
     def answer(self, how: str, killed: int, exit_code: int | None, seconds: float) -> dict[str, Any]:
         """The whole run, as the parent reads it."""
-        events, garbled = read(bytes(self.bytes["events"]))
+        events, garbled = lines(bytes(self.bytes["events"]))
+        members = self.members.all()
+        garbled = garbled or any(member.garbled for member in members)
         return {
             "events": events,
+            "members": [member.events for member in members],
+            "stand": [member.stands() if how == "time" else "" for member in members],
             "how": how or ("signal" if killed else "garbled" if garbled else ""),
             "signal": killed,
             "exit_code": exit_code,
@@ -113,21 +119,6 @@ class Kept:
             "stderr": self.bytes["stderr"].decode(errors="replace"),
             "seconds": seconds,
         }
-
-
-def read(said: bytes) -> tuple[list[dict[str, Any]], bool]:
-    """The events that came through the channel, and whether something else did."""
-    events, garbled = [], False
-    for line in said.split(b"\n")[:-1]:
-        try:
-            event = json.loads(line)
-            whole = SHAPES[event["event"]].__annotations__.keys() <= event.keys()
-        except (ValueError, TypeError, KeyError, AttributeError):
-            whole = False
-        if whole:
-            events.append(event)
-        garbled = garbled or not whole
-    return events, garbled
 
 
 class Run:
@@ -162,6 +153,12 @@ class Run:
     def result(self) -> dict[str, Any]:
         """Watch until the program ends or breaks a limit; then leave nothing running."""
         deadline = self.started + float(self.job.get("time_limit", 60))
+        try:
+            return self._watched(deadline)
+        finally:
+            self.kept.members.clear()
+
+    def _watched(self, deadline: float) -> dict[str, Any]:
         while self.pipes:
             readable, _, _ = select.select([*self.pipes], [], [], TICK)
             for fd in readable:
@@ -200,6 +197,8 @@ class Run:
             self._stop("time")
         elif processes.too_big(float(self.job.get("memory_limit", 8e9))):
             self._stop("memory")
+        elif self.kept.members.enough(self.kept.bytes["events"]):
+            self._stop("stopped")
         elif select.select([self.jobs], [], [], 0)[0]:
             processes.reap()
             os._exit(0)

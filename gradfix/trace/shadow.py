@@ -16,6 +16,8 @@ from typing import Any
 
 import torch
 
+from gradfix.trace import children
+
 HELD: list[str] = []
 """What was held back."""
 STOPPED = {
@@ -35,6 +37,7 @@ class Shadow:
 
     def __init__(self, room: str) -> None:
         self.room = os.path.realpath(room)
+        self.ours = os.path.dirname(self.room) + os.sep
         self.folders: set[str] = set()
 
     def free(self, path: Any) -> bool:
@@ -42,7 +45,7 @@ class Shadow:
         if isinstance(path, int):
             return True
         full = os.path.realpath(os.fsdecode(path))
-        return full.startswith((self.room + os.sep, "/dev/", "/proc/self/"))
+        return full.startswith((self.ours, "/dev/", "/proc/self/"))
 
     def of(self, path: Any) -> str:
         """The stand-in for a path."""
@@ -70,8 +73,9 @@ class Shadow:
 
 def install(job: dict[str, Any]) -> None:
     """Wrap what writes, then arm the tripwire."""
-    shadow = Shadow(os.path.join(job["scratch"], f"shadow{os.getpid()}"))
-    os.mkdir(shadow.room)
+    # Children by a new interpreter find what the others have written.
+    shadow = Shadow(os.path.join(job["children"], "shadow"))
+    os.makedirs(shadow.room, exist_ok=True)
     tempfile.tempdir = shadow.room
     for owner, name in ((builtins, "open"), (io, "open")):
         setattr(owner, name, opener(getattr(owner, name), shadow))
@@ -186,7 +190,8 @@ def tripwire(shadow: Shadow) -> Callable[[str, tuple[Any, ...]], None]:
             with contextlib.suppress(TypeError, ValueError):
                 if args and event.startswith("os.") and shadow.free(args[0]):
                     return
-            stop(f"{STOPPED[event]} {args[0] if args else ''}")
+            if event != "subprocess.Popen" or not children.recorded(args[0], args[1], args[3]):
+                stop(f"{STOPPED[event]} {args[0] if args else ''}")
         elif event == "socket.connect" and far(*args[:2]):
             stop(f"connection to {args[1][0]}")
 
