@@ -41,7 +41,7 @@ class Way:
         if self.first:
             self._through(os.dup(pipe) if pipe < 64 else pipe)
         self.session = Session(self.emit, bool(job.get("hunt")))
-        self.process = os.getpid()
+        self.process, self.name = os.getpid(), processes.current_process().name
         self.rank, self.world = int(os.environ.get("RANK", -1)), int(os.environ.get("WORLD_SIZE", 0))
         self.ended = False
         self.exit = os._exit
@@ -101,7 +101,7 @@ class Way:
                 pid=self.process,
                 rank=self.rank,
                 world=self.world,
-                name=processes.current_process().name,
+                name=self.name,
                 at=time.monotonic(),
             )
         )
@@ -129,7 +129,7 @@ class Way:
 
     def _bootstrap(self, real: Any, process: Any, *args: Any, **kwargs: Any) -> Any:
         """A process of multiprocessing begins."""
-        data = children.loads_data(process)
+        data, self.name = children.loads_data(process), process.name
         if os.getpid() != self.process and not data:
             self._adopt()
             self.announce()

@@ -75,7 +75,7 @@ def merged(recording: Recording, others: Sequence[Sequence[Any]], stand: Sequenc
     """The recording of the first process with those that it has started; `stand`: where they were."""
     main = Process([*recording["events"], *_ending(recording)], first=True)
     every = [main, *(Process(events, stands=at) for events, at in zip(others, stand, strict=True))]
-    heard = sorted(every, key=lambda one: (not one.trains, one.rank, one.itself["at"]))
+    heard = sorted(every, key=lambda one: (not one.trains, one.rank < 0, one.rank, one.itself["at"]))
     training = [one for one in heard if one.trains]
     if len(every) == 1:
         return {**recording, "events": _without_itself(recording["events"])}

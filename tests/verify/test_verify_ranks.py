@@ -140,7 +140,7 @@ def test_a_rank_that_never_joins_is_named(launcher: Launcher, tmp_path: Path) ->
     assert found.broken.startswith(
         "still running after 8 s; nothing was heard of rank 1; no backward on rank 0"
     )
-    assert found.broken.endswith("rank 0 stood in line 5, ForkProcess-2 stood in line 12")
+    assert found.broken.endswith("rank 0 stood in line 6, ForkProcess-2 stood in line 13")
 
 
 POOL = """import torch, torch.nn as nn
