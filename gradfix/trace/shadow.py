@@ -82,6 +82,9 @@ def install(job: dict[str, Any]) -> bool:
     _torch._C.PyTorchFileWriter = writer(_torch._C.PyTorchFileWriter, shadow)
     _torch._C.import_ir_module = saver(_torch._C.import_ir_module, shadow, shadow.for_reading)
     _torch._C.PyTorchFileReader = reader(_torch._C.PyTorchFileReader, shadow)
+    rendezvous = sys.modules.get("torch.distributed.rendezvous")
+    if hasattr(rendezvous, "FileStore"):
+        rendezvous.FileStore = writer(rendezvous.FileStore, shadow)  # type: ignore[union-attr]
     _torch.from_file = private(_torch.from_file)
     _torch.UntypedStorage.from_file = staticmethod(private(_torch.UntypedStorage.from_file))
     for name in NO_EVENT:
