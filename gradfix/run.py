@@ -25,6 +25,7 @@ from gradfix.verify.verdicts import Facts, cannot, facts
 
 MOST_ROUNDS = 8
 HANDED = "backward() was seen, only torch.autograd.grad, which hands out gradients and leaves .grad alone,"
+ANYWHERE = "in this process, nor in one that it has started"
 UNTOLD = "no gradient arrived, and why is silenced by the settings or a comment, or was asked for"
 
 
@@ -86,7 +87,7 @@ def unheard(seen: Facts) -> str:
         return ""
     how = seen.recording["how"]
     if seen.failed and how != "exit":
-        return f"the program failed ({seen.failure})"
+        return "; ".join([f"the program failed ({seen.failure})", *seen.recording["apart"]])
     if notable(seen) and not seen.fine:
         return UNTOLD
     if how == "stopped" and not seen.fine:
@@ -95,7 +96,7 @@ def unheard(seen: Facts) -> str:
             "parameter; --max-steps lets it run longer"
         )
     if how in ("finished", "exit") and not seen.fine:
-        return f"no {'backward was seen' if not seen.handed else HANDED} in this process"
+        return f"no {'backward was seen' if not seen.handed else HANDED} {ANYWHERE}"
     return ""
 
 

@@ -131,7 +131,7 @@ def _closing(told: Told, mode: str) -> Iterator[Line]:
 
 def _flowing(seen: Facts) -> Piece:
     """That gradients flow; and where they don't, what is frozen, or whom nobody has seen step."""
-    steps, missed = seen.recording["steps"], seen.missed
+    steps, missed, apart = seen.recording["steps"], seen.missed, seen.recording["apart"]
     still = [name for name, count in steps.items() if not count]
     frozen = [name for name, why in seen.recording["reasons"].items() if why == "frozen"]
     said = [f"gradients flow to {len(seen.fine)} of {len(seen.fine | missed)} parameters"] if missed else []
@@ -141,7 +141,8 @@ def _flowing(seen: Facts) -> Piece:
     if still:
         moved = listed([f"{count} of {name}" for name, count in steps.items() if count]) or "none"
         said.append(f"never stepped: {listed(still)} (steps seen: {moved})")
-    return Piece(harmless("; ".join(said)), "bold yellow" if missed or still else "bold green")
+    said += apart
+    return Piece(harmless("; ".join(said)), "bold yellow" if missed or still or apart else "bold green")
 
 
 def fields(told: Told) -> dict[str, Any]:
@@ -152,8 +153,12 @@ def fields(told: Told) -> dict[str, Any]:
     diff(Run(told.outcomes, "diff"), patch, View())
     recording = told.last.recording
     return {
-        "flows": not told.exit_code and not told.last.missed and all(recording["steps"].values()),
+        "flows": not told.exit_code
+        and not told.last.missed
+        and all(recording["steps"].values())
+        and not recording["apart"],
         "steps": recording["steps"],
+        "processes_differ": recording["apart"],
         "could_not_run": told.broken or None,
         "error": told.first.recording["error"],
         "findings": json.loads(text.getvalue()),

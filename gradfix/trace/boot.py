@@ -19,6 +19,15 @@ def load(name: str, folder: str) -> None:
     spec.loader.exec_module(module)
 
 
+def child(folder: str) -> None:
+    """In an interpreter that a program under the recorder has started: the recorder comes with torch."""
+    load("gradfix", os.path.dirname(HERE))
+    load("gradfix.trace", HERE)
+    from gradfix.trace.children import expected
+
+    expected(folder)
+
+
 def main() -> int:
     """Serve jobs until the parent goes away; with `one`, run a single job and be gone."""
     sys.dont_write_bytecode = True

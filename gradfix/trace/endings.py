@@ -10,6 +10,7 @@ import torch
 
 from gradfix.defects import Role, kind_of
 from gradfix.trace.backwards import Backwards
+from gradfix.trace.graphs import FREED
 from gradfix.trace.places import Spot, resolve, shown
 from gradfix.trace.severed import misspelt
 from gradfix.trace.sources import Source
@@ -65,7 +66,9 @@ class Endings:
         cut = self._cut_for([parameter])
         if cut is not None and cut.spot is not None:
             code = cut.spot[0]
-            return f"cut by {cut.form or cut.kind} in {code.co_name}, {shown(resolve(cut.spot))}"
+            # Of a region: the mode, without how it is written.
+            form = cut.form.rpartition(" ")[2] if cut.region else cut.form
+            return f"cut by {form or cut.kind} in {code.co_name}, {shown(resolve(cut.spot))}"
         if id(parameter) not in self.state.used:
             return "never called"
         used = self.state.used[id(parameter)]
@@ -198,7 +201,15 @@ class Endings:
                     node: Any = freed[0].grad_fn
                     made = node.metadata.get("gradfix")
                     facts = {"held_by": key, "form": "append"}
-                    self.state.defect("graph_leak", made[1] if made else None, [], "", facts)
+                    self.state.defect("graph_leak", self._keeper(made, node), [], "", facts)
+
+    def _keeper(self, made: Any, node: Any) -> Spot | None:
+        """Where to look for who keeps a value: where it was made, or in the file of its backward."""
+        backward: Spot | None = node.metadata[FREED][0]
+        if made is None or backward is None or made[1] is None:
+            return made[1] if made is not None else backward
+        same = made[1][0].co_filename == backward[0].co_filename
+        return made[1] if same else backward
 
 
 def lists_of(name: str, value: Any) -> list[tuple[str, list[Any]]]:
@@ -215,9 +226,7 @@ def lists_of(name: str, value: Any) -> list[tuple[str, list[Any]]]:
 def freed_by(value: Any) -> int:
     """Which backward has gone through a tensor's graph; 0: none."""
     node: Any = value.grad_fn
-    return (
-        int(node.metadata["gradfix_freed"][1]) if node is not None and "gradfix_freed" in node.metadata else 0
-    )
+    return int(node.metadata[FREED][1]) if node is not None and FREED in node.metadata else 0
 
 
 def children_of(module: Any) -> bool:

@@ -91,13 +91,20 @@ class Fresh:
         self._clear()
         for thread in self.readers:
             thread.join(PATIENCE)
-        with contextlib.suppress(OSError), open(self.events, "rb") as file:
-            self.kept.add("events", file.read(MOST_EVENTS))
+        self.kept.add("events", self._said())
         with contextlib.suppress(OSError):
             os.remove(self.events)
         code = self.process.returncode
         killed = -code if code < 0 else (code if code >= CRASHED else 0)
-        return self.kept.answer(self.how, killed, None if killed else code, seconds)
+        answer = self.kept.answer(self.how, killed, None if killed else code, seconds)
+        self.kept.members.clear()
+        return answer
+
+    def _said(self) -> bytes:
+        """What has come through the channel of the first process so far."""
+        with contextlib.suppress(OSError), open(self.events, "rb") as file:
+            return file.read(MOST_EVENTS)
+        return b""
 
     def _ended(self) -> bool:
         with contextlib.suppress(subprocess.TimeoutExpired):
@@ -109,6 +116,8 @@ class Fresh:
             self._stop("time")
         elif processes.too_big(self.memory):
             self._stop("memory")
+        elif self.kept.members.enough(self._said()):
+            self._stop("stopped")
         elif self.inbox.disturbed():
             self._clear()
             os._exit(0)

@@ -34,7 +34,7 @@ def enter(job: dict[str, Any], room: str) -> bool:
     powerless()
     if job.get("no_landlock") or not landlock.version() or seccomp.machine() is None:
         return False
-    os.environ["TMPDIR"] = room
+    os.environ["TMPDIR"] = os.path.join(room, "shadow")
     if not landlock.confine([room, *devices()]):
         return False
     door = int(job.get("door", -1))

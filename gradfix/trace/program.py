@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
+import atexit
 import builtins
 import contextlib
 import importlib.machinery
-import json
 import os
 import random
 import runpy
+import shutil
+import subprocess
 import sys
-import time
 import traceback
+from importlib.metadata import entry_points
+from multiprocessing import process as processes
 from types import ModuleType
 from typing import Any
 
-from gradfix.trace import compiler, guard, landlock, sandbox, shadow, tripwire
+from gradfix.trace import children, guard, landlock, sandbox, shadow
 from gradfix.trace.patched import Patched
 from gradfix.trace.places import absolute, failure
-from gradfix.trace.report import Failure
-from gradfix.trace.session import Session
+from gradfix.trace.way import Way
 
 OFFLINE = {
     "HF_HUB_OFFLINE": "1",
@@ -35,74 +37,6 @@ OFFLINE = {
 CONFINED = "no namespaces here: the kernel refuses what would change files, and connections to others"
 BY_CALLS = "no namespaces here, nor Landlock: writes and connections are held back call by call"
 SEED = 0
-PATIENCE = 0.5
-"""The share of the time limit in which steps beyond the allowed ones are run for optimizers that wait."""
-MOST_GRADS = 300
-"""Calls of `autograd.grad` for each step that is allowed: one meta-step may hold many inner ones."""
-
-
-class Way:
-    """The pipe to the parent, and the one way to end."""
-
-    def __init__(self, pipe: int, job: dict[str, Any]) -> None:
-        self.pipe = os.dup(pipe) if pipe < 64 else pipe
-        self.own = os.fstat(self.pipe).st_ino
-        self.job = job
-        self.session = Session(self.emit, bool(job.get("hunt")))
-        self.process = os.getpid()
-        self.ended = False
-        self.exit = os._exit
-        self.patient = time.monotonic() + PATIENCE * float(job.get("time_limit", 60))
-        """Until when an optimizer that has not stepped yet is waited for."""
-
-    def emit(self, event: Any) -> None:
-        """One event, at once: the program may not live to its end."""
-        data = (self.job.get("token", "") + json.dumps(event) + "\n").encode()
-        with contextlib.suppress(OSError):
-            # A program that closes every file may have opened its own under this number.
-            while data and os.fstat(self.pipe).st_ino == self.own:
-                data = data[os.write(self.pipe, data) :]
-        if event["event"] == "defect" and self.job.get("first_defect"):
-            self.job["max_steps"] = 0
-
-    def end(self, how: str, error: Failure | None = None) -> None:
-        """Say the last words, once."""
-        if self.ended or os.getpid() != self.process:
-            return
-        self.ended = True
-        ending = self.session.ending(how, error)
-        ending["compiler"] = not compiler.postponed()
-        ending["held_back"] = sorted(set(tripwire.HELD))
-        self.emit(ending)
-
-    def check(self) -> None:
-        """Stop when enough has been seen."""
-        state, most = self.session.state, int(self.job.get("max_steps", 3))
-        counts = [*state.ledger.steps.values(), *state.ledger.hand.values()]
-        optimizers = max(len(state.ledger.steps), 1)
-        if counts:
-            done = min(counts) >= most or sum(state.ledger.steps.values()) >= 4 * most * optimizers
-        else:
-            given = self.session.backwards
-            done = given.filled >= max(2 * most - 1, 1) or given.succeeded >= max(MOST_GRADS * most, 1)
-        if done and (most == 0 or not self.waits()):
-            self.end("stopped")
-            for stream in (sys.stdout, sys.stderr):
-                try:
-                    stream.flush()
-                except Exception:
-                    continue
-            self.exit(0)
-
-    def waits(self) -> bool:
-        """Whether an optimizer has yet to step, and gradients are there for it."""
-        early = time.monotonic() < self.patient and self.session.backwards.filled > 0
-        return early and bool(self.session.steps.idle())
-
-    def os_exit(self, code: int) -> None:
-        """What the program gets for os._exit."""
-        self.end("exit")
-        self.exit(code)
 
 
 def run(job: dict[str, Any], pipe: int) -> int:
@@ -110,16 +44,28 @@ def run(job: dict[str, Any], pipe: int) -> int:
     os.environ.update(OFFLINE)
     os.environ.update(job.get("env", {}))
     os.chdir(job["cwd"])
+    # multiprocessing leads its children to where it was imported: here that was before the job came.
+    processes.ORIGINAL_DIR = job["cwd"]  # type: ignore[attr-defined]
     seed()
-    way = Way(pipe, job)
+    way = Way(job, pipe)
     patched = Patched({name: text.encode("latin-1") for name, text in job.get("texts", {}).items()})
     protect(job, patched, way)
     patched.install()
-    os._exit = way.os_exit  # type: ignore[assignment]
-    way.session.steps.after = way.check
-    way.session.backwards.after = way.check
-    way.session.start()
+    children.prepare(job)
+    way.start()
     return watch_end(job, patched, way)
+
+
+def join(job: dict[str, Any]) -> None:
+    """In a process that the program has started, behind torch: record it as well."""
+    seed()
+    way = Way(job)
+    if job.get("guarded"):
+        shadow.install(job)
+    Patched({name: text.encode("latin-1") for name, text in job.get("texts", {}).items()}).install()
+    way.announce()
+    way.start()
+    atexit.register(way.leave)
 
 
 def protect(job: dict[str, Any], patched: Patched, way: Way) -> None:
@@ -143,7 +89,9 @@ def shut(job: dict[str, Any], patched: Patched, way: Way) -> None:
         if not job.get("no_landlock"):
             landlock.apart()
     else:
-        way.session.state.notes.append(CONFINED if shadow.install(job) else BY_CALLS)
+        confined = shadow.install(job)
+        way.session.state.notes.append(CONFINED if confined else BY_CALLS)
+        job["guarded"], job["confined"] = True, confined
 
 
 def seed() -> None:
@@ -189,6 +137,8 @@ def execute(job: dict[str, Any], patched: Patched) -> None:
     sys.argv = [target, *job.get("args", [])]
     if kind == "pytest":
         run_pytest(job)
+    elif kind == "program":
+        run_program(target, job.get("args", []))
     elif kind == "module":
         sys.path.insert(0, os.getcwd())
         runpy.run_module(target, run_name="__main__", alter_sys=True)
@@ -206,6 +156,17 @@ def run_script(target: str, patched: Patched) -> None:
     sys.modules["__main__"] = module
     code = compile(patched.read(path), absolute(target), "exec", dont_inherit=True)
     exec(code, module.__dict__)
+
+
+def run_program(name: str, args: list[str]) -> None:
+    """What a shell would find under this name: `torchrun` and its like here, any other on its own."""
+    for entry in entry_points(group="console_scripts", name=name):
+        raise SystemExit(entry.load()())
+    own = os.path.dirname(os.path.abspath(sys.executable))
+    path = shutil.which(name, path=os.pathsep.join([own, os.environ.get("PATH", "")]))
+    if path is None:
+        raise FileNotFoundError(2, "neither a file nor a program", name)
+    raise SystemExit(subprocess.run([path, *args], check=False).returncode)
 
 
 def run_pytest(job: dict[str, Any]) -> None:

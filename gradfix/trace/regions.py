@@ -39,6 +39,7 @@ class Regions:
     def _entered(self, frame: FrameType | None) -> Source:
         form, spot = "with", None
         kind = "forward_in_no_grad"
+        frame = self._outermost(frame)
         mode = _mode_of(frame)
         while frame is not None and not self.state.places.is_user(frame.f_code.co_filename):
             name, file = frame.f_code.co_name, frame.f_code.co_filename
@@ -54,6 +55,14 @@ class Regions:
         if spot is None and frame is not None:
             spot = (frame.f_code, frame.f_lasti)
         return Source(kind, spot, f"{form} {mode}", at=self.state.count)
+
+    def _outermost(self, frame: FrameType | None) -> FrameType | None:
+        """torch's own modes switch by building another one: it is the outer one that was written."""
+        back = frame.f_back if frame is not None else None
+        if back is None or frame is None or back.f_code.co_name != "__enter__":
+            return frame
+        built = frame.f_code.co_name == "__init__"
+        return back if built and not self.state.places.is_user(back.f_code.co_filename) else frame
 
     def keeps_out(self, lost: list[Any], spot: Spot | None) -> Source | None:
         """The region that keeps a call's result out of the graph; None: torch's own doing."""

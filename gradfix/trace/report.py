@@ -106,6 +106,20 @@ class UpdateEvent(TypedDict):
     """Parameter -> the backwards whose gradients the step has used."""
 
 
+class ProcessEvent(TypedDict):
+    """Which of the processes of a program speaks here; told again as more of it is known."""
+
+    event: Literal["process"]
+    pid: int
+    rank: int
+    """-1: it has none."""
+    world: int
+    """How many ranks there are; 0: it is in no group."""
+    name: str
+    at: float
+    """When, by the clock that all processes share."""
+
+
 class Failure(TypedDict):
     """The exception that ended the program."""
 
@@ -150,6 +164,8 @@ class Recording(TypedDict):
     blind: dict[str, str]
     torch: str
     steps: dict[str, int]
+    apart: list[str]
+    """In what the processes of one program differ."""
     stdout: str
     stderr: str
     exit_code: int | None

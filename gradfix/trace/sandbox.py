@@ -84,6 +84,7 @@ def _mounts(libc: Any, job: dict[str, Any]) -> None:
     scratch = job["scratch"]
     size = int(job.get("write_limit", 1 << 31))
     inner = {folder: _below(folder, before) for folder in folders(job)}
+    said = os.open(job["children"], os.O_PATH)
     _mount(libc, "tmpfs", scratch, "tmpfs", NOSUID | NODEV, f"size={size},mode=0700")
     room = os.open(scratch, os.O_PATH)
     for index, folder in enumerate(inner):
@@ -92,6 +93,10 @@ def _mounts(libc: Any, job: dict[str, Any]) -> None:
             _mount(libc, f"/proc/self/fd/{held}", point, "", BIND | REC)
             os.close(held)
     os.close(room)
+    # What the program's children have to say is the one thing that must reach the other side.
+    os.makedirs(job["children"], exist_ok=True)
+    _mount(libc, f"/proc/self/fd/{said}", job["children"], "", BIND)
+    os.close(said)
     if os.path.isdir("/dev/shm"):
         _mount(libc, "tmpfs", "/dev/shm", "tmpfs", NOSUID | NODEV, f"size={size}")
     _read_only(libc, [(point, options) for point, _, options in before if point not in inner])

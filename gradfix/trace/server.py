@@ -15,6 +15,7 @@ from typing import Any
 
 from gradfix.trace import compiler, guard, processes
 from gradfix.trace.doorman import Doorman
+from gradfix.trace.members import Members, lines
 from gradfix.trace.report import BOOKS
 
 KEPT_OUTPUT = 64_000
@@ -108,6 +109,7 @@ class Kept:
         self.echo = job.get("echo") or {}
         self.token = job["token"] = secrets.token_hex()
         """By what the recorder's own events are told from what the program writes into every open file."""
+        self.members = Members(job)
         self.bytes = {name: bytearray() for name in (*STREAMS, "events")}
         self.held: list[str] = []
         """What the kernel was told to refuse."""
@@ -126,9 +128,13 @@ class Kept:
 
     def answer(self, how: str, killed: int, exit_code: int | None, seconds: float) -> dict[str, Any]:
         """The whole run, as the parent reads it."""
-        events, garbled = read(bytes(self.bytes["events"]), self.token.encode())
+        events, garbled = lines(bytes(self.bytes["events"]), self.token)
+        members = self.members.all()
+        garbled = garbled or any(member.garbled for member in members)
         return {
             "events": events,
+            "members": [member.events for member in members],
+            "stand": [member.stands() if how == "time" else "" for member in members],
             "held_back": self.held,
             "how": how or ("signal" if killed else "garbled" if garbled else ""),
             "signal": killed,
@@ -137,16 +143,6 @@ class Kept:
             "stderr": self.bytes["stderr"].decode(errors="replace"),
             "seconds": seconds,
         }
-
-
-def read(said: bytes, token: bytes) -> tuple[list[dict[str, Any]], bool]:
-    """The events that came through the channel, and whether something else did."""
-    lines = said.split(b"\n")[:-1]
-    own = [line.removeprefix(token) for line in lines if line.startswith(token)]
-    try:
-        return [json.loads(line) for line in own], len(own) < len(lines)
-    except ValueError:
-        return [], True
 
 
 class Run:
@@ -186,7 +182,14 @@ class Run:
 
     def result(self) -> dict[str, Any]:
         """Watch until the program ends or breaks a limit; then leave nothing running."""
-        deadline, checked = self.started + float(self.job.get("time_limit", 60)), self.started
+        deadline = self.started + float(self.job.get("time_limit", 60))
+        try:
+            return self._watched(deadline)
+        finally:
+            self.kept.members.clear()
+
+    def _watched(self, deadline: float) -> dict[str, Any]:
+        checked = self.started
         while self.pipes:
             waiting: list[int | Doorman] = [*self.pipes, *([self.doorman] if self.doorman else [])]
             readable, _, _ = select.select(waiting, [], [], TICK)
@@ -236,6 +239,8 @@ class Run:
             self._stop("time")
         elif processes.too_big(float(self.job.get("memory_limit", 8e9))):
             self._stop("memory")
+        elif self.kept.members.enough(self.kept.bytes["events"]):
+            self._stop("stopped")
         elif select.select([self.jobs], [], [], 0)[0]:
             processes.reap()
             os._exit(0)

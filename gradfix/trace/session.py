@@ -113,6 +113,21 @@ class Session:
             self.suspended = False
             self.mode.__enter__()
 
+    def hush(self) -> None:
+        """Record no more, though the program goes on: in the middle of a step nothing can be put back."""
+        self.state.active = False
+        self._suspend()
+
+    def anew(self) -> None:
+        """In a fork that goes on by itself: what was built is known, nothing has happened yet."""
+        self.state.active, self.state.stepping = True, False
+        self.state.said.clear()
+        self.state.ledger.steps.clear()
+        self.state.ledger.hand.clear()
+        self.state.optimizers.set_aside()
+        self.backwards.filled = self.backwards.succeeded = 0
+        self._resume()
+
     def stop(self) -> None:
         """Put everything back."""
         UNDER_WAY.remove(self)
@@ -144,7 +159,7 @@ class Session:
         )  # fmt: skip
 
     def _forked(self) -> None:
-        """Children (DataLoader workers) are not recorded."""
+        """Children are not recorded, unless somebody begins anew in them."""
         self.state.active = False
         self.state.stepping = False
 

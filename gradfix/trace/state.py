@@ -27,6 +27,7 @@ class ByIdentity:
 
     def __init__(self) -> None:
         self.held: dict[int, tuple[Any, int, Spot | None]] = {}
+        self.aside: dict[int, tuple[Any, int, Spot | None]] = {}
 
     def add(self, value: Any, at: int, spot: Spot | None) -> None:
         """Remember an object for as long as it lives."""
@@ -37,6 +38,16 @@ class ByIdentity:
         """When and where it was built."""
         found = self.held.get(id(value))
         return found[1:] if found is not None else None
+
+    def set_aside(self) -> None:
+        """Forget all until they are used: a fork has inherited them, and may have no part in them."""
+        self.aside, self.held = self.held, {}
+
+    def use(self, value: Any) -> None:
+        """Something that was set aside is used after all."""
+        known = self.aside.pop(id(value), None) if self.aside else None
+        if known is not None:
+            self.add(value, *known[1:])
 
     def living(self) -> list[Any]:
         """Those that live, and nothing else."""

@@ -73,6 +73,7 @@ class Steps:
         self.state.step_left_open()
         if not self.state.active:
             return
+        self.state.optimizers.use(optimizer)
         closure = any(callable(value) for value in (*args, *kwargs.values()))
         parameters = parameters_of(optimizer)
         spot = self.state.places.here(2)

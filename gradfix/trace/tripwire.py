@@ -8,6 +8,8 @@ import socket
 from collections.abc import Callable
 from typing import Any
 
+from gradfix.trace import children
+
 HELD: list[str] = []
 """What was held back."""
 ALLOW = "--verify-allow-writes"
@@ -64,7 +66,7 @@ def writes(path: Any = None, mode: Any = None, flags: Any = 0) -> bool:
 
 def outside(event: str, args: tuple[Any, ...]) -> None:
     """What only the kernel could look into."""
-    if event in STARTS:
+    if event in STARTS and not (event == "subprocess.Popen" and children.recorded(args[0], args[1], args[3])):
         stop(f"start {args[0] if args else ''}")
     if event == "ctypes.dlsym" and args[1] in NATIVE:
         stop(f"call of {args[1]} in C")

@@ -53,6 +53,8 @@ class Writes:
         self.log.append((storage, version, write))
         if write.silent:
             self.silent.append((storage, write))
+            # It may have been a gradient: its version says that it is as it was measured.
+            self.state.ledger.measured.clear()
 
     def wrote(self, func: Any, value: Any, spot: Spot | None, copied: Any = None) -> None:
         """Log what a call has done to one of its arguments; `copied`: what was there, where it matters."""

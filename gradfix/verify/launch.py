@@ -23,6 +23,7 @@ from typing import IO, Any, Literal
 
 from gradfix.trace.processes import left_by
 from gradfix.trace.report import Recording
+from gradfix.verify.ranks import merged
 
 START_LIMIT = 120.0
 GRACE = 20.0
@@ -37,9 +38,9 @@ BOOT = Path(__file__).parent.parent / "trace" / "boot.py"
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """What to run: a script, a module or a pytest selection, with its arguments."""
+    """What to run: a script, a module, a pytest selection or a program, with its arguments."""
 
-    kind: Literal["script", "module", "pytest"]
+    kind: Literal["script", "module", "pytest", "program"]
     target: str
     args: tuple[str, ...] = ()
 
@@ -110,7 +111,7 @@ def roots(cwd: str, command: Command, texts: Mapping[str, bytes]) -> list[str]:
 
 
 def parse_command(words: Sequence[str]) -> Command:
-    """`script.py args`, `-m module args`, `pytest selection`; a leading `python` is taken for granted."""
+    """`script.py args`, `-m module args`, `pytest selection`, `torchrun args`; a leading `python` goes."""
     words = list(words)
     if words and os.path.basename(words[0]).startswith("python"):
         words = words[1:]
@@ -124,7 +125,8 @@ def parse_command(words: Sequence[str]) -> Command:
         return Command("pytest", "", tuple(words[1:]))
     if words[0].startswith("-"):
         raise ValueError(f"cannot run {words[0]!r}: give a script, -m module or a pytest selection")
-    return Command("script", words[0], tuple(words[1:]))
+    path = words[0].endswith(".py") or os.path.basename(words[0]) != words[0] or os.path.exists(words[0])
+    return Command("script" if path else "program", words[0], tuple(words[1:]))
 
 
 def parse_line(line: str) -> Command:
@@ -300,6 +302,11 @@ def held(answer: Mapping[str, Any]) -> list[str]:
 def recording(answer: Mapping[str, Any]) -> Recording:
     """The server's answer in the shape that the judge reads."""
     events = list(answer["events"])
+    return merged(_of_first(answer, events), answer.get("members", ()), answer.get("stand", ()))
+
+
+def _of_first(answer: Mapping[str, Any], events: list[Any]) -> Recording:
+    """What the process has said that was started for the program."""
     end = next((event for event in events if event["event"] == "end"), None)
     ended = end["how"] if end is not None else "killed"
     return Recording(
@@ -313,6 +320,7 @@ def recording(answer: Mapping[str, Any]) -> Recording:
         blind=end["blind"] if end is not None else {},
         torch=end["torch"] if end is not None else "",
         steps=end["steps"] if end is not None else {},
+        apart=[],
         stdout=str(answer.get("stdout", "")),
         stderr=str(answer.get("stderr", "")),
         exit_code=answer.get("exit_code"),

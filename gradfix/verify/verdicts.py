@@ -208,7 +208,7 @@ def cannot(recording: Recording, seconds: float, memory: float) -> str:
     if unwatched(recording):
         return unwatched(recording)
     if how == "time":
-        return f"still running after {seconds:g} s"
+        return "; ".join([f"still running after {seconds:g} s", *recording["apart"]])
     if how == "memory":
         return f"held more than {memory / 1e9:g} GB"
     if how == "signal":

@@ -431,6 +431,13 @@ HEALTHY = {
                     p -= 0.1 * p.grad
                     p.grad.zero_()
     """,
+    "an update by hand that clears the gradient through its data": """
+        w = torch.tensor([1.0], requires_grad=True)
+        for at in (1.0, 2.0, 3.0):
+            ((w * at - 2 * at) ** 2).backward()
+            w.data = w.data - 0.01 * w.grad.item()
+            w.grad.data.zero_()
+    """,
     "a custom Function": """
         class Exp(torch.autograd.Function):
             @staticmethod
