@@ -53,7 +53,6 @@ class Writes:
         self.log.append((storage, version, write))
         if write.silent:
             self.silent.append((storage, write))
-            # It may have been a gradient: its version says that it is as it was measured.
             self.state.ledger.measured.clear()
 
     def wrote(self, func: Any, value: Any, spot: Spot | None, copied: Any = None) -> None:
@@ -67,6 +66,9 @@ class Writes:
             write.module = f"nn.{type(module).__name__}"
             write.built = self.state.built_at(module)
         self.add(storage(value), value._version, write)
+        if not value.requires_grad:
+            # It may be the data of a gradient, whose own version says that it is as it was measured.
+            self.state.ledger.measured.clear()
         if refuses(value):
             return
         if value.grad_fn is not None and data is None and not on_a_clone(value):

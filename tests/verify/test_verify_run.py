@@ -68,6 +68,36 @@ def test_a_healthy_program_flows(launcher: Launcher, tmp_path: Path) -> None:
     assert set(found.last.fine) == {f"model.{i}.{name}" for i in (0, 2) for name in ("weight", "bias")}
 
 
+def test_who_keeps_graphs_is_named_though_another_file_has_made_them(
+    launcher: Launcher, tmp_path: Path
+) -> None:
+    (tmp_path / "lossy.py").write_text("def loss(found, wanted):\n    return (found - wanted).exp().mean()\n")
+    body = """from lossy import loss
+kept = []
+for _ in range(3):
+    opt.zero_grad()
+    one = loss(model(x), y)
+    one.backward()
+    opt.step()
+    kept.append(one)
+"""
+    found = told(launcher, tmp_path, body)
+    (outcome,) = found.outcomes
+    (finding,) = outcome.findings
+    assert (finding.code, Path(outcome.path).name) == ("GF403", "train.py")
+    assert outcome.after is not None
+    assert b"kept.append(one.detach())" in outcome.after
+
+
+def test_a_part_without_a_gradient_says_which_mode_has_kept_it_out(
+    launcher: Launcher, tmp_path: Path
+) -> None:
+    unrecorded = "    with torch.no_grad():\n        h = model[0](x)\n    F.mse"
+    body = HEALTHY.replace("    F.mse", unrecorded).replace("model(x)", "model[2](h)")
+    reasons = told(launcher, tmp_path, body).last.recording["reasons"]
+    assert {why.partition(" in ")[0] for why in reasons.values()} == {"cut by no_grad"}
+
+
 @pytest.mark.parametrize(
     ("broken", "mended"),
     [
