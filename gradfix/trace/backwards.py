@@ -10,7 +10,18 @@ import torch
 
 from gradfix.defects import Role
 from gradfix.trace.calls import FLAT
-from gradfix.trace.graphs import FREED, KEY, lost, only, op_of, placed, saved_names, storages_of, walked
+from gradfix.trace.graphs import (
+    AGAIN,
+    FREED,
+    KEY,
+    lost,
+    only,
+    op_of,
+    placed,
+    saved_names,
+    storages_of,
+    walked,
+)
 from gradfix.trace.hunt import Hunt
 from gradfix.trace.ledger import finite
 from gradfix.trace.places import Spot, resolve
@@ -234,6 +245,8 @@ class Backwards:
         for node, via in nodes(root.grad_fn for root in roots):
             if getattr(node, "variable", None) is not None or FREED not in node.metadata:
                 continue
+            for root in roots:
+                root.grad_fn.metadata[AGAIN] = True
             earlier = node.metadata[FREED][0]
             made = node.metadata.get(KEY)
             facts: dict[str, Any] = {"carried": via is not None and FREED not in via.metadata}

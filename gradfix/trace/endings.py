@@ -91,8 +91,8 @@ class Endings:
             evidence: list[Step] = [(Role.OPTIMIZER_BUILT, built)]
             facts.update(form=cut.form, cut_kind=cut.kind)
             self.state.defect("severed_term", cut.spot, evidence, "", facts)
-        # A part run without recording beside parts that train is left so on purpose.
-        elif whole or (cut is not None and not cut.region):
+        # A part run without recording beside parts that train is left so on purpose, unless it has a group.
+        elif whole or (cut is not None and (not cut.region or _whole_group(optimizer, missed))):
             steps: list[Step] = [(Role.CUT, cut.spot)] if cut is not None else []
             self.state.defect("unreached_parameters", built, steps, "", facts)
 
@@ -250,3 +250,12 @@ def leaf_of(value: Any) -> Any:
         above = [one for one, _ in node.next_functions if one is not None]
         node = above[0] if len(above) == 1 else None
     return None if node is None else node.variable
+
+
+def _whole_group(optimizer: Any, missed: list[Any]) -> bool:
+    """Whether one of several parameter groups is among what is missed, with all that it has."""
+    ids = {id(parameter) for parameter in missed}
+    groups = [group["params"] for group in optimizer.param_groups]
+    return len(groups) > 1 and any(
+        group and all(id(parameter) in ids for parameter in group) for group in groups
+    )

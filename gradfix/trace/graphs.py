@@ -16,6 +16,8 @@ KEY = "gradfix"
 """Under which name a node says when and where it was made."""
 FREED = "gradfix_freed"
 """The same for the backward that freed it."""
+AGAIN = "gradfix_again"
+"""Whether it is the root of a backward that met what was freed."""
 SAVED = "_raw_saved_"
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gradfix.tape.effects.operations import having, in_all_forms
+from gradfix.trace.graphs import AGAIN, FREED
 from gradfix.trace.places import Spot
 from gradfix.trace.sources import nodes
 from gradfix.trace.state import State
@@ -50,7 +51,7 @@ class Sums:
         for one in self.at.values():
             value = one.last()
             node = value.grad_fn if value is not None and one.grown else None
-            if node is None or "gradfix_freed" in node.metadata:
+            if node is None or FREED in node.metadata or AGAIN in node.metadata:
                 continue
-            if any("gradfix_freed" in getattr(n, "metadata", {}) for n, _ in nodes([node], 200)):
+            if any(FREED in getattr(n, "metadata", {}) for n, _ in nodes([node], 200)):
                 self.state.defect("graph_leak", one.spot, [], "", {"form": "sum"})
