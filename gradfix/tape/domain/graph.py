@@ -53,6 +53,8 @@ class NodeFacts(TypedDict, total=False):
 
     value: Unknown
     """The value that it stands for."""
+    made_of: list[tuple[Node, ...]]
+    """The histories of those of which that value is one."""
     of: Tensor
     """The leaf whose gradient it reads."""
     scaler: Scaler

@@ -63,6 +63,16 @@ def _spread(listed: Seq) -> list[Value]:
     return found
 
 
+def _sole(nodes: tuple[Node, ...]) -> Node:
+    """The one node that stands for an alternative. What is no tensor is not one without a graph: where a
+    tensor is needed, it isn't this."""
+    if len(nodes) == 1:
+        return nodes[0]
+    node = Node("unknown", None, nodes, None)
+    node.may = True
+    return node
+
+
 class Graph:
     """The graph as values show it: where each of them comes from."""
 
@@ -189,25 +199,22 @@ class Graph:
         return node
 
     def _one_of(self, value: Unknown) -> Node:
-        """The history of what is one of too many values, by path."""
-        options = [(path, node) for path, option in value.options for node in [self._sole(option)]]
-        made_of = tuple([node for _, node in options])
+        """The history of what is one of too many values, by path; looked up once however many ways lead to
+        it, and the same as long as these have the same histories."""
+        if self.gathered is None:
+            with self.within(gathered={}):
+                return self._one_of(value)
+        if (met := self.gathered.get(id(value))) is not None:
+            return met
+        made_of = [tuple(self.given(option)) for _, option in value.options]
         known = value.guess
-        if known is not None and known.parents == made_of:
-            return known
-        node = phi(options, value)
-        self.trail.learn(value, "guess", node)
-        return node
-
-    def _sole(self, value: Value) -> Node:
-        """The one node that stands for an alternative. What is no tensor is not one without a graph: where a
-        tensor is needed, it isn't this."""
-        nodes = self.given(value)
-        if len(nodes) == 1:
-            return nodes[0]
-        node = Node("unknown", None, tuple(nodes), None)
-        node.may = True
-        return node
+        if known is None or known.facts is None or known.facts.get("made_of") != made_of:
+            options = zip([path for path, _ in value.options], map(_sole, made_of), strict=True)
+            known = phi(list(options), value)
+            known.facts = {"value": value, "made_of": made_of}
+            self.trail.learn(value, "guess", known)
+        self.gathered[id(value)] = known
+        return known
 
     def given(self, value: Value) -> list[Node]:
         """The nodes of an operand: what isn't known may be made of what it holds, or not."""
