@@ -77,9 +77,6 @@ class Guarded:
         self.order: list[tuple[int, Node]] = []
         self.paths: dict[int, list[Path]] = {}
 
-    def __len__(self) -> int:
-        return len(self.order)
-
     def add(self, node: Node, path: Path) -> None:
         known = self.paths.get(-node.born)
         if known is None:
@@ -195,9 +192,9 @@ class Backwards:
         again = (self.recording.spoils, self.frees) if self._leaves_all(event, only) else None
         frees = event.retain is False and not event.virtual
         supposed = self.early_steps.optimizers.supposed
-        while sure or guarded or (by_use and not event.virtual):
-            level = SURE if sure or guarded else BY_USE
-            if sure or not guarded:
+        while sure or guarded.order or (by_use and not event.virtual):
+            level = SURE if sure or guarded.order else BY_USE
+            if sure or not guarded.order:
                 node, when = (sure or by_use).pop()
             else:
                 node, when = guarded.pop()
