@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import PurePath
 from typing import TypeAlias
 
+from gradfix import garbage
 from gradfix import suppressions as comments
 from gradfix.findings import Candidate, Seen, look
 from gradfix.outcome import Outcome
@@ -43,6 +44,7 @@ class UnsettledError(Exception):
         self.code = code
 
 
+@garbage.seldom()
 def fix(path: str, content: bytes, plan: Plan, known: Known | None = None) -> Outcome:
     """Find what breaks gradients in a file, and the complete text with everything mended that may be."""
     progress = Progress()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import codecs
-import gc
 import io
 import re
 import sys
@@ -97,8 +96,6 @@ def _decode(content: bytes) -> tuple[str, str] | Failure:
 
 
 def _tree(text: str) -> ast.Module | Failure:
-    collecting = gc.isenabled()
-    gc.disable()  # all that a parser makes lives on: looking for garbage meanwhile only costs time
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -109,9 +106,6 @@ def _tree(text: str) -> ast.Module | Failure:
         return Failure("parse", "nested too deeply for Python's parser")
     except ValueError as error:
         return Failure("parse", str(error))
-    finally:
-        if collecting:
-            gc.enable()
 
 
 def expression(text: str) -> ast.expr | None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import ast
-import gc
 import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
+from gradfix import garbage
 from gradfix.tape.analysis import Analysis, Silence
 from gradfix.tape.checks.closing import close
 from gradfix.tape.domain.definitions import Function
@@ -36,8 +36,6 @@ if TYPE_CHECKING:
 
 Run: TypeAlias = Callable[[Interpreter], object]
 
-SELDOM = 50_000
-"""After how many new objects cycles are looked for."""
 WORK_PER_BYTE = 3
 WORK_FLOOR = 20_000
 SPREAD_FLOOR, BYTES_PER_SPREAD = 200, 50
@@ -53,19 +51,9 @@ REASONS: dict[type[Exception], str] = {
 }
 
 
+@garbage.seldom()
 def analyse(source: Source, resolve: Resolver | None = None, rows: Mapping[str, Row] = ROWS) -> Analysis:
     """Execute a module on the tape and collect the defects; `rows` is what is known of frameworks."""
-    before = gc.get_threshold()
-    if before[0]:  # nearly all that an analysis makes lives until its end
-        gc.set_threshold(max(before[0], SELDOM), *before[1:])
-    try:
-        return _analysed(source, resolve, rows)
-    finally:
-        gc.set_threshold(*before)
-
-
-def _analysed(source: Source, resolve: Resolver | None, rows: Mapping[str, Row]) -> Analysis:
-    """Execute one module, then what it left unexecuted."""
     content = source.text.encode("utf-8", "surrogatepass")
     findings = Findings(source.path, content.splitlines())
     program = Program(findings, source.tree, resolve, rows)

@@ -229,8 +229,10 @@ def _targets(statement: ast.stmt) -> list[ast.Name]:
 
 def callers_first(defined: Mapping[str, tuple[T, Definition]], lines: Sequence[bytes]) -> Iterator[T]:
     """Definitions by name, those first that mention others; in whatever order they are written."""
+    names = {name.encode(): name for name in defined}
     mentioned = {
-        name: sorted(_mentioned(node, lines) & defined.keys()) for name, (_, node) in defined.items()
+        name: sorted([names[word] for word in _mentioned(node, lines) & names.keys()])
+        for name, (_, node) in defined.items()
     }
     done: dict[str, None] = {}
     for name in sorted(defined):
@@ -248,10 +250,9 @@ def callers_first(defined: Mapping[str, tuple[T, Definition]], lines: Sequence[b
     return (defined[name][0] for name in reversed(done))
 
 
-def _mentioned(node: Definition, lines: Sequence[bytes]) -> set[str]:
+def _mentioned(node: Definition, lines: Sequence[bytes]) -> set[bytes]:
     """The words in the text of a definition: its names, and more, which only orders what is entered."""
-    text = b"\n".join(lines[node.lineno - 1 : node.end_lineno])
-    return {word.decode("utf-8", "replace") for word in _words(text, UNICODE)}
+    return _words(b"\n".join(lines[node.lineno - 1 : node.end_lineno]), UNICODE)
 
 
 DIGITS = b"0123456789"

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 class Code:
     """A function's text: shared by all closures made from it."""
 
-    __slots__ = ("entered", "every", "file", "name", "names", "node", "recorded", "size", "thawed")
+    __slots__ = ("entered", "every", "file", "name", "names", "node", "recorded", "size", "thawed", "yields")
 
     def __init__(self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda, file: str) -> None:
         self.node = node
@@ -28,6 +28,8 @@ class Code:
         """Whether it has then run on anything but data and an object whose parameters are all frozen."""
         self.size = 0
         """How many parts its text has, once somebody has counted."""
+        self.yields: bool | None = None
+        """Whether its own statements yield, once somebody has looked."""
         a = node.args
         self.names = tuple(arg.arg for arg in (*a.posonlyargs, *a.args))
         """The parameters that can be given by position."""

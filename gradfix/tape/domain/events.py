@@ -10,6 +10,8 @@ from gradfix.tape.domain.paths import ALWAYS, Path, contradicts, meet
 from gradfix.tape.domain.values import stamp
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from gradfix.tape.domain.graph import Node, NodeFacts, Tensor
     from gradfix.tape.domain.moments import Moment
     from gradfix.tape.domain.torch_values import Optimizer
@@ -48,9 +50,11 @@ def on_path(node: Node, path: Path, known: dict[int, Truth] | None = None) -> Tr
     known = {} if known is None else known
     if id(node) not in known and len(known) < FAR:
         known[id(node)] = None
-        guards = node.guards or (ALWAYS,) * len(node.parents)
-        above = [p for p, guard in zip(node.parents, guards, strict=True) if not contradicts(guard, path)]
-        facts = {on_path(parent, path, known) for parent in above}
+        above: Sequence[Node] = node.parents
+        if node.guards:
+            both = zip(above, node.guards, strict=True)
+            above = [parent for parent, guard in both if not contradicts(guard, path)]
+        facts = {on_path(one, path, known) if one.requires is None else one.requires for one in above}
         if len(facts) == 1:
             known[id(node)] = facts.pop()
         elif node.guards is None and True in facts:

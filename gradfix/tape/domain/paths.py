@@ -46,7 +46,7 @@ class Settled(tuple[Key], Decided):
     def __init__(self, where: Key, yes: Sequence[Path], no: Sequence[Path]) -> None:
         self.yes = yes
         self.no = no
-        self.deep = any(map(_settles, (*yes, *no)))
+        self.deep = any(map(_decided, (*yes, *no)))
         """Whether these paths have literals that others settle."""
 
     def refuted(self, holds: bool, said: Path) -> bool:
@@ -55,7 +55,7 @@ class Settled(tuple[Key], Decided):
         for path in contrary:
             if path <= said:
                 return True
-        return self.deep and any(all(_follows(literal, said) for literal in path) for path in contrary)
+        return self.deep and _follows(contrary, said)
 
 
 class Chain:
@@ -136,10 +136,17 @@ class Arm(Decided):
         return self.chain.texts[first] if self.arms == 1 << first and first < len(self.chain.texts) else ""
 
 
-def _follows(literal: tuple[Key, bool], said: Path) -> bool:
-    """Whether something is said, or settled by what is."""
-    key, holds = literal
-    return literal in said or (isinstance(key, Decided) and key.refuted(not holds, said))
+def _follows(paths: Sequence[Path], said: Path) -> bool:
+    """Whether all of one of some paths is said, or settled by what is."""
+    for path in paths:
+        for literal in path:
+            if literal not in said and not (
+                isinstance(key := literal[0], Decided) and key.refuted(not literal[1], said)
+            ):
+                break
+        else:
+            return True
+    return False
 
 
 def contradicts(one: Path, other: Path) -> bool:
@@ -153,16 +160,19 @@ def contradicts(one: Path, other: Path) -> bool:
             return True
         if holds and type(key) is Equals and _excluded(key, other):
             return True
-    if not _settles(other) and not _settles(one):
-        return False
-    both = other | one
-    return any(isinstance(key, Decided) and key.refuted(holds, both) for key, holds in both)
+    decided = _decided(other) + _decided(one)
+    if decided:
+        both = other | one
+        for settled, holds in decided:
+            if settled.refuted(holds, both):
+                return True
+    return False
 
 
 @lru_cache(1 << 14)
-def _settles(path: Path) -> bool:
-    """Whether a path has a literal that others settle: most have none, and are asked often."""
-    return any(isinstance(key, Decided) for key, _ in path)
+def _decided(path: Path) -> tuple[tuple[Decided, bool], ...]:
+    """The literals of a path that others settle: most have none, and are asked often."""
+    return tuple([(key, holds) for key, holds in path if isinstance(key, Decided)])
 
 
 def _excluded(key: Equals, path: Path) -> bool:
@@ -238,7 +248,7 @@ def _chained(paths: Iterable[Path]) -> list[Path]:
     """Some paths, with one for those that differ only in which arms of a chain are taken."""
     left = dict.fromkeys(paths)
     arms: dict[tuple[Chain, Path], int] = {}
-    for path in [*left] if any(map(_settles, left)) else ():
+    for path in [*left] if any(map(_decided, left)) else ():
         taken_here = [key for key, holds in path if isinstance(key, Arm) and holds]
         if taken_here:
             del left[path]

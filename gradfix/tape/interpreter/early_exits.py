@@ -25,6 +25,7 @@ ALL = 1 << 62
 """As the birth of a branch: whatever is written in it is noted, also of what was born in it."""
 JUMPS: dict[type[ast.AST], str] = {ast.Break: "break", ast.Continue: "continue", ast.Return: "return"}
 BLOCKS = (ast.With, ast.AsyncWith, ast.Try, ast.Match, getattr(ast, "TryStar", ast.Try))
+PARTS = ("body", "handlers", "orelse", "finalbody", "cases")
 MODES = ("grad", "mode", "inference", "mode_in_doubt")
 
 
@@ -84,7 +85,8 @@ def _nested(switches: Switches, statements: Iterable[ast.AST], inside: bool) -> 
         elif isinstance(statement, ast.If):
             found = found.union(*(_nested(switches, body, True) for body in arms_of(statement)))
         elif isinstance(statement, BLOCKS):
-            found |= _nested(switches, ast.iter_child_nodes(statement), True)
+            for part in PARTS:
+                found |= _nested(switches, getattr(statement, part, ()), True)
         elif isinstance(statement, (ast.ExceptHandler, ast.match_case)):
             found |= _nested(switches, statement.body, True)
     return found

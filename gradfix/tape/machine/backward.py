@@ -170,9 +170,9 @@ class Backwards:
         again = (self.recording.spoils, self.frees) if self._leaves_all(event, only) else None
         frees = event.retain is False and not event.virtual
         supposed = self.early_steps.optimizers.supposed
-        while sure or guarded or (by_use and not event.virtual):
-            level = SURE if sure or guarded else BY_USE
-            if sure or not guarded:
+        while sure or guarded.order or (by_use and not event.virtual):
+            level = SURE if sure or guarded.order else BY_USE
+            if sure or not guarded.order:
                 node, when = (sure or by_use).pop()
             else:
                 node, when = guarded.pop()

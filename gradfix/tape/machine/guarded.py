@@ -20,9 +20,6 @@ class Guarded:
         self.order: list[tuple[int, Node]] = []
         self.paths: dict[int, list[Path]] = {}
 
-    def __len__(self) -> int:
-        return len(self.order)
-
     def add(self, node: Node, path: Path) -> None:
         known = self.paths.get(-node.born)
         if known is None:

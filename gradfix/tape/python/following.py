@@ -18,6 +18,7 @@ from gradfix.tape.domain.why import Why, fact
 from gradfix.tape.domain.within import Within
 from gradfix.tape.interpreter.early_exits import enter, jumps, rejoin
 from gradfix.tape.interpreter.frames import Frame
+from gradfix.tape.interpreter.inside import all_in
 from gradfix.tape.interpreter.limits import DEPTH, TooComplexError
 from gradfix.tape.interpreter.modes import (
     MODES_BY_PATH,
@@ -78,7 +79,7 @@ def decorated(vm: Interpreter, function: Function, node: ast.FunctionDef | ast.A
         kept.append((value, expression))
     function.decorators = tuple(kept)
     function.suspends = any(_path(value) in MANAGERS for value, _ in kept)
-    if not function.suspends and any(may_set_mode(value) for value, _ in kept) and _generates(node.body):
+    if not function.suspends and any(may_set_mode(value) for value, _ in kept) and _generates(function.code):
         function.suspends = None
     if any(_path(value).startswith(TRANSLATORS) for value, _ in kept):
         vm.program.functions[:] = [one for one in vm.program.functions if one is not function]
@@ -129,19 +130,26 @@ def suspended(
     code = function.code
     if code.file != vm.reports.findings.main or vm.budget.floor:
         return None  # the work that it may cost is not for what runs in step with it
-    if isinstance(code.node, ast.Lambda) or not _generates(code.node.body):
+    if isinstance(code.node, ast.Lambda) or not _generates(code):
         return None
     if "return" in jumps(vm.switches, code.node, code.node.body):
         return None  # it may be left before its yield
     return Suspended(function, tuple(args), dict(kwargs), node, receiver)
 
 
-def _generates(body: Sequence[ast.AST]) -> bool:
+def _generates(code: Code) -> bool:
     """Whether a function's own statements yield."""
+    if code.yields is None:
+        yields = any(isinstance(one, (ast.Yield, ast.YieldFrom)) for one in all_in(code.node))
+        code.yields = yields and not isinstance(code.node, ast.Lambda) and _yield(code.node.body)
+    return code.yields
+
+
+def _yield(body: Sequence[ast.AST]) -> bool:
     nested = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef, ast.GeneratorExp)
     return any(
         isinstance(one, (ast.Yield, ast.YieldFrom))
-        or (not isinstance(one, nested) and _generates(list(ast.iter_child_nodes(one))))
+        or (not isinstance(one, nested) and _yield(list(ast.iter_child_nodes(one))))
         for one in body
     )
 

@@ -58,9 +58,9 @@ def stepped_by_scaler(vm: Interpreter, told: StrangerStepped) -> None:
 
 def hand_out(strangers: Strangers, value: Value, depth: int = 0) -> None:
     """Let go of a value and of all that is reached from it."""
-    if type(value) is Class:
-        strangers.loose[id(value)] = value
     if type(value) in INERT:
+        if type(value) is Class:
+            strangers.loose[id(value)] = value
         return
     if isinstance(value, Unknown):
         let_go(strangers, value)
@@ -91,12 +91,13 @@ def hand_out(strangers: Strangers, value: Value, depth: int = 0) -> None:
             strangers.trail.set(value, "open", True)
         if depth < 3:
             for item in value.items if isinstance(value, Seq) else value.items.values():
-                hand_out(strangers, item, depth + 1)
+                if type(item) is not Const:
+                    hand_out(strangers, item, depth + 1)
     elif isinstance(value, Instance) and depth < 2:
         if value.module and strangers.machine.severed.backwards:
             strangers.machine.gradients.perhaps_cleared(leaves(strangers.machine, value)[0])
         for item in list(value.attrs.values()):
-            if not isinstance(item, Tensor):
+            if type(item) is not Const and not isinstance(item, Tensor):
                 hand_out(strangers, item, depth + 1)
     elif isinstance(value, Function) and depth < 2:
         for item in _closed_over(strangers.program, value):
@@ -189,7 +190,7 @@ def _hand_out_unknown(strangers: Strangers, value: Unknown, depth: int) -> None:
     if value.tensor is not None:
         _lend(strangers.machine, value.tensor)
     for held in value.holds:
-        if not isinstance(held, Tensor):
+        if type(held) is not Const and not isinstance(held, Tensor):
             hand_out(strangers, held, depth + 1)
 
 
