@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from multiprocessing import active_children
 from typing import Literal
 
 from gradfix import engine, files, session
 from gradfix.outcome import Outcome, Run
 from gradfix.plan import Plan
+from gradfix.pool import usable_cpus
 from gradfix.rule import Finding
 from gradfix.verify import Claim, Command, JudgeOptions, Launcher, Limits, Verdict, judge
+from gradfix.verify.lanes import Lanes, room
 
 LENIENT = {"flows", "not reached", "not reproduced"}
 """What `--verify=lenient` writes: what flows, and what a run that was seen through has not shown."""
@@ -46,19 +50,34 @@ Advance = Callable[[int], session.Advance]
 def proved(request: session.Request, proving: Proving, advance: Advance) -> Run:
     """A run whose rewrites were verified before anything is written."""
     with Launcher(proving.python, seconds=proving.seconds) as launcher:
+        bench = Bench(request.plan, proving, launcher)
 
         def counted(files: int) -> session.Advance:
             if 0 < files <= FEW:
                 launcher.begin()
             return advance(files)
 
-        found = session.run(replace(request, mode="diff"), counted)
-        changed = [outcome for outcome in found.outcomes if outcome.after is not None and not outcome.failure]
-        verdicts = _verdicts(changed, Bench(request.plan, proving, launcher))
+        with Lanes(bench.script, launcher, room(proving.limits, usable_cpus())) as lanes:
+
+            def heard(outcome: Outcome) -> None:
+                if changes(outcome) and proving.command is None:
+                    lanes.add(outcome)
+                    if not active_children():  # a process with threads is not to be forked
+                        lanes.begin()
+
+            found = session.run(replace(request, mode="diff"), counted, heard)
+            bench.read.set()
+            changed = [outcome for outcome in found.outcomes if changes(outcome)]
+            verdicts = bench.together(changed) if proving.command is not None else dict(lanes.answers())
     outcomes = [replace(one, verdicts=tuple(verdicts.get(one.path, ()))) for one in found.outcomes]
     if request.mode == "apply" and not request.reads_stdin:
         outcomes = [files.written(_accepted(outcome, proving)) for outcome in outcomes]
     return replace(found, outcomes=tuple(outcomes), mode=request.mode)
+
+
+def changes(outcome: Outcome) -> bool:
+    """Whether there is a rewrite to be judged."""
+    return outcome.after is not None and not outcome.failure
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,20 +87,22 @@ class Bench:
     plan: Plan
     proving: Proving
     launcher: Launcher
+    read: threading.Event = field(default_factory=threading.Event)
+    """Set when all files are read: the engine does one thing at a time."""
+    rewriting: threading.Lock = field(default_factory=threading.Lock)
 
+    def script(self, outcome: Outcome, launcher: Launcher) -> tuple[str, list[Verdict]]:
+        """The judgement on one file, which is a script of its own."""
+        command = Command("script", os.path.abspath(outcome.path))
+        said = _judged([outcome], command, replace(self, launcher=launcher))
+        return outcome.path, [replace(verdict, path=outcome.path) for verdict in said]
 
-def _verdicts(changed: Sequence[Outcome], bench: Bench) -> dict[str, list[Verdict]]:
-    """One judgement for all files if a command drives them, else one for each."""
-    if bench.proving.command is not None:
-        said = _judged(changed, bench.proving.command, bench) if changed else []
+    def together(self, changed: Sequence[Outcome]) -> dict[str, list[Verdict]]:
+        """One judgement for all files, which a command drives."""
+        assert self.proving.command is not None
+        said = _judged(changed, self.proving.command, self) if changed else []
         names = {os.path.abspath(outcome.path): outcome.path for outcome in changed}
         return {name: [replace(v, path=name) for v in said if v.path == full] for full, name in names.items()}
-    found: dict[str, list[Verdict]] = {}
-    for outcome in changed:
-        command = Command("script", os.path.abspath(outcome.path))
-        said = _judged([outcome], command, bench)
-        found[outcome.path] = [replace(verdict, path=outcome.path) for verdict in said]
-    return found
 
 
 def _judged(outcomes: Sequence[Outcome], command: Command, bench: Bench) -> list[Verdict]:
@@ -90,7 +111,9 @@ def _judged(outcomes: Sequence[Outcome], command: Command, bench: Bench) -> list
     by_path = {os.path.abspath(outcome.path): outcome for outcome in outcomes}
 
     def alone(claim: Claim) -> Mapping[str, bytes] | None:
-        text = all_but(claim, by_path[claim.path], bench.plan)
+        bench.read.wait()
+        with bench.rewriting:
+            text = all_but(claim, by_path[claim.path], bench.plan)
         return {**after, claim.path: text} if text is not None else None
 
     options = JudgeOptions(

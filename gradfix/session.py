@@ -15,6 +15,8 @@ from gradfix.task import Step, Task, mend, silence
 
 STDIN = "-"
 Advance = Callable[[int], None]
+Count = Callable[["Outcome | None"], None]
+"""Told of each file that is done with, and of what came of it if it was looked into."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,15 +52,28 @@ class Book:
     tasks: list[int] = field(default_factory=list)
 
 
-def run(request: Request, advance: Callable[[int], Advance]) -> Run:
-    """Do all that is asked for; `advance` is told how many files there are and returns what counts them."""
+def run(
+    request: Request, advance: Callable[[int], Advance], heard: Callable[[Outcome], None] = lambda _: None
+) -> Run:
+    """Do all that is asked for; `advance` is told how many files there are and returns what counts them.
+
+    `heard` is told of each file that was looked into, as soon as that is done.
+    """
     if request.reads_stdin:
         outcomes = [_from_stdin(request)]
+        heard(outcomes[0])
     else:
         revision = since(request.since, ".") if request.since else None
         config = request.plan.config
         found = [each for each in finder.find(request.paths, config) if _counts(each, revision)]
-        outcomes = _outcomes(found, request, revision, advance(len(found)))
+        advanced = advance(len(found))
+
+        def count(outcome: Outcome | None) -> None:
+            advanced(1)
+            if outcome is not None:
+                heard(outcome)
+
+        outcomes = _outcomes(found, request, revision, count)
     if request.mode in ("apply", "add-ignore") and not request.reads_stdin:
         outcomes = [files.written(outcome) for outcome in outcomes]
     return Run(tuple(outcomes), request.mode, request.plan.cards)
@@ -81,17 +96,17 @@ def _counts(found: finder.Found, revision: Revision | None) -> bool:
 
 
 def _outcomes(
-    found: Sequence[finder.Found], request: Request, revision: Revision | None, count: Advance
+    found: Sequence[finder.Found], request: Request, revision: Revision | None, count: Count
 ) -> list[Outcome]:
     book = Book()
     dated = (_dated(task, revision) for task in _tasks(found, book, count, request))
     for number, outcome in enumerate(pool.run(dated, request.jobs, request.step)):
         book.outcomes[book.tasks[number]] = outcome
-        count(1)
+        count(outcome)
     return [book.outcomes[place] for place in range(len(found))]
 
 
-def _tasks(found: Sequence[finder.Found], book: Book, count: Advance, request: Request) -> Iterator[Task]:
+def _tasks(found: Sequence[finder.Found], book: Book, count: Count, request: Request) -> Iterator[Task]:
     """A task for each file that has to be parsed; the other files are done with at once."""
     for place, each in enumerate(found):
         content = each.failure or files.read(each.path)
@@ -101,7 +116,7 @@ def _tasks(found: Sequence[finder.Found], book: Book, count: Advance, request: R
         else:
             failure = content if isinstance(content, Failure) else None
             book.outcomes[place] = Outcome(each.path, failure=failure, gated=failure is None)
-            count(1)
+            count(None)
 
 
 def _dated(task: Task, revision: Revision | None) -> Task:

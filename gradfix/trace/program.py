@@ -21,6 +21,7 @@ from typing import Any
 from gradfix.trace import children, guard, landlock, sandbox, shadow
 from gradfix.trace.patched import Patched
 from gradfix.trace.places import absolute, failure
+from gradfix.trace.report import BY_CALLS, CONFINED
 from gradfix.trace.way import Way
 
 OFFLINE = {
@@ -34,8 +35,6 @@ OFFLINE = {
     "TORCHDYNAMO_DISABLE": "1",
     "TOKENIZERS_PARALLELISM": "false",
 }
-CONFINED = "no namespaces here: the kernel refuses what would change files, and connections to others"
-BY_CALLS = "no namespaces here, nor Landlock: writes and connections are held back call by call"
 SEED = 0
 
 

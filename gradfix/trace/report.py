@@ -10,6 +10,8 @@ from gradfix.defects import Role
 CALLS, BACKWARD, STEPS, BOOKS = "calls of torch", "backward", "steps of optimizers", "what it records"
 ESSENTIAL = frozenset({CALLS, BACKWARD, STEPS, BOOKS})
 """The parts of the recorder without which nothing can be said of a run."""
+CONFINED = "no namespaces here: the kernel refuses what would change files, and connections to others"
+BY_CALLS = "no namespaces here, nor Landlock: writes and connections are held back call by call"
 
 
 class Place(TypedDict):

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import IO, Any, Literal
 
 from gradfix.trace.processes import left_by
-from gradfix.trace.report import Recording
+from gradfix.trace.report import BY_CALLS, CONFINED, Recording
 from gradfix.verify.ranks import merged
 
 START_LIMIT = 120.0
@@ -151,6 +151,8 @@ class Launcher:
         self.note = ""
         """What is to be said of every run under this torch."""
         self.broken = ""
+        self.secluded = False
+        """Whether the latest program ran where it could not meet another one: no port, no file is shared."""
         sweep(tempfile.gettempdir())
         prefix = f"gradfix-{os.getpid()}-"
         self.scratch = tempfile.TemporaryDirectory(prefix=prefix, ignore_cleanup_errors=True)
@@ -164,7 +166,8 @@ class Launcher:
         self.close()
 
     def close(self) -> None:
-        """End the server, and whatever it was running with it."""
+        """End the server, and whatever it was running with it, for good."""
+        self.broken = "closed"
         self._end()
         self.scratch.cleanup()
 
@@ -240,21 +243,26 @@ class Launcher:
             return {**found, "how": "spent"} if found["how"] == "time" else found
         return self._run(job)
 
-    def _run(self, job: Job) -> Recording:
+    def started(self) -> bool:
+        """Whether programs can be run; starts the interpreter if it has not been."""
         if not self.ready and not self.broken:
             self._start()
-        if self.broken or self.process is None:
+        return not self.broken
+
+    def _run(self, job: Job) -> Recording:
+        process = self.process if self.started() else None
+        if process is None:
             return recording({"events": [], "how": "no torch", "stderr": self.broken})
-        assert self.process.stdin is not None
+        assert process.stdin is not None
         message = json.dumps(job.message(self.scratch.name)) + "\n"
         try:
-            self.process.stdin.write(message.encode())
-            self.process.stdin.flush()
+            process.stdin.write(message.encode())
+            process.stdin.flush()
             answer = self._line(job.limits.seconds + GRACE)
-        except OSError:
+        except (OSError, ValueError):  # the other end is gone, or somebody has closed ours
             answer = None
         if answer is None:
-            self.process.kill()
+            process.kill()
             for pid in left_by(f"{MARK}={self.scratch.name}"):
                 with contextlib.suppress(OSError):
                     os.kill(pid, signal.SIGKILL)
@@ -262,6 +270,10 @@ class Launcher:
             self.ready = False
             return recording({"events": [], "how": "broken", "stderr": "the run took its runner down"})
         found = recording(answer)
+        open_to_all = job.limits.allow_writes or job.limits.allow_network
+        self.secluded = (
+            bool(found["torch"]) and not open_to_all and not {CONFINED, BY_CALLS} & {*found["notes"]}
+        )
         return {**found, "notes": [*([self.note] if self.note else []), *found["notes"]]}
 
 
