@@ -1,13 +1,16 @@
 """How much faster the warm judge is than starting each script anew, and what the recorder costs.
 
-`python -m tests.benchmarks.judge` measures both; with `recorder` behind it, the second alone.
+`python -m tests.benchmarks.judge` measures both; with `recorder` behind it, the second alone; with `folder`,
+how long `--verify` takes for folders of scripts.
 """
 
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -22,6 +25,7 @@ STEPS = 8
 TURNS = 15
 SAMPLE = 10
 """Pairs that are started one by one, evenly spread; all pairs are judged."""
+FOLDERS = (25, 100)
 
 
 def spent() -> float:
@@ -57,10 +61,23 @@ def first_verdict() -> tuple[float, float]:
     return min(plain for plain, _ in pairs), min(verdict for _, verdict in pairs)
 
 
-def lasts(words: list[str]) -> float:
+def folders() -> None:
+    """Seconds, by the clock and of the processor, of `--verify` on folders of scripts."""
+    pairs = sorted(FIXTURES.glob("*/*/before.py"))
+    for size in FOLDERS:
+        with tempfile.TemporaryDirectory() as room:
+            for number, path in enumerate(pairs[:: len(pairs) // size][:size]):
+                shutil.copyfile(path, os.path.join(room, f"script{number}.py"))
+            words = [sys.executable, "-m", "gradfix", "--diff", "--unsafe-fixes", "--verify", room]
+            before = spent()
+            seconds = lasts(words, room)
+            print(f"{size} scripts: {seconds:.1f} s by the clock, {spent() - before:.1f} s of the processor")
+
+
+def lasts(words: list[str], folder: str | None = None) -> float:
     """Seconds of a process."""
     started = time.perf_counter()
-    subprocess.run(words, capture_output=True, check=False)
+    subprocess.run(words, capture_output=True, check=False, cwd=folder)
     return time.perf_counter() - started
 
 
@@ -109,6 +126,9 @@ def overhead() -> None:
 
 def main() -> None:
     """Print both measurements."""
+    if "folder" in sys.argv[1:]:
+        folders()
+        return
     if "recorder" not in sys.argv[1:]:
         speed_up()
     overhead()
