@@ -49,6 +49,7 @@ class Backwards:
         """Those that fill `.grad`: `autograd.grad` hands its gradients out instead."""
         self.roots: list[tuple[Any, Spot | None]] = []
         self.after: Callable[[], None] = lambda: None
+        self.after_failure: Callable[[], None] = lambda: None
 
     def backward(self, real: Any, *args: Any, **kwargs: Any) -> Any:
         """`torch.autograd.backward` and what calls it."""
@@ -89,6 +90,7 @@ class Backwards:
             self.running = []
             with state.forgiving():
                 self._failed(roots, leaves, spot, error)
+                self.after_failure()
             raise
         self.running = []
         for hook in looking:

@@ -343,3 +343,16 @@ def test_a_mode_that_the_program_left_open_stays(monkeypatch: pytest.MonkeyPatch
     assert torch.overrides._get_current_function_mode() is mode
     mode.__exit__(None, None, None)
     torch.overrides._get_current_function_mode().__exit__(None, None, None)
+
+
+def test_many_parameters_of_one_reason_are_told_in_few_lines() -> None:
+    from gradfix.trace import watch
+
+    net, said = torch.nn.Sequential(*(torch.nn.Linear(2, 2) for _ in range(9))), io.StringIO()
+    with watch(net, stream=said):
+        h = net[:8](torch.ones(1, 2)).detach()
+        net[8](h).sum().backward()
+    lines = [line for line in said.getvalue().splitlines() if "no gradient" in line]
+    assert len(lines) == 8
+    assert "0.weight (cut by detach in " in lines[0]
+    assert lines[7].startswith("gradfix: no gradient: 9 more (cut by detach in ")

@@ -207,7 +207,8 @@ def test_processes_without_ranks_are_called_by_their_names(launcher: Launcher, t
 def test_a_process_that_failed_unnoticed_is_named(launcher: Launcher, tmp_path: Path) -> None:
     body = "model(torch.ones(2, 4 + index)).sum().backward()"
     found = told(launcher, tmp_path, HOGWILD.format(body=body))
-    assert found.last.recording["apart"][0].startswith("ForkProcess-2 failed (RuntimeError: mat1 and mat2")
+    assert found.last.recording["apart"][0].startswith("ForkProcess-2 failed (RuntimeError: ")
+    assert "mat1 and mat2" in found.last.recording["apart"][0]
 
 
 def test_a_process_that_left_with_an_exit_code_unnoticed_is_named(launcher: Launcher, tmp_path: Path) -> None:
@@ -249,7 +250,7 @@ for _ in range(4):
 
 
 @pytest.mark.parametrize(
-    "words", ["torchrun --nproc-per-node 1 train.py", "-m torch.distributed.run train.py"]
+    "words", ["torchrun --standalone --nproc-per-node 1 train.py", "-m torch.distributed.run train.py"]
 )
 def test_torchrun_is_a_program_like_any_other(words: str, launcher: Launcher, tmp_path: Path) -> None:
     found = told(
@@ -260,7 +261,7 @@ def test_torchrun_is_a_program_like_any_other(words: str, launcher: Launcher, tm
 
 
 @pytest.mark.parametrize("limits", WAYS, ids=WAY_NAMES)
-@pytest.mark.parametrize("words", ["torchrun train.py", "torchrun --module train"])
+@pytest.mark.parametrize("words", ["torchrun --standalone train.py", "torchrun --standalone --module train"])
 def test_what_torchrun_started_is_mended(
     words: str, limits: Limits, launcher: Launcher, tmp_path: Path
 ) -> None:
@@ -317,7 +318,7 @@ def test_a_script_is_started_as_python_does(launcher: Launcher, tmp_path: Path) 
         ("os._exit(3)", "left with exit code 3"),
     ],
 )
-@pytest.mark.parametrize("words", ["torchrun train.py", "torchrun --module train"])
+@pytest.mark.parametrize("words", ["torchrun --standalone train.py", "torchrun --standalone --module train"])
 def test_a_rank_that_leaves_with_an_exit_code_is_named(
     leave: str, said: str, words: str, launcher: Launcher, tmp_path: Path
 ) -> None:
@@ -331,7 +332,9 @@ def test_a_rank_that_leaves_with_an_exit_code_is_named(
 def test_a_rank_that_leaves_with_zero_has_finished(launcher: Launcher, tmp_path: Path) -> None:
     text = ALONE.format(body="model(torch.ones(2, 4)).sum().backward()")
     leave = "import sys\ntry: {}['nothing']\nexcept KeyError: sys.exit(0)\n"
-    found = told(launcher, tmp_path, text + leave, Limits(max_steps=9), words="torchrun train.py")
+    found = told(
+        launcher, tmp_path, text + leave, Limits(max_steps=9), words="torchrun --standalone train.py"
+    )
     assert (found.exit_code, found.broken, found.last.recording["apart"]) == (0, "", [])
 
 
