@@ -13,6 +13,7 @@ import torch
 
 from gradfix.defects import Role
 from gradfix.trace.calls import name_of, storage
+from gradfix.trace.extents import Extent, extent
 from gradfix.trace.places import Spot
 from gradfix.trace.state import State
 
@@ -29,6 +30,8 @@ class Write:
     name: str
     silent: bool = False
     """It does not count in the version that autograd checks."""
+    extent: Extent | None = None
+    """Which part of the storage it wrote, where that matters; None: all of it."""
     leaf: bool = False
     step: str = ""
     """The optimizer whose step it was."""
@@ -56,11 +59,14 @@ class Writes:
             self.state.ledger.measured.clear()
 
     def wrote(self, func: Any, value: Any, spot: Spot | None, copied: Any = None) -> None:
-        """Log what a call has done to one of its arguments; `copied`: what was there, where it matters."""
+        """Log what a call has done to one of its arguments; `copied`: which part, and what was there."""
         data = next((s for s, _ in self.state.origins.get(value) if s.form == "data"), None)
         leaf = data is not None and len(data.leaves) == 1
-        silent = data is not None and (copied is None or self._differ(copied, value))
+        part, before = copied or (value, None)
+        silent = data is not None and (before is None or self._differ(before, part))
         write = Write(spot, self.state.count, name_of(func), silent=silent, leaf=leaf)
+        if silent:
+            write.extent = extent(part)
         module = inplace_module(sys._getframe(3))
         if module is not None:
             write.module = f"nn.{type(module).__name__}"
@@ -75,9 +81,9 @@ class Writes:
             self.state.write(spot, name_of(func))
         self.by_hand(value, data.leaves if data is not None else set(), spot)
 
-    def _differ(self, copied: Any, value: Any) -> bool:
+    def _differ(self, before: Any, part: Any) -> bool:
         with self.state.quiet():
-            return not torch.equal(copied, value)
+            return not torch.equal(before, part)
 
     def by_hand(self, value: Any, owners: set[int], spot: Spot | None) -> None:
         """Tell the ledger when the write looks like an update of a leaf."""

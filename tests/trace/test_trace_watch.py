@@ -356,3 +356,26 @@ def test_many_parameters_of_one_reason_are_told_in_few_lines() -> None:
     assert len(lines) == 8
     assert "0.weight (cut by detach in " in lines[0]
     assert lines[7].startswith("gradfix: no gradient: 9 more (cut by detach in ")
+
+
+@pytest.mark.parametrize(
+    ("write", "kinds"),
+    [
+        ("z.data[:, 2] = 5", []),
+        ("z.data[1:, 1:].mul_(3)", []),
+        ("z.data[z > 0] = 5", ["write_through_data"]),
+        ("z.data[:, 1:] = 5", ["write_through_data"]),
+        ("z.data[:, 2] = 5; z.data[1, 0] = 7", ["write_through_data"]),
+        ("z.data.mul_(3)", ["write_through_data"]),
+    ],
+)
+def test_a_silent_write_beside_what_was_saved_spoils_nothing(write: str, kinds: list[str]) -> None:
+    from gradfix.trace import watch
+
+    w = torch.ones(3, 3, requires_grad=True)
+    with watch(quiet=True) as seen:
+        z = w * 2
+        loss = (z[:, :2] * w[:, :2]).sum() if "1:," not in write else (z[:, :1] * w[:, :1]).sum()
+        exec(write, {"z": z})
+        loss.backward()
+    assert [defect["kind"] for defect in seen.defects] == kinds
