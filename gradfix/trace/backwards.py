@@ -10,7 +10,6 @@ import torch
 
 from gradfix.defects import Role
 from gradfix.trace.calls import FLAT, storage
-from gradfix.trace.extents import extent, meet
 from gradfix.trace.graphs import (
     AGAIN,
     FREED,
@@ -242,8 +241,8 @@ class Backwards:
         for node, where, at in placed(roots):
             for name in saved_names(node):
                 for value in held(node, name):
-                    after = (write for write in by_storage.get(storage(value), ()) if write.at >= at)
-                    spoiling = next((write for write in after if meet(write.extent, extent(value))), None)
+                    writes = by_storage.get(storage(value), ())
+                    spoiling = next((write for write in writes if write.spoils(at, value)), None)
                     if spoiling is not None:
                         self._say_spoiled(node, name, where, spoiling, spot, "")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 import torch
@@ -9,6 +10,8 @@ import torch
 Extent: TypeAlias = "tuple[int, int, tuple[tuple[int, int], ...]]"
 """The bytes of an element, the first one, and size and stride of each dimension."""
 MOST_ELEMENTS = 100_000_000
+MOST_PAIRS = 4096
+"""A loop asks for the same two parts again and again, of one storage after the other."""
 
 
 def extent(value: Any) -> Extent | None:
@@ -33,6 +36,7 @@ def region(target: Any, name: str, args: Any) -> Any:
         return target
 
 
+@lru_cache(MOST_PAIRS)
 def meet(one: Extent | None, other: Extent | None) -> bool:
     """Whether two parts of one storage have an element in common; True where it can't be told."""
     if one is None or other is None or one[0] != other[0]:

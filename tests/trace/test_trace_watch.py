@@ -379,3 +379,28 @@ def test_a_silent_write_beside_what_was_saved_spoils_nothing(write: str, kinds: 
         exec(write, {"z": z})
         loss.backward()
     assert [defect["kind"] for defect in seen.defects] == kinds
+
+
+@pytest.mark.parametrize("fast", [False, True])
+def test_a_value_that_is_changed_and_put_back_spoils_nothing(fast: bool) -> None:
+    from gradfix.trace import watch
+
+    x = torch.rand(3, dtype=torch.float64, requires_grad=True)
+    with watch(quiet=True) as seen:
+        assert torch.autograd.gradcheck(lambda x: (x * x).exp() * x, (x,), fast_mode=fast)
+    assert seen.defects == []
+
+
+def test_what_was_saved_before_a_value_was_put_back_is_spoilt() -> None:
+    from gradfix.trace import watch
+
+    x = torch.ones(2, requires_grad=True)
+    with watch(quiet=True) as seen:
+        before = (x * x).sum()
+        x.data.mul_(2)
+        between = (x * x).sum()
+        x.data.div_(2)
+        before.backward()
+        assert seen.defects == []
+        between.backward()
+    assert [defect["kind"] for defect in seen.defects] == ["write_through_data"]
