@@ -9,17 +9,17 @@ from typing import Any
 import torch
 
 from gradfix.defects import Role
-from gradfix.trace.calls import FLAT
+from gradfix.trace.calls import FLAT, storage
 from gradfix.trace.graphs import (
     AGAIN,
     FREED,
     KEY,
+    held,
     lost,
     only,
     op_of,
     placed,
     saved_names,
-    storages_of,
     walked,
 )
 from gradfix.trace.hunt import Hunt
@@ -49,6 +49,7 @@ class Backwards:
         """Those that fill `.grad`: `autograd.grad` hands its gradients out instead."""
         self.roots: list[tuple[Any, Spot | None]] = []
         self.after: Callable[[], None] = lambda: None
+        self.after_failure: Callable[[], None] = lambda: None
 
     def backward(self, real: Any, *args: Any, **kwargs: Any) -> Any:
         """`torch.autograd.backward` and what calls it."""
@@ -89,6 +90,7 @@ class Backwards:
             self.running = []
             with state.forgiving():
                 self._failed(roots, leaves, spot, error)
+                self.after_failure()
             raise
         self.running = []
         for hook in looking:
@@ -230,15 +232,19 @@ class Backwards:
         """Writes that no version counts: compare storages, but only when one came after this graph began."""
         made = (node.metadata.get(KEY) for node in inner)
         oldest = min((one[0] for one in made if one is not None), default=self.state.count)
-        by_storage = {key: write for key, write in reversed(self.writes.silent) if write.at >= oldest}
+        by_storage: dict[int, list[Write]] = {}
+        for key, write in self.writes.silent:
+            if write.at >= oldest:
+                by_storage.setdefault(key, []).append(write)
         if not by_storage:
             return
         for node, where, at in placed(roots):
             for name in saved_names(node):
-                for key in storages_of(node, name):
-                    write = by_storage.get(key)
-                    if write is not None and write.at >= at:
-                        self._say_spoiled(node, name, where, write, spot, "")
+                for value in held(node, name):
+                    writes = by_storage.get(storage(value), ())
+                    spoiling = next((write for write in writes if write.spoils(at, value)), None)
+                    if spoiling is not None:
+                        self._say_spoiled(node, name, where, spoiling, spot, "")
 
     def _freed(self, roots: list[Any], spot: Spot | None, text: str) -> None:
         """Which earlier backward freed the graph, and what carried it into this one."""

@@ -27,6 +27,19 @@ class Stretch:
         self.watching = watch(model, *(one for one in inner if one is not None), stream=self.stream)
         self.watching.__enter__()
 
+    def tell_at_once(self) -> None:
+        """Where nobody says that a training has failed: report when a backward raises, and record no more."""
+        watching = self.watching
+        if watching is not None and watching.session is not None:
+            watching.session.backwards.after_failure = self._failed
+
+    def _failed(self) -> None:
+        watching = self.watching
+        if watching is not None and watching.session is not None and not watching.quiet:
+            watching.tell()
+            watching.quiet = True
+            watching.session.hush()
+
     def step(self) -> None:
         """One more batch is done; after enough of them the report is made and torch is as before."""
         self.left -= 1
@@ -67,6 +80,7 @@ def transformers(steps: int = 3, stream: TextIO | None = None) -> Any:
     class GradientsFlow(imported("transformers").TrainerCallback):  # type: ignore[misc]
         def on_train_begin(self, args: Any, state: Any, control: Any, **given: Any) -> None:
             stretch.begin(given["model"], [given.get("optimizer")])
+            stretch.tell_at_once()
 
         def on_step_end(self, args: Any, state: Any, control: Any, **given: Any) -> None:
             stretch.step()

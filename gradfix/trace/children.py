@@ -14,6 +14,9 @@ from collections.abc import Callable, Iterator
 from types import ModuleType
 from typing import Any
 
+from gradfix.trace.main import Main
+from gradfix.trace.patched import Patched
+
 FOLDER = "GRADFIX_CHILDREN"
 """The environment variable by which a new interpreter learns that it belongs to a run."""
 JOB, SAID, STANDS = "job.json", ".events", ".stands"
@@ -47,8 +50,11 @@ def expected(folder: str) -> None:
     """In such an interpreter, before its program: let the recorder in behind torch, if torch ever comes."""
     with open(os.path.join(folder, JOB), encoding="utf-8") as file:
         job = json.load(file)
-    sys.dont_write_bytecode = True
-    sys.meta_path.insert(0, AfterTorch(lambda: begin(job)))
+    patched = Patched.of(job)
+    patched.install()
+    main = Main(patched)
+    main.install()
+    sys.meta_path.insert(0, AfterTorch(lambda: begin(job, main)))
     if job.get("guarded"):
         # The guard of files comes with torch, and without it nothing may run.
         try:
@@ -58,12 +64,12 @@ def expected(folder: str) -> None:
     hidden(folder)
 
 
-def begin(job: dict[str, Any]) -> None:
+def begin(job: dict[str, Any], main: Main) -> None:
     """Torch is there: record. What goes wrong with that is no business of the program's."""
     try:
         from gradfix.trace.program import join
 
-        join(job)
+        join(job, main)
     except Exception as error:
         from gradfix.trace.server import failed
 

@@ -85,18 +85,22 @@ def raws(node: Any, name: str) -> list[Any]:
     return list(raw) if isinstance(raw, (tuple, list)) else [raw]
 
 
-def storages_of(node: Any, name: str) -> list[int]:
-    """The storages under a saved name, whether or not torch still hands them out."""
-    return [storage_of(one) for one in raws(node, name)]
+def held(node: Any, name: str) -> list[Any]:
+    """The tensors under a saved name, whether or not torch still hands them out."""
+    return [value for value in map(tensor_of, raws(node, name)) if value is not None]
+
+
+def tensor_of(raw: Any) -> Any:
+    """One saved value; None when it is gone, or no tensor."""
+    value = getattr(raw, "data", None)
+    found = value if isinstance(value, torch.Tensor) else unpacked(raw)
+    return found if isinstance(found, torch.Tensor) else None
 
 
 def storage_of(raw: Any) -> int:
     """The storage of one saved value; 0 when it is gone."""
-    value = getattr(raw, "data", None)
-    if isinstance(value, torch.Tensor):
-        return storage(value)
-    found = unpacked(raw)
-    return storage(found) if isinstance(found, torch.Tensor) else 0
+    value = tensor_of(raw)
+    return storage(value) if value is not None else 0
 
 
 def unpacked(raw: Any) -> Any:

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch.overrides import TorchFunctionMode
 
-from gradfix.trace import calls
+from gradfix.trace import calls, extents
 from gradfix.trace.accesses import Accesses
 from gradfix.trace.calls import additive, floats, name_of, tensors, versions
 from gradfix.trace.graphs import KEY
@@ -134,7 +134,8 @@ class Calls(TorchFunctionMode):
         if not calls.in_place(name_of(func)):
             return None
         with self.state.quiet(), torch.no_grad():
-            return target.clone()
+            part = extents.region(target, name_of(func), args)
+            return part, part.clone()
 
     def _traced(self, args: Any, found: list[Any]) -> bool:
         """Whether anything is known of where a call's arguments come from."""

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import builtins
 import importlib.machinery
+import io
 import linecache
 import os
 import sys
 import tokenize
 from collections.abc import Mapping
 from io import BytesIO
+from types import ModuleType
 from typing import Any
 
 
@@ -18,6 +21,11 @@ class Patched:
     def __init__(self, texts: Mapping[str, bytes]) -> None:
         self.texts = {os.path.abspath(name): data for name, data in texts.items()}
         self.real = {os.path.realpath(name): data for name, data in self.texts.items()}
+
+    @classmethod
+    def of(cls, job: Mapping[str, Any]) -> Patched:
+        """Those that come with a job."""
+        return cls({name: text.encode("latin-1") for name, text in job.get("texts", {}).items()})
 
     def get(self, path: str) -> bytes | None:
         """The text laid over a file, if there is one."""
@@ -50,9 +58,29 @@ class Patched:
             return get_data(this, path) if data is None else data
 
         loader.get_code, loader.get_data = patched_code, patched_data
+        io.open_code = self._opener(io.open_code)
         for name, data in self.texts.items():
             lines = text_of(data).splitlines(keepends=True)
             linecache.cache[name] = (len(data), None, lines, name)
+
+    def _opener(self, real: Any) -> Any:
+        """By which runpy, and with it every new process of multiprocessing, reads a script."""
+
+        def opened(path: str) -> Any:
+            data = self.get(path)
+            return real(path) if data is None else BytesIO(data)
+
+        return opened
+
+    def run(self, target: str) -> None:
+        """As runpy.run_path, with the module left in sys.modules so that pickling finds it."""
+        path = os.path.abspath(target)
+        sys.path.insert(0, os.path.dirname(os.path.realpath(path)))
+        module = ModuleType("__main__")
+        module.__dict__.update(__file__=target, __builtins__=builtins, __cached__=None)
+        module.__loader__ = importlib.machinery.SourceFileLoader("__main__", target)
+        sys.modules["__main__"] = module
+        exec(compile(self.read(path), path, "exec", dont_inherit=True), module.__dict__)
 
 
 def text_of(data: bytes) -> str:

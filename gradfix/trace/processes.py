@@ -7,11 +7,14 @@ import ctypes
 import os
 import signal
 import subprocess
+import time
 from typing import Any
 
 PR_SET_CHILD_SUBREAPER = 36
 KILL_ON_CLOSE, LIMIT_MEMORY, EXTENDED_LIMITS = 0x2000, 0x200, 9
 MOST_ROUNDS = 200
+KILLED = 0.01
+"""How many seconds one that was killed is given to be gone."""
 _ctypes: Any = ctypes
 """Half of it exists on Windows only."""
 
@@ -98,6 +101,18 @@ def left_by(mark: str) -> list[int]:
             if mark.encode() in environment.read().split(b"\0"):
                 found.append(pid)
     return found
+
+
+def end_left_by(mark: str) -> None:
+    """Kill them until none is there: the kernel takes its time, and they may have begun others."""
+    for _ in range(MOST_ROUNDS):
+        found = left_by(mark)
+        if not found:
+            return
+        for pid in found:
+            with contextlib.suppress(OSError):
+                os.kill(pid, signal.SIGKILL)
+        time.sleep(KILLED)
 
 
 def kill(child: int) -> None:

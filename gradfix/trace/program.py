@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import atexit
-import builtins
 import contextlib
-import importlib.machinery
 import os
 import random
 import runpy
@@ -15,12 +13,12 @@ import sys
 import traceback
 from importlib.metadata import entry_points
 from multiprocessing import process as processes
-from types import ModuleType
 from typing import Any
 
 from gradfix.trace import children, guard, landlock, sandbox, shadow
+from gradfix.trace.main import Main
 from gradfix.trace.patched import Patched
-from gradfix.trace.places import absolute, failure
+from gradfix.trace.places import failure
 from gradfix.trace.report import BY_CALLS, CONFINED
 from gradfix.trace.way import Way
 
@@ -47,7 +45,7 @@ def run(job: dict[str, Any], pipe: int) -> int:
     processes.ORIGINAL_DIR = job["cwd"]  # type: ignore[attr-defined]
     seed()
     way = Way(job, pipe)
-    patched = Patched({name: text.encode("latin-1") for name, text in job.get("texts", {}).items()})
+    patched = Patched.of(job)
     protect(job, patched, way)
     patched.install()
     children.prepare(job)
@@ -55,15 +53,15 @@ def run(job: dict[str, Any], pipe: int) -> int:
     return watch_end(job, patched, way)
 
 
-def join(job: dict[str, Any]) -> None:
+def join(job: dict[str, Any], main: Main) -> None:
     """In a process that the program has started, behind torch: record it as well."""
     seed()
     way = Way(job)
     if job.get("guarded"):
         shadow.install(job)
-    Patched({name: text.encode("latin-1") for name, text in job.get("texts", {}).items()}).install()
     way.announce()
     way.start()
+    main.leave = way.leave
     atexit.register(way.leave)
 
 
@@ -142,19 +140,7 @@ def execute(job: dict[str, Any], patched: Patched) -> None:
         sys.path.insert(0, os.getcwd())
         runpy.run_module(target, run_name="__main__", alter_sys=True)
     else:
-        run_script(target, patched)
-
-
-def run_script(target: str, patched: Patched) -> None:
-    """As runpy.run_path, with the module left in sys.modules so that pickling finds it."""
-    path = os.path.abspath(target)
-    sys.path.insert(0, os.path.dirname(os.path.realpath(path)))
-    module = ModuleType("__main__")
-    module.__dict__.update(__file__=target, __builtins__=builtins, __cached__=None)
-    module.__loader__ = importlib.machinery.SourceFileLoader("__main__", target)
-    sys.modules["__main__"] = module
-    code = compile(patched.read(path), absolute(target), "exec", dont_inherit=True)
-    exec(code, module.__dict__)
+        patched.run(target)
 
 
 def run_program(name: str, args: list[str]) -> None:

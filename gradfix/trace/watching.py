@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from gradfix.trace.session import Session
 
 NOTHING = "no backward was seen"
+MOST_ALIKE = 8
+"""How many parameters of one reason are told of one by one."""
 
 
 class Watched:
@@ -58,7 +60,7 @@ class Watched:
     def wrong(self) -> list[str]:
         """Each broken rule with its lines, each watched parameter without a gradient and why."""
         lines = [line for defect in self.defects for line in told(defect)]
-        lines += [f"no gradient: {name} ({why})" for name, why in self.missed.items()]
+        lines += ungiven(self.missed)
         lines += [f"gradient not finite: {name}" for name, norm in self.gradients.items() if norm is None]
         return [*lines, *([self.failed] if self.failed else [])]
 
@@ -67,7 +69,7 @@ class Watched:
         others = {
             name: why for name, why in self.reasons.items() if why != "frozen" and name not in self.missed
         }
-        lines = self.wrong() + [f"no gradient: {name} ({why})" for name, why in others.items()]
+        lines = [*self.wrong(), *ungiven(others)]
         if not lines:
             seen = len(self.gradients)
             lines = [f"gradients flow: {seen} leaves reached" if seen else NOTHING]
@@ -75,6 +77,18 @@ class Watched:
             f"not looked into: {part} ({why})" for part, why in self.blind.items() if part not in ESSENTIAL
         ]
         return "\n".join(lines + parts)
+
+
+def ungiven(reasons: dict[str, str]) -> Iterator[str]:
+    """Each parameter without a gradient; of many with one reason the first, and how many more there are."""
+    alike: dict[str, list[str]] = {}
+    for name, why in reasons.items():
+        alike.setdefault(why, []).append(name)
+    for why, names in alike.items():
+        shown = len(names) if len(names) <= MOST_ALIKE else MOST_ALIKE - 1
+        yield from (f"no gradient: {name} ({why})" for name in names[:shown])
+        if names[shown:]:
+            yield f"no gradient: {len(names) - shown} more ({why})"
 
 
 def told(defect: Any) -> Iterator[str]:
@@ -128,9 +142,13 @@ class watch(contextlib.ContextDecorator):  # noqa: N801 - used as a statement: w
         if self.session is not None:
             ended(self.session, self.seen, self.objects, error)
         if not self.quiet:
-            lines = self.seen.explain().splitlines()
-            text = "".join(f"{rank()}gradfix: {line}\n" for line in lines)
-            (self.stream or sys.stderr).write(text)
+            self.tell()
+
+    def tell(self) -> None:
+        """Report what was seen so far."""
+        lines = self.seen.explain().splitlines()
+        text = "".join(f"{rank()}gradfix: {line}\n" for line in lines)
+        (self.stream or sys.stderr).write(text)
 
 
 class assert_gradients_flow(watch):  # noqa: N801 - as watch

@@ -166,9 +166,9 @@ class Way:
         error = error if error is not None else getattr(sys, "last_value", None)
         if isinstance(error, SystemExit):
             # torch's own spawn turns every exception into an exit, raised while it was being handled.
-            code, error = error.code, error.__context__
-            if not isinstance(error, Exception):
-                self.end("exit" if code else "finished")
+            stop, error = error, error.__context__ if error.code else None
+            if stop.code and not isinstance(error, Exception):
+                self.end("exit", failure(stop, stop.__traceback__))
                 return
         if error is None:
             self.end("finished")
@@ -222,5 +222,6 @@ class Way:
 
     def os_exit(self, code: int) -> None:
         """What the program gets for os._exit."""
-        self.end("exit" if code or self.first else "finished")
+        left = failure(SystemExit(code), None) if code and not self.first else None
+        self.end("exit" if code or self.first else "finished", left)
         self.exit(code)

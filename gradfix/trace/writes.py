@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections import deque
+from collections import OrderedDict, deque
 from dataclasses import dataclass
 from types import FrameType
 from typing import Any
@@ -13,10 +13,13 @@ import torch
 
 from gradfix.defects import Role
 from gradfix.trace.calls import name_of, storage
+from gradfix.trace.extents import Extent, extent, meet
 from gradfix.trace.places import Spot
 from gradfix.trace.state import State
 
 MOST_WRITES = 4000
+MOST_KEPT = 256
+"""Elements of what a silent write has replaced."""
 MAKER = re.compile(r"[Oo]utput \d+ of (\w+?)(?:Backward\d*)? ")
 
 
@@ -29,6 +32,12 @@ class Write:
     name: str
     silent: bool = False
     """It does not count in the version that autograd checks."""
+    extent: Extent | None = None
+    """Which part of the storage it wrote, where that matters; None: all of it."""
+    undone: bool = False
+    """What it replaced was put back by a later one."""
+    since: int = -1
+    """It put back what was there at this time: for what was saved before, nothing has changed."""
     leaf: bool = False
     step: str = ""
     """The optimizer whose step it was."""
@@ -37,6 +46,12 @@ class Write:
     module: str = ""
     built: Spot | None = None
     """Where the in-place module was built."""
+
+    def spoils(self, at: int, value: Any) -> bool:
+        """Whether a value that was saved at a time is no longer what it was."""
+        if self.undone or not self.at >= at > self.since:
+            return False
+        return meet(self.extent, extent(value))
 
 
 class Writes:
@@ -47,6 +62,8 @@ class Writes:
         self.log: deque[tuple[int, int, Write]] = deque(maxlen=MOST_WRITES)
         """Which storage, its version afterwards, by what."""
         self.silent: deque[tuple[int, Write]] = deque(maxlen=MOST_WRITES)
+        self.before: OrderedDict[tuple[int, Extent | None], tuple[Any, list[Write]]] = OrderedDict()
+        """What silent writes to a part have replaced, and those since, the last of which may put it back."""
 
     def add(self, storage: int, version: int, write: Write) -> None:
         """Keep a write to one storage."""
@@ -56,11 +73,16 @@ class Writes:
             self.state.ledger.measured.clear()
 
     def wrote(self, func: Any, value: Any, spot: Spot | None, copied: Any = None) -> None:
-        """Log what a call has done to one of its arguments; `copied`: what was there, where it matters."""
+        """Log what a call has done to one of its arguments; `copied`: which part, and what was there."""
         data = next((s for s, _ in self.state.origins.get(value) if s.form == "data"), None)
         leaf = data is not None and len(data.leaves) == 1
-        silent = data is not None and (copied is None or self._differ(copied, value))
+        part, before = copied or (value, None)
+        silent = data is not None and (before is None or self._differ(before, part))
         write = Write(spot, self.state.count, name_of(func), silent=silent, leaf=leaf)
+        if silent:
+            write.extent = extent(part)
+            if before is not None and before.numel() <= MOST_KEPT:
+                self._put_back((storage(part), write.extent), before, part, write)
         module = inplace_module(sys._getframe(3))
         if module is not None:
             write.module = f"nn.{type(module).__name__}"
@@ -75,9 +97,22 @@ class Writes:
             self.state.write(spot, name_of(func))
         self.by_hand(value, data.leaves if data is not None else set(), spot)
 
-    def _differ(self, copied: Any, value: Any) -> bool:
+    def _put_back(self, key: tuple[int, Extent | None], before: Any, part: Any, write: Write) -> None:
+        """gradcheck and its like change a value and restore it."""
+        first, since = self.before.setdefault(key, (before, []))
+        if since and not self._differ(first, part):
+            write.since = since[0].at
+            for one in since:
+                one.undone = True
+            del self.before[key]
+            return
+        since.append(write)
+        if len(self.before) > MOST_WRITES or len(since) > MOST_WRITES:
+            self.before.popitem(last=False)
+
+    def _differ(self, before: Any, part: Any) -> bool:
         with self.state.quiet():
-            return not torch.equal(copied, value)
+            return not torch.equal(before, part)
 
     def by_hand(self, value: Any, owners: set[int], spot: Spot | None) -> None:
         """Tell the ledger when the write looks like an update of a leaf."""

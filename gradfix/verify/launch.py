@@ -10,7 +10,6 @@ import queue
 import re
 import shlex
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
@@ -21,7 +20,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO, Any, Literal
 
-from gradfix.trace.processes import left_by
+from gradfix.trace.processes import end_left_by
 from gradfix.trace.report import BY_CALLS, CONFINED, Recording
 from gradfix.verify.ranks import merged
 
@@ -263,9 +262,7 @@ class Launcher:
             answer = None
         if answer is None:
             process.kill()
-            for pid in left_by(f"{MARK}={self.scratch.name}"):
-                with contextlib.suppress(OSError):
-                    os.kill(pid, signal.SIGKILL)
+            end_left_by(f"{MARK}={self.scratch.name}")
             self._end()
             self.ready = False
             return recording({"events": [], "how": "broken", "stderr": "the run took its runner down"})

@@ -9,6 +9,7 @@ from typing import Any
 
 from gradfix.trace.report import Recording
 
+EXIT = "SystemExit"
 TRAINS = frozenset({"backward", "step", "update"})
 
 
@@ -45,6 +46,11 @@ class Process:
         return str(self.itself["name"]) if named else f"process {self.itself['pid']}"
 
     @property
+    def place(self) -> tuple[bool, int, str]:
+        """Where it comes among those without ranks, whichever was the quickest: 2 before 10."""
+        return not self.first, len(self.name), self.name
+
+    @property
     def trains(self) -> bool:
         """Whether it came to a backward or a step."""
         return any(event["event"] in TRAINS for event in self.events)
@@ -75,7 +81,7 @@ def merged(recording: Recording, others: Sequence[Sequence[Any]], stand: Sequenc
     """The recording of the first process with those that it has started; `stand`: where they were."""
     main = Process([*recording["events"], *_ending(recording)], first=True)
     every = [main, *(Process(events, stands=at) for events, at in zip(others, stand, strict=True))]
-    heard = sorted(every, key=lambda one: (not one.trains, one.rank < 0, one.rank, one.itself["at"]))
+    heard = sorted(every, key=lambda one: (not one.trains, one.rank < 0, one.rank, *one.place))
     training = [one for one in heard if one.trains]
     if len(every) == 1:
         return {**recording, "events": _without_itself(recording["events"])}
@@ -191,7 +197,7 @@ def _apart(heard: Sequence[Process], training: Sequence[Process], recording: Rec
         yield ", ".join(standing)
     yield from _steps(training)
     yield from _gradients(training)
-    yield from (_failed(heard) if how in ("finished", "stopped") else ())
+    yield from _failed(heard, how in ("finished", "stopped"))
     yield from (_silent(heard) if how in ("finished", "error", "exit") else ())
 
 
@@ -226,12 +232,22 @@ def _gradients(training: Sequence[Process]) -> Iterator[str]:
             yield f"no gradient on {one.name} at {there[0]}{more} ({missed[there[0]]})"
 
 
-def _failed(heard: Sequence[Process]) -> Iterator[str]:
-    """Processes that have failed while the first one went on."""
+def _failed(heard: Sequence[Process], unnoticed: bool) -> Iterator[str]:
+    """Processes that have left with an exit code, or failed while the first one went on."""
     for one in heard:
         error = one.end["error"]
-        if not one.first and error is not None:
+        if one.first or error is None:
+            continue
+        if error["type"] == EXIT:
+            where = f" in line {error['place']['line']}" if error["place"] else ""
+            yield f"{one.name} left with exit code {exit_code(error['message'])}{where}"
+        elif unnoticed:
             yield f"{one.name} failed ({error['type']}: {(error['message'].splitlines() or [''])[0][:160]})"
+
+
+def exit_code(message: str) -> str:
+    """What the system is told by `sys.exit` of a number, or of a text."""
+    return message if message.lstrip("-").isdigit() else f"1 ({message.splitlines()[0][:160]})"
 
 
 def _silent(heard: Sequence[Process]) -> Iterator[str]:

@@ -142,3 +142,25 @@ def test_transformers_callback_knows_the_optimizer_inside(monkeypatch: pytest.Mo
     callback.on_train_end(None, None, None, **given)
     assert "unreached_parameters" in said.getvalue().splitlines()[0]
     assert said.getvalue().count("no gradient: net.0.weight (cut by detach in trains, ") == 1
+
+
+def test_transformers_callback_reports_what_stopped_the_training(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its trainer has no hook for an exception."""
+    from gradfix.trace import callbacks
+
+    stand_in: Any = ModuleType("transformers")
+    stand_in.TrainerCallback = type("TrainerCallback", (), {})
+    monkeypatch.setitem(sys.modules, "transformers", stand_in)
+    said = io.StringIO()
+    callback = callbacks.transformers(stream=said)
+    net, optimizer = parts()
+    given = {"model": net, "optimizer": optimizer}
+    callback.on_train_begin(None, None, None, **given)
+    with pytest.raises(RuntimeError):
+        net(torch.ones(1, 2)).sum().detach().backward()
+    assert said.getvalue().count("detached_loss_path") == 1
+    callback.on_train_begin(None, None, None, **given)
+    trains(net, optimizer, lambda: callback.on_step_end(None, None, None, **given), 3)
+    assert said.getvalue().count("detached_loss_path") == 1
+    assert said.getvalue().count("no gradient: net.0.weight (cut by detach in trains, ") == 1
+    assert torch.overrides._get_current_function_mode() is None

@@ -343,3 +343,64 @@ def test_a_mode_that_the_program_left_open_stays(monkeypatch: pytest.MonkeyPatch
     assert torch.overrides._get_current_function_mode() is mode
     mode.__exit__(None, None, None)
     torch.overrides._get_current_function_mode().__exit__(None, None, None)
+
+
+def test_many_parameters_of_one_reason_are_told_in_few_lines() -> None:
+    from gradfix.trace import watch
+
+    net, said = torch.nn.Sequential(*(torch.nn.Linear(2, 2) for _ in range(9))), io.StringIO()
+    with watch(net, stream=said):
+        h = net[:8](torch.ones(1, 2)).detach()
+        net[8](h).sum().backward()
+    lines = [line for line in said.getvalue().splitlines() if "no gradient" in line]
+    assert len(lines) == 8
+    assert "0.weight (cut by detach in " in lines[0]
+    assert lines[7].startswith("gradfix: no gradient: 9 more (cut by detach in ")
+
+
+@pytest.mark.parametrize(
+    ("write", "kinds"),
+    [
+        ("z.data[:, 2] = 5", []),
+        ("z.data[1:, 1:].mul_(3)", []),
+        ("z.data[z > 0] = 5", ["write_through_data"]),
+        ("z.data[:, 1:] = 5", ["write_through_data"]),
+        ("z.data[:, 2] = 5; z.data[1, 0] = 7", ["write_through_data"]),
+        ("z.data.mul_(3)", ["write_through_data"]),
+    ],
+)
+def test_a_silent_write_beside_what_was_saved_spoils_nothing(write: str, kinds: list[str]) -> None:
+    from gradfix.trace import watch
+
+    w = torch.ones(3, 3, requires_grad=True)
+    with watch(quiet=True) as seen:
+        z = w * 2
+        loss = (z[:, :2] * w[:, :2]).sum() if "1:," not in write else (z[:, :1] * w[:, :1]).sum()
+        exec(write, {"z": z})
+        loss.backward()
+    assert [defect["kind"] for defect in seen.defects] == kinds
+
+
+@pytest.mark.parametrize("fast", [False, True])
+def test_a_value_that_is_changed_and_put_back_spoils_nothing(fast: bool) -> None:
+    from gradfix.trace import watch
+
+    x = torch.rand(3, dtype=torch.float64, requires_grad=True)
+    with watch(quiet=True) as seen:
+        assert torch.autograd.gradcheck(lambda x: (x * x).exp() * x, (x,), fast_mode=fast)
+    assert seen.defects == []
+
+
+def test_what_was_saved_before_a_value_was_put_back_is_spoilt() -> None:
+    from gradfix.trace import watch
+
+    x = torch.ones(2, requires_grad=True)
+    with watch(quiet=True) as seen:
+        before = (x * x).sum()
+        x.data.mul_(2)
+        between = (x * x).sum()
+        x.data.div_(2)
+        before.backward()
+        assert seen.defects == []
+        between.backward()
+    assert [defect["kind"] for defect in seen.defects] == ["write_through_data"]

@@ -76,6 +76,17 @@ def told(
     return run(wish, launcher)
 
 
+def in_time(launcher: Launcher, folder: Path, text: str, until: str) -> str:
+    """What is said of a program that hangs, once it had the time to come to where it does."""
+    broken = ""
+    for seconds in (8, 16, 32, 64):
+        broken = told(launcher, folder, text, Limits(seconds=seconds)).broken
+        assert broken.startswith(f"still running after {seconds} s; ")
+        if until in broken:
+            break
+    return broken
+
+
 @pytest.fixture(autouse=True)
 def _in_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
@@ -128,19 +139,19 @@ def test_a_rank_that_is_killed_is_no_healthy_training(launcher: Launcher, tmp_pa
 
 
 def test_a_rank_that_hangs_is_named(launcher: Launcher, tmp_path: Path) -> None:
-    found = told(launcher, tmp_path, program(before="step and rank and time.sleep(600)"), Limits(seconds=8))
-    assert found.broken == "still running after 8 s; rank 0 stood in line 21, rank 1 stood in line 20"
+    found = in_time(
+        launcher, tmp_path, program(before="step and rank and time.sleep(600)"), "rank 1 stood in line 20"
+    )
+    assert found.endswith(" s; rank 0 stood in line 21, rank 1 stood in line 20")
 
 
 def test_a_rank_that_never_joins_is_named(launcher: Launcher, tmp_path: Path) -> None:
     text = program().replace(
         "    group(rank, world)\n", "    rank and time.sleep(600)\n    group(rank, world)\n"
     )
-    found = told(launcher, tmp_path, text, Limits(seconds=8))
-    assert found.broken.startswith(
-        "still running after 8 s; nothing was heard of rank 1; no backward on rank 0"
-    )
-    assert found.broken.endswith("rank 0 stood in line 6, ForkProcess-2 stood in line 13")
+    found = in_time(launcher, tmp_path, text, "ForkProcess-2 stood in line 13")
+    assert " s; nothing was heard of rank 1; no backward on rank 0" in found
+    assert found.endswith("rank 0 stood in line 6, ForkProcess-2 stood in line 13")
 
 
 POOL = """import torch, torch.nn as nn
@@ -196,7 +207,14 @@ def test_processes_without_ranks_are_called_by_their_names(launcher: Launcher, t
 def test_a_process_that_failed_unnoticed_is_named(launcher: Launcher, tmp_path: Path) -> None:
     body = "model(torch.ones(2, 4 + index)).sum().backward()"
     found = told(launcher, tmp_path, HOGWILD.format(body=body))
-    assert found.last.recording["apart"][0].startswith("ForkProcess-2 failed (RuntimeError: mat1 and mat2")
+    assert found.last.recording["apart"][0].startswith("ForkProcess-2 failed (RuntimeError: ")
+    assert "mat1 and mat2" in found.last.recording["apart"][0]
+
+
+def test_a_process_that_left_with_an_exit_code_unnoticed_is_named(launcher: Launcher, tmp_path: Path) -> None:
+    body = "model(torch.ones(2, 4)).sum().backward(); index and exit(5)"
+    found = told(launcher, tmp_path, HOGWILD.format(body=body))
+    assert "ForkProcess-2 left with exit code 5 in line 6" in found.last.recording["apart"]
 
 
 FORKED = """import os, torch, torch.nn as nn
@@ -219,6 +237,8 @@ def test_a_fork_by_hand_is_recorded(launcher: Launcher, tmp_path: Path) -> None:
     assert set(found.last.fine) == {"model.weight", "model.bias"}
 
 
+WAYS = [Limits(), Limits(namespaces=False), Limits(allow_writes=True)]
+WAY_NAMES = ["in a namespace", "without namespaces", "with writes allowed"]
 ALONE = """import torch, torch.nn as nn
 model = nn.Linear(4, 1)
 opt = torch.optim.SGD(model.parameters(), lr=0.1)
@@ -230,7 +250,7 @@ for _ in range(4):
 
 
 @pytest.mark.parametrize(
-    "words", ["torchrun --nproc-per-node 1 train.py", "-m torch.distributed.run train.py"]
+    "words", ["torchrun --standalone --nproc-per-node 1 train.py", "-m torch.distributed.run train.py"]
 )
 def test_torchrun_is_a_program_like_any_other(words: str, launcher: Launcher, tmp_path: Path) -> None:
     found = told(
@@ -240,11 +260,82 @@ def test_torchrun_is_a_program_like_any_other(words: str, launcher: Launcher, tm
     assert set(found.last.fine) == {"model.weight", "model.bias"}
 
 
-def test_what_torchrun_started_is_mended(launcher: Launcher, tmp_path: Path) -> None:
+@pytest.mark.parametrize("limits", WAYS, ids=WAY_NAMES)
+@pytest.mark.parametrize("words", ["torchrun --standalone train.py", "torchrun --standalone --module train"])
+def test_what_torchrun_started_is_mended(
+    words: str, limits: Limits, launcher: Launcher, tmp_path: Path
+) -> None:
     body = "h = model(torch.ones(2, 4)).exp(); h += 1; h.sum().backward()"
-    found = told(launcher, tmp_path, ALONE.format(body=body), words="torchrun train.py", mode="diff")
+    found = told(launcher, tmp_path, ALONE.format(body=body), limits, words=words, mode="diff")
     (outcome,) = found.outcomes
     assert [verdict.verdict for verdict in outcome.verdicts] == ["flows"]
+
+
+@pytest.mark.parametrize("limits", WAYS, ids=WAY_NAMES)
+@pytest.mark.parametrize("start", ["subprocess.run([sys.executable, {file!r}, 'again'])", "exec({read})"])
+def test_a_script_started_by_path_or_by_its_text_is_mended(
+    start: str, limits: Limits, launcher: Launcher, tmp_path: Path
+) -> None:
+    if limits.allow_writes and start.startswith("exec"):
+        pytest.skip("nothing stands between such a program and its files")
+    body = "h = model(torch.ones(2, 4)).exp(); h += 1; h.sum().backward()"
+    (tmp_path / "train.py").write_text(ALONE.format(body=body))
+    file = str(tmp_path / "train.py")
+    begin = start.format(file=file, read=f"compile(open({file!r}).read(), {file!r}, 'exec')")
+    (tmp_path / "start.py").write_text(f"import subprocess, sys\n{begin}\n")
+    wish = Wish(
+        parse_command([str(tmp_path / "start.py")]),
+        plan_for(Config(tmp_path)),
+        "diff",
+        limits=limits,
+        echo=False,
+    )
+    (outcome,) = run(wish, launcher).outcomes
+    assert [verdict.verdict for verdict in outcome.verdicts] == ["flows"]
+
+
+def test_a_script_is_started_as_python_does(launcher: Launcher, tmp_path: Path) -> None:
+    text = (
+        "import os, pickle, sys, torch\n"
+        "class Own: pass\n"
+        "main = sys.modules['__main__']\n"
+        "assert main.Own is Own and pickle.loads(pickle.dumps(Own)) is Own\n"
+        "assert (__name__, __spec__, __package__) == ('__main__', None, None), (__spec__, __package__)\n"
+        "assert __file__ == os.path.abspath('child.py') and sys.argv == ['child.py', 'word']\n"
+        "assert sys.path[0] == os.path.dirname(__file__) and __file__ not in sys.path\n"
+        "torch.ones(1, requires_grad=True).sum().backward()\n"
+    )
+    (tmp_path / "child.py").write_text(text)
+    start = "import subprocess, sys\nsubprocess.run([sys.executable, 'child.py', 'word'], check=True)\n"
+    assert told(launcher, tmp_path, start).broken == ""
+
+
+@pytest.mark.parametrize(
+    ("leave", "said"),
+    [
+        ("sys.exit(3)", "left with exit code 3 in line 6"),
+        ("sys.exit('no data')", "left with exit code 1 (no data) in line 6"),
+        ("os._exit(3)", "left with exit code 3"),
+    ],
+)
+@pytest.mark.parametrize("words", ["torchrun --standalone train.py", "torchrun --standalone --module train"])
+def test_a_rank_that_leaves_with_an_exit_code_is_named(
+    leave: str, said: str, words: str, launcher: Launcher, tmp_path: Path
+) -> None:
+    body = f"model(torch.ones(2, 4)).sum().backward()\n    import os, sys; {leave}"
+    found = told(
+        launcher, tmp_path, ALONE.format(body=body).replace("\n    opt.zero_grad()", ""), words=words
+    )
+    assert f"; rank 0 {said}" in found.broken
+
+
+def test_a_rank_that_leaves_with_zero_has_finished(launcher: Launcher, tmp_path: Path) -> None:
+    text = ALONE.format(body="model(torch.ones(2, 4)).sum().backward()")
+    leave = "import sys\ntry: {}['nothing']\nexcept KeyError: sys.exit(0)\n"
+    found = told(
+        launcher, tmp_path, text + leave, Limits(max_steps=9), words="torchrun --standalone train.py"
+    )
+    assert (found.exit_code, found.broken, found.last.recording["apart"]) == (0, "", [])
 
 
 def test_a_program_that_is_not_there_is_named(launcher: Launcher, tmp_path: Path) -> None:
