@@ -18,6 +18,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from gradfix.defects import Assumption, Convention, Role
+from gradfix.defects.reasons import What
 from gradfix.defects.records import EarlyClear, NotCleared
 from gradfix.tape.domain.events import Add, Backward, Clear, Doubt, Use
 from gradfix.tape.domain.graph import upstream
@@ -31,7 +32,7 @@ from gradfix.tape.machine.here import span_of
 
 if TYPE_CHECKING:
     from gradfix.tape.domain.graph import Node, Tensor
-    from gradfix.tape.domain.values import Place, Value
+    from gradfix.tape.domain.values import Place, Truth, Value
     from gradfix.tape.interpreter.interpreter import Interpreter
     from gradfix.tape.interpreter.names import Names
     from gradfix.tape.interpreter.occasions import Walked
@@ -87,7 +88,8 @@ def supposed(strangers: Strangers, value: Unknown, node: ast.AST) -> Supposed:
                 if root.requires is not False
             ]
             before = [(event, Passed(strangers.names, root)) for event, root in ran]
-            events.extend([passed.arrived(event) for event, passed in before if not passed.beside(found)])
+            others = [passed.arrived(event, found) for event, passed in before if not passed.beside(found)]
+            events.extend(others)
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and strangers.here.at_home:
         strangers.trail.set(found.optimizer, "name", strangers.reports.text(node.func.value))
     return found
@@ -206,20 +208,28 @@ class Passed:
             and all((line := _line(leaf.place)) in lines or line == 0 for leaf in leaves)
         )
 
-    def may_reach(self, leaves: set[int]) -> bool:
-        """Whether some leaves are among those that it passes, as far as it is looked through."""
-        return len(self.nodes) >= DEEP or any(id(node.leaf) in leaves for node in self.nodes if node.leaf)
+    def reaches(self, leaves: set[int]) -> Truth:
+        """Whether some leaves are among those that it passes; None: they may be behind what isn't known."""
+        ends = [node for node in self.nodes if node.leaf is not None or not any(map(_passes, node.parents))]
+        if any(id(node.leaf) in leaves for node in ends if node.leaf is not None):
+            return True
+        whole = len(self.nodes) < DEEP and all(node.leaf is not None for node in ends)
+        return False if whole and not any(node.may for node in self.nodes) else None
 
     def beside(self, one: Supposed) -> bool:
         """Whether a backward fills nothing that an optimizer can hold: what was made after it, say."""
-        if self.cut_off or (one.given is not None and not self.may_reach(one.given)):
+        if self.cut_off or (one.given is not None and self.reaches(one.given) is False):
             return True
         since = self.names.frame.scope.born
         return any(getattr(value, "born", 0) < since for value in one.owners) and self.made_here
 
-    def arrived(self, event: Backward) -> Add | Doubt:
+    def arrived(self, event: Backward, one: Supposed) -> Add | Doubt:
         """What it may have brought; one through what is told to require grad may be for that alone."""
-        return Doubt(None, event.path, None) if self.told else Add(event, True, BY_USE)
+        if self.told:
+            return Doubt(None, event.path, None)
+        if one.given is not None and self.reaches(one.given) is None:
+            return Doubt(None, event.path, Why(What.BACKWARD, "", event.place))
+        return Add(event, True, BY_USE)
 
 
 def filled(vm: Interpreter, walked: Walked) -> None:
@@ -233,7 +243,7 @@ def filled(vm: Interpreter, walked: Walked) -> None:
     for one in vm.strangers.supposed.values():
         if not passed.beside(one):
             _too_early(vm.strangers, one, event, calls)
-            one.leaf.gradient().events.append(passed.arrived(event))
+            one.leaf.gradient().events.append(passed.arrived(event, one))
 
 
 def _line(place: Place) -> int:
