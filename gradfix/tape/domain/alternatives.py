@@ -207,7 +207,7 @@ def phi(options: Options[Node], value: Unknown | None = None) -> Node:
     nodes = list(options)
     requires = {node.requires for _, node in nodes}
     if len(requires) > 1 or None in requires:
-        nodes = _sorted(_flat(nodes))
+        nodes = _sorted(_flat(nodes)) or nodes  # on no path at all, where the paths contradict each other
     merged = Node(
         "phi",
         nodes[0][1].place,
