@@ -10,6 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
 from gradfix import garbage
+from gradfix.stack import roomy
 from gradfix.tape.analysis import Analysis, Silence
 from gradfix.tape.checks.closing import close
 from gradfix.tape.domain.definitions import Function
@@ -51,6 +52,7 @@ REASONS: dict[type[Exception], str] = {
 }
 
 
+@roomy
 @garbage.seldom()
 def analyse(source: Source, resolve: Resolver | None = None, rows: Mapping[str, Row] = ROWS) -> Analysis:
     """Execute a module on the tape and collect the defects; `rows` is what is known of frameworks."""
