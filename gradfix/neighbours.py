@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 from gradfix.source import Failure, Source, parse
 
@@ -13,6 +12,8 @@ LARGEST = 1_000_000
 MOST = 256
 ROOTS = (".git", "pyproject.toml", "setup.py", "setup.cfg", "requirements.txt")
 FOREIGN = frozenset(("torch", "torchvision", "torchaudio", "numpy", *sys.stdlib_module_names))
+
+INIT = f"{os.sep}__init__.py"
 
 Read = Callable[[str], "bytes | None"]
 
@@ -34,19 +35,46 @@ class Neighbours:
     def __init__(self, read: Read = read_small) -> None:
         self._read = read
         self._sources: dict[str, Source | None] = {}
+        self._there: dict[str, bool] = {}
+        """Whether there is a file."""
+        self._roots: dict[str, tuple[str, ...]] = {}
+        """By a file's folder, those that may be on the path."""
 
     def __call__(self, importing: str, module: str, level: int) -> Source | None:
         """The module that a file names, with `level` leading dots; None where it isn't the project's own."""
         if level == 0 and module.partition(".")[0] in FOREIGN:
             return None
-        parts = [part for part in module.split(".") if part]
-        sources = (self._source(path) for path in _candidates(os.path.abspath(importing), parts, level))
-        return next((source for source in sources if source is not None), None)
+        inner = os.sep.join(filter(None, module.split(".")))
+        for folder in self._folders(os.path.dirname(os.path.abspath(importing)), level):
+            place = os.path.join(folder, inner)
+            for path in (
+                (f"{place}.py", os.path.join(place, "__init__.py")) if inner else (f"{folder}{INIT}",)
+            ):
+                if self._is_file(path) and (source := self._source(path)) is not None:
+                    return source
+        return None
+
+    def _folders(self, own: str, level: int) -> tuple[str, ...]:
+        """Where a module is looked for that a file in a folder imports."""
+        if level:
+            above = own
+            for _ in range(level - 1):
+                above, below = os.path.dirname(above), above
+                if above == below:
+                    return ()
+            return (above,)
+        if own not in self._roots:
+            self._roots[own] = tuple(_on_the_path(own))
+        return self._roots[own]
+
+    def _is_file(self, path: str) -> bool:
+        there = self._there.get(path)
+        if there is None:
+            there = self._there[path] = os.path.isfile(path)
+        return there
 
     def _source(self, path: str) -> Source | None:
         if path not in self._sources:
-            if not os.path.isfile(path):
-                return None
             if len(self._sources) >= MOST:  # what is found must not depend on the files that came before
                 del self._sources[next(iter(self._sources))]
             self._sources[path] = self._parsed(path)
@@ -58,24 +86,15 @@ class Neighbours:
         return None if isinstance(source, Failure) else source
 
 
-def _candidates(importing: str, parts: list[str], level: int) -> Iterator[str]:
-    for folder in _relative(importing, level) if level else _absolute(importing):
-        place = folder.joinpath(*parts)
-        if parts:
-            yield f"{place}.py"
-        yield str(place / "__init__.py")
-
-
-def _relative(importing: str, level: int) -> Iterator[Path]:
-    parents = Path(importing).parents
-    if level <= len(parents):
-        yield parents[level - 1]
-
-
-def _absolute(importing: str) -> Iterator[Path]:
-    """The folders that may be on the path: the file's own and those above, up to the project's root."""
-    for folder in Path(importing).parents:
+def _on_the_path(own: str) -> Iterator[str]:
+    """The folders that may be on the path: a file's own and those above, up to the project's root."""
+    folder = own
+    while True:
         yield folder
-        if any((folder / mark).exists() for mark in ROOTS):
-            yield folder / "src"
+        if any(os.path.exists(os.path.join(folder, mark)) for mark in ROOTS):
+            yield os.path.join(folder, "src")
             return
+        above = os.path.dirname(folder)
+        if above == folder:
+            return
+        folder = above

@@ -16,7 +16,7 @@ ROOMS = (
     ("spelling", "tape.effects.frameworks", "tape.effects.operations", "defects"),
     ("trace",),
     ("verify",),
-    ("places", "gate", "garbage"),
+    ("places", "gate", "garbage", "stack"),
     ("source",),
     ("tape.domain",),
     ("tape.effects",),

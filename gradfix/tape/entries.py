@@ -10,10 +10,11 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
 from gradfix import garbage
+from gradfix.stack import roomy
 from gradfix.tape.analysis import Analysis, Silence
 from gradfix.tape.checks.closing import close
 from gradfix.tape.domain.definitions import Function
-from gradfix.tape.domain.paths import ALWAYS, Equals
+from gradfix.tape.domain.paths import ALWAYS, Equals, forget
 from gradfix.tape.effects.frameworks import ROWS
 from gradfix.tape.entry_filter import Culprits, Definition, callers_first
 from gradfix.tape.handlers import HANDLERS
@@ -51,9 +52,11 @@ REASONS: dict[type[Exception], str] = {
 }
 
 
+@roomy
 @garbage.seldom()
 def analyse(source: Source, resolve: Resolver | None = None, rows: Mapping[str, Row] = ROWS) -> Analysis:
     """Execute a module on the tape and collect the defects; `rows` is what is known of frameworks."""
+    forget()
     content = source.text.encode("utf-8", "surrogatepass")
     findings = Findings(source.path, content.splitlines())
     program = Program(findings, source.tree, resolve, rows)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 from gradfix.tape.domain.values import External, Join, Value, stamp
 
 if TYPE_CHECKING:
+    from gradfix.tape.domain.unread import Unread
     from gradfix.tape.domain.values import Joins, Truth
 
 
@@ -39,13 +40,15 @@ class Code:
 class Scope:
     """The names of one function activation or module."""
 
-    __slots__ = ("born", "globals", "names", "outer")
+    __slots__ = ("born", "globals", "names", "outer", "unread")
 
     def __init__(self, names: dict[str, Value], outer: Scope | None, globals: Scope | None) -> None:
         self.born = stamp()
         self.names = names
         self.outer = outer
         self.globals = globals if globals is not None else self
+        self.unread: Unread | None = None
+        """What of a module is executed only when somebody asks for it."""
 
 
 class Package(Value):

@@ -32,6 +32,10 @@ class Decided:
         """Whether what is said settles the contrary."""
         raise NotImplementedError
 
+    def concerned(self, said: Path) -> bool:
+        """Whether what is said may settle it, alone or with more."""
+        raise NotImplementedError
+
 
 class Settled(tuple[Key], Decided):
     """The literal of a test whose answer follows from paths: `yes` where it holds, `no` where it fails.
@@ -48,6 +52,7 @@ class Settled(tuple[Key], Decided):
         self.no = no
         self.deep = any(map(_decided, (*yes, *no)))
         """Whether these paths have literals that others settle."""
+        self.told_by = ALWAYS.union(*yes, *no)
 
     def refuted(self, holds: bool, said: Path) -> bool:
         """Whether what is said settles the contrary."""
@@ -56,6 +61,10 @@ class Settled(tuple[Key], Decided):
             if path <= said:
                 return True
         return self.deep and _follows(contrary, said)
+
+    def concerned(self, said: Path) -> bool:
+        """Whether what is said may settle it, alone or with more."""
+        return self.deep or not self.told_by.isdisjoint(said)
 
 
 class Chain:
@@ -129,6 +138,14 @@ class Arm(Decided):
         chain = self.chain
         return not chain.left(self.arms if holds else chain.all & ~self.arms, said)
 
+    def concerned(self, said: Path) -> bool:
+        """Whether what is said may settle it, alone or with more."""
+        turning = self.chain.turning
+        for literal in said:
+            if literal in turning or type(literal[0]) is Arm or type(literal[0]) is Equals:
+                return True
+        return False
+
     @property
     def text(self) -> str:
         """The test of the arm, where it is one."""
@@ -160,19 +177,27 @@ def contradicts(one: Path, other: Path) -> bool:
             return True
         if holds and type(key) is Equals and _excluded(key, other):
             return True
-    decided = _decided(other) + _decided(one)
-    if decided:
-        both = other | one
-        for settled, holds in decided:
-            if settled.refuted(holds, both):
-                return True
-    return False
+    if (there := _decided(other)) and _refuted(there, one, other):
+        return True
+    return bool((here := _decided(one)) and _refuted(here, other, one))
+
+
+def _refuted(decided: Sequence[tuple[Decided, bool]], more: Path, said: Path) -> bool:
+    """Whether one of the literals of a path is settled otherwise where more is said."""
+    more = more - said
+    said |= more
+    return any(literal.refuted(holds, said) for literal, holds in decided if literal.concerned(more))
 
 
 @lru_cache(1 << 14)
 def _decided(path: Path) -> tuple[tuple[Decided, bool], ...]:
     """The literals of a path that others settle: most have none, and are asked often."""
     return tuple([(key, holds) for key, holds in path if isinstance(key, Decided)])
+
+
+def forget() -> None:
+    """Another program is read: its literals may look like those of this one."""
+    _decided.cache_clear()
 
 
 def _excluded(key: Equals, path: Path) -> bool:

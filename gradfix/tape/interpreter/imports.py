@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gradfix.tape.domain.definitions import Package, Scope
 from gradfix.tape.domain.paths import ALWAYS
-from gradfix.tape.domain.values import External, Undefined
+from gradfix.tape.domain.unread import Stated, Unread, bound, filled_later, stated
+from gradfix.tape.domain.values import External, Map, Seq, Undefined
 from gradfix.tape.domain.within import Within
 from gradfix.tape.effects import table
 from gradfix.tape.interpreter.frames import Frame
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 FOREIGN_LIMIT = 24
 """How many other files are read for one."""
 FOREIGN_WORK = 3000
+NOTHING_STATED = Stated(ast.Module([], []))
 TORCH_STARS = ("torch", "torch.nn", "torch.nn.functional", "torch.optim", "torch.autograd")
 
 
@@ -51,16 +52,23 @@ def imported(names: Names, module: str, level: int, name: str) -> Value:
     return External(canonical(path))
 
 
-def star_names(vm: Interpreter, module: str, level: int) -> Iterator[tuple[str, Value]]:
-    """What `from module import *` binds, where the module can be read."""
-    if not level and module in TORCH_STARS:
+def _of_torch(module: str, level: int) -> bool:
+    return not level and module in TORCH_STARS
+
+
+def star_import(vm: Interpreter, module: str, level: int) -> None:
+    """`from module import *`: what it binds is looked up when somebody asks for it."""
+    if _of_torch(module, level):
         vm.program.stars.append(module)
         return
-    package = _package(vm, vm.here.file, module, level)
-    if package is not None:
-        for name, value in package.scope.names.items():
-            if not name.startswith("_"):
-                yield name, value
+    scope = vm.names.frame.scope.globals
+    if scope.unread is None:
+        scope.unread = Unread(vm.here.file, NOTHING_STATED)
+    scope.unread.stars.append((module, level))
+    scope.unread.missing.clear()
+    for name in _exported(vm, scope.unread.path, module, level) & scope.names.keys():
+        if (value := _from(vm, scope.unread.path, (module, level), name)) is not None:
+            vm.names.store(name, value)
 
 
 STARRED = frozenset({"nn", "optim", "autograd", "tensor", "no_grad", "Tensor"})
@@ -103,7 +111,7 @@ def first_party(vm: Interpreter, path: str) -> Value | None:
                 level,
             )
             if package is not None:
-                vm.program.resolved[path] = _member(package, rest)
+                vm.program.resolved[path] = _member(vm, package, rest)
                 return vm.program.resolved[path]
         head, _, last = prefix.rpartition(".")
         rest.insert(0, last)
@@ -113,16 +121,22 @@ def first_party(vm: Interpreter, path: str) -> Value | None:
     return None
 
 
-def _member(package: Package, names: list[str]) -> Value | None:
+def _member(vm: Interpreter, package: Package, names: list[str]) -> Value | None:
     value: Value = package
     for name in names:
         if not isinstance(value, Package):
             return None
-        found = value.scope.names.get(name)
+        found = member(vm, value, name)
         if found is None or isinstance(found, Undefined):
             return None
         value = found
     return value
+
+
+def member(vm: Interpreter, package: Package, name: str) -> Value | None:
+    """What another file binds to a name, if anything."""
+    value = package.scope.names.get(name)
+    return asked_for(vm, package.scope, name) if value is None else value
 
 
 def _package(vm: Interpreter, importer: str, module: str, level: int) -> Package | None:
@@ -133,35 +147,65 @@ def _package(vm: Interpreter, importer: str, module: str, level: int) -> Package
         return None
     if source.path not in vm.program.packages:
         package = Package(Scope({}, None, None))
+        package.scope.unread = unread = Unread(source.path, stated(source.tree))
+        vm.program.stars.extend(module for module, level in unread.stars if _of_torch(module, level))
         vm.program.packages[source.path] = package
-        _execute(vm, source.path, source.tree, source.content, package)
+        vm.program.contents[source.path] = source.content
+        vm.reports.findings.sources[source.path] = source.content.splitlines()
+        vm.budget.work += FOREIGN_WORK
     return vm.program.packages[source.path]
 
 
-def _execute(vm: Interpreter, path: str, tree: ast.Module, content: bytes, package: Package) -> None:
-    """Run another file: what it defines stays, whichever path asked for it first."""
-    vm.reports.findings.sources[path] = content.splitlines()
-    vm.budget.work += FOREIGN_WORK
-    frame = Frame(package.scope, None, ALWAYS)
+def asked_for(vm: Interpreter, scope: Scope, name: str) -> Value | None:
+    """What a name of a module is bound to by what of it wasn't executed yet: that is done now."""
+    unread = scope.unread
+    if unread is None or name in unread.missing:
+        return None
+    unread.missing.add(name)
+    if name in unread.stated.binding:
+        _execute(vm, scope, unread, name)
+    if name not in scope.names and (value := _from_stars(vm, unread, name)) is not None:
+        scope.names.setdefault(name, value)
+    return scope.names.get(name)
+
+
+def _from_stars(vm: Interpreter, unread: Unread, name: str) -> Value | None:
+    for star in reversed(unread.stars):
+        if not name.startswith("_") and (value := _from(vm, unread.path, star, name)) is not None:
+            return value
+    return None
+
+
+def _from(vm: Interpreter, importer: str, star: tuple[str, int], name: str) -> Value | None:
+    """A name of a module of which everything was imported."""
+    package = _package(vm, importer, *star)
+    return member(vm, package, name) if package is not None else None
+
+
+def _exported(vm: Interpreter, importer: str, module: str, level: int) -> set[str]:
+    """The names that a module says it binds itself."""
+    package = _package(vm, importer, module, level)
+    unread = package.scope.unread if package is not None else None
+    return {name for name in unread.stated.binding if not name.startswith("_")} if unread else set()
+
+
+def _execute(vm: Interpreter, scope: Scope, unread: Unread, name: str) -> None:
+    """Run what of another file binds a name: that stays, whichever path asked for it first."""
     with (
-        vm.names.within(frame=frame),
-        vm.here.within(file=path, path=ALWAYS),
+        vm.names.within(frame=Frame(scope, None, ALWAYS)),
+        vm.here.within(file=unread.path, path=ALWAYS),
         vm.running.within(later_turn=False),
         vm.reports.within(repeat=vm.reports.repeat),
         vm.grad_mode.within(grad=True, mode=UNSET, inference=False),
         Within(vm.trail, vm.trail, {"frames": []}),
     ):
-        vm.run([statement for statement in tree.body if isinstance(statement, DEFINING)])
+        for statement in unread.due(name):
+            vm.run([statement])
+            for one in bound(statement):
+                _may_be_filled(vm, scope.names.get(one), vm.program.contents[unread.path], one)
 
 
-DEFINING = (
-    ast.Import,
-    ast.ImportFrom,
-    ast.FunctionDef,
-    ast.ClassDef,
-    ast.Assign,
-    ast.AnnAssign,
-    ast.If,
-    ast.Try,
-)
-"""Statements of another file that define what it exports; the rest is its own business."""
+def _may_be_filled(vm: Interpreter, value: Value | None, content: bytes, name: str) -> None:
+    """A container that functions of its file fill may hold more by the time it is read."""
+    if isinstance(value, (Map, Seq)) and not value.open and filled_later(content, name):
+        vm.trail.set(value, "open", True)

@@ -60,6 +60,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from gradfix.tape.domain.values import Unknown, Value
@@ -68,6 +69,7 @@ from gradfix.tape.interpreter.budget import Budget
 from gradfix.tape.interpreter.forks import Forks
 from gradfix.tape.interpreter.grad_switches import EachMode, Parted, Switches, with_rest
 from gradfix.tape.interpreter.granted import leaning_on_it
+from gradfix.tape.interpreter.imports import asked_for
 from gradfix.tape.interpreter.limits import TooComplexError
 from gradfix.tape.interpreter.names import Names
 from gradfix.tape.interpreter.running import Running
@@ -102,7 +104,9 @@ class Interpreter:
         self.timeline = machine.timeline
         self.grad_mode = machine.grad_mode
         self.graph = machine.graph
-        self.names: Names = Names(machine, program, before.names if before else None)
+        self.names: Names = Names(
+            machine, program, partial(asked_for, self), before.names if before else None
+        )
         self.forks = Forks(machine)
         self.switches = Switches(self.names)
         self.notes: Notes = Notes(machine, before.notes if before else None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, TypedDict
 
 from gradfix.defects import Role
@@ -36,8 +37,16 @@ class Scoped(TypedDict, total=False):
 class Names:
     """Python's names: what they are bound to in the running function."""
 
-    def __init__(self, machine: Machine, program: Program, before: Names | None) -> None:
+    def __init__(
+        self,
+        machine: Machine,
+        program: Program,
+        asked_for: Callable[[Scope, str], Value | None],
+        before: Names | None,
+    ) -> None:
         self.machine = machine
+        self.asked_for = asked_for
+        """What a name of a module is bound to by what of it is executed now."""
         self.program = program
         self.here = machine.here
         self.reports = machine.reports
@@ -66,9 +75,26 @@ class Names:
                 break
             scope = scope.outer
             value = scope.names.get(name)
+        if value is None and innermost.globals.unread is not None:
+            value = self.asked_for(innermost.globals, name)
         if value is None:
             return UNDEFINED
         return narrowed(value, self.here.path) if type(value) is Alt else value
+
+    def these(self, scope: Scope, names: Collection[str]) -> list[Value]:
+        """What some names are bound to in a scope, those of them that are."""
+        if scope.unread is not None:
+            for name in names:
+                if name not in scope.names:
+                    self.asked_for(scope, name)
+        return [value for name, value in scope.names.items() if name in names]
+
+    def all_of(self, module: Scope) -> dict[str, Value]:
+        """All names of a module."""
+        for name in module.unread.stated.binding if module.unread is not None else ():
+            if name not in module.names:
+                self.asked_for(module, name)
+        return module.names
 
     def store(self, name: str, value: Value) -> None:
         """Bind a name in the running function."""

@@ -29,6 +29,9 @@ class Program:
         self.codes: dict[int, Code] = {}
         self.classes: list[Class] = []
         self.packages: dict[str, Package] = {}
+        """Other files of the project, as far as somebody has asked for what they define."""
+        self.contents: dict[str, bytes] = {}
+        """Their texts."""
         self.import_files: dict[str, str] = {}
         self.resolved: dict[str, Value | None] = {}
         self.stars: list[str] = []

@@ -21,7 +21,7 @@ from gradfix.tape.domain.values import (
     Undefined,
     Unknown,
 )
-from gradfix.tape.interpreter.imports import imported, module_value, star_names
+from gradfix.tape.interpreter.imports import imported, module_value, star_import
 from gradfix.tape.interpreter.occasions import Added, AttributeNamed, ItemAdded, NameBound
 from gradfix.tape.python.arithmetic import in_place_operator
 from gradfix.tape.python.subscripts import augment_tensor_item, load_item, store_item
@@ -261,8 +261,7 @@ def import_from_statement(vm: Interpreter, node: ast.ImportFrom) -> str | None:
     module = node.module or ""
     for alias in node.names:
         if alias.name == "*":
-            for name, value in star_names(vm, module, node.level):
-                vm.names.store(name, value)
+            star_import(vm, module, node.level)
         else:
             vm.names.store(alias.asname or alias.name, imported(vm.names, module, node.level, alias.name))
     return None

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from gradfix.tape.domain.trail import Trail
     from gradfix.tape.domain.values import Value
     from gradfix.tape.interpreter.interpreter import Interpreter
+    from gradfix.tape.interpreter.names import Names
     from gradfix.tape.interpreter.occasions import StrangerStepped
-    from gradfix.tape.interpreter.program import Program
     from gradfix.tape.interpreter.state import Strangers
     from gradfix.tape.machine.machine import Machine
 
@@ -100,7 +100,7 @@ def hand_out(strangers: Strangers, value: Value, depth: int = 0) -> None:
             if type(item) is not Const and not isinstance(item, Tensor):
                 hand_out(strangers, item, depth + 1)
     elif isinstance(value, Function) and depth < 2:
-        for item in _closed_over(strangers.program, value):
+        for item in _closed_over(strangers.names, value):
             hand_out(strangers, item, depth + 1)
 
 
@@ -194,13 +194,13 @@ def _hand_out_unknown(strangers: Strangers, value: Unknown, depth: int) -> None:
             hand_out(strangers, held, depth + 1)
 
 
-def _closed_over(program: Program, function: Function) -> list[Value]:
+def _closed_over(names: Names, function: Function) -> list[Value]:
     """What a function names around it, and can change when somebody calls it."""
-    names = names_read(program, function.code.node)
+    read = names_read(names.program, function.code.node)
     scope: Scope | None = function.scope
     found: list[Value] = []
     while scope is not None:
-        found += [value for name, value in scope.names.items() if name in names and value is not function]
+        found += [value for value in names.these(scope, read) if value is not function]
         scope = scope.outer if scope.outer is not None or scope is scope.globals else scope.globals
     return found
 

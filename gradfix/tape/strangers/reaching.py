@@ -68,7 +68,7 @@ class Reaching:
     def _in_the_open(self) -> Iterator[list[Value]]:
         """What a module's code can name, and what came in from elsewhere."""
         frame = self.names.frame
-        yield list(frame.scope.globals.names.values())
+        yield list(self.names.all_of(frame.scope.globals).values())
         while frame.caller is not None and frame.caller.code is not None:
             frame = frame.caller
         if self.running.uncalled:
@@ -112,7 +112,7 @@ class Reaching:
         names = names_read(self.names.program, function.code.node)
         scope: Scope | None = function.scope
         while scope is not None:
-            yield from (value for name, value in scope.names.items() if name in names)
+            yield from self.names.these(scope, names)
             scope = scope.outer if scope.outer is not None else _module_of(scope)
 
 
