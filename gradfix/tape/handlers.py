@@ -167,6 +167,7 @@ HANDLERS = Handlers(
         occasions.ItemAdded: [leaks.item_added],
         occasions.Appended: [leaks.appended],
         occasions.Replaced: [registration.replaced],
+        occasions.PutSomewhere: [handed_out.put_somewhere],
         occasions.Built: [registration.check_registered, plain_tensors.note_plain_leaves],
         occasions.GradientRead: [leaves.gradient_read],
         occasions.GradientSet: [leaves.gradient_set],

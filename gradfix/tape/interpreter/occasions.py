@@ -68,6 +68,14 @@ class Replaced(NamedTuple):
     node: ast.AST
 
 
+class PutSomewhere(NamedTuple):
+    """Something is put into a module, or into what was taken from one, it isn't known where."""
+
+    owner: Value
+    put: Value
+    node: ast.AST
+
+
 class Built(NamedTuple):
     """The constructor of a module has run."""
 
@@ -117,6 +125,7 @@ Occasion = (
     | Added
     | ItemAdded
     | Appended
+    | PutSomewhere
     | Replaced
     | Built
     | GradientRead

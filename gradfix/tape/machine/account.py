@@ -106,6 +106,8 @@ class Accounts:
 
     def had(self, leaves: Sequence[Tensor]) -> Iterator[Why]:
         """The calls that weren't followed and had some of the leaves."""
+        if not leaves:
+            return iter(())
         return self.calls(lambda moment: self._stranger(moment) and self.holds(moment.what, leaves))
 
     def holds(self, values: Sequence[object], leaves: Sequence[Tensor]) -> bool:
@@ -144,6 +146,8 @@ class Accounts:
 
 def why_of_call(moment: Moment) -> Why:
     """Why it isn't known what a call did."""
+    if moment.why is not None:
+        return moment.why
     place = moment.place if moment.place is not None or moment.site is None else moment.site.place
     if moment.skipped:
         return Why(What.BUDGET, "a call that is left out as it costs too much", place)

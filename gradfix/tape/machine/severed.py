@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from gradfix.defects import NOTHING, Assumption, Convention, Role, kind_of
@@ -135,11 +136,16 @@ class Severed:
         )
 
     def _told_otherwise(self, node: Node) -> Account:
-        """What may have let one of the leaves below a node require grad."""
-        below = list(_up_to_cuts(node)) if self.let_go else []
+        """What may have let one of the leaves below a node require grad.
+
+        Who had a module may have put another one in its place, which brings parameters of its own.
+        """
+        below = list(_up_to_cuts(node))
         whys = [self.let_go[id(one)][1] for one in below if id(one) in self.let_go]
         leaves = [one.leaf for one in below if one.leaf is not None]
-        return self.leaves.accounts.of(Assumption.NOBODY_ELSE_LETS, leaves, whys)
+        accounts = self.leaves.accounts
+        parts = accounts.had([leaf for leaf in leaves if leaf.parameter])
+        return accounts.of(Assumption.NOBODY_ELSE_LETS, leaves, chain(whys, parts))
 
     def _switched_off(self, node: Node, when: Path) -> bool:
         """Whether flags each switch off a term: a constant made under one of them stands for it."""

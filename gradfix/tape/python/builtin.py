@@ -28,6 +28,7 @@ from gradfix.tape.domain.values import (
 from gradfix.tape.domain.why import Why, fact
 from gradfix.tape.interpreter.imports import from_star
 from gradfix.tape.interpreter.modes import LIBRARIES
+from gradfix.tape.interpreter.occasions import PutSomewhere
 from gradfix.tape.python.arithmetic import operate
 from gradfix.tape.python.iterating import iterating
 from gradfix.tape.strangers.handed_out import escape, let_gradients_go
@@ -77,7 +78,7 @@ def call_builtin(vm: Interpreter, name: str, args: Args, kwargs: Kwargs, node: a
     if name in ("list", "tuple", "set", "sorted", "reversed", "frozenset"):
         return _collect(vm, name, args, node)
     if name == "dict":
-        items: dict[Hashable, Value] = dict(args[0].items) if args and isinstance(args[0], Map) else {}
+        items: dict[Hashable, Value] = _entries(args[0]) if args else {}
         items.update(kwargs)
         return Map(items, open=bool(args) and not isinstance(args[0], Map))
     if name in ("float", "int", "bool", "complex", "abs", "sum", "max", "min"):
@@ -103,10 +104,18 @@ def call_builtin(vm: Interpreter, name: str, args: Args, kwargs: Kwargs, node: a
     return unknown_of(fact(f"{name}()"), *args)
 
 
+def _entries(given: Value) -> dict[Hashable, Value]:
+    """What a dict is made of: pairs whose keys aren't known are entries all the same."""
+    if isinstance(given, Map):
+        return dict(given.items)
+    pairs = [one.items for one in (given.items if isinstance(given, Seq) else ()) if isinstance(one, Seq)]
+    return {("unknown", i): pair[1] for i, pair in enumerate(pairs) if len(pair) == 2}
+
+
 def _quiet(name: str, args: Args) -> Value:
     if name in ("str",) and args and isinstance(args[0], Const):
         return Const(str(args[0].value))
-    return NONE if name == "print" else Unknown(fact(f"{name}()"))
+    return NONE if name == "print" else unknown_of(fact(f"{name}()"), *(args if name == "vars" else ()))
 
 
 def _collect(vm: Interpreter, name: str, args: Args, node: ast.Call) -> Value:
@@ -194,6 +203,7 @@ def _introspecting(vm: Interpreter, name: str, args: Args, node: ast.Call) -> Va
     if not isinstance(key, str):
         if name == "setattr" and len(args) > 2:
             escape(vm.strangers, args[0])
+            vm.tell(PutSomewhere(args[0], args[2], node))
             vm.forks.on_each(args[0], lambda one: register(vm.trail, one, args[1], args[2]))
         if name == "getattr":
             let_gradients_go(vm.machine, args[:1])  # it may be the gradient that is got

@@ -14,7 +14,7 @@ from gradfix.tape.domain.torch_values import Group, Layer, Optimizer
 from gradfix.tape.domain.values import Const, Map, Range, Seq, Slice, Unknown
 from gradfix.tape.domain.why import Why
 from gradfix.tape.effects import pieces, strides
-from gradfix.tape.interpreter.occasions import Replaced
+from gradfix.tape.interpreter.occasions import PutSomewhere, Replaced
 from gradfix.tape.python.arithmetic import OPERATORS, operate
 from gradfix.tape.strangers.handed_out import escape
 from gradfix.tape.torch.elements import part
@@ -204,6 +204,8 @@ def is_basic(key: Value) -> Truth:
 def store_item(vm: Interpreter, owner: Value, key: Value, value: Value, node: ast.AST, form: str) -> None:
     """`owner[key] = value`."""
     written(vm.machine, owner, node)
+    if isinstance(owner, Unknown) and owner.holds:
+        vm.tell(PutSomewhere(owner, value, node))
     if isinstance(owner, Unknown) and _names(key):
         _store_entry(vm.strangers, owner, key, value)
     elif isinstance(owner, Unknown) and (owner.tensor is not None or _only_tensors(key)):

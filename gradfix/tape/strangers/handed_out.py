@@ -11,7 +11,7 @@ from gradfix.tape.domain.definitions import Bound, Class, Function, Instance, Me
 from gradfix.tape.domain.events import Backward
 from gradfix.tape.domain.graph import Number, Tensor
 from gradfix.tape.domain.torch_values import Group, Layer, Opaque, Optimizer, Weights
-from gradfix.tape.domain.values import Alt, Const, External, Map, Range, Seq, Unknown
+from gradfix.tape.domain.values import UNDEFINED, Alt, Const, External, Map, Range, Seq, Unknown
 from gradfix.tape.domain.why import Why
 from gradfix.tape.interpreter.aliases import names_read
 from gradfix.tape.machine.account import newest_call
@@ -23,12 +23,15 @@ if TYPE_CHECKING:
     from gradfix.tape.domain.trail import Trail
     from gradfix.tape.domain.values import Value
     from gradfix.tape.interpreter.interpreter import Interpreter
-    from gradfix.tape.interpreter.occasions import StrangerStepped
+    from gradfix.tape.interpreter.occasions import PutSomewhere, StrangerStepped
     from gradfix.tape.interpreter.program import Program
     from gradfix.tape.interpreter.state import Strangers
     from gradfix.tape.machine.machine import Machine
 
 DOUBT = Why(What.COMPUTED, "what a call may have put elsewhere")
+PUT_SOMEWHERE = "which part of a module something takes the place of"
+PARTS = frozenset({Layer, Instance, Opaque, Unknown, Alt})
+"""What may be a part of a module."""
 HOLDING = frozenset({Seq, Map, Instance, Alt})
 """What may hold a list."""
 LISTS = frozenset({"ModuleList", "ModuleDict", "ParameterList", "ParameterDict"})
@@ -45,6 +48,18 @@ def escape(strangers: Strangers, value: Value) -> None:
     hand_out(strangers, value)
     let_gradients_go(strangers.machine, [value])
     may_take_out(strangers.trail, [value])
+
+
+def put_somewhere(vm: Interpreter, told: PutSomewhere) -> None:
+    """What leaves the module has isn't known from here on."""
+    put = told.put
+    if type(put) in PARTS or (isinstance(put, Tensor) and put.leaf is not False):
+        place = vm.here.at(told.node)
+        moment = vm.timeline.note("anything", (UNDEFINED, told.owner), place, vm.here.path)
+        if moment.why is None:
+            moment.why = Why(What.ATTRIBUTE, PUT_SOMEWHERE, place)
+        if vm.machine.leaves.froze:
+            may_thaw(vm.machine, told.owner)
 
 
 def stepped_by_scaler(vm: Interpreter, told: StrangerStepped) -> None:
@@ -226,11 +241,15 @@ def _stir(trail: Trail, value: Unknown) -> None:
 def may_thaw(machine: Machine, value: Value) -> None:
     """Code that isn't known may let frozen parameters train again, of what it gets and of what that is in."""
     stack, seen = [value], 0
-    while stack and seen < 8:
+    while stack and seen < MANY:
         value = stack.pop()
         seen += 1
         if isinstance(value, Unknown):
             stack.extend(value.holds)
+        elif isinstance(value, (Seq, Map)):
+            stack.extend(value.items if isinstance(value, Seq) else value.items.values())
+        elif isinstance(value, Alt):
+            stack.extend(option for _, option in value.options)
         module = value.module if isinstance(value, Unknown) else value
         held = value.leaves if isinstance(value, Weights) else leaves(machine, module)[0] if module else []
         for leaf in held:

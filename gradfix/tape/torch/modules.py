@@ -15,6 +15,7 @@ from gradfix.tape.domain.torch_values import Layer, Opaque, Weights
 from gradfix.tape.domain.values import Alt, Const, Map, Seq, Unknown
 from gradfix.tape.domain.why import Why, fact
 from gradfix.tape.effects.operations import having
+from gradfix.tape.interpreter.occasions import PutSomewhere
 from gradfix.tape.torch.weights import parameters_of, weights
 
 if TYPE_CHECKING:
@@ -37,6 +38,15 @@ MODULE_METHODS = frozenset({
     "register_forward_pre_hook", "__setattr__",
 })  # fmt: skip
 """What a module is asked for by name, wherever it comes from."""
+
+
+OWN_DICTS = frozenset({"__dict__", "_modules", "_parameters"})
+"""What a module keeps its parts in: who has that can put another one in."""
+
+
+def own_dict(owner: Value, name: str) -> Unknown:
+    """The dict itself, which isn't followed."""
+    return Unknown(Why(What.ATTRIBUTE, f"`{name}` of a module"), (owner,))
 
 
 def opaque(machine: Machine, value: Unknown, node: ast.AST | None = None) -> Opaque:
@@ -291,6 +301,8 @@ def _registering(
     if name in REGISTERING:
         given = args[1] if len(args) > 1 else kwargs.get(REGISTERING[name])
         if given is not None:
+            if not isinstance(named, Const) and name != "register_buffer":
+                vm.tell(PutSomewhere(owner, given, node))
             register(vm.trail, owner, named, given)
         if name == "register_buffer" and isinstance(named, Const):
             vm.notes.buffers.add((id(owner), named.value))

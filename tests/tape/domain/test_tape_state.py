@@ -283,7 +283,7 @@ def test_cells_are_written_in_no_other_way() -> None:
         if ast.unparse(node.args[0]) not in set(_new(function))
     }
     assert used == set()
-    assert not any("__dict__" in path.read_text("utf-8") for path in TAPE.rglob("*.py"))
+    assert not any(".__dict__" in path.read_text("utf-8") for path in TAPE.rglob("*.py"))
 
 
 def test_all_programs_write_only_what_is_declared(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,100 @@
+"""Where a module's parts may have been replaced by what isn't followed, nobody is told what it lacks."""
+
+from __future__ import annotations
+
+from textwrap import indent
+
+import pytest
+
+from gradfix.source import Source, parse
+from gradfix.tape.entries import analyse
+
+HEAD = """import torch
+from torch import nn
+import elsewhere
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Sequential(nn.Linear(4, 4), nn.ReLU())
+        self.head = nn.Linear(4, 1)
+
+    def forward(self, x):
+        return self.head(self.body(x))
+
+
+model, other = Net(), Net()
+"""
+FROZEN = {
+    "one by one": "for p in model.parameters():\n    p.requires_grad = False\n",
+    "by a method of each": "for p in model.parameters():\n    p.requires_grad_(False)\n",
+    "as a whole": "model.requires_grad_(False)\n",
+    "by name": "for name, p in model.named_parameters():\n    p.requires_grad = False\n",
+}
+TRAINED = "model(torch.randn(2, 4)).sum().backward()\n"
+GIVEN = {
+    "the module": "elsewhere.prepare({0})",
+    "the module among others": "elsewhere.prepare([{0}, 1])",
+    "the module by name": "elsewhere.prepare(net={0})",
+    "a method with the module": "elsewhere.Adapter().attach({0})",
+    "each child": "for child in {0}.children():\n    elsewhere.prepare(child)",
+    "its dict": "elsewhere.prepare({0}.__dict__)",
+    "its modules": "elsewhere.prepare({0}._modules)",
+    "its dict by a function": "elsewhere.prepare(vars({0}))",
+    "its apply": "{0}.apply(elsewhere.prepare)",
+}
+REPLACED = {
+    "each by its name": "for n, c in {0}.named_modules():\n    setattr({0}, n, elsewhere.wrap(c))",
+    "under an unknown name": "setattr({0}, elsewhere.name(), nn.Linear(4, 4))",
+    "under a split name": (
+        "part = {0}\nfor name in elsewhere.names():\n    part = getattr(part, name)\n"
+        "setattr(part, elsewhere.name(), nn.Linear(4, 4))"
+    ),
+    "in a part that isn't known": "getattr({0}, elsewhere.name()).weight = nn.Parameter(torch.ones(4, 4))",
+    "among the modules": "{0}._modules[elsewhere.name()] = nn.Linear(4, 4)",
+    "among the modules of a part": "{0}.body._modules[elsewhere.name()] = nn.Linear(4, 4)",
+    "by add_module": "{0}.add_module(elsewhere.name(), nn.Linear(4, 4))",
+    "by register_parameter": "{0}.register_parameter(elsewhere.name(), nn.Parameter(torch.ones(4)))",
+    "in its dict": "{0}.__dict__.update(elsewhere.parts())",
+    "in one of them": (
+        "parts = dict({0}.named_modules())\n"
+        "setattr(parts[elsewhere.name()], elsewhere.name(), nn.Linear(4, 4))"
+    ),
+    "in parents that were looked up": (
+        "parts = dict({0}.named_modules())\nfound = []\nfor name, part in parts.items():\n"
+        "    above, _, last = name.rpartition('.')\n"
+        "    found.append((parts[above] if above else {0}, last))\n"
+        "for parent, last in found:\n    setattr(parent, last, nn.Linear(4, 4))"
+    ),
+}
+WAYS = {**GIVEN, **REPLACED}
+
+
+def certain(text: str) -> list[str]:
+    source = parse("script.py", (HEAD + text).encode())
+    assert isinstance(source, Source)
+    return [one.kind for one in analyse(source).defects if one.certainty != "suspect"]
+
+
+@pytest.mark.parametrize("frozen", FROZEN)
+@pytest.mark.parametrize("way", WAYS)
+def test_a_frozen_module_that_may_hold_others_is_not_said_to_lack_a_leaf(way: str, frozen: str) -> None:
+    helper = WAYS[way].format("model") + "\n"
+    in_a_function = "def change(net):\n" + indent(WAYS[way].format("net"), "    ") + "\nchange(model)\n"
+    assert certain(FROZEN[frozen] + helper + TRAINED) == []
+    assert certain(FROZEN[frozen] + in_a_function + TRAINED) == []
+
+
+@pytest.mark.parametrize("frozen", FROZEN)
+@pytest.mark.parametrize("way", WAYS)
+def test_a_frozen_module_lacks_a_leaf_whatever_became_of_another(way: str, frozen: str) -> None:
+    helper = WAYS[way].format("other") + "\n"
+    assert certain(FROZEN[frozen] + helper + TRAINED) == ["no_leaf_requires_grad"]
+
+
+@pytest.mark.parametrize("frozen", FROZEN)
+def test_a_frozen_module_lacks_a_leaf_where_a_part_is_put_in_under_a_known_name(frozen: str) -> None:
+    put = "setattr(model, 'act', nn.ReLU())\nmodel.body.add_module('act', nn.ReLU())\n"
+    assert certain(put + FROZEN[frozen] + TRAINED) == ["no_leaf_requires_grad"]
+    assert certain(FROZEN[frozen] + put + TRAINED) == ["no_leaf_requires_grad"]
