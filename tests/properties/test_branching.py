@@ -122,3 +122,27 @@ def test_what_may_be_no_tensor_at_all_is_not_one_without_a_graph() -> None:
     assert (
         defects(START + "total = None\n" + "".join(flags).replace("total +", "") + "total.backward()\n") == []
     )
+
+
+TERMS = """
+a, b = os.environ.get("a"), os.environ.get("b")
+c, d = os.environ.get("c"), os.environ.get("d")
+loss = torch.zeros(3)
+if a and not b:
+    loss = loss + w
+if c:
+    loss = loss + w * 2
+"""
+
+
+@pytest.mark.parametrize(
+    "test", ["(a and not b) or c", "c or (a and not b)", "not (not c and not (a and not b))", "a and not b"]
+)
+def test_a_test_that_says_again_what_each_flag_asked_leaves_no_way_around_them(test: str) -> None:
+    assert defects(START + TERMS + f"if {test}:\n    loss.sum().backward()\n") == []
+
+
+@pytest.mark.parametrize("test", ["not (a and not b)", "d", "not ((a and not b) and c)"])
+def test_a_test_that_asks_something_else_leaves_one(test: str) -> None:
+    kinds = [one.kind for one in defects(START + TERMS + f"if {test}:\n    loss.sum().backward()\n")]
+    assert kinds == ["no_leaf_requires_grad"]
