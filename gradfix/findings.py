@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from gradfix import registry
 from gradfix.defects import Defect, Evidence
+from gradfix.defects.records import Severed
 from gradfix.outcome import DoubtfulSuppression, UnusedSuppression
 from gradfix.plan import Plan
 from gradfix.registry import Codemod
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from gradfix.tree import Tree
 
 LONGEST_CULPRIT = 72
+NO_WAY = "compute it from what should learn: a rewrite here alone brings no gradient that anybody asks for"
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,11 +116,18 @@ def _tree(source: Source) -> tuple[Tree | None, str]:
 
 def _candidate(defect: Defect, codemod: Codemod, source: Source, tree: Tree | str, plan: Plan) -> Candidate:
     finding = _finding(defect, codemod, source)
-    answer = Decline(tree) if isinstance(tree, str) else codemod.rule.rewrite(defect, tree, plan.options)
+    answer = Decline(tree) if isinstance(tree, str) else _answer(defect, codemod, tree, plan)
     if isinstance(answer, Decline) or isinstance(tree, str):
         reason = answer.reason if isinstance(answer, Decline) else ""
         return Candidate(replace(finding, decline=reason), None)
     return _mended(finding, answer, codemod, tree)
+
+
+def _answer(defect: Defect, codemod: Codemod, tree: Tree, plan: Plan) -> Fix | Decline:
+    """The rewrite, where it would bring a gradient to somebody."""
+    if isinstance(defect.facts, Severed) and not defect.facts.arrives:
+        return Decline(NO_WAY)
+    return codemod.rule.rewrite(defect, tree, plan.options)
 
 
 def _mended(finding: Finding, fix: Fix, codemod: Codemod, tree: Tree) -> Candidate:

@@ -183,7 +183,15 @@ class Rebound(Facts):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cut(Facts):
+class Severed(Facts):
+    """No gradient arrives."""
+
+    arrives: bool = True
+    """Whether one would for somebody, once this is mended: for what it is asked for, or who reads it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cut(Severed):
     """A cut between the loss and what should learn. The culprit is the Call `y.detach()`, the Attribute
     `y.data`, the expression statement `y.detach_()`, or the converting expression (`loss.item()`,
     `float(loss)`, `torch.tensor([l1, l2])`, `Variable(t)`, `math.log(x)`)."""
@@ -199,7 +207,7 @@ class Cut(Facts):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Unrecorded(Facts):
+class Unrecorded(Severed):
     """A forward that isn't recorded. The culprit is the With statement, the decorator expression, or the
     statement `torch.set_grad_enabled(False)`."""
 
@@ -213,7 +221,7 @@ class Unrecorded(Facts):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NoLeaf(Facts):
+class NoLeaf(Severed):
     """Nothing behind a backward requires grad. The culprit is the Call that makes the tensor which should be
     a leaf (`torch.randn(3)`), or the backward itself."""
 
@@ -224,7 +232,7 @@ class NoLeaf(Facts):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NoGradient(Facts):
+class NoGradient(Severed):
     """An operation that passes no gradient on is the culprit."""
 
     op: str = ""
@@ -232,7 +240,7 @@ class NoGradient(Facts):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OnResult(Facts):
+class OnResult(Severed):
     """A result is told to require grad. The culprit is the statement (`loss.requires_grad = True`,
     `loss.requires_grad_()`) or the Call."""
 

@@ -172,7 +172,8 @@ class Severed:
                 places = [(leaves[0].place, "")] if only else [] if one else [(event.place, "")]
             for place, name in places:
                 steps = [(place, Role.CONSTANT), (event.place, Role.BACKWARD)]
-                facts = NoLeaf(backward=self.reports.span(event.place), target=name)
+                arrives = bool(meant) or place is event.place
+                facts = NoLeaf(backward=self.reports.span(event.place), target=name, arrives=arrives)
                 self.reports.report(
                     "no_leaf_requires_grad",
                     place,
@@ -220,10 +221,16 @@ class Severed:
         if record is Unrecorded:
             forward, form = self.reports.span(cut.place), self.mode_form(cut.cut_place)
             inside = (forward,) if forward else ()
-            return Unrecorded(form=form, mode=cut.cut, forward=inside, backward=backward)
+            return Unrecorded(
+                form=form, mode=cut.cut, forward=inside, backward=backward, arrives=self._arrives(event, cut)
+            )
         if record is NoGradient:
-            return NoGradient(op=cut.op, backward=backward)
-        return Cut(form=cut.cut, backward=backward)
+            return NoGradient(op=cut.op, backward=backward, arrives=self._arrives(event, cut))
+        return Cut(form=cut.cut, backward=backward, arrives=self._arrives(event, cut))
+
+    def _arrives(self, event: Backward, cut: Node) -> bool:
+        """Whether a backward would come to what it is for, if it weren't for a cut."""
+        return not event.aimed or self._is_for(event, cut)
 
     def mode_form(self, place: Place) -> str:
         """with, decorator or statement."""
@@ -244,6 +251,7 @@ class Severed:
                     target=(leaf.facts or {}).get("target", ""),
                     cut=self.reports.span(cuts[0].cut_place),
                     cut_kind=KIND_OF_CUT.get(cuts[0].cut, ""),
+                    arrives=self._arrives(event, cuts[0]),
                 )
                 steps = [(cuts[0].cut_place, Role.CUT), (event.place, Role.BACKWARD)]
                 self.reports.report(
