@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from gradfix import registry
 from gradfix.defects import Defect, Evidence
+from gradfix.defects.reasons import Reason
 from gradfix.defects.records import Severed
 from gradfix.outcome import DoubtfulSuppression, UnusedSuppression
 from gradfix.plan import Plan
@@ -155,7 +156,7 @@ def _finding(defect: Defect, codemod: Codemod, source: Source) -> Finding:
         impact=defect.impact,
         conventions=defect.conventions,
         assumptions=defect.assumptions,
-        unknowns=tuple(f"{one.told}; settled by {one.settled_by}" for one in defect.unknowns),
+        unknowns=tuple(_placed(one, source) for one in defect.unknowns),
         condition=defect.condition,
         torch_says=defect.torch_says,
     )
@@ -164,6 +165,13 @@ def _finding(defect: Defect, codemod: Codemod, source: Source) -> Finding:
 def _in_characters(step: Evidence, source: Source) -> Evidence:
     """Evidence in this file with its columns in characters; another file's text is not at hand."""
     return step if step.path else replace(step, span=source.places.in_characters(step.span))
+
+
+def _placed(reason: Reason, source: Source) -> Reason:
+    """A reason in this file with its columns in characters; another file's text is not at hand."""
+    of = _placed(reason.of, source) if reason.of is not None else None
+    here = reason.span if reason.path is None else None
+    return replace(reason, of=of, span=source.places.in_characters(here) if here else reason.span)
 
 
 def _on_one_line(text: str) -> str:
