@@ -113,16 +113,8 @@ class EarlyStep(Ordered):
     """Source text."""
     step_backward: Span | None = None
     """The backward that this step is for."""
-    pollutes: bool = True
-    """Whether the later backward also adds to the gradients of this step's parameters."""
-    later_step: Span | None = None
-    """The later backward's own step."""
-    others: str = ""
-    """Source text of the parameters of the later optimizer."""
     carried: Span | None = None
     """The assignment that carries a hidden state into the next iteration."""
-    state: str = ""
-    """The name of that state."""
     steps: tuple[Span, ...] = ()
     """The later steps that change what the backward needs as well."""
     beside: Touched = None
@@ -200,8 +192,6 @@ class Cut(Severed):
     """detach, data, detach_; item, tolist, numpy, float, math, tensor, tensor_of_list, Variable,
     Parameter."""
     backward: Span | None = None
-    rewrap: Span | None = None
-    """An outer expression that made a tensor of it again."""
     logged: tuple[Span, ...] = ()
     """Later uses as a plain number."""
 
@@ -226,8 +216,6 @@ class NoLeaf(Severed):
     a leaf (`torch.randn(3)`), or the backward itself."""
 
     backward: Span | None = None
-    misspelt: str = ""
-    """The wrong attribute or keyword, if there is one."""
     target: str = ""
 
 
@@ -327,8 +315,6 @@ class NonScalar(Facts):
 
     root: str = ""
     """Source text."""
-    reduction: str = ""
-    """sum or mean, where the code itself suggests one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -339,8 +325,6 @@ class Freed(Facts):
     """The later backward."""
     carried: Span | None = None
     """The assignment that carries a hidden state into the next iteration."""
-    state: str = ""
-    """The name of that state."""
     outside: str = ""
     """The name that gives every call of a closure the same graph, where there is one."""
     spared: tuple[str, ...] = ()
@@ -365,8 +349,6 @@ class Kept(Facts):
 
     value: Span | None = None
     """The accumulated expression."""
-    number: bool = False
-    """Whether it is used as a plain number."""
     target: str = ""
 
 

@@ -117,7 +117,7 @@ def _kept(machine: Machine, owner: Tensor) -> Account:
     """What may have told a result to keep its gradient."""
     accounts = machine.leaves.accounts
     whys = accounts.had([owner]) if owner.retained is None else ()
-    return accounts.of(Assumption.NOBODY_ELSE_KEEPS, [owner], whys)
+    return accounts.of(Assumption.NOBODY_ELSE_KEEPS, whys)
 
 
 def _walked(graph: Graph, owner: Tensor) -> bool:

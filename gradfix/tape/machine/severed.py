@@ -142,10 +142,9 @@ class Severed:
         """
         below = list(_up_to_cuts(node))
         whys = [self.let_go[id(one)][1] for one in below if id(one) in self.let_go]
-        leaves = [one.leaf for one in below if one.leaf is not None]
         accounts = self.leaves.accounts
-        parts = accounts.had([leaf for leaf in leaves if leaf.parameter])
-        return accounts.of(Assumption.NOBODY_ELSE_LETS, leaves, chain(whys, parts))
+        parts = accounts.had([one.leaf for one in below if one.leaf is not None and one.leaf.parameter])
+        return accounts.of(Assumption.NOBODY_ELSE_LETS, chain(whys, parts))
 
     def _switched_off(self, node: Node, when: Path) -> bool:
         """Whether flags each switch off a term: a constant made under one of them stands for it."""

@@ -368,7 +368,7 @@ def report_early_steps(strangers: Strangers) -> None:
 
 def _of(strangers: Strangers, sought: Assumption, own: Supposed, doubts: list[Why]) -> Account:
     """The account of what stands for all that an optimizer may hold: every unknown call may get at it."""
-    return strangers.machine.leaves.accounts.of(sought, own.optimizer.leaves, doubts)
+    return strangers.machine.leaves.accounts.of(sought, doubts)
 
 
 def _open(strangers: Strangers, events: list[Any]) -> Iterator[Any]:
