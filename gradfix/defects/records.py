@@ -259,8 +259,6 @@ class NonLeaf(Facts):
     """A result is taken for a leaf. The culprit is the expression that made it (`torch.randn(3,
     requires_grad=True) * 0.1`)."""
 
-    read: Span | None = None
-    """The `.grad` read."""
     optimised: bool = False
     """Whether an optimizer is given it."""
     target: str = ""
