@@ -103,6 +103,12 @@ class Walked(NamedTuple):
     event: Backward
 
 
+class ModuleCleared(NamedTuple):
+    """`module.zero_grad()`."""
+
+    node: ast.AST
+
+
 class StrangerStepped(NamedTuple):
     """A scaler steps what isn't known to be an optimizer."""
 
@@ -131,6 +137,7 @@ Occasion = (
     | GradientRead
     | GradientSet
     | Walked
+    | ModuleCleared
     | StrangerStepped
     | CheckpointRun
 )

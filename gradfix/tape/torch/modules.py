@@ -15,7 +15,7 @@ from gradfix.tape.domain.torch_values import Layer, Opaque, Weights
 from gradfix.tape.domain.values import Alt, Const, Map, Seq, Unknown
 from gradfix.tape.domain.why import Why, fact
 from gradfix.tape.effects.operations import having
-from gradfix.tape.interpreter.occasions import PutSomewhere
+from gradfix.tape.interpreter.occasions import ModuleCleared, PutSomewhere
 from gradfix.tape.torch.weights import parameters_of, weights
 
 if TYPE_CHECKING:
@@ -247,6 +247,7 @@ def module_method(
         freeze(vm.machine, Weights(owner, found, complete), given if given is not None else Const(True))
         return owner
     if name == "zero_grad":
+        vm.tell(ModuleCleared(node))
         vm.machine.gradients.clear(leaves(vm.machine, owner)[0], vm.here.at(node))
         return Const(None)
     if name in ("modules", "children", "named_modules", "named_children"):
