@@ -22,7 +22,7 @@ from gradfix.tape.domain.values import NONE, TRUE, UNDEFINED, Alt, Const, Join, 
 from gradfix.tape.domain.why import fact
 from gradfix.tape.entries import analyse
 from gradfix.tape.interpreter import budget, grad_switches, names, running
-from gradfix.tape.machine import backward, grad_mode, gradients, here, histories, reports, tested
+from gradfix.tape.machine import grad_mode, gradients, here, histories, raising, reports, tested
 
 ROOT = Path(__file__).parent.parent.parent.parent
 TAPE = ROOT / "gradfix" / "tape"
@@ -37,7 +37,7 @@ HOLDERS = [
 JOURNALLED = {name for kind in HOLDERS for name in kind.JOINS}
 LEARNT = {name for kind in HOLDERS for name in getattr(kind, "LEARNT", ())}
 PARTS = (
-    backward, grad_mode, gradients, here, histories, reports, tested,
+    grad_mode, gradients, here, histories, raising, reports, tested,
     budget, grad_switches, names, running,
 )  # fmt: skip
 SCOPED = {name for part in PARTS for name in part.Scoped.__annotations__}
