@@ -1,4 +1,4 @@
-"""Where a module's parts may have been replaced by what isn't followed, nobody is told what it lacks."""
+"""Where parts of a module may have been replaced by what isn't followed, what hangs on them isn't certain."""
 
 from __future__ import annotations
 
@@ -71,6 +71,42 @@ REPLACED = {
 WAYS = {**GIVEN, **REPLACED}
 
 
+LORA = """
+class LoRA(nn.Module):
+    def __init__(self, base):
+        super().__init__()
+        self.base = base
+        self.a, self.b = nn.Parameter(torch.zeros(4, 2)), nn.Parameter(torch.zeros(2, 4))
+
+    def forward(self, x):
+        return self.base(x) + x @ self.a @ self.b
+
+
+def inject(net):
+    parts = dict(net.named_modules())
+    for name, part in parts.items():
+        if isinstance(part, nn.Linear) and name != "head":
+            above, _, last = name.rpartition(".")
+            setattr(parts[above] if above else net, last, LoRA(part))
+
+
+"""
+SAVING = """
+class Bent(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lin, self.act = nn.Linear(4, 4), nn.Sigmoid()
+
+    def forward(self, x):
+        y = self.act(self.lin(x))
+        y += 1
+        return y
+
+
+model, other = nn.Sequential(Bent(), nn.Tanh()), nn.Sequential(Bent(), nn.Tanh())
+"""
+
+
 def certain(text: str) -> list[str]:
     source = parse("script.py", (HEAD + text).encode())
     assert isinstance(source, Source)
@@ -98,3 +134,57 @@ def test_a_frozen_module_lacks_a_leaf_where_a_part_is_put_in_under_a_known_name(
     put = "setattr(model, 'act', nn.ReLU())\nmodel.body.add_module('act', nn.ReLU())\n"
     assert certain(put + FROZEN[frozen] + TRAINED) == ["no_leaf_requires_grad"]
     assert certain(FROZEN[frozen] + put + TRAINED) == ["no_leaf_requires_grad"]
+
+
+def test_what_is_put_in_by_names_that_are_known_is_followed() -> None:
+    assert certain(LORA + FROZEN["as a whole"] + "inject(model)\n" + TRAINED) == []
+    assert certain(LORA + "inject(model)\n" + FROZEN["as a whole"] + TRAINED) == ["no_leaf_requires_grad"]
+
+
+SMOOTH = """
+def smooth(net):
+    for name, part in net.named_children():
+        if isinstance(part, nn.{kind}):
+            setattr(net, name, nn.Softplus())
+        else:
+            smooth(part)
+
+
+"""
+
+
+def surest(text: str) -> list[str]:
+    """What is found on the way from the module itself, and not of a class by itself."""
+    source = parse("script.py", (HEAD + text).encode())
+    assert isinstance(source, Source)
+    return [one.kind for one in analyse(source).defects if one.certainty == "certain"]
+
+
+@pytest.mark.parametrize("way", sorted(REPLACED.keys() - {"in its dict", "among the modules of a part"}))
+def test_a_layer_that_may_be_another_one_does_not_surely_save(way: str) -> None:
+    assert surest(SAVING + REPLACED[way].format("model[0]") + "\n" + TRAINED) == []
+    assert surest(SAVING + REPLACED[way].format("other[0]") + "\n" + TRAINED) == ["inplace_overwrites_saved"]
+
+
+def test_layers_that_are_replaced_by_their_names_are_gone() -> None:
+    assert surest(SAVING + SMOOTH.format(kind="Sigmoid") + "smooth(model)\n" + TRAINED) == []
+    assert surest(SAVING + SMOOTH.format(kind="Tanh") + "smooth(model)\n" + TRAINED) == [
+        "inplace_overwrites_saved"
+    ]
+
+
+APPENDED = {
+    "by an index": "net[{}] = nn.ReLU(inplace=True)\n",
+    "by add_module": "net.add_module({}, nn.ReLU(inplace=True))\n",
+    "as an attribute": "setattr(net, {}, nn.ReLU(inplace=True))\n",
+}
+
+
+@pytest.mark.parametrize("way", APPENDED)
+def test_a_layer_that_is_put_in_somewhere_does_not_surely_run_last(way: str) -> None:
+    net = "net = nn.Sequential(nn.Linear(4, 4), nn.Sigmoid())\n"
+    run = "net(torch.ones(3, 4)).sum().backward()\n"
+    name = "2" if way == "by an index" else "'2'"
+    assert surest(net + APPENDED[way].format("elsewhere.name()") + run) == []
+    if way != "by an index":
+        assert surest(net + APPENDED[way].format(name) + run) == ["inplace_module"]

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from gradfix.defects import Convention
+from gradfix.defects import Assumption, Convention, Gap
 from gradfix.defects.reasons import What
 from gradfix.tape.domain.definitions import Bound, Class, Function, Instance, Method
 from gradfix.tape.domain.events import Backward
@@ -16,7 +16,7 @@ from gradfix.tape.domain.why import Why
 from gradfix.tape.interpreter.aliases import names_read
 from gradfix.tape.machine.account import newest_call
 from gradfix.tape.strangers.assumed_optimizers import doubted, let_go, step_supposed
-from gradfix.tape.torch.modules import leaves, one_of_these, set_leaf
+from gradfix.tape.torch.modules import children, leaves, one_of_these, set_leaf
 
 if TYPE_CHECKING:
     from gradfix.tape.domain.definitions import Scope
@@ -56,10 +56,31 @@ def put_somewhere(vm: Interpreter, told: PutSomewhere) -> None:
     if type(put) in PARTS or (isinstance(put, Tensor) and put.leaf is not False):
         place = vm.here.at(told.node)
         moment = vm.timeline.note("anything", (UNDEFINED, told.owner), place, vm.here.path)
+        why = Why(What.ATTRIBUTE, PUT_SOMEWHERE, place)
         if moment.why is None:
-            moment.why = Why(What.ATTRIBUTE, PUT_SOMEWHERE, place)
+            moment.why = why
+        lean = frozenset({Gap(Assumption.NO_OTHER_PART, vm.reports.findings.reason(why))})
+        for part in _parts(told.owner):
+            vm.notes.replaced[id(part)] = part, lean
         if vm.machine.leaves.froze:
             may_thaw(vm.machine, told.owner)
+
+
+def _parts(owner: Value) -> Iterator[Value]:
+    """The parts of a module, or of all that are in what was taken from one: it may be any of them."""
+    seen, stack = {id(owner)}, [owner]
+    while stack and len(seen) < MANY:
+        value = stack.pop()
+        inside = [part for _, part in children(value) if type(part) in PARTS]
+        yield from inside
+        if isinstance(value, (Unknown, Seq)):
+            inside = [*(value.holds if isinstance(value, Unknown) else value.items)]
+        elif isinstance(value, Alt):
+            inside = [option for _, option in value.options]
+        elif type(owner) is not Unknown:
+            continue
+        stack.extend(part for part in inside if id(part) not in seen)
+        seen.update(map(id, inside))
 
 
 def stepped_by_scaler(vm: Interpreter, told: StrangerStepped) -> None:

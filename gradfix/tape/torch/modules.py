@@ -267,27 +267,33 @@ MANY = 200
 
 def _submodules(owner: Value, name: str) -> Value:
     """All of them, where each is known; else some of them, and there may be more."""
-    below: list[Value] = []
-    stack: list[tuple[Value, int]] = [(owner, 0)]
+    below: list[tuple[tuple[str, ...], Value]] = []
+    stack: list[tuple[tuple[str, ...], Value]] = [((), owner)]
     seen: set[int] = set()
     more = False
     while stack and len(below) < MANY:
-        value, depth = stack.pop(0)
+        path, value = stack.pop(0)
         if id(value) in seen:
             continue
         if not isinstance(value, (Layer, Instance, Opaque)):
             more = more or isinstance(value, (Alt, Unknown))
-            below.extend([value] if isinstance(value, Unknown) else [])
+            below.extend([(path, value)] if isinstance(value, Unknown) else [])
             continue
         seen.add(id(value))
         more = more or isinstance(value, Opaque) or (isinstance(value, Layer) and value.open)
-        if depth or name.endswith("modules"):
-            below.append(value)
-        if depth == 0 or name.endswith("modules"):
-            stack.extend((child, depth + 1) for _, child in children(value))
-    if name.startswith("named"):
-        below = [Seq("tuple", [Unknown(fact("a module's name")), value]) for value in below]
-    return Seq("list", below, open=more or bool(stack))
+        if path or name.endswith("modules"):
+            below.append((path, value))
+        if not path or name.endswith("modules"):
+            stack.extend(((*path, key), child) for key, child in children(value))
+    named = name.startswith("named")
+    found = [Seq("tuple", [_name(path), one]) if named else one for path, one in below]
+    return Seq("list", found, open=more or bool(stack))
+
+
+def _name(path: tuple[str, ...]) -> Value:
+    """What a module is called, where no part of it was put in under a name that isn't known."""
+    known = not any(part.startswith(("?", "<")) for part in path)
+    return Const(".".join(path)) if known else Unknown(fact("a module's name"))
 
 
 def _registering(
@@ -329,8 +335,11 @@ def register(trail: Trail, owner: Value, named: Value | None, value: Value) -> N
     key = str(named.value) if isinstance(named, Const) else f"?{trail.clock}"
     if isinstance(owner, Instance):
         trail.put(owner, owner.attrs, key, value)
-    elif isinstance(owner, Layer) and owner.items is not None:
-        trail.put(owner, owner.items, str(key), value)
+    elif isinstance(owner, Layer) and owner.items is not None and isinstance(named, Const):
+        trail.put(owner, owner.items, key, value)
+    elif isinstance(owner, Layer):
+        trail.put(owner, owner.attrs, key, value)  # which it may run anywhere, or not at all
+        trail.set(owner, "open", True)
 
 
 def _grow(trail: Trail, owner: Layer, name: str, args: Sequence[Value]) -> None:
