@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import ast
+from collections.abc import Iterator
+from pathlib import Path
 from textwrap import indent
 
 import pytest
 
+from gradfix.defects import KINDS
 from gradfix.source import Source, parse
 from gradfix.tape.entries import analyse
+
+FIXTURES = Path(__file__).parent.parent.parent / "fixtures"
+ABSENT = sorted(kind for kind, traits in KINDS.items() if traits.absence)
+SURE = ("certain", "likely", "suspect")
 
 HEAD = """import torch
 from torch import nn
@@ -188,3 +196,37 @@ def test_a_layer_that_is_put_in_somewhere_does_not_surely_run_last(way: str) -> 
     assert surest(net + APPENDED[way].format("elsewhere.name()") + run) == []
     if way != "by an index":
         assert surest(net + APPENDED[way].format(name) + run) == ["inplace_module"]
+
+
+def given_away(text: str, way: str) -> Iterator[str]:
+    """The text with something done to each module that it makes, right behind where it is made."""
+    lines = text.splitlines()
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) and node.end_lineno:
+            made = ast.unparse(node.value.func).rpartition(".")[2]
+            margin = lines[node.lineno - 1][: node.col_offset]
+            if made[:1].isupper() and not margin.strip():
+                helper = indent(WAYS[way].format(ast.unparse(node.targets[0])), margin)
+                first, rest = lines[: node.end_lineno], lines[node.end_lineno :]
+                yield "\n".join(["import elsewhere", *first, helper, *rest, ""])
+
+
+def known(text: str) -> dict[str, int]:
+    """The kinds of what is found, each with how sure the surest is."""
+    source = parse("script.py", text.encode())
+    assert isinstance(source, Source)
+    found: dict[str, int] = {}
+    for one in analyse(source).defects:
+        found[one.kind] = min(found.get(one.kind, len(SURE)), SURE.index(one.certainty))
+    return found
+
+
+@pytest.mark.parametrize("kind", ABSENT)
+def test_nothing_is_claimed_or_surer_as_something_is_done_to_a_module(kind: str) -> None:
+    for number, path in enumerate(sorted((FIXTURES / kind).glob("*/before.py"))[::3]):
+        text = path.read_text("utf-8")
+        before = known(text)
+        for way in sorted(WAYS)[number % 3 :: 3]:
+            for other in given_away(text, way):
+                after = known(other)
+                assert {one for one in after if after[one] < before.get(one, len(SURE))} == set(), other

@@ -51,19 +51,20 @@ def escape(strangers: Strangers, value: Value) -> None:
 
 
 def put_somewhere(vm: Interpreter, told: PutSomewhere) -> None:
-    """What leaves the module has isn't known from here on."""
-    put = told.put
-    if type(put) in PARTS or (isinstance(put, Tensor) and put.leaf is not False):
+    """What leaves the module has isn't known from here on, nor which of its parts are still there."""
+    put, owner = told.put, told.owner
+    if type(put) not in PARTS and not (isinstance(put, Tensor) and put.leaf is not False):
+        return
+    if vm.machine.leaves.froze:
+        may_thaw(vm.machine, owner)
+    if parts := list(_parts(owner)):
         place = vm.here.at(told.node)
-        moment = vm.timeline.note("anything", (UNDEFINED, told.owner), place, vm.here.path)
         why = Why(What.ATTRIBUTE, PUT_SOMEWHERE, place)
+        moment = vm.timeline.note("anything", (UNDEFINED, owner), place, vm.here.path)
         if moment.why is None:
             moment.why = why
         lean = frozenset({Gap(Assumption.NO_OTHER_PART, vm.reports.findings.reason(why))})
-        for part in _parts(told.owner):
-            vm.notes.replaced[id(part)] = part, lean
-        if vm.machine.leaves.froze:
-            may_thaw(vm.machine, told.owner)
+        vm.notes.replaced.update({id(part): (part, lean) for part in parts})
 
 
 def _parts(owner: Value) -> Iterator[Value]:
