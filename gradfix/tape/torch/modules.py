@@ -56,7 +56,7 @@ def opaque(machine: Machine, value: Unknown, node: ast.AST | None = None) -> Opa
         module.weights.lean = frozenset({Convention.B})
         module.weights.node.lean = frozenset({Convention.B})
         machine.trail.learn(value, "module", module)
-        if machine.leaves.froze and any(_frozen(machine, held) for held in value.holds):
+        if machine.leaves.told and any(_frozen(machine, held) for held in value.holds):
             set_leaf(machine, module.weights, None)
         return module
     return value.module
@@ -209,7 +209,7 @@ def set_leaf(machine: Machine, leaf: Tensor, wanted: bool | None) -> None:
     node.leaf = leaf
     node.lean, node.path = leaf.lean, machine.here.path
     if wanted is False:
-        machine.leaves.froze = True
+        machine.leaves.told[id(leaf)] = leaf
     machine.trail.set(leaf, "requires", wanted)
     machine.trail.set(leaf, "node", node)
 
