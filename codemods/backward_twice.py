@@ -42,7 +42,7 @@ def rewrite(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:
     if carried is None and steps:
         carried = carrier(tree, call)
     if isinstance(carried, cst.Assign):
-        return detached(tree, call, call, carried, facts.state)
+        return detached(tree, call, call, carried)
     if carried is not None or steps:
         turn = own_loss(tree, call) or own_graph(tree, call, facts.built, facts.draws) if steps else None
         return turn or Decline(
@@ -58,7 +58,7 @@ def _only_its_own(call: cst.Call, tree: Tree, facts: Freed) -> Fix | None:
     again = call_at(tree, facts.again)
     if again is None or again is call:
         return None
-    return aimed(tree, again, stepped(tree, later_step(tree, again, None)), facts.spared)
+    return aimed(tree, again, stepped(tree, later_step(tree, again)), facts.spared)
 
 
 def _built_inside(call: cst.Call, tree: Tree, name: str) -> Fix | Decline:

@@ -3,9 +3,8 @@
 `total += loss` makes the total a result of all losses so far, and with it every saved tensor of every
 iteration stays in memory although nobody ever runs backward through it. Memory grows until it ends.
 
-The rewrite adds the loss without its graph, `total += loss.detach()`, which stays on its device; `.item()`
-where the value is plainly used as a number. Left alone: totals and lists that are backpropagated, and
-values without a graph.
+The rewrite adds the loss without its graph, `total += loss.detach()`, which stays on its device. Left alone:
+totals and lists that are backpropagated, and values without a graph.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ def rewrite(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:
     value = tree.at(facts.value, cst.BaseExpression) if facts.value is not None else None
     if value is None:
         return Decline("add the .detach()ed value to the total")
-    cut = method_call(value, "item" if facts.number else "detach")
+    cut = method_call(value, "detach")
     return Fix((Edit(value, cut),), " ".join(tree.code(cut).split()))
 
 

@@ -7,7 +7,7 @@ code reads stays None.
 Rewrite: `requires_grad=True` for the tensor whose `.grad` is read, that is updated by hand or is given to an
 optimizer. Where the call takes no such keyword, or the tensor is computed further in the same expression,
 `.requires_grad_()` is put behind it, so that the name holds the leaf. Integer literals get a float dtype,
-since integers carry no gradient. A misspelt attribute (`w.require_grad = True`) is spelled right.
+since integers carry no gradient.
 
 Left alone: constants beside something that does require grad: batches, masks, noise, frozen factors.
 """
@@ -23,7 +23,7 @@ from gradfix.rewriting.arguments import keyword, with_keyword
 from gradfix.rewriting.names import walk
 from gradfix.rewriting.seats import dotted, put, shown
 from gradfix.rewriting.uncut import all_numbers, method_of, on
-from gradfix.rule import Decline, Edit, Fix, Options, Rule
+from gradfix.rule import Decline, Fix, Options, Rule
 from gradfix.tape.effects.operations import having, told, where
 
 if TYPE_CHECKING:
@@ -41,27 +41,13 @@ def rewrite(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:
     call, facts = tree.at(defect.culprit, cst.Call), defect.told(NoLeaf)
     if call is None or defect.culprit == facts.backward:
         return Decline("give what should learn requires_grad=True, or unfreeze it")
-    edits = _spelled(tree, call, facts.misspelt, facts.target) if facts.misspelt else ()
+    leaf = _leaf(tree, call)
+    if isinstance(leaf, Decline):
+        return leaf
+    edits = put(tree, leaf)
     if not edits:
-        leaf = _leaf(tree, call)
-        if isinstance(leaf, Decline):
-            return leaf
-        edits = put(tree, leaf)
-        if not edits:
-            return Decline("give the tensor that should learn requires_grad=True: this one has it")
+        return Decline("give the tensor that should learn requires_grad=True: this one has it")
     return Fix(edits, shown(tree, edits))
-
-
-def _spelled(tree: Tree, call: cst.Call, misspelt: str, target: str) -> tuple[Edit, ...]:
-    """The edit that spells a keyword or an attribute right."""
-    wrong = keyword(call, misspelt)
-    if wrong is not None:
-        return (Edit(wrong, wrong.with_changes(keyword=cst.Name("requires_grad"))),)
-    for node in walk(tree.module):
-        if isinstance(node, cst.AssignTarget) and dotted(node.target) == f"{target}.{misspelt}":
-            assert isinstance(node.target, cst.Attribute)
-            return (Edit(node.target.attr, cst.Name("requires_grad")),)
-    return ()
 
 
 def _leaf(tree: Tree, call: cst.Call) -> dict[cst.BaseExpression, cst.BaseExpression] | Decline:

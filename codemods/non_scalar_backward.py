@@ -16,7 +16,6 @@ import libcst as cst
 from libcst import matchers as m
 
 from gradfix.defects import Defect
-from gradfix.defects.records import NonScalar
 from gradfix.rewriting.arguments import keyword
 from gradfix.rewriting.statements import method_call
 from gradfix.rule import Decline, Edit, Fix, Options, Rule
@@ -30,7 +29,7 @@ def rewrite(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:
     root = _root(call) if call is not None else None
     if call is None or root is None or isinstance(root, SEVERAL):
         return Decline("reduce what backward runs on to one element, with .sum() or .mean()")
-    told = defect.told(NonScalar).reduction or ("mean" if _unreduced(tree, root) else options.reduction)
+    told = "mean" if _unreduced(tree, root) else options.reduction
     made = _made_as_a_number(tree, call, root)
     if made is not None:
         reduced = method_call(made, str(told))

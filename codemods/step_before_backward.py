@@ -64,7 +64,7 @@ def rewrite(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:
     if facts.backward == facts.step_backward:
         return _behind_its_own(tree, step, later, defect) or _carried(tree, later, defect)
     optimizer = facts.optimizer
-    later_optimizer = stepped(tree, later_step(tree, later, facts.later_step))
+    later_optimizer = stepped(tree, later_step(tree, later))
     moving = _moving(tree, step, later, defect)
     if moving is not None and later_optimizer == optimizer:
         return _merged(tree, moving, step, optimizer)
@@ -93,7 +93,7 @@ def _behind_both(tree: Tree, step: cst.Call, later: cst.Call, defect: Defect) ->
     """Nothing steps after the later backward, which fills what this step is for."""
     facts, order = defect.told(EarlyStep), order_of(tree, defect)
     row = _passed(tree, step, later, order)
-    if row is None or facts.later_step is not None:
+    if row is None:
         return None
     cleared = any("clears" in order.kinds(place) for place in row)
     first_is_anothers = any(within(span, tree.span(place)) for place in row for span in facts.steps)
@@ -132,12 +132,11 @@ def _moved(
     tree: Tree, moving: list[Anchor], later: cst.Call, later_optimizer: str, defect: Defect
 ) -> Fix | Decline:
     """The step behind the later backward, or that before the step where something between reads."""
-    inputs, facts = "", defect.told(EarlyStep)
-    if facts.pollutes or facts.later_step is None:
-        inputs = inputs_of(tree, later, later_optimizer, facts.others)
-        if not inputs or facts.shared:
-            return Decline(BY_HAND)
-    new = with_argument(later, "inputs", inputs) if inputs and keyword(later, "inputs") is None else later
+    facts = defect.told(EarlyStep)
+    inputs = inputs_of(tree, later, later_optimizer)
+    if not inputs or facts.shared:
+        return Decline(BY_HAND)
+    new = with_argument(later, "inputs", inputs) if keyword(later, "inputs") is None else later
     order = order_of(tree, defect)
     passed = [one for one in between(tree, moving[0], anchor(tree, later)) if one not in moving]
     kinds = {kind for place in passed for kind in order.kinds(place)}
@@ -198,7 +197,7 @@ def _carried(tree: Tree, backward: cst.Call, defect: Defect) -> Fix | Decline:
     loop = next(place for place in reversed(path(tree, backward)) if isinstance(place, LOOPS))
     alone = len(calls_of(loop, "backward")) == 1
     new = without_argument(backward, kept) if alone else backward
-    return detached(tree, backward, new, assign, defect.told(EarlyStep).state)
+    return detached(tree, backward, new, assign)
 
 
 def _reordered(tree: Tree, moving: list[Anchor], later: cst.Call, new: cst.Call) -> Fix:

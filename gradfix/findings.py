@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 from gradfix import registry
 from gradfix.defects import Defect, Evidence
+from gradfix.defects.reasons import Reason
+from gradfix.defects.records import Severed
 from gradfix.outcome import DoubtfulSuppression, UnusedSuppression
 from gradfix.plan import Plan
 from gradfix.registry import Codemod
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from gradfix.tree import Tree
 
 LONGEST_CULPRIT = 72
+NO_WAY = "compute it from what should learn: a rewrite here alone brings no gradient that anybody asks for"
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,11 +117,18 @@ def _tree(source: Source) -> tuple[Tree | None, str]:
 
 def _candidate(defect: Defect, codemod: Codemod, source: Source, tree: Tree | str, plan: Plan) -> Candidate:
     finding = _finding(defect, codemod, source)
-    answer = Decline(tree) if isinstance(tree, str) else codemod.rule.rewrite(defect, tree, plan.options)
+    answer = Decline(tree) if isinstance(tree, str) else _answer(defect, codemod, tree, plan)
     if isinstance(answer, Decline) or isinstance(tree, str):
         reason = answer.reason if isinstance(answer, Decline) else ""
         return Candidate(replace(finding, decline=reason), None)
     return _mended(finding, answer, codemod, tree)
+
+
+def _answer(defect: Defect, codemod: Codemod, tree: Tree, plan: Plan) -> Fix | Decline:
+    """The rewrite, where it would bring a gradient to somebody."""
+    if isinstance(defect.facts, Severed) and not defect.facts.arrives:
+        return Decline(NO_WAY)
+    return codemod.rule.rewrite(defect, tree, plan.options)
 
 
 def _mended(finding: Finding, fix: Fix, codemod: Codemod, tree: Tree) -> Candidate:
@@ -146,7 +156,7 @@ def _finding(defect: Defect, codemod: Codemod, source: Source) -> Finding:
         impact=defect.impact,
         conventions=defect.conventions,
         assumptions=defect.assumptions,
-        unknowns=tuple(f"{one.told}; settled by {one.settled_by}" for one in defect.unknowns),
+        unknowns=tuple(_placed(one, source) for one in defect.unknowns),
         condition=defect.condition,
         torch_says=defect.torch_says,
     )
@@ -155,6 +165,13 @@ def _finding(defect: Defect, codemod: Codemod, source: Source) -> Finding:
 def _in_characters(step: Evidence, source: Source) -> Evidence:
     """Evidence in this file with its columns in characters; another file's text is not at hand."""
     return step if step.path else replace(step, span=source.places.in_characters(step.span))
+
+
+def _placed(reason: Reason, source: Source) -> Reason:
+    """A reason in this file with its columns in characters; another file's text is not at hand."""
+    of = _placed(reason.of, source) if reason.of is not None else None
+    here = reason.span if reason.path is None else None
+    return replace(reason, of=of, span=source.places.in_characters(here) if here else reason.span)
 
 
 def _on_one_line(text: str) -> str:

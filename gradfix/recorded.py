@@ -25,7 +25,6 @@ FIELDS: Mapping[Role, str] = {
     Role.FINDS_NONE: "step",
     Role.REPLACED: "replacement",
     Role.CUT: "cut",
-    Role.GRAD_READ: "read",
     Role.CARRIED: "carried",
 }
 """Which step of the evidence is which field of the record."""

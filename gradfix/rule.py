@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     import libcst as cst
 
     from gradfix.defects import Certainty, Defect, Evidence, Impact, Span
+    from gradfix.defects.reasons import Reason
     from gradfix.tree import Tree
 
 
@@ -21,6 +22,7 @@ class Safety(Enum):
     UNSAFE = "unsafe"
 
 
+Applicability: TypeAlias = Literal["safe", "unsafe", "suspect", "none"]
 Reduction: TypeAlias = Literal["sum", "mean"]
 Replacement: TypeAlias = "cst.CSTNode | cst.FlattenSentinel[cst.CSTNode] | cst.RemovalSentinel"
 
@@ -112,8 +114,8 @@ class Finding:
     conventions: tuple[str, ...] = ()
     assumptions: tuple[str, ...] = ()
     """What one would have to make sure of, where it is a suspect."""
-    unknowns: tuple[str, ...] = ()
-    """What isn't known that may supply what it says is missing, and what would settle it."""
+    unknowns: tuple[Reason, ...] = ()
+    """What isn't known that may supply what it says is missing. Columns in characters from 0."""
     condition: str = ""
     torch_says: str = ""
     safety: Safety | None = None
@@ -123,3 +125,10 @@ class Finding:
     """Why the fix is unsafe."""
     edits: tuple[TextEdit, ...] = ()
     decline: str = ""
+
+    @property
+    def applicability(self) -> Applicability:
+        """What may be done with its fix: that of a suspect is never applied."""
+        if self.safety is None:
+            return "none"
+        return "suspect" if self.certainty == "suspect" else self.safety.value

@@ -40,6 +40,7 @@ class Assumption(Enum):
     NOBODY_ELSE_WALKS = "nothing that wasn't followed walks back the graph that is kept"
     NOBODY_ELSE_KEEPS = "no call that wasn't followed has the tensor keep its gradient"
     NOBODY_ELSE_LETS = "no call that wasn't followed lets a leaf require grad"
+    NO_OTHER_PART = "what is put into a module, it isn't known where, replaces no part that is used"
     RECORDED_HERE = "what is entered around it leaves recording on"
     ALL_HAS_RUN = "what was too complex to be run doesn't make up for it"
     CHOSEN_ALIKE = "one test comes out alike for several values"

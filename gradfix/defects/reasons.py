@@ -78,9 +78,14 @@ class Reason:
         return self.of.root if self.of is not None else self
 
     @property
+    def first(self) -> Reason | None:
+        """It or what it is a part of, whichever is the first of which is known where it came from."""
+        return next((one for one in self._parts() if one.span is not None), None)
+
+    @property
     def line(self) -> int:
         """The line that it or what it is a part of came from; 0 where that isn't known."""
-        return next((one.span.line for one in self._parts() if one.span is not None), 0)
+        return self.first.span.line if self.first is not None and self.first.span is not None else 0
 
     @property
     def told(self) -> str:

@@ -113,16 +113,8 @@ class EarlyStep(Ordered):
     """Source text."""
     step_backward: Span | None = None
     """The backward that this step is for."""
-    pollutes: bool = True
-    """Whether the later backward also adds to the gradients of this step's parameters."""
-    later_step: Span | None = None
-    """The later backward's own step."""
-    others: str = ""
-    """Source text of the parameters of the later optimizer."""
     carried: Span | None = None
     """The assignment that carries a hidden state into the next iteration."""
-    state: str = ""
-    """The name of that state."""
     steps: tuple[Span, ...] = ()
     """The later steps that change what the backward needs as well."""
     beside: Touched = None
@@ -183,7 +175,15 @@ class Rebound(Facts):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cut(Facts):
+class Severed(Facts):
+    """No gradient arrives."""
+
+    arrives: bool = True
+    """Whether one would for somebody, once this is mended: for what it is asked for, or who reads it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cut(Severed):
     """A cut between the loss and what should learn. The culprit is the Call `y.detach()`, the Attribute
     `y.data`, the expression statement `y.detach_()`, or the converting expression (`loss.item()`,
     `float(loss)`, `torch.tensor([l1, l2])`, `Variable(t)`, `math.log(x)`)."""
@@ -192,14 +192,12 @@ class Cut(Facts):
     """detach, data, detach_; item, tolist, numpy, float, math, tensor, tensor_of_list, Variable,
     Parameter."""
     backward: Span | None = None
-    rewrap: Span | None = None
-    """An outer expression that made a tensor of it again."""
     logged: tuple[Span, ...] = ()
     """Later uses as a plain number."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Unrecorded(Facts):
+class Unrecorded(Severed):
     """A forward that isn't recorded. The culprit is the With statement, the decorator expression, or the
     statement `torch.set_grad_enabled(False)`."""
 
@@ -213,18 +211,16 @@ class Unrecorded(Facts):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NoLeaf(Facts):
+class NoLeaf(Severed):
     """Nothing behind a backward requires grad. The culprit is the Call that makes the tensor which should be
     a leaf (`torch.randn(3)`), or the backward itself."""
 
     backward: Span | None = None
-    misspelt: str = ""
-    """The wrong attribute or keyword, if there is one."""
     target: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NoGradient(Facts):
+class NoGradient(Severed):
     """An operation that passes no gradient on is the culprit."""
 
     op: str = ""
@@ -232,7 +228,7 @@ class NoGradient(Facts):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OnResult(Facts):
+class OnResult(Severed):
     """A result is told to require grad. The culprit is the statement (`loss.requires_grad = True`,
     `loss.requires_grad_()`) or the Call."""
 
@@ -263,8 +259,6 @@ class NonLeaf(Facts):
     """A result is taken for a leaf. The culprit is the expression that made it (`torch.randn(3,
     requires_grad=True) * 0.1`)."""
 
-    read: Span | None = None
-    """The `.grad` read."""
     optimised: bool = False
     """Whether an optimizer is given it."""
     target: str = ""
@@ -319,8 +313,6 @@ class NonScalar(Facts):
 
     root: str = ""
     """Source text."""
-    reduction: str = ""
-    """sum or mean, where the code itself suggests one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -331,8 +323,6 @@ class Freed(Facts):
     """The later backward."""
     carried: Span | None = None
     """The assignment that carries a hidden state into the next iteration."""
-    state: str = ""
-    """The name of that state."""
     outside: str = ""
     """The name that gives every call of a closure the same graph, where there is one."""
     spared: tuple[str, ...] = ()
@@ -357,8 +347,6 @@ class Kept(Facts):
 
     value: Span | None = None
     """The accumulated expression."""
-    number: bool = False
-    """Whether it is used as a plain number."""
     target: str = ""
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, TextIO
 
 from gradfix.report.screen import Piece, write
-from gradfix.report.wording import severity, told, way_out
+from gradfix.report.wording import label, severity, told, way_out
 
 if TYPE_CHECKING:
     from gradfix.outcome import Failure, Outcome, Run, View
@@ -39,8 +39,7 @@ def _annotation(outcome: Outcome, finding: Finding) -> str:
         **_columns(finding),
     }
     place = f"{outcome.path}:{finding.span.line}:{finding.span.column + 1}"
-    label = "fix" if finding.safety else "by hand"
-    way = f"\n{label}: {way_out(finding)}" if way_out(finding) else ""
+    way = f"\n{label(finding)}: {way_out(finding)}" if way_out(finding) else ""
     return _command(COMMANDS[severity(finding)], properties, f"{place}: {finding.code} {told(finding)}{way}")
 
 

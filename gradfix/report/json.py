@@ -1,4 +1,10 @@
-"""The findings as JSON, with the field names of ruff's own and what a broken gradient adds to them."""
+"""The findings as JSON, with the field names of ruff's own and what a broken gradient adds to them.
+
+`fix` is null where there is none; its `applicability` is `safe`, `unsafe` or, of a fix that is never applied,
+`suspect`. `assumptions` are what one would have to make sure of before a suspect is more than that;
+`unknowns` say of what: `what` it is (`argument`, `call`, `import`, `budget` ...), its `name`, where it came
+from, as far as that is known, and what it would be `settled_by`.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 if TYPE_CHECKING:
     from gradfix.defects import Evidence
+    from gradfix.defects.reasons import Reason
     from gradfix.outcome import Outcome, Run, View
     from gradfix.rule import Finding, TextEdit
 
@@ -29,10 +36,28 @@ def _fix(finding: Finding) -> Fields | None:
     if finding.safety is None:
         return None
     return {
-        "applicability": finding.safety.value,
+        "applicability": finding.applicability,
         "message": finding.says,
         **({"unsafe": finding.unsafe} if finding.unsafe else {}),
         "edits": [_edit(edit) for edit in finding.edits],
+    }
+
+
+def _unknown(outcome: Outcome, reason: Reason) -> Fields:
+    """What isn't known, and where it came from, if that is known."""
+    at = reason.first
+    place: Fields = {"filename": None, "location": None}
+    if at is not None and at.span is not None:
+        place = {
+            "filename": at.path or outcome.path,
+            "location": _point(at.span.line, at.span.column + 1),
+        }
+    return {
+        "what": reason.root.what.name.lower(),
+        "name": reason.root.name or None,
+        "message": reason.says,
+        "settled_by": reason.settled_by,
+        **place,
     }
 
 
@@ -66,6 +91,7 @@ def _finding(outcome: Outcome, finding: Finding) -> Fields:
         "certainty": finding.certainty,
         "conventions": list(finding.conventions),
         "assumptions": list(finding.assumptions),
+        "unknowns": [_unknown(outcome, reason) for reason in finding.unknowns],
         "condition": finding.condition or None,
         "torch_says": finding.torch_says or None,
         "related": [_related(outcome, step) for step in finding.evidence],

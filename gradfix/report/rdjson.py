@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
-from gradfix.report.wording import severity, told, way_out
+from gradfix.report.wording import label, severity, told, way_out
 
 if TYPE_CHECKING:
     from gradfix.defects import Evidence, Span
@@ -52,7 +52,12 @@ def _related(outcome: Outcome, lines: Sequence[str], step: Evidence) -> Fields:
 
 def _message(finding: Finding) -> str:
     way = way_out(finding)
-    return f"{told(finding)}\n{'fix' if finding.safety else 'by hand'}: {way}" if way else told(finding)
+    return f"{told(finding)}\n{label(finding)}: {way}" if way else told(finding)
+
+
+def _offered(finding: Finding) -> Sequence[TextEdit]:
+    """What may be accepted with a click."""
+    return () if finding.applicability == "suspect" else finding.edits
 
 
 def _diagnostic(outcome: Outcome, lines: Sequence[str], finding: Finding) -> Fields:
@@ -61,7 +66,7 @@ def _diagnostic(outcome: Outcome, lines: Sequence[str], finding: Finding) -> Fie
         "location": {"path": outcome.path, "range": _range(lines, finding.span)},
         "severity": SEVERITIES[severity(finding)],
         "code": {"value": finding.code},
-        "suggestions": [_suggestion(lines, edit) for edit in finding.edits],
+        "suggestions": [_suggestion(lines, edit) for edit in _offered(finding)],
         "relatedLocations": [_related(outcome, lines, step) for step in finding.evidence],
     }
 

@@ -11,10 +11,11 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, TextIO
 from urllib.parse import quote
 
-from gradfix.report.wording import severity, told, way_out
+from gradfix.report.wording import label, severity, told, way_out
 
 if TYPE_CHECKING:
     from gradfix.defects import Span
+    from gradfix.defects.reasons import Reason
     from gradfix.outcome import Failure, Outcome, RuleCard, Run, View
     from gradfix.rule import Finding, TextEdit
 
@@ -92,30 +93,43 @@ def fingerprints(outcome: Outcome) -> list[str]:
     return prints
 
 
-def _properties(finding: Finding) -> Fields:
+def _unknown(outcome: Outcome, reason: Reason) -> Fields:
+    """What isn't known, and where it came from, if that is known."""
+    at = reason.first
+    place = {"location": _location(at.path or outcome.path, at.span)} if at is not None and at.span else {}
+    return {
+        "what": reason.root.what.name.lower(),
+        "name": reason.root.name,
+        "message": {"text": reason.says},
+        "settledBy": reason.settled_by,
+        **place,
+    }
+
+
+def _properties(outcome: Outcome, finding: Finding) -> Fields:
     return {
         "impact": finding.impact,
         "certainty": finding.certainty,
         "conventions": list(finding.conventions),
         "assumptions": list(finding.assumptions),
-        "applicability": finding.safety.value if finding.safety else "none",
+        "unknowns": [_unknown(outcome, reason) for reason in finding.unknowns],
+        "applicability": finding.applicability,
     }
 
 
 def _result(outcome: Outcome, finding: Finding, fingerprint: str) -> Fields:
-    label = "Fix" if finding.safety else "By hand"
-    way = f"\n{label}: {way_out(finding)}" if way_out(finding) else ""
+    way = f"\n{label(finding).capitalize()}: {way_out(finding)}" if way_out(finding) else ""
     result: Fields = {
         "ruleId": finding.code,
         "level": severity(finding),
         "message": {"text": told(finding) + way},
         "locations": [_location(outcome.path, finding.span)],
         "partialFingerprints": {"primaryLocationLineHash": fingerprint, "gradfix/v1": fingerprint},
-        "properties": _properties(finding),
+        "properties": _properties(outcome, finding),
     }
     if finding.evidence:
         result["codeFlows"] = [_flow(outcome, finding)]
-    if finding.edits:
+    if finding.edits and finding.applicability != "suspect":
         result["fixes"] = [_fix(outcome, finding)]
     return result
 

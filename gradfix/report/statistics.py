@@ -7,11 +7,10 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, TextIO
 
 from gradfix.report.screen import Line, Piece, write
-from gradfix.rule import Safety
 
 if TYPE_CHECKING:
     from gradfix.outcome import Run, View
-    from gradfix.rule import Finding
+    from gradfix.rule import Applicability, Finding
 
 Counted = list[tuple[str, list["Finding"]]]
 
@@ -24,15 +23,16 @@ def _counted(run: Run) -> Counted:
     return sorted(groups.items(), key=lambda item: (-len(item[1]), item[0]))
 
 
-def _fixable(findings: list[Finding], safety: Safety) -> int:
-    return sum(finding.safety is safety for finding in findings)
+def _fixable(findings: list[Finding], how: Applicability) -> int:
+    return sum(finding.applicability == how for finding in findings)
 
 
 def _remedies(findings: list[Finding]) -> str:
     counts = {
-        "safe": _fixable(findings, Safety.SAFE),
-        "unsafe": _fixable(findings, Safety.UNSAFE),
-        "by hand": sum(finding.safety is None for finding in findings),
+        "safe": _fixable(findings, "safe"),
+        "unsafe": _fixable(findings, "unsafe"),
+        "suspect": _fixable(findings, "suspect"),
+        "by hand": _fixable(findings, "none"),
     }
     return ", ".join(f"{count} {kind}" for kind, count in counts.items() if count)
 
@@ -55,9 +55,9 @@ def _fields(code: str, findings: list[Finding]) -> dict[str, object]:
         "code": code,
         "name": findings[0].rule,
         "count": len(findings),
-        "fixable": bool(_fixable(findings, Safety.SAFE)),
-        "safe": _fixable(findings, Safety.SAFE),
-        "unsafe": _fixable(findings, Safety.UNSAFE),
+        "fixable": bool(_fixable(findings, "safe")),
+        "safe": _fixable(findings, "safe"),
+        "unsafe": _fixable(findings, "unsafe"),
     }
 
 

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, TextIO
 from gradfix.report.diff import counted, root
 from gradfix.report.screen import Line, Piece, harmless, write
 from gradfix.report.wording import impacts, plural
-from gradfix.rule import Safety
 
 if TYPE_CHECKING:
     from gradfix.outcome import Failure, Outcome, Run, View
@@ -81,7 +80,7 @@ def _listed(run: Run, view: View) -> str:
     if not found and not view.verbose:
         return ""
     left = [finding for outcome in run.outcomes for finding in outcome.remaining]
-    unsafe = sum(finding.safety is Safety.UNSAFE for finding in left)
+    unsafe = sum(finding.applicability == "unsafe" for finding in left)
     what = f": {impacts(found)}." if found else "."
     mended = sum(len(outcome.applied) for outcome in run.outcomes)
     offer = _offer(mended, unsafe, len(found))
@@ -97,7 +96,7 @@ def _mended(run: Run, view: View) -> str:
     done = f"{plural(len(fixed), 'finding')} fixed in {plural(files, 'file')}"
     if not left:
         return f"{done}."
-    unsafe = sum(finding.safety is Safety.UNSAFE for finding in left)
+    unsafe = sum(finding.applicability == "unsafe" for finding in left)
     offer = f" --unsafe-fixes rewrites {unsafe:,}." if unsafe else ""
     return f"{done}, {len(left):,} left: {impacts(left)}.{offer}"
 

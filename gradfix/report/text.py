@@ -12,7 +12,7 @@ from gradfix.outcome import Outcome
 from gradfix.report.frame import drawn, elsewhere
 from gradfix.report.quotes import quotes
 from gradfix.report.screen import Line, Piece, cells, columns, harmless, write
-from gradfix.report.wording import certainty, remedy, way_out
+from gradfix.report.wording import certainty, label, remedy, unknown, way_out
 
 if TYPE_CHECKING:
     from gradfix.outcome import Run, View
@@ -60,11 +60,10 @@ def _remarks(finding: Finding) -> Iterator[tuple[str, str, str]]:
         yield "when", finding.condition, ""
     for assumption in finding.assumptions:
         yield "if", assumption, "yellow"
-    for unknown in finding.unknowns:
-        yield "unknown", unknown, "yellow"
+    for reason in finding.unknowns:
+        yield "unknown", unknown(reason), "yellow"
     if way_out(finding):
-        label = "by hand" if finding.safety is None else "fix"
-        yield label, way_out(finding), "yellow" if finding.safety is None else "green"
+        yield label(finding), way_out(finding), "yellow" if finding.safety is None else "green"
     if finding.torch_says:
         yield "torch says", f'"{finding.torch_says}"', "dim"
 

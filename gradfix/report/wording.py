@@ -6,7 +6,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from gradfix.defects import Impact
-from gradfix.rule import Finding, Safety
+from gradfix.defects.reasons import Reason
+from gradfix.rule import Applicability, Finding
 
 IMPACTS: Mapping[Impact, tuple[str, str]] = {
     "crashes": ("crashes", "crash"),
@@ -16,6 +17,14 @@ IMPACTS: Mapping[Impact, tuple[str, str]] = {
 """How an impact is said of one finding and of several."""
 
 
+REMEDIES: Mapping[Applicability, str] = {
+    "safe": "safe fix",
+    "unsafe": "unsafe fix",
+    "suspect": "not fixed",
+    "none": "by hand",
+}
+
+
 def plural(count: int, noun: str) -> str:
     """Say a number of things."""
     return f"{count:,} {noun if count == 1 else noun + 's'}"
@@ -23,9 +32,7 @@ def plural(count: int, noun: str) -> str:
 
 def remedy(finding: Finding) -> str:
     """Say in two words what gradfix can do about a finding."""
-    if finding.safety is None:
-        return "by hand"
-    return "safe fix" if finding.safety is Safety.SAFE else "unsafe fix"
+    return REMEDIES[finding.applicability]
 
 
 def certainty(finding: Finding) -> str:
@@ -45,6 +52,16 @@ def told(finding: Finding) -> str:
     """Say a finding in one sentence."""
     when = f" (when {finding.condition})" if finding.condition else ""
     return finding.message + when + "".join(f" (if {assumption})" for assumption in finding.assumptions)
+
+
+def label(finding: Finding) -> str:
+    """Say what kind of way out it is."""
+    return {"none": "by hand", "suspect": "fix, if so"}.get(finding.applicability, "fix")
+
+
+def unknown(reason: Reason) -> str:
+    """Say what isn't known, where, and what would settle it."""
+    return f"{reason.told}; settled by {reason.settled_by}"
 
 
 def way_out(finding: Finding) -> str:

@@ -19,7 +19,7 @@ def aimed(tree: Tree, later: cst.Call, optimizer: str, spared: Container[str]) -
     """The later backward told which parameters it is for, where that spares it what is broken."""
     if not optimizer or optimizer not in spared:
         return None
-    inputs = inputs_of(tree, later, optimizer, "")
+    inputs = inputs_of(tree, later, optimizer)
     if not inputs or keyword(later, "inputs") is not None:
         return None
     new = with_argument(later, "inputs", inputs)
@@ -30,11 +30,8 @@ def call_at(tree: Tree, place: Span | None) -> cst.Call | None:
     return tree.at(place, cst.Call) if place is not None else None
 
 
-def later_step(tree: Tree, later: cst.Call, known: Span | None) -> cst.Call | None:
-    """The later backward's own step: the one that the tape saw, else the next in the same body."""
-    seen = call_at(tree, known)
-    if seen is not None:
-        return seen
+def later_step(tree: Tree, later: cst.Call) -> cst.Call | None:
+    """The later backward's own step: the next in the same body."""
     for place in between(tree, anchor(tree, later), None):
         alone = [call for call in calls_of(place, "step") if stands_alone(place, call)]
         if alone:
@@ -49,10 +46,10 @@ def stepped(tree: Tree, call: cst.Call | None) -> str:
     return tree.code(call.args[0].value if call.args else call.func.value)
 
 
-def inputs_of(tree: Tree, later: cst.Call, optimizer: str, others: str) -> str:
+def inputs_of(tree: Tree, later: cst.Call, optimizer: str) -> str:
     """The parameters that the later backward is for, as an expression that can be read where it stands."""
     given, built = _held(tree, optimizer)
-    text = tree.code(given) if given is not None else others
+    text = tree.code(given) if given is not None else ""
     value = expression(tree, text) if text else None
     if value is not None and not isinstance(value, cst.Name) and not m.findall(value, m.Dict()):
         seen = built is None or tree.function(built) in (None, tree.function(later)) or _on_self(value)

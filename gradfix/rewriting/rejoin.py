@@ -41,14 +41,13 @@ class Cut:
 
     span: Span
     form: str = "detach"
-    rewrap: Span | None = None
     logged: tuple[Span, ...] = ()
 
 
 def cut_of(defect: Defect) -> Cut:
     """The cut that a defect's culprit is."""
     facts = defect.told(CutFacts)
-    return Cut(defect.culprit, facts.form or "detach", facts.rewrap, facts.logged)
+    return Cut(defect.culprit, facts.form or "detach", facts.logged)
 
 
 def any_cut(tree: Tree, span: Span) -> Fix | Decline:
@@ -89,20 +88,13 @@ def rejoining(cut: Cut, tree: Tree) -> tuple[Edit, ...] | Decline:
 
 
 def _swaps(cut: Cut, tree: Tree, node: cst.BaseExpression) -> Swaps:
-    rewrap = tree.at(cut.rewrap, cst.BaseExpression) if cut.rewrap else None
-    if rewrap is not None and _holds(tree, rewrap, node):
-        top, rewrap = rewrap, None
-    else:
-        top = _top(tree, node, cut.form)
+    top = _top(tree, node, cut.form)
     sources = Sources(tree, node)
     if any(sources.collect(value) for value in _built_from(node)):
         return _rebuilt(tree, top, sources)
     lists = _lists(tree, node, cut.form)
     uncut = Uncut(tree, {node}, lists=lists)
     swaps: Swaps = {top: uncut(top)}
-    if rewrap is not None:
-        lists |= _receiving(tree, top)[1]
-        swaps |= _trail(tree, uncut, top, rewrap)
     for use, kept in (*_entries(tree, node, lists), *_plain_uses(cut, tree, top)):
         if not any(above in swaps for above in (use, *tree.ancestors(use))):
             swaps[use] = kept
@@ -151,10 +143,6 @@ def _is_read(tree: Tree, node: cst.Name) -> bool:
     named = isinstance(parent, (cst.Attribute, cst.Arg)) and parent.value is not node
     counted = isinstance(parent, cst.Arg) and getattr(tree.parent(parent), "func", None)
     return not named and dotted(counted or node) != "len" and not isinstance(parent, cst.Attribute)
-
-
-def _holds(tree: Tree, outer: cst.CSTNode, inner: cst.CSTNode) -> bool:
-    return outer is inner or any(above is outer for above in tree.ancestors(inner))
 
 
 def _top(tree: Tree, node: cst.BaseExpression, form: str) -> cst.BaseExpression:
@@ -207,51 +195,6 @@ def _entries(
             kept = freed(entry)
             if receiver in lists and kept is not entry:
                 yield entry, kept
-
-
-def _trail(tree: Tree, first: Uncut, top: cst.BaseExpression, rewrap: cst.BaseExpression) -> Swaps:
-    """What the statements between the cut and the tensor made of it again become."""
-    names, lists = _receiving(tree, top)
-    swaps: Swaps = {}
-    for small in _between(tree, top, rewrap):
-        uncut = Uncut(tree, first.cuts, names, lists)
-        value = getattr(small, "value", None)
-        if not isinstance(small, (cst.Assign, cst.AugAssign)) or not isinstance(value, cst.BaseExpression):
-            continue
-        if uncut.hot(value) and not _holds(tree, small, rewrap):
-            swaps[value] = uncut(value)
-            names |= set(targets(small))
-    uncut = Uncut(tree, first.cuts, names, lists)
-    if not uncut.hot(rewrap):
-        raise NoTwinError("gradfix cannot follow the value from here to the loss")
-    swaps[rewrap] = uncut(rewrap)
-    return swaps
-
-
-def _receiving(tree: Tree, top: cst.BaseExpression) -> tuple[set[str], set[str]]:
-    """The names that hold an expression's value from then on, and those of them that are lists of it."""
-    small = tree.small_statement(top)
-    names = set(targets(small))
-    lists: set[str] = set()
-    if isinstance(small, cst.Assign) and isinstance(small.value, (cst.List, cst.ListComp)):
-        lists = set(names)
-    for receiver, _ in appended(small):
-        names, lists = {receiver}, {receiver}
-    return names, lists
-
-
-def _between(
-    tree: Tree, first: cst.BaseExpression, last: cst.BaseExpression
-) -> Iterator[cst.BaseSmallStatement]:
-    """The small statements of the scope that follow one expression and end with another."""
-    scope = tree.function(last) or tree.module
-    start, end = tree.small_statement(first), tree.small_statement(last)
-    inside = False
-    for node in walk(scope):
-        if isinstance(node, cst.BaseSmallStatement):
-            if inside:
-                yield node
-            inside = (inside or node is start) and node is not end
 
 
 def _plain_uses(

@@ -18,16 +18,13 @@ LAYERS = {kind: state == "pair" for kind, state in layers_told("state").items()}
 """Recurrent layers, and whether their state is a tuple."""
 
 
-def detached(
-    tree: Tree, backward: cst.Call, new: cst.Call, assign: cst.Assign, state: str = ""
-) -> Fix | Decline:
+def detached(tree: Tree, backward: cst.Call, new: cst.Call, assign: cst.Assign) -> Fix | Decline:
     """Detach what an assignment carries, once backward has run; `new` is what backward's call becomes."""
-    states = _states(tree, assign) or [state]
+    states = _states(tree, assign)
     values = [_detached(tree, name, states) for name in states]
-    if None in values or not all(states):
-        return Decline(
-            f"detach {states[0] or 'the state'} after this backward: the tensor, or each part of the tuple"
-        )
+    if None in values or not states:
+        named = states[0] if states else "the state"
+        return Decline(f"detach {named} after this backward: the tensor, or each part of the tuple")
     if tree.function(assign) is not tree.function(backward):
         return _where_read(tree, assign, dict(zip(states, values, strict=True)))
     text = f"{', '.join(states)} = {', '.join(map(str, values))}"

@@ -221,5 +221,5 @@ def _enter_forward(vm: Interpreter, instance: Instance, member: Function) -> Non
     }
     stored = [value for name, value in kept.items() if before.get(name) is not value]
     roots = [result, *stored]
-    with vm.machine.backward.within(whole=partial(is_whole, vm.names, instance, roots)):
+    with vm.machine.backward.raising.within(whole=partial(is_whole, vm.names, instance, roots)):
         wish(vm.strangers, roots)

@@ -100,7 +100,7 @@ CASES: dict[tuple[str, str], list[Found]] = {
     (DETACHED, "parenthesised_sum"): [found("(a * b + a).detach()"), found("(a + b).data", form="data")],
     (DETACHED, "branch_left_empty"): [found("out.detach_()", form="detach_")],
     (CONVERTED, "loss_wrapped_again_from_item"): [
-        found("loss.item()", form="item", at_rewrap="torch.tensor(loss.item(), requires_grad=True)")
+        found("torch.tensor(loss.item(), requires_grad=True)", form="tensor")
     ],
     (CONVERTED, "variable_around_the_data_of_the_loss"): [
         found("Variable(loss.data, requires_grad=True)", form="Variable")
@@ -112,37 +112,23 @@ CASES: dict[tuple[str, str], list[Found]] = {
         found("nn.functional.l1_loss(self.model(x), y).item()", form="item", at_logged=[("loss", 2)])
     ],
     (CONVERTED, "log_from_the_math_module"): [
-        found("math.log(p)", form="math", at_rewrap="torch.tensor(-math.log(p), requires_grad=True)")
+        found("torch.tensor(-math.log(p), requires_grad=True)", form="tensor")
     ],
     (CONVERTED, "floats_added_up"): [
-        found(
-            "float(mse)",
-            form="float",
-            at_rewrap="torch.tensor(float(mse) + 0.01 * float(reg), requires_grad=True)",
-        )
+        found("torch.tensor(float(mse) + 0.01 * float(reg), requires_grad=True)", form="tensor")
     ],
     (CONVERTED, "mean_taken_by_numpy"): [
-        found(
-            "error.detach().numpy()",
-            form="numpy",
-            at_rewrap="torch.tensor(np.mean(np.square(error.detach().numpy())), requires_grad=True)",
-        )
+        found("torch.tensor(np.mean(np.square(error.detach().numpy())), requires_grad=True)", form="tensor")
     ],
-    (CONVERTED, "through_numpy_and_back"): [
-        found("out.detach().cpu().numpy()", form="numpy", at_rewrap="torch.from_numpy(values)")
-    ],
+    (CONVERTED, "through_numpy_and_back"): [found("torch.from_numpy(values)", form="from_numpy")],
     (CONVERTED, "variable_in_a_forward"): [found("Variable(x)", form="Variable")],
     (CONVERTED, "tensor_of_the_loss"): [
         found("torch.tensor(loss_fn(model(x), y), requires_grad=True)", form="tensor")
     ],
     (CONVERTED, "float_tensor_of_losses"): [found("torch.FloatTensor(losses)", form="tensor_of_list")],
-    (CONVERTED, "items_in_a_list"): [
-        found("out.pow(2).mean().item()", form="item", at_rewrap="torch.tensor(losses, requires_grad=True)")
-    ],
+    (CONVERTED, "items_in_a_list"): [found("torch.tensor(losses, requires_grad=True)", form="tensor")],
     (CONVERTED, "parameter_around_the_loss"): [found("nn.Parameter(out.sum())", form="Parameter")],
-    (CONVERTED, "list_and_back"): [
-        found("scores.tolist()", form="tolist", at_rewrap="torch.tensor(scores.tolist(), requires_grad=True)")
-    ],
+    (CONVERTED, "list_and_back"): [found("torch.tensor(scores.tolist(), requires_grad=True)", form="tensor")],
     (UNRECORDED, "one_statement_without_grad"): [found("with torch.no_grad():\n    z = y * 2")],
     (UNRECORDED, "forward_and_loss_of_a_loop"): [
         found(
@@ -441,8 +427,8 @@ def test_numbers_are_collected_as_tensors() -> None:
         "import numpy as np\nimport torch\nlosses = []\nfor x in xs:\n    losses.append(f(x))\n"
         "loss = torch.mean(torch.stack(losses)) / len(losses)\n"
     )
-    rewrap = "torch.tensor(np.mean(losses) / len(losses), requires_grad=True)"
-    assert mended(CONVERTED, before, found("f(x).item()", form="item", at_rewrap=rewrap)) == after
+    one = found("torch.tensor(np.mean(losses) / len(losses), requires_grad=True)", form="tensor")
+    assert mended(CONVERTED, before, one) == after
 
 
 def test_a_logged_number_is_converted_at_the_log() -> None:
@@ -727,7 +713,6 @@ LEAVES = [
     ),
     pytest.param("torch.tensor([1, 2.5])", "torch.tensor([1, 2.5], requires_grad=True)", id="mixed numbers"),
     pytest.param("torch.eye(2, requires_grad=False)", "torch.eye(2, requires_grad=True)", id="said False"),
-    pytest.param("torch.rand(2, require_grad=True)", "torch.rand(2, requires_grad=True)", id="misspelt"),
     pytest.param("torch.Tensor([1, 2])", "torch.Tensor([1, 2]).requires_grad_()", id="no such keyword"),
     pytest.param(
         "torch.rand(\n    2,  # rows\n    3  # columns\n)",
@@ -737,17 +722,10 @@ LEAVES = [
 ]
 
 
-def test_a_misspelt_attribute_is_spelled_right() -> None:
-    before = "import torch\nw = torch.ones(2)\nw.require_grad = True\n"
-    one = found("torch.ones(2)", misspelt="require_grad", target="w")
-    assert mended(LEAFLESS, before, one) == before.replace("require_grad", "requires_grad")
-
-
 @pytest.mark.parametrize(("before", "after"), LEAVES)
 def test_a_leaf_asks_for_its_gradient(before: str, after: str) -> None:
     """In the way that the call is written, with floats where there were integers."""
-    one = found(before, misspelt="require_grad" if "require_grad=" in before else "")
-    assert mended(LEAFLESS, f"import torch\nx = {before}\n", one) == f"import torch\nx = {after}\n"
+    assert mended(LEAFLESS, f"import torch\nx = {before}\n", found(before)) == f"import torch\nx = {after}\n"
 
 
 @pytest.mark.parametrize(

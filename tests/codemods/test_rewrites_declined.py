@@ -124,6 +124,28 @@ loss = torch.tensor(best.sum(), requires_grad=True)
 loss.backward()
 """,
     ),
+    "a copy of which gradients are asked for what it isn't made of": (
+        "GF206",
+        """
+def derivative(f, x):
+    again = f.clone().detach().requires_grad_(True)
+    fresh = x.clone().detach().requires_grad_(True)
+    return torch.autograd.grad(again, fresh, torch.ones_like(f), allow_unused=True)[0]
+x = torch.ones(3, requires_grad=True)
+derivative(x * 2, x)
+""",
+    ),
+    "a constant that stands for the loss until somebody has written it": (
+        "GF204",
+        """
+def loss_of(pred, y):
+    loss = torch.zeros(1)
+    # your code here
+    return loss
+model = nn.Linear(2, 1)
+loss_of(model(torch.ones(4, 2)), torch.ones(4, 1)).backward()
+""",
+    ),
     "an array's mean with all its dimensions kept, behind a switch": (
         "GF206",
         """
@@ -152,3 +174,30 @@ def test_a_switch_on_a_result_is_said_of_the_tensor_itself() -> None:
     body = LEFT["an array's mean with all its dimensions kept, behind a switch"][1]
     (finding,) = fix("program.py", (HEAD + body).encode(), Plan(EVERY)).findings
     assert finding.message.endswith("`loss` has lost its graph, nothing behind it learns")
+
+
+MENDED = {
+    "a copy of what gradients are asked for": (
+        "GF206",
+        """
+x = torch.ones(3, requires_grad=True)
+again = (x * 2).detach().requires_grad_(True)
+print(torch.autograd.grad(again, x, torch.ones(3), allow_unused=True)[0])
+""",
+    ),
+    "a constant of which somebody reads the gradient": (
+        "GF204",
+        """
+x = torch.zeros(1)
+(x * 2).backward()
+print(x.grad)
+""",
+    ),
+}
+
+
+@pytest.mark.parametrize(("code", "body"), MENDED.values(), ids=MENDED)
+def test_is_mended_where_somebody_gets_the_gradient(code: str, body: str) -> None:
+    outcome = fix("program.py", (HEAD + body).encode(), Plan(EVERY))
+    assert [finding.code for finding in outcome.applied] == [code]
+    assert outcome.remaining == ()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import fields
 from pathlib import Path
 from types import NoneType, UnionType
@@ -71,6 +71,24 @@ def test_the_tape_fills_records_with_what_they_declare(before: Path) -> None:
     assert isinstance(source, Source)
     defects = analyse(source).defects
     assert [misfits(one) for one in defects if misfits(one)] == []
+
+
+READERS = [ROOT / "codemods", *(ROOT / "gradfix" / room for room in ("rewriting", "verify", "findings.py"))]
+
+
+def _words(places: Iterable[Path], kind: type[ast.AST], name: str) -> set[str]:
+    """What nodes of a kind say under a name, in all files here."""
+    files = [file for one in places for file in (one.rglob("*.py") if one.is_dir() else [one])]
+    nodes = (node for file in files for node in ast.walk(ast.parse(file.read_text("utf-8"))))
+    return {str(getattr(node, name)) for node in nodes if isinstance(node, kind)}
+
+
+def test_each_fact_is_filled_by_somebody_and_read_by_somebody() -> None:
+    facts = {each.name for record in RECORDS.values() for each in fields(record)}
+    messages = {name for kind in KINDS for name in NAMED.findall(codemods()[kind].rule.message)}
+    told = _words([ROOT / "gradfix" / "tape"], ast.keyword, "arg") | {*FIELDS.values()}
+    assert facts - told == set()
+    assert facts - _words(READERS, ast.Attribute, "attr") - messages == set()
 
 
 def test_a_misfit_is_seen() -> None:

@@ -122,3 +122,65 @@ def test_what_may_be_no_tensor_at_all_is_not_one_without_a_graph() -> None:
     assert (
         defects(START + "total = None\n" + "".join(flags).replace("total +", "") + "total.backward()\n") == []
     )
+
+
+TERMS = """
+a, b = os.environ.get("a"), os.environ.get("b")
+c, d = os.environ.get("c"), os.environ.get("d")
+loss = torch.zeros(3)
+if a and not b:
+    loss = loss + w
+if c:
+    loss = loss + w * 2
+"""
+
+
+@pytest.mark.parametrize(
+    "test", ["(a and not b) or c", "c or (a and not b)", "not (not c and not (a and not b))", "a and not b"]
+)
+def test_a_test_that_says_again_what_each_flag_asked_leaves_no_way_around_them(test: str) -> None:
+    assert defects(START + TERMS + f"if {test}:\n    loss.sum().backward()\n") == []
+
+
+@pytest.mark.parametrize("test", ["not (a and not b)", "d", "not ((a and not b) and c)"])
+def test_a_test_that_asks_something_else_leaves_one(test: str) -> None:
+    kinds = [one.kind for one in defects(START + TERMS + f"if {test}:\n    loss.sum().backward()\n")]
+    assert kinds == ["no_leaf_requires_grad"]
+
+
+APPROACH = """
+class Approach:
+    def __init__(self, model, old_weight=1.0, metric_weight=0.0):
+        self.model, self.old_weight, self.metric_weight = model, old_weight, metric_weight
+
+    def epoch(self, t, loader):
+        for x, y in loader:
+            out = self.model(x)
+            loss = self.distilled(t, out, y)
+            if self.metric_weight > 0:
+                loss += self.metric_weight * self.metric(t, out, y)
+            loss.backward()
+
+    def distilled(self, t, out, old):
+        loss = torch.zeros(1)
+        if {test}:
+            loss += self.old_weight * torch.dist(out, old)
+        return loss
+"""
+
+
+@pytest.mark.parametrize(
+    ("test", "condition"),
+    [
+        (
+            "t > 0 and self.old_weight > 0",
+            "not (t > 0 and self.old_weight > 0) and self.metric_weight <= 0",
+        ),
+        ("t > 0", "self.metric_weight <= 0 and t <= 0"),
+    ],
+)
+def test_each_test_that_adds_a_term_is_in_the_condition_of_a_loss_without_any(
+    test: str, condition: str
+) -> None:
+    (found,) = defects(START + APPROACH.format(test=test))
+    assert (found.kind, found.condition) == ("no_leaf_requires_grad", condition)

@@ -6,7 +6,8 @@ import io
 from collections.abc import Sequence
 from dataclasses import replace
 
-from gradfix.defects import Evidence, Role, Span
+from gradfix.defects import Assumption, Evidence, Role, Span
+from gradfix.defects.reasons import Reason, What
 from gradfix.outcome import Failure, Outcome, RuleCard, Run, View
 from gradfix.report.show import load
 from gradfix.rule import Finding, Safety, TextEdit
@@ -59,6 +60,21 @@ def overwritten(
         safety=Safety.SAFE,
         says=mended,
         edits=(TextEdit(place.line, place.column + 1, place.end_line, place.end_column + 1, mended),),
+    )
+
+
+def suspected(finding: Finding) -> Finding:
+    """The same finding, as long as two things aren't known of it."""
+    argument = Reason(What.ARGUMENT, "net", Span(5, 22, 5, 23))
+    return replace(
+        finding,
+        certainty="suspect",
+        assumptions=(Assumption.NOBODY_ELSE_FILLS.value,),
+        unknowns=(
+            Reason(What.ATTRIBUTE, "`head`", of=argument),
+            Reason(What.CALLED, "`prepare`", Span(3, 0, 3, 4), "models/other.py"),
+            Reason(What.BUDGET, "the rest of this file"),
+        ),
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
-from report_runs import BLOCK, by_hand, outcome, overwritten, rendered, span
+from report_runs import BLOCK, by_hand, outcome, overwritten, rendered, span, suspected
 
 from gradfix.defects import Evidence, Role
 from gradfix.outcome import View
@@ -27,6 +27,7 @@ def test_a_finding_has_the_fields_of_ruff_and_its_own() -> None:
         "certainty": "certain",
         "conventions": [],
         "assumptions": [],
+        "unknowns": [],
         "condition": None,
         "torch_says": "modified by an inplace operation",
         "related": [
@@ -88,4 +89,36 @@ def test_statistics_are_json_where_json_is_asked_for() -> None:
             "safe": 1,
             "unsafe": 0,
         }
+    ]
+
+
+def test_a_suspect_says_what_is_not_known_and_that_its_fix_is_never_applied() -> None:
+    (found,) = json.loads(rendered("json", outcome([suspected(overwritten())])))
+    assert (found["certainty"], found["fix"]["applicability"]) == ("suspect", "suspect")
+    assert found["assumptions"] == ["no call that wasn't followed brings these gradients"]
+    assert found["unknowns"] == [
+        {
+            "what": "argument",
+            "name": "net",
+            "message": "`head` of argument `net`",
+            "settled_by": "a caller of it in a file that is read",
+            "filename": "models/resnet.py",
+            "location": {"row": 5, "column": 23},
+        },
+        {
+            "what": "called",
+            "name": "`prepare`",
+            "message": "what `prepare` does, which isn't followed",
+            "settled_by": "its source in the project, or a row for its framework",
+            "filename": "models/other.py",
+            "location": {"row": 3, "column": 1},
+        },
+        {
+            "what": "budget",
+            "name": "the rest of this file",
+            "message": "the rest of this file",
+            "settled_by": "a shorter way to it: what costs too much is left out",
+            "filename": None,
+            "location": None,
+        },
     ]

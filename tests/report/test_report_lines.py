@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from report_runs import BLOCK, broken, by_hand, outcome, overwritten, rendered
+from report_runs import BLOCK, broken, by_hand, outcome, overwritten, rendered, suspected
 
 
 def test_concise_is_one_line_for_each_finding() -> None:
@@ -60,3 +60,9 @@ def test_statistics_count_by_rule_the_most_frequent_first() -> None:
 
 def test_statistics_of_nothing_are_nothing() -> None:
     assert rendered("statistics", outcome([])) == ""
+
+
+def test_a_suspect_is_not_fixed_and_counted_apart() -> None:
+    doubted = outcome([suspected(overwritten())])
+    assert "[crashes, suspect, not fixed]" in rendered("concise", doubted)
+    assert rendered("statistics", doubted).endswith("1 suspect\n")

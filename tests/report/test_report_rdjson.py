@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from report_runs import outcome, overwritten, rendered
+from report_runs import outcome, overwritten, rendered, suspected
 
 SOURCE = "y = F.relu('名', x)\nz = '名'; y += 1\n"
 
@@ -43,3 +43,9 @@ def test_the_evidence_is_related() -> None:
     saved, written = diagnostic()["relatedLocations"]
     assert (saved["message"], cut(saved["location"]["range"])) == ("saved here", "F.relu('名', x)")
     assert (written["message"], cut(written["location"]["range"])) == ("overwritten here", "y += 1")
+
+
+def test_the_fix_of_a_suspect_is_no_suggestion() -> None:
+    (found,) = json.loads(rendered("rdjson", outcome([suspected(overwritten())])))["diagnostics"]
+    assert found["suggestions"] == []
+    assert found["message"].endswith("fix, if so: out = out + shortcut")

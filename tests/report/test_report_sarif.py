@@ -12,7 +12,7 @@ from typing import Any
 
 import jsonschema
 import pytest
-from report_runs import BLOCK, broken, by_hand, outcome, overwritten, rendered, span
+from report_runs import BLOCK, broken, by_hand, outcome, overwritten, rendered, span, suspected
 
 from gradfix.defects import Evidence, Role
 
@@ -108,3 +108,25 @@ def test_equal_findings_of_a_file_have_fingerprints_of_their_own() -> None:
     results = run_of(outcome([overwritten(), overwritten()]))["results"]
     first, second = (result["partialFingerprints"]["gradfix/v1"] for result in results)
     assert first != second
+
+
+def test_a_suspect_tells_what_is_not_known_and_offers_no_fix() -> None:
+    (result,) = run_of(outcome([suspected(overwritten())]))["results"]
+    assert (result["properties"]["applicability"], "fixes" in result) == ("suspect", False)
+    argument, called, budget = result["properties"]["unknowns"]
+    assert {name: argument[name] for name in ("what", "name", "message", "settledBy")} == {
+        "what": "argument",
+        "name": "net",
+        "message": {"text": "`head` of argument `net`"},
+        "settledBy": "a caller of it in a file that is read",
+    }
+    places = [one["location"]["physicalLocation"] for one in (argument, called)]
+    assert [place["region"]["startLine"] for place in places] == [5, 3]
+    assert [place["artifactLocation"]["uri"] for place in places] == ["models/resnet.py", "models/other.py"]
+    assert "location" not in budget
+
+
+def test_a_fix_that_may_be_applied_is_offered() -> None:
+    (result,) = run_of(outcome([overwritten()]))["results"]
+    assert (result["properties"]["applicability"], len(result["fixes"])) == ("safe", 1)
+    assert result["properties"]["unknowns"] == []

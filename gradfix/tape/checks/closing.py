@@ -12,6 +12,7 @@ from gradfix.tape.checks.leaks import leaked, never_walked
 from gradfix.tape.checks.logged import note_conversions
 from gradfix.tape.checks.plain_tensors import check_plain_leaves
 from gradfix.tape.checks.registration import check_replacements, check_unreached, homeless
+from gradfix.tape.checks.unruled import steps_along
 from gradfix.tape.domain.events import Add, Use
 from gradfix.tape.machine.account import UNFINISHED
 from gradfix.tape.machine.gradients import Ended
@@ -70,6 +71,7 @@ def _never(vm: Interpreter, ended: Ended) -> None:
     check_replacements(vm.notes, ended)
     check_plain_leaves(vm.notes, ended)
     check_unreached(vm.names)
+    steps_along(vm)
 
 
 def _never_used(vm: Interpreter, ended: Ended) -> None:

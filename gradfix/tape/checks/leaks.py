@@ -123,7 +123,7 @@ def kept(vm: Interpreter, value: Value, expression: ast.AST, node: ast.AST, targ
         Kept(value=span_of(expression), target=target),
         lean=vm.graph.lean(value),
         when=vm.here.path,
-        account=vm.machine.leaves.accounts.of(Assumption.NOBODY_ELSE_WALKS, [value], ()),
+        account=vm.machine.leaves.accounts.of(Assumption.NOBODY_ELSE_WALKS, ()),
     )
     if draft is not None:
         vm.notes.put_by.append(PutBy(draft, vm.graph.history(value), next(Backward.numbers)))
@@ -196,5 +196,5 @@ def never_walked(vm: Interpreter) -> None:
         facts = Kept(value=span_of(value) if value else None, target=name)
         handed = vm.strangers.passed_on
         whys = [handed[id(node)] for node in nodes if id(node) in handed]
-        account = vm.machine.leaves.accounts.of(Assumption.NOBODY_ELSE_WALKS, (), whys)
+        account = vm.machine.leaves.accounts.of(Assumption.NOBODY_ELSE_WALKS, whys)
         vm.reports.report("graph_leak", node, kept, facts, lean=added.lean, account=account)

@@ -15,7 +15,6 @@ from gradfix.tape.domain.values import Const
 from gradfix.tape.interpreter.occasions import Added, Replaced
 from gradfix.tape.interpreter.origins import factory_inside
 from gradfix.tape.machine.cuts import nodes_below
-from gradfix.tape.machine.here import span_of
 from gradfix.tape.torch.manual_steps import made_of_gradient
 
 if TYPE_CHECKING:
@@ -108,7 +107,7 @@ def gradient_read(vm: Interpreter, read: GradientRead) -> None:
             return
         made = (owner.node.place, Role.MADE_NO_LEAF)
         vm.reports.report("grad_of_non_leaf", owner.node.place, [made, (vm.here.at(node), Role.GRAD_IS_NONE)],
-                  NonLeaf(read=span_of(node), target=owner.name, factory=factory_inside(vm.reports, owner)),
+                  NonLeaf(target=owner.name, factory=factory_inside(vm.reports, owner)),
                   when=vm.here.path, lean=owner.lean, says=NOT_A_LEAF,
                   account=_kept(vm.machine, owner))  # fmt: skip
 
@@ -117,7 +116,7 @@ def _kept(machine: Machine, owner: Tensor) -> Account:
     """What may have told a result to keep its gradient."""
     accounts = machine.leaves.accounts
     whys = accounts.had([owner]) if owner.retained is None else ()
-    return accounts.of(Assumption.NOBODY_ELSE_KEEPS, [owner], whys)
+    return accounts.of(Assumption.NOBODY_ELSE_KEEPS, whys)
 
 
 def _walked(graph: Graph, owner: Tensor) -> bool:

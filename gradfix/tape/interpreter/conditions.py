@@ -70,7 +70,7 @@ def _joined(vm: Interpreter, node: ast.BoolOp) -> Verdict:
         return YES if every else NO
     end = ends[0]
     if len(ends) > 1:
-        where = ("and" if every else "or", id(node), onward)
+        where = ("and" if every else "or", onward)  # wherever it stands
         key = Settled(where, (onward,) if every else ends, ends if every else (onward,))
         vm.reports.findings.texts.setdefault(key, vm.reports.text(node))
         onward, end = onward | {(key, every)}, frozenset({(key, not every)})

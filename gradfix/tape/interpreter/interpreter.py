@@ -155,6 +155,9 @@ class Interpreter:
         answer = self.handlers.calls.get(type(callee)) or self.handlers.calls[Value]
         if self.notes.taken and id(callee) in self.notes.taken:
             return leaning_on_it(self.notes, lambda: answer(self, callee, args, kwargs, node))
+        if self.notes.replaced and id(callee) in self.notes.replaced:
+            with self.reports.within(granted=self.reports.granted | self.notes.replaced[id(callee)][1]):
+                return answer(self, callee, args, kwargs, node)
         return answer(self, callee, args, kwargs, node)
 
     def call_unknown(self, callee: Value, args: Args, kwargs: Kwargs, node: Any) -> Value:

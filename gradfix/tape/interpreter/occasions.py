@@ -68,6 +68,14 @@ class Replaced(NamedTuple):
     node: ast.AST
 
 
+class PutSomewhere(NamedTuple):
+    """Something is put into a module, or into what was taken from one, it isn't known where."""
+
+    owner: Value
+    put: Value
+    node: ast.AST
+
+
 class Built(NamedTuple):
     """The constructor of a module has run."""
 
@@ -95,6 +103,12 @@ class Walked(NamedTuple):
     event: Backward
 
 
+class ModuleCleared(NamedTuple):
+    """`module.zero_grad()`."""
+
+    node: ast.AST
+
+
 class StrangerStepped(NamedTuple):
     """A scaler steps what isn't known to be an optimizer."""
 
@@ -117,11 +131,13 @@ Occasion = (
     | Added
     | ItemAdded
     | Appended
+    | PutSomewhere
     | Replaced
     | Built
     | GradientRead
     | GradientSet
     | Walked
+    | ModuleCleared
     | StrangerStepped
     | CheckpointRun
 )

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from gradfix.defects import Span
     from gradfix.defects.records import Kept, Unregistered
     from gradfix.tape.domain.graph import Node, Tensor
-    from gradfix.tape.domain.values import Place, Value
+    from gradfix.tape.domain.values import Lean, Place, Value
     from gradfix.tape.domain.why import Why
     from gradfix.tape.effects.frameworks import Row
     from gradfix.tape.interpreter.names import Names
@@ -67,6 +67,8 @@ class Notes:
         """Whether objects are built for those who would use them elsewhere."""
         self.taken: dict[int, Value] = {}
         """Values that are taken for granted (convention F)."""
+        self.replaced: dict[int, tuple[Value, Lean]] = {**before.replaced} if before else {}
+        """Parts of modules, or what may hold some, in the place of which others may stand."""
         self.type_tests: dict[tuple[object, ...], Value] = {}
         """Whether tensors and lists are of classes that aren't known."""
         self.unsure: dict[int, Value] = {}

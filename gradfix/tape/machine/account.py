@@ -36,16 +36,9 @@ UNFINISHED = Gap(Assumption.ALL_HAS_RUN, Reason(What.BUDGET, "the rest of this f
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """What was looked for, over which leaves or tensors, since and until when, and what of it isn't known."""
+    """What was looked for, and what of it isn't known."""
 
     sought: Assumption
-    over: tuple[Tensor, ...] = ()
-    since: Moment | None = None
-    """None: from the beginning."""
-    until: Moment | None = None
-    """None: to the end."""
-    known: tuple[Optimizer, ...] = ()
-    """Those that were seen and didn't supply it."""
     gaps: tuple[Reason, ...] = ()
     """What isn't known that could have."""
     conventions: Lean = NOTHING
@@ -72,13 +65,10 @@ class Accounts:
         self.findings = graph.reports.findings
         self.optimizers = optimizers
 
-    def of(
-        self, sought: Assumption, over: Sequence[Tensor], whys: Iterable[Why], since: Moment | None = None
-    ) -> Account:
+    def of(self, sought: Assumption, whys: Iterable[Why], conventions: Lean = NOTHING) -> Account:
         """An account in which these aren't known."""
         few = islice(dict.fromkeys(whys), SOME)
-        gaps = tuple(self.findings.reason(why) for why in few)
-        return Account(sought, tuple(over), since, gaps=gaps)
+        return Account(sought, tuple(self.findings.reason(why) for why in few), conventions)
 
     def filled(
         self, leaves: Sequence[Tensor], since: Moment | None = None, more: Iterable[Why] = ()
@@ -90,7 +80,7 @@ class Accounts:
         """
         first = since.number if since is not None else self.timeline.first - 1
         each = (why for leaf in leaves for why in self.calls(self._fills(leaf), first))
-        return self.of(Assumption.NOBODY_ELSE_FILLS, leaves, (*more, *each), since)
+        return self.of(Assumption.NOBODY_ELSE_FILLS, (*more, *each))
 
     def held(
         self, sought: Assumption, leaves: Sequence[Tensor], known: Sequence[Optimizer], more: Iterable[Why]
@@ -99,13 +89,13 @@ class Accounts:
         unseen = [Why(What.OPTIMIZER, f"`{one.name}`" if one.name else "", one.place)
                   for one in known if not one.complete]  # fmt: skip
         if not known:  # who trains a module trains its parameters
-            drawn = self.of(sought, leaves, more)
-            return Account(sought, drawn.over, None, None, (), drawn.gaps, frozenset({Convention.D}))
-        drawn = self.of(sought, leaves, (*unseen, *more, *self.had(leaves)))
-        return Account(sought, drawn.over, None, None, tuple(known), drawn.gaps, frozenset({Convention.B}))
+            return self.of(sought, more, frozenset({Convention.D}))
+        return self.of(sought, (*unseen, *more, *self.had(leaves)), frozenset({Convention.B}))
 
     def had(self, leaves: Sequence[Tensor]) -> Iterator[Why]:
         """The calls that weren't followed and had some of the leaves."""
+        if not leaves:
+            return iter(())
         return self.calls(lambda moment: self._stranger(moment) and self.holds(moment.what, leaves))
 
     def holds(self, values: Sequence[object], leaves: Sequence[Tensor]) -> bool:
@@ -144,6 +134,8 @@ class Accounts:
 
 def why_of_call(moment: Moment) -> Why:
     """Why it isn't known what a call did."""
+    if moment.why is not None:
+        return moment.why
     place = moment.place if moment.place is not None or moment.site is None else moment.site.place
     if moment.skipped:
         return Why(What.BUDGET, "a call that is left out as it costs too much", place)

@@ -1,78 +1,63 @@
-"""Backward on the machine: what it raises, what it frees, and which leaves it reaches."""
+"""Backward on the machine: what it walks, what it frees, and which leaves it reaches."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from itertools import islice
-from typing import TYPE_CHECKING, NamedTuple, TypedDict
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
-from gradfix.defects import Assumption, Convention, Role
-from gradfix.defects.records import (
-    BackwardUnrecorded,
-    Freed,
-    NonScalar,
-    Overwritten,
-    Written,
-    WrittenByModule,
-    WrittenThroughData,
-)
+from gradfix.defects import Convention, Role
+from gradfix.defects.records import BackwardUnrecorded, NonScalar
 from gradfix.tape.domain.events import Add, live_arms, surely
-from gradfix.tape.domain.graph import upstream
-from gradfix.tape.domain.paths import ALWAYS, contradicts, implies
+from gradfix.tape.domain.paths import ALWAYS, contradicts
 from gradfix.tape.domain.values import stamp
-from gradfix.tape.domain.within import Within
 from gradfix.tape.effects import shapes
-from gradfix.tape.effects.operations import having, layers_having, name_of_layer
-from gradfix.tape.effects.repeats import put_again
-from gradfix.tape.machine.cuts import leaves_behind
+from gradfix.tape.effects.operations import having
 from gradfix.tape.machine.guarded import Guarded
+from gradfix.tape.machine.raising import Raising
 from gradfix.tape.machine.reach import MANY, leading, remember
 
 if TYPE_CHECKING:
-    from gradfix.defects import Span
-    from gradfix.defects.records import (
-        Facts,
-    )
-    from gradfix.tape.domain.graph import Node, NodeFacts, Spoil, Tensor
-    from gradfix.tape.domain.values import Lean, Place
-    from gradfix.tape.machine.early_steps import EarlySteps
-
-SURE, BY_USE = 2, 1
-"""How a node is part of a backward: for sure, or because nothing else can be meant (convention C)."""
-FEW = 100
-"""How many operations one can be told the places of."""
-DRAWS = {*having("draws"), *map(name_of_layer, layers_having("drops"))}
-WAYS = 3
-"""On how many different paths one backward looks at a node again."""
-STEPPED_BETWEEN = "whether a step since the backward before this changed what it needs isn't known"
-UNDERIVED = having("underived")
-OVERWRITTEN = "one of the variables needed for gradient computation has been modified by an inplace operation"
-TWICE = "Trying to backward through the graph a second time"
-NO_SCALAR = "grad can be implicitly created only for scalar outputs"
-
-
-class Blamed(NamedTuple):
-    """The rule that was broken, the place that breaks it, and what is known of it."""
-
-    kind: str
-    place: Place
-    facts: Facts
-
-
-if TYPE_CHECKING:
-    from typing_extensions import Unpack
-
     from gradfix.tape.domain.events import Backward
+    from gradfix.tape.domain.graph import Node, NodeFacts, Tensor
     from gradfix.tape.domain.paths import Path
+    from gradfix.tape.domain.values import Lean
+    from gradfix.tape.machine.early_steps import EarlySteps
     from gradfix.tape.machine.python import Python
     from gradfix.tape.machine.recording import Recording
     from gradfix.tape.machine.severed import Severed
 
+SURE, BY_USE = 2, 1
+"""How a node is part of a backward: for sure, or because nothing else can be meant (convention C)."""
+WAYS = 3
+"""On how many different paths one backward looks at a node again."""
+STEPPED_BETWEEN = "whether a step since the backward before this changed what it needs isn't known"
+UNDERIVED = having("underived")
+NO_SCALAR = "grad can be implicitly created only for scalar outputs"
 
-class Scoped(TypedDict, total=False):
-    """What differs inside of something only."""
 
-    whole: Callable[[], bool] | None
+class Ahead:
+    """What a backward has still to come to: what it surely visits first, then what may be part of it."""
+
+    __slots__ = ("by_use", "guarded", "sure")
+
+    def __init__(self, start: Node, arms: Sequence[Path], path: Path) -> None:
+        self.sure: list[tuple[Node, Path]] = [(start, arm - path) for arm in arms]
+        self.guarded = Guarded()
+        """What it surely visits on some paths."""
+        self.by_use: list[tuple[Node, Path]] = [] if self.sure else [(start, ALWAYS)]
+
+    def take(self) -> tuple[int, Node, Path]:
+        """The next node, how it is part of the backward, and on which path."""
+        if self.sure:
+            return SURE, *self.sure.pop()
+        return (SURE, *self.guarded.pop()) if self.guarded.order else (BY_USE, *self.by_use.pop())
+
+    def put(self, node: Node, when: Path, known: bool) -> None:
+        """One more."""
+        if known and when:
+            self.guarded.add(node, when)
+        else:
+            (self.sure if known else self.by_use).append((node, when))
 
 
 class Backwards:
@@ -83,22 +68,17 @@ class Backwards:
     ) -> None:
         self.severed = severed
         self.recording = recording
-        self.early_steps = early_steps
-        self.python = python
+        self.supposed = early_steps.optimizers.supposed
+        """When steps were that may have been of any leaves, in the numbers of the backwards."""
+        self.raising = Raising(severed, early_steps, python)
         self.graph = severed.graph
         self.here = severed.here
         self.reports = severed.reports
         self.trail = recording.trail
         self.timeline = recording.timeline
         self.grad_mode = recording.grad_mode
-        self.whole: Callable[[], bool] | None = None
-        """Whether what is backpropagated came out of a whole model, which is given data."""
         self.frees = stamp()
         """When a backward last freed what it walked."""
-
-    def within(self, **now: Unpack[Scoped]) -> Within:
-        """A block in which this is so, and as it was after it."""
-        return Within(self, self.trail, now)
 
     def run(
         self, root: Tensor, event: Backward, *, whole: bool = True, only: list[Tensor] | None = None
@@ -157,25 +137,13 @@ class Backwards:
         """Visit what backward visits; what is surely part of it is seen as such even if met before."""
         seen = event.met
         arms = live_arms(start, event.path) if root.requires is None else [event.path]
-        sure: list[tuple[Node, Path]] = [(start, arm - event.path) for arm in arms]
-        guarded = Guarded()
-        by_use: list[tuple[Node, Path]] = [] if sure else [(start, ALWAYS)]
+        ahead = Ahead(start, arms, event.path)
         wanted = None if only is None else {id(leaf) for leaf in only}
-        walked = None if only is None else leading(self.graph, start, only, perhaps=True)
-        if walked is not None and not event.virtual and id(start) not in walked:
-            self.reports.silence(
-                event.place,
-                "no way from here to what gradients are asked for is seen",
-            )
+        walked = None if only is None else self._ways(start, event, only)
         again = (self.recording.spoils, self.frees) if self._leaves_all(event, only) else None
         frees = event.retain is False and not event.virtual
-        supposed = self.early_steps.optimizers.supposed
-        while sure or guarded.order or (by_use and not event.virtual):
-            level = SURE if sure or guarded.order else BY_USE
-            if sure or not guarded.order:
-                node, when = (sure or by_use).pop()
-            else:
-                node, when = guarded.pop()
+        while ahead.sure or ahead.guarded.order or (ahead.by_use and not event.virtual):
+            level, node, when = ahead.take()
             if node.requires is False or (walked is not None and id(node) not in walked):
                 continue
             if again and level == SURE and not when and node.reach is not None and node.reach[0] == again:
@@ -186,10 +154,8 @@ class Backwards:
                 continue
             seen[id(node)] = (*before, here) if before else (here,)
             if not event.virtual:
-                if supposed and node.leaf is None and -1 < node.clean < supposed[-1]:
-                    self.reports.silence(event.place, STEPPED_BETWEEN)
-                if node.op in UNDERIVED:
-                    self.reports.silence(event.place, f"{node.op} has no derivative; no rule is about that")
+                if self.supposed or node.op in UNDERIVED:
+                    self._note(node, event)
                 node.clean = event.number
             if node.leaf is not None:
                 if not event.virtual and (wanted is None or id(node.leaf) in wanted):
@@ -199,20 +165,30 @@ class Backwards:
                 event.strange = True
             if node.op == "module" and not event.virtual:
                 self._through_module(node, event)
-            if level == SURE and self._stops(node, event, root.lean, when):
+            if level == SURE and self.raising.stops(node, event, root.lean, when):
                 continue
             for parent, known, guard in self._above(node, level, here):
-                both = when | guard
-                if known and both:
-                    guarded.add(parent, both)
-                else:
-                    (sure if known else by_use).append((parent, both))
+                ahead.put(parent, when | guard, known)
             if frees and level == SURE and node.saves:
                 self._free(node, event, when)
         if again and len(seen) > MANY:
             remember(start, again)
         if frees:
             self.frees = stamp()
+
+    def _ways(self, start: Node, event: Backward, only: list[Tensor]) -> set[int]:
+        """What lies on the ways to the leaves that are asked for."""
+        walked = leading(self.graph, start, only, perhaps=True)
+        if not event.virtual and id(start) not in walked:
+            self.reports.silence(event.place, "no way from here to what gradients are asked for is seen")
+        return walked
+
+    def _note(self, node: Node, event: Backward) -> None:
+        """Say what isn't known of a node, or what no rule is about."""
+        if self.supposed and node.leaf is None and -1 < node.clean < self.supposed[-1]:
+            self.reports.silence(event.place, STEPPED_BETWEEN)
+        if node.op in UNDERIVED:
+            self.reports.silence(event.place, f"{node.op} has no derivative; no rule is about that")
 
     def _free(self, node: Node, event: Backward, when: Path) -> None:
         if node.freed is None:
@@ -269,135 +245,3 @@ class Backwards:
                     yield parent, True, arm - path
             else:
                 yield parent, sure and parent.requires is True, guard - path
-
-    def _stops(self, node: Node, event: Backward, lean: Lean, when: Path) -> bool:
-        """Report what this node can't give back; True where backward goes no further.
-
-        What is freed raises before torch looks at whether something was written to it.
-        """
-        if not node.spoiled and not node.freed:
-            return False
-        here = event.path | when
-        gone = self._freed_before(node, event, here)
-        if gone is None or not implies(here, gone[1]):
-            self._written_since(node, event, lean, when)
-        if gone is None:
-            return False
-        self._twice(node, gone[0], event, lean, when | gone[1])
-        event.raised = True
-        return True
-
-    @staticmethod
-    def _freed_before(node: Node, event: Backward, here: Path) -> tuple[Backward, Path] | None:
-        """The earlier backward that has freed a node, and on which path."""
-        for earlier, path in node.freed or () if not event.virtual else ():
-            if earlier.met is not event.met and not contradicts(path, here):
-                return earlier, path
-        return None
-
-    def _written_since(self, node: Node, event: Backward, lean: Lean, when: Path) -> None:
-        """Report what was written over something that a node has saved."""
-        for spoil in node.spoiled or ():
-            write, saved = spoil.write.path, spoil.saved.path
-            paths = ((write, event.path), (saved, event.path), (when, write), (when, saved))
-            if not any(contradicts(one, other) for one, other in paths):
-                self._overwritten(spoil, event, lean, when)
-
-    def _overwritten(self, spoil: Spoil, event: Backward, lean: Lean, guard: Path) -> None:
-        write, saved = spoil.write, spoil.saved
-        if write.form == "buffer":
-            return
-        if spoil.silent and put_again(write, saved):
-            return
-        steps = [(saved.node.place, Role.SAVED), (write.place, Role.OVERWRITTEN)]
-        if not event.virtual:
-            steps.append((event.place, Role.BACKWARD))
-        lean = lean | saved.lean | event.lean
-        alternative = saved.path - write.path
-        if Convention.D in lean and saved.argument and any(one.unrecorded for one in saved.writes):
-            return  # what came in is data, as it is written where nothing is recorded
-        if Convention.D in lean and saved.argument and write.form == "setitem":
-            return  # entries of what came in: as often boxes as features
-        if Convention.D in lean and self._prepares(saved.node):
-            return
-        if event.virtual and self._picked_apart(write.path | saved.path):
-            return
-        when = (write.path | alternative | guard | event.assumed) - (event.path - event.assumed)
-        kind, culprit, facts = self._blamed(spoil, event, steps)
-        self.reports.report(kind, culprit, steps, facts, lean=lean, when=when,
-                    impact="trains wrong" if spoil.silent else "crashes",
-                    says="" if spoil.silent else OVERWRITTEN)  # fmt: skip
-
-    def _picked_apart(self, path: Path) -> bool:
-        """Whether two turns of a loop have to meet different things: who says that a module is built so?"""
-        picks = self.severed.tested.picks
-        return len({picks[key] for key, holds in path if holds and key in picks}) > 1
-
-    def _prepares(self, node: Node) -> bool:
-        """Whether a node stands before the first layer of a whole model: it is given data."""
-        if self.whole is None or any(leaf.parameter for leaf in leaves_behind(node)):
-            return False
-        return self.whole()
-
-    def _blamed(self, spoil: Spoil, event: Backward, steps: list[tuple[Place, Role]]) -> Blamed:
-        """What an overwriting has broken."""
-        write = spoil.write
-        if write.form == "step":
-            event.spoilt.add(id(write.place))
-            return Blamed("step_before_backward", write.place, self.early_steps.facts(write, event))
-        known = self._known(spoil).named()
-        if write.form == "module":
-            built = write.built or write.place
-            steps.append((built, Role.BUILT_IN_PLACE))
-            return Blamed("inplace_module", built, WrittenByModule(**known, module=write.module))
-        if spoil.silent:
-            backward = self.reports.span(event.place) if not event.virtual else None
-            through = WrittenThroughData(**known, parameter=write.parameter, backward=backward)
-            return Blamed("write_through_data", write.place, through)
-        return Blamed("inplace_overwrites_saved", write.place, Overwritten(**known))
-
-    def _known(self, spoil: Spoil) -> Overwritten:
-        """What a rewrite has to know of a write and of what it went over."""
-        write, node = spoil.write, spoil.saved.node
-        known = (write.written or Written()).named()
-        return Overwritten(**{**known, "form": write.form}, saver=node.op, save=self.reports.span(node.place))
-
-    def _built(self, event: Backward) -> tuple[tuple[Span, ...], bool]:
-        """Where the operations stand that a backward walks, or nothing; whether one of them draws."""
-        roots = [self.graph.history(event.root)] if event.root is not None else []
-        below = list(islice(upstream(roots), FEW))
-        recorded = (one for one in below if one.requires is not False and one.leaf is None)
-        spans = [self.reports.span(one.place) for one in recorded]
-        found = tuple(dict.fromkeys(span for span in spans if span is not None))
-        return (found if len(below) < FEW and None not in spans else ()), any(map(_draws, below))
-
-    def _twice(self, node: Node, earlier: Backward, event: Backward, lean: Lean, guard: Path) -> None:
-        steps = [
-            (node.place, Role.SHARED),
-            (earlier.place, Role.FREES),
-            (event.place, Role.NEEDS_AGAIN),
-        ]
-        outside, spared = self.python.outside(node, earlier, event), self.early_steps.spared(event)
-        if node.doubted and self.grad_mode.mode_in_doubt is False:
-            lean = lean | {Assumption.RECORDED_HERE}
-        built, draws = self._built(event)
-        self.reports.report(
-            "backward_twice",
-            earlier.place,
-            steps,
-            Freed(
-                again=self.reports.span(event.place),
-                outside=outside,
-                spared=spared,
-                built=built,
-                draws=draws,
-            ),
-            lean=lean | node.lean,
-            when=event.path | guard,
-            says=TWICE,
-        )
-
-
-def _draws(node: Node) -> bool:
-    """Whether what made a node draws random numbers."""
-    return node.op in DRAWS or (node.facts or {}).get("factory") in DRAWS

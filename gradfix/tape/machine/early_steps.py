@@ -44,11 +44,9 @@ class EarlySteps:
     def facts(self, write: Write, later: Backward) -> EarlyStep:
         """Which backward the early step was for, and what stands between it and the later one."""
         own: Add | None = None
-        pollutes = False
         if write.stepped is not None:
             adds = [add for add in write.stepped[1].gradient().events if isinstance(add, Add)]
             own = next((add for add in reversed(adds) if add.backward is not later), None)
-            pollutes = any(add.backward is later for add in adds)
         key = (id(write.place), later.number)
         if key not in self.known:
             self.known[key] = self._since(write, later)
@@ -57,7 +55,6 @@ class EarlySteps:
             optimizer=write.stepped[0].name if write.stepped is not None else "",
             backward=self.reports.span(later.place) if not later.virtual else None,
             step_backward=self.reports.span(own.backward.place) if own else None,
-            pollutes=pollutes,
             spared=self.spared(later),
         )
 

@@ -230,7 +230,7 @@ class Gradients:
             between=between,
         )
         when = (_shared(fresh, first) | _shared(stale, old)) - (self.here.path - self.here.assumed)
-        account = self.leaves.accounts.of(Assumption.NOBODY_ELSE_CLEARS, [leaf], doubts, use.moment)
+        account = self.leaves.accounts.of(Assumption.NOBODY_ELSE_CLEARS, doubts)
         self.reports.report("missing_zero_grad", first.backward.place, steps, facts, lean=lean, when=when,
                             account=account)  # fmt: skip
 

@@ -24,12 +24,17 @@ class Leaves:
         self.accounts = Accounts(graph, optimizers)
         """Who draws up what may have happened to them in what wasn't followed."""
         self.every_leaf: list[Tensor] = [*before.every_leaf] if before else []
-        self.froze: bool = before is not None and before.froze
-        """Whether parameters were told to require no grad."""
+        self.told: dict[int, Tensor] = {**before.told} if before else {}
+        """The parameters that were told to require no grad, whatever they were told since."""
         self.hooked: bool = before is not None and before.hooked
         """Whether somebody hears of gradients as they arrive."""
         self.moved: bool = before is not None and before.moved
         """Whether something was moved to a device."""
+
+    @property
+    def froze(self) -> bool:
+        """Whether some parameter requires no grad, as it was told."""
+        return bool(self.told) and any(leaf.requires is False for leaf in self.told.values())
 
 
 def is_added(leaf: Tensor) -> bool:

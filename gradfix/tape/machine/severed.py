@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from gradfix.defects import NOTHING, Assumption, Convention, Role, kind_of
@@ -135,11 +136,15 @@ class Severed:
         )
 
     def _told_otherwise(self, node: Node) -> Account:
-        """What may have let one of the leaves below a node require grad."""
-        below = list(_up_to_cuts(node)) if self.let_go else []
+        """What may have let one of the leaves below a node require grad.
+
+        Who had a module may have put another one in its place, which brings parameters of its own.
+        """
+        below = list(_up_to_cuts(node))
         whys = [self.let_go[id(one)][1] for one in below if id(one) in self.let_go]
-        leaves = [one.leaf for one in below if one.leaf is not None]
-        return self.leaves.accounts.of(Assumption.NOBODY_ELSE_LETS, leaves, whys)
+        accounts = self.leaves.accounts
+        parts = accounts.had([one.leaf for one in below if one.leaf is not None and one.leaf.parameter])
+        return accounts.of(Assumption.NOBODY_ELSE_LETS, chain(whys, parts))
 
     def _switched_off(self, node: Node, when: Path) -> bool:
         """Whether flags each switch off a term: a constant made under one of them stands for it."""
@@ -166,7 +171,8 @@ class Severed:
                 places = [(leaves[0].place, "")] if only else [] if one else [(event.place, "")]
             for place, name in places:
                 steps = [(place, Role.CONSTANT), (event.place, Role.BACKWARD)]
-                facts = NoLeaf(backward=self.reports.span(event.place), target=name)
+                arrives = bool(meant) or place is event.place
+                facts = NoLeaf(backward=self.reports.span(event.place), target=name, arrives=arrives)
                 self.reports.report(
                     "no_leaf_requires_grad",
                     place,
@@ -214,10 +220,16 @@ class Severed:
         if record is Unrecorded:
             forward, form = self.reports.span(cut.place), self.mode_form(cut.cut_place)
             inside = (forward,) if forward else ()
-            return Unrecorded(form=form, mode=cut.cut, forward=inside, backward=backward)
+            return Unrecorded(
+                form=form, mode=cut.cut, forward=inside, backward=backward, arrives=self._arrives(event, cut)
+            )
         if record is NoGradient:
-            return NoGradient(op=cut.op, backward=backward)
-        return Cut(form=cut.cut, backward=backward)
+            return NoGradient(op=cut.op, backward=backward, arrives=self._arrives(event, cut))
+        return Cut(form=cut.cut, backward=backward, arrives=self._arrives(event, cut))
+
+    def _arrives(self, event: Backward, cut: Node) -> bool:
+        """Whether a backward would come to what it is for, if it weren't for a cut."""
+        return not event.aimed or self._is_for(event, cut)
 
     def mode_form(self, place: Place) -> str:
         """with, decorator or statement."""
@@ -238,6 +250,7 @@ class Severed:
                     target=(leaf.facts or {}).get("target", ""),
                     cut=self.reports.span(cuts[0].cut_place),
                     cut_kind=KIND_OF_CUT.get(cuts[0].cut, ""),
+                    arrives=self._arrives(event, cuts[0]),
                 )
                 steps = [(cuts[0].cut_place, Role.CUT), (event.place, Role.BACKWARD)]
                 self.reports.report(

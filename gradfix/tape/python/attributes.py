@@ -15,10 +15,10 @@ from gradfix.tape.domain.why import Why, fact
 from gradfix.tape.effects import table
 from gradfix.tape.interpreter.granted import training
 from gradfix.tape.interpreter.imports import member
-from gradfix.tape.interpreter.occasions import AttributeBound, Replaced
+from gradfix.tape.interpreter.occasions import AttributeBound, PutSomewhere, Replaced
 from gradfix.tape.strangers.assumed_optimizers import doubted
 from gradfix.tape.torch.layers import is_packed, layer_attribute, store_on_layer
-from gradfix.tape.torch.modules import MODULE_METHODS, all_of, freeze
+from gradfix.tape.torch.modules import MODULE_METHODS, OWN_DICTS, all_of, freeze, own_dict
 from gradfix.tape.torch.param_groups import param_groups, some_gradient, written
 from gradfix.tape.torch.tensor_attributes import store_on_tensor, tensor_attribute
 
@@ -109,6 +109,8 @@ def instance_attribute(vm: Interpreter, owner: Instance, name: str, node: ast.AS
         return layer_attribute(vm.notes, layer, name)
     if owner.module and name in MODULE_METHODS:
         return Method(owner, name)
+    if owner.module and name in OWN_DICTS:
+        return own_dict(owner, name)
     if any(isinstance(base, External) for base in _bases(owner.cls)) or owner.cls.bases:
         missing = Unknown(Why(What.ATTRIBUTE, f"`{name}` of an object"), (owner,) if not owner.module else ())
         vm.reports.findings.texts.setdefault(("true", id(missing)), f"self.{name}")
@@ -200,6 +202,8 @@ def store_attribute(
         if owner.children is None:
             vm.trail.learn(owner, "children", {})
         vm.graph.put_into(owner, value)
+        if owner.holds:
+            vm.tell(PutSomewhere(owner, value, node))
         assert owner.children is not None
         vm.trail.put(owner, owner.children, name, value)
     else:

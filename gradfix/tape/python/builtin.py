@@ -6,7 +6,7 @@ import ast
 import builtins
 from collections.abc import Hashable
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeGuard
 
 from gradfix.defects.reasons import What
 from gradfix.tape.domain.alternatives import there
@@ -28,6 +28,7 @@ from gradfix.tape.domain.values import (
 from gradfix.tape.domain.why import Why, fact
 from gradfix.tape.interpreter.imports import from_star
 from gradfix.tape.interpreter.modes import LIBRARIES
+from gradfix.tape.interpreter.occasions import PutSomewhere
 from gradfix.tape.python.arithmetic import operate
 from gradfix.tape.python.iterating import iterating
 from gradfix.tape.strangers.handed_out import escape, let_gradients_go
@@ -77,9 +78,9 @@ def call_builtin(vm: Interpreter, name: str, args: Args, kwargs: Kwargs, node: a
     if name in ("list", "tuple", "set", "sorted", "reversed", "frozenset"):
         return _collect(vm, name, args, node)
     if name == "dict":
-        items: dict[Hashable, Value] = dict(args[0].items) if args and isinstance(args[0], Map) else {}
+        items: dict[Hashable, Value] = _entries(args[0]) if args else {}
         items.update(kwargs)
-        return Map(items, open=bool(args) and not isinstance(args[0], Map))
+        return Map(items, open=bool(args) and not _whole(args[0]))
     if name in ("float", "int", "bool", "complex", "abs", "sum", "max", "min"):
         return _numeric(vm, name, args, kwargs, node)
     if name in ("range", "len"):
@@ -103,10 +104,38 @@ def call_builtin(vm: Interpreter, name: str, args: Args, kwargs: Kwargs, node: a
     return unknown_of(fact(f"{name}()"), *args)
 
 
+def _entries(given: Value) -> dict[Hashable, Value]:
+    """What a dict is made of: pairs whose keys aren't known are entries all the same."""
+    if isinstance(given, Map):
+        return dict(given.items)
+    pairs = [one.items for one in (given.items if isinstance(given, Seq) else ()) if _is_pair(one)]
+    return {_key(pair[0], i): pair[1] for i, pair in enumerate(pairs)}
+
+
+def _is_pair(value: Value) -> TypeGuard[Seq]:
+    return isinstance(value, Seq) and len(value.items) == 2 and not value.open
+
+
+def _key(value: Value, number: int) -> Hashable:
+    known = value.value if isinstance(value, Const) else None
+    return known if isinstance(known, (str, int)) else ("unknown", number)
+
+
+def _whole(given: Value) -> bool:
+    """Whether all entries are known that a dict is made of."""
+    if isinstance(given, Map):
+        return not given.open
+    return (
+        isinstance(given, Seq)
+        and not given.open
+        and all(_is_pair(one) and isinstance(_key(one.items[0], 0), (str, int)) for one in given.items)
+    )
+
+
 def _quiet(name: str, args: Args) -> Value:
     if name in ("str",) and args and isinstance(args[0], Const):
         return Const(str(args[0].value))
-    return NONE if name == "print" else Unknown(fact(f"{name}()"))
+    return NONE if name == "print" else unknown_of(fact(f"{name}()"), *(args if name == "vars" else ()))
 
 
 def _collect(vm: Interpreter, name: str, args: Args, node: ast.Call) -> Value:
@@ -194,6 +223,7 @@ def _introspecting(vm: Interpreter, name: str, args: Args, node: ast.Call) -> Va
     if not isinstance(key, str):
         if name == "setattr" and len(args) > 2:
             escape(vm.strangers, args[0])
+            vm.tell(PutSomewhere(args[0], args[2], node))
             vm.forks.on_each(args[0], lambda one: register(vm.trail, one, args[1], args[2]))
         if name == "getattr":
             let_gradients_go(vm.machine, args[:1])  # it may be the gradient that is got
@@ -242,7 +272,16 @@ def _is_instance(value: Value, kinds: Value) -> Truth:
         return _is_layer(value, path)
     if isinstance(value, (Instance, Opaque)) and path == "torch.nn.Module":
         return value.module if isinstance(value, Instance) else True
-    return None
+    return _is_own(value.cls, path) if isinstance(value, Instance) else None
+
+
+def _is_own(cls: Class, path: str) -> Truth:
+    """Whether an object of a class that is written here is one of a class of torch as well."""
+    bases = {*cls.externals()}
+    if path in bases:
+        return True
+    plain = bases <= {"torch.nn.Module", "builtins.object"} and not cls.opaque_base()
+    return False if plain and path.startswith("torch.nn.") else None
 
 
 def _is_plain(value: Seq | Map | Const, path: str) -> Truth:

@@ -76,14 +76,24 @@ def _computed(here: Here, receiver: Number, node: ast.AST) -> Value:
     return Number(receiver.node, here.at(node), receiver.kind)
 
 
+OF_TEXT = frozenset({
+    "lower", "upper", "strip", "startswith", "endswith", "split", "rsplit", "partition", "rpartition",
+    "replace", "removeprefix", "removesuffix",
+})  # fmt: skip
+"""Methods of strings that are run as they are."""
+
+
 def _constant_method(receiver: Value, name: str, args: Args) -> Value:
     known = [arg.value for arg in args if isinstance(arg, Const)]
-    simple = name in ("lower", "upper", "strip", "startswith", "endswith") and len(known) == len(args)
+    simple = name in OF_TEXT and len(known) == len(args)
     if simple and isinstance(receiver, Const) and isinstance(receiver.value, str):
         try:
-            return Const(getattr(receiver.value, name)(*known))
-        except TypeError:
+            made = getattr(receiver.value, name)(*known)
+        except (TypeError, ValueError):
             return Unknown(fact("text"))
+        if isinstance(made, (list, tuple)):
+            return Seq(type(made).__name__, [Const(part) for part in made])
+        return Const(made)
     return Unknown(fact("a plain value"))
 
 

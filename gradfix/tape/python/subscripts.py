@@ -14,10 +14,11 @@ from gradfix.tape.domain.torch_values import Group, Layer, Optimizer
 from gradfix.tape.domain.values import Const, Map, Range, Seq, Slice, Unknown
 from gradfix.tape.domain.why import Why
 from gradfix.tape.effects import pieces, strides
-from gradfix.tape.interpreter.occasions import Replaced
+from gradfix.tape.interpreter.occasions import PutSomewhere, Replaced
 from gradfix.tape.python.arithmetic import OPERATORS, operate
 from gradfix.tape.strangers.handed_out import escape
 from gradfix.tape.torch.elements import part
+from gradfix.tape.torch.modules import register
 from gradfix.tape.torch.param_groups import group_entry, store_group_entry, written
 from gradfix.tape.torch.tensors import filled, in_graph, method_call
 
@@ -204,6 +205,8 @@ def is_basic(key: Value) -> Truth:
 def store_item(vm: Interpreter, owner: Value, key: Value, value: Value, node: ast.AST, form: str) -> None:
     """`owner[key] = value`."""
     written(vm.machine, owner, node)
+    if isinstance(owner, Unknown) and owner.holds:
+        vm.tell(PutSomewhere(owner, value, node))
     if isinstance(owner, Unknown) and _names(key):
         _store_entry(vm.strangers, owner, key, value)
     elif isinstance(owner, Unknown) and (owner.tensor is not None or _only_tensors(key)):
@@ -231,8 +234,11 @@ def store_item(vm: Interpreter, owner: Value, key: Value, value: Value, node: as
             put = value.items if isinstance(key, Slice) and isinstance(value, Seq) else [value]
             vm.trail.set(owner, "items", [*owner.items, *put])
             vm.trail.set(owner, "open", True)
+    elif isinstance(owner, Layer) and owner.items is not None and not isinstance(key, Const):
+        vm.tell(PutSomewhere(owner, value, node))
+        register(vm.trail, owner, None, value)
     elif isinstance(owner, Layer) and owner.items is not None:
-        name = str(key.value) if isinstance(key, Const) else f"?{len(owner.items)}"
+        name = str(key.value) if isinstance(key, Const) else ""
         if name in owner.items:
             vm.tell(Replaced(owner.items[name], value, node))
         vm.trail.put(owner, owner.items, name, value)

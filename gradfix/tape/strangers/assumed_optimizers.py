@@ -311,7 +311,7 @@ def _nothing_left(strangers: Strangers, own: Supposed, events: list[Any], node: 
             between=strangers.machine.gradients.since_step(events, lost[-1], own.optimizer.leaves),
         ),
         lean=BY_USE,
-        account=_of(strangers, Assumption.NOBODY_ELSE_FILLS, own, doubts),
+        account=_of(strangers, Assumption.NOBODY_ELSE_FILLS, doubts),
     )
     strangers.machine.gradients.erased_before(strangers.timeline.newest, draft, own.optimizer.leaves)
 
@@ -360,15 +360,15 @@ def report_early_steps(strangers: Strangers) -> None:
             ),
             lean=BY_USE,
             when=backward.path,
-            account=_of(strangers, Assumption.NOBODY_ELSE_FILLS, own, []),
+            account=_of(strangers, Assumption.NOBODY_ELSE_FILLS, []),
         )
         strangers.machine.gradients.erased_before(use.moment, draft, own.optimizer.leaves)
     strangers.early.clear()
 
 
-def _of(strangers: Strangers, sought: Assumption, own: Supposed, doubts: list[Why]) -> Account:
+def _of(strangers: Strangers, sought: Assumption, doubts: list[Why]) -> Account:
     """The account of what stands for all that an optimizer may hold: every unknown call may get at it."""
-    return strangers.machine.leaves.accounts.of(sought, own.optimizer.leaves, doubts)
+    return strangers.machine.leaves.accounts.of(sought, doubts)
 
 
 def _open(strangers: Strangers, events: list[Any]) -> Iterator[Any]:
@@ -411,5 +411,5 @@ def _used_before(strangers: Strangers, own: Supposed, events: list[Any], node: a
             between=between,
         ),
         lean=BY_USE,
-        account=_of(strangers, Assumption.NOBODY_ELSE_CLEARS, own, doubts),
+        account=_of(strangers, Assumption.NOBODY_ELSE_CLEARS, doubts),
     )

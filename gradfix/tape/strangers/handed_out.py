@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from gradfix.defects import Convention
+from gradfix.defects import Assumption, Convention, Gap
 from gradfix.defects.reasons import What
 from gradfix.tape.domain.definitions import Bound, Class, Function, Instance, Method
 from gradfix.tape.domain.events import Backward
 from gradfix.tape.domain.graph import Number, Tensor
 from gradfix.tape.domain.torch_values import Group, Layer, Opaque, Optimizer, Weights
-from gradfix.tape.domain.values import Alt, Const, External, Map, Range, Seq, Unknown
+from gradfix.tape.domain.values import UNDEFINED, Alt, Const, External, Map, Range, Seq, Unknown
 from gradfix.tape.domain.why import Why
 from gradfix.tape.interpreter.aliases import names_read
 from gradfix.tape.machine.account import newest_call
 from gradfix.tape.strangers.assumed_optimizers import doubted, let_go, step_supposed
-from gradfix.tape.torch.modules import leaves, one_of_these, set_leaf
+from gradfix.tape.torch.modules import children, leaves, one_of_these, set_leaf
 
 if TYPE_CHECKING:
     from gradfix.tape.domain.definitions import Scope
@@ -24,11 +24,14 @@ if TYPE_CHECKING:
     from gradfix.tape.domain.values import Value
     from gradfix.tape.interpreter.interpreter import Interpreter
     from gradfix.tape.interpreter.names import Names
-    from gradfix.tape.interpreter.occasions import StrangerStepped
+    from gradfix.tape.interpreter.occasions import PutSomewhere, StrangerStepped
     from gradfix.tape.interpreter.state import Strangers
     from gradfix.tape.machine.machine import Machine
 
 DOUBT = Why(What.COMPUTED, "what a call may have put elsewhere")
+PUT_SOMEWHERE = "which part of a module something takes the place of"
+PARTS = frozenset({Layer, Instance, Opaque, Unknown, Alt})
+"""What may be a part of a module."""
 HOLDING = frozenset({Seq, Map, Instance, Alt})
 """What may hold a list."""
 LISTS = frozenset({"ModuleList", "ModuleDict", "ParameterList", "ParameterDict"})
@@ -45,6 +48,40 @@ def escape(strangers: Strangers, value: Value) -> None:
     hand_out(strangers, value)
     let_gradients_go(strangers.machine, [value])
     may_take_out(strangers.trail, [value])
+
+
+def put_somewhere(vm: Interpreter, told: PutSomewhere) -> None:
+    """What leaves the module has isn't known from here on, nor which of its parts are still there."""
+    put, owner = told.put, told.owner
+    if type(put) not in PARTS and not (isinstance(put, Tensor) and put.leaf is not False):
+        return
+    if vm.machine.leaves.froze:
+        may_thaw(vm.machine, owner)
+    if parts := list(_parts(owner)):
+        place = vm.here.at(told.node)
+        why = Why(What.ATTRIBUTE, PUT_SOMEWHERE, place)
+        moment = vm.timeline.note("anything", (UNDEFINED, owner), place, vm.here.path)
+        if moment.why is None:
+            moment.why = why
+        lean = frozenset({Gap(Assumption.NO_OTHER_PART, vm.reports.findings.reason(why))})
+        vm.notes.replaced.update({id(part): (part, lean) for part in parts})
+
+
+def _parts(owner: Value) -> Iterator[Value]:
+    """The parts of a module, or of all that are in what was taken from one: it may be any of them."""
+    seen, stack = {id(owner)}, [owner]
+    while stack and len(seen) < MANY:
+        value = stack.pop()
+        inside = [part for _, part in children(value) if type(part) in PARTS]
+        yield from inside
+        if isinstance(value, (Unknown, Seq)):
+            inside = [*(value.holds if isinstance(value, Unknown) else value.items)]
+        elif isinstance(value, Alt):
+            inside = [option for _, option in value.options]
+        elif type(owner) is not Unknown:
+            continue
+        stack.extend(part for part in inside if id(part) not in seen)
+        seen.update(map(id, inside))
 
 
 def stepped_by_scaler(vm: Interpreter, told: StrangerStepped) -> None:
@@ -226,11 +263,15 @@ def _stir(trail: Trail, value: Unknown) -> None:
 def may_thaw(machine: Machine, value: Value) -> None:
     """Code that isn't known may let frozen parameters train again, of what it gets and of what that is in."""
     stack, seen = [value], 0
-    while stack and seen < 8:
+    while stack and seen < MANY:
         value = stack.pop()
         seen += 1
         if isinstance(value, Unknown):
             stack.extend(value.holds)
+        elif isinstance(value, (Seq, Map)):
+            stack.extend(value.items if isinstance(value, Seq) else value.items.values())
+        elif isinstance(value, Alt):
+            stack.extend(option for _, option in value.options)
         module = value.module if isinstance(value, Unknown) else value
         held = value.leaves if isinstance(value, Weights) else leaves(machine, module)[0] if module else []
         for leaf in held:

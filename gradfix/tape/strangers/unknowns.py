@@ -15,6 +15,7 @@ from gradfix.tape.effects import table
 from gradfix.tape.effects.frameworks import CALL
 from gradfix.tape.effects.operations import also_in_place, having
 from gradfix.tape.interpreter.modes import lose_mode
+from gradfix.tape.interpreter.occasions import ModuleCleared
 from gradfix.tape.machine.account import newest_call
 from gradfix.tape.strangers.assumed_optimizers import BY_USE, clear_supposed, doubted, step_supposed
 from gradfix.tape.strangers.framework_objects import hand_over, unknown_host
@@ -171,6 +172,8 @@ def unknown_method(
     if name in ("parameters", "named_parameters"):
         module = opaque(vm.machine, receiver, node)
         return Weights(module, *leaves(vm.machine, module), named=name == "named_parameters")
+    if name == "zero_grad" and receiver.module is not None:
+        vm.tell(ModuleCleared(node))
     if name in ("step", "zero_grad") and _as_optimizer(vm.strangers, receiver, name, args, node):
         return NONE
     if name == "requires_grad_" and _told(vm.machine, receiver, args, kwargs):

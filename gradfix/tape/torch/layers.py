@@ -32,6 +32,7 @@ from gradfix.tape.effects.operations import layers_having, name_of_layer
 from gradfix.tape.interpreter.conditions import truth
 from gradfix.tape.interpreter.granted import leaning_on_it, training, trains
 from gradfix.tape.interpreter.occasions import Replaced
+from gradfix.tape.torch.modules import OWN_DICTS, own_dict
 from gradfix.tape.torch.weights import FLAG_OFF, parameters_of, weights
 
 if TYPE_CHECKING:
@@ -134,7 +135,7 @@ def layer_attribute(notes: Notes, layer: Layer, name: str) -> Value:
         return Const(layer.inplace)
     if layer.effect is not None and name in FLAG_OFF:
         return NONE
-    return Method(layer, name)
+    return own_dict(layer, name) if name in OWN_DICTS else Method(layer, name)
 
 
 MEMBERS = (Layer, Instance, Opaque, Unknown)

@@ -15,6 +15,7 @@ from gradfix.tape.domain.torch_values import Layer, Opaque, Weights
 from gradfix.tape.domain.values import Alt, Const, Map, Seq, Unknown
 from gradfix.tape.domain.why import Why, fact
 from gradfix.tape.effects.operations import having
+from gradfix.tape.interpreter.occasions import ModuleCleared, PutSomewhere
 from gradfix.tape.torch.weights import parameters_of, weights
 
 if TYPE_CHECKING:
@@ -39,6 +40,15 @@ MODULE_METHODS = frozenset({
 """What a module is asked for by name, wherever it comes from."""
 
 
+OWN_DICTS = frozenset({"__dict__", "_modules", "_parameters"})
+"""What a module keeps its parts in: who has that can put another one in."""
+
+
+def own_dict(owner: Value, name: str) -> Unknown:
+    """The dict itself, which isn't followed."""
+    return Unknown(Why(What.ATTRIBUTE, f"`{name}` of a module"), (owner,))
+
+
 def opaque(machine: Machine, value: Unknown, node: ast.AST | None = None) -> Opaque:
     """The module that an unknown value is, by the way it is used (convention B)."""
     if value.module is None:
@@ -46,7 +56,7 @@ def opaque(machine: Machine, value: Unknown, node: ast.AST | None = None) -> Opa
         module.weights.lean = frozenset({Convention.B})
         module.weights.node.lean = frozenset({Convention.B})
         machine.trail.learn(value, "module", module)
-        if machine.leaves.froze and any(_frozen(machine, held) for held in value.holds):
+        if machine.leaves.told and any(_frozen(machine, held) for held in value.holds):
             set_leaf(machine, module.weights, None)
         return module
     return value.module
@@ -199,7 +209,7 @@ def set_leaf(machine: Machine, leaf: Tensor, wanted: bool | None) -> None:
     node.leaf = leaf
     node.lean, node.path = leaf.lean, machine.here.path
     if wanted is False:
-        machine.leaves.froze = True
+        machine.leaves.told[id(leaf)] = leaf
     machine.trail.set(leaf, "requires", wanted)
     machine.trail.set(leaf, "node", node)
 
@@ -237,6 +247,7 @@ def module_method(
         freeze(vm.machine, Weights(owner, found, complete), given if given is not None else Const(True))
         return owner
     if name == "zero_grad":
+        vm.tell(ModuleCleared(node))
         vm.machine.gradients.clear(leaves(vm.machine, owner)[0], vm.here.at(node))
         return Const(None)
     if name in ("modules", "children", "named_modules", "named_children"):
@@ -256,27 +267,33 @@ MANY = 200
 
 def _submodules(owner: Value, name: str) -> Value:
     """All of them, where each is known; else some of them, and there may be more."""
-    below: list[Value] = []
-    stack: list[tuple[Value, int]] = [(owner, 0)]
+    below: list[tuple[tuple[str, ...], Value]] = []
+    stack: list[tuple[tuple[str, ...], Value]] = [((), owner)]
     seen: set[int] = set()
     more = False
     while stack and len(below) < MANY:
-        value, depth = stack.pop(0)
+        path, value = stack.pop(0)
         if id(value) in seen:
             continue
         if not isinstance(value, (Layer, Instance, Opaque)):
             more = more or isinstance(value, (Alt, Unknown))
-            below.extend([value] if isinstance(value, Unknown) else [])
+            below.extend([(path, value)] if isinstance(value, Unknown) else [])
             continue
         seen.add(id(value))
         more = more or isinstance(value, Opaque) or (isinstance(value, Layer) and value.open)
-        if depth or name.endswith("modules"):
-            below.append(value)
-        if depth == 0 or name.endswith("modules"):
-            stack.extend((child, depth + 1) for _, child in children(value))
-    if name.startswith("named"):
-        below = [Seq("tuple", [Unknown(fact("a module's name")), value]) for value in below]
-    return Seq("list", below, open=more or bool(stack))
+        if path or name.endswith("modules"):
+            below.append((path, value))
+        if not path or name.endswith("modules"):
+            stack.extend(((*path, key), child) for key, child in children(value))
+    named = name.startswith("named")
+    found = [Seq("tuple", [_name(path), one]) if named else one for path, one in below]
+    return Seq("list", found, open=more or bool(stack))
+
+
+def _name(path: tuple[str, ...]) -> Value:
+    """What a module is called, where no part of it was put in under a name that isn't known."""
+    known = not any(part.startswith(("?", "<")) for part in path)
+    return Const(".".join(path)) if known else Unknown(fact("a module's name"))
 
 
 def _registering(
@@ -291,6 +308,8 @@ def _registering(
     if name in REGISTERING:
         given = args[1] if len(args) > 1 else kwargs.get(REGISTERING[name])
         if given is not None:
+            if not isinstance(named, Const) and name != "register_buffer":
+                vm.tell(PutSomewhere(owner, given, node))
             register(vm.trail, owner, named, given)
         if name == "register_buffer" and isinstance(named, Const):
             vm.notes.buffers.add((id(owner), named.value))
@@ -316,8 +335,11 @@ def register(trail: Trail, owner: Value, named: Value | None, value: Value) -> N
     key = str(named.value) if isinstance(named, Const) else f"?{trail.clock}"
     if isinstance(owner, Instance):
         trail.put(owner, owner.attrs, key, value)
-    elif isinstance(owner, Layer) and owner.items is not None:
-        trail.put(owner, owner.items, str(key), value)
+    elif isinstance(owner, Layer) and owner.items is not None and isinstance(named, Const):
+        trail.put(owner, owner.items, key, value)
+    elif isinstance(owner, Layer):
+        trail.put(owner, owner.attrs, key, value)  # which it may run anywhere, or not at all
+        trail.set(owner, "open", True)
 
 
 def _grow(trail: Trail, owner: Layer, name: str, args: Sequence[Value]) -> None:

@@ -80,7 +80,7 @@ def _no_result(machine: Machine, given: Tensor, node: ast.AST) -> None:
         when=machine.here.path,
         lean=given.lean,
         says=NO_LEAF,
-        account=machine.leaves.accounts.of(Assumption.NOBODY_ELSE_KEEPS, [given], ()),
+        account=machine.leaves.accounts.of(Assumption.NOBODY_ELSE_KEEPS, ()),
     )
     leaf = Node("leaf", made, (), True)
     leaf.leaf = given

@@ -164,6 +164,8 @@ def set_requires_grad(names: Names, tensor: Tensor, value: Value, node: ast.AST)
         names.trail.set(tensor, "leaf", True)
         names.machine.leaves.every_leaf.append(tensor)
     elif wanted is not True and tensor.leaf is not False:
+        if tensor.parameter:
+            names.machine.leaves.told[id(tensor)] = tensor
         names.trail.set(tensor, "requires", wanted)
         made = Node("leaf", tensor.place, (), wanted)
         made.leaf, made.path = tensor, names.here.path

@@ -22,7 +22,7 @@ from gradfix.tape.domain.values import NONE, TRUE, UNDEFINED, Alt, Const, Join, 
 from gradfix.tape.domain.why import fact
 from gradfix.tape.entries import analyse
 from gradfix.tape.interpreter import budget, grad_switches, names, running
-from gradfix.tape.machine import backward, grad_mode, gradients, here, histories, reports, tested
+from gradfix.tape.machine import grad_mode, gradients, here, histories, raising, reports, tested
 
 ROOT = Path(__file__).parent.parent.parent.parent
 TAPE = ROOT / "gradfix" / "tape"
@@ -37,7 +37,7 @@ HOLDERS = [
 JOURNALLED = {name for kind in HOLDERS for name in kind.JOINS}
 LEARNT = {name for kind in HOLDERS for name in getattr(kind, "LEARNT", ())}
 PARTS = (
-    backward, grad_mode, gradients, here, histories, reports, tested,
+    grad_mode, gradients, here, histories, raising, reports, tested,
     budget, grad_switches, names, running,
 )  # fmt: skip
 SCOPED = {name for part in PARTS for name in part.Scoped.__annotations__}
@@ -96,7 +96,7 @@ COUNTERS = {
 """Clocks and budgets, which run on whichever path it is, and what belongs to the running operation."""
 
 FLAGS = {
-    "delivered", "entered", "exported", "froze", "hooked", "inferred", "kept", "moved", "on", "on_behalf",
+    "delivered", "entered", "exported", "hooked", "inferred", "kept", "moved", "on", "on_behalf",
     "parameter", "raised", "recorded", "skipped", "strange", "thawed", "unfinished",
 }  # fmt: skip
 """What has happened at least once: only ever set to True."""
@@ -283,7 +283,7 @@ def test_cells_are_written_in_no_other_way() -> None:
         if ast.unparse(node.args[0]) not in set(_new(function))
     }
     assert used == set()
-    assert not any("__dict__" in path.read_text("utf-8") for path in TAPE.rglob("*.py"))
+    assert not any(".__dict__" in path.read_text("utf-8") for path in TAPE.rglob("*.py"))
 
 
 def test_all_programs_write_only_what_is_declared(monkeypatch: pytest.MonkeyPatch) -> None:

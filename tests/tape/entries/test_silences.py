@@ -7,6 +7,7 @@ import pytest
 from gradfix.defects import Assumption, Span
 from gradfix.defects.reasons import Reason, What
 from gradfix.source import Source, parse
+from gradfix.tape.checks.unruled import ALONG, EACH_TIME, ONE_WAY
 from gradfix.tape.domain.alternatives import alternatives
 from gradfix.tape.domain.paths import Path
 from gradfix.tape.domain.values import Alt, Unknown, Value
@@ -48,6 +49,74 @@ SILENT = {
 }
 
 
+BOTH = """
+G, D = nn.Linear(2, 2), nn.Linear(2, 1)
+of_g, of_d = torch.optim.SGD(G.parameters(), lr=0.1), torch.optim.SGD(D.parameters(), lr=0.1)
+for x in torch.ones(3, 4, 2):
+    G.zero_grad()
+    D.zero_grad()
+    {first}.backward()
+    {second}.backward()
+    of_d.step()
+    of_g.step()
+"""
+FREEZES = """
+net = nn.Linear(2, 1)
+def freeze(wanted):
+    for p in net.parameters():
+        if {test}:
+            p.requires_grad = {value}
+freeze(elsewhere.wanted)
+"""
+ACCUMULATES = """
+def train(net, accelerator):
+    optimizer = accelerator.prepare(torch.optim.SGD(net.parameters(), lr=0.1))
+    for x in torch.ones(3, 4, 2):
+        with accelerator.{block}(net):
+            accelerator.backward(net(x).sum())
+            optimizer.step()
+            {clear}.zero_grad()
+"""
+UNRULED = {
+    "a step along the loss of another optimizer": (
+        BOTH.format(first="D(x).sum()", second="D(G(x)).sum()"),
+        BOTH.format(first="D(x).sum()", second="(G(x) * 2).sum()"),
+        "D(G(x)).sum().backward()",
+        ALONG,
+    ),
+    "a step along a loss that two optimizers share": (
+        BOTH.format(first="(G(x) * 2).sum()", second="D(G(x)).sum()"),
+        BOTH.format(first="D(G(x)).sum()", second="(D(G(x)) * 2).sum()"),
+        "D(G(x)).sum().backward()",
+        ALONG,
+    ),
+    "a switch that only what is on is told": (
+        FREEZES.format(test="p.requires_grad", value="wanted"),
+        FREEZES.format(test="wanted is not None", value="wanted"),
+        "p.requires_grad = wanted",
+        ONE_WAY,
+    ),
+    "a switch that turns off what is on": (
+        FREEZES.format(test="p.requires_grad", value="not wanted"),
+        FREEZES.format(test="p.requires_grad", value="False"),
+        "p.requires_grad = not wanted",
+        ONE_WAY,
+    ),
+    "a module that is cleared between the steps of an accelerator": (
+        ACCUMULATES.format(block="accumulate", clear="net"),
+        ACCUMULATES.format(block="accumulate", clear="optimizer"),
+        "net.zero_grad()",
+        EACH_TIME,
+    ),
+    "a module that is cleared where each turn steps": (
+        ACCUMULATES.format(block="accumulate", clear="net"),
+        ACCUMULATES.format(block="profile", clear="net"),
+        "net.zero_grad()",
+        EACH_TIME,
+    ),
+}
+
+
 def silences(body: str) -> set[tuple[str, str]]:
     source = parse("main.py", (HEAD + body).encode())
     assert isinstance(source, Source)
@@ -59,6 +128,12 @@ def silences(body: str) -> set[tuple[str, str]]:
 @pytest.mark.parametrize(("body", "place", "reason"), SILENT.values(), ids=SILENT.keys())
 def test_what_could_not_be_decided_has_a_reason(body: str, place: str, reason: str) -> None:
     assert (place, reason) in silences(body)
+
+
+@pytest.mark.parametrize(("body", "other", "place", "reason"), UNRULED.values(), ids=UNRULED.keys())
+def test_what_no_rule_is_about_has_a_reason(body: str, other: str, place: str, reason: str) -> None:
+    assert (place, reason) in silences(body)
+    assert reason not in {said for _, said in silences(other)}
 
 
 def test_what_is_decided_has_none() -> None:

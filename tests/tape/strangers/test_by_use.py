@@ -7,6 +7,8 @@ import textwrap
 import pytest
 from short import analysis, culprits, kinds
 
+from gradfix.defects.reasons import What
+
 
 def trained(
     turn: str, head: str = "def train(model, loader, optimizer, criterion):", before: str = ""
@@ -154,6 +156,34 @@ def test_a_function_is_judged_by_how_it_uses_its_arguments(body: str, kind: str,
 @pytest.mark.parametrize("body", DOUBTFUL.values(), ids=DOUBTFUL.keys())
 def test_what_arguments_may_do_is_in_doubt(body: str) -> None:
     assert kinds(body) == set()
+
+
+AFTER_ANOTHER = """
+    import torch
+    from torch import nn
+    from losses import loss_of
+    from optim import Reweighting
+    net, other = nn.Linear(2, 1), nn.Linear(2, 1)
+    net(torch.ones(4, 2)).sum().backward()
+    optimizer = Reweighting(net.parameters())
+    for x, weight in loader:
+        optimizer.zero_grad()
+        {loss}.backward()
+        optimizer.step(weight=weight)
+"""
+
+
+@pytest.mark.parametrize("loss", ["loss_of(x, net, weight)", "loss_of(x, [net], weight)", "loss_of(x)"])
+def test_a_loss_that_is_not_known_may_be_of_what_an_optimizer_was_given(loss: str) -> None:
+    (found,) = analysis(AFTER_ANOTHER.format(loss=loss)).defects
+    assert (found.kind, found.certainty) == ("zero_grad_before_step", "suspect")
+    assert [one.what for one in found.unknowns] == [What.BACKWARD]
+
+
+@pytest.mark.parametrize("loss", ["other(torch.ones(4, 2)).sum()", "other.weight.pow(2).sum()"])
+def test_a_loss_of_another_network_brings_nothing_to_what_an_optimizer_was_given(loss: str) -> None:
+    (found,) = analysis(AFTER_ANOTHER.format(loss=loss)).defects
+    assert (found.kind, found.certainty) == ("zero_grad_before_step", "likely")
 
 
 def test_a_function_that_is_handed_on_may_fill_the_lists_around_it() -> None:

@@ -1,0 +1,201 @@
+"""What backward raises: at what an earlier one has freed, and at what was written over since it was saved."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import islice
+from typing import TYPE_CHECKING, NamedTuple, TypedDict
+
+from gradfix.defects import Assumption, Convention, Role
+from gradfix.defects.records import Freed, Overwritten, Written, WrittenByModule, WrittenThroughData
+from gradfix.tape.domain.graph import upstream
+from gradfix.tape.domain.paths import contradicts, implies
+from gradfix.tape.domain.within import Within
+from gradfix.tape.effects.operations import having, layers_having, name_of_layer
+from gradfix.tape.effects.repeats import put_again
+from gradfix.tape.machine.cuts import leaves_behind
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from gradfix.defects import Span
+    from gradfix.defects.records import Facts
+    from gradfix.tape.domain.events import Backward
+    from gradfix.tape.domain.graph import Node, Spoil
+    from gradfix.tape.domain.paths import Path
+    from gradfix.tape.domain.values import Lean, Place
+    from gradfix.tape.machine.early_steps import EarlySteps
+    from gradfix.tape.machine.python import Python
+    from gradfix.tape.machine.severed import Severed
+
+FEW = 100
+"""How many operations one can be told the places of."""
+DRAWS = {*having("draws"), *map(name_of_layer, layers_having("drops"))}
+OVERWRITTEN = "one of the variables needed for gradient computation has been modified by an inplace operation"
+TWICE = "Trying to backward through the graph a second time"
+
+
+class Blamed(NamedTuple):
+    """The rule that was broken, the place that breaks it, and what is known of it."""
+
+    kind: str
+    place: Place
+    facts: Facts
+
+
+class Scoped(TypedDict, total=False):
+    """What differs inside of something only."""
+
+    whole: Callable[[], bool] | None
+
+
+class Raising:
+    """What backward finds spoiled or freed as it runs."""
+
+    def __init__(self, severed: Severed, early_steps: EarlySteps, python: Python) -> None:
+        self.severed = severed
+        self.early_steps = early_steps
+        self.python = python
+        self.graph = severed.graph
+        self.here = severed.here
+        self.reports = severed.reports
+        self.trail = severed.trail
+        self.grad_mode = severed.graph.grad_mode
+        self.whole: Callable[[], bool] | None = None
+        """Whether what is backpropagated came out of a whole model, which is given data."""
+
+    def within(self, **now: Unpack[Scoped]) -> Within:
+        """A block in which this is so, and as it was after it."""
+        return Within(self, self.trail, now)
+
+    def stops(self, node: Node, event: Backward, lean: Lean, when: Path) -> bool:
+        """Report what this node can't give back; True where backward goes no further.
+
+        What is freed raises before torch looks at whether something was written to it.
+        """
+        if not node.spoiled and not node.freed:
+            return False
+        here = event.path | when
+        gone = self._freed_before(node, event, here)
+        if gone is None or not implies(here, gone[1]):
+            self._written_since(node, event, lean, when)
+        if gone is None:
+            return False
+        self._twice(node, gone[0], event, lean, when | gone[1])
+        event.raised = True
+        return True
+
+    @staticmethod
+    def _freed_before(node: Node, event: Backward, here: Path) -> tuple[Backward, Path] | None:
+        """The earlier backward that has freed a node, and on which path."""
+        for earlier, path in node.freed or () if not event.virtual else ():
+            if earlier.met is not event.met and not contradicts(path, here):
+                return earlier, path
+        return None
+
+    def _written_since(self, node: Node, event: Backward, lean: Lean, when: Path) -> None:
+        """Report what was written over something that a node has saved."""
+        for spoil in node.spoiled or ():
+            write, saved = spoil.write.path, spoil.saved.path
+            paths = ((write, event.path), (saved, event.path), (when, write), (when, saved))
+            if not any(contradicts(one, other) for one, other in paths):
+                self._overwritten(spoil, event, lean, when)
+
+    def _overwritten(self, spoil: Spoil, event: Backward, lean: Lean, guard: Path) -> None:
+        write, saved = spoil.write, spoil.saved
+        if write.form == "buffer":
+            return
+        if spoil.silent and put_again(write, saved):
+            return
+        steps = [(saved.node.place, Role.SAVED), (write.place, Role.OVERWRITTEN)]
+        if not event.virtual:
+            steps.append((event.place, Role.BACKWARD))
+        lean = lean | saved.lean | event.lean
+        alternative = saved.path - write.path
+        if Convention.D in lean and saved.argument and any(one.unrecorded for one in saved.writes):
+            return  # what came in is data, as it is written where nothing is recorded
+        if Convention.D in lean and saved.argument and write.form == "setitem":
+            return  # entries of what came in: as often boxes as features
+        if Convention.D in lean and self._prepares(saved.node):
+            return
+        if event.virtual and self._picked_apart(write.path | saved.path):
+            return
+        when = (write.path | alternative | guard | event.assumed) - (event.path - event.assumed)
+        kind, culprit, facts = self._blamed(spoil, event, steps)
+        self.reports.report(kind, culprit, steps, facts, lean=lean, when=when,
+                    impact="trains wrong" if spoil.silent else "crashes",
+                    says="" if spoil.silent else OVERWRITTEN)  # fmt: skip
+
+    def _picked_apart(self, path: Path) -> bool:
+        """Whether two turns of a loop have to meet different things: who says that a module is built so?"""
+        picks = self.severed.tested.picks
+        return len({picks[key] for key, holds in path if holds and key in picks}) > 1
+
+    def _prepares(self, node: Node) -> bool:
+        """Whether a node stands before the first layer of a whole model: it is given data."""
+        if self.whole is None or any(leaf.parameter for leaf in leaves_behind(node)):
+            return False
+        return self.whole()
+
+    def _blamed(self, spoil: Spoil, event: Backward, steps: list[tuple[Place, Role]]) -> Blamed:
+        """What an overwriting has broken."""
+        write = spoil.write
+        if write.form == "step":
+            event.spoilt.add(id(write.place))
+            return Blamed("step_before_backward", write.place, self.early_steps.facts(write, event))
+        known = self._known(spoil).named()
+        if write.form == "module":
+            built = write.built or write.place
+            steps.append((built, Role.BUILT_IN_PLACE))
+            return Blamed("inplace_module", built, WrittenByModule(**known, module=write.module))
+        if spoil.silent:
+            backward = self.reports.span(event.place) if not event.virtual else None
+            through = WrittenThroughData(**known, parameter=write.parameter, backward=backward)
+            return Blamed("write_through_data", write.place, through)
+        return Blamed("inplace_overwrites_saved", write.place, Overwritten(**known))
+
+    def _known(self, spoil: Spoil) -> Overwritten:
+        """What a rewrite has to know of a write and of what it went over."""
+        write, node = spoil.write, spoil.saved.node
+        known = (write.written or Written()).named()
+        return Overwritten(**{**known, "form": write.form}, saver=node.op, save=self.reports.span(node.place))
+
+    def _built(self, event: Backward) -> tuple[tuple[Span, ...], bool]:
+        """Where the operations stand that a backward walks, or nothing; whether one of them draws."""
+        roots = [self.graph.history(event.root)] if event.root is not None else []
+        below = list(islice(upstream(roots), FEW))
+        recorded = (one for one in below if one.requires is not False and one.leaf is None)
+        spans = [self.reports.span(one.place) for one in recorded]
+        found = tuple(dict.fromkeys(span for span in spans if span is not None))
+        return (found if len(below) < FEW and None not in spans else ()), any(map(_draws, below))
+
+    def _twice(self, node: Node, earlier: Backward, event: Backward, lean: Lean, guard: Path) -> None:
+        steps = [
+            (node.place, Role.SHARED),
+            (earlier.place, Role.FREES),
+            (event.place, Role.NEEDS_AGAIN),
+        ]
+        outside, spared = self.python.outside(node, earlier, event), self.early_steps.spared(event)
+        if node.doubted and self.grad_mode.mode_in_doubt is False:
+            lean = lean | {Assumption.RECORDED_HERE}
+        built, draws = self._built(event)
+        self.reports.report(
+            "backward_twice",
+            earlier.place,
+            steps,
+            Freed(
+                again=self.reports.span(event.place),
+                outside=outside,
+                spared=spared,
+                built=built,
+                draws=draws,
+            ),
+            lean=lean | node.lean,
+            when=event.path | guard,
+            says=TWICE,
+        )
+
+
+def _draws(node: Node) -> bool:
+    """Whether what made a node draws random numbers."""
+    return node.op in DRAWS or (node.facts or {}).get("factory") in DRAWS
