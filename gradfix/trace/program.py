@@ -34,8 +34,8 @@ OFFLINE = {
     "TOKENIZERS_PARALLELISM": "false",
 }
 SEED = 0
-SEEDED: set[int] = set()
-"""Processes whose forks find torch and numpy seeded; Python's own numbers start anew in a fork."""
+SEEDED: list[int] = []
+"""Not empty in forks that find torch and numpy seeded; Python's own numbers start anew in each."""
 
 
 def run(job: dict[str, Any], pipe: int) -> int:
@@ -103,7 +103,7 @@ def ahead() -> None:
     session.stop()
     if sys.platform == "linux":  # elsewhere a generator may hold a device, and no device outlives a fork
         seed()
-        SEEDED.add(os.getpid())
+        SEEDED.append(SEED)
 
 
 def seed() -> None:
@@ -111,7 +111,7 @@ def seed() -> None:
     import torch
 
     random.seed(SEED)
-    if os.getppid() in SEEDED:
+    if SEEDED:
         return
     torch.manual_seed(SEED)
     numpy = sys.modules.get("numpy")

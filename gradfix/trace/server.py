@@ -12,10 +12,10 @@ import select
 import socket
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-from gradfix.trace import compiler, guard, processes
+from gradfix.trace import branch, compiler, guard, processes
 from gradfix.trace.doorman import Doorman
 from gradfix.trace.members import Members, lines
 from gradfix.trace.report import BOOKS
@@ -38,8 +38,11 @@ def say(value: dict[str, Any], out: int, token: str = "") -> None:
         data = data[os.write(out, data) :]
 
 
-def serve(anew: bool) -> int:
-    """Answer jobs, one line of JSON each, until standard input ends; `anew`: each in a new process."""
+def serve(anew: bool, second: Sequence[int] = ()) -> int:
+    """Answer jobs, one line of JSON each, until standard input ends; `anew`: each in a new process.
+
+    `second`: where a second server is to hear and to answer.
+    """
     jobs, out = os.dup(0), os.dup(1)
     null = os.open(os.devnull, os.O_RDWR)
     os.dup2(null, 0)
@@ -55,7 +58,10 @@ def serve(anew: bool) -> int:
     except ImportError as error:
         say({"broken": f"{type(error).__name__}: {error}", "missing": getattr(error, "name", "")}, out)
         return 2
-    (serve_anew if anew else serve_forked)(jobs, out)
+    if second and not anew:
+        branch.serve((jobs, out), (second[0], second[1]), serve_forked)
+    else:
+        (serve_anew if anew else serve_forked)(jobs, out)
     os._exit(0)  # nothing is left that would have to be put away piece by piece
 
 
