@@ -12,6 +12,7 @@ import torch
 from gradfix.defects import Role
 from gradfix.trace.places import Places, Spot, resolve
 from gradfix.trace.report import BOOKS, Chained, RecordedDefect, WriteEvent
+from gradfix.trace.settled import Settled
 from gradfix.trace.sources import Origins
 
 if TYPE_CHECKING:
@@ -101,6 +102,7 @@ class State:
         self.emit = emit
         self.active = True
         self.count = 0
+        self.settled = Settled()
         self.stepping = False
         """A step without a closure is running: its calls are torch's own."""
         self.places = Places()
