@@ -111,6 +111,8 @@ class State:
         self.kept: list[Any] = []
         """The modules alive at the last backward: they are asked about when their function is over."""
         self.optimizers = ByIdentity()
+        self.frozen = ByIdentity()
+        """Leaves that the program has told to require no gradient, after they did."""
         self.turns = 0
         """Steps so far, of optimizers and by hand."""
         self.used: dict[int, Spot | None] = {}
