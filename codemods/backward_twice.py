@@ -19,10 +19,10 @@ Left alone: graphs that saved nothing, graphs built anew in each iteration, stat
 from __future__ import annotations
 
 import libcst as cst
-from libcst import matchers as m
 
 from gradfix.defects import Defect
 from gradfix.defects.records import Freed
+from gradfix.rewriting import shapes as m
 from gradfix.rewriting.aimed import aimed, call_at, later_step, stepped
 from gradfix.rewriting.order import calls_of
 from gradfix.rewriting.statements import Draft, anchor, node_of, path, text_of, with_argument

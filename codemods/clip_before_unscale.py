@@ -13,10 +13,10 @@ losses that were never scaled.
 from __future__ import annotations
 
 import libcst as cst
-from libcst import matchers as m
 
 from gradfix.defects import Defect
 from gradfix.defects.records import Scaled
+from gradfix.rewriting import shapes as m
 from gradfix.rewriting.names import visible
 from gradfix.rewriting.statements import Draft, anchor, expression, home
 from gradfix.rule import Decline, Fix, Options, Rule

@@ -19,10 +19,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import libcst as cst
-from libcst import matchers as m
 
 from gradfix.defects import Defect
 from gradfix.defects.records import NotCleared
+from gradfix.rewriting import shapes as m
 from gradfix.rewriting.names import visible
 from gradfix.rewriting.order import Order, order_of
 from gradfix.rewriting.statements import Anchor, Draft, anchor, between, node_of, path, siblings, text_of

@@ -13,9 +13,9 @@ unknown shape.
 from __future__ import annotations
 
 import libcst as cst
-from libcst import matchers as m
 
 from gradfix.defects import Defect
+from gradfix.rewriting import shapes as m
 from gradfix.rewriting.arguments import keyword
 from gradfix.rewriting.statements import method_call
 from gradfix.rule import Decline, Edit, Fix, Options, Rule
@@ -57,7 +57,7 @@ def _made_as_a_number(tree: Tree, call: cst.Call, root: cst.BaseExpression) -> c
     return one.value if isinstance(one, cst.Assign) else None
 
 
-def _steps_with(tree: Tree, function: cst.FunctionDef, name: m.Name) -> bool:
+def _steps_with(tree: Tree, function: cst.FunctionDef, name: m.Shape) -> bool:
     """Whether a function is the closure of an optimizer's step and returns this name."""
     stepping = m.Call(func=m.Attribute(attr=m.Name("step")), args=[m.Arg(m.Name(function.name.value))])
     return bool(m.findall(function, m.Return(name)) and m.findall(tree.module, stepping))

@@ -17,10 +17,10 @@ import re
 from collections.abc import Iterator
 
 import libcst as cst
-from libcst import matchers as m
 
 from gradfix.defects import Defect
 from gradfix.defects.records import Unregistered
+from gradfix.rewriting import shapes as m
 from gradfix.rewriting.aimed import call_at
 from gradfix.rewriting.calls import last_name
 from gradfix.rewriting.leaf import constant_of, parameter_last

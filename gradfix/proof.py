@@ -51,13 +51,15 @@ def proved(request: session.Request, proving: Proving, advance: Advance) -> Run:
     """A run whose rewrites were verified before anything is written."""
     with Launcher(proving.python, seconds=proving.seconds) as launcher:
         bench = Bench(request.plan, proving, launcher)
+        wide = room(proving.limits, usable_cpus())
 
         def counted(files: int) -> session.Advance:
+            launcher.wide = wide and files > 1 and proving.command is None
             if 0 < files <= FEW:
                 launcher.begin()
             return advance(files)
 
-        with Lanes(bench.script, launcher, room(proving.limits, usable_cpus())) as lanes:
+        with Lanes(bench.script, launcher, wide) as lanes:
 
             def heard(outcome: Outcome) -> None:
                 if changes(outcome) and proving.command is None:

@@ -20,6 +20,7 @@ Offsets: TypeAlias = "tuple[int, int]"
 LONE_RETURN = re.compile(r"\r(?!\n)")
 INDENT = re.compile(r"[ \t\f]*")
 FIELDS: dict[type[cst.CSTNode], tuple[str, ...]] = {}
+NODES: dict[type, bool] = {}
 
 
 class UnfaithfulError(Exception):
@@ -28,13 +29,23 @@ class UnfaithfulError(Exception):
 
 def children(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
     """The nodes directly below a node; `CSTNode.children` rebuilds the node to list them, which is slow."""
-    names = FIELDS.setdefault(type(node), tuple(node.__dataclass_fields__))
+    names = FIELDS.get(type(node)) or FIELDS.setdefault(type(node), tuple(node.__dataclass_fields__))
     for name in names:
         value = getattr(node, name)
-        if isinstance(value, cst.CSTNode):
+        if is_node(value):
             yield value
-        elif isinstance(value, (list, tuple)):
-            yield from (item for item in value if isinstance(item, cst.CSTNode))
+        elif type(value) is list or type(value) is tuple:
+            for item in value:
+                if is_node(item):
+                    yield item
+
+
+def is_node(value: object) -> bool:
+    """isinstance, which for a class with abstract methods takes longer than all else that is done here."""
+    found = NODES.get(type(value))
+    if found is None:
+        found = NODES[type(value)] = isinstance(value, cst.CSTNode)
+    return found
 
 
 class Tree:

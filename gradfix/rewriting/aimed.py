@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Container
 
 import libcst as cst
-from libcst import matchers as m
 
 from gradfix.defects import Span
+from gradfix.rewriting import shapes as m
 from gradfix.rewriting.arguments import keyword
 from gradfix.rewriting.order import calls_of, stands_alone
 from gradfix.rewriting.statements import anchor, between, expression, with_argument

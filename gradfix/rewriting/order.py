@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import libcst as cst
-from libcst import matchers as m
 
 from gradfix.defects import Defect, Span, Touch, Touched, TouchKind
 from gradfix.defects.records import EarlyClear, EarlyStep, Ordered
+from gradfix.rewriting import shapes as m
 from gradfix.rewriting.statements import Anchor
 from gradfix.tree import Tree
 

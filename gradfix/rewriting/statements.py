@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 import libcst as cst
-from libcst import matchers as m
 
 from gradfix.defects import Span
+from gradfix.rewriting import shapes as m
 from gradfix.rewriting.arguments import keyword, with_keyword
 from gradfix.rule import Edit, Replacement
 from gradfix.tree import Tree

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import libcst as cst
-from libcst import matchers as m
 
+from gradfix.rewriting import shapes as m
 from gradfix.rewriting.statements import Draft, anchor, expression, names_in, path, siblings
 from gradfix.rule import Decline, Edit, Fix
 from gradfix.tape.effects.operations import layers_told

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import libcst as cst
-from libcst import matchers as m
 
+from gradfix.rewriting import shapes as m
 from gradfix.rewriting.calls import last_name
 from gradfix.rewriting.names import walk
 from gradfix.tree import Tree

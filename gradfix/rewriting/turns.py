@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import libcst as cst
-from libcst import matchers as m
 
 from gradfix.defects import Span
+from gradfix.rewriting import shapes as m
 from gradfix.rewriting.names import binds, reads
 from gradfix.rewriting.order import within
 from gradfix.rewriting.statements import Anchor, Draft, anchor, between, path, siblings, text_of

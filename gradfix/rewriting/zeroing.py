@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import libcst as cst
-from libcst import matchers as m
 
+from gradfix.rewriting import shapes as m
 from gradfix.rewriting.order import calls_of
 from gradfix.rewriting.statements import Anchor, anchor, between, names_in, path, together
 from gradfix.tape.effects.operations import having

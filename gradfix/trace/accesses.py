@@ -142,6 +142,10 @@ class Accesses:
     def _requires(self, func: Any, args: Any, kwargs: Any) -> Any:
         result = func(*args, **kwargs)
         value, wanted = args[0], (args[1] if len(args) > 1 else kwargs.get("requires_grad", True))
+        if not wanted:
+            self.state.frozen.add(value, self.state.count, None)
+        elif id(value) in self.state.frozen.held:
+            self.state.frozen.held.pop(id(value))
         known = self.state.origins.behind(value)
         cuts = [(s, term) for s, term in known if s.cut and s.form != "grad"]
         if wanted and cuts and value.is_leaf:

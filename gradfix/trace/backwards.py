@@ -45,6 +45,8 @@ class Backwards:
         self.running: list[Spot | None] = []
         self.done = 0
         self.succeeded = 0
+        self.untold = False
+        """Whether the latest one was left out, being like those before it."""
         self.filled = 0
         """Those that fill `.grad`: `autograd.grad` hands its gradients out instead."""
         self.roots: list[tuple[Any, Spot | None]] = []
@@ -142,14 +144,10 @@ class Backwards:
         state.ledger.after_backward(leaves, spot)
         own = {id(root) for root in roots}
         given = [leaf for leaf in leaves if leaf.grad is not None and id(leaf) not in own]
-        reached = {
-            state.names.of(leaf): finite(norm)
-            for leaf, norm in zip(given, state.ledger.norms_of(given), strict=True)
-        }
-        self._event(roots, spot, "", reached)
+        self.untold = self._as_before(roots, given, spot)
+        if not self.untold:
+            self._tell(roots, given, spot)
         state.kept = state.modules.living()
-        if reached and not any(norm != 0.0 for norm in reached.values()):
-            self._flat(roots, spot)
         self.severed.after(roots, leaves, spot)
         if not torch.is_grad_enabled():
             state.defect("backward_in_no_grad", spot, [], "", {})
@@ -161,6 +159,29 @@ class Backwards:
                 self.roots.append((state.weak(root), spot))
         del self.roots[:-64]
         state.origins.recent.clear()
+
+    def _as_before(self, roots: list[Any], given: list[Any], spot: Spot | None) -> bool:
+        """Whether a backward reached what it always reaches, from a loss that is a number."""
+        if self.hunt.armed or not self.state.settled.skips(id(spot), [id(leaf) for leaf in given]):
+            return False
+        return bool(roots) and number(roots[0]) is not None
+
+    def _tell(self, roots: list[Any], given: list[Any], spot: Spot | None) -> None:
+        reached = self._norms(given)
+        self._event(roots, spot, "", reached)
+        if reached and not any(norm != 0.0 for norm in reached.values()):
+            self._flat(roots, spot)
+
+    def close(self) -> None:
+        """The latest gradients, if those were not told of."""
+        if self.untold:
+            self.untold = False
+            leaves = self.state.ledger.latest()
+            self._event([], None, "", self._norms([leaf for leaf in leaves if leaf.grad is not None]))
+
+    def _norms(self, given: list[Any]) -> dict[str, float | None]:
+        found = self.state.ledger.norms_of(given)
+        return {self.state.names.of(leaf): finite(norm) for leaf, norm in zip(given, found, strict=True)}
 
     def _flat(self, roots: list[Any], spot: Spot | None) -> None:
         """Nothing but zeros arrived: is there a call whose gradient is zero everywhere?"""

@@ -29,7 +29,7 @@ def child(folder: str) -> None:
 
 
 def main() -> int:
-    """Serve jobs until the parent goes away; with `one`, run a single job and be gone."""
+    """Serve jobs until the parent goes away, on one way or two; with `one`, run a single job and be gone."""
     sys.dont_write_bytecode = True
     sys.path[:] = [path for path in sys.path if os.path.abspath(path or ".") != HERE]
     load("gradfix", os.path.dirname(HERE))
@@ -40,7 +40,8 @@ def main() -> int:
         one()
     from gradfix.trace.server import serve
 
-    return serve(anew=not hasattr(os, "fork") or sys.argv[1:] == ["anew"])
+    second = [int(fd) for fd in sys.argv[1:] if fd.isdigit()]
+    return serve(anew=not hasattr(os, "fork") or sys.argv[1:] == ["anew"], second=second)
 
 
 if __name__ == "__main__":

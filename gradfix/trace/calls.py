@@ -65,6 +65,15 @@ def in_place(name: str) -> bool:
     return name == "__setitem__" or name.startswith("__i") or (name.endswith("_") and name[-2:] != "__")
 
 
+KINDS: dict[type, int] = {}
+"""Type -> 1: a tensor, 2: may hold some, 0: neither. isinstance is slow for what is no tensor."""
+
+
+def _kind(value: Any) -> int:
+    found = KINDS[type(value)] = 1 if isinstance(value, _T) else 2 * isinstance(value, (list, tuple))
+    return found
+
+
 def _of(value: Any, found: list[Any]) -> None:
     if isinstance(value, _T):
         found.append(value)
@@ -76,13 +85,14 @@ def _of(value: Any, found: list[Any]) -> None:
 def tensors(args: Any, kwargs: dict[str, Any] | None) -> list[Any]:
     """The tensors among the arguments of a call, in lists too."""
     found: list[Any] = []
-    for value in args:
-        if isinstance(value, _T):
+    kinds = KINDS
+    for value in (*args, *kwargs.values()) if kwargs else args:
+        kind = kinds.get(type(value))
+        if kind is None:
+            kind = _kind(value)
+        if kind == 1:
             found.append(value)
-        elif isinstance(value, (list, tuple)):
-            _of(value, found)
-    if kwargs:
-        for value in kwargs.values():
+        elif kind:
             _of(value, found)
     return found
 

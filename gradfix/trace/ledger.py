@@ -85,9 +85,12 @@ class Ledger:
         """Each leaf that was reached got something."""
         self.serial += 1
         serial, count = self.serial, self.state.count
+        slots = self.slots
         for leaf in leaves:
             if leaf.grad is not None:
-                slot = self.slot(leaf)
+                slot = slots.get(id(leaf))
+                if slot is None or slot.leaf() is not leaf:
+                    slot = self.slot(leaf)
                 slot.given.append(Contribution(spot, count, serial))
                 slot.ever = True
                 if len(slot.given) > MOST_GIVEN:
@@ -99,7 +102,9 @@ class Ledger:
             slot = self.slots.get(id(leaf))
             if slot is None or not slot.given:
                 continue
-            slot.erased.extend((one, spot) for one in slot.given if not one.used)
+            for one in slot.given:
+                if not one.used:
+                    slot.erased.append((one, spot))
             slot.given.clear()
 
     def read(self, leaf: Any) -> None:
@@ -128,19 +133,26 @@ class Ledger:
         owner = slot.leaf()
         if owner is None:
             return
+        if len(slot.given) == 1 and self.state.settled.skips((BY_HAND, leaf), spot):
+            self._use([slot], BY_HAND, spot)
+            self._turn(self.hand, leaf)
+            return
         self._stale({id(owner): slot}, BY_HAND, "", spot)
         state: FreshOrStale = "stale" if any(BY_HAND in one.used for one in slot.given) else "fresh"
         norm = self.norms_of([owner])[0]
         self._use([slot], BY_HAND, spot)
-        self.hand[leaf] = self.hand.get(leaf, 0) + 1
-        self.state.turns += 1
+        self._turn(self.hand, leaf)
         at = ParameterAtStep(grad=kind_of(norm), norm=finite(norm), state=state)
         self._emit(spot, "", {self.state.names.of(owner): at})
 
     def before_step(self, key: int, name: str, parameters: list[Any], spot: Spot | None) -> None:
         """Say what a step is about to use, and whether it may."""
-        slots = {id(p): self.slots[id(p)] for p in parameters if id(p) in self.slots}
+        slots = {id(p): slot for p in parameters if (slot := self.slots.get(id(p))) is not None}
         given = [p for p in parameters if p.grad is not None]
+        if self._as_before(key, given, slots):
+            self._use(list(slots.values()), key, spot)
+            self._turn(self.steps, key)
+            return
         found = dict(zip(map(id, given), self.norms_of(given), strict=True))
         report: dict[str, ParameterAtStep] = {}
         name_of = self.state.names.of
@@ -154,9 +166,19 @@ class Ledger:
         self._lost([slot for slot in slots.values() if slot.erased], live, name, spot)
         for slot in slots.values():
             slot.erased.clear()
-        self.steps[key] = self.steps.get(key, 0) + 1
-        self.state.turns += 1
+        self._turn(self.steps, key)
         self._emit(spot, name, report)
+
+    def _as_before(self, key: int, given: list[Any], slots: dict[int, Slot]) -> bool:
+        """Whether a step uses what earlier ones have used: one gradient for each of the same parameters."""
+        for slot in slots.values():
+            if len(slot.given) > 1 or slot.erased:
+                return False
+        return self.state.settled.skips(key, [id(one) for one in given])
+
+    def _turn(self, counts: dict[int, int], key: int) -> None:
+        counts[key] = counts.get(key, 0) + 1
+        self.state.turns += 1
 
     def last_used(self, parameter: Any) -> Spot | None:
         """The backward that gave what the latest step has used."""
@@ -168,6 +190,13 @@ class Ledger:
         slot = self.slots.get(id(parameter))
         spots = dict.fromkeys(one.spot for one in slot.given) if slot is not None else ()
         return [resolve(spot) for spot in spots if spot is not None]
+
+    def latest(self) -> list[Any]:
+        """The leaves that hold what the latest backward gave."""
+        found = (
+            one.leaf() for one in self.slots.values() if one.given and one.given[-1].serial == self.serial
+        )
+        return [leaf for leaf in found if leaf is not None]
 
     def norms_of(self, leaves: list[Any]) -> list[float]:
         """The norm of each leaf's gradient; measured again only when it has changed."""

@@ -62,7 +62,9 @@ class Calls(TorchFunctionMode):
         try:
             found = tensors(args, kwargs)
             before = versions(found)
-            copied = self._copied(func, args) if self.state.origins.of_tensor and args else None
+            copied = (
+                self._copied(func, args) if args and id(args[0]) in self.state.origins.of_tensor else None
+            )
         except Exception as mistake:
             return self._unseen(mistake, func, args, kwargs)
         try:
@@ -107,15 +109,17 @@ class Calls(TorchFunctionMode):
         node.metadata.setdefault(KEY, (state.count, spot))
         if self.hunt.armed:
             self.hunt.forward(name_of(func), found, result, spot)
+        table, traced = state.origins.of_tensor, False
         for value in found:
             if type(value) is Parameter:
                 state.used[id(value)] = spot
+            traced = traced or id(value) in table
         adds = self.adding.get(func)
         if adds is None:
             adds = self.adding[func] = name_of(func) in ADDS
         if adds:
             self.sums.added(result, found, spot)
-        if found and self._traced(args, found):
+        if traced or (found and state.origins.of_number and self._traced(args, found)):
             self._terms(func, args, found, result)
 
     def applied(self, result: Any, spot: Spot | None) -> None:

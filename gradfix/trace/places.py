@@ -78,9 +78,8 @@ class Places:
         known = self.known
         while frame is not None:
             code = frame.f_code
-            if known.get(code.co_filename) or (
-                code.co_filename not in known and self.is_user(code.co_filename)
-            ):
+            user = known.get(code.co_filename)
+            if user or (user is None and self.is_user(code.co_filename)):
                 return self._noted(code, frame.f_lasti)
             frame = frame.f_back
         frame = self._outside(sys._getframe(depth))

@@ -34,6 +34,8 @@ OFFLINE = {
     "TOKENIZERS_PARALLELISM": "false",
 }
 SEED = 0
+SEEDED: list[int] = []
+"""Not empty in forks that find torch and numpy seeded; Python's own numbers start anew in each."""
 
 
 def run(job: dict[str, Any], pipe: int) -> int:
@@ -91,11 +93,26 @@ def shut(job: dict[str, Any], patched: Patched, way: Way) -> None:
         job["guarded"], job["confined"] = True, confined
 
 
+def ahead() -> None:
+    """What each run would do, done before they are forked."""
+    from gradfix.trace.session import Session
+
+    # A class that is patched tells all that derive from it, once: a fork would copy each of them.
+    session = Session(lambda _: None)
+    session.start()
+    session.stop()
+    if sys.platform == "linux":  # elsewhere a generator may hold a device, and no device outlives a fork
+        seed()
+        SEEDED.append(SEED)
+
+
 def seed() -> None:
     """Both runs draw the same numbers."""
     import torch
 
     random.seed(SEED)
+    if SEEDED:
+        return
     torch.manual_seed(SEED)
     numpy = sys.modules.get("numpy")
     if numpy is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import importlib
 import json
 import os
@@ -11,9 +12,10 @@ import select
 import socket
 import sys
 import time
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-from gradfix.trace import compiler, guard, processes
+from gradfix.trace import branch, compiler, guard, processes
 from gradfix.trace.doorman import Doorman
 from gradfix.trace.members import Members, lines
 from gradfix.trace.report import BOOKS
@@ -25,6 +27,8 @@ TICK = 0.1
 ALWAYS = ("numpy.random", "encodings.unicode_escape", "torch.profiler._cupti_monitor")
 """What drawing numbers, reading a list of mounts and the first backward import."""
 STREAMS = ("stdout", "stderr")
+SPINS = {"OPENBLAS_THREAD_TIMEOUT": "16", "GOMP_SPINCOUNT": "10000"}
+"""How long threads that wait turn in circles before they sleep: others want the processor."""
 
 
 def say(value: dict[str, Any], out: int, token: str = "") -> None:
@@ -34,30 +38,51 @@ def say(value: dict[str, Any], out: int, token: str = "") -> None:
         data = data[os.write(out, data) :]
 
 
-def serve(anew: bool) -> int:
-    """Answer jobs, one line of JSON each, until standard input ends; `anew`: each in a new process."""
+def serve(anew: bool, second: Sequence[int] = ()) -> int:
+    """Answer jobs, one line of JSON each, until standard input ends; `anew`: each in a new process.
+
+    `second`: where a second server is to hear and to answer.
+    """
     jobs, out = os.dup(0), os.dup(1)
     null = os.open(os.devnull, os.O_RDWR)
     os.dup2(null, 0)
     os.dup2(2, 1)
     processes.adopt_orphans()
     try:
-        import torch
+        with briefly():
+            import torch
 
-        if not anew:
-            warm()
+            if not anew:
+                warm()
         say(ready(str(torch.__version__)), out)
     except ImportError as error:
         say({"broken": f"{type(error).__name__}: {error}", "missing": getattr(error, "name", "")}, out)
         return 2
-    (serve_anew if anew else serve_forked)(jobs, out)
+    if second and not anew:
+        branch.serve((jobs, out), (second[0], second[1]), serve_forked)
+    else:
+        (serve_anew if anew else serve_forked)(jobs, out)
     os._exit(0)  # nothing is left that would have to be put away piece by piece
+
+
+@contextlib.contextmanager
+def briefly() -> Iterator[None]:
+    """Around imports: next to nothing of them is garbage, and the threads that they start go to sleep."""
+    ours = {name: value for name, value in SPINS.items() if name not in os.environ}
+    os.environ.update(ours)
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()  # a collection in a fork would have to copy all that it looks at
+        gc.enable()
+        for name in ours:
+            os.environ.pop(name, None)
 
 
 def warm() -> None:
     """Import what every program is about to import, and nothing that takes longer than it is used."""
-    import gradfix.trace.program  # noqa: F401
-    from gradfix.trace import places
+    from gradfix.trace import places, program
 
     for name in ALWAYS:
         if sys.modules.get(name.partition(".")[0]) is not None:
@@ -65,6 +90,7 @@ def warm() -> None:
                 importlib.import_module(name)
     places.foreign_folders()
     compiler.postpone()
+    program.ahead()
 
 
 def ready(torch: str) -> dict[str, Any]:

@@ -148,6 +148,7 @@ class Session:
         steps: dict[str, int] = {}
         with self.state.forgiving():
             self.calls.sums.close()
+            self.backwards.close()
             if error is not None and "has no attribute 'backward'" in error["message"]:
                 self.backwards.severed.number(error["message"], None)
             self.reasons = self.endings().close()

@@ -67,7 +67,7 @@ class Severed:
         if any(id(leaf) in table for leaf in leaves) and self._void(roots, leaves, spot):
             return
         for root in roots:
-            self._terms([s for s, term in self.state.origins.get(root) if s.cut and term], spot)
+            self._terms([s for s, term in self.state.origins.get(root) if term and self._misses(s)], spot)
 
     def _void(self, roots: list[Any], leaves: list[Any], spot: Spot | None) -> bool:
         """Whether a leaf is only what is left of a cut."""
@@ -86,7 +86,11 @@ class Severed:
     def _cuts(self, leaf: Any) -> list[Source]:
         if not self.state.origins.get(leaf):
             return []
-        return [s for s, _ in self.state.origins.behind(leaf) if s.cut and s.form != "grad"]
+        return [s for s, _ in self.state.origins.behind(leaf) if self._misses(s) and s.form != "grad"]
+
+    def _misses(self, source: Source) -> bool:
+        """Whether a gradient is lost there: behind it is a leaf that still wants one."""
+        return source.cut and not source.leaves <= self.state.frozen.held.keys()
 
     def number(self, text: str, spot: Spot | None) -> None:
         """`'float' object has no attribute 'backward'`: the loss itself became a number."""

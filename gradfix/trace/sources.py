@@ -135,6 +135,9 @@ class Origins:
 
 def joined(many: Iterable[Sources], *, term: bool) -> Sources:
     """The sources of a result, from those of its arguments; `term`: the result is a sum of them."""
+    many = list(many)
+    if len(many) == 1 and len(many[0]) == 1:
+        return many[0] if term else ((many[0][0][0], False),)
     found: dict[Source, bool] = {}
     for sources in many:
         for source, was_term in sources:
@@ -168,7 +171,9 @@ def behind(roots: Iterable[Any], most: int = 1_000_000) -> tuple[list[Any], list
                 found.append(leaf)
                 continue
         inner.append(node)
-        for one, _ in following if len(seen) <= most else ():
+        if len(seen) > most:
+            continue
+        for one, _ in following:
             if one is not None and one not in seen:
                 seen.add(one)
                 queue.append(one)

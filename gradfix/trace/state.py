@@ -12,6 +12,7 @@ import torch
 from gradfix.defects import Role
 from gradfix.trace.places import Places, Spot, resolve
 from gradfix.trace.report import BOOKS, Chained, RecordedDefect, WriteEvent
+from gradfix.trace.settled import Settled
 from gradfix.trace.sources import Origins
 
 if TYPE_CHECKING:
@@ -101,6 +102,7 @@ class State:
         self.emit = emit
         self.active = True
         self.count = 0
+        self.settled = Settled()
         self.stepping = False
         """A step without a closure is running: its calls are torch's own."""
         self.places = Places()
@@ -109,6 +111,8 @@ class State:
         self.kept: list[Any] = []
         """The modules alive at the last backward: they are asked about when their function is over."""
         self.optimizers = ByIdentity()
+        self.frozen = ByIdentity()
+        """Leaves that the program has told to require no gradient, after they did."""
         self.turns = 0
         """Steps so far, of optimizers and by hand."""
         self.used: dict[int, Spot | None] = {}

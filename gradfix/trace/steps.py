@@ -135,12 +135,12 @@ class Steps:
         fused = any(group.get("fused") for group in optimizer.param_groups)
         before = self.versions.pop(id(optimizer))
         parameters = parameters_of(optimizer)[: len(before)]
-        name, count, ledger = self.name(optimizer), self.state.count, self.state.ledger
+        name, count, last_used = self.name(optimizer), self.state.count, self.state.ledger.last_used
         known: dict[tuple[int, bool], Write] = {}
         for parameter, old, now in zip(parameters, before, versions(parameters), strict=True):
             silent = fused and now == old and parameter.grad is not None
             if now != old or silent:
-                given = ledger.last_used(parameter)
+                given = last_used(parameter)
                 key = (id(given), silent)
                 write = known.get(key)
                 if write is None:

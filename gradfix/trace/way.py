@@ -41,6 +41,7 @@ class Way:
         if self.first:
             self._through(os.dup(pipe) if pipe < 64 else pipe)
         self.session = Session(self.emit, bool(job.get("hunt")))
+        self.session.state.settled.never()
         self.process, self.name = os.getpid(), processes.current_process().name
         self.rank, self.world = int(os.environ.get("RANK", -1)), int(os.environ.get("WORLD_SIZE", 0))
         self.ended = False

@@ -16,7 +16,7 @@ Answer = TypeVar("Answer")
 Work = Callable[[Item, Launcher], Answer]
 
 MANY = 40
-"""So many files are worth the time in which a second interpreter imports torch."""
+"""So many files are worth a second import of torch, where the first interpreter can't serve two."""
 ACCELERATORS = ("/dev/nvidia0", "/dev/kfd", "/dev/dri/renderD128", "/dev/accel/accel0")
 """Whose memory two programs would share."""
 TICK = 0.2
@@ -49,7 +49,7 @@ class Lanes(Generic[Item, Answer]):
 
     def __exit__(self, *_: object) -> None:
         self._stop()
-        for launcher in self.launchers:
+        for launcher in reversed(self.launchers):
             launcher.close()
 
     def add(self, item: Item) -> None:
@@ -103,9 +103,9 @@ class Lanes(Generic[Item, Answer]):
     def _widen(self) -> None:
         """Start the second interpreter once a program has shown that two could not meet."""
         first = self.launchers[0]
-        if self.wide and len(self.launchers) == 1 and len(self.waiting) > MANY and first.secluded:
-            second = Launcher(first.python, first.anew, first.seconds)
-            second.until = first.until
+        worth = len(self.waiting) > (MANY if first.spare is None else 0)
+        if self.wide and len(self.launchers) == 1 and worth and first.secluded:
+            second = first.beside()
             self.launchers.append(second)
             self._feed(second)
 

@@ -2,37 +2,28 @@
 
 from __future__ import annotations
 
-import contextlib
-import json
 import math
 import os
-import queue
 import re
 import shlex
 import shutil
-import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
-from typing import IO, Any, Literal
+from typing import Any, Literal
 
-from gradfix.trace.processes import end_left_by
 from gradfix.trace.report import BY_CALLS, CONFINED, Recording
 from gradfix.verify.ranks import merged
+from gradfix.verify.servers import Server, start
 
 START_LIMIT = 120.0
 GRACE = 20.0
 ALLOWED = "allowed by --verify-allow-writes"
-MARK = "GRADFIX_RUN"
-"""In the environment of all that a server starts, by which it is found when the server is gone."""
 LEAST = 1.0
 """Less time than this is not worth a run."""
 ADVICE = "--python names an interpreter that has it; pip install 'gradfix[verify]' puts it beside gradfix"
-BOOT = Path(__file__).parent.parent / "trace" / "boot.py"
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +134,11 @@ class Launcher:
         """When the time of all runs together is over; it begins with the first."""
         self.anew = anew
         """Start a new process for each run, as where there is no fork."""
-        self.process: subprocess.Popen[bytes] | None = None
+        self.wide = False
+        """Have the interpreter serve two: to be said before it begins."""
+        self.server: Server | None = None
+        self.spare: Server | None = None
+        """Its second one, until `beside` gives it away."""
         self.ready = False
         """Whether it has said that it can run programs."""
         self.torch = ""
@@ -155,8 +150,6 @@ class Launcher:
         sweep(tempfile.gettempdir())
         prefix = f"gradfix-{os.getpid()}-"
         self.scratch = tempfile.TemporaryDirectory(prefix=prefix, ignore_cleanup_errors=True)
-        self.answers: queue.Queue[bytes] = queue.Queue()
-        self.reader: threading.Thread | None = None
 
     def __enter__(self) -> Launcher:
         return self
@@ -171,49 +164,40 @@ class Launcher:
         self.scratch.cleanup()
 
     def _end(self) -> None:
-        process, self.process = self.process, None
-        if process is None:
-            return
-        if not self.ready:
-            process.kill()
-        assert process.stdin is not None and process.stdout is not None
-        with contextlib.suppress(OSError):
-            process.stdin.close()
-        try:
-            process.wait(5)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
-        if self.reader is not None:
-            self.reader.join(5)
-        process.stdout.close()
+        server, self.server = self.server, None
+        spare, self.spare = self.spare, None
+        for one in (spare, server):
+            if one is not None:
+                if not self.ready:
+                    one.process.kill()
+                one.close()
 
     def begin(self) -> None:
         """Start the interpreter, and let it import torch while something else is done."""
-        environment = {
-            **os.environ,
-            MARK: self.scratch.name,
-            "PYTHONHASHSEED": "0",
-            "TORCHDYNAMO_DISABLE": "1",
-        }
         try:
-            self.process = subprocess.Popen(
-                [self.python, str(BOOT), *(["anew"] if self.anew else [])],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                env=environment,
-            )
+            servers = start(self.python, self.scratch.name, anew=self.anew, wide=self.wide)
         except OSError as error:
             self.broken = f"cannot start {self.python}: {error.strerror}"
+            return
+        self.server, self.spare = servers[0], servers[1] if self.wide else None
+
+    def beside(self) -> Launcher:
+        """Another one, for programs that run at the same time; in this interpreter, if it serves two."""
+        other = type(self)(self.python, self.anew, self.seconds)
+        other.until = self.until
+        if self.spare is not None and self.server is not None:
+            other.server, self.spare = self.spare, None
+            self.server.shared = other.server.shared = True
+            other.ready, other.torch, other.note = self.ready, self.torch, self.note
+            other.server.listen()
+        return other
 
     def _start(self) -> None:
-        if self.process is None:
+        if self.server is None:
             self.begin()
-        if self.process is not None:
-            self.answers = queue.Queue()
-            self.reader = threading.Thread(target=read, args=(self.process.stdout, self.answers), daemon=True)
-            self.reader.start()
-        said = None if self.broken else self._line(START_LIMIT)
+        if self.server is not None:
+            self.server.listen()
+        said = self.server.heard(START_LIMIT) if self.server is not None else None
         self.ready = said is not None
         if said is None:
             self.broken = self.broken or f"{self.python} did not start torch within {START_LIMIT:.0f} s"
@@ -222,14 +206,6 @@ class Launcher:
             self.broken = f"no torch in {self.python}; {ADVICE}" if missing else str(said["broken"])
         else:
             self.torch, self.note = str(said["ready"]), str(said["note"])
-
-    def _line(self, seconds: float) -> dict[str, Any] | None:
-        """The server's next answer; None when it keeps silent or has died."""
-        try:
-            line = self.answers.get(timeout=seconds)
-        except queue.Empty:
-            return None
-        return dict(json.loads(line)) if line.endswith(b"\n") else None
 
     def run(self, job: Job) -> Recording:
         """One program under the recorder; always an answer."""
@@ -249,22 +225,17 @@ class Launcher:
         return not self.broken
 
     def _run(self, job: Job) -> Recording:
-        process = self.process if self.started() else None
-        if process is None:
+        server = self.server if self.started() else None
+        if server is None:
             return recording({"events": [], "how": "no torch", "stderr": self.broken})
-        assert process.stdin is not None
-        message = json.dumps(job.message(self.scratch.name)) + "\n"
-        try:
-            process.stdin.write(message.encode())
-            process.stdin.flush()
-            answer = self._line(job.limits.seconds + GRACE)
-        except (OSError, ValueError):  # the other end is gone, or somebody has closed ours
-            answer = None
+        answer = server.ask(job.message(self.scratch.name), job.limits.seconds + GRACE)
         if answer is None:
-            process.kill()
-            end_left_by(f"{MARK}={self.scratch.name}")
+            server.kill()
             self._end()
-            self.ready = False
+            self.ready = self.wide = False
+            # Where two share an interpreter, it may have been the other one's program: alone it will be seen.
+            if server.shared and not self.broken:
+                return self._run(job)
             return recording({"events": [], "how": "broken", "stderr": "the run took its runner down"})
         found = recording(answer)
         open_to_all = job.limits.allow_writes or job.limits.allow_network
@@ -293,14 +264,6 @@ def alive(pid: int) -> bool:
     except OSError:
         return True
     return True
-
-
-def read(pipe: IO[bytes], answers: queue.Queue[bytes]) -> None:
-    """Line after line into the queue; an empty one when the other side is gone."""
-    with contextlib.suppress(OSError, ValueError):
-        for line in pipe:
-            answers.put(line)
-    answers.put(b"")
 
 
 def held(answer: Mapping[str, Any]) -> list[str]:

@@ -257,8 +257,10 @@ def test_a_program_that_ends_the_process_that_watches_it_ends_with_its_children(
     (tmp_path / "program.py").write_text(body)
     with Launcher() as launcher:
         limits = Limits(seconds=20, landlock=False)
+        assert launcher.started()
+        assert launcher.server is not None
+        mark = launcher.server.mark
         recording = launcher.run(Job(Command("script", "program.py"), str(tmp_path), limits=limits))
-        mark = launcher.scratch.name
     if recording["notes"]:
         pytest.skip("without a namespace the recorder itself refuses it")
     assert recording["how"] == "broken"

@@ -121,8 +121,8 @@ def launcher(bystanders: set[int]) -> Iterator[Launcher]:
 
 def started(launcher: Launcher, bystanders: set[int]) -> Launcher:
     launcher.run(Job(Command("script", os.devnull), os.getcwd()))
-    assert launcher.process is not None
-    bystanders.add(launcher.process.pid)
+    assert launcher.server is not None
+    bystanders.add(launcher.server.process.pid)
     return launcher
 
 

@@ -186,6 +186,16 @@ BROKEN = {
         loss.backward()
         """,
     ),
+    "a result told to require a gradient, of a leaf that was frozen for a while": (
+        "requires_grad_on_result",
+        """
+        t = torch.linspace(1, 8, 10, requires_grad=True)
+        start = (2 * t)[0].detach().requires_grad_(True)  # culprit
+        t.requires_grad_(False)
+        t.requires_grad_(True)
+        (start * torch.exp(x)).sum().backward()
+        """,
+    ),
     "a forward under no_grad": (
         "forward_in_no_grad",
         """
@@ -329,6 +339,12 @@ BROKEN = {
 }
 
 HEALTHY = {
+    "a result told to require a gradient, of a leaf that is frozen and has none to lose": """
+        t = torch.linspace(1, 8, 10, requires_grad=True)
+        start = (2 * t)[0].detach().requires_grad_(True)
+        t.requires_grad_(False)
+        (start * torch.exp(t)).sum().backward()
+    """,
     "parts of a bias set without grad through a view that was made with it": """
         bias = model[0].bias.view(2, 2)
         with torch.no_grad():

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import random
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -9,8 +12,11 @@ from pathlib import Path
 
 import pytest
 
+from gradfix.trace.processes import left_by
+from gradfix.trace.report import Recording
 from gradfix.verify import Launcher, Limits, lanes
 from gradfix.verify.launch import Command, Job
+from gradfix.verify.servers import MARK
 
 NUMBERS = list(range(12))
 Do = Callable[[int, Launcher], int]
@@ -136,3 +142,83 @@ def test_a_launcher_that_is_closed_starts_no_more(tmp_path: Path) -> None:
         assert one.run(job)["how"] == "broken"
         assert one.run(job)["how"] == "no torch"
         assert time.monotonic() - started < 30
+
+
+TRAINS = "import torch\nw = torch.ones(2, requires_grad=True)\n(w * 3).sum().backward()\n"
+
+
+def job(folder: Path, name: str, text: str) -> Job:
+    path = folder / name / "program.py"
+    path.parent.mkdir()
+    path.write_text(text)
+    return Job(Command("script", str(path)), str(path.parent), limits=Limits(seconds=30, landlock=False))
+
+
+@pytest.fixture
+def two() -> Iterator[list[Launcher]]:
+    """Two that share an interpreter."""
+    with Launcher() as one:
+        one.wide = sys.platform.startswith("linux")
+        if not one.wide:
+            pytest.skip("one interpreter serves two on Linux alone")
+        assert one.started()
+        with one.beside() as other:
+            assert one.server is not None
+            assert other.server is not None
+            assert one.server.process is other.server.process
+            yield [one, other]
+
+
+TELLS = f"""
+import os, random, sys, threading, time
+begun = time.monotonic()
+{TRAINS}
+time.sleep(1)
+held = [name for name in os.environ if "THREAD" in name or "SPIN" in name]
+print(begun, time.monotonic(), torch.rand(1).item(), random.random(), threading.active_count(), held, sep="|")
+"""
+
+
+@pytest.mark.torch
+def test_two_programs_run_at_the_same_time_in_one_interpreter(two: list[Launcher], tmp_path: Path) -> None:
+    found: dict[int, Recording] = {}
+
+    def runs(number: int) -> None:
+        found[number] = two[number].run(job(tmp_path, str(number), TELLS))
+
+    threads = [threading.Thread(target=runs, args=(number,)) for number in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [found[number]["how"] for number in range(2)] == ["finished", "finished"]
+    told = [found[number]["stdout"].strip().split("|") for number in range(2)]
+    assert max(float(one[0]) for one in told) < min(float(one[1]) for one in told)
+    import torch
+
+    drawn = torch.rand(1, generator=torch.Generator().manual_seed(0)).item()
+    held = [name for name in os.environ if "THREAD" in name or "SPIN" in name]
+    same = [str(drawn), str(random.Random(0).random()), "1", str(held)]
+    assert [one[2:] for one in told] == [same, same]
+
+
+@pytest.mark.torch
+def test_a_program_that_ends_what_watches_it_does_not_harm_the_one_beside(
+    two: list[Launcher], tmp_path: Path
+) -> None:
+    one, other = two
+    assert one.server is not None
+    mark = one.server.mark
+    waits = job(tmp_path, "waits", f"import time\ntime.sleep(2)\n{TRAINS}")
+    kills = job(tmp_path, "kills", "import os, time\nos.kill(os.getppid(), 9)\ntime.sleep(60)\n")
+    found: list[Recording] = []
+    beside = threading.Thread(target=lambda: found.append(other.run(waits)))
+    beside.start()
+    time.sleep(0.5)
+    killed = one.run(kills)
+    beside.join()
+    if killed["notes"]:
+        pytest.skip("without a namespace the recorder itself refuses it")
+    assert (killed["how"], found[0]["how"]) == ("broken", "finished")
+    assert any(event["event"] == "backward" for event in found[0]["events"])
+    assert not left_by(f"{MARK}={mark}")
