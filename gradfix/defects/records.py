@@ -210,6 +210,8 @@ class Unrecorded(Facts):
     forward: tuple[Span, ...] = ()
     """The statements inside it that built the loss."""
     backward: Span | None = None
+    saved: bool = False
+    """Whether what it made only can't be saved: it is a constant for a graph that is recorded outside."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

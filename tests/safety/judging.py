@@ -134,9 +134,11 @@ def arrived(finding: Finding, source: str, before: Play, after: Play, spared: Pl
     """Where a crash is gone: whether what comes instead is what was lost."""
     if spared is not None and not spared.error and not after.error:
         parted = parting(spared, after)
-        if parted is not None and parted.sort != "begin":
+        learning = {name for moment in spared.moments if moment.sort == "gradient" for name in moment.values}
+        if parted is not None and parted.sort != "begin" and (parted.names & learning or not parted.names):
             return Said(OTHER, f"{parted.sort}: {', '.join(sorted(parted.names)[:6])}")
-    if kind_of(finding.rule).family is Family.SEVERED and not after.error:
+    inferred = spared is not None and finding.rule == "forward_in_no_grad"
+    if kind_of(finding.rule).family is Family.SEVERED and not after.error and not inferred:
         place = sum(moment.sort == "gradient" for moment in before.moments)
         passed = [moment for moment in after.moments if moment.sort == "gradient"][place : place + 1]
         if not passed or not passed[0].values:
@@ -191,6 +193,8 @@ def explained(finding: Finding, source: str, runs: tuple[Play, Play], parted: Pa
     if finding.rule in ANYBODY:
         return bool(parted.names)
     names = parted.names & before.leaves if parted.sort in ("begin", "end") else parted.names
+    if finding.rule == "grad_of_non_leaf":
+        return not names & both
     if kind_of(finding.rule).family is Family.SEVERED:
         names &= both | frozenset(n for n in after.leaves if n not in before.leaves)
     return bool(names) and names <= lost(finding, source, before)

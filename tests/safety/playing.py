@@ -325,7 +325,8 @@ class Cutter(TorchFunctionMode):
         if given and lost(function, result):
             with self.player.aside():
                 self.player.kept += given
-                self.player.cut.append((chain(), reached(given)))
+                bases = [each if each._base is None else each._base for each in given if each.is_leaf]
+                self.player.cut.append((chain(), [*reached(given), *reached(bases)]))
         return result
 
 

@@ -250,7 +250,9 @@ def _cut_before(names: Names, optimizer: Optimizer, never: list[Tensor], root: T
     if root.requires is not True:
         return None
     wanted = {id(leaf) for leaf in never}
-    for cut in all_cuts(names.machine.graph.history(root), but=MODES):
+    node = names.machine.graph.history(root)
+    alone = (cut for cut in _recorded_to(node) if cut.cut and _ends(cut) & wanted)
+    for cut in (*alone, *all_cuts(node, but=MODES)):
         if cut.cut in MODES:
             found = _names_all_behind(optimizer, wanted, cut)
         else:
@@ -258,6 +260,12 @@ def _cut_before(names: Names, optimizer: Optimizer, never: list[Tensor], root: T
         if found and not _wanted(names.program, cut):
             return cut
     return None
+
+
+def _ends(cut: Node) -> set[int]:
+    """The leaves that nothing but this cut keeps from what it gives."""
+    behind = upstream(cut.parents, lambda one: () if one.cut else one.parents)
+    return {id(one.leaf) for one in behind if one.leaf is not None}
 
 
 def _names_all_behind(optimizer: Optimizer, never: set[int], cut: Node) -> bool:

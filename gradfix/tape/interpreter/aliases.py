@@ -44,6 +44,48 @@ def sees_write(names: Names, tensor: Tensor, place: Place) -> bool:
     return False
 
 
+def read_again(names: Names, place: Place) -> bool:
+    """Whether the name that a call writes through is read behind the call, before it is bound anew."""
+    written = written_expression(names, place) if isinstance(place, ast.AST) else None
+    while isinstance(written, ast.Subscript):
+        written = written.value
+    if not isinstance(written, ast.Name) or not isinstance(place, ast.AST):
+        return False
+    frame = names.frame
+    owner: ast.AST = (frame.code.node if frame.code is not None else None) or names.program.tree
+    around = [one for one in all_in(owner) if isinstance(one, SMALL) and _holds(one, place)]
+    inside = {id(one) for one in all_in(place)}
+    if any(_reads(each, written.id, inside) for each in around):
+        return True
+    if any(written.id in _bound(each) for each in around):
+        return False
+    return _read_later(names.program, frame, written.id, place)
+
+
+def _holds(outer: ast.AST, inner: ast.AST) -> bool:
+    return any(one is inner for one in all_in(outer))
+
+
+SMALL = (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Expr, ast.Return)
+
+
+def _reads(statement: ast.AST, name: str, but: set[int]) -> bool:
+    """Whether a statement reads a name outside of some of its parts."""
+    if (
+        isinstance(statement, ast.AugAssign)
+        and isinstance(statement.target, ast.Name)
+        and statement.target.id == name
+    ):
+        return True
+    loads = (one for one in all_in(statement) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load))
+    return any(one.id == name and id(one) not in but for one in loads)
+
+
+def _bound(statement: ast.AST) -> set[str]:
+    targets = statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", None)]
+    return {one.id for one in targets if isinstance(one, ast.Name)}
+
+
 def written_expression(names: Names, place: ast.AST) -> ast.expr | None:
     """What an assignment or call writes in place: an item's owner where it writes an item."""
     node: ast.AST | None = place
