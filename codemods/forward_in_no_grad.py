@@ -16,6 +16,7 @@ its own, and modes that are decided while the program runs.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -29,12 +30,16 @@ if TYPE_CHECKING:
     from gradfix.defects import Defect, Span
     from gradfix.tree import Tree
 
+DOUBTFUL = "two values of this block meet in the loss, and one of them may be a constant"
+
 
 def rewrite(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:
     """Let autograd record what the loss is made of, or save what is a constant of it."""
-    if defect.told(Unrecorded).saved:
+    facts = defect.told(Unrecorded)
+    if facts.saved:
         return _constant(tree, defect.culprit)
-    return recorded(tree, defect.culprit, defect.told(Unrecorded).forward)
+    fix = recorded(tree, defect.culprit, facts.forward)
+    return replace(fix, unsafe=DOUBTFUL) if isinstance(fix, Fix) and facts.doubtful else fix
 
 
 def _constant(tree: Tree, culprit: Span) -> Fix | Decline:
@@ -61,5 +66,6 @@ def _constant(tree: Tree, culprit: Span) -> Fix | Decline:
 RULE = Rule(
     code="GF203",
     message="the loss is built under `{mode}`, so there is no graph for backward() to walk",
+    sometimes_unsafe=True,
     rewrite=rewrite,
 )
