@@ -7,34 +7,31 @@ a run and `--state` goes on where it was stopped; of each group the smallest pro
 from __future__ import annotations
 
 import argparse
-import multiprocessing
-import os
 import sys
 import time
 import warnings
 from collections import Counter
 from difflib import unified_diff
-from multiprocessing.connection import Connection
+from functools import partial
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from safety.campaign import SORTS, Case, Tally, one
+from safety.campaign import SORTS, Case, Tally, several
+from safety.forks import forked
 from safety.judging import WRONG
-from safety.playing import install, warm
+from safety.playing import warm
 from safety.progress import Progress
 from safety.shrinking import shrunk
 
 BATCH = 100
 """So many programs share a process, which one of them may end."""
-CONTEXT = multiprocessing.get_context("fork")
 
 
 def main(arguments: list[str]) -> int:
     options = parsed(arguments)
     warnings.simplefilter("ignore")
     warm()
-    install()
     progress = gone(options)
     print(summary(progress))
     for case in smallest(progress.tally.cases, options):
@@ -74,16 +71,8 @@ def gone(options: argparse.Namespace) -> Progress:
 
 def batch(sort: str, first: int, many: int) -> Tally:
     """Some programs in a fork; where one of them ends it, each in a fork of its own."""
-    here, there = CONTEXT.Pipe(duplex=False)
-    child = CONTEXT.Process(target=answer, args=(there, sort, first, many))
-    child.start()
-    there.close()
-    try:
-        tally = here.recv()
-    except EOFError:
-        tally = None
-    child.join()
-    if isinstance(tally, Tally):
+    tally = forked(partial(several, sort, range(first, first + many)))
+    if tally is not None:
         return tally
     if many == 1:
         return Tally(Counter({"programs": 1, "died": 1}), [Case("died", sort, first, "", 0, "", "")])
@@ -91,15 +80,6 @@ def batch(sort: str, first: int, many: int) -> Tally:
     for seed in range(first, first + many):
         total.add(batch(sort, seed, 1))
     return total
-
-
-def answer(pipe: Connection, sort: str, first: int, many: int) -> None:
-    tally = Tally()
-    for seed in range(first, first + many):
-        tally.add(one(sort, seed))
-    pipe.send(tally)
-    pipe.close()
-    os._exit(0)
 
 
 def summary(progress: Progress) -> str:
@@ -118,7 +98,7 @@ def smallest(cases: list[Case], options: argparse.Namespace) -> list[Case]:
         if case.group.startswith(options.only):
             groups.setdefault(case.group, []).append(case)
     chosen = [case for group in sorted(groups) for case in groups[group][: options.show]]
-    return chosen if options.no_shrink else [shrunk(case) for case in chosen]
+    return chosen if options.no_shrink else [forked(partial(shrunk, case)) or case for case in chosen]
 
 
 def shown(case: Case) -> str:

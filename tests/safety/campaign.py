@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -12,6 +12,7 @@ from oracle.patience import HungError, patience
 from oracle.programs import program
 from oracle.torchrun import BODIES, assignments, surroundings
 from wild.bugs import planted
+from wild.judge import OF_AUTOGRAD
 from wild.programs import written
 from wild.world import Dice
 
@@ -178,7 +179,9 @@ def weighed(broken: Broken, outcome: Outcome, finding: Finding) -> tuple[Said, s
     alone = said(broken.source, finding, outcome.findings)
     after = alone.after.decode() if alone.after is not None else ""
     result = _over_all(broken, finding, broken.source, after) if after else Said(UNDECIDED)
-    if result.verdict not in (UNDECIDED, LEFT, BREAKS) or outcome.after is None or len(outcome.applied) < 2:
+    settled = result.verdict not in (UNDECIDED, LEFT, BREAKS)
+    settled = settled or (result.verdict == BREAKS and not OF_AUTOGRAD.search(result.about))
+    if settled or outcome.after is None or len(outcome.applied) < 2:
         return result, after
     rest = fix(PROGRAM, broken.source.encode(), PLAN, Counter({(finding.code, finding.span.line): 1})).after
     text = broken.source if rest is None else rest.decode()
@@ -221,7 +224,8 @@ def _under(way: Circumstances, finding: Finding, before: str, after: str) -> Sai
     return result
 
 
-def batch(sort: str, seeds: Iterator[int]) -> Tally:
+def several(sort: str, seeds: Iterable[int]) -> Tally:
+    """All safe fixes of some programs."""
     tally = Tally()
     for seed in seeds:
         tally.add(one(sort, seed))

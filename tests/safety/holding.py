@@ -57,6 +57,8 @@ class Held:
                 self.look(f"{name}.{part}", each, depth + 1)
 
     def put(self, name: str, value: Any) -> None:
+        if isinstance(value, torch.Tensor) and self.names.get(id(value), name) != name:
+            return  # it has a name already
         kept = array(value)
         if kept is not None and name not in self.values:
             self.values[name] = kept

@@ -20,6 +20,8 @@ from .playing import Moment, Play
 RIGHT, UNDECIDED = "right", "undecided"
 BREAKS, VALUE, LEFT, CHANGED, OTHER = "breaks", "value", "left", "changed", "other gradient"
 WRONG = (BREAKS, VALUE, LEFT, CHANGED, OTHER)
+OWN = "refer to a single memory location"
+"""A fault of the random programs that has nothing to do with autograd."""
 ANYBODY = frozenset(
     {"write_through_data", "step_before_backward", "requires_grad_misspelt", "clip_before_unscale"}
 )
@@ -112,6 +114,8 @@ def agree(one: Array | None, other: Array | None, reduced: bool) -> bool:
 def judged(finding: Finding, source: str, before: Play, after: Play, spared: Play | None) -> Said:
     """What torch says of the rewrite of one finding; `spared`: the run in which no write hurts."""
     shown = crash(finding, source, before)
+    if after.error and OWN in after.error[0]:
+        return Said(UNDECIDED)
     if after.error and not before.error:
         return Said(BREAKS, after.error[0])
     if name := values(before, after, reduced=finding.rule == "non_scalar_backward"):
@@ -186,9 +190,15 @@ def explained(finding: Finding, source: str, runs: tuple[Play, Play], parted: Pa
     if shown:
         if finding.rule in ("no_leaf_requires_grad", "grad_of_non_leaf") and parted.sort == "gradient":
             return not parted.names & both
+        if kind_of(finding.rule).family is Family.SEVERED and parted.sort == "gradient":
+            return parted.names & both <= lost(finding, source, before)
         if finding.rule == "non_scalar_backward":
             return parted.sort == "begin"
-        moved = finding.rule == "step_before_backward" and parted.sort in ("begin", "step", "missing step")
+        moved = finding.rule in ("step_before_backward", "inplace_overwrites_saved") and parted.sort in (
+            "begin",
+            "step",
+            "missing step",
+        )
         return moved and (parted.sort != "begin" or parted.names <= before.leaves)
     if finding.rule in ANYBODY:
         return bool(parted.names)

@@ -326,7 +326,10 @@ class Cutter(TorchFunctionMode):
             with self.player.aside():
                 self.player.kept += given
                 bases = [each if each._base is None else each._base for each in given if each.is_leaf]
-                self.player.cut.append((chain(), [*reached(given), *reached(bases)]))
+                leaves = [*reached(given), *reached(bases)]
+                for leaf in leaves:
+                    self.player.leaf(leaf)
+                self.player.cut.append((chain(), leaves))
         return result
 
 
@@ -344,7 +347,7 @@ def lost(function: Any, result: Any) -> bool:
     """Whether a call that was given a graph returned values without one."""
     if getattr(function, "__name__", "") in NUMBERS:
         return True
-    return any(not each.requires_grad for each in flat(result))
+    return any(not each.requires_grad or (each.is_leaf and each._base is not None) for each in flat(result))
 
 
 def play(source: str, argv: list[str], *, cuts: bool = False, spared: bool = False) -> Play:

@@ -35,7 +35,8 @@ def sees_write(names: Names, tensor: Tensor, place: Place) -> bool:
                 continue
             if inner and isinstance(written, ast.Name) and written.id == name:
                 continue
-            if shows(value, memory) and (not inner or _read_later(names.program, frame, name, place)):
+            seen = not inner or _is_learned(value) or _read_later(names.program, frame, name, place)
+            if seen and shows(value, memory):
                 return True
         receiver = frame.receiver
         if isinstance(receiver, Instance) and _held_by(receiver, memory, written if inner else None):
@@ -111,6 +112,11 @@ def _of_a_package(names: Names, node: ast.expr) -> bool:
     while isinstance(node, ast.Attribute):
         node = node.value
     return isinstance(node, ast.Name) and isinstance(names.load(node.id), External)
+
+
+def _is_learned(value: Value) -> bool:
+    """Whether a value is a leaf that gets a gradient: whoever steps it reads it."""
+    return isinstance(value, Tensor) and value.leaf is True and value.requires is True
 
 
 SHOWING = frozenset({Tensor, Unknown, Alt, Seq, Map})
