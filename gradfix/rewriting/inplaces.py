@@ -32,7 +32,7 @@ def _writes_in_place(tree: Tree, node: cst.BaseExpression) -> bool:
 
 
 def kept_beside(tree: Tree, node: cst.BaseExpression, form: str) -> bool:
-    """Whether a number is added to under one name while another name keeps it: of a tensor both would change."""
+    """Whether a number grows under one name while another name keeps it: of a tensor both would change."""
     if form not in NUMBERS:
         return False
     names = set(targets(tree.small_statement(node)))

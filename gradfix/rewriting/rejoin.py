@@ -11,9 +11,9 @@ from gradfix.defects import Defect, Span
 from gradfix.defects.records import Cut as CutFacts
 from gradfix.rewriting.calls import last_name
 from gradfix.rewriting.dissolve import recorded
+from gradfix.rewriting.inplaces import kept_beside, written_at_once
 from gradfix.rewriting.names import binds, walk
 from gradfix.rewriting.numpytwins import NoTwinError, array_function, imported
-from gradfix.rewriting.inplaces import kept_beside, written_at_once
 from gradfix.rewriting.registering import registers
 from gradfix.rewriting.seats import appended, dotted, one_line, put, shown, targets, vanished
 from gradfix.rewriting.sources import Sources, assigned_value

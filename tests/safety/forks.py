@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import warnings
 from collections.abc import Callable
 from multiprocessing.connection import Connection
 from typing import TypeVar, cast
@@ -29,6 +30,7 @@ def forked(work: Callable[[], T]) -> T | None:
 
 
 def _answer(pipe: Connection, work: Callable[[], object]) -> None:
+    warnings.simplefilter("ignore")
     install()
     pipe.send(work())
     pipe.close()

@@ -20,6 +20,8 @@ from .playing import Moment, Play
 RIGHT, UNDECIDED = "right", "undecided"
 BREAKS, VALUE, LEFT, CHANGED, OTHER = "breaks", "value", "left", "changed", "other gradient"
 WRONG = (BREAKS, VALUE, LEFT, CHANGED, OTHER)
+STEPS = frozenset({"step_before_backward", "zero_grad_before_step"})
+"""Where a step may come later."""
 OWN = "refer to a single memory location"
 """A fault of the random programs that has nothing to do with autograd."""
 ANYBODY = frozenset(
@@ -171,7 +173,7 @@ def near(finding: Finding) -> set[int]:
 
 def unchanged(finding: Finding, before: Play, after: Play) -> Said:
     """Where nothing differs: a defect is left if it shows in both runs, or no graph has grown."""
-    if finding.span.line not in before.lines:
+    if finding.span.line not in before.lines or finding.impact == "crashes":
         return Said(UNDECIDED)
     if finding.rule == "missing_zero_grad":
         return Said(LEFT, "stale") if before.stale & after.stale else Said(UNDECIDED)
@@ -200,6 +202,8 @@ def explained(finding: Finding, source: str, runs: tuple[Play, Play], parted: Pa
             "missing step",
         )
         return moved and (parted.sort != "begin" or parted.names <= before.leaves)
+    if parted.sort == "missing step" and finding.rule not in STEPS:
+        return False
     if finding.rule in ANYBODY:
         return bool(parted.names)
     names = parted.names & before.leaves if parted.sort in ("begin", "end") else parted.names
