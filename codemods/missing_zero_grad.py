@@ -24,7 +24,7 @@ from gradfix.defects import Defect
 from gradfix.defects.records import NotCleared
 from gradfix.rewriting import shapes as m
 from gradfix.rewriting.names import visible
-from gradfix.rewriting.order import Order, order_of
+from gradfix.rewriting.order import Order, calls_of, order_of
 from gradfix.rewriting.statements import Anchor, Draft, anchor, between, node_of, path, siblings, text_of
 from gradfix.rewriting.zeroing import zeroing_place
 from gradfix.rule import Decline, Fix, Options, Rule
@@ -53,6 +53,12 @@ def rewrite(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:
         return Decline("clear the gradients before the iteration's first backward")
     draft = Draft(tree)
     side, place = zeroing_place(tree, backward, step, optimizer)
+    if (
+        side == "after"
+        and tree.function(backward) is not tree.function(step)
+        and _steps_twice(tree, optimizer)
+    ):
+        side, place = "before", anchor(tree, backward)
     clear = f"{optimizer}.zero_grad()"
     if facts.early:
         return _in_order(tree, anchor(tree, step), anchor(tree, backward), clear)
@@ -70,6 +76,12 @@ def rewrite(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:
         draft.after(last, clear)
         return Fix(draft.edits(), clear, _unsafe(order))
     return Fix(draft.edits(), clear)
+
+
+def _steps_twice(tree: Tree, optimizer: str) -> bool:
+    """Whether an optimizer steps at several places: clearing behind one leaves what another has used."""
+    steps = (call for call in calls_of(tree.module, "step") if isinstance(call.func, cst.Attribute))
+    return sum(tree.code(cst.ensure_type(call.func, cst.Attribute).value) == optimizer for call in steps) > 1
 
 
 def _in_order(tree: Tree, step: Anchor, backward: Anchor, clear: str) -> Fix | Decline:

@@ -48,13 +48,23 @@ def _made_as_a_number(tree: Tree, call: cst.Call, root: cst.BaseExpression) -> c
     scope = function or tree.module
     name = m.Name(root.value)
     item = m.Call(func=m.Attribute(value=name, attr=m.Name("item")))
-    number = m.findall(scope, item | m.Call(func=m.Name("float"), args=[m.Arg(name)]))
+    told = item | m.Call(func=m.Name("float"), args=[m.Arg(name)])
+    number = m.findall(scope, told) or (_hands_out(function, name) and m.findall(tree.module, told))
     if not number and (function is None or not _steps_with(tree, function, name)):
         return None
     targets = m.findall(scope, m.AssignTarget(name) | m.AugAssign(name) | m.NamedExpr(name))
     made = m.findall(scope, m.Assign(targets=[m.AssignTarget(name)]))
     one = made[0] if len(made) == len(targets) == 1 else None
     return one.value if isinstance(one, cst.Assign) else None
+
+
+def _hands_out(function: cst.FunctionDef | None, name: m.Shape) -> bool:
+    """Whether a function returns this name, alone or beside others."""
+    if function is None:
+        return False
+    returned = [one.value for one in m.findall(function, m.Return()) if isinstance(one, cst.Return)]
+    beside = [part.value for one in returned if isinstance(one, cst.Tuple) for part in one.elements]
+    return any(m.matches(one, name) for one in (*returned, *beside))
 
 
 def _steps_with(tree: Tree, function: cst.FunctionDef, name: m.Shape) -> bool:

@@ -26,7 +26,18 @@ from gradfix.defects import Defect
 from gradfix.defects.records import EarlyStep
 from gradfix.rewriting.aimed import aimed, call_at, inputs_of, later_step, stepped
 from gradfix.rewriting.arguments import keyword, without_argument
-from gradfix.rewriting.order import VALUES, Order, beside_of, calls_of, order_of, stands_alone, within
+from gradfix.rewriting.order import (
+    CLOSURE,
+    VALUES,
+    Order,
+    beside_of,
+    calls_of,
+    last_change,
+    order_of,
+    stands_alone,
+    takes_closure,
+    within,
+)
 from gradfix.rewriting.statements import (
     Anchor,
     Draft,
@@ -61,6 +72,8 @@ def rewrite(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:
     step, later = call_at(tree, defect.culprit), call_at(tree, facts.backward)
     if step is None or later is None:
         return Decline(BY_HAND)
+    if takes_closure(step):
+        return Decline(CLOSURE)
     if facts.backward == facts.step_backward:
         return _behind_its_own(tree, step, later, defect) or _carried(tree, later, defect)
     optimizer = facts.optimizer
@@ -114,7 +127,7 @@ def _passed(tree: Tree, step: cst.Call, later: cst.Call, order: Order) -> list[A
 
 def _alone_behind(tree: Tree, step: cst.Call, later: cst.Call, unsafe: str) -> Fix:
     draft, place, target = Draft(tree), anchor(tree, step), anchor(tree, later)
-    draft.move_after(place, target)
+    draft.move_after(place, last_change(tree, target))
     return Fix(draft.edits(), f"{text_of(tree, place)} after {text_of(tree, target)}", unsafe)
 
 

@@ -41,6 +41,8 @@ def rewrite(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:
         return Decline("use these parameters in the loss, or take them out of the optimizer")
     if facts.cut_kind in ("sample", "drawn"):
         return _reparametrised(tree, tree.at(facts.cut, cst.Call), facts.cut_kind)
+    if not facts.alone:
+        return Decline("another cut stands behind this one: let a gradient through both")
     fix = recorded(tree, facts.cut, facts.forward) if facts.forward else any_cut(tree, facts.cut)
     return replace(fix, unsafe=SHARED) if isinstance(fix, Fix) and facts.shared else fix
 

@@ -17,7 +17,7 @@ import libcst as cst
 
 from gradfix.defects import Defect
 from gradfix.defects.records import EarlyClear
-from gradfix.rewriting.order import Order, filled_of, order_of
+from gradfix.rewriting.order import CLOSURE, Order, filled_of, last_change, order_of, takes_closure
 from gradfix.rewriting.statements import Anchor, Draft, anchor, node_of, path, siblings, text_of
 from gradfix.rewriting.zeroing import zeroing_place
 from gradfix.rule import Decline, Fix, Options, Rule
@@ -43,9 +43,11 @@ def rewrite(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:
         return Decline(BY_HAND)
     filled = filled_of(tree, defect)
     if (late := _late(filled, zero, step, backward)) is not None:
+        if takes_closure(step):
+            return Decline(CLOSURE)
         draft = Draft(tree)
         draft.move_after(*late)
-        return Fix(draft.edits(), f"{text_of(tree, late[0])} after {text_of(tree, late[1])}")
+        return Fix(draft.edits(), f"{text_of(tree, late[0])} after {text_of(tree, late[1]).splitlines()[0]}")
     if _has_another(filled, zero, step):
         return Decline(BESIDE)
     order = order_of(tree, defect)
@@ -70,7 +72,8 @@ def _late(
     texts = (text_of(filled.tree, zero), text_of(filled.tree, stepping))
     ends = [i for i, one in enumerate(row) if i > first and text_of(filled.tree, one) in texts]
     behind = row[stepped + 1 : min(ends, default=len(row))]
-    return stepping, [one for one in behind if one is late or "fills" in filled.kinds(one)][-1]
+    last = [one for one in behind if one is late or "fills" in filled.kinds(one)][-1]
+    return stepping, last_change(filled.tree, last)
 
 
 def _has_another(filled: Order, zero: Anchor, step: cst.CSTNode) -> bool:

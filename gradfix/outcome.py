@@ -85,6 +85,21 @@ class Outcome:
         """The same with nothing rewritten."""
         return replace(self, after=None, applied=(), remaining=self.findings)
 
+    def refused(self, reason: str) -> Outcome:
+        """The same where the judge has found the new text worse: what was written in it is not safe."""
+        applied = [(one.rule, one.message) for one in self.applied]
+
+        def doubted(finding: Finding) -> Finding:
+            written = finding.safety is Safety.SAFE and (finding.rule, finding.message) in applied
+            return replace(finding, safety=Safety.UNSAFE, unsafe=reason) if written else finding
+
+        return replace(
+            self,
+            findings=tuple(map(doubted, self.findings)),
+            remaining=tuple(map(doubted, self.remaining)),
+            applied=tuple(map(doubted, self.applied)),
+        )
+
     @property
     def shown(self) -> tuple[Finding, ...]:
         """The findings to list: those of the text that is on disk."""

@@ -71,7 +71,7 @@ def proved(request: session.Request, proving: Proving, advance: Advance) -> Run:
             bench.read.set()
             changed = [outcome for outcome in found.outcomes if changes(outcome)]
             verdicts = bench.together(changed) if proving.command is not None else dict(lanes.answers())
-    outcomes = [replace(one, verdicts=tuple(verdicts.get(one.path, ()))) for one in found.outcomes]
+    outcomes = [_judged_by(one, tuple(verdicts.get(one.path, ()))) for one in found.outcomes]
     if request.mode == "apply" and not request.reads_stdin:
         outcomes = [files.written(_accepted(outcome, proving)) for outcome in outcomes]
     return replace(found, outcomes=tuple(outcomes), mode=request.mode)
@@ -159,6 +159,13 @@ def claims(outcome: Outcome) -> list[Claim]:
 def _moved(finding: Finding, later: Finding) -> bool:
     """Whether an earlier rewrite has only moved a finding down or up, before its own turn came."""
     return (finding.rule, finding.message) == (later.rule, later.message)
+
+
+def _judged_by(outcome: Outcome, verdicts: tuple[Verdict, ...]) -> Outcome:
+    """An outcome with what the judge says of it: what he finds worse is not called safe any more."""
+    worse = [verdict.reason for verdict in verdicts if verdict.verdict == "worse" and not verdict.kind]
+    judged = replace(outcome, verdicts=verdicts)
+    return judged.refused(f"the run with it was worse: {worse[0]}") if worse else judged
 
 
 def _accepted(outcome: Outcome, proving: Proving) -> Outcome:

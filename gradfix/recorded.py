@@ -219,17 +219,17 @@ def facts_of(event: Mapping[str, Any], node: ast.AST | None, path: str, source: 
     if isinstance(node, (ast.AugAssign, ast.Assign)):
         target = node.target if isinstance(node, ast.AugAssign) else node.targets[0]
         found["target"] = ast.unparse(target)
-    found.update(_own(record, str(found["form"]), node))
+    found.update(_own(record, str(found["form"]), node, event["torch_says"]))
     return record(**{each.name: found[each.name] for each in fields(record) if _fits(each, found)})
 
 
-def _own(record: type[Facts], form: str, node: ast.AST | None) -> dict[str, Any]:
+def _own(record: type[Facts], form: str, node: ast.AST | None, says: str) -> dict[str, Any]:
     """What is read off the culprit itself, by the record that asks for it."""
     if record is NoGradient:
         return {"op": form.strip("_") or "this call"}
     if record is Unrecorded:
         form, _, mode = form.partition(" ")
-        return {"form": form, "mode": mode or "no_grad"}
+        return {"form": form, "mode": mode or "no_grad", "saved": "Inference tensors" in says}
     if record is Kept:
         return {"value": added(node)}
     if record is NonScalar and isinstance(node, ast.Call):

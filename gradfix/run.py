@@ -248,7 +248,11 @@ class Rounds:
         lines = {path: kept_lines(before, after)}
         case = Case(first, last, lines, JudgeOptions(limits=self.wish.limits), self.before, self.changed)
         verdict: Verdict = replace(on_file(case, path, []), path=outcome.path)
-        return replace(outcome, verdicts=(verdict,))
+        judged = replace(outcome, verdicts=(verdict,))
+        return judged.refused(f"{JUDGE} {verdict.reason}") if verdict.verdict == "worse" else judged
+
+
+JUDGE = "the run with it was worse:"
 
 
 def accepted(outcome: Outcome) -> Outcome:

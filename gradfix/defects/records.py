@@ -208,6 +208,10 @@ class Unrecorded(Severed):
     forward: tuple[Span, ...] = ()
     """The statements inside it that built the loss."""
     backward: Span | None = None
+    doubtful: bool = False
+    """Whether something else that it made meets what built the loss, and may be meant as a constant."""
+    saved: bool = False
+    """Whether what it made only can't be saved: it is a constant for a graph that is recorded outside."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -252,6 +256,8 @@ class Unreached(Facts):
     """Where a part that isn't recorded runs."""
     shared: bool = False
     """Whether another backward meets what was cut as well."""
+    alone: bool = True
+    """Whether nothing else keeps the gradient from some of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

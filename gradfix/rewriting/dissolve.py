@@ -97,11 +97,15 @@ def _staying(tree: Tree, body: Sequence[Line], forward: set[int]) -> set[int] | 
     if not forward:
         return set()
     recorded, constant = _feeding(tree, body, forward)
+    learned = {name for index in recorded for name in binds(body[index])}
     first, last = min(recorded), max(recorded)
     if any(_writes(body[index]) for index in range(first, last) if index not in recorded):
         return None
     before = [index for index in range(first) if index in constant or _keeps_before(body[index])]
-    behind = [index for index in range(last + 1, len(body)) if _keeps_behind(body[index])]
+    others = range(last + 1, len(body))
+    behind = [
+        i for i in others if _keeps_behind(body[i]) or (_calls(body[i]) and not learned & set(reads(body[i])))
+    ]
     return {*constant, *_stretch(before), *_stretch(behind)}
 
 
@@ -217,7 +221,8 @@ def _indices(tree: Tree, node: cst.With, spans: Iterable[Span]) -> set[int]:
     if not isinstance(node.body, cst.IndentedBlock):
         return {0}
     places = [(tree.span(line), index) for index, line in enumerate(node.body.body)]
-    return {index for span in spans for place, index in places if _covers(place, span)}
+    found = [{index for place, index in places if _covers(place, span)} for span in spans]
+    return set[int]().union(*found) if all(found) else set()
 
 
 def _covers(outer: Span, inner: Span) -> bool:
@@ -241,6 +246,11 @@ def _keeps_before(line: Line) -> bool:
     """Whether a statement before the loss is meant to run without grad: a write, another module's call."""
     if _writes(line):
         return True
+    return _calls(line)
+
+
+def _calls(line: Line) -> bool:
+    """Whether a statement gives a name to what a module or an unknown function returns."""
     assigns = any(isinstance(node, cst.Assign) for node in walk(line))
     return assigns and any(_opaque(node) for node in walk(line) if isinstance(node, cst.Call))
 

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+from functools import reduce
+from operator import or_
+
 import libcst as cst
 
 from gradfix.defects import Defect, Span, Touch, Touched, TouchKind
 from gradfix.defects.records import EarlyClear, EarlyStep, Ordered
 from gradfix.rewriting import shapes as m
-from gradfix.rewriting.statements import Anchor
+from gradfix.rewriting.statements import Anchor, between
 from gradfix.tree import Tree
 
 VALUES: frozenset[TouchKind] = frozenset({"reads", "writes"})
+
+
+CLIPS = ("clip_grad_norm_", "clip_grad_value_", "unscale_")
+CHANGES = m.Attribute(attr=m.Name("grad")) | m.Call(func=m.Attribute(attr=reduce(or_, map(m.Name, CLIPS))))
+"""What is done to gradients between a backward and its step."""
 
 
 class Order:
@@ -60,6 +68,25 @@ def calls_of(node: cst.CSTNode, name: str) -> list[cst.Call]:
     """The calls of a method below a node."""
     found = m.findall(node, m.Call(func=m.Attribute(attr=m.Name(name))))
     return [call for call in found if isinstance(call, cst.Call)]
+
+
+def last_change(tree: Tree, backward: Anchor) -> Anchor:
+    """The last of the statements behind a backward that change its gradients before a step is to use them."""
+    last = backward
+    for place in between(tree, backward, None):
+        if not m.findall(place, CHANGES):
+            break
+        last = place
+    return last
+
+
+CLOSURE = "take the step out of here: it is given a closure, which runs the backward itself"
+
+
+def takes_closure(step: cst.CSTNode) -> bool:
+    """Whether a step is given what computes the loss and runs its backward."""
+    call = step.value if isinstance(step, cst.Expr) else step
+    return isinstance(call, cst.Call) and bool(call.args)
 
 
 def stands_alone(place: Anchor, call: cst.Call) -> bool:

@@ -35,6 +35,7 @@ FOR_EFFECT = Decline(
     "no gradient is wanted"
 )
 SEEN = "another name sees this write, and would keep the old values"
+RETAINED = "its gradient is read, and the new tensor under its name has another"
 CONDITIONAL = (cst.Lambda, cst.IfExp, cst.BooleanOperation, cst.BaseComp, cst.NamedExpr)
 
 
@@ -64,9 +65,11 @@ def heeding_aliases(answer: Fix | Decline, defect: Defect, tree: Tree, node: cst
     """Another name would no longer see the write: unsafe, and pointless where only that name is read."""
     if isinstance(answer, Fix) and defect.told(Written).in_tuple:
         return IN_TUPLE
+    target = target_of(defect)
+    if isinstance(answer, Fix) and not answer.unsafe and _gradient_read(tree, node, target):
+        return replace(answer, unsafe=RETAINED)
     if isinstance(answer, Decline) or not defect.told(Written).aliased:
         return answer
-    target = target_of(defect)
     small = tree.small_statement(node)
     if _for_effect(tree, node, target):
         return FOR_EFFECT
@@ -74,6 +77,13 @@ def heeding_aliases(answer: Fix | Decline, defect: Defect, tree: Tree, node: cst
     if target.isidentifier() and not returned and not read_later(tree, node, target):
         return ONLY_ALIAS
     return replace(answer, unsafe=SEEN)
+
+
+def _gradient_read(tree: Tree, node: cst.CSTNode, target: str) -> bool:
+    """Whether the gradient of what is written is read: the one of a new tensor under its name is another."""
+    scope = tree.function(node) or tree.module
+    reads = (part for part in walk(scope) if isinstance(part, cst.Attribute) and part.attr.value == "grad")
+    return any(same(tree.code(part.value), target) for part in reads)
 
 
 def _for_effect(tree: Tree, node: cst.CSTNode, target: str) -> bool:

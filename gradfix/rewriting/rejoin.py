@@ -11,6 +11,7 @@ from gradfix.defects import Defect, Span
 from gradfix.defects.records import Cut as CutFacts
 from gradfix.rewriting.calls import last_name
 from gradfix.rewriting.dissolve import recorded
+from gradfix.rewriting.inplaces import kept_beside, written_at_once
 from gradfix.rewriting.names import binds, walk
 from gradfix.rewriting.numpytwins import NoTwinError, array_function, imported
 from gradfix.rewriting.registering import registers
@@ -81,6 +82,8 @@ def rejoining(cut: Cut, tree: Tree) -> tuple[Edit, ...] | Decline:
         text = one_line(tree.code(node))
         without = f"`{text}`" if len(text) <= SHORT else "the conversion"
         return Decline(f"{obstacle}: write it with operations of torch, without {without}")
+    if written_at_once(tree, swaps) or kept_beside(tree, node, cut.form):
+        return Decline("write out of place what is cut off here: with a graph, others would see the write")
     if any(registers(tree, old, new) for old, new in swaps.items()):
         return Decline("use the parameter where it is needed: an attribute that holds it would register it")
     edits = put(tree, swaps)

@@ -6,10 +6,12 @@ import libcst as cst
 
 from gradfix.defects import Defect
 from gradfix.defects.records import WrittenView
+from gradfix.rewriting.calls import last_name
 from gradfix.rewriting.holders import free_name, repeatable
 from gradfix.rewriting.outofplace import out_of_place
 from gradfix.rewriting.statements import expression
 from gradfix.rule import Decline, Edit, Fix, Options
+from gradfix.tape.effects import table
 from gradfix.tree import Tree
 
 
@@ -23,7 +25,7 @@ def _by_index(defect: Defect, tree: Tree) -> Fix | None:
     """`for row in x` becomes `for row in (x[i] for i in range(len(x)))`: autograd follows each `x[i]`."""
     node = tree.at(defect.culprit, cst.BaseExpression, cst.BaseSmallStatement)
     facts = defect.told(WrittenView)
-    if node is None or facts.maker != "unbind" or not facts.target.isidentifier():
+    if node is None or facts.maker != "unbind" or not facts.target.isidentifier() or _keeps(node):
         return None
     for loop in tree.ancestors(node):
         rows = _rows(loop, facts.target) if isinstance(loop, cst.For) else None
@@ -32,6 +34,20 @@ def _by_index(defect: Defect, tree: Tree) -> Fix | None:
             new = expression(tree, f"({text}[{i}] for {i} in range(len({text})))")
             return Fix((Edit(rows, new),), tree.code(new))
     return None
+
+
+def _keeps(node: cst.CSTNode) -> bool:
+    """Whether a write saves what it writes: the write to the next row is a write to that as well."""
+    if isinstance(node, cst.AugAssign):
+        number = isinstance(node.value, (cst.Integer, cst.Float))
+        return not number and not isinstance(node.operator, (cst.AddAssign, cst.SubtractAssign))
+    call = node.value if isinstance(node, (cst.Expr, cst.Assign)) else node
+    if not isinstance(call, cst.Call):
+        return False
+    name = last_name(call.func).rstrip("_")
+    overloads = (*table.method(name), *table.function(name), *table.functional(name))
+    kept = [(what, guard) for each in overloads for what, guard in each.saves]
+    return any(what.startswith("result") or (what == "self" and what in guard) for what, guard in kept)
 
 
 def _rows(loop: cst.For, name: str) -> cst.BaseExpression | None:

@@ -50,6 +50,8 @@ class Backwards:
         self.filled = 0
         """Those that fill `.grad`: `autograd.grad` hands its gradients out instead."""
         self.roots: list[tuple[Any, Spot | None]] = []
+        self.first: Callable[[], None] = lambda: None
+        """What is to be said before the first."""
         self.after: Callable[[], None] = lambda: None
         self.after_failure: Callable[[], None] = lambda: None
 
@@ -77,6 +79,7 @@ class Backwards:
         inner: list[Any] = []
         looking: list[Any] = []
         with state.forgiving():
+            self.first()
             leaves, inner = walked(roots)
             leaves = only(leaves, kwargs.get("inputs"))
             if fills:

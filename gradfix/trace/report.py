@@ -108,6 +108,14 @@ class UpdateEvent(TypedDict):
     """Parameter -> the backwards whose gradients the step has used."""
 
 
+class ReturnedEvent(TypedDict):
+    """What the program's own modules have returned before the first backward."""
+
+    event: Literal["returned"]
+    values: list[tuple[str, float]]
+    """Class of the module, and the norm of what it returned, in order."""
+
+
 class ProcessEvent(TypedDict):
     """Which of the processes of a program speaks here; told again as more of it is known."""
 

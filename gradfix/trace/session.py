@@ -19,6 +19,7 @@ from gradfix.trace.naming import Names
 from gradfix.trace.parts import Patches, Watcher
 from gradfix.trace.regions import Regions
 from gradfix.trace.report import BACKWARD, CALLS, STEPS, Ending, Failure
+from gradfix.trace.returned import Returned
 from gradfix.trace.state import State
 from gradfix.trace.steps import Steps
 from gradfix.trace.writes import Writes
@@ -48,6 +49,8 @@ class Session:
         self.backwards = Backwards(self.state, self.writes)
         self.backwards.hunt = self.hunt
         self.steps = Steps(self.state, self.writes)
+        self.returned = Returned(self.state)
+        self.backwards.first = self.returned.tell
         self.patches = Patches(self.state)
         self.handles: list[Any] = []
         self.suspended = False
@@ -68,6 +71,8 @@ class Session:
                 _optimizers.register_optimizer_step_pre_hook(self.steps.before),
                 _optimizers.register_optimizer_step_post_hook(self.steps.finished),
             ]
+        with self.state.part("what modules return"):
+            self.returned.start()
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=self._forked)
         with self.state.part(CALLS):
@@ -136,6 +141,7 @@ class Session:
             self.mode.__exit__(None, None, None)
         for handle in self.handles:
             handle.remove()
+        self.returned.stop()
         self.patches.undo()
         self.state.active = False
 

@@ -15,7 +15,8 @@ Lines = Mapping[str, Mapping[int, int]]
 
 def consequences(before: Facts, after: Facts, lines: Lines) -> str:
     """The first of what nobody asked for; empty where there is none."""
-    found = (*losses(before, after), *rules(before, after), *weights(before, after), *buffers(before, after))
+    values = (*losses(before, after), *returned(before, after))
+    found = (*values, *rules(before, after), *weights(before, after), *buffers(before, after))
     return next(iter((*found, *learners(before, after, lines))), "")
 
 
@@ -36,6 +37,17 @@ def losses(before: Facts, after: Facts) -> Iterator[str]:
     one, other = (next(iter(events(seen, "backward")), None) for seen in (before, after))
     if one is not None and other is not None and differ(one["root"]["value"], other["root"]["value"]):
         yield f"the first loss changes from {one['root']['value']:.4g} to {other['root']['value']:.4g}"
+
+
+def returned(before: Facts, after: Facts) -> Iterator[str]:
+    """Nor what the program's own modules return before the first backward."""
+    one, other = (next(iter(events(seen, "returned")), None) for seen in (before, after))
+    pairs = list(zip(one["values"], other["values"], strict=False)) if one and other else []
+    if any(was[0] != now[0] for was, now in pairs):
+        return
+    for (name, was), (_, now) in pairs:
+        if differ(was, now):
+            yield f"what {name} returns changes in the first step (its norm from {was:.4g} to {now:.4g})"
 
 
 def told(seen: Facts, what: str) -> dict[str, Any]:

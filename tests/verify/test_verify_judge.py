@@ -268,6 +268,13 @@ COSTS = {
         GAN, GAN.replace("G(x).detach()", "G(x)"),
         "G.bias, G.weight of opt_g now learn from the backward in line ",
     ),
+    "what a module returns": (
+        "class Net(nn.Module):\n    def forward(self, x): return model(x), x\nnet = Net()\n"
+        + LOOP.replace("model(x)", "net(x)[0]"),
+        "class Net(nn.Module):\n    def forward(self, x): return model(x), 2 * x\nnet = Net()\n"
+        + MENDED_LOOP.replace("model(x)", "net(x)[0]"),
+        "what Net returns changes in the first step (its norm from ",
+    ),
     "what batch norm has seen": (
         "norm = nn.BatchNorm1d(4)\nmodel[1] = norm\n" + LOOP,
         "norm = nn.BatchNorm1d(4)\nmodel[1] = norm\nnorm(x * 3)\n" + MENDED_LOOP,

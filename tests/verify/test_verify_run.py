@@ -16,6 +16,7 @@ from gradfix.config import Config
 from gradfix.outcome import Mode, View
 from gradfix.plan import plan_for
 from gradfix.report.running import render
+from gradfix.rule import Safety
 from gradfix.run import Told, Wish, run
 from gradfix.verify import Command, Launcher, Limits
 
@@ -347,3 +348,19 @@ for _ in range(2):
 def test_a_cut(body: str, rules: set[str], launcher: Launcher, tmp_path: Path) -> None:
     said = told(launcher, tmp_path, body)
     assert {finding.rule for outcome in said.outcomes for finding in outcome.findings} == rules
+
+
+def test_what_the_judge_finds_worse_is_not_called_safe(
+    launcher: Launcher, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    worse = "the decay of 12 parameters is gone"
+    monkeypatch.setattr("gradfix.run.lasting", lambda *_: worse)
+    found = told(launcher, tmp_path, HEALTHY.replace("    opt.zero_grad()\n", ""), "apply")
+    finding = found.outcomes[0].findings[0]
+    assert finding.safety is Safety.UNSAFE
+    assert finding.unsafe == f"the run with it was worse: {worse}"
+    assert not found.outcomes[0].written
+    listed = io.StringIO()
+    render(found, "list", listed, View())
+    assert "certain, unsafe fix]" in listed.getvalue()
+    assert worse in listed.getvalue()

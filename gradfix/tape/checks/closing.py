@@ -54,6 +54,7 @@ def _judge(entries: Sequence[Interpreter], ended: Ended) -> None:
         vm.machine.gradients.note_erasures()
         note_conversions(vm.names)
         note_leaf_writes(vm.machine, ended)
+        note_inferred(vm.machine, ended)
     for vm in entries:
         vm.machine.operations.harmless_writes()
 
@@ -97,3 +98,10 @@ def note_leaf_writes(machine: Machine, ended: Ended) -> None:
             machine.reports.note(draft, replace(draft.facts, role="update"))
         else:
             machine.reports.note(draft, draft.facts)
+
+
+def note_inferred(machine: Machine, ended: Ended) -> None:
+    """What inference mode has made is a constant where all that it is made of learns otherwise, or never."""
+    for draft, behind in machine.operations.keeping.inferred:
+        held = [leaf for leaf in behind if not ended.trained or id(leaf) in ended.trained]
+        machine.reports.note(draft, replace(draft.facts, saved=all(id(one) in ended.reached for one in held)))

@@ -20,7 +20,7 @@ from gradfix.tape.domain.why import Why, why_of
 from gradfix.tape.interpreter.inside import all_in
 from gradfix.tape.interpreter.state import Homeless
 from gradfix.tape.machine.account import newest_call, why_of_call
-from gradfix.tape.machine.cuts import MODES, all_cuts, leaves_behind
+from gradfix.tape.machine.cuts import LOSSES, MODES, all_cuts, leaves_behind
 from gradfix.tape.machine.here import span_of
 from gradfix.tape.machine.leaves import is_added
 from gradfix.tape.torch.modules import leaves
@@ -218,7 +218,11 @@ def check_unreached(names: Names) -> None:
 def _unreached(names: Names, optimizer: Optimizer, event: Backward, cut: Node) -> Unreached:
     """What a rewrite has to know: of a part that isn't recorded, where it runs and who else would meet it."""
     forward = names.reports.span(cut.place) if cut.cut in MODES else None
-    others = (root for one, root in names.machine.severed.backwards if one is not event)
+    backwards = names.machine.severed.backwards
+    others = (root for one, root in backwards if one is not event)
+    roots = [names.machine.graph.history(root) for one, root in backwards if one is event]
+    wanted = {id(leaf) for leaf in optimizer.leaves if not is_added(leaf)}
+    alone = [one for root in roots for one in _alone(root, wanted)]
     met = (_recorded_to(names.machine.graph.history(root)) for root in others)
     return Unreached(
         optimizer=optimizer.name,
@@ -227,6 +231,7 @@ def _unreached(names: Names, optimizer: Optimizer, event: Backward, cut: Node) -
         backward=names.reports.span(event.place),
         forward=(forward,) if forward else (),
         shared=any(node is cut for nodes in met for node in nodes),
+        alone=cut.cut in MODES or any(cut is one for one in alone),
     )
 
 
@@ -250,7 +255,8 @@ def _cut_before(names: Names, optimizer: Optimizer, never: list[Tensor], root: T
     if root.requires is not True:
         return None
     wanted = {id(leaf) for leaf in never}
-    for cut in all_cuts(names.machine.graph.history(root), but=MODES):
+    node = names.machine.graph.history(root)
+    for cut in (*_alone(node, wanted), *all_cuts(node, but=MODES)):
         if cut.cut in MODES:
             found = _names_all_behind(optimizer, wanted, cut)
         else:
@@ -258,6 +264,21 @@ def _cut_before(names: Names, optimizer: Optimizer, never: list[Tensor], root: T
         if found and not _wanted(names.program, cut):
             return cut
     return None
+
+
+def _alone(root: Node, wanted: set[int]) -> list[Node]:
+    """The cuts each of which keeps some leaves from a root by itself, but for the targets of losses."""
+    nodes = list(_recorded_to(root))
+    compared = [node.parents for node in nodes if node.op == "sub"]
+    compared += [node.parents[1:] for node in nodes if node.op in LOSSES]
+    targets = {id(one) for parents in compared for one in parents}
+    return [cut for cut in nodes if cut.cut and id(cut) not in targets and _ends(cut) & wanted]
+
+
+def _ends(cut: Node) -> set[int]:
+    """The leaves that nothing but this cut keeps from what it gives."""
+    behind = upstream(cut.parents, lambda one: () if one.cut else one.parents)
+    return {id(one.leaf) for one in behind if one.leaf is not None}
 
 
 def _names_all_behind(optimizer: Optimizer, never: set[int], cut: Node) -> bool:

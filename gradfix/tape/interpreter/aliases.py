@@ -35,13 +35,56 @@ def sees_write(names: Names, tensor: Tensor, place: Place) -> bool:
                 continue
             if inner and isinstance(written, ast.Name) and written.id == name:
                 continue
-            if shows(value, memory) and (not inner or _read_later(names.program, frame, name, place)):
+            seen = not inner or _is_learned(value) or _read_later(names.program, frame, name, place)
+            if seen and shows(value, memory):
                 return True
         receiver = frame.receiver
         if isinstance(receiver, Instance) and _held_by(receiver, memory, written if inner else None):
             return True
         frame, inner = frame.caller, False
     return False
+
+
+def read_again(names: Names, place: Place) -> bool:
+    """Whether the name that a call writes through is read behind the call, before it is bound anew."""
+    written = written_expression(names, place) if isinstance(place, ast.AST) else None
+    while isinstance(written, ast.Subscript):
+        written = written.value
+    if not isinstance(written, ast.Name) or not isinstance(place, ast.AST):
+        return False
+    frame = names.frame
+    owner: ast.AST = (frame.code.node if frame.code is not None else None) or names.program.tree
+    around = [one for one in all_in(owner) if isinstance(one, SMALL) and _holds(one, place)]
+    inside = {id(one) for one in all_in(place)}
+    if any(_reads(each, written.id, inside) for each in around):
+        return True
+    if any(written.id in _bound(each) for each in around):
+        return False
+    return _read_later(names.program, frame, written.id, place)
+
+
+def _holds(outer: ast.AST, inner: ast.AST) -> bool:
+    return any(one is inner for one in all_in(outer))
+
+
+SMALL = (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Expr, ast.Return)
+
+
+def _reads(statement: ast.AST, name: str, but: set[int]) -> bool:
+    """Whether a statement reads a name outside of some of its parts."""
+    if (
+        isinstance(statement, ast.AugAssign)
+        and isinstance(statement.target, ast.Name)
+        and statement.target.id == name
+    ):
+        return True
+    loads = (one for one in all_in(statement) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load))
+    return any(one.id == name and id(one) not in but for one in loads)
+
+
+def _bound(statement: ast.AST) -> set[str]:
+    targets = statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", None)]
+    return {one.id for one in targets if isinstance(one, ast.Name)}
 
 
 def written_expression(names: Names, place: ast.AST) -> ast.expr | None:
@@ -69,6 +112,11 @@ def _of_a_package(names: Names, node: ast.expr) -> bool:
     while isinstance(node, ast.Attribute):
         node = node.value
     return isinstance(node, ast.Name) and isinstance(names.load(node.id), External)
+
+
+def _is_learned(value: Value) -> bool:
+    """Whether a value is a leaf that gets a gradient: whoever steps it reads it."""
+    return isinstance(value, Tensor) and value.leaf is True and value.requires is True
 
 
 SHOWING = frozenset({Tensor, Unknown, Alt, Seq, Map})

@@ -14,7 +14,7 @@ from gradfix.tape.domain.graph import Tensor, is_result
 from gradfix.tape.domain.paths import ALWAYS
 from gradfix.tape.domain.values import UNDEFINED, Alt, Foreign, Seq
 from gradfix.tape.domain.within import Within
-from gradfix.tape.interpreter.aliases import sees_write, written_expression
+from gradfix.tape.interpreter.aliases import read_again, sees_write, written_expression
 from gradfix.tape.interpreter.frames import Frame
 from gradfix.tape.machine.cuts import nodes_below
 
@@ -123,6 +123,10 @@ class Names:
     def sees_write(self, tensor: Tensor, place: Place) -> bool:
         """Whether a name other than the written one shows the same memory later on."""
         return sees_write(self, tensor, place)
+
+    def read_again(self, place: Place) -> bool:
+        """Whether the name that a call writes through is read behind it, before it is bound anew."""
+        return read_again(self, place)
 
     def in_tuple(self, place: Place) -> bool:
         """Whether what is written is an element of a tuple, to which nothing can be assigned."""

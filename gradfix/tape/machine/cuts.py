@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from gradfix.tape.domain.graph import upstream
 from gradfix.tape.domain.paths import ALWAYS, contradicts
 from gradfix.tape.domain.values import either
-from gradfix.tape.effects.operations import also_in_place, having
+from gradfix.tape.effects.operations import also_in_place, having, where
 
 if TYPE_CHECKING:
     from gradfix.tape.domain.graph import Node, Tensor
@@ -27,6 +27,9 @@ KIND_OF_CUT = {
 }
 SUMS = also_in_place(having("additive")) | having("copies") | {"scale", "phi"}
 """Operations of torch and of the machine whose result is a sum, perhaps of one."""
+LOSSES = where("shape", "loss", "loss-by-row", "loss-by-class")
+WEIGHS = frozenset({"sub", "rsub", "mul", "div"})
+"""One side of these is as often a constant as not: a target, a weight, an advantage."""
 SCALES = also_in_place(having("scales"))
 COPIES = having("copies")
 
@@ -111,6 +114,24 @@ def unrecorded_before(cut: Node) -> Node:
     if any(node.requires is not False for node in near):
         return cut
     return next((node for node in near if node.cut in MODES and behind(node) is True), cut)
+
+
+def unrecorded_with(cut: Node, root: Node, path: Path) -> tuple[list[Node], bool]:
+    """All of a loss that one mode has kept from being recorded, without the targets of losses; and whether
+    some of it may be meant as a constant."""
+    together = [one for one in nearest_cuts(root, path) if one.cut_place is cut.cut_place]
+    ours = {id(one) for one in together}
+    targets: set[int] = set()
+    doubtful = False
+    for node in upstream([root], lambda one: () if id(one) in ours else one.parents):
+        if id(node) in ours or len(node.parents) < 2 or node.op not in LOSSES | WEIGHS:
+            continue
+        first, second = ({id(one) for one in nearest_cuts(each, path)} & ours for each in node.parents[:2])
+        if node.op in LOSSES:
+            targets |= second - first
+        elif first - second and second - first:
+            doubtful = True
+    return [one for one in together if id(one) not in targets] or [cut], doubtful
 
 
 def _up_to_a_mode(node: Node) -> tuple[Node, ...]:

@@ -13,6 +13,7 @@ from gradfix.tape.domain.graph import Saved, Tensor
 from gradfix.tape.domain.paths import contradicts, implies
 from gradfix.tape.domain.values import Const, Seq, Unknown
 from gradfix.tape.effects.operations import having, layers_having, name_of_layer, where
+from gradfix.tape.machine.cuts import leaves_behind
 from gradfix.tape.machine.here import span_of
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from gradfix.tape.domain.graph import Node
     from gradfix.tape.domain.values import Lean, Value
     from gradfix.tape.machine.histories import Graph
+    from gradfix.tape.machine.reports import Draft
 
 PERMUTED = having("permutes")
 PIECES = PERMUTED | where("stride", "reordered", "same") | {"T", "H", "getitem"}
@@ -36,6 +38,8 @@ class Keeping:
         self.here = graph.here
         self.reports = graph.reports
         self.grad_mode = graph.grad_mode
+        self.inferred: list[tuple[Draft[Unrecorded], list[Tensor]]] = []
+        """What was made in inference mode and can't be saved: the end says whether it is a constant."""
 
     def save(self, node: Node, tensor: Tensor, lean: Lean) -> None:
         """Let a node keep a tensor at its present version."""
@@ -46,7 +50,7 @@ class Keeping:
             and not contradicts(self.here.path, stored.inferred)
             and (implies(self.here.path, stored.inferred) or implies(stored.inferred, self.here.path))
         ):
-            self.reports.report(
+            draft = self.reports.draft(
                 "forward_in_no_grad",
                 stored.inference,
                 [(tensor.place, Role.MADE_IN_INFERENCE), (node.place, Role.SAVED_FOR_BACKWARD)],
@@ -59,6 +63,8 @@ class Keeping:
                 when=self.here.path | stored.inferred,
                 says="Inference tensors cannot be saved for backward",
             )
+            if draft is not None:
+                self.inferred.append((draft, leaves_behind(tensor.node)))
         tested = self.here.path - self.here.assumed if self.here.assumed else self.here.path
         paths = [self.here.path]
         if node.requires is None and not self.here.narrow:

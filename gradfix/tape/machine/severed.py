@@ -28,6 +28,7 @@ from gradfix.tape.machine.cuts import (
     terms_of,
     unrecorded,
     unrecorded_before,
+    unrecorded_with,
 )
 
 if TYPE_CHECKING:
@@ -117,7 +118,7 @@ class Severed:
             whole = [cut for cut in chosen if id(cut) in terms]
             for cut in whole if whole == chosen else chosen[:1]:
                 lean = NOTHING if sure else frozenset({Convention.B})
-                self.report_cut(cut, event, [here], says=says, lean=lean, account=account)
+                self.report_cut(cut, event, [here], says=says, lean=lean, account=account, root=node)
         elif not cuts and self._switched_off(node, event.path - (self.here.path - self.here.assumed)):
             pass  # nothing is to be learnt
         elif not cuts:
@@ -186,7 +187,7 @@ class Severed:
 
     def report_cut(self, cut: Node, event: Backward, steps: list[tuple[Place, Role]], *, says: str = "",
                    lean: Lean = NOTHING, kind: str = "", impact: Impact | None = None,
-                   account: Account | None = None) -> None:  # fmt: skip
+                   account: Account | None = None, root: Node | None = None) -> None:  # fmt: skip
         """Report the cut that keeps gradients from everything behind it."""
         kind = kind or KIND_OF_CUT.get(cut.cut, "")
         if not kind:
@@ -196,7 +197,7 @@ class Severed:
         behind = [parent for parent in cut.parents if parent.requires is not False]
         steps = [(behind[0].place if behind else None, Role.GRAPH), (cut.cut_place, Role.CUT), *steps]
         fewest = min((parent.lean for parent in behind), key=len, default=NOTHING)
-        lean, facts = cut.lean | event.lean | lean | fewest, self._cut_facts(kind, cut, event)
+        lean, facts = cut.lean | event.lean | lean | fewest, self._cut_facts(kind, cut, event, root)
         if isinstance(facts, Cut) and kind_of(kind).logged:
             draft = self.reports.draft(
                 kind,
@@ -214,14 +215,19 @@ class Severed:
             self.reports.report(kind, cut.cut_place, steps, facts, says=says, lean=lean, when=event.path,
                         impact=impact, account=account)  # fmt: skip
 
-    def _cut_facts(self, kind: str, cut: Node, event: Backward) -> Facts:
+    def _cut_facts(self, kind: str, cut: Node, event: Backward, root: Node | None) -> Facts:
         """What is known of a cut, as the record of its kind says it."""
         record, backward = record_of(kind), self.reports.span(event.place)
         if record is Unrecorded:
-            forward, form = self.reports.span(cut.place), self.mode_form(cut.cut_place)
-            inside = (forward,) if forward else ()
+            beside, doubtful = unrecorded_with(cut, root, event.path) if root is not None else ([cut], False)
+            spans = [span for one in beside if (span := self.reports.span(one.place))]
             return Unrecorded(
-                form=form, mode=cut.cut, forward=inside, backward=backward, arrives=self._arrives(event, cut)
+                form=self.mode_form(cut.cut_place),
+                mode=cut.cut,
+                forward=tuple(dict.fromkeys(spans)),
+                backward=backward,
+                doubtful=doubtful,
+                arrives=self._arrives(event, cut),
             )
         if record is NoGradient:
             return NoGradient(op=cut.op, backward=backward, arrives=self._arrives(event, cut))

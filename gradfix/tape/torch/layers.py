@@ -255,8 +255,9 @@ def _tell_module(vm: Interpreter, layer: Layer, written: Value, node: ast.AST) -
     if isinstance(written, Tensor) and written.storage.writes:
         write = written.storage.writes[-1]
         write.module, write.built = f"nn.{layer.kind}", layer.place
-        if write.written is None:
-            write.written = Written(aliased=vm.sees_write(written, vm.here.at(node)))
+        place = vm.here.at(node)
+        known = write.written or Written(aliased=vm.sees_write(written, place))
+        write.written = replace(known, aliased=known.aliased or vm.names.read_again(place))
 
 
 def _call_sequence(vm: Interpreter, layer: Layer, args: Sequence[Value], node: ast.AST) -> Value:

@@ -1,0 +1,307 @@
+"""Safe means safe: the definition with each way to fall short of it, the fixes that once did, and a slice of
+the campaign."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import pytest
+
+pytest.importorskip("torch")
+
+from safety.campaign import Broken, Circumstances, Tally, said, several, weighed
+from safety.forks import forked
+from safety.judging import WRONG, Said, judged
+from safety.playing import play, warm
+
+from gradfix.outcome import Outcome
+from gradfix.rule import Safety
+
+pytestmark = pytest.mark.torch
+warm()
+
+HEAD = """import torch
+from torch import nn
+import torch.nn.functional as F
+torch.manual_seed(0)
+x = torch.randn(8, 4)
+"""
+OVERWRITTEN = """w = torch.randn(4, requires_grad=True)
+y = w.exp()
+y += 1
+y.sum().backward()
+"""
+CUT = """encoder, head = nn.Linear(4, 4), nn.Linear(4, 1)
+opt = torch.optim.SGD([*encoder.parameters(), *head.parameters()], lr=0.1)
+for _ in range(2):
+    loss = head(encoder(x).detach()).pow(2).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+STALE = """one, two = nn.Linear(4, 1), nn.Linear(4, 1)
+opt = torch.optim.SGD(one.parameters(), lr=0.1)
+other = torch.optim.SGD(two.parameters(), lr=0.1)
+for _ in range(3):
+    (one(x) + two(x)).pow(2).mean().backward()
+    opt.step()
+    other.zero_grad()
+"""
+
+
+def verdict(before: str, after: str) -> Said:
+    """What is said of some text in place of the rewrite of what gradfix finds first."""
+    finding = said(HEAD + before).findings[0]
+    one, other = play(HEAD + before, [], cuts=True), play(HEAD + after, [])
+    spared = play(HEAD + before, [], spared=True) if one.error else None
+    return judged(finding, HEAD + before, one, other, spared)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "word"),
+    [
+        pytest.param(OVERWRITTEN, ("y += 1", "y = y + 1"), "right", id="a write out of place"),
+        pytest.param(OVERWRITTEN, ("y += 1", "y.add_(1)"), "left", id="the same write"),
+        pytest.param(OVERWRITTEN, ("y += 1", "y = y + 2"), "value", id="another value"),
+        pytest.param(OVERWRITTEN, ("y += 1", "y = y.numpy()"), "breaks", id="another error"),
+        pytest.param(
+            OVERWRITTEN, ("y += 1", "y = y + 1 + 0 * w - (0.5 * w - 0.5 * w.detach())"), "other gradient",
+            id="another gradient",
+        ),
+        pytest.param(CUT, (".detach()", ""), "right", id="a cut taken out"),
+        pytest.param(CUT, (".detach()", ".data"), "left", id="another cut in its place"),
+        pytest.param(CUT, (".pow(2)", ".abs()"), "value", id="another loss"),
+        pytest.param(CUT, ("    loss.b", "    x = 2 * x\n    loss.b"), "changed", id="a state that moves"),
+        pytest.param(STALE, ("    (one", "    opt.zero_grad()\n    (one"), "right", id="a clearing"),
+        pytest.param(
+            STALE, ("    (one", "    opt.zero_grad()\n    two.weight.data.mul_(2)\n    (one"), "changed",
+            id="a parameter beside",
+        ),
+        pytest.param(STALE, ("    opt.step()", "    pass"), "changed", id="no step"),
+    ],
+)  # fmt: skip
+def test_a_rewrite_is_held_to_what_safe_means(before: str, after: tuple[str, str], word: str) -> None:
+    assert after[0] in before
+    found = forked(partial(verdict, before, before.replace(*after)))
+    assert found is not None
+    assert found.verdict == word, found
+
+
+ACTOR_CRITIC = """actor, critic = nn.Linear(4, 2), nn.Linear(4, 1)
+opt_a = torch.optim.SGD(actor.parameters(), lr=0.1)
+opt_c = torch.optim.SGD(critic.parameters(), lr=0.1)
+reward = torch.randn(8, 1)
+for _ in range(2):
+    advantage = reward - critic(x)
+    log_prob = actor(x).log_softmax(1)[:, :1]
+    value_loss = advantage.pow(2).mean()
+    policy_loss = -(log_prob * advantage).mean()
+    opt_c.zero_grad()
+    value_loss.backward()
+    opt_c.step()
+    opt_a.zero_grad()
+    policy_loss.backward()
+    opt_a.step()
+"""
+TEMPORAL = """critic = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 1))
+opt = torch.optim.SGD(critic.parameters(), lr=0.1)
+following, reward = torch.randn(8, 4), torch.randn(8, 1)
+for _ in range(3):
+    with torch.no_grad():
+        value = critic(x)
+        target = reward + 0.9 * critic(following)
+    loss = F.mse_loss(value, target)
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+TEMPORAL_KEPT = (
+    "    value = critic(x)\n    with torch.no_grad():\n        target = reward + 0.9 * critic(following)\n"
+)
+INFERRED = TEMPORAL.replace("        value = critic(x)\n", "").replace(
+    "    loss", "    value = critic(x)\n    loss"
+)
+INFERRED = INFERRED.replace("no_grad", "inference_mode")
+QUANTISED = """encoder, book, decoder = nn.Linear(4, 3), nn.Embedding(5, 3), nn.Linear(3, 4)
+opt = torch.optim.SGD([*encoder.parameters(), *book.parameters(), *decoder.parameters()], lr=0.1)
+for _ in range(2):
+    z = encoder(x)
+    q = book(torch.cdist(z, book.weight).argmin(1))
+    loss = F.mse_loss(decoder(q.detach()), x) + F.mse_loss(q, z.detach())
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+WEIGHED = """class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body, self.head = nn.Linear(4, 4), nn.Linear(4, 4)
+    def forward(self, x):
+        return self.head(self.body(x).detach())
+net = Net()
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+for _ in range(2):
+    each = (net(x) - x).pow(2).mean(1)
+    weights = torch.softmax(each.detach(), 0)
+    loss = (weights * each).sum()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+TWICE = """model = nn.Linear(4, 1)
+opt = torch.optim.SGD(model.parameters(), lr=0.1)
+for half in x.split(4):
+    loss = model(half).pow(2).mean()
+    loss.backward()
+    opt.step()
+    extra = model(half * 2).abs().mean()
+    extra.backward()
+    opt.step()
+"""
+MATRIX = """w = nn.Parameter(torch.zeros(3, 4) + 0.3)
+v = torch.ones(3, 4, requires_grad=True)
+both = torch.stack([w, v])
+loss = torch.tensor([w.sum().item(), v.sum().item()], requires_grad=True).sum()
+loss.backward()
+"""
+CLIPPED = """model = nn.Linear(4, 1)
+opt = torch.optim.SGD(model.parameters(), lr=0.1)
+for _ in range(3):
+    loss = model(x).pow(2).mean()
+    opt.zero_grad()
+    opt.step()
+    loss.backward()
+    nn.utils.clip_grad_norm_(model.parameters(), 0.1)
+"""
+CLOSURE = """model = nn.Linear(4, 1)
+opt = torch.optim.LBFGS(model.parameters(), lr=0.1, max_iter=2)
+def closure():
+    opt.zero_grad()
+    loss = model(x).pow(2).mean()
+    opt.step(closure)
+    loss.backward()
+    return loss
+"""
+SHORTCUT = """class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.act = nn.SiLU(inplace=True)
+        self.fc = nn.Linear(4, 4)
+    def forward(self, x):
+        h = self.fc(x).sigmoid()
+        h = self.act(h) + h
+        return h
+Net()(x).sum().backward()
+"""
+ROWS = """w = torch.randn(3, 4, requires_grad=True)
+y = w * 2
+for row in y:
+    row.tanh_()
+y.sum().backward()
+"""
+AT_ONCE = """w = torch.rand(3, 4).requires_grad_()
+v = w.detach().mul_(2)
+(v * v).mean().backward()
+"""
+NUMBER = """w = torch.rand(3, 4).requires_grad_()
+total = 0
+for part in range(2):
+    total = total + (x[:3] * w).mean().item()
+final = total
+total *= 2
+final.backward()
+"""
+READ = """w = torch.randn(4, requires_grad=True)
+h = (w * 2).exp()
+h.retain_grad()
+loss = h.sum()
+h += 1
+loss.backward()
+seen = h.grad.norm()
+"""
+HANDED = """model = nn.Linear(4, 1)
+def step():
+    loss = model(x).pow(2)
+    loss.backward()
+    return loss
+loss = step()
+print(loss.item())
+"""
+PARAMETERS = """model = nn.Sequential(nn.Linear(4, 4), nn.Tanh(), nn.Linear(4, 1))
+sched = torch.optim.lr_scheduler.StepLR(torch.optim.SGD(model.parameters(), lr=0.1), 1)
+for _ in range(2):
+    model(x).pow(2).mean().backward()
+    sched.optimizer.step()
+    sched.step()
+"""
+HALF = """net = nn.Sequential(nn.Linear(4, 4), nn.Tanh(), nn.Linear(4, 1))
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+for _ in range(3):
+    loss = net(x).pow(2).mean()
+    opt.step()
+    opt.zero_grad()
+    loss.backward()
+    opt.zero_grad()
+"""
+LISTED = """class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = [nn.Linear(4, 4), nn.ReLU()]
+        self.out = nn.Linear(4, 1)
+    def forward(self, x):
+        return self.out(self.layers(x))
+net = Net()
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+net(x).sum().backward()
+opt.step()
+"""
+Check = Callable[[str], bool]
+ONCE_WRONG: dict[str, tuple[str, Check]] = {
+    "a target stays in the block that its prediction leaves": (TEMPORAL, lambda a: TEMPORAL_KEPT in a),
+    "an inferred target is a constant that may be saved": (INFERRED, lambda a: "with torch.no_grad():" in a),
+    "a critic does not learn from its actor's loss": (
+        ACTOR_CRITIC, lambda a: "policy_loss.backward(inputs=list(actor.parameters()))" in a),
+    "a quantiser's cuts stay where the leaf is not reached": (QUANTISED, lambda a: not a),
+    "weights that are cut off on purpose stay so": (
+        WEIGHED, lambda a: "(each.detach()" in a and "x).detach" not in a),
+    "each backward that adds up is cleared before": (TWICE, lambda a: a.count("    opt.zero_grad()\n") == 2),
+    "a matrix is no number": (MATRIX, lambda a: "torch.stack([w, v])" in a and ".item()" not in a),
+    "a step goes behind the clipping too": (CLIPPED, lambda a: "0.1)\n    opt.step()\n" in a),
+    "a step does not move within its own closure": (CLOSURE, lambda a: not a),
+    "a shortcut keeps what the module writes": (SHORTCUT, lambda a: not a),
+    "rows that save themselves are not written one by one": (ROWS, lambda a: not a),
+    "what is written at once stays cut": (AT_ONCE, lambda a: not a),
+    "a number that another name keeps stays one": (NUMBER, lambda a: not a),
+    "a tensor whose gradient is read keeps its name": (READ, lambda a: not a),
+    "a loss that is handed out as a number is one": (HANDED, lambda a: "x).pow(2).sum()\n" in a),
+    "a scheduler is not taken for an optimizer": (PARAMETERS, lambda a: "sched.param_groups" not in a),
+    "a wrong order is mended whole": (HALF, lambda a: "grad()\n    loss.backward()\n    opt.step()" in a),
+    "a list that is called is no list of modules": (LISTED, lambda a: "ModuleList" not in a),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ONCE_WRONG)
+def test_what_was_once_wrong_is_right_or_left_alone(name: str) -> None:
+    body, right = ONCE_WRONG[name]
+    outcome = said(HEAD + body)
+    assert right((outcome.after or b"").decode()), [(one.says or one.decline) for one in outcome.findings]
+    assert forked(partial(words, HEAD + body, outcome)) == []
+
+
+def words(text: str, outcome: Outcome) -> list[Said]:
+    """What is wrong with the safe fixes of a text."""
+    safe = [one for one in outcome.findings if one.safety is Safety.SAFE]
+    broken = Broken(text, (Circumstances(),))
+    return [one for one in (weighed(broken, outcome, each)[0] for each in safe) if one.verdict in WRONG]
+
+
+@pytest.mark.parametrize("sort", ["oracle", "wild"])
+@pytest.mark.parametrize("first", [3_000, 3_060], ids=lambda first: f"seeds from {first}")
+def test_no_safe_fix_of_a_random_program_breaks_changes_or_leaves(sort: str, first: int) -> None:
+    tally = forked(partial(several, sort, range(first, first + 60)))
+    assert isinstance(tally, Tally)
+    assert [
+        (case.group, case.seed, case.about) for case in tally.cases if not case.group.startswith("not")
+    ] == []
+    assert tally.counts["right"] > 10
