@@ -7,8 +7,10 @@ tensors does not require grad". Tensors made under `inference_mode` cannot even 
 Rewrite: the block dissolves and its statements move out, comments with them; of several contexts only the one
 that stops the recording goes; a decorator or a `torch.set_grad_enabled(False)` statement is removed. What
 stands before or behind the loss and needs no graph (targets of another network, metrics, in-place updates)
-stays in the block. What is made under `inference_mode` and is a constant of a loss that has a graph (a
-target, a teacher's answer) is made under `no_grad` instead: it stays a constant, and may be saved.
+stays in the block, and so does the target of a loss whose prediction leaves it; where two values of the block
+are subtracted or multiplied the fix is unsafe, as one of them may be a constant. What is made under
+`inference_mode` and is a constant of a loss that has a graph (a target, a teacher's answer) is made under
+`no_grad` instead: it stays a constant, and may be saved.
 
 Left alone: validation, targets, teachers and frozen features under `no_grad` next to a loss with a graph of
 its own, and modes that are decided while the program runs.

@@ -6,8 +6,8 @@ forgotten: after an elementwise error, or with a loss that was built with `reduc
 
 The rewrite reduces at the backward: `z.sum().backward()`, or `.mean()` where the code itself or the
 configuration (`reduction = "mean"`) says so. Where the loss is read as one number as well (`loss.item()`),
-it is reduced where it is made. Left alone: one element, a `gradient=` argument, and losses of
-unknown shape.
+it is reduced where it is made; the fix is unsafe where it is handed to the function that runs backward. Left
+alone: one element, a `gradient=` argument, and losses of unknown shape.
 """
 
 from __future__ import annotations
@@ -36,7 +36,24 @@ def rewrite(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:
         return Fix((Edit(made, reduced),), f"{tree.code(root)} = {' '.join(tree.code(reduced).split())}")
     reduced = method_call(root, str(told))
     says = " ".join(tree.code(call).replace(tree.code(root), tree.code(reduced), 1).split())
-    return Fix((Edit(root, reduced),), says)
+    return Fix((Edit(root, reduced),), says, OTHERS if _given(tree, call, root) else "")
+
+
+OTHERS = "who has given this loss reads it as one number, which it is only where it is made"
+
+
+def _given(tree: Tree, call: cst.Call, root: cst.BaseExpression) -> bool:
+    """Whether the loss is an argument, which others of the file read as one number under the same name."""
+    function = tree.function(call)
+    if function is None or not isinstance(root, cst.Name):
+        return False
+    name = m.Name(root.value)
+    number = m.Call(func=m.Attribute(value=name, attr=m.Name("item"))) | m.Call(
+        func=m.Name("float"), args=[m.Arg(name)]
+    )
+    return any(param.name.value == root.value for param in function.params.params) and bool(
+        m.findall(tree.module, number)
+    )
 
 
 def _made_as_a_number(tree: Tree, call: cst.Call, root: cst.BaseExpression) -> cst.BaseExpression | None:
@@ -120,5 +137,6 @@ def _unscaled(owner: cst.BaseExpression) -> cst.BaseExpression:
 RULE = Rule(
     code="GF301",
     message="`{root}` has more than one element, so backward needs a reduction or a gradient",
+    sometimes_unsafe=True,
     rewrite=rewrite,
 )

@@ -16,7 +16,13 @@ if TYPE_CHECKING:
 
 
 class Safety(Enum):
-    """What `--apply` may do with a fix: a safe one keeps every forward value and brings the lost gradient."""
+    """What `--apply` may do with a fix.
+
+    Safe: every value that is read until the first backward is the same, the gradient that is reported missing
+    arrives, and no other gradient and no other update of a parameter, a buffer or a state kept by hand
+    changes, unless it is downstream of what was lost. In particular no other optimizer's parameters start
+    to learn from this loss. Anything else is unsafe, and says in one phrase why: `python -m tests.safety`.
+    """
 
     SAFE = "safe"
     UNSAFE = "unsafe"

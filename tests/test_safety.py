@@ -274,8 +274,8 @@ ONCE_WRONG: dict[str, tuple[str, Check]] = {
     "what is written at once stays cut": (AT_ONCE, lambda a: not a),
     "a number that another name keeps stays one": (NUMBER, lambda a: not a),
     "a tensor whose gradient is read keeps its name": (READ, lambda a: not a),
-    "a loss that is handed out as a number is one": (HANDED, lambda a: "x).pow(2).sum()\n" in a),
-    "a scheduler is not taken for an optimizer": (PARAMETERS, lambda a: "sched.param_groups" not in a),
+    "a loss handed out as a number is one": (HANDED, lambda a: "x).pow(2).sum()\n" in a),
+    "a scheduler is no optimizer": (PARAMETERS, lambda a: "sched.param_groups" not in a),
     "a wrong order is mended whole": (HALF, lambda a: "grad()\n    loss.backward()\n    opt.step()" in a),
     "a list that is called is no list of modules": (LISTED, lambda a: "ModuleList" not in a),
 }  # fmt: skip

@@ -83,10 +83,10 @@ def last_change(tree: Tree, backward: Anchor) -> Anchor:
 CLOSURE = "take the step out of here: it is given a closure, which runs the backward itself"
 
 
-def takes_closure(step: cst.CSTNode) -> bool:
-    """Whether a step is given what computes the loss and runs its backward."""
+def takes_closure(tree: Tree, step: cst.CSTNode, optimizer: str) -> bool:
+    """Whether a step is given what computes the loss and runs its backward; a scaler's gets the optimizer."""
     call = step.value if isinstance(step, cst.Expr) else step
-    return isinstance(call, cst.Call) and bool(call.args)
+    return isinstance(call, cst.Call) and any(tree.code(arg.value) != optimizer for arg in call.args)
 
 
 def stands_alone(place: Anchor, call: cst.Call) -> bool:

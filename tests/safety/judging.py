@@ -209,6 +209,8 @@ def explained(finding: Finding, source: str, runs: tuple[Play, Play], parted: Pa
     names = parted.names & before.leaves if parted.sort in ("begin", "end") else parted.names
     if finding.rule == "grad_of_non_leaf":
         return not names & both
+    if finding.rule == "missing_zero_grad" and not names:
+        return bool(before.stale)  # somebody keeps what he reads of the gradients
     if kind_of(finding.rule).family is Family.SEVERED:
         names &= both | frozenset(n for n in after.leaves if n not in before.leaves)
     return bool(names) and names <= lost(finding, source, before)

@@ -48,6 +48,7 @@ Trait: TypeAlias = Literal[
     "scales",  # additive, where the other factor is a number
     "selects",  # gives indices that choose
     "takes-requires-grad",  # takes the keyword
+    "weighs",  # one side of it is as often a constant as not: a target, a weight, an advantage
     "wraps",  # makes a tensor of a number first
     "repeating",  # shows one place of memory as several elements
     "underived",  # says that its result requires grad, and its backward raises

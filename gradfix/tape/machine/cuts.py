@@ -28,8 +28,7 @@ KIND_OF_CUT = {
 SUMS = also_in_place(having("additive")) | having("copies") | {"scale", "phi"}
 """Operations of torch and of the machine whose result is a sum, perhaps of one."""
 LOSSES = where("shape", "loss", "loss-by-row", "loss-by-class")
-WEIGHS = frozenset({"sub", "rsub", "mul", "div"})
-"""One side of these is as often a constant as not: a target, a weight, an advantage."""
+WEIGHS = having("weighs")
 SCALES = also_in_place(having("scales"))
 COPIES = having("copies")
 
