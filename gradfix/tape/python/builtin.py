@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, TypeGuard
 
 from gradfix.defects.reasons import What
 from gradfix.tape.domain.alternatives import there
-from gradfix.tape.domain.definitions import Class, Instance
+from gradfix.tape.domain.definitions import Instance
 from gradfix.tape.domain.graph import Number, Tensor
-from gradfix.tape.domain.torch_values import Layer, Opaque, Weights
+from gradfix.tape.domain.torch_values import Layer, Weights
 from gradfix.tape.domain.values import (
     FALSE,
     NONE,
@@ -27,10 +27,10 @@ from gradfix.tape.domain.values import (
 )
 from gradfix.tape.domain.why import Why, fact
 from gradfix.tape.interpreter.imports import from_star
-from gradfix.tape.interpreter.modes import LIBRARIES
 from gradfix.tape.interpreter.occasions import PutSomewhere
 from gradfix.tape.python.arithmetic import operate
 from gradfix.tape.python.iterating import iterating
+from gradfix.tape.python.type_tests import is_instance, type_test
 from gradfix.tape.strangers.handed_out import escape, let_gradients_go
 from gradfix.tape.torch.conversions import number
 from gradfix.tape.torch.elements import elements, part
@@ -41,19 +41,16 @@ if TYPE_CHECKING:
     from gradfix.tape.domain.values import (
         Args,
         Kwargs,
-        Truth,
         Value,
     )
     from gradfix.tape.interpreter.interpreter import Interpreter
     from gradfix.tape.interpreter.names import Names
-    from gradfix.tape.interpreter.state import Notes
 
 BUILTINS = frozenset(dir(builtins))
 QUIET = frozenset({
     "print", "str", "repr", "format", "hash", "id", "callable", "open", "input", "ord", "chr", "dir", "vars",
     "round", "divmod", "bytes", "bytearray", "hex", "issubclass", "breakpoint",
 })  # fmt: skip
-TENSOR_PATHS = frozenset({"torch.Tensor", "torch.autograd.Variable"})
 
 
 def builtin(names: Names, name: str) -> Value:
@@ -217,8 +214,8 @@ def _counting(name: str, args: Args) -> Value:
 
 def _introspecting(vm: Interpreter, name: str, args: Args, node: ast.Call) -> Value:
     if name == "isinstance" and len(args) > 1:
-        known = _is_instance(args[0], args[1])
-        return _type_test(vm.notes, args[0], args[1]) if known is None else (TRUE if known else FALSE)
+        known = is_instance(args[0], args[1])
+        return type_test(vm.notes, args[0], args[1]) if known is None else (TRUE if known else FALSE)
     key = args[1].value if len(args) > 1 and isinstance(args[1], Const) else None
     if not isinstance(key, str):
         if name == "setattr" and len(args) > 2:
@@ -241,72 +238,3 @@ def _introspecting(vm: Interpreter, name: str, args: Args, node: ast.Call) -> Va
     if isinstance(args[0], External):
         return vm.attribute(args[0], key, node)
     return vm.forks.each(args[0], lambda one: vm.attribute(one, key, node))
-
-
-def _type_test(notes: Notes, value: Value, kinds: Value) -> Value:
-    """Whether a value is of a class that isn't known: all tensors of one sort are, or none is."""
-    if not isinstance(value, (Tensor, Seq)) or not isinstance(kinds, External):
-        return Unknown(fact("a type test"))
-    sort = (value.leaf, value.parameter) if isinstance(value, Tensor) else (value.kind,)
-    return notes.type_tests.setdefault((kinds.path, *sort), Unknown(fact("a type test")))
-
-
-def _is_instance(value: Value, kinds: Value) -> Truth:
-    if isinstance(kinds, Seq):
-        answers = [_is_instance(value, kind) for kind in kinds.items]
-        return True if True in answers else (None if None in answers else False)
-    if isinstance(kinds, Class) and isinstance(value, Instance):
-        return _descends(value.cls, kinds)
-    if isinstance(kinds, Class) and isinstance(value, (Layer, Tensor, Seq, Map, Const)):
-        return False
-    if not isinstance(kinds, External):
-        return None
-    path = kinds.path
-    if path.partition(".")[0] not in LIBRARIES:
-        return None
-    if isinstance(value, Tensor):
-        return path in TENSOR_PATHS or (None if path.startswith("torch.") else False)
-    if isinstance(value, (Seq, Map, Const)):
-        return _is_plain(value, path)
-    if isinstance(value, Layer):
-        return _is_layer(value, path)
-    if isinstance(value, (Instance, Opaque)) and path == "torch.nn.Module":
-        return value.module if isinstance(value, Instance) else True
-    return _is_own(value.cls, path) if isinstance(value, Instance) else None
-
-
-def _is_own(cls: Class, path: str) -> Truth:
-    """Whether an object of a class that is written here is one of a class of torch as well."""
-    bases = {*cls.externals()}
-    if path in bases:
-        return True
-    plain = bases <= {"torch.nn.Module", "builtins.object"} and not cls.opaque_base()
-    return False if plain and path.startswith("torch.nn.") else None
-
-
-def _is_plain(value: Seq | Map | Const, path: str) -> Truth:
-    """Whether a value of Python's own is one of this class; the standard library has more."""
-    if not path.startswith(("builtins.", "torch.", "numpy.")):
-        return None
-    names = {"list": "list", "tuple": "tuple", "set": "set"}
-    own = (
-        names.get(value.kind, "")
-        if isinstance(value, Seq)
-        else ("dict" if isinstance(value, Map) else type(value.value).__name__)
-    )
-    return own == path.removeprefix("builtins.") if own else None
-
-
-def _is_layer(value: Layer, path: str) -> Truth:
-    """Whether a layer is one of this class: several layers may have one base."""
-    if path == "torch.nn.Module":
-        return True
-    name = path.rpartition(".")[2]
-    return None if name.startswith("_") or name in ("RNNBase", "RNNCellBase") else name == value.kind
-
-
-def _descends(cls: Class, ancestor: Class) -> Truth:
-    if cls is ancestor:
-        return True
-    answers = [_descends(base, ancestor) if isinstance(base, Class) else None for base in cls.bases]
-    return True if True in answers else (None if None in answers and cls.opaque_base() else False)
