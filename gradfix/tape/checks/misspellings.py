@@ -40,7 +40,7 @@ def misspelt(vm: Interpreter, bound: AttributeBound) -> None:
             return
         if not (isinstance(value, Const) and not value.value) and _trains(vm.machine, owner):
             return  # it is on, or may be meant to be
-    elif not (isinstance(owner, (Tensor, Weights)) or on_module):
+    elif not (isinstance(owner, (Tensor, Weights)) or on_module) or _so_already(vm.machine, owner, value):
         return
     if isinstance(node, ast.Assign):
         lean = frozenset({Convention.B}) if isinstance(owner, Opaque) else NOTHING
@@ -57,6 +57,19 @@ def _handed_in(vm: Interpreter, owner: Instance, node: ast.AST) -> bool:
     given = code.node.args
     names = {arg.arg for arg in (*given.posonlyargs, *given.args, *given.kwonlyargs)}
     return isinstance(node.value, ast.Name) and node.value.id in names
+
+
+def _so_already(machine: Machine, owner: Value, value: Value) -> bool:
+    """Whether what was meant would change nothing, as of a constant that is told to require no grad: or,
+    of a tensor, may change nothing."""
+    if not isinstance(value, Const):
+        return False
+    wanted = bool(value.value)
+    if isinstance(owner, Tensor):
+        known = machine.graph.requires(owner)
+        return known is wanted or (known is None and not wanted)
+    held = leaves(machine, owner)[0]
+    return bool(held) and all(leaf.requires is wanted for leaf in held)
 
 
 def _trains(machine: Machine, module: Value) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Sequence
+from operator import itemgetter
 from typing import TYPE_CHECKING, Literal
 
 from gradfix.defects import Assumption, Convention, Role, kind_of
@@ -23,7 +24,7 @@ from gradfix.tape.machine.account import newest_call, why_of_call
 from gradfix.tape.machine.cuts import LOSSES, MODES, all_cuts, leaves_behind
 from gradfix.tape.machine.here import span_of
 from gradfix.tape.machine.leaves import is_added
-from gradfix.tape.torch.modules import leaves
+from gradfix.tape.torch.modules import children, leaves
 
 if TYPE_CHECKING:
     from gradfix.defects import Span
@@ -90,11 +91,29 @@ def _perhaps(strangers: Strangers, instance: Instance, inside: list[Tensor]) -> 
     for value in instance.attrs.values():
         if isinstance(value, Tensor) and Convention.B in value.lean:
             yield Why(What.ARGUMENT, value.name, value.place)
+    for name, value in instance.attrs.items():
+        if any(isinstance(one, Layer) and one.open for one in _registered(value)):
+            yield Why(What.ATTRIBUTE, f"what `{name}` holds", instance.cls.node)
     memory = frozenset(id(leaf.storage) for leaf in inside)
     touches = strangers.machine.optimizers.touches
     for value in instance.attrs.values():
         if isinstance(value, Unknown) and touches is not None and touches.reach.holds([value], memory):
             yield why_of(value)
+
+
+def _registered(value: Value) -> Iterator[Value]:
+    """A module and what is in it."""
+    stack, seen = [value], set[int]()
+    while stack:
+        one = stack.pop()
+        if id(one) not in seen and isinstance(one, (Layer, Instance, Alt)):
+            seen.add(id(one))
+            yield one
+            stack.extend(
+                [part for _, part in one.options]
+                if isinstance(one, Alt)
+                else map(itemgetter(1), children(one))
+            )
 
 
 def homeless(entries: Sequence[Interpreter], ended: Ended) -> None:

@@ -155,6 +155,10 @@ CASES: dict[str, tuple[str, str, What, str]] = {
     "GF210, a call that had it while it was built": (
         UNLISTED, HIDDEN.format("unknown(self)", OWN), What.CALLED, TOLD,
     ),
+    "GF210, a list of parameters that may hold those": (
+        UNLISTED,
+        HIDDEN.format("self.listed = nn.ParameterList(unknown())", OWN), What.ATTRIBUTE, "`listed`",
+    ),
     "GF210, an optimizer that isn't seen whole": (
         UNLISTED,
         HIDDEN.format("pass", "opt = torch.optim.SGD([*net.parameters(), *unknown()], lr=0.1)"),
