@@ -50,6 +50,19 @@ class Overwritten(Written):
     """Name of the operation, `relu`."""
     save: Span | None = None
     """The expression whose operation saved it."""
+    parameter: bool = False
+    """Whether it is a parameter or another leaf, which is to be written behind backward."""
+    backward: Span | None = None
+    under: Span | None = None
+    """What that backward's function does, under which the leaf is written."""
+    until: Touched = None
+    """What touches these leaves in that function before this backward."""
+
+    def again(self, other: Overwritten) -> Overwritten:
+        """What holds of both times that the defect happens."""
+        if (self.backward, self.under) != (other.backward, other.under):
+            return replace(self, under=None)
+        return replace(self, until=together((self.until, other.until)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,10 +77,6 @@ class WrittenByModule(Overwritten):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenThroughData(Overwritten):
     """The same through `.data`, which autograd doesn't notice."""
-
-    parameter: bool = False
-    """Whether it is a parameter, which is to be written behind backward."""
-    backward: Span | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,67 @@
+"""Moves writes to leaves behind the backward that needs the leaves as they were."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import libcst as cst
+
+from gradfix.defects.records import Overwritten
+from gradfix.rewriting.names import binds, reads, walk
+from gradfix.rewriting.order import VALUES, Order
+from gradfix.rewriting.statements import Anchor, Draft, between, node_of, text_of, together
+from gradfix.rule import Decline, Fix
+from gradfix.tree import Tree
+
+AFTER = Decline("change the parameter after backward")
+BETWEEN = "what stands between the two then meets the parameters as they were"
+UNKNOWN = "it isn't known what else between the two reads these parameters"
+GOING = (cst.Return, cst.Yield, cst.Break, cst.Continue, cst.Await)
+
+
+def behind_backward(tree: Tree, facts: Overwritten) -> Fix | Decline:
+    """The whole statement that writes a leaf, and those like it that follow, behind the backward."""
+    write, backward = node_of(tree, facts.under), node_of(tree, facts.backward)
+    pair = together(tree, write, backward) if write is not None and backward is not None else None
+    if pair is None or pair[1] not in between(tree, pair[0], None):
+        return AFTER
+    first, last = pair
+    order = Order(tree, facts.until)
+    passed = between(tree, first, last)
+    moving = [first, *(place for place in passed if writes_only(order, place))]
+    staying = [place for place in passed if place not in moving]
+    if not writes_only(order, first) or order.kinds(last) - {"fills"} or stuck(moving, staying, last):
+        return AFTER
+    draft = Draft(tree)
+    for place in moving:
+        draft.move_after(place, last)
+    says = "; ".join(text_of(tree, place).splitlines()[0] for place in moving)
+    return Fix(draft.edits(), f"{says} after {text_of(tree, last)}", _unsafe(order, staying))
+
+
+def writes_only(order: Order, place: Anchor) -> bool:
+    """Whether a statement writes the leaves, and does nothing with their gradients."""
+    kinds = order.kinds(place)
+    return "writes" in kinds and kinds <= VALUES
+
+
+def stuck(moving: Sequence[Anchor], staying: Sequence[Anchor], target: Anchor) -> bool:
+    """Whether statements can't go behind a target and what stays before it: they give those a name or take
+    one from them, say where to go on, or are blocks and the target shares its line."""
+    made, used = _names(moving)
+    bound, read = _names([*staying, target])
+    goes_on = any(isinstance(one, GOING) for place in moving for one in walk(place))
+    blocks = any(isinstance(place, cst.BaseCompoundStatement) for place in moving)
+    crowded = blocks and isinstance(target, cst.BaseSmallStatement)
+    return bool(made & (read | bound) or used & bound) or goes_on or crowded
+
+
+def _names(places: Sequence[cst.CSTNode]) -> tuple[set[str], set[str]]:
+    bound = {name for place in places for name in binds(place)}
+    return bound, {name for place in places for name in reads(place)}
+
+
+def _unsafe(order: Order, staying: Sequence[Anchor]) -> str:
+    if not order.known or any(not touch.known for place in staying for touch in order.under(place)):
+        return UNKNOWN
+    return BETWEEN if any(order.kinds(place) - {"fills", "clears"} for place in staying) else ""
