@@ -7,7 +7,8 @@ tensors does not require grad". Tensors made under `inference_mode` cannot even 
 Rewrite: the block dissolves and its statements move out, comments with them; of several contexts only the one
 that stops the recording goes; a decorator or a `torch.set_grad_enabled(False)` statement is removed. What
 stands before or behind the loss and needs no graph (targets of another network, metrics, in-place updates)
-stays in the block.
+stays in the block. `set_grad_enabled(flag)` is told what the `if` around the backward asks; that is unsafe
+where the function has another backward.
 
 Left alone: validation, targets, teachers and frozen features under `no_grad` next to a loss with a graph of
 its own, and modes that are decided while the program runs.
@@ -19,6 +20,7 @@ from typing import TYPE_CHECKING
 
 from gradfix.defects.records import Unrecorded
 from gradfix.rewriting.dissolve import recorded
+from gradfix.rewriting.flags import as_tested
 from gradfix.rule import Decline, Fix, Options, Rule
 
 if TYPE_CHECKING:
@@ -28,11 +30,13 @@ if TYPE_CHECKING:
 
 def rewrite(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:
     """Let autograd record what the loss is made of."""
-    return recorded(tree, defect.culprit, defect.told(Unrecorded).forward)
+    facts = defect.told(Unrecorded)
+    return as_tested(tree, defect.culprit, facts.backward) or recorded(tree, defect.culprit, facts.forward)
 
 
 RULE = Rule(
     code="GF203",
     message="the loss is built under `{mode}`, so there is no graph for backward() to walk",
+    sometimes_unsafe=True,
     rewrite=rewrite,
 )
