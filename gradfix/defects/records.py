@@ -224,12 +224,14 @@ class Unrecorded(Facts):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoLeaf(Facts):
     """Nothing behind a backward requires grad. The culprit is the Call that makes the tensor which should be
-    a leaf (`torch.randn(3)`), or the backward itself."""
+    a leaf (`torch.randn(3)`), what has frozen it, or the backward itself."""
 
     backward: Span | None = None
     misspelt: str = ""
     """The wrong attribute or keyword, if there is one."""
     target: str = ""
+    made: tuple[Span, ...] = ()
+    """Where that was made which was frozen."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

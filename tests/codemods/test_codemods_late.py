@@ -80,3 +80,37 @@ def test_a_change_that_something_between_meets_moves_only_if_asked() -> None:
 
 def test_a_change_whose_result_goes_into_the_loss_stays() -> None:
     assert mended(CLEAR + BUILT + USED + BACKWARD + STEP, unsafe=True) is None
+
+
+BODY = """import torch
+from torch import nn
+
+net = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 1))
+"""
+TUNED = """opt = torch.optim.SGD({trained}, lr=0.1)
+opt.zero_grad()
+net(torch.ones(2, 3)).pow(2).mean().backward()
+opt.step()
+"""
+FROZEN = "for p in net.parameters():\n    p.requires_grad = False\n"
+
+
+@pytest.mark.parametrize(
+    ("made", "trained"),
+    [
+        pytest.param("net[2] = nn.Linear(4, 2)\n", "net.parameters()", id="the whole model was to learn"),
+        pytest.param(
+            "head = nn.Linear(4, 2)\nnet[2] = head\n", "head.parameters()", id="made before it is put in"
+        ),
+        pytest.param(
+            "net[2] = nn.Linear(4, 2)\nnet = nn.Sequential(net, nn.Tanh())\n",
+            "net[0][2].parameters()",
+            id="what is frozen has another name by then",
+        ),
+    ],
+)
+def test_what_freezes_a_model_stays_where_nothing_says_what_was_to_learn(made: str, trained: str) -> None:
+    text = BODY + made + FROZEN + TUNED.format(trained=trained)
+    outcome = fix("program.py", text.encode(), Plan(Config(Path(), unsafe_fixes=True)))
+    assert [one.code for one in outcome.findings] == ["GF204"]
+    assert outcome.after is None

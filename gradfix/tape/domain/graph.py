@@ -64,6 +64,8 @@ class NodeFacts(TypedDict, total=False):
     factory: str
     """The function that made it of nothing."""
     target: str
+    frozen: Place
+    """Where a leaf was told not to require grad."""
     unreduced: bool
     several: bool
     """Whether it has more than one element, though its shape isn't known."""

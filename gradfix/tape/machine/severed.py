@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from typing import TYPE_CHECKING
 
 from gradfix.defects import NOTHING, Assumption, Convention, Role, kind_of
@@ -32,7 +33,7 @@ from gradfix.tape.machine.cuts import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gradfix.defects import Impact
+    from gradfix.defects import Impact, Span
     from gradfix.defects.records import Facts
     from gradfix.tape.domain.events import Backward
     from gradfix.tape.domain.graph import Node, Tensor
@@ -151,12 +152,26 @@ class Severed:
         factories = [one for one in nodes_below(node) if one.leaf is not None]
         return factories[0].place if len(factories) == 1 else node.place
 
+    def _frozen(self, meant: list[Tensor]) -> tuple[Place, tuple[Span, ...]]:
+        """Where all that an optimizer was to train was frozen at once, if it was, and where it was made."""
+        held = {id(leaf) for one in self.leaves.optimizers.known for leaf in one.leaves}
+        meant = [t for t in meant if id(t) in held]
+        found = [(t.node.facts or {}).get("frozen") for t in meant]
+        made = [self.reports.span(t.place) for t in meant]
+        known = bool(found) and None not in made and isinstance(found[0], ast.AST)
+        if not known or any(one is not found[0] for one in found):
+            return None, ()
+        return found[0], tuple(dict.fromkeys(span for span in made if span is not None))
+
     def leafless_roots(self, wanted: list[Tensor]) -> None:
         """At the end: the tensors that should have been leaves are those whose gradient somebody wants."""
         for node, event, path, lean, account in self.leafless:
             below = {id(one): one for one in nodes_below(node)}
             meant = [t for t in wanted if id(t.node) in below and t.requires is False]
             places = list({id(t): (self._factory_below(t.node), t.name) for t in meant}.values())
+            frozen, made = self._frozen(meant)
+            if frozen is not None:
+                places = [(frozen, "")]
             if not places:
                 leaves = [one.leaf for one in below.values() if one.leaf is not None]
                 one = (
@@ -166,7 +181,7 @@ class Severed:
                 places = [(leaves[0].place, "")] if only else [] if one else [(event.place, "")]
             for place, name in places:
                 steps = [(place, Role.CONSTANT), (event.place, Role.BACKWARD)]
-                facts = NoLeaf(backward=self.reports.span(event.place), target=name)
+                facts = NoLeaf(backward=self.reports.span(event.place), target=name, made=made)
                 self.reports.report(
                     "no_leaf_requires_grad",
                     place,
