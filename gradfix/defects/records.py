@@ -352,6 +352,8 @@ class Freed(Facts):
     """Where the graph of the later backward is built, where that is few places."""
     draws: bool = False
     """Whether building it draws random numbers."""
+    shared: Span | None = None
+    """What is part of both graphs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

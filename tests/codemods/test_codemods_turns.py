@@ -92,3 +92,47 @@ def test_a_total_gets_the_value_and_the_loss_is_backpropagated(added: str) -> No
     one = found(TOTAL.format(added=added))
     assert one.says == "total += loss.detach(); loss.backward()"
     assert one.unsafe.startswith("each turn learns from its own loss")
+
+
+MODULE = """class Net(nn.Module):
+    def __init__(self, size):
+        super().__init__()
+        self.linear = nn.Linear(3, 1)
+        self.scale = nn.Parameter(torch.ones(1))
+{made}
+    def forward(self, x):
+        return self.linear(x) * self.gain
+{beside}
+net = Net(1)
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+for x in torch.ones(3, 2, 3):
+    loss = net(x).pow(2).mean()
+"""
+GAIN = "        self.gain = self.scale.exp()\n"
+
+
+@pytest.mark.parametrize(
+    ("made", "beside", "unsafe"),
+    [
+        pytest.param("        self.gain = (self.scale * size).exp()\n", "", None, id="an argument goes in"),
+        pytest.param(
+            GAIN, "\n    def shown(self):\n        return self.gain.item()\n", None, id="two methods read it"
+        ),
+        pytest.param(GAIN + "        self.first = self.gain.item()\n", "", None, id="read at once"),
+        pytest.param(
+            "        self.gain = F.dropout(self.scale.exp())\n", "", "draws random numbers", id="it draws"
+        ),
+        pytest.param(GAIN + "        nn.init.zeros_(self.scale)\n", "", "may have changed", id="written later"),
+        pytest.param(GAIN, "", "", id="nothing else looks at it"),
+    ],
+)  # fmt: skip
+def test_what_a_constructor_computes_moves_where_one_method_reads_it(
+    made: str, beside: str, unsafe: str | None
+) -> None:
+    head = "import torch.nn.functional as F\n"
+    one = found(head + MODULE.format(made=made, beside=beside) + TRAINS)
+    if unsafe is None:
+        assert one.safety is None
+    else:
+        assert one.says.startswith("in forward: self.gain = ")
+        assert (unsafe in one.unsafe) if unsafe else not one.unsafe

@@ -407,6 +407,7 @@ class Backwards:
                 spared=spared,
                 built=built,
                 draws=draws,
+                shared=self.reports.span(node.place),
             ),
             lean=lean | node.lean,
             when=event.path | guard,
