@@ -122,7 +122,9 @@ GAIN = "        self.gain = self.scale.exp()\n"
         pytest.param(
             "        self.gain = F.dropout(self.scale.exp())\n", "", "draws random numbers", id="it draws"
         ),
-        pytest.param(GAIN + "        nn.init.zeros_(self.scale)\n", "", "may have changed", id="written later"),
+        pytest.param(
+            GAIN + "        nn.init.zeros_(self.scale)\n", "", "may have changed", id="written afterwards"
+        ),
         pytest.param(GAIN, "", "", id="nothing else looks at it"),
     ],
 )  # fmt: skip
