@@ -8,13 +8,12 @@ computation has been modified by an inplace operation".
 The write becomes an assignment that makes a new tensor under the same name: `out = out + x`, `x =
 x.add(y)`. A write into a part of a tensor gets a clone before it: `x = x.clone()`, then `x[i] = y`.
 
-Where another name sees the write too, or the statement itself saves what it then writes (`h[t + 1] = f(h[t])`),
-what the operation saved is cloned instead (`f(h[t].clone())`, or the operation's result), so that
-all names read what they read before; where that can't be done the fix is unsafe. A parameter keeps its
-memory: what changes it (decay, clamping, a moving average) goes behind the backward as a whole, which is
-unsafe where something between meets the changed values. Left alone: writes before the save, and writes into
-what nothing saved (conv, linear, batch norm, add and multiplication by a number keep nothing of their
-result).
+Where another name sees the write too, or a statement saves what it then writes (`h[t + 1] = f(h[t])`), what
+the operation saved is cloned instead (`f(h[t].clone())`, or the operation's result), so that all names read
+what they read before; where that can't be done the fix is unsafe. A parameter keeps its memory: what
+changes it (decay, clamping, a moving average) goes behind the backward as a whole, which is unsafe where
+something between meets the changed values. Left alone: writes before the save, and writes into what nothing
+saved (conv, linear, batch norm, add and multiplication by a number keep nothing of their result).
 """
 
 from __future__ import annotations
