@@ -112,6 +112,8 @@ def text_of(tree: Tree, place: cst.CSTNode) -> str:
         place = place.body[0]
     if isinstance(place, cst.BaseSmallStatement):
         place = place.with_changes(semicolon=cst.MaybeSentinel.DEFAULT)
+    elif isinstance(place, cst.BaseCompoundStatement):
+        place = place.with_changes(leading_lines=())
     return tree.code(place).strip()
 
 

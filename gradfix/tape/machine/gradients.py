@@ -344,8 +344,13 @@ class Gradients:
             touches = self.optimizers.touches
             filled = touches.filled(step, leaves) if step is not None and touches is not None else None
             later = (event for event, _ in self.severed.backwards if event.number > now)
-            spoils = any(event.strange or savers & event.met.keys() for event in later)
+            spoils = any(self._strange(event, draft) or savers & event.met.keys() for event in later)
             self.reports.note(draft, replace(draft.facts, filled=filled, spoils=spoils))
+
+    def _strange(self, event: Backward, draft: Draft[EarlyClear]) -> bool:
+        """Whether it isn't known all that a backward reaches, and it is another one than was erased: that one
+        comes to a new graph in each turn."""
+        return event.strange and self.reports.span(event.place) != draft.facts.backward
 
     def since_step(self, events: list[SlotEvent], first: Add, leaves: list[Tensor]) -> Touched:
         """What touched leaves between the step before a contribution and the step that runs."""

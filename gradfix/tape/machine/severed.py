@@ -50,6 +50,7 @@ if TYPE_CHECKING:
 READ_OUT = having("converts")
 FEW = 200
 """How many operations behind a loss are looked through for cuts that nobody is told of."""
+DECIDED = "whether it runs where the grad mode was decided to be off isn't known"
 NO_GRAPH = "element 0 of tensors does not require grad and does not have a grad_fn"
 
 
@@ -108,6 +109,9 @@ class Severed:
         chosen = [cut for cut in chosen if not _behind_others(cut, chosen)]
         if chosen and self._same_before(chosen, event):
             self.reports.silence(event.place, "it had a graph before, with the same cuts in it")
+            return
+        if any(_decided(cut.cut_place) and not event.path <= cut.path for cut in chosen):
+            self.reports.silence(event.place, DECIDED)
             return
         here = (event.place, Role.BACKWARD)
         if self.python.blames_rebinding(node):
@@ -335,6 +339,13 @@ class Severed:
         """Whether one of the tensors that a backward names is behind a term."""
         below = {id(node) for node in nodes_below(term)}
         return any(id(self.graph.history(tensor)) in below for tensor in event.aimed)
+
+
+def _decided(place: Place) -> bool:
+    """Whether a grad mode is decided by a value: so may be what else is decided beside it."""
+    items = [item.context_expr for item in place.items] if isinstance(place, ast.With) else [place]
+    calls = [one for one in items if isinstance(one, ast.Call) and one.args]
+    return any(not isinstance(one.args[0], ast.Constant) for one in calls)
 
 
 def _up_to_cuts(node: Node) -> Iterator[Node]:
