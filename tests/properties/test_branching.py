@@ -37,6 +37,8 @@ def test_branches_that_touch_nothing_of_it_change_nothing(way: str) -> None:
 @pytest.mark.parametrize("way", WAYS)
 def test_the_healthy_stay_silent_beneath_any_number(way: str) -> None:
     for path in [*fixtures("after"), *fixtures("keep")]:
+        if way in SCALING and path.parent.parent.name in LEAVES:
+            continue  # a leaf that is scaled is none: optimizers refuse it
         told = differences(path.parent.name, path.read_text("utf-8"), MANY, [way])
         assert [one for one in told if one is not None and one.gained] == []
 
