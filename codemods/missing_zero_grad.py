@@ -26,7 +26,7 @@ from gradfix.defects.records import NotCleared
 from gradfix.rewriting.names import visible
 from gradfix.rewriting.order import Order, order_of
 from gradfix.rewriting.statements import Anchor, Draft, anchor, between, node_of, path, siblings, text_of
-from gradfix.rewriting.zeroing import zeroing_place
+from gradfix.rewriting.zeroing import clearing, zeroing_place
 from gradfix.rule import Decline, Fix, Options, Rule
 from gradfix.tree import Tree
 
@@ -53,7 +53,7 @@ def rewrite(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:
         return Decline("clear the gradients before the iteration's first backward")
     draft = Draft(tree)
     side, place = zeroing_place(tree, backward, step, optimizer)
-    clear = f"{optimizer}.zero_grad()"
+    clear = clearing(tree, optimizer)
     if facts.early:
         return _in_order(tree, anchor(tree, step), anchor(tree, backward), clear)
     outside = _before_the_loop(tree, place, clear) if side == "before" else None

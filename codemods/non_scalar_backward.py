@@ -18,7 +18,7 @@ from libcst import matchers as m
 from gradfix.defects import Defect
 from gradfix.defects.records import NonScalar
 from gradfix.rewriting.arguments import keyword
-from gradfix.rewriting.statements import method_call
+from gradfix.rewriting.statements import anchor, method_call, siblings
 from gradfix.rule import Decline, Edit, Fix, Options, Rule
 from gradfix.tree import Tree
 
@@ -54,8 +54,14 @@ def _made_as_a_number(tree: Tree, call: cst.Call, root: cst.BaseExpression) -> c
         return None
     targets = m.findall(scope, m.AssignTarget(name) | m.AugAssign(name) | m.NamedExpr(name))
     made = m.findall(scope, m.Assign(targets=[m.AssignTarget(name)]))
-    one = made[0] if len(made) == len(targets) == 1 else None
-    return one.value if isinstance(one, cst.Assign) else None
+    if len(made) < len(targets):
+        return None
+    here = anchor(tree, call)
+    row = siblings(tree, here)
+    before = row[: row.index(here)]
+    near = [one for one in made if anchor(tree, one) in before]
+    one = (made if len(made) == 1 else near)[-1:]
+    return one[0].value if one and isinstance(one[0], cst.Assign) else None
 
 
 def _steps_with(tree: Tree, function: cst.FunctionDef, name: m.Name) -> bool:

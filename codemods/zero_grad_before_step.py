@@ -17,7 +17,8 @@ import libcst as cst
 
 from gradfix.defects import Defect
 from gradfix.defects.records import EarlyClear
-from gradfix.rewriting.order import Order, filled_of, order_of
+from gradfix.rewriting.arguments import keyword
+from gradfix.rewriting.order import Order, calls_of, filled_of, order_of
 from gradfix.rewriting.statements import Anchor, Draft, anchor, node_of, path, siblings, text_of
 from gradfix.rewriting.zeroing import zeroing_place
 from gradfix.rule import Decline, Fix, Options, Rule
@@ -45,7 +46,9 @@ def rewrite(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:
     if (late := _late(filled, zero, step, backward)) is not None:
         draft = Draft(tree)
         draft.move_after(*late)
-        return Fix(draft.edits(), f"{text_of(tree, late[0])} after {text_of(tree, late[1])}")
+        says = f"{text_of(tree, late[0])} after {text_of(tree, late[1])}"
+        again = facts.spoils and any(keyword(one, "retain_graph") for one in calls_of(late[1], "backward"))
+        return Fix(draft.edits(), says, SPOILS if again else "")
     if _has_another(filled, zero, step):
         return Decline(BESIDE)
     order = order_of(tree, defect)
@@ -67,10 +70,14 @@ def _late(
     cleared, stepped, first = row.index(zero), row.index(stepping), row.index(late)
     if not (cleared < stepped < first or stepped < first < cleared):
         return None
-    texts = (text_of(filled.tree, zero), text_of(filled.tree, stepping))
-    ends = [i for i, one in enumerate(row) if i > first and text_of(filled.tree, one) in texts]
+    ends = [i for i, one in enumerate(row) if i > first and _steps_or_clears(one)]
     behind = row[stepped + 1 : min(ends, default=len(row))]
     return stepping, [one for one in behind if one is late or "fills" in filled.kinds(one)][-1]
+
+
+def _steps_or_clears(place: Anchor) -> bool:
+    """Whether a statement is another optimizer's, or this one's: what is filled behind it is for that."""
+    return bool(calls_of(place, "step") or calls_of(place, "zero_grad"))
 
 
 def _has_another(filled: Order, zero: Anchor, step: cst.CSTNode) -> bool:

@@ -138,3 +138,48 @@ def test_what_a_constructor_computes_moves_where_one_method_reads_it(
     else:
         assert one.says.startswith("in forward: self.gain = ")
         assert (unsafe in one.unsafe) if unsafe else not one.unsafe
+
+
+def test_a_message_names_what_a_function_runs_backward_on() -> None:
+    text = NET + "loss = net(x).pow(2)\nprint(torch.autograd.grad(loss, net.parameters()))\n"
+    outcome = fix("program.py", text.encode(), Plan(Config(Path())))
+    assert [one.message for one in outcome.findings] == [
+        "`loss` has more than one element, so backward needs a reduction or a gradient"
+    ]
+
+
+def test_a_clearing_is_written_as_the_others_of_its_file_are() -> None:
+    other = "def tune(optimizer):\n    optimizer.zero_grad(set_to_none=True)\n"
+    loop = "for x in torch.ones(3, 2, 3):\n    net(x).mean().backward()\n    optimizer.step()\n"
+    outcome = fix("program.py", (NET + other + loop).encode(), Plan(Config(Path())))
+    assert outcome.after is not None
+    assert b"    optimizer.zero_grad(set_to_none=True)\n    net(x).mean().backward()\n" in outcome.after
+
+
+def test_a_total_that_loses_its_graphs_has_none_to_put_by() -> None:
+    text = """totals = []
+for epoch in range(3):
+    total = 0
+    for x in torch.ones(3, 2, 3):
+        loss = net(x).pow(2).mean()
+        total += loss
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    totals.append(total / 3)
+"""
+    outcome = fix("program.py", (NET + text).encode(), Plan(Config(Path())))
+    assert [one.says for one in outcome.findings] == ["loss.detach()"]
+
+
+def test_a_loss_that_is_read_as_a_number_is_reduced_where_the_backward_gets_it() -> None:
+    text = """for x in torch.ones(3, 2, 3):
+    loss = net(x).pow(2)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    print(loss.item())
+loss = torch.zeros(())
+"""
+    outcome = fix("program.py", (NET + text).encode(), Plan(Config(Path())))
+    assert outcome.after is not None and b"    loss = net(x).pow(2).sum()\n" in outcome.after

@@ -132,9 +132,10 @@ def kept(vm: Interpreter, value: Value, expression: ast.AST, node: ast.AST, targ
 
 def _through_totals(notes: Notes, value: Value, span: Span) -> None:
     """Note whether what is put by here keeps its graph through totals alone, at every turn."""
-    totals = {id(total) for total, _ in notes.totals}
+    totals = {id(total): place for total, place in notes.totals}
+    totals |= {id(entry[2]): place for place, entries in notes.accumulated.items() for entry in entries}
     direct = walked_already(notes.machine, value, totals) is not None
-    places = set() if direct else {place for _, place in notes.totals}
+    places = set() if direct else set(totals.values())
     notes.through_totals[span] = places if notes.through_totals.get(span, places) else set()
 
 
@@ -166,12 +167,13 @@ def leaked(entries: Sequence[Interpreter]) -> None:
     # What a later backward wanted is a part of the next loss, not a souvenir.
     wanted = {one.draft.culprit for _, one in put_by if one.root.clean > one.when}
     kept = {one.draft.culprit for _, one in put_by} - wanted
+    summed = {span for vm in entries for span in vm.notes.outlived}
     through: dict[Span, set[Span]] = {}
     for vm in entries:
         for span, totals in vm.notes.through_totals.items():
             through[span] = totals if through.get(span, totals) else set()
     for span, totals in through.items():
-        if totals - {span} and totals - {span} <= kept:
+        if totals - {span} and totals - {span} <= kept | summed:
             kept.discard(span)  # a total without its graphs has none to keep here
     for vm, one in put_by:
         if one.draft.culprit in kept:
