@@ -27,6 +27,7 @@ from gradfix.tree import Tree
 SIMPLE = (cst.SimpleStatementLine, cst.BaseSmallStatement)
 BY_HAND = "move the zero_grad before the iteration's first backward, or behind the step"
 SPOILS = "the step then changes what a later backward needs"
+SOMETIMES = "what a backward under a condition brings isn't erased any more either"
 UNKNOWN = "it isn't known what else clears or measures these gradients"
 BESIDE = "take this step out, or move the zero_grad behind it: the step comes again behind a later backward"
 
@@ -121,7 +122,8 @@ def _moved(order: Order, zero: Anchor, to: tuple[str, Anchor], spoils: bool) -> 
     else:
         draft.move_after(zero, place)
     says = f"{clear} {side} {text_of(tree, place).splitlines()[0]}"
-    return Fix(draft.edits(), says, SPOILS if spoils else "" if order.known else UNKNOWN)
+    unsafe = SOMETIMES if side == "before" and isinstance(place, cst.If) else ""
+    return Fix(draft.edits(), says, unsafe or (SPOILS if spoils else "" if order.known else UNKNOWN))
 
 
 def _always_runs(tree: Tree, zero: Anchor, place: Anchor) -> bool:

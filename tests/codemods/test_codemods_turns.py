@@ -183,3 +183,31 @@ loss = torch.zeros(())
 """
     outcome = fix("program.py", (NET + text).encode(), Plan(Config(Path())))
     assert outcome.after is not None and b"    loss = net(x).pow(2).sum()\n" in outcome.after
+
+
+def test_a_total_whose_loss_is_cut_off_is_wanted() -> None:
+    text = """total = 0
+for x in torch.ones(3, 2, 3):
+    loss = net(x).pow(2).mean()
+    total += loss
+with torch.no_grad():
+    mean = total / 3
+mean.backward()
+"""
+    outcome = fix("program.py", (NET + text).encode(), Plan(Config(Path())))
+    assert [one.code for one in outcome.findings] == ["GF203"]
+
+
+def test_a_clearing_before_a_backward_under_a_condition_is_moved_only_if_asked() -> None:
+    text = """import sys
+for x in torch.ones(3, 2, 3):
+    out = net(x)
+    if len(sys.argv) > 1:
+        out.abs().mean().backward(retain_graph=True)
+    out.pow(2).mean().backward()
+    optimizer.zero_grad()
+    optimizer.step()
+"""
+    outcome = fix("program.py", (NET + text).encode(), Plan(Config(Path())))
+    assert [one.code for one in outcome.findings] == ["GF402"]
+    assert outcome.findings[0].says.startswith("optimizer.zero_grad() before if") and outcome.after is None

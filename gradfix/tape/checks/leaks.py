@@ -99,6 +99,8 @@ def _may_be_walked(machine: Machine, value: Value) -> bool:
     return any(node.freed and node.requires is not False for node in behind)
 
 
+BEHIND = 1000
+"""How many nodes behind severed losses are looked through for totals that these were to walk."""
 FAR = 40
 """How many nodes are looked through for one that was walked."""
 
@@ -182,12 +184,14 @@ def leaked(entries: Sequence[Interpreter]) -> None:
 
 def never_walked(vm: Interpreter) -> None:
     """At the end: totals whose graph was kept and never walked, though what they add was."""
+    severed = [vm.graph.history(root) for _, root in vm.machine.severed.backwards if root.requires is False]
+    meant = {id(node) for node in islice(upstream(severed), BEHIND)}
     for span, entries in vm.notes.accumulated.items():
         if len(entries) < 2:
             continue
         nodes = [total for _, _, total, _, _ in entries]
-        if any(node.clean >= 0 for node in nodes):
-            continue
+        if any(node.clean >= 0 or id(node) in meant for node in nodes):
+            continue  # walked, or a backward would walk it if nothing was cut off
         if span not in vm.notes.outlived:
             continue
         name, _, _, added, node = entries[0]
