@@ -211,3 +211,32 @@ for x in torch.ones(3, 2, 3):
     outcome = fix("program.py", (NET + text).encode(), Plan(Config(Path())))
     assert [one.code for one in outcome.findings] == ["GF402"]
     assert outcome.findings[0].says.startswith("optimizer.zero_grad() before if") and outcome.after is None
+
+
+UNREDUCED = """import torch.nn.functional as F
+criterion = nn.MSELoss(reduction="none")
+def update(x, y):
+    loss = criterion(net(x), y)
+    loss.backward()
+    {further}
+update(torch.ones(2, 3), torch.ones(2, 1))
+"""
+
+
+@pytest.mark.parametrize(
+    ("further", "says"),
+    [
+        pytest.param("return None", "loss.mean().backward()", id="nobody else gets the loss"),
+        pytest.param("return loss", 'nn.MSELoss(reduction="mean")', id="the caller gets the loss"),
+        pytest.param("print(criterion(net(x), y))", 'nn.MSELoss(reduction="mean")', id="another one is made"),
+        pytest.param(
+            "return (x * loss).sum(), loss", "loss.mean().backward()", id="its elements are weighed"
+        ),
+        pytest.param("return criterion(net(x), y)[0]", "loss.mean().backward()", id="one element is chosen"),
+    ],
+)
+def test_a_loss_is_told_to_reduce_where_others_get_it(further: str, says: str) -> None:
+    text = NET + UNREDUCED.format(further=further)
+    outcome = fix("program.py", text.encode(), Plan(Config(Path())))
+    one = next(one for one in outcome.findings if one.code == "GF301")
+    assert one.says == says and bool(one.unsafe) is says.startswith("nn")
