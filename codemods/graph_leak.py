@@ -45,7 +45,7 @@ def _read_by_numpy(tree: Tree, value: cst.BaseExpression, target: str) -> bool:
     """Whether what is kept is given to numpy, which takes no tensor from a device, and to nobody else who may
     want tensors."""
     holder = target or _list(tree, value)
-    scope = tree.function(value) or tree.module
+    scope = tree.module if "." in holder else tree.function(value) or tree.module
     calls = [call for call in m.findall(scope, m.Call()) if isinstance(call, cst.Call)]
     given = [call for call in calls if any(tree.code(arg.value) == holder for arg in call.args)]
     asked = m.findall(scope, m.Attribute(value=m.MatchIfTrue(lambda one: tree.code(one) == holder)))

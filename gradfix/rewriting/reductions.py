@@ -42,10 +42,14 @@ def told_not_to(tree: Tree, loss: cst.Call) -> cst.Call | None:
 
 
 def assigned(tree: Tree, name: str) -> cst.Call | None:
-    """The one call whose result the file gives this name."""
+    """The one call whose result the file gives this name, moved elsewhere (`loss = loss.cuda()`) or not."""
     found = m.findall(tree.module, m.Assign(value=m.Call()))
     named = [
-        node for node in found if isinstance(node, cst.Assign) and tree.code(node.targets[0].target) == name
+        node
+        for node in found
+        if isinstance(node, cst.Assign)
+        and tree.code(node.targets[0].target) == name
+        and not tree.code(node.value).startswith(f"{name}.")
     ]
     value = named[0].value if len(named) == 1 else None
     return value if isinstance(value, cst.Call) else None
