@@ -8,11 +8,11 @@ from libcst import matchers as m
 from gradfix.rewriting.arguments import keyword
 from gradfix.rewriting.names import walk
 from gradfix.rule import Edit, Fix
-from gradfix.tape.effects.operations import where
+from gradfix.tape.effects.operations import having, where
 from gradfix.tree import Tree
 
 EVERYWHERE = "it is reduced wherever this loss is used"
-REDUCED = where("shape", "reduced") | {"view", "reshape", "flatten", "masked_select", "size", "shape"}
+REDUCED = where("shape", "reduced") | having("selects")
 
 
 def at_its_source(tree: Tree, backward: cst.Call, root: cst.BaseExpression, loss: cst.Call) -> Fix | None:
