@@ -9,8 +9,9 @@ through time means.
 The rewrite says `retain_graph=True` on the earlier backward, or, where the later one meets that graph only on
 its way to parameters that its own step doesn't touch, which parameters it is for
 (`d_loss.backward(inputs=list(D.parameters()))`). It detaches the carried state after it. What builds a graph
-before a loop moves into the loop, and what a closure takes from outside into the closure, which LBFGS calls
-several times for each step. Where the state lives on an object, it is detached where it is read, which is
+before a loop moves into the loop, what a closure takes from outside into the closure, which LBFGS calls
+several times for each step, and what a module's `__init__` computes of parameters into the method that reads
+it. Where the state lives on an object, it is detached where it is read, which is
 unsafe. So is a running total that is backpropagated each turn: the loss is, and the total gets its value.
 
 Left alone: graphs that saved nothing, graphs built anew in each iteration, states detached already.
@@ -24,6 +25,7 @@ from gradfix.defects import Defect
 from gradfix.defects.records import Freed
 from gradfix.rewriting import shapes as m
 from gradfix.rewriting.aimed import aimed, call_at, later_step, stepped
+from gradfix.rewriting.made_once import where_read
 from gradfix.rewriting.order import calls_of
 from gradfix.rewriting.statements import Draft, anchor, node_of, path, text_of, with_argument
 from gradfix.rewriting.states import LOOPS, carrier, detached
@@ -43,6 +45,8 @@ def rewrite(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:
         carried = carrier(tree, call)
     if isinstance(carried, cst.Assign):
         return detached(tree, call, call, carried)
+    if (anew := where_read(tree, facts.shared, facts.draws)) is not None:
+        return anew
     if carried is not None or steps:
         turn = own_loss(tree, call) or own_graph(tree, call, facts.built, facts.draws) if steps else None
         return turn or Decline(

@@ -10,7 +10,8 @@ stands before or behind the loss and needs no graph (targets of another network,
 stays in the block, and so does the target of a loss whose prediction leaves it; where two values of the block
 are subtracted or multiplied the fix is unsafe, as one of them may be a constant. What is made under
 `inference_mode` and is a constant of a loss that has a graph (a target, a teacher's answer) is made under
-`no_grad` instead: it stays a constant, and may be saved.
+`no_grad` instead: it stays a constant, and may be saved. `set_grad_enabled(flag)` is told what the `if`
+around the backward asks; that is unsafe where the function has another backward.
 
 Left alone: validation, targets, teachers and frozen features under `no_grad` next to a loss with a graph of
 its own, and modes that are decided while the program runs.
@@ -25,6 +26,7 @@ import libcst as cst
 
 from gradfix.defects.records import Unrecorded
 from gradfix.rewriting.dissolve import recorded
+from gradfix.rewriting.flags import as_tested
 from gradfix.rewriting.seats import dotted, one_line
 from gradfix.rule import Decline, Edit, Fix, Options, Rule
 
@@ -40,6 +42,8 @@ def rewrite(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:
     facts = defect.told(Unrecorded)
     if facts.saved:
         return _constant(tree, defect.culprit)
+    if (told := as_tested(tree, defect.culprit, facts.backward)) is not None:
+        return told
     fix = recorded(tree, defect.culprit, facts.forward)
     return replace(fix, unsafe=DOUBTFUL) if isinstance(fix, Fix) and facts.doubtful else fix
 

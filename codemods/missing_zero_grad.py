@@ -26,7 +26,7 @@ from gradfix.rewriting import shapes as m
 from gradfix.rewriting.names import visible
 from gradfix.rewriting.order import Order, calls_of, order_of
 from gradfix.rewriting.statements import Anchor, Draft, anchor, between, node_of, path, siblings, text_of
-from gradfix.rewriting.zeroing import zeroing_place
+from gradfix.rewriting.zeroing import clearing, zeroing_place
 from gradfix.rule import Decline, Fix, Options, Rule
 from gradfix.tree import Tree
 
@@ -59,7 +59,7 @@ def rewrite(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:
         and _steps_twice(tree, optimizer)
     ):
         side, place = "before", anchor(tree, backward)
-    clear = f"{optimizer}.zero_grad()"
+    clear = clearing(tree, optimizer)
     if facts.early:
         return _in_order(tree, anchor(tree, step), anchor(tree, backward), clear)
     outside = _before_the_loop(tree, place, clear) if side == "before" else None

@@ -7,7 +7,7 @@ code reads stays None.
 Rewrite: `requires_grad=True` for the tensor whose `.grad` is read, that is updated by hand or is given to an
 optimizer. Where the call takes no such keyword, or the tensor is computed further in the same expression,
 `.requires_grad_()` is put behind it, so that the name holds the leaf. Integer literals get a float dtype,
-since integers carry no gradient.
+since integers carry no gradient. A model that was frozen after it got a new layer is frozen before.
 
 Left alone: constants beside something that does require grad: batches, masks, noise, frozen factors.
 """
@@ -20,6 +20,7 @@ import libcst as cst
 
 from gradfix.defects.records import NoLeaf
 from gradfix.rewriting.arguments import keyword, with_keyword
+from gradfix.rewriting.late import frozen_before
 from gradfix.rewriting.names import walk
 from gradfix.rewriting.seats import dotted, put, shown
 from gradfix.rewriting.uncut import all_numbers, method_of, on
@@ -39,6 +40,8 @@ MAKES_INTEGERS = where("dtype", "int", "bool")
 def rewrite(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:
     """Make the tensor a leaf that requires grad."""
     call, facts = tree.at(defect.culprit, cst.Call), defect.told(NoLeaf)
+    if facts.made:
+        return frozen_before(tree, defect.culprit, facts.made)
     if call is None or defect.culprit == facts.backward:
         return Decline("give what should learn requires_grad=True, or unfreeze it")
     leaf = _leaf(tree, call)

@@ -6,18 +6,20 @@ forgotten: after an elementwise error, or with a loss that was built with `reduc
 
 The rewrite reduces at the backward: `z.sum().backward()`, or `.mean()` where the code itself or the
 configuration (`reduction = "mean"`) says so. Where the loss is read as one number as well (`loss.item()`),
-it is reduced where it is made; the fix is unsafe where it is handed to the function that runs backward. Left
-alone: one element, a `gradient=` argument, and losses of unknown shape.
+it is reduced where it is made; the fix is unsafe where it is handed to the function that runs backward. Where
+a loss that was told `reduction="none"` goes further than to this backward, it is told `"mean"`, which is
+unsafe as it changes what all others get. Left alone: one element, a `gradient=` argument, and losses of
+unknown shape.
 """
 
 from __future__ import annotations
 
 import libcst as cst
 
-from gradfix.defects import Defect
+from gradfix.defects import Defect, Role
 from gradfix.rewriting import shapes as m
-from gradfix.rewriting.arguments import keyword
-from gradfix.rewriting.statements import method_call
+from gradfix.rewriting.reductions import assigned, at_its_source, told_not_to
+from gradfix.rewriting.statements import anchor, method_call, siblings
 from gradfix.rule import Decline, Edit, Fix, Options, Rule
 from gradfix.tree import Tree
 
@@ -29,7 +31,12 @@ def rewrite(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:
     root = _root(call) if call is not None else None
     if call is None or root is None or isinstance(root, SEVERAL):
         return Decline("reduce what backward runs on to one element, with .sum() or .mean()")
-    told = "mean" if _unreduced(tree, root) else options.reduction
+    loss = _made(tree, defect)
+    elsewhere = at_its_source(tree, call, root, loss) if loss is not None else None
+    if elsewhere is not None:
+        return elsewhere
+    unreduced = _unreduced(tree, root) or (loss is not None and told_not_to(tree, loss) is not None)
+    told = "mean" if unreduced else options.reduction
     made = _made_as_a_number(tree, call, root)
     if made is not None:
         reduced = method_call(made, str(told))
@@ -56,6 +63,12 @@ def _given(tree: Tree, call: cst.Call, root: cst.BaseExpression) -> bool:
     )
 
 
+def _made(tree: Tree, defect: Defect) -> cst.Call | None:
+    """The call that made the tensor of several elements."""
+    places = [one.span for one in defect.evidence if one.role is Role.MADE_LARGE and one.path is None]
+    return tree.at(places[0], cst.Call) if places else None
+
+
 def _made_as_a_number(tree: Tree, call: cst.Call, root: cst.BaseExpression) -> cst.BaseExpression | None:
     """What the loss is assigned, once, where it is read as one number elsewhere: that is what has to be
     one."""
@@ -71,8 +84,14 @@ def _made_as_a_number(tree: Tree, call: cst.Call, root: cst.BaseExpression) -> c
         return None
     targets = m.findall(scope, m.AssignTarget(name) | m.AugAssign(name) | m.NamedExpr(name))
     made = m.findall(scope, m.Assign(targets=[m.AssignTarget(name)]))
-    one = made[0] if len(made) == len(targets) == 1 else None
-    return one.value if isinstance(one, cst.Assign) else None
+    if len(made) < len(targets):
+        return None
+    here = anchor(tree, call)
+    row = siblings(tree, here)
+    before = row[: row.index(here)]
+    near = [one for one in made if anchor(tree, one) in before]
+    one = (made if len(made) == 1 else near)[-1:]
+    return one[0].value if one and isinstance(one[0], cst.Assign) else None
 
 
 def _hands_out(function: cst.FunctionDef | None, name: m.Shape) -> bool:
@@ -105,26 +124,8 @@ def _root(call: cst.Call) -> cst.BaseExpression | None:
 
 def _unreduced(tree: Tree, root: cst.BaseExpression) -> bool:
     """Whether the loss function was told not to reduce; without that it takes the mean."""
-    made = root if isinstance(root, cst.Call) else _assigned(tree, tree.code(root))
-    if made is None or _says_none(made):
-        return made is not None
-    built = _assigned(tree, tree.code(made.func))
-    return built is not None and _says_none(built)
-
-
-def _assigned(tree: Tree, name: str) -> cst.Call | None:
-    """The one call whose result the file gives this name."""
-    found = m.findall(tree.module, m.Assign(value=m.Call()))
-    named = [
-        node for node in found if isinstance(node, cst.Assign) and tree.code(node.targets[0].target) == name
-    ]
-    value = named[0].value if len(named) == 1 else None
-    return value if isinstance(value, cst.Call) else None
-
-
-def _says_none(call: cst.Call) -> bool:
-    given = keyword(call, "reduction")
-    return given is not None and isinstance(given.value, cst.SimpleString) and given.value.raw_value == "none"
+    made = root if isinstance(root, cst.Call) else assigned(tree, tree.code(root))
+    return made is not None and told_not_to(tree, made) is not None
 
 
 def _unscaled(owner: cst.BaseExpression) -> cst.BaseExpression:

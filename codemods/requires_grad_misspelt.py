@@ -2,17 +2,18 @@
 
 `param.require_grad = False` is legal Python: it gives the tensor an attribute of that name and freezes
 nothing. `module.requires_grad = False` likewise: a module has no such switch, its parameters have.
+`param.requires_grad == False` as a statement compares, and assigns nothing.
 
-The rewrite spells it `requires_grad`, and calls `requires_grad_(...)` on a module. Where this freezes
-something the fix is unsafe, because it changes what trains. Left alone: objects that have an attribute of
-that name of their own.
+The rewrite spells it `requires_grad`, assigns, and calls `requires_grad_(...)` on a module. Where this
+freezes something the fix is unsafe, because it changes what trains. Left alone: objects that have an
+attribute of that name of their own, and comparisons that hold.
 """
 
 from __future__ import annotations
 
 import libcst as cst
 
-from gradfix.defects import Defect
+from gradfix.defects import Defect, Span
 from gradfix.defects.records import Misspelt
 from gradfix.rule import Decline, Edit, Fix, Options, Rule
 from gradfix.tree import Tree
@@ -21,7 +22,7 @@ BY_HAND = "set requires_grad on the parameters"
 
 
 def rewrite(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:
-    assign = tree.at(defect.culprit, cst.Assign)
+    assign = _assignment(tree, defect.culprit)
     if assign is None or len(assign.targets) != 1:
         return Decline(BY_HAND)
     target = assign.targets[0].target
@@ -30,7 +31,24 @@ def rewrite(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:
     new = _on_module(target, assign) if defect.told(Misspelt).on == "module" else _respelt(target, assign)
     thaws = isinstance(assign.value, cst.Name) and assign.value.value == "True"
     says = tree.code(new.with_changes(semicolon=cst.MaybeSentinel.DEFAULT))
-    return Fix((Edit(assign, new),), says, "" if thaws else "what it freezes has been trained so far")
+    stated = tree.at(defect.culprit, cst.Assign, cst.Comparison)
+    old = tree.small_statement(stated) if stated is not None else None
+    return (
+        Decline(BY_HAND)
+        if old is None
+        else Fix((Edit(old, new),), says, "" if thaws else "what it freezes has been trained so far")
+    )
+
+
+def _assignment(tree: Tree, culprit: Span) -> cst.Assign | None:
+    """The assignment that stands there, or that a comparison there was to be."""
+    compared = tree.at(culprit, cst.Comparison)
+    statement = tree.parent(compared) if compared is not None else None
+    if compared is None or not isinstance(statement, cst.Expr):
+        return tree.at(culprit, cst.Assign)
+    value = compared.comparisons[0].comparator
+    target = cst.AssignTarget(compared.left)  # type: ignore[arg-type]
+    return cst.Assign([target], value, semicolon=statement.semicolon)
 
 
 def _respelt(target: cst.Attribute, assign: cst.Assign) -> cst.Assign:

@@ -11,7 +11,8 @@ the gradient that it would have had. Where something between reads what the step
 evaluation, a moving average), the later backward moves before the step instead. The fix is unsafe where a
 call between isn't known, as it may read them too. Where both losses are for one optimizer, its step after
 the first goes; that is unsafe, as the parameters move once where they would have moved twice. A step before
-its own backward moves behind it; so does, unsafely, one that no step follows behind the later backward.
+its own backward moves behind it, with what changes or reads the parameters between the two; so does,
+unsafely, one that no step follows behind the later backward.
 
 Left alone: losses built after the step, graphs that share nothing, values that backward doesn't need.
 """
@@ -26,6 +27,7 @@ from gradfix.defects import Defect
 from gradfix.defects.records import EarlyStep
 from gradfix.rewriting.aimed import aimed, call_at, inputs_of, later_step, stepped
 from gradfix.rewriting.arguments import keyword, without_argument
+from gradfix.rewriting.late import stuck
 from gradfix.rewriting.order import (
     CLOSURE,
     VALUES,
@@ -97,9 +99,19 @@ def _behind_its_own(tree: Tree, step: cst.Call, later: cst.Call, defect: Defect)
     row = _passed(tree, step, later, order)
     if row is None:
         return None
+    after = _following(row, order, anchor(tree, later))
     known = order.known and all(touch.known for place in row for touch in order.under(place))
-    quiet = known and not any(order.kinds(place) & VALUES for place in row)
-    return _alone_behind(tree, step, later, "" if quiet and not order.elsewhere() else UNKNOWN)
+    quiet = known and not any(order.kinds(place) & VALUES for place in row if place not in after)
+    return _behind(
+        tree, [anchor(tree, step), *after], later, "" if quiet and not order.elsewhere() else UNKNOWN
+    )
+
+
+def _following(row: list[Anchor], order: Order, backward: Anchor) -> list[Anchor]:
+    """What reads or writes the parameters that the step has changed, if it can go behind the backward too."""
+    after = [place for place in row if order.kinds(place) and order.kinds(place) <= VALUES]
+    staying = [place for place in row if place not in after]
+    return [] if stuck(after, staying, backward) else after
 
 
 def _behind_both(tree: Tree, step: cst.Call, later: cst.Call, defect: Defect) -> Fix | None:
@@ -110,7 +122,7 @@ def _behind_both(tree: Tree, step: cst.Call, later: cst.Call, defect: Defect) ->
         return None
     cleared = any("clears" in order.kinds(place) for place in row)
     first_is_anothers = any(within(span, tree.span(place)) for place in row for span in facts.steps)
-    return _alone_behind(tree, step, later, BOTH) if first_is_anothers or not cleared else None
+    return _behind(tree, [anchor(tree, step)], later, BOTH) if first_is_anothers or not cleared else None
 
 
 def _passed(tree: Tree, step: cst.Call, later: cst.Call, order: Order) -> list[Anchor] | None:
@@ -125,10 +137,13 @@ def _passed(tree: Tree, step: cst.Call, later: cst.Call, order: Order) -> list[A
     return None if met & {"looks", "changes", "scales", "anything"} else row
 
 
-def _alone_behind(tree: Tree, step: cst.Call, later: cst.Call, unsafe: str) -> Fix:
-    draft, place, target = Draft(tree), anchor(tree, step), anchor(tree, later)
-    draft.move_after(place, last_change(tree, target))
-    return Fix(draft.edits(), f"{text_of(tree, place)} after {text_of(tree, target)}", unsafe)
+def _behind(tree: Tree, moving: list[Anchor], later: cst.Call, unsafe: str) -> Fix:
+    draft, target = Draft(tree), anchor(tree, later)
+    behind = last_change(tree, target)
+    for place in moving:
+        draft.move_after(place, behind)
+    says = "; ".join(text_of(tree, place).splitlines()[0] for place in moving)
+    return Fix(draft.edits(), f"{says} after {text_of(tree, target)}", unsafe)
 
 
 def _merged(tree: Tree, moving: list[Anchor], step: cst.Call, optimizer: str) -> Fix | Decline:

@@ -19,9 +19,10 @@ from gradfix.defects import Defect
 from gradfix.defects.records import WrittenThroughData
 from gradfix.rewriting.calls import Write, keyword, written
 from gradfix.rewriting.holders import can_hold, cloned, holder_of, repeatable, same
+from gradfix.rewriting.late import behind_backward
 from gradfix.rewriting.names import walk
 from gradfix.rewriting.outofplace import NO_NAME, NOT_FOUND, assigned, heeding_aliases, says, writing
-from gradfix.rewriting.statements import Draft, anchor, together
+from gradfix.rewriting.statements import Draft, anchor
 from gradfix.rule import Decline, Edit, Fix, Options, Rule
 from gradfix.tree import Tree
 
@@ -32,22 +33,10 @@ def rewrite(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:
     node = writing(defect, tree)
     if node is None:
         return NOT_FOUND
-    if defect.told(WrittenThroughData).parameter:
-        return _behind_backward(defect, tree, node)
+    facts = defect.told(WrittenThroughData)
+    if facts.parameter:
+        return behind_backward(tree, facts)
     return heeding_aliases(_on_the_tensor(defect, tree, node), defect, tree, node)
-
-
-def _behind_backward(defect: Defect, tree: Tree, node: cst.CSTNode) -> Fix | Decline:
-    span = defect.told(WrittenThroughData).backward
-    backward = tree.at(span, cst.Call) if span is not None else None
-    pair = together(tree, node, backward) if backward is not None else None
-    if backward is None or pair is None or pair[0] is not anchor(tree, node):
-        return Decline("change the parameter after backward")
-    if isinstance(pair[0], cst.BaseCompoundStatement):
-        return Decline("change the parameter after backward")
-    draft = Draft(tree)
-    draft.move_after(pair[0], pair[1])
-    return Fix(draft.edits(), f"{says(tree, node)}, after backward")
 
 
 def _on_the_tensor(defect: Defect, tree: Tree, node: cst.AugAssign | cst.Assign | cst.Call) -> Fix | Decline:

@@ -17,7 +17,8 @@ import libcst as cst
 
 from gradfix.defects import Defect
 from gradfix.defects.records import EarlyClear
-from gradfix.rewriting.order import CLOSURE, Order, filled_of, last_change, order_of, takes_closure
+from gradfix.rewriting.arguments import keyword
+from gradfix.rewriting.order import CLOSURE, Order, calls_of, filled_of, last_change, order_of, takes_closure
 from gradfix.rewriting.statements import Anchor, Draft, anchor, node_of, path, siblings, text_of
 from gradfix.rewriting.zeroing import zeroing_place
 from gradfix.rule import Decline, Fix, Options, Rule
@@ -26,6 +27,7 @@ from gradfix.tree import Tree
 SIMPLE = (cst.SimpleStatementLine, cst.BaseSmallStatement)
 BY_HAND = "move the zero_grad before the iteration's first backward, or behind the step"
 SPOILS = "the step then changes what a later backward needs"
+SOMETIMES = "what a backward under a condition brings isn't erased any more either"
 UNKNOWN = "it isn't known what else clears or measures these gradients"
 BESIDE = "take this step out, or move the zero_grad behind it: the step comes again behind a later backward"
 
@@ -47,7 +49,9 @@ def rewrite(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:
             return Decline(CLOSURE)
         draft = Draft(tree)
         draft.move_after(*late)
-        return Fix(draft.edits(), f"{text_of(tree, late[0])} after {text_of(tree, late[1]).splitlines()[0]}")
+        says = f"{text_of(tree, late[0])} after {text_of(tree, late[1]).splitlines()[0]}"
+        again = facts.spoils and any(keyword(one, "retain_graph") for one in calls_of(late[1], "backward"))
+        return Fix(draft.edits(), says, SPOILS if again else "")
     if _has_another(filled, zero, step):
         return Decline(BESIDE)
     order = order_of(tree, defect)
@@ -69,11 +73,15 @@ def _late(
     cleared, stepped, first = row.index(zero), row.index(stepping), row.index(late)
     if not (cleared < stepped < first or stepped < first < cleared):
         return None
-    texts = (text_of(filled.tree, zero), text_of(filled.tree, stepping))
-    ends = [i for i, one in enumerate(row) if i > first and text_of(filled.tree, one) in texts]
+    ends = [i for i, one in enumerate(row) if i > first and _steps_or_clears(one)]
     behind = row[stepped + 1 : min(ends, default=len(row))]
     last = [one for one in behind if one is late or "fills" in filled.kinds(one)][-1]
     return stepping, last_change(filled.tree, last)
+
+
+def _steps_or_clears(place: Anchor) -> bool:
+    """Whether a statement is another optimizer's, or this one's: what is filled behind it is for that."""
+    return bool(calls_of(place, "step") or calls_of(place, "zero_grad"))
 
 
 def _has_another(filled: Order, zero: Anchor, step: cst.CSTNode) -> bool:
@@ -117,7 +125,8 @@ def _moved(order: Order, zero: Anchor, to: tuple[str, Anchor], spoils: bool) -> 
     else:
         draft.move_after(zero, place)
     says = f"{clear} {side} {text_of(tree, place).splitlines()[0]}"
-    return Fix(draft.edits(), says, SPOILS if spoils else "" if order.known else UNKNOWN)
+    unsafe = SOMETIMES if side == "before" and isinstance(place, cst.If) else ""
+    return Fix(draft.edits(), says, unsafe or (SPOILS if spoils else "" if order.known else UNKNOWN))
 
 
 def _always_runs(tree: Tree, zero: Anchor, place: Anchor) -> bool:

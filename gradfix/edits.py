@@ -115,6 +115,8 @@ class _Swap(cst.CSTTransformer):
             new = self.waiting.pop(original_node)
             if isinstance(new, cst.RemovalSentinel) and isinstance(original_node, cst.SimpleStatementLine):
                 return self._emptied(original_node)
+            if isinstance(new, cst.SimpleStatementLine) and not new.body:
+                return self._emptied(new)
             return _with_semicolon(original_node, new)
         if isinstance(updated_node, cst.SimpleStatementLine) and not updated_node.body:
             return self._emptied(updated_node)

@@ -50,6 +50,19 @@ class Overwritten(Written):
     """Name of the operation, `relu`."""
     save: Span | None = None
     """The expression whose operation saved it."""
+    parameter: bool = False
+    """Whether it is a parameter or another leaf, which is to be written behind backward."""
+    backward: Span | None = None
+    under: Span | None = None
+    """What that backward's function does, under which the leaf is written."""
+    until: Touched = None
+    """What touches these leaves in that function before this backward."""
+
+    def again(self, other: Overwritten) -> Overwritten:
+        """What holds of both times that the defect happens."""
+        if (self.backward, self.under) != (other.backward, other.under):
+            return replace(self, under=None)
+        return replace(self, until=together((self.until, other.until)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,10 +77,6 @@ class WrittenByModule(Overwritten):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenThroughData(Overwritten):
     """The same through `.data`, which autograd doesn't notice."""
-
-    parameter: bool = False
-    """Whether it is a parameter, which is to be written behind backward."""
-    backward: Span | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -217,10 +226,12 @@ class Unrecorded(Severed):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoLeaf(Severed):
     """Nothing behind a backward requires grad. The culprit is the Call that makes the tensor which should be
-    a leaf (`torch.randn(3)`), or the backward itself."""
+    a leaf (`torch.randn(3)`), what has frozen it, or the backward itself."""
 
     backward: Span | None = None
     target: str = ""
+    made: tuple[Span, ...] = ()
+    """Where that was made which was frozen."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -337,6 +348,8 @@ class Freed(Facts):
     """Where the graph of the later backward is built, where that is few places."""
     draws: bool = False
     """Whether building it draws random numbers."""
+    shared: Span | None = None
+    """What is part of both graphs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -50,6 +50,7 @@ class Role(Enum):
     UNRECORDED = "runs here without being recorded"
     NOT_REACHED = "no input requires grad, so nothing inside is reached"
     NEVER_TRAINED = "never trained"
+    COMPARED = "compares, and assigns nothing"
     IGNORED = "sets an attribute that autograd never reads"
 
     FILLS = "fills the gradients"

@@ -8,12 +8,14 @@ from gradfix.defects import Defect, Span
 from gradfix.defects.records import Overwritten
 from gradfix.rewriting.calls import keyword, last_name
 from gradfix.rewriting.holders import can_hold, cloned, free_name, same
-from gradfix.rewriting.names import binds
+from gradfix.rewriting.names import binds, walk
 from gradfix.rewriting.statements import Anchor, Draft, anchor, siblings
 from gradfix.rule import Decline, Edit, Fix
 from gradfix.tape.effects import table
 from gradfix.tree import Tree
 
+ABOUT = frozenset({"shape", "size", "dim", "ndim", "numel", "device", "dtype", "is_cuda", "requires_grad"})
+"""What a tensor is asked for that isn't its values."""
 Writing = cst.AugAssign | cst.Assign | cst.Call
 
 
@@ -29,6 +31,31 @@ def clone_saved(defect: Defect, tree: Tree) -> Fix | None:
         return None
     new = cloned(node)
     return Fix((Edit(node, new),), " ".join(tree.code(new).split()))
+
+
+def clone_read(defect: Defect, tree: Tree, holder: str) -> Fix | None:
+    """`cell(states[t].clone())`: what the operation keeps is then its own, whoever writes to the tensor."""
+    facts = defect.facts
+    if not isinstance(facts, Overwritten) or facts.save is None or not facts.saver:
+        return None
+    if _keeps_only_its_result(facts.saver):
+        return None
+    node = tree.at(facts.save, cst.Call, cst.BinaryOperation)
+    if node is None or not holder or (isinstance(node, cst.Call) and _in_place(node)):
+        return None
+    read = [one for one in walk(node) if isinstance(one, cst.BaseExpression) and _reads(tree, one, holder)]
+    outer = [one for one in read if not any(above in read for above in tree.ancestors(one))]
+    edits = tuple(Edit(one, cloned(one)) for one in outer)
+    return Fix(edits, " ".join(tree.code(cloned(outer[0])).split())) if outer else None
+
+
+def _reads(tree: Tree, node: cst.BaseExpression, holder: str) -> bool:
+    """Whether an expression is what holds the tensor or an entry of it, and is asked for its values."""
+    part = isinstance(node, cst.Subscript) and same(tree.code(node.value), holder)
+    if not part and not same(tree.code(node), holder):
+        return False
+    above = tree.parent(node)
+    return not (isinstance(above, cst.Attribute) and above.attr.value in ABOUT)
 
 
 def _keeps_only_its_result(saver: str) -> bool:
@@ -55,7 +82,7 @@ def clone_written(
     clone = cloned(holder)
     says = f"{tree.code(holder)} = {tree.code(clone)}"
     if save is not None and _within(save, tree.span(tree.small_statement(node) or node)):
-        return _with_value_first(tree, node, says)
+        return clone_read(defect, tree, tree.code(holder)) or _with_value_first(tree, node, says)
     draft = Draft(tree)
     spot = _earliest(tree, anchor(tree, node), holder, save)
     alias = _alias_before(tree, spot, holder)

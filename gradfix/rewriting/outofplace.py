@@ -16,7 +16,7 @@ from gradfix.defects import Defect
 from gradfix.defects.records import Written
 from gradfix.rewriting import binary
 from gradfix.rewriting.calls import Write, later_link, written
-from gradfix.rewriting.cloning import Writing, clone_saved, clone_written
+from gradfix.rewriting.cloning import Writing, clone_read, clone_saved, clone_written
 from gradfix.rewriting.holders import can_hold, free_name, held, holder_of, repeatable, same
 from gradfix.rewriting.names import read_later, reads, walk
 from gradfix.rewriting.statements import Draft, anchor
@@ -44,7 +44,10 @@ def out_of_place(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:
     node = writing(defect, tree)
     if node is None:
         return NOT_FOUND
-    saved = clone_saved(defect, tree) if defect.told(Written).aliased and not later_link(node) else None
+    told = defect.told(Written)
+    saved = None
+    if told.aliased and not later_link(node):
+        saved = clone_saved(defect, tree) or clone_read(defect, tree, told.target)
     return saved or heeding_aliases(rewritten(defect, tree, node), defect, tree, node)
 
 

@@ -17,6 +17,9 @@ from gradfix.tree import Tree
 Anchor: TypeAlias = "cst.SimpleStatementLine | cst.BaseCompoundStatement | cst.BaseSmallStatement"
 """What other statements can stand beside: a line, a block, or one of several statements on a line."""
 
+Line: TypeAlias = "cst.SimpleStatementLine | cst.BaseCompoundStatement"
+
+ANCHORS = (cst.SimpleStatementLine, cst.BaseCompoundStatement, cst.BaseSmallStatement)
 BARE = (cst.Name, cst.Attribute, cst.Call, cst.Subscript)
 NODES = (cst.BaseCompoundStatement, cst.BaseSmallStatement, cst.BaseExpression)
 
@@ -109,6 +112,8 @@ def text_of(tree: Tree, place: cst.CSTNode) -> str:
         place = place.body[0]
     if isinstance(place, cst.BaseSmallStatement):
         place = place.with_changes(semicolon=cst.MaybeSentinel.DEFAULT)
+    elif isinstance(place, cst.BaseCompoundStatement):
+        place = place.with_changes(leading_lines=())
     return tree.code(place).strip()
 
 
@@ -121,8 +126,8 @@ def names_in(node: cst.CSTNode) -> set[str]:
 class Beside:
     """What is to happen at one anchor."""
 
-    before: list[cst.SimpleStatementLine] = field(default_factory=list)
-    after: list[cst.SimpleStatementLine] = field(default_factory=list)
+    before: list[Line] = field(default_factory=list)
+    after: list[Line] = field(default_factory=list)
     gone: bool = False
     comments: bool = True
     """Whether the comments of a statement that goes stay behind."""
@@ -176,7 +181,7 @@ class Draft:
     def _lines(self, texts: Iterable[str]) -> list[cst.SimpleStatementLine]:
         return [cst.SimpleStatementLine([small(self.tree, text)]) for text in texts]
 
-    def _taken(self, place: Anchor) -> cst.SimpleStatementLine:
+    def _taken(self, place: Anchor) -> Line:
         """A copy of a statement that leaves its place, with the comments that belong to it."""
         beside = self._at(place)
         beside.gone, beside.comments = True, False
@@ -184,11 +189,10 @@ class Draft:
             old: new for old, new in self._swaps.items() if place in self.tree.ancestors(old)
         }
         changed = place.visit(_Inside(inside)) if inside else place
-        assert isinstance(changed, (cst.SimpleStatementLine, cst.BaseSmallStatement))
+        assert isinstance(changed, ANCHORS)
         place = changed
-        if isinstance(place, cst.SimpleStatementLine):
+        if not isinstance(place, cst.BaseSmallStatement):
             return place.with_changes(leading_lines=_own_comments(place.leading_lines))
-        assert isinstance(place, cst.BaseSmallStatement)
         return cst.SimpleStatementLine([place.with_changes(semicolon=cst.MaybeSentinel.DEFAULT)])
 
     def _outermost(self, nodes: Sequence[cst.CSTNode]) -> list[cst.CSTNode]:
@@ -243,18 +247,23 @@ def _own_comments(leading: Sequence[cst.EmptyLine]) -> list[cst.EmptyLine]:
 
 
 def _removal(node: cst.CSTNode, beside: Beside) -> Iterator[Edit]:
-    if beside.comments or not isinstance(node, cst.SimpleStatementLine):
+    if not beside.comments and isinstance(node, cst.SimpleStatementLine):
+        for comment in _own_comments(node.leading_lines):
+            yield Edit(comment, cst.RemoveFromParent())
+        yield Edit(node.trailing_whitespace, cst.TrailingWhitespace())
+        yield Edit(node.body[0], cst.RemoveFromParent())
+    elif not beside.comments and isinstance(node, cst.BaseCompoundStatement):
+        rest = node.leading_lines[: len(node.leading_lines) - len(_own_comments(node.leading_lines))]
+        yield Edit(node, cst.SimpleStatementLine([], leading_lines=rest))
+    else:
         yield Edit(node, cst.RemoveFromParent())
-        return
-    for comment in _own_comments(node.leading_lines):
-        yield Edit(comment, cst.RemoveFromParent())
-    yield Edit(node.trailing_whitespace, cst.TrailingWhitespace())
-    yield Edit(node.body[0], cst.RemoveFromParent())
 
 
 def _on_one_line(node: cst.BaseSmallStatement, beside: Beside, kept: list[cst.CSTNode]) -> list[cst.CSTNode]:
     """Statements between semicolons; the last one has the semicolon that stood there."""
-    row = [*(line.body[0] for line in beside.before), *kept, *(line.body[0] for line in beside.after)]
+    before, after = ([cst.ensure_type(line, cst.SimpleStatementLine).body[0] for line in lines]
+                     for lines in (beside.before, beside.after))  # fmt: skip
+    row = [*before, *kept, *after]
     semicolon = cst.Semicolon(whitespace_after=cst.SimpleWhitespace(" "))
     row = [item.with_changes(semicolon=semicolon) for item in row]
     end = cst.MaybeSentinel.DEFAULT if beside.ends else node.semicolon

@@ -31,6 +31,13 @@ def zeroing_place(tree: Tree, backward: cst.CSTNode, step: cst.CSTNode, optimize
     return ("after", there) if waits or bound else ("before", first)
 
 
+def clearing(tree: Tree, optimizer: str) -> str:
+    """`optimizer.zero_grad()`, with the arguments that all other calls of the file have."""
+    calls = calls_of(tree.module, "zero_grad")
+    given = {", ".join(tree.code(arg).rstrip(", ") for arg in call.args) for call in calls}
+    return f"{optimizer}.zero_grad({given.pop() if len(given) == 1 else ''})"
+
+
 def _counts(place: Anchor) -> bool:
     """Whether a condition lets several backwards pass: one that always steps, or looks for NaN, does not."""
     if not isinstance(place, cst.If) or names_in(place.test) & having("alarms"):

@@ -162,6 +162,7 @@ HANDLERS = Handlers(
     told={
         occasions.NameBound: [leaves.rebinding],
         occasions.AttributeBound: [misspellings.misspelt, unruled.switched_one_way],
+        occasions.Compared: [misspellings.compared],
         occasions.AttributeNamed: [leaks.kept_on_attribute],
         occasions.Added: [leaks.accumulating],
         occasions.ItemAdded: [leaks.item_added],

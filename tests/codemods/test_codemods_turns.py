@@ -92,3 +92,151 @@ def test_a_total_gets_the_value_and_the_loss_is_backpropagated(added: str) -> No
     one = found(TOTAL.format(added=added))
     assert one.says == "total += loss.detach(); loss.backward()"
     assert one.unsafe.startswith("each turn learns from its own loss")
+
+
+MODULE = """class Net(nn.Module):
+    def __init__(self, size):
+        super().__init__()
+        self.linear = nn.Linear(3, 1)
+        self.scale = nn.Parameter(torch.ones(1))
+{made}
+    def forward(self, x):
+        return self.linear(x) * self.gain
+{beside}
+net = Net(1)
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+for x in torch.ones(3, 2, 3):
+    loss = net(x).pow(2).mean()
+"""
+GAIN = "        self.gain = self.scale.exp()\n"
+
+
+@pytest.mark.parametrize(
+    ("made", "beside", "unsafe"),
+    [
+        pytest.param("        self.gain = (self.scale * size).exp()\n", "", None, id="an argument goes in"),
+        pytest.param(
+            GAIN, "\n    def shown(self):\n        return self.gain.item()\n", None, id="two methods read it"
+        ),
+        pytest.param(GAIN + "        self.first = self.gain.item()\n", "", None, id="read at once"),
+        pytest.param(
+            "        self.gain = F.dropout(self.scale.exp())\n", "", "draws random numbers", id="it draws"
+        ),
+        pytest.param(
+            GAIN + "        nn.init.zeros_(self.scale)\n", "", "may have changed", id="written afterwards"
+        ),
+        pytest.param(GAIN, "", "", id="nothing else looks at it"),
+    ],
+)  # fmt: skip
+def test_what_a_constructor_computes_moves_where_one_method_reads_it(
+    made: str, beside: str, unsafe: str | None
+) -> None:
+    head = "import torch.nn.functional as F\n"
+    one = found(head + MODULE.format(made=made, beside=beside) + TRAINS)
+    if unsafe is None:
+        assert one.safety is None
+    else:
+        assert one.says.startswith("in forward: self.gain = ")
+        assert (unsafe in one.unsafe) if unsafe else not one.unsafe
+
+
+def test_a_message_names_what_a_function_runs_backward_on() -> None:
+    text = NET + "loss = net(x).pow(2)\nprint(torch.autograd.grad(loss, net.parameters()))\n"
+    outcome = fix("program.py", text.encode(), Plan(Config(Path())))
+    assert [one.message for one in outcome.findings] == [
+        "`loss` has more than one element, so backward needs a reduction or a gradient"
+    ]
+
+
+def test_a_clearing_is_written_as_the_others_of_its_file_are() -> None:
+    other = "def tune(optimizer):\n    optimizer.zero_grad(set_to_none=True)\n"
+    loop = "for x in torch.ones(3, 2, 3):\n    net(x).mean().backward()\n    optimizer.step()\n"
+    outcome = fix("program.py", (NET + other + loop).encode(), Plan(Config(Path())))
+    assert outcome.after is not None
+    assert b"    optimizer.zero_grad(set_to_none=True)\n    net(x).mean().backward()\n" in outcome.after
+
+
+def test_a_total_that_loses_its_graphs_has_none_to_put_by() -> None:
+    text = """totals = []
+for epoch in range(3):
+    total = 0
+    for x in torch.ones(3, 2, 3):
+        loss = net(x).pow(2).mean()
+        total += loss
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    totals.append(total / 3)
+"""
+    outcome = fix("program.py", (NET + text).encode(), Plan(Config(Path())))
+    assert [one.says for one in outcome.findings] == ["loss.detach()"]
+
+
+def test_a_loss_that_is_read_as_a_number_is_reduced_where_the_backward_gets_it() -> None:
+    text = """for x in torch.ones(3, 2, 3):
+    loss = net(x).pow(2)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    print(loss.item())
+loss = torch.zeros(())
+"""
+    outcome = fix("program.py", (NET + text).encode(), Plan(Config(Path())))
+    assert outcome.after is not None and b"    loss = net(x).pow(2).sum()\n" in outcome.after
+
+
+def test_a_total_whose_loss_is_cut_off_is_wanted() -> None:
+    text = """total = 0
+for x in torch.ones(3, 2, 3):
+    loss = net(x).pow(2).mean()
+    total += loss
+with torch.no_grad():
+    mean = total / 3
+mean.backward()
+"""
+    outcome = fix("program.py", (NET + text).encode(), Plan(Config(Path())))
+    assert [one.code for one in outcome.findings] == ["GF203"]
+
+
+def test_a_clearing_before_a_backward_under_a_condition_is_moved_only_if_asked() -> None:
+    text = """import sys
+for x in torch.ones(3, 2, 3):
+    out = net(x)
+    if len(sys.argv) > 1:
+        out.abs().mean().backward(retain_graph=True)
+    out.pow(2).mean().backward()
+    optimizer.zero_grad()
+    optimizer.step()
+"""
+    outcome = fix("program.py", (NET + text).encode(), Plan(Config(Path())))
+    assert [one.code for one in outcome.findings] == ["GF402"]
+    assert outcome.findings[0].says.startswith("optimizer.zero_grad() before if") and outcome.after is None
+
+
+UNREDUCED = """import torch.nn.functional as F
+criterion = nn.MSELoss(reduction="none")
+def update(x, y):
+    loss = criterion(net(x), y)
+    loss.backward()
+    {further}
+update(torch.ones(2, 3), torch.ones(2, 1))
+"""
+
+
+@pytest.mark.parametrize(
+    ("further", "says"),
+    [
+        pytest.param("return None", "loss.mean().backward()", id="nobody else gets the loss"),
+        pytest.param("return loss", 'nn.MSELoss(reduction="mean")', id="the caller gets the loss"),
+        pytest.param("print(criterion(net(x), y))", 'nn.MSELoss(reduction="mean")', id="another one is made"),
+        pytest.param(
+            "return (x * loss).sum(), loss", "loss.mean().backward()", id="its elements are weighed"
+        ),
+        pytest.param("return criterion(net(x), y)[0]", "loss.mean().backward()", id="one element is chosen"),
+    ],
+)
+def test_a_loss_is_told_to_reduce_where_others_get_it(further: str, says: str) -> None:
+    text = NET + UNREDUCED.format(further=further)
+    outcome = fix("program.py", text.encode(), Plan(Config(Path())))
+    one = next(one for one in outcome.findings if one.code == "GF301")
+    assert one.says == says and bool(one.unsafe) is says.startswith("nn")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from textwrap import dedent
+from zlib import crc32
 
 import pytest
 
@@ -20,7 +21,10 @@ LEAVES = frozenset({"leaf_rebound", "no_leaf_requires_grad", "requires_grad_miss
 
 
 def fixtures(name: str) -> list[Path]:
-    return sorted(FIXTURES.glob(f"*/*/{name}.py"))[::12]
+    """One in twelve, whichever others there are."""
+    return [
+        path for path in sorted(FIXTURES.glob(f"*/*/{name}.py")) if crc32(path.parent.name.encode()) % 12 == 0
+    ]
 
 
 @pytest.mark.parametrize("way", TOUCHING)
@@ -33,6 +37,8 @@ def test_branches_that_touch_nothing_of_it_change_nothing(way: str) -> None:
 @pytest.mark.parametrize("way", WAYS)
 def test_the_healthy_stay_silent_beneath_any_number(way: str) -> None:
     for path in [*fixtures("after"), *fixtures("keep")]:
+        if way in SCALING and path.parent.parent.name in LEAVES:
+            continue  # a leaf that is scaled is none: optimizers refuse it
         told = differences(path.parent.name, path.read_text("utf-8"), MANY, [way])
         assert [one for one in told if one is not None and one.gained] == []
 

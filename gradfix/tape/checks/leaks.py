@@ -99,6 +99,8 @@ def _may_be_walked(machine: Machine, value: Value) -> bool:
     return any(node.freed and node.requires is not False for node in behind)
 
 
+BEHIND = 1000
+"""How many nodes behind severed losses are looked through for totals that these were to walk."""
 FAR = 40
 """How many nodes are looked through for one that was walked."""
 
@@ -132,9 +134,10 @@ def kept(vm: Interpreter, value: Value, expression: ast.AST, node: ast.AST, targ
 
 def _through_totals(notes: Notes, value: Value, span: Span) -> None:
     """Note whether what is put by here keeps its graph through totals alone, at every turn."""
-    totals = {id(total) for total, _ in notes.totals}
+    totals = {id(total): place for total, place in notes.totals}
+    totals |= {id(entry[2]): place for place, entries in notes.accumulated.items() for entry in entries}
     direct = walked_already(notes.machine, value, totals) is not None
-    places = set() if direct else {place for _, place in notes.totals}
+    places = set() if direct else set(totals.values())
     notes.through_totals[span] = places if notes.through_totals.get(span, places) else set()
 
 
@@ -166,12 +169,13 @@ def leaked(entries: Sequence[Interpreter]) -> None:
     # What a later backward wanted is a part of the next loss, not a souvenir.
     wanted = {one.draft.culprit for _, one in put_by if one.root.clean > one.when}
     kept = {one.draft.culprit for _, one in put_by} - wanted
+    summed = {span for vm in entries for span in vm.notes.outlived}
     through: dict[Span, set[Span]] = {}
     for vm in entries:
         for span, totals in vm.notes.through_totals.items():
             through[span] = totals if through.get(span, totals) else set()
     for span, totals in through.items():
-        if totals - {span} and totals - {span} <= kept:
+        if totals - {span} and totals - {span} <= kept | summed:
             kept.discard(span)  # a total without its graphs has none to keep here
     for vm, one in put_by:
         if one.draft.culprit in kept:
@@ -180,12 +184,14 @@ def leaked(entries: Sequence[Interpreter]) -> None:
 
 def never_walked(vm: Interpreter) -> None:
     """At the end: totals whose graph was kept and never walked, though what they add was."""
+    severed = [vm.graph.history(root) for _, root in vm.machine.severed.backwards if root.requires is False]
+    meant = {id(node) for node in islice(upstream(severed), BEHIND)}
     for span, entries in vm.notes.accumulated.items():
         if len(entries) < 2:
             continue
         nodes = [total for _, _, total, _, _ in entries]
-        if any(node.clean >= 0 for node in nodes):
-            continue
+        if any(node.clean >= 0 or id(node) in meant for node in nodes):
+            continue  # walked, or a backward would walk it if nothing was cut off
         if span not in vm.notes.outlived:
             continue
         name, _, _, added, node = entries[0]

@@ -1,4 +1,4 @@
-"""Switches that autograd never reads: `requires_grad` misspelt, or set on a module."""
+"""Switches that autograd never reads: `requires_grad` misspelt, compared, or set on a module."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from gradfix.tape.domain.definitions import Class
     from gradfix.tape.domain.values import Value
     from gradfix.tape.interpreter.interpreter import Interpreter
-    from gradfix.tape.interpreter.occasions import AttributeBound
+    from gradfix.tape.interpreter.occasions import AttributeBound, Compared
     from gradfix.tape.interpreter.program import Program
     from gradfix.tape.machine.machine import Machine
 
@@ -47,6 +47,25 @@ def misspelt(vm: Interpreter, bound: AttributeBound) -> None:
         vm.reports.report("requires_grad_misspelt", vm.here.at(node),
                   [(vm.here.at(node), Role.IGNORED)],
                   Misspelt(attribute=name, on="module" if on_module else "tensor"), lean=lean)  # fmt: skip
+
+
+def compared(vm: Interpreter, stated: Compared) -> None:
+    """A comparison that was to be an assignment: what it asks isn't so."""
+    owner, name, wanted, node = stated
+    on_module = isinstance(owner, (Layer, Opaque)) or (isinstance(owner, Instance) and owner.module)
+    if name != SWITCH or not isinstance(wanted, Const):
+        return
+    if isinstance(owner, Tensor):
+        held = [owner]
+    else:
+        held = (
+            owner.leaves if isinstance(owner, Weights) else leaves(vm.machine, owner)[0] if on_module else []
+        )
+    if any(leaf.requires is (not wanted.value) and leaf.leaf is True for leaf in held):
+        lean = frozenset({Convention.B}) if isinstance(owner, Opaque) else NOTHING
+        facts = Misspelt(attribute=f"{name} ==", on="module" if on_module else "tensor")
+        place = vm.here.at(node)
+        vm.reports.report("requires_grad_misspelt", place, [(place, Role.COMPARED)], facts, lean=lean)
 
 
 def _handed_in(vm: Interpreter, owner: Instance, node: ast.AST) -> bool:

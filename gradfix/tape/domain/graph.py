@@ -11,6 +11,7 @@ from gradfix.tape.domain.values import NOTHING, Join, Value, stamp
 if TYPE_CHECKING:
     from gradfix.defects.records import Written
     from gradfix.tape.domain.events import Backward, SlotEvent
+    from gradfix.tape.domain.moments import Moment
     from gradfix.tape.domain.paths import Path
     from gradfix.tape.domain.torch_values import Optimizer, Scaler
     from gradfix.tape.domain.values import Joins, Lean, Place, Shape, Truth, Unknown
@@ -63,6 +64,8 @@ class NodeFacts(TypedDict, total=False):
     factory: str
     """The function that made it of nothing."""
     target: str
+    frozen: Place
+    """Where a leaf was told not to require grad."""
     unreduced: bool
     several: bool
     """Whether it has more than one element, though its shape isn't known."""
@@ -72,7 +75,7 @@ class Write:
     """One in-place write to a storage."""
 
     __slots__ = (
-        "aliased", "born", "built", "counter", "form", "module", "parameter", "parts", "path", "place",
+        "aliased", "born", "built", "counter", "form", "leaf", "module", "moment", "parts", "path", "place",
         "silent", "stepped", "unrecorded", "written",
     )  # fmt: skip
 
@@ -92,8 +95,9 @@ class Write:
         """The same write as each of the tensors sees it that were looked at as one."""
         self.written: Written | None = None
         """What a rewrite has to know of it, where something was saved or may be."""
-        self.parameter = False
-        """Whether a parameter was written through its data."""
+        self.leaf: Tensor | None = None
+        """The parameter, or other leaf, that was written."""
+        self.moment: Moment | None = None
         self.module = ""
         """The module that did it, `nn.ReLU`."""
         self.built: Place = None

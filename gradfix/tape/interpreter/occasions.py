@@ -29,6 +29,15 @@ class AttributeBound(NamedTuple):
     node: ast.AST
 
 
+class Compared(NamedTuple):
+    """`owner.name == value` stands as a statement of its own, somewhere that nothing shows it."""
+
+    owner: Value
+    name: str
+    value: Value
+    node: ast.AST
+
+
 class AttributeNamed(NamedTuple):
     """An attribute is the target of an assignment, whoever its owner is."""
 
@@ -127,6 +136,7 @@ class CheckpointRun(NamedTuple):
 Occasion = (
     NameBound
     | AttributeBound
+    | Compared
     | AttributeNamed
     | Added
     | ItemAdded

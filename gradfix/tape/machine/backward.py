@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -126,12 +127,12 @@ class Backwards:
             self.reports.silence(event.place, "not all that this may reach is known", node)
 
     def _root_text(self, event: Backward) -> str:
-        func = getattr(event.place, "func", None)
-        return (
-            self.reports.text(func.value, self.reports.findings.main)
-            if func is not None and hasattr(func, "value")
-            else ""
-        )
+        """The source text of what backward runs on: a method's owner, or what a function is given first. The
+        method is given nothing where one number is wanted."""
+        func, given = getattr(event.place, "func", None), getattr(event.place, "args", None)
+        function = given and not (isinstance(given[0], ast.Constant) and given[0].value is None)
+        root = given[0] if given and function else getattr(func, "value", None)
+        return self.reports.text(root, self.reports.findings.main) if root is not None else ""
 
     def _walk(self, root: Tensor, start: Node, event: Backward, only: list[Tensor] | None) -> None:
         """Visit what backward visits; what is surely part of it is seen as such even if met before."""

@@ -211,7 +211,7 @@ class Gradients:
             or not all(event.must for event in fresh)
         ):
             return
-        first = self._meant(fresh)
+        first = self.meant(fresh)
         if id(use.place) in first.backward.spoilt:
             return
         old = next(event for event in stale if event.must)
@@ -234,7 +234,7 @@ class Gradients:
         self.reports.report("missing_zero_grad", first.backward.place, steps, facts, lean=lean, when=when,
                             account=account)  # fmt: skip
 
-    def _meant(self, adds: list[Add]) -> Add:
+    def meant(self, adds: list[Add]) -> Add:
         """The first contribution that a step is for, newest first given.
 
         What arrived before another optimizer's step, or beside a backward that names its leaves, is what
@@ -306,7 +306,7 @@ class Gradients:
         account = self.leaves.accounts.filled([leaf], clear.moment, perhaps)
         if not used and self._kept_out(leaf, clear, place, account):
             return
-        first = self._meant(lost)
+        first = self.meant(lost)
         steps = [
             (first.backward.place, Role.FILLS),
             (clear.place, Role.ERASES_THEM),
@@ -344,8 +344,14 @@ class Gradients:
             touches = self.optimizers.touches
             filled = touches.filled(step, leaves) if step is not None and touches is not None else None
             later = (event for event, _ in self.severed.backwards if event.number > now)
-            spoils = any(event.strange or savers & event.met.keys() for event in later)
+            spoils = any(self._strange(event, draft) or savers & event.met.keys() for event in later)
             self.reports.note(draft, replace(draft.facts, filled=filled, spoils=spoils))
+
+    def _strange(self, event: Backward, draft: Draft[EarlyClear]) -> bool:
+        """Whether it isn't known all that a backward reaches, and it is another one than was erased: that one
+        comes to a new graph in each turn, unless it keeps what it walks."""
+        other = self.reports.span(event.place) != draft.facts.backward
+        return event.strange and (other or event.retain is not False)
 
     def since_step(self, events: list[SlotEvent], first: Add, leaves: list[Tensor]) -> Touched:
         """What touched leaves between the step before a contribution and the step that runs."""

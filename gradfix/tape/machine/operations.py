@@ -256,19 +256,28 @@ class Operations:
     def describe(self, write: Write, target: Tensor, place: Place) -> None:
         """Note what a rewrite of this write would have to know, where something was saved."""
         if target.storage.savers or write.parts or target.requires:
-            write.parameter = target.data_of is not None and target.data_of.leaf is True
+            write.leaf = _leaf_written(target)
             write.written = Written(
                 target=self.target(place),
                 aliased=target.storage.argument or self.python.sees_write(target, place),
                 in_tuple=self.python.in_tuple(place),
             )
             for seen in write.everywhere():
-                seen.parameter, seen.written = write.parameter, write.written
+                seen.leaf, seen.moment, seen.written = write.leaf, write.moment, write.written
 
     def target(self, place: Place) -> str:
         """The source text of what a statement or call writes."""
         node = self.python.written(place)
         return self.reports.text(node, self.reports.findings.main) if node is not None else ""
+
+
+def _leaf_written(target: Tensor) -> Tensor | None:
+    """The leaf whose memory a write changes, where that is a parameter or requires grad."""
+    if target.data_of is not None:
+        return target.data_of if target.data_of.leaf is True else None
+    while target.base is not None:
+        target = target.base
+    return target if target.leaf is True and (target.parameter or target.requires is True) else None
 
 
 STATES = frozenset({"hx"})

@@ -33,3 +33,10 @@ class Optimizers:
         if first is None or last is None or self.touches is None:
             return None
         return self.touches.between(first, last, leaves)
+
+    def until(self, last: Moment, leaf: Tensor) -> Touched:
+        """What touches a leaf, and those that are stepped with it, before a moment; None: not known."""
+        if self.touches is None:
+            return None
+        alike = next((one.leaves for one in self.known if any(leaf is each for each in one.leaves)), [leaf])
+        return self.touches.until(last, alike)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple, TypedDict
 
 from gradfix.defects import Assumption, Convention, Role
 from gradfix.defects.records import Freed, Overwritten, Written, WrittenByModule, WrittenThroughData
 from gradfix.tape.domain.graph import upstream
+from gradfix.tape.domain.moments import under
 from gradfix.tape.domain.paths import contradicts, implies
 from gradfix.tape.domain.within import Within
 from gradfix.tape.effects.operations import having, layers_having, name_of_layer
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
     from gradfix.defects import Span
     from gradfix.defects.records import Facts
     from gradfix.tape.domain.events import Backward
-    from gradfix.tape.domain.graph import Node, Spoil
+    from gradfix.tape.domain.graph import Node, Spoil, Tensor, Write
     from gradfix.tape.domain.paths import Path
     from gradfix.tape.domain.values import Lean, Place
     from gradfix.tape.machine.early_steps import EarlySteps
@@ -143,22 +145,36 @@ class Raising:
         if write.form == "step":
             event.spoilt.add(id(write.place))
             return Blamed("step_before_backward", write.place, self.early_steps.facts(write, event))
-        known = self._known(spoil).named()
+        known = self._known(spoil, event).named()
         if write.form == "module":
             built = write.built or write.place
             steps.append((built, Role.BUILT_IN_PLACE))
             return Blamed("inplace_module", built, WrittenByModule(**known, module=write.module))
         if spoil.silent:
-            backward = self.reports.span(event.place) if not event.virtual else None
-            through = WrittenThroughData(**known, parameter=write.parameter, backward=backward)
-            return Blamed("write_through_data", write.place, through)
+            return Blamed("write_through_data", write.place, WrittenThroughData(**known))
         return Blamed("inplace_overwrites_saved", write.place, Overwritten(**known))
 
-    def _known(self, spoil: Spoil) -> Overwritten:
+    def _known(self, spoil: Spoil, event: Backward) -> Overwritten:
         """What a rewrite has to know of a write and of what it went over."""
         write, node = spoil.write, spoil.saved.node
         known = (write.written or Written()).named()
-        return Overwritten(**{**known, "form": write.form}, saver=node.op, save=self.reports.span(node.place))
+        facts = Overwritten(
+            **{**known, "form": write.form}, saver=node.op, save=self.reports.span(node.place)
+        )
+        return facts if write.leaf is None else self._late(write, write.leaf, event, facts)
+
+    def _late(self, write: Write, leaf: Tensor, event: Backward, facts: Overwritten) -> Overwritten:
+        """A leaf is to be written behind the backward that needs its old values."""
+        facts = replace(facts, parameter=True)
+        if event.virtual or event.moment is None or write.moment is None:
+            return facts
+        seen, place = under(write.moment, (event.moment.site,))
+        return replace(
+            facts,
+            backward=self.reports.span(event.place),
+            under=self.reports.span(place) if seen else None,
+            until=self.early_steps.optimizers.until(event.moment, leaf),
+        )
 
     def _built(self, event: Backward) -> tuple[tuple[Span, ...], bool]:
         """Where the operations stand that a backward walks, or nothing; whether one of them draws."""
@@ -189,6 +205,7 @@ class Raising:
                 spared=spared,
                 built=built,
                 draws=draws,
+                shared=self.reports.span(node.place),
             ),
             lean=lean | node.lean,
             when=event.path | guard,

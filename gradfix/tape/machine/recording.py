@@ -122,7 +122,7 @@ class Recording:
         storage = tensor.storage
         again = self._again()
         if form != "step":
-            self.timeline.note("writes", (tensor,), place, self.here.path)
+            write.moment = self.timeline.note("writes", (tensor,), place, self.here.path)
         self.trail.tick()
         self._note(storage, write, silent, again)
         return write

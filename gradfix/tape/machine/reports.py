@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Generic, TypedDict, TypeVar
 
 from gradfix.defects import KINDS, Assumption, Convention, Defect, Evidence, Role
 from gradfix.defects.reasons import Reason
-from gradfix.defects.records import Facts, Ordered
+from gradfix.defects.records import Facts, Ordered, Overwritten
 from gradfix.tape.domain.paths import ALWAYS, Arm
 from gradfix.tape.domain.values import NOTHING, Foreign
 from gradfix.tape.domain.within import Within
@@ -261,9 +261,12 @@ class Reports:
 
 def also_touched(defect: Defect, facts: Facts) -> Defect:
     """A defect with what touches its leaves when it happens once more."""
-    if not isinstance(defect.facts, Ordered) or not isinstance(facts, Ordered):
+    if isinstance(defect.facts, Ordered) and isinstance(facts, Ordered):
+        both: Facts = defect.facts.again(facts)
+    elif isinstance(defect.facts, Overwritten) and isinstance(facts, Overwritten):
+        both = defect.facts.again(facts)
+    else:
         return defect
-    both = defect.facts.again(facts)
     return defect if both == defect.facts else replace(defect, facts=both)
 
 

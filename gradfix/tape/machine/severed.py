@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -34,7 +35,7 @@ from gradfix.tape.machine.cuts import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gradfix.defects import Impact
+    from gradfix.defects import Impact, Span
     from gradfix.defects.records import Facts
     from gradfix.tape.domain.events import Backward
     from gradfix.tape.domain.graph import Node, Tensor
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
 READ_OUT = having("converts")
 FEW = 200
 """How many operations behind a loss are looked through for cuts that nobody is told of."""
+DECIDED = "whether it runs where the grad mode was decided to be off isn't known"
 NO_GRAPH = "element 0 of tensors does not require grad and does not have a grad_fn"
 
 
@@ -110,6 +112,9 @@ class Severed:
         if chosen and self._same_before(chosen, event):
             self.reports.silence(event.place, "it had a graph before, with the same cuts in it")
             return
+        if any(_decided(cut.cut_place) and not event.path <= cut.path for cut in chosen):
+            self.reports.silence(event.place, DECIDED)
+            return
         here = (event.place, Role.BACKWARD)
         if self.python.blames_rebinding(node):
             return
@@ -157,12 +162,26 @@ class Severed:
         factories = [one for one in nodes_below(node) if one.leaf is not None]
         return factories[0].place if len(factories) == 1 else node.place
 
+    def _frozen(self, meant: list[Tensor]) -> tuple[Place, tuple[Span, ...]]:
+        """Where all that an optimizer was to train was frozen at once, if it was, and where it was made."""
+        held = {id(leaf) for one in self.leaves.optimizers.known for leaf in one.leaves}
+        meant = [t for t in meant if id(t) in held]
+        found = [(t.node.facts or {}).get("frozen") for t in meant]
+        made = [self.reports.span(t.place) for t in meant]
+        known = bool(found) and None not in made and isinstance(found[0], ast.AST)
+        if not known or any(one is not found[0] for one in found):
+            return None, ()
+        return found[0], tuple(dict.fromkeys(span for span in made if span is not None))
+
     def leafless_roots(self, wanted: list[Tensor]) -> None:
         """At the end: the tensors that should have been leaves are those whose gradient somebody wants."""
         for node, event, path, lean, account in self.leafless:
             below = {id(one): one for one in nodes_below(node)}
             meant = [t for t in wanted if id(t.node) in below and t.requires is False]
             places = list({id(t): (self._factory_below(t.node), t.name) for t in meant}.values())
+            frozen, made = self._frozen(meant)
+            if frozen is not None:
+                places = [(frozen, "")]
             if not places:
                 leaves = [one.leaf for one in below.values() if one.leaf is not None]
                 one = (
@@ -173,7 +192,9 @@ class Severed:
             for place, name in places:
                 steps = [(place, Role.CONSTANT), (event.place, Role.BACKWARD)]
                 arrives = bool(meant) or place is event.place
-                facts = NoLeaf(backward=self.reports.span(event.place), target=name, arrives=arrives)
+                facts = NoLeaf(
+                    backward=self.reports.span(event.place), target=name, made=made, arrives=arrives
+                )
                 self.reports.report(
                     "no_leaf_requires_grad",
                     place,
@@ -339,6 +360,13 @@ class Severed:
         """Whether one of the tensors that a backward names is behind a term."""
         below = {id(node) for node in nodes_below(term)}
         return any(id(self.graph.history(tensor)) in below for tensor in event.aimed)
+
+
+def _decided(place: Place) -> bool:
+    """Whether a grad mode is decided by a value: so may be what else is decided beside it."""
+    items = [item.context_expr for item in place.items] if isinstance(place, ast.With) else [place]
+    calls = [one for one in items if isinstance(one, ast.Call) and one.args]
+    return any(not isinstance(one.args[0], ast.Constant) for one in calls)
 
 
 def _up_to_cuts(node: Node) -> Iterator[Node]:

@@ -55,6 +55,10 @@ class Touches:
             self.known[key] = leaves, self._between(first, last, leaves)
         return self.known[key][1]
 
+    def until(self, last: Moment, leaves: Sequence[Tensor]) -> Touched:
+        """All of it before a moment, as who runs then sees it."""
+        return self.between(self.timeline.beginning(last), last, leaves)
+
     def filled(self, now: Moment, leaves: Sequence[Tensor]) -> Touched:
         """What ever fills gradients, as who runs now sees it."""
         found = self._between(self.timeline.beginning(now), self.timeline.ending(now), leaves)

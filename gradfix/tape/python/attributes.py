@@ -213,7 +213,7 @@ def store_attribute(
 def _store_on_weights(machine: Machine, owner: Value, name: str, value: Value, node: ast.AST) -> None:
     if isinstance(owner, Weights):
         if name == "requires_grad":
-            freeze(machine, owner, value)
+            freeze(machine, owner, value, machine.here.at(node))
         elif name == "data":
             written(machine, owner, node)
         elif name == "grad":

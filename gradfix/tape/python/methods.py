@@ -203,7 +203,7 @@ VALUES = having("kept") | having("detaches")
 
 def _weights_method(machine: Machine, receiver: Weights, name: str, args: Args, node: ast.AST) -> Value:
     if name == "requires_grad_":
-        freeze(machine, receiver, args[0] if args else Const(True))
+        freeze(machine, receiver, args[0] if args else Const(True), machine.here.at(node))
         return receiver
     if name.endswith("_"):
         written(machine, receiver, node)

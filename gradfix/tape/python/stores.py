@@ -22,7 +22,7 @@ from gradfix.tape.domain.values import (
     Unknown,
 )
 from gradfix.tape.interpreter.imports import imported, module_value, star_import
-from gradfix.tape.interpreter.occasions import Added, AttributeNamed, ItemAdded, NameBound
+from gradfix.tape.interpreter.occasions import Added, AttributeNamed, Compared, ItemAdded, NameBound
 from gradfix.tape.python.arithmetic import in_place_operator
 from gradfix.tape.python.subscripts import augment_tensor_item, load_item, store_item
 from gradfix.tape.strangers.handed_out import escape
@@ -41,9 +41,21 @@ def expression_statement(vm: Interpreter, node: ast.Expr) -> str | None:
     if not isinstance(node.value, ast.Constant):
         with vm.running.within(statement=node.value):
             value = vm.eval(node.value)
+        if isinstance(node.value, ast.Compare):
+            _compared(vm, node.value)
         if isinstance(value, Tensor) and value.node.place is node.value and value.node.parents[:1]:
             _dropped(vm, value, node.value)
     return None
+
+
+def _compared(vm: Interpreter, node: ast.Compare) -> None:
+    """`p.requires_grad == False` in a function or a block: at the top of a file, a notebook may show it."""
+    match node:
+        case ast.Compare(
+            ast.Attribute(ast.Name() as owner, name), [ast.Eq()], [ast.Constant(bool() as value)]
+        ):
+            if node.col_offset:
+                vm.tell(Compared(vm.eval(owner), name, Const(value), node))
 
 
 def _dropped(vm: Interpreter, result: Tensor, node: ast.expr) -> None:

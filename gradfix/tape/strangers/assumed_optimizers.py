@@ -296,7 +296,8 @@ def _nothing_left(strangers: Strangers, own: Supposed, events: list[Any], node: 
             break
     if clear is None or not lost:
         return
-    first = lost[-1].backward
+    meant = strangers.machine.gradients.meant(lost)
+    first = meant.backward
     if any(lost[0].backward.number < number < clear.number for number in strangers.machine.optimizers.steps):
         return  # another optimizer has stepped since: what was cleared may have been for that one
     steps = [(first.place, Role.FILLS), (clear.place, Role.ERASES_THEM)]
@@ -308,7 +309,7 @@ def _nothing_left(strangers: Strangers, own: Supposed, events: list[Any], node: 
             backward=strangers.reports.span(first.place),
             step=strangers.reports.span(strangers.here.at(node)),
             optimizer=own.optimizer.name,
-            between=strangers.machine.gradients.since_step(events, lost[-1], own.optimizer.leaves),
+            between=strangers.machine.gradients.since_step(events, meant, own.optimizer.leaves),
         ),
         lean=BY_USE,
         account=_of(strangers, Assumption.NOBODY_ELSE_FILLS, doubts),

@@ -241,7 +241,7 @@ def _told(machine: Machine, receiver: Unknown, args: Args, kwargs: Kwargs) -> bo
     if receiver.module is None and not within and isinstance(wanted, Const) and wanted.value:
         return False
     module = opaque(machine, receiver)
-    freeze(machine, Weights(module, *leaves(machine, module)), wanted)
+    freeze(machine, Weights(module, *leaves(machine, module)), wanted, None)
     return True
 
 

@@ -20,7 +20,7 @@ from gradfix.tape.torch.weights import parameters_of, weights
 
 if TYPE_CHECKING:
     from gradfix.tape.domain.trail import Trail
-    from gradfix.tape.domain.values import Value
+    from gradfix.tape.domain.values import Place, Value
     from gradfix.tape.interpreter.interpreter import Interpreter
     from gradfix.tape.interpreter.state import Notes
     from gradfix.tape.machine.here import Here
@@ -194,14 +194,14 @@ def all_of(here: Here, group: Weights) -> bool:
     return group.met is None or here.path == group.met
 
 
-def freeze(machine: Machine, group: Weights, value: Value) -> None:
+def freeze(machine: Machine, group: Weights, value: Value, place: Place) -> None:
     """`p.requires_grad = value` over parameters."""
     wanted = bool(value.value) if isinstance(value, Const) and all_of(machine.here, group) else None
     for leaf in group.leaves:
-        set_leaf(machine, leaf, wanted)
+        set_leaf(machine, leaf, wanted, place)
 
 
-def set_leaf(machine: Machine, leaf: Tensor, wanted: bool | None) -> None:
+def set_leaf(machine: Machine, leaf: Tensor, wanted: bool | None, place: Place = None) -> None:
     """Let a leaf require grad, or not, or perhaps."""
     if leaf.requires is wanted:
         return
@@ -210,6 +210,7 @@ def set_leaf(machine: Machine, leaf: Tensor, wanted: bool | None) -> None:
     node.lean, node.path = leaf.lean, machine.here.path
     if wanted is False:
         machine.leaves.told[id(leaf)] = leaf
+        node.facts = {"frozen": place}
     machine.trail.set(leaf, "requires", wanted)
     machine.trail.set(leaf, "node", node)
 
@@ -244,7 +245,8 @@ def module_method(
         return owner
     if name == "requires_grad_":
         found, complete = leaves(vm.machine, owner)
-        freeze(vm.machine, Weights(owner, found, complete), given if given is not None else Const(True))
+        wanted = given if given is not None else Const(True)
+        freeze(vm.machine, Weights(owner, found, complete), wanted, vm.here.at(node))
         return owner
     if name == "zero_grad":
         vm.tell(ModuleCleared(node))

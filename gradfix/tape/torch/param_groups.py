@@ -104,9 +104,10 @@ def spread_asking(
         return
     ran = {id(leaf) for leaf, _ in asked}
     wanted = now.pop() if sure and len(now) == 1 else None
+    place = next(((leaf.node.facts or {}).get("frozen") for leaf, _ in asked), None)
     for leaf in (leaf for turn in whole for leaf in _leaves_of(machine, turn)):
         if id(leaf) not in ran and (sure or leaf.requires is not None):
-            set_leaf(machine, leaf, wanted)
+            set_leaf(machine, leaf, wanted, place)
 
 
 def _handled(leaf: Tensor, since: int) -> bool:

@@ -168,7 +168,7 @@ def set_requires_grad(names: Names, tensor: Tensor, value: Value, node: ast.AST)
             names.machine.leaves.told[id(tensor)] = tensor
         names.trail.set(tensor, "requires", wanted)
         made = Node("leaf", tensor.place, (), wanted)
-        made.leaf, made.path = tensor, names.here.path
+        made.leaf, made.path, made.facts = tensor, names.here.path, {"frozen": names.here.at(node)}
         names.trail.set(tensor, "node", made)
 
 
