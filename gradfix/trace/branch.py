@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import select
 import traceback
@@ -11,7 +12,6 @@ from gradfix.trace import guard, processes
 
 Way = tuple[int, int]
 """Where the jobs of a server come in, and where its answers go out."""
-TICK = 0.1
 Serve = Callable[[int, int], None]
 
 
@@ -20,14 +20,14 @@ def serve(first: Way, second: Way, work: Serve) -> None:
 
     This process itself runs no program: it ends when both are over.
     """
-    servers = {fork(first, second, work)}
-    waiting: Way | None = second
-    while servers:
-        if waiting is not None and select.select([waiting[0]], [], [], TICK)[0]:
-            servers.add(fork(waiting, None, work))
-            waiting = None
-        pid, _ = os.waitpid(-1, os.WNOHANG if waiting is not None else 0)
-        servers.discard(pid)
+    with contextlib.suppress(ChildProcessError, KeyboardInterrupt):
+        fork(first, second, work)
+        poll = select.poll()
+        poll.register(second[0], select.POLLIN)
+        if poll.poll()[0][1] & select.POLLIN:  # else nobody is there any more who could send something
+            fork(second, None, work)
+        while True:
+            os.wait()
 
 
 def fork(own: Way, other: Way | None, work: Serve) -> int:

@@ -97,10 +97,17 @@ def tensors(args: Any, kwargs: dict[str, Any] | None) -> list[Any]:
     return found
 
 
+SUMS: dict[Any, str] = {}
+"""Function -> whether it adds up; asked once each."""
+
+
 def additive(func: Any, args: Any) -> bool:
     """Whether a result is the sum of the arguments, up to a number."""
-    name = name_of(func)
-    return name in ADDITIVE or (name in SCALING and any(not isinstance(a, torch.Tensor) for a in args))
+    sums = SUMS.get(func)
+    if sums is None:
+        name = name_of(func)
+        sums = SUMS[func] = "always" if name in ADDITIVE else "scaled" if name in SCALING else "never"
+    return sums == "always" or (sums == "scaled" and any(not isinstance(a, torch.Tensor) for a in args))
 
 
 def version(value: Any) -> int:

@@ -23,6 +23,8 @@ from gradfix.trace.writes import Writes
 
 _T: Any = torch.Tensor
 Parameter: Any = torch.nn.Parameter
+PROFILER = "_record_function"
+"""What optimizers do around their steps."""
 
 
 class Calls(TorchFunctionMode):
@@ -41,14 +43,12 @@ class Calls(TorchFunctionMode):
         self.special = self.accesses.table()
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        kwargs = kwargs or {}
-        if not self.state.active:
-            return func(*args, **kwargs)
         special = self.special.get(func, self)
+        if special is None or not self.state.active:
+            return func(*args, **kwargs) if kwargs else func(*args)
+        kwargs = kwargs or {}
         if special is self:
             return self._call(func, args, kwargs)
-        if special is None:
-            return func(*args, **kwargs)
         call = Once(func)
         try:
             return special(call, args, kwargs)
@@ -85,6 +85,9 @@ class Calls(TorchFunctionMode):
         return func(*args, **kwargs)
 
     def _called(self, func: Any, args: Any, found: Any, before: Any, copied: Any, result: Any) -> None:
+        if not found and name_of(func).startswith(PROFILER):
+            self.special[func] = None
+            return
         self.state.count += 1
         spot = self.state.places.here(3)
         for value, version in zip(found, before):  # noqa: B905 - the same length, and asked at every call
@@ -133,9 +136,10 @@ class Calls(TorchFunctionMode):
     def _copied(self, func: Any, args: Any) -> Any:
         """What a write through `.data` is about to replace: if it puts the same there, it spoils nothing."""
         target = args[0]
-        if not any(source.form == "data" for source, _ in self.state.origins.get(target)):
-            return None
-        if not calls.in_place(name_of(func)):
+        for source, _ in self.state.origins.get(target):
+            if source.form == "data" and calls.in_place(name_of(func)):
+                break
+        else:
             return None
         with self.state.quiet(), torch.no_grad():
             part = extents.region(target, name_of(func), args)
@@ -158,7 +162,9 @@ class Calls(TorchFunctionMode):
 
     def _rebound(self, sources: Sources, found: list[Any]) -> Sources:
         """`w - lr * w.grad`: what comes out takes the place of the leaf, without being one."""
-        ours = [s for s, _ in sources if s.rebinds and s.form == "grad"]
+        ours = [s for s, _ in sources if s.form == "grad" and s.rebinds]
+        if not ours:
+            return sources
         leaf = {id(value) for value in found if value.is_leaf}
         if not any(source.leaves & leaf for source in ours):
             return sources
