@@ -212,7 +212,9 @@ def explained(finding: Finding, source: str, runs: tuple[Play, Play], parted: Pa
     if finding.rule == "missing_zero_grad" and not names:
         return bool(before.stale)  # somebody keeps what he reads of the gradients
     if kind_of(finding.rule).family is Family.SEVERED:
-        names &= both | frozenset(n for n in after.leaves if n not in before.leaves)
+        nameless = any(name.startswith("free") for name in parted.names)  # one of them, under two names
+        new = after.leaves - before.leaves
+        names &= both | (new & lost(finding, source, before) if nameless else new)
     return bool(names) and names <= lost(finding, source, before)
 
 
