@@ -72,7 +72,7 @@ def rewrite(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:
     step, later = call_at(tree, defect.culprit), call_at(tree, facts.backward)
     if step is None or later is None:
         return Decline(BY_HAND)
-    if takes_closure(step):
+    if takes_closure(tree, step):
         return Decline(CLOSURE)
     if facts.backward == facts.step_backward:
         return _behind_its_own(tree, step, later, defect) or _carried(tree, later, defect)

@@ -43,7 +43,7 @@ def rewrite(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:
         return Decline(BY_HAND)
     filled = filled_of(tree, defect)
     if (late := _late(filled, zero, step, backward)) is not None:
-        if takes_closure(step):
+        if takes_closure(tree, step):
             return Decline(CLOSURE)
         draft = Draft(tree)
         draft.move_after(*late)

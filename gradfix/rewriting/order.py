@@ -80,10 +80,12 @@ def last_change(tree: Tree, backward: Anchor) -> Anchor:
 CLOSURE = "take the step out of here: it is given a closure, which runs the backward itself"
 
 
-def takes_closure(step: cst.CSTNode) -> bool:
+def takes_closure(tree: Tree, step: cst.CSTNode) -> bool:
     """Whether a step is given what computes the loss and runs its backward."""
-    call = step.value if isinstance(step, cst.Expr) else step
-    return isinstance(call, cst.Call) and bool(call.args)
+    given = {name.value for call in m.findall(step, m.Call()) for arg in getattr(call, "args", ())
+             for name in (arg.value,) if isinstance(name, cst.Name)}  # fmt: skip
+    defined = m.findall(tree.module, m.FunctionDef(name=m.OneOf(*map(m.Name, given)))) if given else []
+    return bool(defined or m.findall(step, m.Arg(m.Lambda())))
 
 
 def stands_alone(place: Anchor, call: cst.Call) -> bool:

@@ -28,8 +28,6 @@ KIND_OF_CUT = {
 SUMS = also_in_place(having("additive")) | having("copies") | {"scale", "phi"}
 """Operations of torch and of the machine whose result is a sum, perhaps of one."""
 LOSSES = where("shape", "loss", "loss-by-row", "loss-by-class")
-WEIGHS = frozenset({"sub", "rsub", "mul", "div"})
-"""One side of these is as often a constant as not: a target, a weight, an advantage."""
 SCALES = also_in_place(having("scales"))
 COPIES = having("copies")
 
@@ -124,7 +122,8 @@ def unrecorded_with(cut: Node, root: Node, path: Path) -> tuple[list[Node], bool
     targets: set[int] = set()
     doubtful = False
     for node in upstream([root], lambda one: () if id(one) in ours else one.parents):
-        if id(node) in ours or len(node.parents) < 2 or node.op not in LOSSES | WEIGHS:
+        weighs = node.op in SCALES or node.op == "sub"  # one side is as often a constant as not
+        if id(node) in ours or len(node.parents) < 2 or not (weighs or node.op in LOSSES):
             continue
         first, second = ({id(one) for one in nearest_cuts(each, path)} & ours for each in node.parents[:2])
         if node.op in LOSSES:
