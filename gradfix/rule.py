@@ -21,7 +21,7 @@ class Safety(Enum):
     Safe: every value that is read until the first backward is the same, the gradient that is reported missing
     arrives, and no other gradient and no other update of a parameter, a buffer or a state kept by hand
     changes, unless it is downstream of what was lost. In particular no other optimizer's parameters start
-    to learn from this loss. Anything else is unsafe, and says in one phrase why: `python -m tests.safety`.
+    to learn from this loss. Anything else is unsafe, and says in one phrase why: see docs/architecture.md.
     """
 
     SAFE = "safe"

@@ -220,6 +220,13 @@ h += 1
 loss.backward()
 seen = h.grad.norm()
 """
+UNRECORDED = """w = torch.randn(3, 4, requires_grad=True)
+z = w * 2
+h = z * z
+with torch.no_grad():
+    z.mul_(2)
+(h + z).sum().backward()
+"""
 HANDED = """model = nn.Linear(4, 1)
 def step():
     loss = model(x).pow(2)
@@ -274,6 +281,8 @@ ONCE_WRONG: dict[str, tuple[str, Check]] = {
     "what is written at once stays cut": (AT_ONCE, lambda a: not a),
     "a number that another name keeps stays one": (NUMBER, lambda a: not a),
     "a tensor whose gradient is read keeps its name": (READ, lambda a: not a),
+    "a write that is not recorded keeps its graph": (
+        UNRECORDED, lambda a: "z = z.clone()\nwith torch.no_grad():\n    z.mul_(2)" in a),
     "a loss handed out as a number is one": (HANDED, lambda a: "x).pow(2).sum()\n" in a),
     "a scheduler is no optimizer": (PARAMETERS, lambda a: "sched.param_groups" not in a),
     "a wrong order is mended whole": (HALF, lambda a: "grad()\n    loss.backward()\n    opt.step()" in a),

@@ -40,6 +40,8 @@ class Written(Facts):
     """Whether dtypes are known to differ, so that out of place would change the dtype."""
     in_tuple: bool = False
     """Whether what is written is an element of a tuple, to which nothing can be assigned."""
+    unrecorded: bool = False
+    """Whether nothing is recorded where it stands, though what it writes has a graph."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

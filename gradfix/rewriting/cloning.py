@@ -93,6 +93,25 @@ def clone_written(
     return Fix((Edit(alias.value, new),), f"{tree.code(holder)} = {tree.code(new)}")
 
 
+def clone_outside(defect: Defect, tree: Tree, node: Writing, holder: str) -> Fix | None:
+    """`x = x.clone()` before the block that keeps the write from being recorded: the clone is recorded."""
+    save = _save(defect)
+    blocks = [above for above in tree.ancestors(node) if isinstance(above, cst.With)]
+    if not blocks or save is None or not holder.isidentifier() or len(blocks[-1].items) > 1:
+        return None
+    block = blocks[-1]
+    if save.end_line >= tree.span(block).line or tree.function(block) is not tree.function(node):
+        return None
+    rebound = holder in binds(block) and not isinstance(node, cst.AugAssign)
+    if rebound or (saver := tree.at(save)) is None:
+        return None
+    if tree.function(saver) is not tree.function(block):
+        return None
+    draft, says = Draft(tree), f"{holder} = {holder}.clone()"
+    draft.before(block, says)
+    return Fix(draft.edits(), says)
+
+
 def _save(defect: Defect) -> Span | None:
     if isinstance(defect.facts, Overwritten) and defect.facts.save is not None:
         return defect.facts.save

@@ -27,7 +27,7 @@ OTHERS = "another backward in this function may need what is then recorded no mo
 def as_tested(tree: Tree, culprit: Span, backward: Span | None) -> Fix | None:
     """`set_grad_enabled(phase == "val")` asks what the backward's own `if` asks."""
     call, later = _mode(node_of(tree, culprit)), node_of(tree, backward)
-    if call is None or later is None or len(call.args) != 1 or not m.matches(call.args[0], _DECIDED):
+    if call is None or later is None or len(call.args) != 1 or _is_off(call.args[0]):
         return None
     asked = call.args[0].value
     tests = [test for test in _tests(tree, call, later) if names_in(test) & names_in(asked)]
@@ -44,7 +44,9 @@ def as_tested(tree: Tree, culprit: Span, backward: Span | None) -> Fix | None:
     return Fix((Edit(call.args[0], new),), says, "" if alone else OTHERS)
 
 
-_DECIDED = m.Arg(value=~m.Name("False"), star="")
+def _is_off(given: cst.Arg) -> bool:
+    """Whether a mode is switched off, whatever happens."""
+    return bool(given.star) or m.matches(given.value, m.Name("False"))
 
 
 def _from_to(tree: Tree, call: cst.Call, later: cst.CSTNode) -> list[Anchor]:

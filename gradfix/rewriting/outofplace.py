@@ -16,7 +16,7 @@ from gradfix.defects import Defect
 from gradfix.defects.records import Written
 from gradfix.rewriting import binary
 from gradfix.rewriting.calls import Write, later_link, written
-from gradfix.rewriting.cloning import Writing, clone_read, clone_saved, clone_written
+from gradfix.rewriting.cloning import Writing, clone_outside, clone_read, clone_saved, clone_written
 from gradfix.rewriting.holders import can_hold, free_name, held, holder_of, repeatable, same
 from gradfix.rewriting.names import read_later, reads, walk
 from gradfix.rewriting.statements import Draft, anchor
@@ -34,6 +34,9 @@ FOR_EFFECT = Decline(
     "this function is called for what it writes; return the result instead, or write under no_grad where "
     "no gradient is wanted"
 )
+UNRECORDED = Decline(
+    "clone the tensor where it is recorded, before this block: what is made here has no graph"
+)
 SEEN = "another name sees this write, and would keep the old values"
 RETAINED = "its gradient is read, and the new tensor under its name has another"
 CONDITIONAL = (cst.Lambda, cst.IfExp, cst.BooleanOperation, cst.BaseComp, cst.NamedExpr)
@@ -48,7 +51,14 @@ def out_of_place(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:
     saved = None
     if told.aliased and not later_link(node):
         saved = clone_saved(defect, tree) or clone_read(defect, tree, told.target)
-    return saved or heeding_aliases(rewritten(defect, tree, node), defect, tree, node)
+    return saved or heeding_aliases(written_anew(defect, tree, node), defect, tree, node)
+
+
+def written_anew(defect: Defect, tree: Tree, node: Writing) -> Fix | Decline:
+    """The fix where no other name sees the write."""
+    if not defect.told(Written).unrecorded:
+        return rewritten(defect, tree, node)
+    return clone_saved(defect, tree) or clone_outside(defect, tree, node, target_of(defect)) or UNRECORDED
 
 
 def writing(defect: Defect, tree: Tree) -> Writing | None:
@@ -58,7 +68,7 @@ def writing(defect: Defect, tree: Tree) -> Writing | None:
 
 
 def rewritten(defect: Defect, tree: Tree, node: Writing) -> Fix | Decline:
-    """The fix where no other name sees the write."""
+    """The same where a new tensor has a graph."""
     if isinstance(node, cst.AugAssign):
         return _augmented(defect, tree, node)
     return _index_write(defect, tree, node) if isinstance(node, cst.Assign) else _call(defect, tree, node)
@@ -114,10 +124,10 @@ def _augmented(defect: Defect, tree: Tree, node: cst.AugAssign) -> Fix | Decline
         return clone_written(defect, tree, node, holder)
     if isinstance(node.target, cst.Subscript) and not repeatable(node.target):
         return _with_index_first(defect, tree, node, node.target)
-    if not can_hold(tree, node, node.target):
-        return NO_NAME
-    new = assigned(defect, node, node.target)
-    return Fix((Edit(node, new),), says(tree, new))
+    if can_hold(tree, node, node.target):
+        new = assigned(defect, node, node.target)
+        return Fix((Edit(node, new),), says(tree, new))
+    return NO_NAME
 
 
 def _holder(defect: Defect, tree: Tree, place: cst.BaseExpression) -> cst.BaseExpression | None:

@@ -210,10 +210,10 @@ def _over_all(broken: Broken, finding: Finding, before: str, after: str) -> Said
 
 def _under(way: Circumstances, finding: Finding, before: str, after: str) -> Said:
     severed = kind_of(finding.rule).family is Family.SEVERED
-    one, other = way.play(before, cuts=severed), way.play(after)
+    one, other = way.play(before, cuts=severed), way.play(after, cuts=severed)
     inferred = one.error is not None and "nference tensor" in one.error[0]
     hurt = one.error is not None and (finding.rule in OVERWRITTEN or inferred)
-    spared = way.play(before, spared=True) if hurt else None
+    spared = way.play(before, cuts=severed, spared=True) if hurt else None
     result = judged(finding, before, one, other, spared)
     if (
         result.verdict in (LEFT, BREAKS)

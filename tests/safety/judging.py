@@ -22,8 +22,8 @@ BREAKS, VALUE, LEFT, CHANGED, OTHER = "breaks", "value", "left", "changed", "oth
 WRONG = (BREAKS, VALUE, LEFT, CHANGED, OTHER)
 STEPS = frozenset({"step_before_backward", "zero_grad_before_step"})
 """Where a step may come later."""
-OWN = "refer to a single memory location"
-"""A fault of the random programs that has nothing to do with autograd."""
+OWN = re.compile("refer to a single memory location|Can't detach views in-place")
+"""Faults of the random programs that no rule is about."""
 ANYBODY = frozenset(
     {"write_through_data", "step_before_backward", "requires_grad_misspelt", "clip_before_unscale"}
 )
@@ -116,7 +116,7 @@ def agree(one: Array | None, other: Array | None, reduced: bool) -> bool:
 def judged(finding: Finding, source: str, before: Play, after: Play, spared: Play | None) -> Said:
     """What torch says of the rewrite of one finding; `spared`: the run in which no write hurts."""
     shown = crash(finding, source, before)
-    if after.error and OWN in after.error[0]:
+    if after.error and OWN.search(after.error[0]):
         return Said(UNDECIDED)
     if after.error and not before.error:
         return Said(BREAKS, after.error[0])
@@ -212,7 +212,9 @@ def explained(finding: Finding, source: str, runs: tuple[Play, Play], parted: Pa
     if finding.rule == "missing_zero_grad" and not names:
         return bool(before.stale)  # somebody keeps what he reads of the gradients
     if kind_of(finding.rule).family is Family.SEVERED:
-        names &= both | frozenset(n for n in after.leaves if n not in before.leaves)
+        nameless = any(name.startswith("free") for name in parted.names)  # one of them, under two names
+        new = after.leaves - before.leaves
+        names &= both | (new & lost(finding, source, before) if nameless else new)
     return bool(names) and names <= lost(finding, source, before)
 
 

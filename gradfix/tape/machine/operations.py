@@ -261,6 +261,7 @@ class Operations:
                 target=self.target(place),
                 aliased=target.storage.argument or self.python.sees_write(target, place),
                 in_tuple=self.python.in_tuple(place),
+                unrecorded=self.keeping.grad_mode.grad is False and target.requires is not False,
             )
             for seen in write.everywhere():
                 seen.leaf, seen.moment, seen.written = write.leaf, write.moment, write.written

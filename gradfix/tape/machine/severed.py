@@ -189,6 +189,8 @@ class Severed:
                 )  # else it is that which the loss should hold
                 only = one and leaves[0].dtype not in ("int", "bool")
                 places = [(leaves[0].place, "")] if only else [] if one else [(event.place, "")]
+            if event.aimed:
+                places = [(event.place, "")]  # it is for other leaves
             for place, name in places:
                 steps = [(place, Role.CONSTANT), (event.place, Role.BACKWARD)]
                 arrives = bool(meant) or place is event.place
