@@ -12,6 +12,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from gradfix.defects import Convention
+from gradfix.defects.reasons import What
 from gradfix.tape.domain.values import Seq, Unknown
 from gradfix.tape.domain.within import Within
 from gradfix.tape.machine.cuts import in_order
@@ -35,8 +36,14 @@ def take_out(strangers: Strangers, element: Value) -> None:
             take_out(strangers, item)
     elif isinstance(element, Unknown) and element.part and len(element.holds) == 1:
         source = element.holds[0]
-        if isinstance(source, Unknown) and not source.part and source.tensor is None:
+        if isinstance(source, Unknown) and not source.part and _came_in(strangers, source):
             strangers.elements[id(element)] = element
+
+
+def _came_in(strangers: Strangers, source: Unknown) -> bool:
+    """Whether a value may be a loader: no operation computed it, nor is it made of what has a graph."""
+    computed = source.tensor is not None or source.why.what in (What.COMPUTED, What.OPERATION)
+    return not computed and not strangers.graph.given(source)
 
 
 def severed_but_for_batches(vm: Interpreter, walked: Walked) -> None:
