@@ -148,7 +148,7 @@ def processor_seconds_of_children() -> float:
 
 
 def table(costs: Iterable[Cost], slowest: int) -> str:
-    names = ("folder", "files", "lines", "parse s", "gradfix s", "ratio", "defects", "troubled", "torchfix s")
+    names = ("folder", "files", "lines", "parse s", "tape s", "ratio", "defects", "troubled", "torchfix s")
     rows = ["{:30s} {:>6s} {:>8s} {:>9s} {:>9s} {:>6s} {:>7s} {:>8s} {:>10s}".format(*names)]
     costs = list(costs)
     for each in costs:
