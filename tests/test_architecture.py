@@ -77,8 +77,13 @@ def room(name: str) -> str:
     return name
 
 
-def imports(name: str, lazily: bool = True, typing: bool = False) -> Iterator[str]:
+@cache
+def imports(name: str, lazily: bool = True, typing: bool = False) -> tuple[str, ...]:
     """All that a module imports when it runs, or for type checkers too, by full names."""
+    return tuple(_imports(name, lazily, typing))
+
+
+def _imports(name: str, lazily: bool, typing: bool) -> Iterator[str]:
     for node in _running(parsed(name), lazily, typing):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
@@ -97,11 +102,12 @@ def _running(tree: ast.AST, lazily: bool, typing: bool) -> Iterator[ast.AST]:
             yield from _running(child, lazily, typing)
 
 
-def own_imports(name: str, lazily: bool = True, typing: bool = False) -> set[str]:
+@cache
+def own_imports(name: str, lazily: bool = True, typing: bool = False) -> frozenset[str]:
     """The modules of gradfix that a module imports."""
     every = imports(name, lazily, typing)
     found = {each.removeprefix("gradfix.") for each in every if each.startswith("gradfix.")}
-    return (found & modules().keys()) - {name, ""}
+    return frozenset(found & modules().keys()) - {name, ""}
 
 
 def functions() -> Iterator[tuple[str, ast.FunctionDef | ast.AsyncFunctionDef]]:
@@ -221,8 +227,11 @@ def test_what_few_calls_need_is_imported_when_it_is_used(name: str) -> None:
     assert used & dear == set()
 
 
-def calls(name: str) -> Iterator[str]:
-    return (ast.unparse(node.func) for node in ast.walk(parsed(name)) if isinstance(node, ast.Call))
+@cache
+def calls(name: str) -> frozenset[str]:
+    """What a module calls, as it is written there."""
+    called = (node.func for node in ast.walk(parsed(name)) if isinstance(node, ast.Call))
+    return frozenset(ast.unparse(each) for each in called)
 
 
 @pytest.mark.parametrize(

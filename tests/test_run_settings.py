@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner, Result
 
-pytestmark = pytest.mark.torch
+from gradfix.cli import main
+
+pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("one_server")]
 
 HEAD = """import torch, torch.nn as nn, torch.nn.functional as F
 torch.manual_seed(0)
@@ -71,10 +72,12 @@ MET = ["out = out + x"]
 BOTH = [*MET, "out = out * 2"]
 
 
-def gradfix(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "gradfix", *words], cwd=folder, capture_output=True, text=True, check=False
-    )
+def gradfix(folder: Path, *words: str) -> Result:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        result = CliRunner().invoke(main, [*words], prog_name="gradfix")
+    assert result.exception is None or isinstance(result.exception, SystemExit)
+    return result
 
 
 def project(folder: Path, program: str, settings: str = "") -> Path:
@@ -109,7 +112,7 @@ def test_a_crash_of_a_rule_that_is_not_wanted_is_no_finding_and_no_success(
     project(tmp_path, MANY, settings)
     assert gradfix(tmp_path, "train.py").stdout == ""
     done = gradfix(tmp_path, "run", "--apply", "train.py")
-    assert (codes(done.stdout), done.returncode) == ([], 2)
+    assert (codes(done.stdout), done.exit_code) == ([], 2)
     assert "the program failed (RuntimeError" in done.stdout and "gradients flow" not in done.stdout
     assert (tmp_path / "train.py").read_text() == MANY
 
@@ -126,24 +129,24 @@ def test_a_crash_of_a_rule_that_is_not_wanted_is_no_finding_and_no_success(
 )
 def test_a_rule_that_is_wanted_is_told(settings: str, tmp_path: Path) -> None:
     done = gradfix(project(tmp_path, MANY, settings), "run", "train.py")
-    assert (codes(done.stdout), done.returncode) == (["5 GF301"], 1)
+    assert (codes(done.stdout), done.exit_code) == (["5 GF301"], 1)
 
 
 def test_what_trains_wrong_and_is_ignored_leaves_a_program_whose_gradients_flow(tmp_path: Path) -> None:
     done = gradfix(project(tmp_path, LIST, 'ignore = ["GF210", "GF208"]'), "run", "train.py")
-    assert (codes(done.stdout), done.returncode) == ([], 0)
+    assert (codes(done.stdout), done.exit_code) == ([], 0)
 
 
 def test_a_program_without_a_gradient_is_no_success_where_the_reason_is_ignored(tmp_path: Path) -> None:
     done = gradfix(project(tmp_path, CUT, 'ignore = ["GF2"]'), "run", "train.py")
-    assert (codes(done.stdout), done.returncode) == ([], 2)
+    assert (codes(done.stdout), done.exit_code) == ([], 2)
     assert "no gradient arrived, and why is silenced" in done.stdout
 
 
 def test_what_a_comment_silences_is_no_finding(tmp_path: Path) -> None:
     body = LIST.replace("[nn.Linear(4, 1)]", "[nn.Linear(4, 1)]  # gradfix: ignore[GF210]")
     done = gradfix(project(tmp_path, body), "run", "train.py")
-    assert (codes(done.stdout), done.returncode) == ([], 0)
+    assert (codes(done.stdout), done.exit_code) == ([], 0)
 
 
 @pytest.mark.parametrize(
@@ -159,7 +162,7 @@ def test_what_is_legal_is_told_where_its_rule_is_selected(
     settings: str, words: list[str], found: list[str], tmp_path: Path
 ) -> None:
     done = gradfix(project(tmp_path, LEGAL, settings), "run", *words, "train.py")
-    assert (codes(done.stdout), done.returncode) == (found, int(bool(found)))
+    assert (codes(done.stdout), done.exit_code) == (found, int(bool(found)))
 
 
 @pytest.mark.parametrize("reduction", ["sum", "mean"])
@@ -213,7 +216,7 @@ def test_the_settings_are_those_of_the_program_and_not_of_the_working_directory(
 
 def test_a_wrong_setting_is_named(tmp_path: Path) -> None:
     done = gradfix(project(tmp_path, MANY, 'ignore = ["GF3O1"]'), "run", "train.py")
-    assert (done.returncode, done.stdout) == (2, "")
+    assert (done.exit_code, done.stdout) == (2, "")
     assert "ignore: 'GF3O1' names no rule; did you mean GF301?" in done.stderr
 
 

@@ -1,4 +1,4 @@
-"""`python -m tests.benchmarks FOLDER...`: what gradfix costs there, compared with parsing alone."""
+"""`python -m tests.benchmarks FOLDER...`: what tape and command cost there, compared with parsing alone."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ def main(arguments: list[str]) -> int:
         text, well = robust.table(options.folders, options.patience)
         print(text)
     else:
-        costs = [cost.cost(f, options.repeat, options.patience, options.torchfix) for f in options.folders]
+        beside = {"command": not options.tape_alone, "torchfix": options.torchfix}
+        costs = [cost.cost(f, options.repeat, options.patience, **beside) for f in options.folders]
         print(cost.table(costs, options.slowest))
     return 0 if well else 1
 
@@ -33,6 +34,7 @@ def parsed(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--repeat", type=int, default=1, help="measure so often, take the best")
     parser.add_argument("--patience", type=float, default=10.0, help="seconds that one file may take")
     parser.add_argument("--slowest", type=int, default=10)
+    parser.add_argument("--tape-alone", action="store_true", help="don't time the whole command beside it")
     parser.add_argument("--torchfix", action="store_true", help="time TorchFix beside it, where installed")
     return parser.parse_args(arguments)
 

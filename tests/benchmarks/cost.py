@@ -12,7 +12,7 @@ import subprocess
 import sys
 import time
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -21,6 +21,7 @@ from gradfix.gate import passes
 from gradfix.source import Source, parse
 from gradfix.tape.entries import analyse
 
+from .command import Whole, whole
 from .corpus import File, torch_files
 from .watch import HungError, watchdog
 
@@ -47,6 +48,7 @@ class Cost:
 
     folder: Path
     timings: list[Timing] = field(default_factory=list)
+    command: Whole | None = None
     torchfix: float | None = None
 
     @property
@@ -108,7 +110,7 @@ def timing(file: File, repeat: int, patience: float) -> Timing:
     return Timing(file.path, file.lines, parse_time, taken, defects, trouble)
 
 
-def cost(folder: Path, repeat: int, patience: float, torchfix: bool) -> Cost:
+def cost(folder: Path, repeat: int, patience: float, command: bool = False, torchfix: bool = False) -> Cost:
     found = torch_files(folder)
     result = Cost(folder)
     worked_on(File(folder, b"import torch\nx = torch.ones(3)\n"))  # reads the tables, once for all
@@ -117,6 +119,8 @@ def cost(folder: Path, repeat: int, patience: float, torchfix: bool) -> Cost:
     for file in found:
         result.timings.append(timing(file, repeat, patience))
     gc.unfreeze()
+    if command:
+        result.command = whole(folder, repeat)
     if torchfix:
         result.torchfix = torchfix_seconds([file.path for file in found])
     return result
@@ -144,13 +148,14 @@ def processor_seconds_of_children() -> float:
 
 
 def table(costs: Iterable[Cost], slowest: int) -> str:
-    names = ("folder", "files", "lines", "parse s", "gradfix s", "ratio", "defects", "troubled", "torchfix s")
+    names = ("folder", "files", "lines", "parse s", "tape s", "ratio", "defects", "troubled", "torchfix s")
     rows = ["{:30s} {:>6s} {:>8s} {:>9s} {:>9s} {:>6s} {:>7s} {:>8s} {:>10s}".format(*names)]
     costs = list(costs)
     for each in costs:
         rows.append(row(each))
     everything = [t for each in costs for t in each.timings]
     large = [t for t in everything if t.parse > 0.002]
+    rows += called(costs)
     rows += ["", "slowest by seconds"]
     rows += map(line, sorted(everything, key=lambda t: -t.gradfix)[:slowest])
     rows += ["", "slowest by ratio (parse over 2 ms)"]
@@ -158,6 +163,17 @@ def table(costs: Iterable[Cost], slowest: int) -> str:
     rows += ["", "troubled"]
     rows += [f"  {t.path}: {t.trouble}" for t in everything if t.trouble]
     return "\n".join(rows)
+
+
+def called(costs: Iterable[Cost]) -> Iterator[str]:
+    """What the command took, beside the parsing of the files that mention torch; it reads the others too."""
+    for each in costs:
+        if each.command is not None:
+            one, ratio = each.command, each.command.seconds / each.parse if each.parse else 0
+            yield (
+                f"{each.folder.name[-30:]:30s} the command, imports followed: {one.seconds:.2f} s, "
+                f"{ratio:.2f} x, and {one.startup:.2f} s to start up; peak {one.peak:.0f} MiB"
+            )
 
 
 def row(each: Cost) -> str:

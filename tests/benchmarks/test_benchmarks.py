@@ -53,7 +53,7 @@ def test_the_table_of_ends_counts_them(folder: Path) -> None:
 
 
 def test_only_files_that_mention_torch_are_timed(folder: Path) -> None:
-    result = cost(folder, 1, 5.0, torchfix=False)
+    result = cost(folder, 1, 5.0)
     assert sorted(t.path.name for t in result.timings) == [
         "broken.py",
         "deep.py",
@@ -63,6 +63,14 @@ def test_only_files_that_mention_torch_are_timed(folder: Path) -> None:
     ]
     assert result.parse > 0
     assert "good.py" in table([result], 9)
+
+
+def test_the_command_is_timed_with_its_imports_and_without_its_start(folder: Path) -> None:
+    result = cost(folder, 1, 5.0, command=True)
+    assert result.command is not None
+    assert result.command.startup > 0
+    assert result.command.peak > 10
+    assert "the command, imports followed" in table([result], 0)
 
 
 def test_work_that_takes_too_long_is_ended() -> None:

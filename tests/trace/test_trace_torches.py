@@ -199,12 +199,14 @@ for i in range(60):
 """
 
 
+@pytest.mark.usefixtures("one_server")
 def test_gradients_flow_once_every_optimizer_has_stepped(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert closing(tmp_path, GAN.format(40), capsys) == ("gradients flow", 0)
 
 
+@pytest.mark.usefixtures("one_server")
 def test_gradients_are_accumulated_for_as_long_as_it_takes(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -212,11 +214,13 @@ def test_gradients_are_accumulated_for_as_long_as_it_takes(
     assert closing(tmp_path, body + "        opt.step(); opt.zero_grad()\n", capsys) == ("gradients flow", 0)
 
 
+@pytest.mark.usefixtures("one_server")
 def test_what_is_frozen_is_named_in_the_closing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     said, code = closing(tmp_path, "model[0].requires_grad_(False)\n" + HEALTHY, capsys)
     assert (said, code) == ("gradients flow; frozen: model.0.weight, model.0.bias", 0)
 
 
+@pytest.mark.usefixtures("one_server")
 def test_an_optimizer_that_never_stepped_is_named_with_the_steps_seen(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -225,6 +229,7 @@ def test_an_optimizer_that_never_stepped_is_named_with_the_steps_seen(
     assert (said, code) == (wanted, 0)
 
 
+@pytest.mark.usefixtures("one_server")
 def test_an_optimizer_around_another_one_is_not_waited_for(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -232,6 +237,7 @@ def test_an_optimizer_around_another_one_is_not_waited_for(
     assert closing(tmp_path, wrapped, capsys) == ("gradients flow", 0)
 
 
+@pytest.mark.usefixtures("one_server")
 def test_a_parameter_without_a_gradient_is_counted_in_the_closing(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

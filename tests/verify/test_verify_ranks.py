@@ -85,7 +85,7 @@ def told(
 def in_time(launcher: Launcher, folder: Path, text: str, until: str) -> str:
     """What is said of a program that hangs, once it had the time to come to where it does."""
     broken = ""
-    for seconds in (8, 16, 32, 64):
+    for seconds in (5, 10, 20, 40, 80):
         broken = told(launcher, folder, text, Limits(seconds=seconds)).broken
         assert broken.startswith(f"still running after {seconds} s; ")
         if until in broken:

@@ -11,7 +11,8 @@ from gradfix.defects import Lean, kind_of
 from gradfix.tape.checks.leaks import leaked, never_walked
 from gradfix.tape.checks.logged import note_conversions
 from gradfix.tape.checks.plain_tensors import check_plain_leaves
-from gradfix.tape.checks.registration import check_replacements, check_unreached, homeless
+from gradfix.tape.checks.registration import check_replacements, homeless
+from gradfix.tape.checks.unreached import check_unreached
 from gradfix.tape.checks.unruled import steps_along
 from gradfix.tape.domain.events import Add, Use
 from gradfix.tape.machine.account import UNFINISHED

@@ -1,4 +1,4 @@
-"""What differs by path: contents that are joined, told apart again, and narrowed to what a path leaves."""
+"""What differs by path: contents that are joined, and kept apart as alternatives or made one."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
 from gradfix.defects.reasons import What
 from gradfix.tape.domain.graph import Node, Number, Storage, Tensor
+from gradfix.tape.domain.narrowing import there
 from gradfix.tape.domain.paths import ALWAYS, Path, meet, simplest
 from gradfix.tape.domain.torch_values import Weights
-from gradfix.tape.domain.values import NOTHING, UNDEFINED, Alt, Const, Join, Seq, Undefined, Unknown
+from gradfix.tape.domain.values import NOTHING, UNDEFINED, Alt, Const, Join, Undefined, Unknown
 from gradfix.tape.domain.why import Why
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from gradfix.tape.domain.paths import Key
     from gradfix.tape.domain.values import Lean, Truth, Value
 
 LIMIT = 4
@@ -244,14 +244,6 @@ def _flat(nodes: list[tuple[Path, Node]]) -> list[tuple[Path, Node]]:
     return flat if len(flat) <= 2 * LIMIT else nodes
 
 
-def paired(one: Value, other: Value) -> Value:
-    """A pair, which lacks where the second of it does."""
-    if not isinstance(other, Alt) or there(other):
-        return Seq("tuple", [one, other])
-    return Alt(tuple((path, value if type(value) is Undefined else Seq("tuple", [one, value]))
-                     for path, value in other.options))  # fmt: skip
-
-
 def or_else(value: Value, default: Value) -> Value:
     """A value, or another one on the paths that lack it."""
     if not isinstance(value, Alt) or there(value):
@@ -275,18 +267,6 @@ def spelt_out(items: Sequence[Value]) -> list[tuple[Path, list[Value]]]:
     return ways
 
 
-def varying(value: Alt) -> frozenset[Key]:
-    """What the alternatives of a value depend on."""
-    return frozenset([key for guard, _ in value.options for key, _ in guard])
-
-
-def there(value: Value) -> bool:
-    """Whether an element or entry is there on every path."""
-    if type(value) is not Alt:
-        return type(value) is not Undefined
-    return all(type(option) is not Undefined for _, option in value.options)
-
-
 def one_of(value: Value) -> Value:
     """A value whose alternatives are not followed one by one."""
     if type(value) is not Alt:
@@ -303,31 +283,3 @@ def multiply(left: Value, right: Value) -> bool:
         for other, _ in right.options:
             met += meet(guard, other) is not None
     return met > LIMIT
-
-
-def possible(value: Alt, path: Path) -> list[tuple[Path, Value]]:
-    """The options that a value has on a path, each with both paths at once."""
-    if value.feasible is not None and value.feasible[0] is path:
-        return value.feasible[1]
-    found: list[tuple[Path, Value]] = []
-    for guard, option in value.options:
-        if type(option) is not Undefined and (both := meet(path, guard)) is not None:
-            found.append((both, option))
-    value.feasible = path, found
-    return found
-
-
-def narrowed(value: Value, path: Path) -> Value:
-    """What a value can be on a path, without the options that can't hold there or that a name lacks there."""
-    if type(value) is not Alt:
-        return value
-    feasible = possible(value, path)
-    if len(feasible) == 1:
-        return feasible[0][1]
-    if not feasible:
-        return UNDEFINED
-    if len(feasible) == len(value.options) and path is ALWAYS:
-        return value
-    left = Alt(tuple([(both - path if path else both, option) for both, option in feasible]))
-    left.feasible = path, feasible
-    return left

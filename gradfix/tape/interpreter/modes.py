@@ -7,8 +7,8 @@ import sys
 from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
-from gradfix.tape.domain.alternatives import possible
 from gradfix.tape.domain.definitions import Instance
+from gradfix.tape.domain.narrowing import possible
 from gradfix.tape.domain.torch_values import Mode
 from gradfix.tape.domain.values import FALSE, TRUE, Alt, Const, External, Seq, Truth, Unknown, Value
 from gradfix.tape.domain.why import fact

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, TypedDict
 
 from gradfix.defects import Role
 from gradfix.defects.records import Rebound
-from gradfix.tape.domain.alternatives import narrowed
 from gradfix.tape.domain.definitions import Scope
 from gradfix.tape.domain.graph import Tensor, is_result
+from gradfix.tape.domain.narrowing import narrowed
 from gradfix.tape.domain.paths import ALWAYS
 from gradfix.tape.domain.values import UNDEFINED, Alt, Foreign, Seq
 from gradfix.tape.domain.within import Within

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar, TypedDict
 
-from gradfix.tape.domain.alternatives import possible
+from gradfix.tape.domain.narrowing import possible
 from gradfix.tape.domain.torch_values import Mode
 from gradfix.tape.domain.values import FALSE, TRUE, Alt, Join
 from gradfix.tape.domain.within import Within

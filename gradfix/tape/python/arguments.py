@@ -6,7 +6,8 @@ import ast
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from gradfix.tape.domain.alternatives import one_of, there, varying
+from gradfix.tape.domain.alternatives import one_of
+from gradfix.tape.domain.narrowing import there, varying
 from gradfix.tape.domain.values import Alt, Map, Seq
 from gradfix.tape.torch.elements import elements, part
 

@@ -6,9 +6,9 @@ import ast
 from typing import TYPE_CHECKING
 
 from gradfix.defects.reasons import What
-from gradfix.tape.domain.alternatives import narrowed
 from gradfix.tape.domain.definitions import Bound, Class, Function, Instance, Method, Package, Super
 from gradfix.tape.domain.graph import Tensor
+from gradfix.tape.domain.narrowing import narrowed
 from gradfix.tape.domain.torch_values import Layer, Opaque, Optimizer, Weights
 from gradfix.tape.domain.values import Alt, Const, External, Seq, Undefined, Unknown
 from gradfix.tape.domain.why import Why, fact
@@ -18,7 +18,8 @@ from gradfix.tape.interpreter.imports import member
 from gradfix.tape.interpreter.occasions import AttributeBound, PutSomewhere, Replaced
 from gradfix.tape.strangers.assumed_optimizers import doubted
 from gradfix.tape.torch.layers import is_packed, layer_attribute, store_on_layer
-from gradfix.tape.torch.modules import MODULE_METHODS, OWN_DICTS, all_of, freeze, own_dict
+from gradfix.tape.torch.module_methods import MODULE_METHODS
+from gradfix.tape.torch.modules import OWN_DICTS, all_of, freeze, own_dict
 from gradfix.tape.torch.param_groups import param_groups, some_gradient, written
 from gradfix.tape.torch.tensor_attributes import store_on_tensor, tensor_attribute
 

@@ -9,9 +9,9 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeGuard
 
 from gradfix.defects.reasons import What
-from gradfix.tape.domain.alternatives import there
 from gradfix.tape.domain.definitions import Instance
 from gradfix.tape.domain.graph import Number, Tensor
+from gradfix.tape.domain.narrowing import there
 from gradfix.tape.domain.torch_values import Layer, Weights
 from gradfix.tape.domain.values import (
     FALSE,
@@ -34,7 +34,7 @@ from gradfix.tape.python.type_tests import is_instance, type_test
 from gradfix.tape.strangers.handed_out import escape, let_gradients_go
 from gradfix.tape.torch.conversions import number
 from gradfix.tape.torch.elements import elements, part
-from gradfix.tape.torch.modules import register
+from gradfix.tape.torch.module_methods import register
 from gradfix.tape.torch.tensors import method_call
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from gradfix.tape.python.following import call_function, left_to_subclasses, ove
 from gradfix.tape.strangers.framework_objects import instance_host, wrapped_host
 from gradfix.tape.strangers.unknowns import unknown_method
 from gradfix.tape.torch.layers import call_layer
-from gradfix.tape.torch.modules import MODULE_METHODS
+from gradfix.tape.torch.module_methods import MODULE_METHODS
 from gradfix.tape.torch.tensors import method_call
 
 if TYPE_CHECKING:

@@ -6,10 +6,11 @@ import ast
 from typing import TYPE_CHECKING
 
 from gradfix.defects.reasons import What
-from gradfix.tape.domain.alternatives import one_of, or_else, paired, there
+from gradfix.tape.domain.alternatives import one_of, or_else
 from gradfix.tape.domain.definitions import Instance, Super
 from gradfix.tape.domain.events import Backward
 from gradfix.tape.domain.graph import Number
+from gradfix.tape.domain.narrowing import paired, there
 from gradfix.tape.domain.torch_values import Group, Layer, Opaque, Optimizer, Scaler, Weights
 from gradfix.tape.domain.values import NONE, Const, Map, Range, Seq, Unknown, unknown_of
 from gradfix.tape.domain.why import Why, fact
@@ -20,7 +21,8 @@ from gradfix.tape.strangers.handed_out import escape
 from gradfix.tape.torch.conversions import number
 from gradfix.tape.torch.elements import elements, part
 from gradfix.tape.torch.layers import call_layer
-from gradfix.tape.torch.modules import freeze, module_method
+from gradfix.tape.torch.module_methods import module_method
+from gradfix.tape.torch.modules import freeze
 from gradfix.tape.torch.optimizers import optimizer_method, scaler_method
 from gradfix.tape.torch.param_groups import group_method, written
 

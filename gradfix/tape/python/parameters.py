@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from gradfix.defects.reasons import What
-from gradfix.tape.domain.alternatives import there
+from gradfix.tape.domain.narrowing import there
 from gradfix.tape.domain.values import Map, Seq, Unknown
 from gradfix.tape.domain.why import Why
 

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from gradfix.defects.reasons import What
-from gradfix.tape.domain.alternatives import one_of, there
+from gradfix.tape.domain.alternatives import one_of
 from gradfix.tape.domain.definitions import Instance, Method
 from gradfix.tape.domain.graph import Node, Number, Tensor
+from gradfix.tape.domain.narrowing import there
 from gradfix.tape.domain.torch_values import Group, Layer, Optimizer
 from gradfix.tape.domain.values import Const, Map, Range, Seq, Slice, Unknown
 from gradfix.tape.domain.why import Why
@@ -18,7 +19,7 @@ from gradfix.tape.interpreter.occasions import PutSomewhere, Replaced
 from gradfix.tape.python.arithmetic import OPERATORS, operate
 from gradfix.tape.strangers.handed_out import escape
 from gradfix.tape.torch.elements import part
-from gradfix.tape.torch.modules import register
+from gradfix.tape.torch.module_methods import register
 from gradfix.tape.torch.param_groups import group_entry, store_group_entry, written
 from gradfix.tape.torch.tensors import filled, in_graph, method_call
 

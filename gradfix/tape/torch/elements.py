@@ -6,9 +6,10 @@ import ast
 from typing import TYPE_CHECKING
 
 from gradfix.defects.reasons import What
-from gradfix.tape.domain.alternatives import alternatives, spelt_out, there
+from gradfix.tape.domain.alternatives import alternatives, spelt_out
 from gradfix.tape.domain.definitions import Instance
 from gradfix.tape.domain.graph import Storage, Tensor
+from gradfix.tape.domain.narrowing import there
 from gradfix.tape.domain.torch_values import Layer, Optimizer, Weights
 from gradfix.tape.domain.values import Alt, Const, Map, Range, Seq, Undefined, Unknown
 from gradfix.tape.domain.why import Why, fact

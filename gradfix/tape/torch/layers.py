@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 
 from gradfix.defects.reasons import What
 from gradfix.defects.records import Written
-from gradfix.tape.domain.alternatives import alternatives, narrowed
+from gradfix.tape.domain.alternatives import alternatives
 from gradfix.tape.domain.definitions import Instance, Method
 from gradfix.tape.domain.graph import Tensor
+from gradfix.tape.domain.narrowing import narrowed
 from gradfix.tape.domain.paths import meet
 from gradfix.tape.domain.torch_values import Layer, Opaque
 from gradfix.tape.domain.values import (

@@ -564,11 +564,10 @@ def test_a_rewrite_that_the_rows_led_to_is_verified(project: Path) -> None:
 
 
 @pytest.mark.torch
-def test_a_run_knows_the_rows(project: Path) -> None:
+def test_a_run_knows_the_rows(project: Path, server: Launcher) -> None:
     plan = plan_for(read(project))
     wish = Wish(Command("script", str(project / "one.py")), plan, "apply", limits=Limits(seconds=20))
-    with Launcher() as launcher:
-        told = run(replace(wish, echo=False), launcher)
+    told = run(replace(wish, echo=False), server)
     assert told.exit_code == 1
     assert (project / "one.py").read_text() == MENDED
 

@@ -1,0 +1,140 @@
+"""What an optimizer steps and no backward reaches, because of a cut."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gradfix.defects import Role, kind_of
+from gradfix.defects.records import Unreached
+from gradfix.tape.checks.wanted_cuts import asked_for
+from gradfix.tape.domain.graph import Tensor, upstream
+from gradfix.tape.machine.account import why_of_call
+from gradfix.tape.machine.cuts import LOSSES, MODES, all_cuts, leaves_behind
+from gradfix.tape.machine.here import span_of
+from gradfix.tape.machine.leaves import is_added
+
+if TYPE_CHECKING:
+    from gradfix.tape.domain.events import Backward
+    from gradfix.tape.domain.graph import Node
+    from gradfix.tape.domain.moments import Moment
+    from gradfix.tape.domain.torch_values import Optimizer
+    from gradfix.tape.interpreter.names import Names
+    from gradfix.tape.interpreter.program import Program
+    from gradfix.tape.machine.optimizers import Optimizers
+
+
+def check_unreached(names: Names) -> None:
+    """At the end: optimizers that step parameters which no backward reached, because of a cut."""
+    if not names.machine.severed.backwards or any(kind_of(kind).lost for kind, _ in names.reports.reported):
+        return
+    for optimizer in names.machine.optimizers.known:
+        if not (optimizer.stepped and optimizer.complete and optimizer.after):
+            continue
+        never = [leaf for leaf in optimizer.leaves if leaf.requires is True and not is_added(leaf)]
+        if never:
+            names.reports.silence(optimizer.place, "no backward that is seen reaches some of what this holds")
+        event, root = optimizer.after
+        cut = _cut_before(names, optimizer, never, root) if never else None
+        kept = _touching(names.machine.optimizers, event, never, cut) if cut is not None else None
+        if cut is not None and kept is not None and all(moment.deed == "anything" for moment in kept):
+            accounts = names.machine.leaves.accounts
+            account = accounts.filled(never, more=[why_of_call(moment) for moment in kept])
+            names.reports.report(
+                "unreached_parameters",
+                optimizer.place,
+                [
+                    (cut.cut_place, Role.CUT),
+                    (event.place, Role.BACKWARD),
+                    (optimizer.place, Role.NEVER_TRAINED),
+                ],
+                _unreached(names, optimizer, event, cut),
+                lean=optimizer.lean,
+                account=account,
+            )
+
+
+def _unreached(names: Names, optimizer: Optimizer, event: Backward, cut: Node) -> Unreached:
+    """What a rewrite has to know: of a part that isn't recorded, where it runs and who else would meet it."""
+    forward = names.reports.span(cut.place) if cut.cut in MODES else None
+    backwards = names.machine.severed.backwards
+    others = (root for one, root in backwards if one is not event)
+    roots = [names.machine.graph.history(root) for one, root in backwards if one is event]
+    wanted = {id(leaf) for leaf in optimizer.leaves if not is_added(leaf)}
+    alone = [one for root in roots for one in _alone(root, wanted)]
+    met = (_recorded_to(names.machine.graph.history(root)) for root in others)
+    return Unreached(
+        optimizer=optimizer.name,
+        cut=names.reports.span(cut.cut_place),
+        cut_kind=cut.cut,
+        backward=names.reports.span(event.place),
+        forward=(forward,) if forward else (),
+        shared=any(node is cut for nodes in met for node in nodes),
+        alone=cut.cut in MODES or any(cut is one for one in alone),
+    )
+
+
+def _recorded_to(root: Node) -> Iterator[Node]:
+    """What a backward walks, and the cuts at which it ends."""
+    return upstream([root], lambda node: () if node.cut else node.parents)
+
+
+def _touching(optimizers: Optimizers, event: Backward, never: list[Tensor], cut: Node) -> list[Moment] | None:
+    """What else than a backward sees to the parameters behind a cut, by hand, or may do so."""
+    behind = {id(leaf) for leaf in leaves_behind(cut)}
+    leaves = [leaf for leaf in never if id(leaf) in behind]
+    touches, moment = optimizers.touches, event.moment
+    if touches is None or moment is None:
+        return None
+    return touches.kept_otherwise(moment, leaves)
+
+
+def _cut_before(names: Names, optimizer: Optimizer, never: list[Tensor], root: Tensor) -> Node | None:
+    """The cut in a graph behind which only leaves lie that were never reached."""
+    if root.requires is not True:
+        return None
+    wanted = {id(leaf) for leaf in never}
+    node = names.machine.graph.history(root)
+    for cut in (*_alone(node, wanted), *all_cuts(node, but=MODES)):
+        if cut.cut in MODES:
+            found = _names_all_behind(optimizer, wanted, cut)
+        else:
+            found = bool({id(leaf) for leaf in leaves_behind(cut, MODES) if leaf is not cut.leaf} & wanted)
+        if found and not _wanted(names.program, cut):
+            return cut
+    return None
+
+
+def _alone(root: Node, wanted: set[int]) -> list[Node]:
+    """The cuts each of which keeps some leaves from a root by itself, but for the targets of losses."""
+    nodes = list(_recorded_to(root))
+    compared = [node.parents for node in nodes if node.op == "sub"]
+    compared += [node.parents[1:] for node in nodes if node.op in LOSSES]
+    targets = {id(one) for parents in compared for one in parents}
+    return [cut for cut in nodes if cut.cut and id(cut) not in targets and _ends(cut) & wanted]
+
+
+def _ends(cut: Node) -> set[int]:
+    """The leaves that nothing but this cut keeps from what it gives."""
+    behind = upstream(cut.parents, lambda one: () if one.cut else one.parents)
+    return {id(one.leaf) for one in behind if one.leaf is not None}
+
+
+def _names_all_behind(optimizer: Optimizer, never: set[int], cut: Node) -> bool:
+    """Whether an optimizer, or one of its groups, was given just the leaves of a part that isn't recorded.
+
+    A part of what it holds is frozen on purpose by who runs it unrecorded; not all of it.
+    """
+    behind = {id(leaf) for leaf in leaves_behind(cut)}
+    groups = [group.weights.leaves for group in optimizer.groups or ()]
+    for held in [optimizer.leaves, *groups]:
+        trained = {id(leaf) for leaf in held if leaf.requires is True}
+        if trained and trained <= never and trained <= behind:
+            return True
+    return False
+
+
+def _wanted(program: Program, cut: Node) -> bool:
+    place = cut.cut_place
+    return isinstance(place, ast.AST) and asked_for(program.tree, span_of(place).line)
