@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from gradfix.defects.reasons import What
-from gradfix.tape.domain.graph import Node, Tensor
+from gradfix.tape.domain.graph import Node, Tensor, upstream
 from gradfix.tape.domain.torch_values import Weights
 from gradfix.tape.domain.values import NONE, TRUE, Const, External, Unknown
 from gradfix.tape.domain.why import Why, fact
@@ -76,7 +76,8 @@ def call_unknown(vm: Interpreter, callee: Value, args: Args, kwargs: Kwargs, nod
             may_thaw(vm.machine, value)
     result = Unknown(_unfollowed(vm, callee, node), tuple(given))
     vm.strangers.results[id(result)] = (result, node)
-    if vm.grad_mode.grad is False and vm.grad_mode.grad_off[1] is not None and isinstance(callee, Unknown):
+    unrecorded = vm.grad_mode.grad is False and vm.grad_mode.grad_off[1] is not None
+    if unrecorded and isinstance(callee, Unknown) and not _may_hand_back(vm.machine, given):
         result.made, result.requires, result.lean = _unrecorded(vm.machine, given, node), False, BY_USE
     result.part = True
     if isinstance(callee, (External, Unknown)):
@@ -84,6 +85,15 @@ def call_unknown(vm: Interpreter, callee: Value, args: Args, kwargs: Kwargs, nod
         if isinstance(callee, Unknown):
             result.holds = (*result.holds, *callee.holds)
     return result
+
+
+def _may_hand_back(machine: Machine, given: Sequence[Value]) -> bool:
+    """Whether a call was given what is in a graph: it may return that as it is, recorded or not."""
+    nodes = upstream(
+        [node for value in given for node in machine.graph.nodes(value)],
+        lambda node: node.parents if node.may else (),
+    )
+    return any(node.requires is True for node in nodes)
 
 
 def _for_its_effect(vm: Interpreter, reached: Sequence[Value]) -> None:

@@ -29,6 +29,45 @@ with mode(torch.no_grad()):
 w.exp().sum().backward()
 w.sum().backward()
 """,
+    "a call without recording that may return the leaf that it was given": """
+w = torch.ones(4, requires_grad=True)
+with torch.no_grad():
+    w = nn.functional.relu_(blur(w))
+w.norm().backward()
+""",
+    "a term of a loss that is asked for other gradients, it isn't known which": """
+w, v = torch.ones(4, requires_grad=True), torch.ones(4, requires_grad=True)
+loss = w.sum() + v.pow(2).mean() + w.pow(2).mean().item()
+loss.backward(inputs=[blur(v)])
+""",
+    "a term that a call made, which may have cut it off, beside one that has a graph": """
+from elsewhere import blur
+w, v = torch.ones(4, requires_grad=True), torch.ones(4, requires_grad=True)
+for turn in range(2):
+    loss = v.pow(2).mean() + blur(w.pow(2).mean())
+    loss.backward()
+    if w.grad is not None:
+        with torch.no_grad():
+            w.copy_(w - w.grad)
+""",
+    "what an optimizer holds that was made before all that a backward fills": """
+from elsewhere import blur
+opt = blur(torch.optim.SGD(nn.Linear(4, 4).parameters(), lr=0.1))
+for turn in range(2):
+    w = torch.ones(4, requires_grad=True)
+    w.pow(2).sum().backward()
+    opt.zero_grad()
+    opt.step()
+""",
+    "the same where a call may have brought more into the loss": """
+from elsewhere import blur
+opt = blur(nn.Linear(4, 4))
+w = torch.ones(4, requires_grad=True)
+for turn in range(2):
+    blur(w.pow(2)).backward()
+    opt.zero_grad()
+    opt.step()
+""",
 }
 FOUND = {
     "a copy that was asked not to require grad": (
@@ -59,6 +98,47 @@ with mode(torch.no_grad()):
 y = w.exp()
 y.sum().backward()
 y.mean().backward()
+""",
+    ),
+    "a call without recording of a batch": (
+        "forward_in_no_grad",
+        """
+with torch.no_grad():
+    out = nn.functional.relu_(net(batch))
+out.norm().backward()
+""",
+    ),
+    "a term of a loss that is asked for its gradient": (
+        "severed_term",
+        """
+w, v = torch.ones(4, requires_grad=True), torch.ones(4, requires_grad=True)
+loss = w.sum() + v.pow(2).mean() + w.pow(2).mean().item()
+loss.backward(inputs=[w])
+""",
+    ),
+    "a loss that a call made, and nothing else has a graph": (
+        "missing_zero_grad",
+        """
+from elsewhere import blur
+w, v = torch.ones(4, requires_grad=True), torch.ones(4, requires_grad=True)
+for turn in range(2):
+    loss = blur(w.pow(2).mean())
+    loss.backward()
+    if w.grad is not None:
+        with torch.no_grad():
+            w.copy_(w - w.grad)
+""",
+    ),
+    "what an optimizer may hold that was made after all that a backward fills": (
+        "zero_grad_before_step",
+        """
+from elsewhere import blur
+w = torch.ones(4, requires_grad=True)
+opt = blur(w)
+for turn in range(2):
+    w.pow(2).sum().backward()
+    opt.zero_grad()
+    opt.step()
 """,
     ),
 }
