@@ -68,6 +68,15 @@ for turn in range(2):
     opt.zero_grad()
     opt.step()
 """,
+    "what a model does to its data before layers of which one isn't known": """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.Sequential(nn.ReLU(inplace=True), nn.SiLU(inplace=True), getattr(nn, kind)(4, 4))
+    def forward(self, x):
+        h = x + x
+        return self.layers(h) + h
+""",
 }
 FOUND = {
     "a copy that was asked not to require grad": (
@@ -139,6 +148,18 @@ for turn in range(2):
     w.pow(2).sum().backward()
     opt.zero_grad()
     opt.step()
+""",
+    ),
+    "what a block does to its input before layers without parameters": (
+        "inplace_module",
+        """
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.Sequential(nn.ReLU(inplace=True), nn.SiLU(inplace=True), nn.Softplus())
+    def forward(self, x):
+        h = x + x
+        return self.layers(h) + h
 """,
     ),
 }
