@@ -180,3 +180,35 @@ def test_nothing_is_listed_of(body: str) -> None:
 @pytest.mark.parametrize(("kind", "body"), FOUND.values(), ids=FOUND)
 def test_its_twin_is_found(kind: str, body: str) -> None:
     assert kind in listed(body)
+
+
+CONDITIONS = {
+    "a view that is used only under a test, after it was written": (
+        "blur(1)",
+        """
+w = torch.rand(3, 4).requires_grad_()
+first, second, third = w.unbind()
+with torch.no_grad():
+    w.mul_(2)
+if blur(1):
+    print(first.mul(first))
+w.sum().backward()
+""",
+    ),
+    "a mode that each turn may set otherwise": (
+        "not blur(True)",
+        """
+w = torch.ones(3, 4, requires_grad=True)
+for turn in range(3):
+    torch.set_grad_enabled(blur(True))
+    (w * 2).sum().backward()
+""",
+    ),
+}
+
+
+@pytest.mark.parametrize(("condition", "body"), CONDITIONS.values(), ids=CONDITIONS)
+def test_it_is_found_under_a_condition(condition: str, body: str) -> None:
+    source = parse("program.py", (IMPORTS + body).encode())
+    assert isinstance(source, Source)
+    assert {d.condition for d in analyse(source).defects if d.impact != "style"} == {condition}
