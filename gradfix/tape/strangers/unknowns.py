@@ -14,7 +14,7 @@ from gradfix.tape.domain.why import Why, fact
 from gradfix.tape.effects import table
 from gradfix.tape.effects.frameworks import CALL
 from gradfix.tape.effects.operations import also_in_place, having
-from gradfix.tape.interpreter.modes import lose_mode
+from gradfix.tape.interpreter.modes import lose_mode, of_torch
 from gradfix.tape.interpreter.occasions import ModuleCleared
 from gradfix.tape.machine.account import newest_call
 from gradfix.tape.strangers.assumed_optimizers import BY_USE, clear_supposed, doubted, step_supposed
@@ -70,7 +70,7 @@ def call_unknown(vm: Interpreter, callee: Value, args: Args, kwargs: Kwargs, nod
         let_gradients_go(vm.machine, reached)
         may_take_out(vm.trail, reached)
         if vm.running.is_statement(node):
-            _for_its_effect(vm, reached)
+            _for_its_effect(vm, callee, reached)
     for value in (callee, *given):
         if vm.machine.leaves.froze:
             may_thaw(vm.machine, value)
@@ -96,9 +96,10 @@ def _may_hand_back(machine: Machine, given: Sequence[Value]) -> bool:
     return any(node.requires is True for node in nodes)
 
 
-def _for_its_effect(vm: Interpreter, reached: Sequence[Value]) -> None:
-    """A call whose result nobody wants may switch something: recording, where the file does so, or a leaf."""
-    if vm.switches.sets_mode():
+def _for_its_effect(vm: Interpreter, callee: Value, reached: Sequence[Value]) -> None:
+    """A call whose result nobody wants may switch something: recording, where the file does so or it is one
+    of torch's own, or a leaf."""
+    if vm.switches.sets_mode() or of_torch(callee):
         lose_mode(vm.machine)
     for value in reached:
         if isinstance(value, Tensor) and value.leaf is True and value.requires is True:

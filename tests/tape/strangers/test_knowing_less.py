@@ -77,6 +77,26 @@ class Net(nn.Module):
         h = x + x
         return self.layers(h) + h
 """,
+    "what one of torch's own switches off, which may be recording": """
+h = torch.ones(3, 4, requires_grad=True) * 2
+getattr(torch, name)(False)
+x = h * 2
+for row in x:
+    row.clamp_(min=0)
+getattr(torch, name)(True)
+x.sum().backward()
+""",
+    "a graph cut in place where inference mode may leave it alone": """
+from elsewhere import mode
+def learn(model, loader, optimizer):
+    for batch in loader:
+        out = model(batch)
+        with mode():
+            out.detach_()
+        optimizer.zero_grad()
+        out.sum().backward()
+        optimizer.step()
+""",
 }
 FOUND = {
     "a copy that was asked not to require grad": (
@@ -160,6 +180,30 @@ class Block(nn.Module):
     def forward(self, x):
         h = x + x
         return self.layers(h) + h
+""",
+    ),
+    "rows of what is recorded": (
+        "inplace_on_view_of_many",
+        """
+h = torch.ones(3, 4, requires_grad=True) * 2
+x = h * 2
+for row in x:
+    row.clamp_(min=0)
+x.sum().backward()
+""",
+    ),
+    "a graph cut in place where its backward runs as well": (
+        "detached_loss_path",
+        """
+from elsewhere import mode
+def learn(model, loader, optimizer):
+    with mode():
+        for batch in loader:
+            out = model(batch)
+            out.detach_()
+            optimizer.zero_grad()
+            out.sum().backward()
+            optimizer.step()
 """,
     ),
 }
