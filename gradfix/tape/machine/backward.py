@@ -91,7 +91,7 @@ class Backwards:
         event.root = root
         if node.op == "scale" and node.facts:
             event.scaler = node.facts
-        event.aimed = tuple(only or ())
+        event.aimed = event.aimed or tuple(only or ())
         if not event.virtual:
             self.timeline.on = True
             event.moment = self.timeline.note("fills", (event,), event.place, event.path)

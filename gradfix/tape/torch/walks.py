@@ -50,8 +50,9 @@ def run_backward(
     gradient = options.get("gradient", NONE)
     only: list[Tensor] | None = None
     if "inputs" in options:
-        only = _asked_for(vm, options["inputs"])
+        only = tensors_in(options["inputs"])
     event = Backward(vm.here.at(node), vm.here.path, keeps, virtual=False, lean=NOTHING)
+    event.aimed = tuple(_asked_for(vm, options.get("inputs", NONE)))
     event.met = event.met if met is None else met
     vm.machine.backward.run(tensor, event, whole=gradient is NONE, only=only)
     vm.tell(Walked(tensor, event))
