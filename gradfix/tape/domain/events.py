@@ -72,6 +72,7 @@ class Backward:
 
     __slots__ = (
         "aimed",
+        "anchored",
         "assumed",
         "delivered",
         "kept",
@@ -106,6 +107,8 @@ class Backward:
         """The tensors that it is for, where it names them."""
         self.returns = False
         """Whether it hands the gradients to who called it, and leaves none with the leaves."""
+        self.anchored = False
+        """Whether it surely fills some leaf, so that it has a graph without all that isn't known."""
         self.delivered = False
         """Whether it reached a leaf that isn't merely a converted result."""
         self.kept = False

@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from gradfix.tape.machine.severed import Severed
 
 SURE, BY_USE = 2, 1
-"""How a node is part of a backward: for sure, or because nothing else can be meant (convention C)."""
+"""How a node is part of a backward: for sure, or because nothing else can be meant (convention C): beside a
+leaf that it surely fills, something else can."""
 WAYS = 3
 """On how many different paths one backward looks at a node again."""
 STEPPED_BETWEEN = "whether a step since the backward before this changed what it needs isn't known"
@@ -90,7 +91,7 @@ class Backwards:
         event.root = root
         if node.op == "scale" and node.facts:
             event.scaler = node.facts
-        event.aimed = tuple(only or ())
+        event.aimed = event.aimed or tuple(only or ())
         if not event.virtual:
             self.timeline.on = True
             event.moment = self.timeline.note("fills", (event,), event.place, event.path)
@@ -231,7 +232,10 @@ class Backwards:
         lean = lean | node.lean | event.lean
         if level == BY_USE:
             lean = lean | {Convention.C}
-        adds.append(Add(event, not event.returns, lean, event.path | when))
+        else:
+            event.anchored = True
+        must = not event.returns and (level == SURE or not event.anchored)
+        adds.append(Add(event, must, lean, event.path | when))
 
     @staticmethod
     def _above(node: Node, level: int, path: Path) -> Iterator[tuple[Node, bool, Path]]:

@@ -129,7 +129,7 @@ class Graph:
             [(tensor.place, Role.MADE), (write.place, Role.WRITTEN), (used, Role.USED)],
             facts,
             lean=base.lean,
-            when=write.path,
+            when=self.here.path,
             says="is a view and its base or another view of its base has been modified inplace",
         )
 

@@ -146,6 +146,8 @@ class Operations:
             return
         if self.grad_mode.grad is None and (target.requires is True or node.requires is False):
             return  # in a graph it stays there, recorded or not
+        if self.grad_mode.grad is None and _shows_a_leaf(target):
+            return  # torch would have refused to record that
         if node.requires is not False or target.requires is not False:
             if self.grad_mode.grad is None:
                 node.requires = None
@@ -270,6 +272,12 @@ class Operations:
         """The source text of what a statement or call writes."""
         node = self.python.written(place)
         return self.reports.text(node, self.reports.findings.main) if node is not None else ""
+
+
+def _shows_a_leaf(target: Tensor) -> bool:
+    """Whether a view is one of a leaf that requires grad."""
+    base = target.base if target.view != "loose" else None
+    return base is not None and base.leaf is True and base.requires is True
 
 
 def _leaf_written(target: Tensor) -> Tensor | None:

@@ -226,7 +226,7 @@ class Recording:
             (self.graph.history(base), node),
             either((base.requires, node.requires)),
         )
-        above.path = self.here.path
+        above.path, above.doubted = self.here.path, node.doubted
         above.saves = True
         above.lean = node.lean if base.requires is not True else base.lean
         trail.set(base, "node", above)

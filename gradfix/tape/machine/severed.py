@@ -221,6 +221,8 @@ class Severed:
         steps = [(behind[0].place if behind else None, Role.GRAPH), (cut.cut_place, Role.CUT), *steps]
         fewest = min((parent.lean for parent in behind), key=len, default=NOTHING)
         lean, facts = cut.lean | event.lean | lean | fewest, self._cut_facts(kind, cut, event, root)
+        if cut.doubted and cut.cut in DETACHES and self.graph.grad_mode.mode_in_doubt is False:
+            lean = lean | {Assumption.RECORDED_HERE}
         if isinstance(facts, Cut) and kind_of(kind).logged:
             draft = self.reports.draft(
                 kind,

@@ -32,7 +32,8 @@ CONTRARY: Mapping[type[ast.cmpop], str] = {
 def told(texts: Mapping[Key, str], paths: Iterable[Path]) -> str:
     """The condition under which something happens that happens on each of these paths."""
     left = simplest([_tested(path) for path in paths])
-    ways = sorted({_words(texts, path) for path in left}, key=lambda words: (len(words), words))
+    said = {words for path in left if (words := _words(texts, path)) is not None}
+    ways = sorted(said, key=lambda words: (len(words), words))
     if not ways or not ways[0]:
         return ""
     if 1 < len(ways) <= FEW and all(len(words) == 1 for words in ways):
@@ -45,8 +46,9 @@ def _tested(path: Path) -> Path:
     return frozenset([one for one in path if not (type(one[0]) is Equals and one[0].subject == ENTRY)])
 
 
-def _words(texts: Mapping[Key, str], path: Path) -> tuple[str, ...]:
-    """The tests of one path in words, without those that follow from others, or that came out either way."""
+def _words(texts: Mapping[Key, str], path: Path) -> tuple[str, ...] | None:
+    """The tests of one path in words, without those that follow from others, or that came out either way;
+    None where each of them did so: that is no path on which it always happens."""
     equal = {key.subject for key, holds in path if holds and type(key) is Equals}
     words: set[str] = set()
     for key, holds in path:
@@ -56,7 +58,8 @@ def _words(texts: Mapping[Key, str], path: Path) -> tuple[str, ...]:
             continue
         words.add(_word(texts, key, holds))
     words.discard("")
-    return tuple(sorted(word for word in words if contrary(word) not in words))
+    once = tuple(sorted(word for word in words if contrary(word) not in words))
+    return once if once or not words else None
 
 
 def _word(texts: Mapping[Key, str], key: Key, holds: bool) -> str:

@@ -186,6 +186,11 @@ class Passed:
         return any(node.op == "requires_grad_" for node in self.below)
 
     @cached_property
+    def ends(self) -> list[Node]:
+        """The leaves that it comes to, and what else it goes no further from."""
+        return [node for node in self.nodes if node.leaf is not None or not any(map(_passes, node.parents))]
+
+    @cached_property
     def cut_off(self) -> bool:
         """Whether all that a root was made of, as far as that is known, was made without recording."""
         ends = [node for node in self.nodes if not any(map(_passes, node.parents))]
@@ -197,12 +202,11 @@ class Passed:
         code = self.names.frame.code
         if code is None:
             return False
-        ends = [node for node in self.nodes if node.leaf is not None or not any(map(_passes, node.parents))]
-        leaves = [node.leaf for node in ends if node.leaf is not None]
+        leaves = [node.leaf for node in self.ends if node.leaf is not None]
         lines = range(code.node.lineno, (code.node.end_lineno or 0) + 1)
         return (
             len(self.nodes) < DEEP
-            and len(leaves) == len(ends)  # what ends in no leaf was made of what isn't known
+            and len(leaves) == len(self.ends)  # what ends in no leaf was made of what isn't known
             and not any(node.may for node in self.nodes)
             and not any(leaf.parameter and leaf.place is None for leaf in leaves)
             and all((line := _line(leaf.place)) in lines or line == 0 for leaf in leaves)
@@ -210,24 +214,30 @@ class Passed:
 
     def reaches(self, leaves: set[int]) -> Truth:
         """Whether some leaves are among those that it passes; None: they may be behind what isn't known."""
-        ends = [node for node in self.nodes if node.leaf is not None or not any(map(_passes, node.parents))]
-        if any(id(node.leaf) in leaves for node in ends if node.leaf is not None):
+        if any(id(node.leaf) in leaves for node in self.ends if node.leaf is not None):
             return True
-        whole = len(self.nodes) < DEEP and all(node.leaf is not None for node in ends)
+        whole = len(self.nodes) < DEEP and all(node.leaf is not None for node in self.ends)
         return False if whole and not any(node.may for node in self.nodes) else None
 
     def beside(self, one: Supposed) -> bool:
         """Whether a backward fills nothing that an optimizer can hold: what was made after it, say."""
         if self.cut_off or (one.given is not None and self.reaches(one.given) is False):
             return True
+        if self._younger(one.value) and not any(node.may for node in self.nodes):
+            return True
         since = self.names.frame.scope.born
         return any(getattr(value, "born", 0) < since for value in one.owners) and self.made_here
+
+    def _younger(self, value: Unknown) -> bool:
+        """Whether it comes to leaves alone, and all of them were made when an optimizer was there already."""
+        born = [node.leaf.born if node.leaf is not None else 0 for node in self.ends]
+        return len(self.nodes) < DEEP and bool(born) and min(born) > value.born
 
     def arrived(self, event: Backward, one: Supposed) -> Add | Doubt:
         """What it may have brought; one through what is told to require grad may be for that alone."""
         if self.told:
             return Doubt(None, event.path, None)
-        if one.given is not None and self.reaches(one.given) is None:
+        if self._younger(one.value) or (one.given is not None and self.reaches(one.given) is None):
             return Doubt(None, event.path, Why(What.BACKWARD, "", event.place))
         return Add(event, True, BY_USE)
 

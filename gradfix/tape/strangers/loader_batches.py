@@ -73,7 +73,7 @@ def _cuts(strangers: Strangers, root: Node) -> Iterator[Node | None]:
     while stack:
         node = stack.pop()
         if node.cut:
-            yield node
+            yield node if node.requires is False else None  # what was made of it may require grad by itself
             continue
         value = node.facts.get("value") if node.facts else None
         if isinstance(value, Unknown) and _is_element(strangers, value):

@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from gradfix.defects.reasons import What
-from gradfix.tape.domain.graph import Node, Tensor
+from gradfix.tape.domain.graph import Node, Tensor, upstream
 from gradfix.tape.domain.torch_values import Weights
 from gradfix.tape.domain.values import NONE, TRUE, Const, External, Unknown
 from gradfix.tape.domain.why import Why, fact
 from gradfix.tape.effects import table
 from gradfix.tape.effects.frameworks import CALL
 from gradfix.tape.effects.operations import also_in_place, having
-from gradfix.tape.interpreter.modes import lose_mode
+from gradfix.tape.interpreter.modes import lose_mode, of_torch
 from gradfix.tape.interpreter.occasions import ModuleCleared
 from gradfix.tape.machine.account import newest_call
 from gradfix.tape.strangers.assumed_optimizers import BY_USE, clear_supposed, doubted, step_supposed
@@ -70,13 +70,14 @@ def call_unknown(vm: Interpreter, callee: Value, args: Args, kwargs: Kwargs, nod
         let_gradients_go(vm.machine, reached)
         may_take_out(vm.trail, reached)
         if vm.running.is_statement(node):
-            _for_its_effect(vm, reached)
+            _for_its_effect(vm, callee, reached)
     for value in (callee, *given):
         if vm.machine.leaves.froze:
             may_thaw(vm.machine, value)
     result = Unknown(_unfollowed(vm, callee, node), tuple(given))
     vm.strangers.results[id(result)] = (result, node)
-    if vm.grad_mode.grad is False and vm.grad_mode.grad_off[1] is not None and isinstance(callee, Unknown):
+    unrecorded = vm.grad_mode.grad is False and vm.grad_mode.grad_off[1] is not None
+    if unrecorded and isinstance(callee, Unknown) and not _may_hand_back(vm.machine, given):
         result.made, result.requires, result.lean = _unrecorded(vm.machine, given, node), False, BY_USE
     result.part = True
     if isinstance(callee, (External, Unknown)):
@@ -86,9 +87,19 @@ def call_unknown(vm: Interpreter, callee: Value, args: Args, kwargs: Kwargs, nod
     return result
 
 
-def _for_its_effect(vm: Interpreter, reached: Sequence[Value]) -> None:
-    """A call whose result nobody wants may switch something: recording, where the file does so, or a leaf."""
-    if vm.switches.sets_mode():
+def _may_hand_back(machine: Machine, given: Sequence[Value]) -> bool:
+    """Whether a call was given what is in a graph: it may return that as it is, recorded or not."""
+    nodes = upstream(
+        [node for value in given for node in machine.graph.nodes(value)],
+        lambda node: node.parents if node.may else (),
+    )
+    return any(node.requires is True for node in nodes)
+
+
+def _for_its_effect(vm: Interpreter, callee: Value, reached: Sequence[Value]) -> None:
+    """A call whose result nobody wants may switch something: recording, where the file does so or it is one
+    of torch's own, or a leaf."""
+    if vm.switches.sets_mode() or of_torch(callee):
         lose_mode(vm.machine)
     for value in reached:
         if isinstance(value, Tensor) and value.leaf is True and value.requires is True:

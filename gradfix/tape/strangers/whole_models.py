@@ -14,6 +14,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gradfix.tape.domain.graph import Tensor
+from gradfix.tape.domain.torch_values import Layer
+from gradfix.tape.domain.values import Unknown
 from gradfix.tape.interpreter.inside import all_in
 from gradfix.tape.machine.cuts import leaves_behind
 from gradfix.tape.torch.modules import children, leaves
@@ -32,9 +34,18 @@ def is_whole(names: Names, instance: Instance, results: list[Value]) -> bool:
     if instance.cls.node.name in names.program.built_in:
         return False
     layers = [child for _, child in children(instance) if not isinstance(child, Tensor)]
+    if any(map(_lost, layers)):
+        return True
     inside = {id(leaf) for layer in layers for leaf in leaves(names.machine, layer)[0]}
     nodes = [node for result in results for node in names.machine.graph.nodes(result)] if inside else []
     return any(id(leaf) in inside for node in nodes for leaf in leaves_behind(node))
+
+
+def _lost(layer: Value) -> bool:
+    """Whether a container holds a layer of which nothing is known: it may have parameters."""
+    items = (layer.items or {}).values() if isinstance(layer, Layer) else ()
+    strange = any(isinstance(one, Unknown) and one.module is None and not one.origin for one in items)
+    return strange or any(map(_lost, items))
 
 
 def built_in(module: ast.Module) -> frozenset[str]:

@@ -41,6 +41,7 @@ def detach_in_place(machine: Machine, tensor: Tensor, args: Args, kwargs: Kwargs
     if machine.grad_mode.inference:
         return tensor  # what it would change isn't kept track of
     made = machine.graph.cut("detach_", tensor, machine.here.at(node))
+    made.doubted = machine.grad_mode.mode_in_doubt is not False  # inference mode leaves it in its graph
     machine.trail.set(tensor, "node", made)
     machine.trail.set(tensor, "requires", False)
     machine.trail.set(tensor, "leaf", True)

@@ -52,6 +52,7 @@ def run_backward(
     if "inputs" in options:
         only = tensors_in(options["inputs"])
     event = Backward(vm.here.at(node), vm.here.path, keeps, virtual=False, lean=NOTHING)
+    event.aimed = tuple(_asked_for(vm, options.get("inputs", NONE)))
     event.met = event.met if met is None else met
     vm.machine.backward.run(tensor, event, whole=gradient is NONE, only=only)
     vm.tell(Walked(tensor, event))
@@ -68,6 +69,15 @@ def tensors_in(value: Value) -> list[Tensor]:
     if isinstance(value, Seq):
         return [tensor for item in value.items for tensor in tensors_in(item)]
     return []
+
+
+def _asked_for(vm: Interpreter, value: Value) -> list[Tensor]:
+    """The tensors that a backward names, and what isn't known of them as one."""
+    if isinstance(value, Unknown):
+        return [vm.graph.tensor_of(value)]
+    if isinstance(value, Seq):
+        return [tensor for item in value.items for tensor in _asked_for(vm, item)]
+    return tensors_in(value)
 
 
 def backward_from_roots(vm: Interpreter, args: Args, kwargs: Kwargs, node: ast.Call) -> Value:

@@ -1,0 +1,258 @@
+"""What isn't known is neither a yes nor a no: texts of which less is known, beside twins that are found."""
+
+from __future__ import annotations
+
+import pytest
+
+from gradfix.source import Source, parse
+from gradfix.tape.entries import analyse
+
+IMPORTS = "import torch\nfrom torch import nn\nfrom torch.autograd import Variable\n"
+UNDECIDED = {
+    "a leaf that may require grad by itself, in a loop over what isn't known": """
+from elsewhere import blur
+w = Variable(blur(torch.randn(4)), requires_grad=blur(True))
+for turn in range(blur(3)):
+    w.sum().backward()
+""",
+    "a leaf written through a view where recording may be off": """
+w = torch.ones(4, requires_grad=True)
+with mode(torch.no_grad()):
+    w.view(-1).add_(1)
+w.abs().max().backward()
+print(w.grad)
+""",
+    "a leaf written through a view, and shared by two backwards": """
+w = torch.ones(4, requires_grad=True)
+with mode(torch.no_grad()):
+    w.view(-1)[0] = 1.0
+w.exp().sum().backward()
+w.sum().backward()
+""",
+    "a call without recording that may return the leaf that it was given": """
+w = torch.ones(4, requires_grad=True)
+with torch.no_grad():
+    w = nn.functional.relu_(blur(w))
+w.norm().backward()
+""",
+    "a term of a loss that is asked for other gradients, it isn't known which": """
+w, v = torch.ones(4, requires_grad=True), torch.ones(4, requires_grad=True)
+loss = w.sum() + v.pow(2).mean() + w.pow(2).mean().item()
+loss.backward(inputs=[blur(v)])
+""",
+    "a term that a call made, which may have cut it off, beside one that has a graph": """
+from elsewhere import blur
+w, v = torch.ones(4, requires_grad=True), torch.ones(4, requires_grad=True)
+for turn in range(2):
+    loss = v.pow(2).mean() + blur(w.pow(2).mean())
+    loss.backward()
+    if w.grad is not None:
+        with torch.no_grad():
+            w.copy_(w - w.grad)
+""",
+    "what an optimizer holds that was made before all that a backward fills": """
+from elsewhere import blur
+opt = blur(torch.optim.SGD(nn.Linear(4, 4).parameters(), lr=0.1))
+for turn in range(2):
+    w = torch.ones(4, requires_grad=True)
+    w.pow(2).sum().backward()
+    opt.zero_grad()
+    opt.step()
+""",
+    "the same where a call may have brought more into the loss": """
+from elsewhere import blur
+opt = blur(nn.Linear(4, 4))
+w = torch.ones(4, requires_grad=True)
+for turn in range(2):
+    blur(w.pow(2)).backward()
+    opt.zero_grad()
+    opt.step()
+""",
+    "what a model does to its data before layers of which one isn't known": """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.Sequential(nn.ReLU(inplace=True), nn.SiLU(inplace=True), getattr(nn, kind)(4, 4))
+    def forward(self, x):
+        h = x + x
+        return self.layers(h) + h
+""",
+    "what one of torch's own switches off, which may be recording": """
+h = torch.ones(3, 4, requires_grad=True) * 2
+getattr(torch, name)(False)
+x = h * 2
+for row in x:
+    row.clamp_(min=0)
+getattr(torch, name)(True)
+x.sum().backward()
+""",
+    "a graph cut in place where inference mode may leave it alone": """
+from elsewhere import mode
+def learn(model, loader, optimizer):
+    for batch in loader:
+        out = model(batch)
+        with mode():
+            out.detach_()
+        optimizer.zero_grad()
+        out.sum().backward()
+        optimizer.step()
+""",
+}
+FOUND = {
+    "a copy that was asked not to require grad": (
+        "converted_loss_path",
+        """
+from elsewhere import blur
+w = Variable(blur(torch.randn(4)))
+for turn in range(blur(3)):
+    w.sum().backward()
+""",
+    ),
+    "a result written through a view where recording may be off": (
+        "grad_of_non_leaf",
+        """
+w = torch.ones(4, requires_grad=True) * 2
+with mode(torch.no_grad()):
+    w.view(-1).add_(1)
+w.abs().max().backward()
+print(w.grad)
+""",
+    ),
+    "a result of such a leaf that is shared by two backwards": (
+        "backward_twice",
+        """
+w = torch.ones(4, requires_grad=True)
+with mode(torch.no_grad()):
+    w.view(-1)[0] = 1.0
+y = w.exp()
+y.sum().backward()
+y.mean().backward()
+""",
+    ),
+    "a call without recording of a batch": (
+        "forward_in_no_grad",
+        """
+with torch.no_grad():
+    out = nn.functional.relu_(net(batch))
+out.norm().backward()
+""",
+    ),
+    "a term of a loss that is asked for its gradient": (
+        "severed_term",
+        """
+w, v = torch.ones(4, requires_grad=True), torch.ones(4, requires_grad=True)
+loss = w.sum() + v.pow(2).mean() + w.pow(2).mean().item()
+loss.backward(inputs=[w])
+""",
+    ),
+    "a loss that a call made, and nothing else has a graph": (
+        "missing_zero_grad",
+        """
+from elsewhere import blur
+w, v = torch.ones(4, requires_grad=True), torch.ones(4, requires_grad=True)
+for turn in range(2):
+    loss = blur(w.pow(2).mean())
+    loss.backward()
+    if w.grad is not None:
+        with torch.no_grad():
+            w.copy_(w - w.grad)
+""",
+    ),
+    "what an optimizer may hold that was made after all that a backward fills": (
+        "zero_grad_before_step",
+        """
+from elsewhere import blur
+w = torch.ones(4, requires_grad=True)
+opt = blur(w)
+for turn in range(2):
+    w.pow(2).sum().backward()
+    opt.zero_grad()
+    opt.step()
+""",
+    ),
+    "what a block does to its input before layers without parameters": (
+        "inplace_module",
+        """
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.Sequential(nn.ReLU(inplace=True), nn.SiLU(inplace=True), nn.Softplus())
+    def forward(self, x):
+        h = x + x
+        return self.layers(h) + h
+""",
+    ),
+    "rows of what is recorded": (
+        "inplace_on_view_of_many",
+        """
+h = torch.ones(3, 4, requires_grad=True) * 2
+x = h * 2
+for row in x:
+    row.clamp_(min=0)
+x.sum().backward()
+""",
+    ),
+    "a graph cut in place where its backward runs as well": (
+        "detached_loss_path",
+        """
+from elsewhere import mode
+def learn(model, loader, optimizer):
+    with mode():
+        for batch in loader:
+            out = model(batch)
+            out.detach_()
+            optimizer.zero_grad()
+            out.sum().backward()
+            optimizer.step()
+""",
+    ),
+}
+
+
+def listed(body: str) -> set[str]:
+    source = parse("program.py", (IMPORTS + body).encode())
+    assert isinstance(source, Source)
+    defects = analyse(source).defects
+    return {d.kind for d in defects if d.impact != "style" and d.certainty != "suspect"}
+
+
+@pytest.mark.parametrize("body", UNDECIDED.values(), ids=UNDECIDED)
+def test_nothing_is_listed_of(body: str) -> None:
+    assert not listed(body)
+
+
+@pytest.mark.parametrize(("kind", "body"), FOUND.values(), ids=FOUND)
+def test_its_twin_is_found(kind: str, body: str) -> None:
+    assert kind in listed(body)
+
+
+CONDITIONS = {
+    "a view that is used only under a test, after it was written": (
+        "blur(1)",
+        """
+w = torch.rand(3, 4).requires_grad_()
+first, second, third = w.unbind()
+with torch.no_grad():
+    w.mul_(2)
+if blur(1):
+    print(first.mul(first))
+w.sum().backward()
+""",
+    ),
+    "a mode that each turn may set otherwise": (
+        "not blur(True)",
+        """
+w = torch.ones(3, 4, requires_grad=True)
+for turn in range(3):
+    torch.set_grad_enabled(blur(True))
+    (w * 2).sum().backward()
+""",
+    ),
+}
+
+
+@pytest.mark.parametrize(("condition", "body"), CONDITIONS.values(), ids=CONDITIONS)
+def test_it_is_found_under_a_condition(condition: str, body: str) -> None:
+    source = parse("program.py", (IMPORTS + body).encode())
+    assert isinstance(source, Source)
+    assert {d.condition for d in analyse(source).defects if d.impact != "style"} == {condition}
