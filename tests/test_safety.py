@@ -48,13 +48,51 @@ for _ in range(3):
     opt.step()
     other.zero_grad()
 """
+ROWS_SAVED = """w = torch.randn(4, requires_grad=True)
+returns = torch.rand(4)
+loss = torch.stack([a * b for a, b in zip(w, returns)]).sum()
+returns += 1
+loss.backward()
+"""
+MIXED = """fc, gate = nn.Linear(4, 4), nn.Linear(4, 4)
+h = fc(x)
+with torch.inference_mode():
+    y = fc(h)
+(gate(h) * y).sum().backward()
+"""
+ARGUMENT = """scale = nn.Parameter(torch.ones(4))
+def scaled(x):
+    for _ in range(2):
+        x += x * scale
+    return x
+loss = scaled(x).sum() + 0 * x.size(0)
+loss.backward()
+x = torch.zeros(2)
+print(x.sum())
+"""
+ENDED = """one = nn.Linear(4, 1)
+opt = torch.optim.SGD(one.parameters(), lr=0.1)
+for _ in range(2):
+    opt.zero_grad()
+    loss = one(x).pow(2).mean()
+    opt.step()
+    loss.backward()
+    loss.backward()
+"""
+GRADED = """model, features = nn.Linear(4, 1), nn.Linear(4, 4)(x)
+opt = torch.optim.SGD(model.parameters(), lr=0.1)
+loss = F.mse_loss(model(features), x[:, :1], reduction="none")
+seen = torch.autograd.grad(loss, features, retain_graph=True)[0]
+loss.backward()
+print(loss.item())
+"""
 
 
 def verdict(before: str, after: str) -> Said:
     """What is said of some text in place of the rewrite of what gradfix finds first."""
     finding = said(HEAD + before).findings[0]
     one, other = play(HEAD + before, [], cuts=True), play(HEAD + after, [])
-    spared = play(HEAD + before, [], spared=True) if one.error else None
+    spared = play(HEAD + before, [], cuts=True, spared=True) if one.error else None
     return judged(finding, HEAD + before, one, other, spared)
 
 
@@ -79,6 +117,32 @@ def verdict(before: str, after: str) -> Said:
             id="a parameter beside",
         ),
         pytest.param(STALE, ("    opt.step()", "    pass"), "changed", id="no step"),
+        pytest.param(
+            ROWS_SAVED, ("returns += 1", "returns = returns + 1"), "right", id="a write that rows have saved"
+        ),
+        pytest.param(
+            ROWS_SAVED, ("returns += 1", "returns = returns + 1\nw.register_hook(lambda g: g * 2)"),
+            "other gradient", id="a write that rows have saved, and another gradient",
+        ),
+        pytest.param(
+            MIXED, ("with torch.inference_mode():\n    y", "y"), "right",
+            id="more gradient where some arrived",
+        ),
+        pytest.param(
+            ARGUMENT, ("x += x", "x = x + x"), "right", id="an argument that none reads again"
+        ),
+        pytest.param(
+            ARGUMENT.replace("x = torch.z", "y = torch.z"), ("x += x", "x = x + x"), "changed",
+            id="an argument that is read again",
+        ),
+        pytest.param(
+            ENDED,
+            ("    opt.step()\n    loss.backward()", "    loss.backward(retain_graph=True)\n    opt.step()"),
+            "undecided", id="an end before anything was erased",
+        ),
+        pytest.param(
+            GRADED, ('="none")', '="mean")'), "right", id="one number for all who differentiate it"
+        ),
     ],
 )  # fmt: skip
 def test_a_rewrite_is_held_to_what_safe_means(before: str, after: tuple[str, str], word: str) -> None:

@@ -153,6 +153,8 @@ def _weighed(sort: str, seed: int, broken: Broken, tally: Tally) -> None:
         if result.verdict in WRONG:
             group = f"{result.verdict}: {finding.rule}" + (f" after {broken.bug}" if broken.bug else "")
             tally.put(Case(group, sort, seed, broken.source, finding.span.line, result.about, after))
+        elif result.verdict == UNDECIDED:
+            tally.counts[f"undecided: {result.about}"] += 1
     if safe and broken.healthy and outcome.after:
         _restored(sort, seed, broken, outcome, safe, tally)
 
@@ -178,7 +180,9 @@ def weighed(broken: Broken, outcome: Outcome, finding: Finding) -> tuple[Said, s
     """One fix by itself; where another defect hides what it does, with all others in place."""
     alone = said(broken.source, finding, outcome.findings)
     after = alone.after.decode() if alone.after is not None else ""
-    result = _over_all(broken, finding, broken.source, after) if after else Said(UNDECIDED)
+    result = Said(UNDECIDED, "nothing is written for it alone")
+    if after:
+        result = _over_all(broken, finding, broken.source, after)
     settled = result.verdict not in (UNDECIDED, LEFT, BREAKS)
     settled = settled or (result.verdict == BREAKS and not OF_AUTOGRAD.search(result.about))
     if settled or outcome.after is None or len(outcome.applied) < 2:
@@ -187,7 +191,7 @@ def weighed(broken: Broken, outcome: Outcome, finding: Finding) -> tuple[Said, s
     text = broken.source if rest is None else rest.decode()
     moved = [each for each in said(text).findings if _is(each, finding, broken.source, text)]
     if not moved or text == outcome.after.decode():
-        return Said(UNDECIDED), after
+        return Said(UNDECIDED, result.about or "the others mend it too"), after
     return _over_all(broken, moved[0], text, outcome.after.decode()), outcome.after.decode()
 
 
@@ -205,7 +209,7 @@ def _over_all(broken: Broken, finding: Finding, before: str, after: str) -> Said
         real = [each for each in wrong if each.verdict != "left" or each.about]
         if real or all(each.verdict != RIGHT for each in found):
             return (real or wrong)[0]
-    return next((each for each in found if each.verdict == RIGHT), Said(UNDECIDED))
+    return next((each for each in found if each.verdict == RIGHT), found[0])
 
 
 def _under(way: Circumstances, finding: Finding, before: str, after: str) -> Said:
@@ -220,11 +224,11 @@ def _under(way: Circumstances, finding: Finding, before: str, after: str) -> Sai
         and other.error
         and any(crash(f, after, other) for f in said(after).findings)
     ):
-        return Said(UNDECIDED)  # another one, which has no safe fix, fails in the same words
+        return Said(UNDECIDED, "another defect fails in the same words")  # which has no safe fix
     if result.verdict == BREAKS and spared is not None and OF_AUTOGRAD.search(result.about):
         others = way.play(after, spared=True)  # where no write hurts: is it the same program?
         if not others.error and parting(spared, others) is None:
-            return Said(UNDECIDED)
+            return Said(UNDECIDED, "another write is still in its way")
     return result
 
 
