@@ -365,6 +365,25 @@ for _ in range(2):
     loss_g.backward()
     opt_g.step()
 """
+HALVED = """model = nn.Linear(4, 1)
+total = 0.0
+for _ in range(2):
+    for part in x.chunk(2):
+        loss = F.l1_loss(model(part), part[:, :1], reduction="none")
+        (loss / 2).backward()
+    total += float(loss) * 2
+"""
+TOLD = """model, seen = nn.Linear(4, 1), []
+def note(loss):
+    seen.append(loss.item())
+def objective():
+    out = model(x)
+    return out.pow(2) + 0.1 * out.abs(), out
+for _ in range(2):
+    loss, out = objective()
+    loss.backward()
+    note(loss)
+"""
 UNREADABLE = """w = torch.randn(3, 4, requires_grad=True)
 h = w * 2
 with torch.no_grad():
@@ -399,6 +418,9 @@ ONCE_WRONG: dict[str, tuple[str, Check]] = {
     "a backward is for no parameter that is frozen": (
         FROZEN, lambda a: "inputs=[p for p in gen.parameters() if p.requires_grad])" in a),
     "a step is not along what was cleared before it": (CLEARED_SINCE, lambda a: "inputs=" not in a),
+    "half a loss is reduced where that is one number": (
+        HALVED, lambda a: 'reduction="none").mean()' in a and "(loss / 2).backward()" in a),
+    "a loss that another function reads as a number is no tensor there": (TOLD, lambda a: not a),
     "a view that can't be read is not cloned": (UNREADABLE, lambda a: not a),
     "a list that is called is no list of modules": (LISTED, lambda a: "ModuleList" not in a),
 }  # fmt: skip
