@@ -384,6 +384,13 @@ for _ in range(2):
     loss.backward()
     note(loss)
 """
+NOTED = """model, seen = nn.Linear(4, 1), []
+def note(loss):
+    seen.append(loss.item())
+loss = model(x).pow(2).mean().item()
+loss.backward()
+note(loss)
+"""
 UNREADABLE = """w = torch.randn(3, 4, requires_grad=True)
 h = w * 2
 with torch.no_grad():
@@ -421,6 +428,8 @@ ONCE_WRONG: dict[str, tuple[str, Check]] = {
     "half a loss is reduced where that is one number": (
         HALVED, lambda a: 'reduction="none").mean()' in a and "(loss / 2).backward()" in a),
     "a loss that another function reads as a number is no tensor there": (TOLD, lambda a: not a),
+    "a function that asks a loss for its number is given the loss": (
+        NOTED, lambda a: "note(loss)\n" in a and a.count("item()") == 1),
     "a view that can't be read is not cloned": (UNREADABLE, lambda a: not a),
     "a list that is called is no list of modules": (LISTED, lambda a: "ModuleList" not in a),
 }  # fmt: skip

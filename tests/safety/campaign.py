@@ -24,7 +24,7 @@ from gradfix.patch import LineMap, unified
 from gradfix.plan import plan_for
 from gradfix.rule import Finding, Safety
 
-from .judging import BREAKS, LEFT, RIGHT, UNDECIDED, WRONG, Said, crash, judged, parting
+from .judging import BREAKS, LEFT, RIGHT, UNDECIDED, WRONG, Said, crash, judged, near, parting
 from .playing import PROGRAM, Play, play
 
 PLAN = plan_for(Config(Path("/")), follows_imports=False)
@@ -222,7 +222,7 @@ def _under(way: Circumstances, finding: Finding, before: str, after: str) -> Sai
     if (
         result.verdict in (LEFT, BREAKS)
         and other.error
-        and any(crash(f, after, other) for f in said(after).findings)
+        and (any(crash(f, after, other) for f in said(after).findings) or _hindered(before, after, other))
     ):
         return Said(UNDECIDED, "another defect fails in the same words")  # which has no safe fix
     if result.verdict == BREAKS and spared is not None and OF_AUTOGRAD.search(result.about):
@@ -230,6 +230,15 @@ def _under(way: Circumstances, finding: Finding, before: str, after: str) -> Sai
         if not others.error and parting(spared, others) is None:
             return Said(UNDECIDED, "another write is still in its way")
     return result
+
+
+def _hindered(before: str, after: str, run: Play) -> bool:
+    """Whether a rewritten text ends as a defect that was seen before, without a safe fix, says."""
+    lines = LineMap(unified("file", before.encode(), after.encode()))
+    left = [each for each in said(before).findings if each.safety is not Safety.SAFE]
+    words = [each for each in left if each.torch_says and run.error and each.torch_says in run.error[0]]
+    moved = {lines.after(line) for each in words for line in near(each)}
+    return run.error is not None and bool(moved & set(run.error[1]))
 
 
 def several(sort: str, seeds: Iterable[int]) -> Tally:
