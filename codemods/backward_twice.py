@@ -62,7 +62,7 @@ def _only_its_own(call: cst.Call, tree: Tree, facts: Freed) -> Fix | None:
     again = call_at(tree, facts.again)
     if again is None or again is call:
         return None
-    return aimed(tree, again, stepped(tree, later_step(tree, again)), facts.spared)
+    return aimed(tree, again, stepped(tree, later_step(tree, again)), facts.spared, facts.frozen)
 
 
 def _built_inside(call: cst.Call, tree: Tree, name: str) -> Fix | Decline:

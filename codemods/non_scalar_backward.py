@@ -18,6 +18,7 @@ import libcst as cst
 
 from gradfix.defects import Defect, Role
 from gradfix.rewriting import shapes as m
+from gradfix.rewriting.calls import last_name
 from gradfix.rewriting.reductions import assigned, at_its_source, told_not_to
 from gradfix.rewriting.statements import anchor, method_call, siblings
 from gradfix.rule import Decline, Edit, Fix, Options, Rule
@@ -35,7 +36,7 @@ def rewrite(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:
     elsewhere = at_its_source(tree, call, root, loss) if loss is not None else None
     if elsewhere is not None:
         return elsewhere
-    unreduced = _unreduced(tree, root) or (loss is not None and told_not_to(tree, loss) is not None)
+    unreduced = _unreduced(tree, _scaled(root)) or (loss is not None and told_not_to(tree, loss) is not None)
     told = "mean" if unreduced else options.reduction
     made = _made_as_a_number(tree, call, root)
     if made is not None:
@@ -43,10 +44,11 @@ def rewrite(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:
         return Fix((Edit(made, reduced),), f"{tree.code(root)} = {' '.join(tree.code(reduced).split())}")
     reduced = method_call(root, str(told))
     says = " ".join(tree.code(call).replace(tree.code(root), tree.code(reduced), 1).split())
-    return Fix((Edit(root, reduced),), says, OTHERS if _given(tree, call, root) else "")
+    others = _given(tree, call, root) or _read_as_a_number(tree, call, _scaled(root))
+    return Fix((Edit(root, reduced),), says, OTHERS if others else "")
 
 
-OTHERS = "who has given this loss reads it as one number, which it is only where it is made"
+OTHERS = "others read this loss as one number, which it is only where it is made"
 
 
 def _given(tree: Tree, call: cst.Call, root: cst.BaseExpression) -> bool:
@@ -54,12 +56,8 @@ def _given(tree: Tree, call: cst.Call, root: cst.BaseExpression) -> bool:
     function = tree.function(call)
     if function is None or not isinstance(root, cst.Name):
         return False
-    name = m.Name(root.value)
-    number = m.Call(func=m.Attribute(value=name, attr=m.Name("item"))) | m.Call(
-        func=m.Name("float"), args=[m.Arg(name)]
-    )
     return any(param.name.value == root.value for param in function.params.params) and bool(
-        m.findall(tree.module, number)
+        m.findall(tree.module, _number(root.value))
     )
 
 
@@ -72,16 +70,10 @@ def _made(tree: Tree, defect: Defect) -> cst.Call | None:
 def _made_as_a_number(tree: Tree, call: cst.Call, root: cst.BaseExpression) -> cst.BaseExpression | None:
     """What the loss is assigned, once, where it is read as one number elsewhere: that is what has to be
     one."""
-    if not isinstance(root, cst.Name):
+    root = _scaled(root)
+    if not isinstance(root, cst.Name) or not _read_as_a_number(tree, call, root):
         return None
-    function = tree.function(call)
-    scope = function or tree.module
-    name = m.Name(root.value)
-    item = m.Call(func=m.Attribute(value=name, attr=m.Name("item")))
-    told = item | m.Call(func=m.Name("float"), args=[m.Arg(name)])
-    number = m.findall(scope, told) or (_hands_out(function, name) and m.findall(tree.module, told))
-    if not number and (function is None or not _steps_with(tree, function, name)):
-        return None
+    scope, name = tree.function(call) or tree.module, m.Name(root.value)
     targets = m.findall(scope, m.AssignTarget(name) | m.AugAssign(name) | m.NamedExpr(name))
     made = m.findall(scope, m.Assign(targets=[m.AssignTarget(name)]))
     if len(made) < len(targets):
@@ -92,6 +84,50 @@ def _made_as_a_number(tree: Tree, call: cst.Call, root: cst.BaseExpression) -> c
     near = [one for one in made if anchor(tree, one) in before]
     one = (made if len(made) == 1 else near)[-1:]
     return one[0].value if one and isinstance(one[0], cst.Assign) else None
+
+
+def _scaled(root: cst.BaseExpression) -> cst.BaseExpression:
+    """The loss of `loss / 2` and `0.5 * loss`."""
+    if not isinstance(root, cst.BinaryOperation) or not isinstance(root.operator, (cst.Multiply, cst.Divide)):
+        return root
+    if isinstance(root.right, cst.BaseNumber):
+        return root.left
+    return root.right if isinstance(root.left, cst.BaseNumber) else root
+
+
+def _number(name: str) -> m.Shape:
+    item = m.Call(func=m.Attribute(value=m.Name(name), attr=m.Name("item")))
+    told: m.Shape = item | m.Call(func=m.Name("float"), args=[m.Arg(m.Name(name))])
+    return told
+
+
+def _read_as_a_number(tree: Tree, call: cst.Call, root: cst.BaseExpression) -> bool:
+    """Whether the function that runs backward reads the loss so, or one that gets the loss from it."""
+    if not isinstance(root, cst.Name):
+        return False
+    function, name = tree.function(call), m.Name(root.value)
+    scope = function or tree.module
+    if m.findall(scope, _number(root.value)) or _handed(tree, scope, root.value):
+        return True
+    if function is None:
+        return False
+    handed_out = _hands_out(function, name) and m.findall(tree.module, _number(root.value))
+    return bool(handed_out) or _steps_with(tree, function, name)
+
+
+def _handed(tree: Tree, scope: cst.CSTNode, name: str) -> bool:
+    """Whether a function of the file that is called with the loss reads that as one number."""
+    for call in m.findall(scope, m.Call()):
+        if not isinstance(call, cst.Call):
+            continue
+        places = [n for n, arg in enumerate(call.args) if m.matches(arg, m.Arg(m.Name(name)))]
+        for function in m.findall(tree.module, m.FunctionDef(m.Name(last_name(call.func)))) if places else ():
+            assert isinstance(function, cst.FunctionDef)
+            names = [each.name.value for each in function.params.params]
+            names = names[1:] if isinstance(call.func, cst.Attribute) else names
+            if any(n < len(names) and m.findall(function, _number(names[n])) for n in places):
+                return True
+    return False
 
 
 def _hands_out(function: cst.FunctionDef | None, name: m.Shape) -> bool:

@@ -87,7 +87,7 @@ def rewrite(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:
     if isinstance(fix, Fix) and not fix.unsafe:
         return fix
     late = _behind_both(tree, step, later, defect) if not later_optimizer else None
-    return aimed(tree, later, later_optimizer, facts.spared) or late or fix
+    return aimed(tree, later, later_optimizer, facts.spared, facts.frozen) or late or fix
 
 
 def _behind_its_own(tree: Tree, step: cst.Call, later: cst.Call, defect: Defect) -> Fix | None:
@@ -161,7 +161,7 @@ def _moved(
 ) -> Fix | Decline:
     """The step behind the later backward, or that before the step where something between reads."""
     facts = defect.told(EarlyStep)
-    inputs = inputs_of(tree, later, later_optimizer)
+    inputs = inputs_of(tree, later, later_optimizer, facts.frozen)
     if not inputs or facts.shared:
         return Decline(BY_HAND)
     new = with_argument(later, "inputs", inputs) if keyword(later, "inputs") is None else later

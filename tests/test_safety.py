@@ -48,13 +48,51 @@ for _ in range(3):
     opt.step()
     other.zero_grad()
 """
+ROWS_SAVED = """w = torch.randn(4, requires_grad=True)
+returns = torch.rand(4)
+loss = torch.stack([a * b for a, b in zip(w, returns)]).sum()
+returns += 1
+loss.backward()
+"""
+MIXED = """fc, gate = nn.Linear(4, 4), nn.Linear(4, 4)
+h = fc(x)
+with torch.inference_mode():
+    y = fc(h)
+(gate(h) * y).sum().backward()
+"""
+ARGUMENT = """scale = nn.Parameter(torch.ones(4))
+def scaled(x):
+    for _ in range(2):
+        x += x * scale
+    return x
+loss = scaled(x).sum() + 0 * x.size(0)
+loss.backward()
+x = torch.zeros(2)
+print(x.sum())
+"""
+ENDED = """one = nn.Linear(4, 1)
+opt = torch.optim.SGD(one.parameters(), lr=0.1)
+for _ in range(2):
+    opt.zero_grad()
+    loss = one(x).pow(2).mean()
+    opt.step()
+    loss.backward()
+    loss.backward()
+"""
+GRADED = """model, features = nn.Linear(4, 1), nn.Linear(4, 4)(x)
+opt = torch.optim.SGD(model.parameters(), lr=0.1)
+loss = F.mse_loss(model(features), x[:, :1], reduction="none")
+seen = torch.autograd.grad(loss, features, retain_graph=True)[0]
+loss.backward()
+print(loss.item())
+"""
 
 
-def verdict(before: str, after: str) -> Said:
+def verdict(before: str, after: str, which: int = 0) -> Said:
     """What is said of some text in place of the rewrite of what gradfix finds first."""
-    finding = said(HEAD + before).findings[0]
+    finding = said(HEAD + before).findings[which]
     one, other = play(HEAD + before, [], cuts=True), play(HEAD + after, [])
-    spared = play(HEAD + before, [], spared=True) if one.error else None
+    spared = play(HEAD + before, [], cuts=True, spared=True) if one.error else None
     return judged(finding, HEAD + before, one, other, spared)
 
 
@@ -79,6 +117,29 @@ def verdict(before: str, after: str) -> Said:
             id="a parameter beside",
         ),
         pytest.param(STALE, ("    opt.step()", "    pass"), "changed", id="no step"),
+        pytest.param(
+            ROWS_SAVED, ("returns += 1", "returns = returns + 1"), "right", id="a write that rows have saved"
+        ),
+        pytest.param(
+            ROWS_SAVED, ("returns += 1", "returns = returns + 1\nw.register_hook(lambda g: g * 2)"),
+            "other gradient", id="a write that rows have saved, and another gradient",
+        ),
+        pytest.param(
+            MIXED, ("with torch.inference_mode():\n    y", "y"), "right",
+            id="more gradient where some arrived",
+        ),
+        pytest.param(
+            ARGUMENT, ("x += x", "x = x + x"), "right", id="an argument that none reads again"
+        ),
+        pytest.param(
+            ARGUMENT.replace("x = torch.z", "y = torch.z"), ("x += x", "x = x + x"), "changed",
+            id="an argument that is read again",
+        ),
+        pytest.param(
+            ENDED,
+            ("    opt.step()\n    loss.backward()", "    loss.backward(retain_graph=True)\n    opt.step()"),
+            "undecided", id="an end before anything was erased",
+        ),
     ],
 )  # fmt: skip
 def test_a_rewrite_is_held_to_what_safe_means(before: str, after: tuple[str, str], word: str) -> None:
@@ -86,6 +147,12 @@ def test_a_rewrite_is_held_to_what_safe_means(before: str, after: tuple[str, str
     found = forked(partial(verdict, before, before.replace(*after)))
     assert found is not None
     assert found.verdict == word, found
+
+
+def test_one_number_is_what_each_who_differentiates_a_loss_asked_for() -> None:
+    found = forked(partial(verdict, GRADED, GRADED.replace('="none")', '="mean")'), -1))
+    assert found is not None
+    assert found.verdict == "right", found
 
 
 ACTOR_CRITIC = """actor, critic = nn.Linear(4, 2), nn.Linear(4, 1)
@@ -263,6 +330,75 @@ opt = torch.optim.SGD(net.parameters(), lr=0.1)
 net(x).sum().backward()
 opt.step()
 """
+FROZEN = """class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.base, self.up = nn.Linear(4, 4), nn.Linear(4, 4)
+        self.base.weight.requires_grad = False
+    def forward(self, x):
+        return self.up(self.base(x))
+gen, dis = Net(), nn.Sequential(nn.Linear(4, 4), nn.Tanh(), nn.Linear(4, 1))
+opt_g = torch.optim.SGD(gen.parameters(), lr=0.1)
+opt_d = torch.optim.SGD(dis.parameters(), lr=0.1)
+for _ in range(2):
+    loss_d = dis(gen(x).detach()).mean() - dis(x).mean()
+    opt_d.zero_grad()
+    loss_d.backward()
+    opt_d.step()
+    loss_g = -dis(gen(x)).mean()
+    opt_g.zero_grad()
+    opt_d.step()
+    loss_g.backward()
+    opt_g.step()
+"""
+CLEARED_SINCE = """gen = nn.Linear(4, 4)
+dis = nn.Sequential(nn.Linear(4, 4), nn.Tanh(), nn.Linear(4, 1))
+opt_g = torch.optim.SGD(gen.parameters(), lr=0.1)
+opt_d = torch.optim.SGD(dis.parameters(), lr=0.1)
+for _ in range(2):
+    fake = gen(x)
+    loss_d = F.softplus(-dis(x)).mean() + F.softplus(dis(fake)).mean()
+    opt_d.step()
+    loss_d.backward(retain_graph=True)
+    opt_g.zero_grad()
+    loss_g = F.softplus(-dis(fake)).mean()
+    loss_g.backward()
+    opt_g.step()
+"""
+HALVED = """model = nn.Linear(4, 1)
+total = 0.0
+for _ in range(2):
+    for part in x.chunk(2):
+        loss = F.l1_loss(model(part), part[:, :1], reduction="none")
+        (loss / 2).backward()
+    total += float(loss) * 2
+"""
+TOLD = """model, seen = nn.Linear(4, 1), []
+def note(loss):
+    seen.append(loss.item())
+def objective():
+    out = model(x)
+    return out.pow(2) + 0.1 * out.abs(), out
+for _ in range(2):
+    loss, out = objective()
+    loss.backward()
+    note(loss)
+"""
+NOTED = """model, seen = nn.Linear(4, 1), []
+def note(loss):
+    seen.append(loss.item())
+loss = model(x).pow(2).mean().item()
+loss.backward()
+note(loss)
+"""
+UNREADABLE = """w = torch.randn(3, 4, requires_grad=True)
+h = w * 2
+with torch.no_grad():
+    v = h.t()
+    v.clamp_(min=0)
+v.zero_()
+w.sum().backward()
+"""
 Check = Callable[[str], bool]
 ONCE_WRONG: dict[str, tuple[str, Check]] = {
     "a target stays in the block that its prediction leaves": (TEMPORAL, lambda a: TEMPORAL_KEPT in a),
@@ -286,6 +422,15 @@ ONCE_WRONG: dict[str, tuple[str, Check]] = {
     "a loss handed out as a number is one": (HANDED, lambda a: "x).pow(2).sum()\n" in a),
     "a scheduler is no optimizer": (PARAMETERS, lambda a: "sched.param_groups" not in a),
     "a wrong order is mended whole": (HALF, lambda a: "grad()\n    loss.backward()\n    opt.step()" in a),
+    "a backward is for no parameter that is frozen": (
+        FROZEN, lambda a: "inputs=[p for p in gen.parameters() if p.requires_grad])" in a),
+    "a step is not along what was cleared before it": (CLEARED_SINCE, lambda a: "inputs=" not in a),
+    "half a loss is reduced where that is one number": (
+        HALVED, lambda a: 'reduction="none").mean()' in a and "(loss / 2).backward()" in a),
+    "a loss that another function reads as a number is no tensor there": (TOLD, lambda a: not a),
+    "a function that asks a loss for its number is given the loss": (
+        NOTED, lambda a: "note(loss)\n" in a and a.count("item()") == 1),
+    "a view that can't be read is not cloned": (UNREADABLE, lambda a: not a),
     "a list that is called is no list of modules": (LISTED, lambda a: "ModuleList" not in a),
 }  # fmt: skip
 
@@ -314,3 +459,14 @@ def test_no_safe_fix_of_a_random_program_breaks_changes_or_leaves(sort: str, fir
         (case.group, case.seed, case.about) for case in tally.cases if not case.group.startswith("not")
     ] == []
     assert tally.counts["right"] > 10
+
+
+@pytest.mark.parametrize("mode", ["no_grad", "inference_mode"])
+def test_what_torch_says_of_a_view_of_a_block_is_what_it_says(mode: str) -> None:
+    text = (
+        HEAD
+        + f"h = x * nn.Parameter(x)\nwith torch.{mode}():\n    v = h.t()\nv.zero_()\nh.sum().backward()\n"
+    )
+    one = forked(partial(play, text, []))
+    assert one is not None and one.error is not None
+    assert said(text).findings[0].torch_says in one.error[0]

@@ -87,6 +87,9 @@ class WrittenView(Written):
 
     maker: str = ""
     """Name of the operation that returned them, `chunk`."""
+    unreadable: bool = False
+    """Whether torch refuses to read the view too: it is from a block that records nothing, and what it shows
+    was written since."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,6 +137,8 @@ class EarlyStep(Ordered):
     """Whether another optimizer steps some of the same leaves; None: that isn't known."""
     spared: tuple[str, ...] = ()
     """The optimizers whose leaves the backward could reach without meeting what was changed."""
+    frozen: tuple[str, ...] = ()
+    """The optimizers that hold leaves that need no gradient, or may need none."""
 
     def again(self, other: Ordered) -> Ordered:
         both = Ordered.again(self, other)
@@ -346,6 +351,8 @@ class Freed(Facts):
     """The name that gives every call of a closure the same graph, where there is one."""
     spared: tuple[str, ...] = ()
     """The optimizers whose leaves the later backward could reach without meeting what was freed."""
+    frozen: tuple[str, ...] = ()
+    """The optimizers that hold leaves that need no gradient, or may need none."""
     built: tuple[Span, ...] = ()
     """Where the graph of the later backward is built, where that is few places."""
     draws: bool = False

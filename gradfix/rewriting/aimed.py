@@ -15,11 +15,13 @@ from gradfix.rule import Edit, Fix
 from gradfix.tree import Tree
 
 
-def aimed(tree: Tree, later: cst.Call, optimizer: str, spared: Container[str]) -> Fix | None:
+def aimed(
+    tree: Tree, later: cst.Call, optimizer: str, spared: Container[str], frozen: Container[str]
+) -> Fix | None:
     """The later backward told which parameters it is for, where that spares it what is broken."""
     if not optimizer or optimizer not in spared:
         return None
-    inputs = inputs_of(tree, later, optimizer)
+    inputs = inputs_of(tree, later, optimizer, frozen)
     if not inputs or keyword(later, "inputs") is not None:
         return None
     new = with_argument(later, "inputs", inputs)
@@ -31,11 +33,13 @@ def call_at(tree: Tree, place: Span | None) -> cst.Call | None:
 
 
 def later_step(tree: Tree, later: cst.Call) -> cst.Call | None:
-    """The later backward's own step: the next in the same body."""
+    """The later backward's own step: the next in the same body, unless it steps along what came since."""
+    cleared: set[str] = set()
     for place in between(tree, anchor(tree, later), None):
         alone = [call for call in calls_of(place, "step") if stands_alone(place, call)]
         if alone:
-            return alone[0]
+            return alone[0] if stepped(tree, alone[0]) not in cleared else None
+        cleared |= {stepped(tree, call) for call in calls_of(place, "zero_grad")}
     return None
 
 
@@ -46,8 +50,12 @@ def stepped(tree: Tree, call: cst.Call | None) -> str:
     return tree.code(call.args[0].value if call.args else call.func.value)
 
 
-def inputs_of(tree: Tree, later: cst.Call, optimizer: str) -> str:
-    """The parameters that the later backward is for, as an expression that can be read where it stands."""
+def inputs_of(tree: Tree, later: cst.Call, optimizer: str, frozen: Container[str]) -> str:
+    """The parameters that the later backward is for, as an expression that can be read where it stands.
+
+    torch takes none that needs no gradient: where some are `frozen` they are left out.
+    """
+    thawed = " if p.requires_grad" if optimizer in frozen else ""
     given, built = _held(tree, optimizer)
     text = tree.code(given) if given is not None else ""
     value = expression(tree, text) if text else None
@@ -55,8 +63,8 @@ def inputs_of(tree: Tree, later: cst.Call, optimizer: str) -> str:
         seen = built is None or tree.function(built) in (None, tree.function(later)) or _on_self(value)
         listed = isinstance(value, cst.List) or m.matches(value, m.Call(func=m.Name("list")))
         if seen:
-            return text if listed else f"list({text})"
-    return f'[p for group in {optimizer}.param_groups for p in group["params"]]' if optimizer else ""
+            return f"[p for p in {text}{thawed}]" if thawed else text if listed else f"list({text})"
+    return f'[p for group in {optimizer}.param_groups for p in group["params"]{thawed}]' if optimizer else ""
 
 
 def _on_self(value: cst.BaseExpression) -> bool:

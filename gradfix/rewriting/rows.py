@@ -14,9 +14,16 @@ from gradfix.rule import Decline, Edit, Fix, Options
 from gradfix.tape.effects import table
 from gradfix.tree import Tree
 
+UNREADABLE = Decline(
+    "take this view anew behind the block that records nothing: what it shows was written since, and torch "
+    "refuses to read such a view as well"
+)
+
 
 def out_of_place_or_by_index(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:
     """A new tensor under the same name; where the whole is what is read later, views that may be written."""
+    if defect.told(WrittenView).unreadable:
+        return UNREADABLE
     fix = out_of_place(defect, tree, options)
     return fix if isinstance(fix, Fix) else _by_index(defect, tree) or fix
 

@@ -24,7 +24,7 @@ from gradfix.patch import LineMap, unified
 from gradfix.plan import plan_for
 from gradfix.rule import Finding, Safety
 
-from .judging import BREAKS, LEFT, RIGHT, UNDECIDED, WRONG, Said, crash, judged, parting
+from .judging import BREAKS, LEFT, RIGHT, UNDECIDED, WRONG, Said, crash, judged, near, parting
 from .playing import PROGRAM, Play, play
 
 PLAN = plan_for(Config(Path("/")), follows_imports=False)
@@ -153,6 +153,8 @@ def _weighed(sort: str, seed: int, broken: Broken, tally: Tally) -> None:
         if result.verdict in WRONG:
             group = f"{result.verdict}: {finding.rule}" + (f" after {broken.bug}" if broken.bug else "")
             tally.put(Case(group, sort, seed, broken.source, finding.span.line, result.about, after))
+        elif result.verdict == UNDECIDED:
+            tally.counts[f"undecided: {result.about}"] += 1
     if safe and broken.healthy and outcome.after:
         _restored(sort, seed, broken, outcome, safe, tally)
 
@@ -178,7 +180,9 @@ def weighed(broken: Broken, outcome: Outcome, finding: Finding) -> tuple[Said, s
     """One fix by itself; where another defect hides what it does, with all others in place."""
     alone = said(broken.source, finding, outcome.findings)
     after = alone.after.decode() if alone.after is not None else ""
-    result = _over_all(broken, finding, broken.source, after) if after else Said(UNDECIDED)
+    result = Said(UNDECIDED, "nothing is written for it alone")
+    if after:
+        result = _over_all(broken, finding, broken.source, after)
     settled = result.verdict not in (UNDECIDED, LEFT, BREAKS)
     settled = settled or (result.verdict == BREAKS and not OF_AUTOGRAD.search(result.about))
     if settled or outcome.after is None or len(outcome.applied) < 2:
@@ -187,7 +191,7 @@ def weighed(broken: Broken, outcome: Outcome, finding: Finding) -> tuple[Said, s
     text = broken.source if rest is None else rest.decode()
     moved = [each for each in said(text).findings if _is(each, finding, broken.source, text)]
     if not moved or text == outcome.after.decode():
-        return Said(UNDECIDED), after
+        return Said(UNDECIDED, result.about or "the others mend it too"), after
     return _over_all(broken, moved[0], text, outcome.after.decode()), outcome.after.decode()
 
 
@@ -205,7 +209,7 @@ def _over_all(broken: Broken, finding: Finding, before: str, after: str) -> Said
         real = [each for each in wrong if each.verdict != "left" or each.about]
         if real or all(each.verdict != RIGHT for each in found):
             return (real or wrong)[0]
-    return next((each for each in found if each.verdict == RIGHT), Said(UNDECIDED))
+    return next((each for each in found if each.verdict == RIGHT), found[0])
 
 
 def _under(way: Circumstances, finding: Finding, before: str, after: str) -> Said:
@@ -218,14 +222,23 @@ def _under(way: Circumstances, finding: Finding, before: str, after: str) -> Sai
     if (
         result.verdict in (LEFT, BREAKS)
         and other.error
-        and any(crash(f, after, other) for f in said(after).findings)
+        and (any(crash(f, after, other) for f in said(after).findings) or _hindered(before, after, other))
     ):
-        return Said(UNDECIDED)  # another one, which has no safe fix, fails in the same words
+        return Said(UNDECIDED, "another defect fails in the same words")  # which has no safe fix
     if result.verdict == BREAKS and spared is not None and OF_AUTOGRAD.search(result.about):
         others = way.play(after, spared=True)  # where no write hurts: is it the same program?
         if not others.error and parting(spared, others) is None:
-            return Said(UNDECIDED)
+            return Said(UNDECIDED, "another write is still in its way")
     return result
+
+
+def _hindered(before: str, after: str, run: Play) -> bool:
+    """Whether a rewritten text ends as a defect that was seen before, without a safe fix, says."""
+    lines = LineMap(unified("file", before.encode(), after.encode()))
+    left = [each for each in said(before).findings if each.safety is not Safety.SAFE]
+    words = [each for each in left if each.torch_says and run.error and each.torch_says in run.error[0]]
+    moved = {lines.after(line) for each in words for line in near(each)}
+    return run.error is not None and bool(moved & set(run.error[1]))
 
 
 def several(sort: str, seeds: Iterable[int]) -> Tally:

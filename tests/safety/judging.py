@@ -7,7 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
-from itertools import zip_longest
+from itertools import takewhile, zip_longest
 
 from wild.judge import OF_AUTOGRAD
 
@@ -44,6 +44,8 @@ class Parting:
 
     sort: str
     names: frozenset[str]
+    stepped: bool = False
+    """Whether a step was made before it."""
 
 
 def differing(before: Play, after: Play, one: Moment, other: Moment) -> frozenset[str]:
@@ -61,7 +63,7 @@ def alive(run: Play, name: str, moment: Moment) -> bool:
     """Whether anybody may still read a value: from its name later, or from what holds it."""
     if name not in moment.own or name in run.leaves:
         return True
-    return run.read.get(name.rpartition(".")[2], 0) > moment.at
+    return run.reads.later(name, moment.at)
 
 
 def parting(before: Play, after: Play) -> Parting | None:
@@ -83,10 +85,14 @@ def parting(before: Play, after: Play) -> Parting | None:
             return Parting("missing " + moment.sort, frozenset(moment.values))
         names = differing(before, after, moment, others[place])
         if names:
-            return Parting(moment.sort, names)
+            return Parting(moment.sort, names, stepped_before(after, others[place]))
     if not before.error and any(len(others) > left[sort] for sort, others in theirs.items() if sort != "end"):
         return Parting("more", frozenset())
     return None
+
+
+def stepped_before(run: Play, moment: Moment) -> bool:
+    return any(each.sort == "step" for each in takewhile(lambda each: each is not moment, run.moments))
 
 
 def values(before: Play, after: Play, *, reduced: bool = False) -> str:
@@ -117,7 +123,7 @@ def judged(finding: Finding, source: str, before: Play, after: Play, spared: Pla
     """What torch says of the rewrite of one finding; `spared`: the run in which no write hurts."""
     shown = crash(finding, source, before)
     if after.error and OWN.search(after.error[0]):
-        return Said(UNDECIDED)
+        return Said(UNDECIDED, "the program has a fault of its own")
     if after.error and not before.error:
         return Said(BREAKS, after.error[0])
     if name := values(before, after, reduced=finding.rule == "non_scalar_backward"):
@@ -125,6 +131,8 @@ def judged(finding: Finding, source: str, before: Play, after: Play, spared: Pla
     if before.error and after.error and like(before.error) == like(after.error) and shown:
         return Said(LEFT, before.error[0])
     parted = parting(before, after)
+    if parted is not None and before.error and not shown and nothing_yet(finding, before, parted):
+        return Said(UNDECIDED, "another defect ends it before anything is lost")
     if parted is not None and not explained(finding, source, (before, after), parted, shown):
         return Said(CHANGED, f"{parted.sort}: {', '.join(sorted(parted.names)[:6])}")
     if after.error and before.error and like(before.error) != like(after.error):
@@ -132,18 +140,20 @@ def judged(finding: Finding, source: str, before: Play, after: Play, spared: Pla
     if parted is None and not before.error and not after.error and finding.rule != "graph_leak":
         return unchanged(finding, before, after)
     if before.error and not shown and parted is None:
-        return Said(UNDECIDED)
+        return Said(UNDECIDED, "another defect ends both runs")
     return arrived(finding, source, before, after, spared) if shown else Said(RIGHT)
 
 
 def arrived(finding: Finding, source: str, before: Play, after: Play, spared: Play | None) -> Said:
     """Where a crash is gone: whether what comes instead is what was lost."""
+    inferred = spared is not None and finding.rule == "forward_in_no_grad"
     if spared is not None and not spared.error and not after.error:
         parted = parting(spared, after)
+        if inferred and parted is not None and parted.names <= lost(finding, source, spared):
+            return Said(RIGHT)
         learning = {name for moment in spared.moments if moment.sort == "gradient" for name in moment.values}
         if parted is not None and parted.sort != "begin" and (parted.names & learning or not parted.names):
             return Said(OTHER, f"{parted.sort}: {', '.join(sorted(parted.names)[:6])}")
-    inferred = spared is not None and finding.rule == "forward_in_no_grad"
     if kind_of(finding.rule).family is Family.SEVERED and not after.error and not inferred:
         place = sum(moment.sort == "gradient" for moment in before.moments)
         passed = [moment for moment in after.moments if moment.sort == "gradient"][place : place + 1]
@@ -159,11 +169,21 @@ def like(error: tuple[str, tuple[int, ...]]) -> str:
 
 def crash(finding: Finding, source: str, run: Play) -> bool:
     """Whether a run ended as a finding says."""
-    if run.error is None or finding.impact != "crashes" or not OF_AUTOGRAD.search(run.error[0]):
+    if run.error is None or finding.impact != "crashes":
+        return False
+    if not (OF_AUTOGRAD.search(run.error[0]) or (finding.torch_says and finding.torch_says in run.error[0])):
         return False
     named = not finding.torch_says or finding.torch_says in run.error[0]
     elsewhere = all(line > source.count("\n") for line in run.error[1])
-    return named and (elsewhere or bool(set(run.error[1]) & near(finding)))
+    return named and (elsewhere or bool(set(run.error[1]) & near(finding)) or at_its_source(finding, run))
+
+
+def at_its_source(finding: Finding, run: Play) -> bool:
+    """Whether what is rewritten is what a loss is made with, which more than one backward gets."""
+    lines = [edit.line for edit in finding.edits]
+    ended = run.error[1] if run.error is not None else ()
+    reduced = finding.rule == "non_scalar_backward" and bool(lines) and bool(ended)
+    return reduced and max(lines) < min(finding.span.line, ended[-1])
 
 
 def near(finding: Finding) -> set[int]:
@@ -171,16 +191,34 @@ def near(finding: Finding) -> set[int]:
     return {line for span in spans for line in range(span.line, span.end_line + 1)}
 
 
+def nothing_yet(finding: Finding, run: Play, parted: Parting) -> bool:
+    """Whether a run was too short for these gradients to add up or to be erased."""
+    late = finding.rule in ("missing_zero_grad", "zero_grad_before_step") and parted.sort == "step"
+    return late and not parted.names & (run.stale | run.erased)
+
+
+def all_steps(before: Play, after: Play) -> bool:
+    """Whether each step of a run is made in the other one too, however late."""
+    made = [each.values for each in after.moments if each.sort == "step"]
+    return all(
+        any(one.values.keys() == two.keys() and all(same(one.values[n], two[n]) for n in two) for two in made)
+        for one in before.moments
+        if one.sort == "step"
+    )
+
+
 def unchanged(finding: Finding, before: Play, after: Play) -> Said:
     """Where nothing differs: a defect is left if it shows in both runs, or no graph has grown."""
-    if finding.span.line not in before.lines or finding.impact == "crashes":
-        return Said(UNDECIDED)
+    if finding.span.line not in before.lines:
+        return Said(UNDECIDED, "its line is not run")
+    if finding.impact == "crashes":
+        return Said(UNDECIDED, "its line does not fail")
     if finding.rule == "missing_zero_grad":
-        return Said(LEFT, "stale") if before.stale & after.stale else Said(UNDECIDED)
+        return Said(LEFT, "stale") if before.stale & after.stale else Said(UNDECIDED, "nothing was stale")
     if finding.rule == "zero_grad_before_step":
-        return Said(LEFT, "erased") if before.erased & after.erased else Said(UNDECIDED)
+        return Said(LEFT, "erased") if before.erased & after.erased else Said(UNDECIDED, "nothing was erased")
     if kind_of(finding.rule).family is not Family.SEVERED or finding.rule == "grad_of_non_leaf":
-        return Said(UNDECIDED)
+        return Said(UNDECIDED, "nothing differs")
     pairs = zip(before.moments, after.moments, strict=False)
     return Said(RIGHT) if any(one.nodes != other.nodes for one, other in pairs) else Said(LEFT, "no graph")
 
@@ -196,12 +234,15 @@ def explained(finding: Finding, source: str, runs: tuple[Play, Play], parted: Pa
             return parted.names & both <= lost(finding, source, before)
         if finding.rule == "non_scalar_backward":
             return parted.sort == "begin"
+        if finding.rule == "backward_twice" and parted.sort == "begin":
+            return parted.names <= before.leaves and all_steps(before, after)
         moved = finding.rule in ("step_before_backward", "inplace_overwrites_saved") and parted.sort in (
             "begin",
             "step",
             "missing step",
         )
-        return moved and (parted.sort != "begin" or parted.names <= before.leaves)
+        later = parted.stepped and finding.rule == "step_before_backward"
+        return moved and (parted.sort != "begin" or later or parted.names <= before.leaves)
     if parted.sort == "missing step" and finding.rule not in STEPS:
         return False
     if finding.rule in ANYBODY:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import contextlib
 import importlib
 import io
@@ -20,6 +19,7 @@ from torch.overrides import TorchFunctionMode
 from wild.witness import owned, reached
 
 from .holding import Array, Held, Values, around, array, same
+from .reading import Reads, Touched, touching
 
 PROGRAM = "program.py"
 Sort: TypeAlias = Literal["begin", "gradient", "step", "end"]
@@ -47,8 +47,7 @@ class Play:
     moments: list[Moment] = field(default_factory=list)
     history: dict[str, list[Array]] = field(default_factory=dict)
     """The values that each name had, one after the other, when they were read before the first backward."""
-    read: dict[str, int] = field(default_factory=dict)
-    """When each name was read last."""
+    reads: Reads = field(default_factory=Reads)
     error: tuple[str, tuple[int, ...]] | None = None
     failed: int = 0
     """How many moments there were when the first backward failed."""
@@ -85,7 +84,7 @@ class Player:
         self.kept: list[Any] = []
         self.clock = 0
         self.begun = False
-        self.reads: dict[int, set[str]] = {}
+        self.touching: dict[int, Touched] = {}
         self.cut: list[tuple[tuple[int, ...], list[Any]]] = []
         self.optimizers: list[Any] = []
         self.busy = False
@@ -223,13 +222,14 @@ class Player:
         """Before the first backward, each value that a name gets is kept."""
         self.play.lines.add(frame.f_lineno)
         self.clock += 1
-        reads = self.reads.get(frame.f_lineno, ())
-        for name in reads:
-            self.play.read[name] = self.clock
-        if self.busy or self.begun or not reads:
+        touched = self.touching.get(frame.f_lineno)
+        if touched is None:
+            return
+        self.play.reads.note(touched, frame.f_code, self.clock)
+        if self.busy or self.begun or not touched.read:
             return
         with self.aside():
-            for name in reads:
+            for name in touched.read:
                 value = frame.f_locals.get(name)
                 if isinstance(value, (torch.Tensor, float)) and (kept := array(value)) is not None:
                     values = self.play.history.setdefault(f"{frame.f_code.co_name}.{name}", [])
@@ -257,31 +257,6 @@ class Player:
             self.settle()
             self.play.cuts = [(lines, frozenset(map(self.name, leaves))) for lines, leaves in self.cut]
         return self.play
-
-
-def reads(source: str) -> dict[int, set[str]]:
-    """The names that each line's statement reads, whole or in part, or writes in place."""
-    found: dict[int, set[str]] = {}
-    for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.stmt):
-            heads = [node] if not hasattr(node, "body") else list(header(node))
-            inner = [each for head in heads for each in ast.walk(head)]
-            named = {
-                each.id for each in inner if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Load)
-            }
-            if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
-                named.add(node.target.id)
-            found.setdefault(node.lineno, set()).update(named)
-    return found
-
-
-def header(node: ast.stmt) -> Iterator[ast.AST]:
-    """What a compound statement evaluates itself."""
-    for name, value in ast.iter_fields(node):
-        if name not in ("body", "orelse", "finalbody", "handlers"):
-            yield from (
-                each for each in (value if isinstance(value, list) else [value]) if isinstance(each, ast.AST)
-            )
 
 
 def size(roots: list[Any]) -> int:
@@ -321,7 +296,7 @@ class Cutter(TorchFunctionMode):
         result = function(*args, **(kwargs or {}))
         if self.player.busy:
             return result
-        given = [each for each in flat((args, kwargs)) if each.requires_grad]
+        given = [each for each in flat((args, kwargs)) if each.requires_grad and standing(each)]
         if given and lost(function, result):
             with self.player.aside():
                 self.player.kept += given
@@ -343,18 +318,30 @@ def flat(value: Any) -> Iterator[Any]:
         yield from flat(list(value.values()))
 
 
+def standing(tensor: torch.Tensor) -> bool:
+    """Whether torch still tells what made a value: not where it is a view from a block that records nothing
+    whose base was written since."""
+    try:
+        return tensor.grad_fn is not None or tensor.is_leaf
+    except RuntimeError:
+        return False
+
+
 def lost(function: Any, result: Any) -> bool:
     """Whether a call that was given a graph returned values without one."""
     if getattr(function, "__name__", "") in NUMBERS:
         return True
-    return any(not each.requires_grad or (each.is_leaf and each._base is not None) for each in flat(result))
+    return any(
+        not (each.requires_grad and standing(each)) or (each.is_leaf and each._base is not None)
+        for each in flat(result)
+    )
 
 
 def play(source: str, argv: list[str], *, cuts: bool = False, spared: bool = False) -> Play:
     """One run; `spared`: saved values survive a write, and what is made in inference mode may be saved."""
     globals_: dict[str, Any] = {"__name__": "__main__"}
     player = Player(globals_)
-    player.reads = reads(source)
+    player.touching = touching(source)
 
     def local(frame: types.FrameType, event: str, argument: Any) -> Any:
         if event == "line":
@@ -377,7 +364,7 @@ def play(source: str, argv: list[str], *, cuts: bool = False, spared: bool = Fal
             if cuts:
                 stack.enter_context(Cutter(player))
             if spared:
-                stack.enter_context(torch.autograd.graph.allow_mutation_on_saved_tensors())
+                stack.enter_context(torch.autograd.graph.saved_tensors_hooks(torch.clone, lambda kept: kept))
                 stack.enter_context(mock.patch.object(torch, "inference_mode", torch.no_grad))
             sys.settrace(tracer)
             exec(code, globals_)

@@ -56,10 +56,29 @@ def _logged(names: Names, name: str, made: ast.AST, parents: dict[int, ast.AST])
         ):
             user = parents[id(node)]
             if isinstance(user, ast.AugAssign) or (
-                isinstance(user, ast.Call) and node in user.args and not _of_torch(names, user.func)
+                isinstance(user, ast.Call)
+                and node in user.args
+                and not _of_torch(names, user.func)
+                and not _takes_tensors(names, user, user.args.index(node))
             ):
                 found.append(span_of(node))
     return tuple(sorted(found))
+
+
+def _takes_tensors(names: Names, call: ast.Call, place: int) -> bool:
+    """Whether a function of the file asks what it is given here for more than a number has."""
+    name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+    for function in ast.walk(names.program.tree):
+        if isinstance(function, ast.FunctionDef) and function.name == name:
+            given = [each.arg for each in function.args.args][isinstance(call.func, ast.Attribute) :]
+            asked = [
+                node.value.id
+                for node in ast.walk(function)
+                if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name)
+            ]
+            if place < len(given) and given[place] in asked:
+                return True
+    return False
 
 
 def _of_torch(names: Names, func: ast.expr) -> bool:

@@ -56,6 +56,7 @@ class EarlySteps:
             backward=self.reports.span(later.place) if not later.virtual else None,
             step_backward=self.reports.span(own.backward.place) if own else None,
             spared=self.spared(later),
+            frozen=self.frozen(),
         )
 
     def _since(self, write: Write, later: Backward) -> EarlyStep:
@@ -100,6 +101,11 @@ class EarlySteps:
                 if step is not None:
                     found[id(spoil.write.place)] = step
         return list(found.values())
+
+    def frozen(self) -> tuple[str, ...]:
+        """The optimizers that hold leaves that need no gradient, or may need none."""
+        known = self.optimizers.known
+        return tuple(one.name for one in known if any(leaf.requires is not True for leaf in one.leaves))
 
     def spared(self, event: Backward) -> tuple[str, ...]:
         """The optimizers whose leaves a backward could reach without meeting what it raises about."""

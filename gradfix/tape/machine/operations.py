@@ -32,6 +32,7 @@ VIEW_OF_MANY = (
     "Such functions do not allow the output views to be modified inplace."
 )
 VIEW_WITHOUT_GRAD = "A view was created in no_grad mode and is being modified inplace with grad mode enabled."
+VIEW_INFERRED = "A view was created in inference mode and is being modified inplace in normal mode."
 
 
 def _promotes(target: Tensor, bound: Mapping[str, Value]) -> bool:
@@ -200,13 +201,15 @@ class Operations:
         if _goes_on(place):
             return True
         maker = target.node.op if target.view == "many" else "no_grad"
-        says = VIEW_OF_MANY if target.view == "many" else VIEW_WITHOUT_GRAD
+        unrecorded = VIEW_INFERRED if target.node.cut == "inference_mode" else VIEW_WITHOUT_GRAD
+        says = VIEW_OF_MANY if target.view == "many" else unrecorded
+        unreadable = target.view == "no_grad" and target.seen < len(target.storage.writes)
         steps = [(target.place, Role.MADE), (place, Role.WRITTEN)]
         self.reports.report(
             "inplace_on_view_of_many",
             place,
             steps,
-            WrittenView(**facts.named(), maker=maker),
+            WrittenView(**facts.named(), maker=maker, unreadable=unreadable),
             lean=node.lean,
             when=self.here.path,
             says=says,

@@ -203,6 +203,7 @@ class Raising:
                 again=self.reports.span(event.place),
                 outside=outside,
                 spared=spared,
+                frozen=self.early_steps.frozen(),
                 built=built,
                 draws=draws,
                 shared=self.reports.span(node.place),
