@@ -142,10 +142,13 @@ class Backwards:
         ahead = Ahead(start, arms, event.path)
         wanted = None if only is None else {id(leaf) for leaf in only}
         walked = None if only is None else self._ways(start, event, only)
+        surely = walked and leading(self.graph, start, only or [])
         again = (self.recording.spoils, self.frees) if self._leaves_all(event, only) else None
         frees = event.retain is False and not event.virtual
         while ahead.sure or ahead.guarded.order or (ahead.by_use and not event.virtual):
             level, node, when = ahead.take()
+            if surely is not None and level == SURE and id(node) not in surely:
+                level = BY_USE  # what isn't known may lead to what is asked for, or not
             if node.requires is False or (walked is not None and id(node) not in walked):
                 continue
             if again and level == SURE and not when and node.reach is not None and node.reach[0] == again:

@@ -97,6 +97,17 @@ def learn(model, loader, optimizer):
         out.sum().backward()
         optimizer.step()
 """,
+    "a network that isn't asked for gradients, but may be given what is": """
+from elsewhere import draw
+made, judge = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 4)), nn.Linear(4, 2)
+optimizer = torch.optim.Adam(made.parameters())
+for turn in range(2):
+    scores = judge(made(draw()))
+    optimizer.zero_grad()
+    scores[:, 0].mean().backward(retain_graph=True)
+    optimizer.step()
+    scores[:, 1].mean().backward(inputs=list(judge.parameters()))
+""",
 }
 FOUND = {
     "a copy that was asked not to require grad": (
@@ -204,6 +215,20 @@ def learn(model, loader, optimizer):
             optimizer.zero_grad()
             out.sum().backward()
             optimizer.step()
+""",
+    ),
+    "a network that is asked for gradients after its step": (
+        "step_before_backward",
+        """
+from elsewhere import draw
+made, judge = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 4)), nn.Linear(4, 2)
+optimizer = torch.optim.Adam(made.parameters())
+for turn in range(2):
+    scores = judge(made(draw()))
+    optimizer.zero_grad()
+    scores[:, 0].mean().backward(retain_graph=True)
+    optimizer.step()
+    scores[:, 1].mean().backward(inputs=list(made.parameters()))
 """,
     ),
 }
