@@ -10,7 +10,7 @@ import pytest
 
 pytest.importorskip("torch")
 
-from safety.campaign import Broken, Circumstances, Tally, said, several, weighed
+from safety.campaign import Broken, Circumstances, Tally, said, several, uses, weighed
 from safety.forks import forked
 from safety.judging import WRONG, Said, judged
 from safety.playing import play, warm
@@ -448,6 +448,30 @@ def words(text: str, outcome: Outcome) -> list[Said]:
     safe = [one for one in outcome.findings if one.safety is Safety.SAFE]
     broken = Broken(text, (Circumstances(),))
     return [one for one in (weighed(broken, outcome, each)[0] for each in safe) if one.verdict in WRONG]
+
+
+UNUSED = """class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(4, 4)
+    def forward(self, x):
+        h = self.fc(x).exp()
+        h += 1
+        return h
+"""
+
+
+def test_a_module_that_its_program_never_runs_is_run() -> None:
+    text = HEAD + UNUSED
+    (use,) = uses(text)
+    finding = said(text).findings[0]
+    found = {}
+    for further in ((), (Circumstances((), (), use),)):
+        broken = Broken(text, (Circumstances((), ()),), further=further)
+        answer = forked(partial(weighed, broken, said(text), finding))
+        assert answer is not None
+        found[len(further)] = answer[0].verdict
+    assert found == {0: "undecided", 1: "right"}
 
 
 @pytest.mark.parametrize("sort", ["oracle", "wild"])

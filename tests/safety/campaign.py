@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -61,6 +62,8 @@ class Broken:
     ways: tuple[Circumstances, ...]
     bug: str = ""
     healthy: str = ""
+    further: tuple[Circumstances, ...] = ()
+    """How it is run besides, where nothing shows what a fix does."""
 
 
 @dataclass(frozen=True)
@@ -100,7 +103,15 @@ def random_program(seed: int) -> Broken | None:
     """One of the oracle's programs."""
     one = program(seeded(seed))
     ways = tuple(Circumstances((), flags, one.driver) for flags in assignments(one.flags)[:4])
-    return Broken(one.source, ways)
+    further = tuple(Circumstances((), ways[0].flags, one.driver + use) for use in uses(one.source))
+    return Broken(one.source, ways, further=further)
+
+
+def uses(source: str) -> list[str]:
+    """For each module that a program defines, somebody who trains it."""
+    kinds = (node for node in ast.parse(source).body if isinstance(node, ast.ClassDef))
+    modules = [kind.name for kind in kinds if "nn.Module" in map(ast.unparse, kind.bases)]
+    return [f"\n{name}()(torch.randn(3, 4)).sum().backward()\n" for name in modules]
 
 
 def wild_program(seed: int) -> Broken | None:
@@ -209,7 +220,9 @@ def _over_all(broken: Broken, finding: Finding, before: str, after: str) -> Said
         real = [each for each in wrong if each.verdict != "left" or each.about]
         if real or all(each.verdict != RIGHT for each in found):
             return (real or wrong)[0]
-    return next((each for each in found if each.verdict == RIGHT), found[0])
+    shown = next((each for each in found if each.verdict == RIGHT), None)
+    further = (_under(way, finding, before, after) for way in broken.further if shown is None)
+    return shown or next((each for each in further if each.verdict != UNDECIDED), found[0])
 
 
 def _under(way: Circumstances, finding: Finding, before: str, after: str) -> Said:
