@@ -79,8 +79,26 @@ class Switches:
         return type(self.grad_mode.mode) is Alt and self.each_modes < PARTINGS
 
     def sets_mode(self) -> bool:
-        """Whether a file sets the grad mode by a statement, so that any block may be reached in several."""
-        return any(map(self._setting, self.reports.findings.sources))
+        """Whether a file sets the grad mode by a statement, so that any block may be reached in several. What
+        a function does that nobody in its file names is nobody's business but its own."""
+        if self.program.sets is None or self.program.sets[0] != len(self.reports.findings.sources):
+            files = self.reports.findings.sources
+            self.program.sets = len(files), any(map(self._sets, files))
+        return self.program.sets[1]
+
+    def _sets(self, file: str) -> bool:
+        """Whether a file sets the grad mode where somebody may come by."""
+        lines = self._setting(file)
+        if not lines or file != self.reports.findings.main:
+            return bool(lines)
+        text = b"\n".join(self.reports.findings.sources[file])
+        alone = [
+            range(node.lineno, (node.end_lineno or node.lineno) + 1)
+            for node in self.program.tree.body
+            if isinstance(node, ast.FunctionDef)
+            and len(re.findall(rb"(?<!\w)%s(?!\w)" % node.name.encode(), text)) == 1
+        ]
+        return any(not any(line in rows for rows in alone) for line in lines)
 
     def sets_mode_in(self, node: ast.stmt | ast.Lambda) -> bool:
         """Whether a definition of the analysed file does: it takes no mode for given."""

@@ -51,5 +51,7 @@ class Program:
         """The lines of each file with a word of what switches that."""
         self.setting: dict[str, list[int]] = {}
         """The lines of each file that set the grad mode by a statement."""
+        self.sets: tuple[int, bool] | None = None
+        """Whether one of so many files sets it where somebody may come by."""
         self.unfinished: list[type[Exception]] = []
         """Why entries were left before their end."""
