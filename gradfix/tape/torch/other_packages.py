@@ -57,7 +57,19 @@ def _ordered(value: Value) -> Value:
 
 
 def numpy_call(machine: Machine, args: Args, node: ast.Call) -> Value:
-    """numpy on arrays that came from tensors stays outside the graph; on anything else it is plain data."""
+    """numpy on arrays that came from tensors stays outside the graph; a tensor that requires grad it asks for
+    its own method (`np.squeeze`), or raises; on anything else it is plain data."""
+    kept = tuple(
+        [
+            one
+            for one in args
+            if isinstance(one, (Tensor, Unknown)) and machine.graph.requires(one) is not False
+        ]
+    )
+    if kept:
+        result = Unknown(fact("a numpy value"), kept)
+        result.part = True
+        return result
     given = [arg for arg in args if isinstance(arg, (Number, Tensor))]
     if given:
         return Number(
