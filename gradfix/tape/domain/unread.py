@@ -18,7 +18,6 @@ DEFINING = (
     ast.Try,
 )
 """Statements of another file that define what it exports; the rest is its own business."""
-OWN_NAMES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 FILLING = (
     rb"(?<![\w.])%s\s*"
     rb"(?:\.(?:append|add|extend|insert|update|setdefault|pop|remove|clear)\(|\[.*\]\s*=(?!=))"
@@ -35,13 +34,13 @@ class Stated:
 
     def __init__(self, tree: ast.Module) -> None:
         self.statements: list[ast.stmt] = []
-        self.stars: list[tuple[int, ast.ImportFrom]] = []
-        """Each import of all that another file has, and how many statements stand before it."""
+        self.stars: list[tuple[str, int]] = []
+        """The modules of which everything is imported, by name and level."""
         self.binding: dict[str, list[int]] = {}
         """By name, the statements that bind it or put something into what it is bound to."""
         for statement in tree.body:
-            if _is_star(statement):
-                self.stars.append((len(self.statements), statement))  # type: ignore[arg-type]
+            if isinstance(statement, ast.ImportFrom) and statement.names[0].name == "*":
+                self.stars.append((statement.module or "", statement.level))
             elif isinstance(statement, DEFINING):
                 for name in dict.fromkeys(bound(statement)):
                     self.binding.setdefault(name, []).append(len(self.statements))
@@ -73,8 +72,8 @@ class Unread:
         self.stated = stated
         self.done: set[int] = set()
         """The statements that were executed."""
-        self.stars: list[tuple[str, int]] = [(one.module or "", one.level) for _, one in stated.stars]
-        """The modules of which everything was imported."""
+        self.stars = [*stated.stars]
+        """The modules of which everything was imported, also under conditions that were met."""
         self.missing: set[str] = set()
         """Names that aren't bound here."""
 
@@ -87,10 +86,6 @@ class Unread:
             if place not in self.done:
                 self.done.add(place)
                 yield self.stated.statements[place]
-
-
-def _is_star(statement: ast.stmt) -> bool:
-    return isinstance(statement, ast.ImportFrom) and statement.names[0].name == "*"
 
 
 def bound(statement: ast.AST) -> Iterator[str]:

@@ -66,7 +66,7 @@ def star_import(vm: Interpreter, module: str, level: int) -> None:
         scope.unread = Unread(vm.here.file, NOTHING_STATED)
     scope.unread.stars.append((module, level))
     scope.unread.missing.clear()
-    for name in _exported(vm, scope.unread.path, module, level) & scope.names.keys():
+    for name in sorted(_exported(vm, scope.unread.path, module, level) & scope.names.keys()):
         if (value := _from(vm, scope.unread.path, (module, level), name)) is not None:
             vm.names.store(name, value)
 
