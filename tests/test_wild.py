@@ -97,6 +97,19 @@ def test_torch_judges(source: str, claim: Finding, verdict: str) -> None:
     assert judge.judged(claim, [seen(source)], [], Planted("", source, 1)) == verdict
 
 
+@pytest.mark.parametrize(
+    ("source", "verdict"),
+    [
+        pytest.param(REPLACED, "confirmed", id="leaves that nobody reaches"),
+        pytest.param(LOOP, "undecided", id="no fix of its own to compare with"),
+    ],
+)
+def test_a_finding_is_not_refuted_by_the_fixes_of_others(source: str, verdict: str) -> None:
+    claim = quiet("optimizer_before_replacement", 4)
+    facts = [seen(source)]
+    assert judge.judged(claim, facts, facts, Planted("", source, 1)) == verdict
+
+
 def test_a_fix_is_judged_by_what_is_left() -> None:
     assert judge.fixed([seen(STALE)], [seen(LOOP)]) == ""
     assert judge.fixed([seen(STALE)], [seen(CUT)]) == "brings: unreached"

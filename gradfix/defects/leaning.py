@@ -44,6 +44,7 @@ class Assumption(Enum):
     RECORDED_HERE = "what is entered around it leaves recording on"
     ALL_HAS_RUN = "what was too complex to be run doesn't make up for it"
     CHOSEN_ALIKE = "one test comes out alike for several values"
+    CHOSEN_APART = "two tests that read alike come out differently"
 
 
 @dataclass(frozen=True, slots=True)

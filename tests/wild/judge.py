@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from gradfix.defects import Span
-from gradfix.rule import Finding
+from gradfix.rule import Finding, Safety
 
 from .bugs import Planted
 from .facts import Facts
@@ -118,6 +118,10 @@ def judged(finding: Finding, runs: list[Facts], after: list[Facts], planted: Pla
         return "undecided" if said == "refuted" and any(run.error for run in runs) else said
     if finding.rule in ("graph_leak", "clip_before_unscale", "requires_grad_misspelt"):
         return "confirmed" if planted.line in near(finding) else "undecided"
+    if finding.rule == "optimizer_before_replacement" and _untrained(finding, here) == "confirmed":
+        return "confirmed"
+    if finding.safety is not Safety.SAFE:
+        return "undecided"  # its own fix is not among those that were applied
     return _mending(runs, after)
 
 

@@ -18,6 +18,7 @@ from gradfix.tape.machine.cuts import nodes_below
 from gradfix.tape.torch.manual_steps import made_of_gradient
 
 if TYPE_CHECKING:
+    from gradfix.tape.domain.graph import Node
     from gradfix.tape.interpreter.interpreter import Interpreter
     from gradfix.tape.interpreter.names import Names
     from gradfix.tape.interpreter.occasions import (
@@ -93,7 +94,8 @@ def gradient_read(vm: Interpreter, read: GradientRead) -> None:
     """`.grad` is read: of a leaf it is what backward left there, of anything else it is None."""
     owner, node = read
     vm.machine.gradients.read_grads.append(owner)
-    if _lost_by_name(vm.names, owner, node):
+    asked = any(one is owner for one in vm.notes.asked_for)  # whether there is one
+    if asked or _lost_by_name(vm.names, owner, node):
         return
     if (
         owner.requires is True
@@ -102,14 +104,24 @@ def gradient_read(vm: Interpreter, read: GradientRead) -> None:
         and vm.machine.severed.backwards
         and not vm.machine.leaves.hooked
     ):
-        known = [root for _, root in vm.machine.severed.backwards] + vm.notes.asked_for
+        known = [root for _, root in vm.machine.severed.backwards]
         if any(one is owner for one in known) or not _walked(vm.graph, owner):
             return
         made = (owner.node.place, Role.MADE_NO_LEAF)
+        lean = owner.lean
+        if _made_by(owner.node).doubted and vm.grad_mode.mode_in_doubt is False:
+            lean = lean | {Assumption.RECORDED_HERE}
         vm.reports.report("grad_of_non_leaf", owner.node.place, [made, (vm.here.at(node), Role.GRAD_IS_NONE)],
                   NonLeaf(target=owner.name, factory=factory_inside(vm.reports, owner)),
-                  when=vm.here.path, lean=owner.lean, says=NOT_A_LEAF,
+                  when=vm.here.path, lean=lean, says=NOT_A_LEAF,
                   account=_kept(vm.machine, owner))  # fmt: skip
+
+
+def _made_by(node: Node) -> Node:
+    """What made a result: writes to it, recorded or not, leave it a result."""
+    while (node.op.endswith("_") or node.op == "copy_slices") and node.parents:
+        node = node.parents[0]
+    return node
 
 
 def _kept(machine: Machine, owner: Tensor) -> Account:

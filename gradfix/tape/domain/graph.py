@@ -66,6 +66,8 @@ class NodeFacts(TypedDict, total=False):
     target: str
     frozen: Place
     """Where a leaf was told not to require grad."""
+    within: Place
+    """Where recording was turned off around a cut: without the cut, nothing would be recorded either."""
     unreduced: bool
     several: bool
     """Whether it has more than one element, though its shape isn't known."""

@@ -111,6 +111,7 @@ class Graph:
             base is None
             or base.requires is not True
             or self.grad_mode.grad is not True
+            or self.grad_mode.mode_in_doubt is not False
             or write.silent
             or write.form == "step"
         ):
@@ -353,6 +354,8 @@ class Graph:
         node.cut_place = at or place
         node.path = self.here.path
         node.lean = self.lean(source).union(*(parent.lean for parent in node.parents))
+        if self.grad_mode.grad is False:
+            node.facts = {"within": self.grad_mode.grad_off[1]}
         return node
 
     def lean(self, value: Value) -> Lean:

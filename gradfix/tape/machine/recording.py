@@ -236,7 +236,7 @@ class Recording:
         if base.leaf and above.requires is not False:
             trail.set(base, "leaf", above.requires is None and None)
         seen = Node("view", node.place, (above,), above.requires)
-        seen.path, seen.lean = self.here.path, above.lean
+        seen.path, seen.lean, seen.doubted = self.here.path, above.lean, above.doubted
         return seen
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations
 from typing import TYPE_CHECKING, Generic, TypedDict, TypeVar
 
 from gradfix.defects import KINDS, Assumption, Convention, Defect, Evidence, Role
@@ -200,6 +201,8 @@ class Reports:
         span = span_of(culprit)
         if self.chosen_twice(when):
             lean = lean | {Assumption.CHOSEN_ALIKE}
+        if self.chosen_apart(when):
+            lean = lean | {Assumption.CHOSEN_APART}
         if account is None or account.whole:
             self.reported.add((kind, span))
         if account is not None:
@@ -225,6 +228,15 @@ class Reports:
         places = [(id(tests[key]), holds) for key, holds in when if key in tests]
         places += [(id(key.chain.first), holds) for key, holds in when if type(key) is Arm]
         return len(places) > len(set(places))
+
+    def chosen_apart(self, when: Path) -> bool:
+        """Whether a path takes two calls that read alike, where each is tested, to answer differently."""
+        texts, tests = self.findings.texts, self.findings.tests
+        calls = [(texts.get(key), key, holds) for key, holds in when if type(tests.get(key)) is ast.Call]
+        return any(
+            text is not None and text == other and holds is not said and tests[key] is not tests[one]
+            for (text, key, holds), (other, one, said) in combinations(calls, 2)
+        )
 
     def _entered(self, span: Span) -> Lean:
         """What everything that is claimed of a place from here leans on."""

@@ -97,6 +97,15 @@ class Severed:
     def severed_root(self, root: Tensor, node: Node, event: Backward) -> None:
         self.severed(node, event, root.lean, NO_GRAPH)
 
+    def unrecorded_root(self, root: Tensor, event: Backward) -> bool:
+        """Say so where gradients are asked for of what a grad mode has kept out of every graph."""
+        node = self.graph.history(root)
+        cuts = nearest_cuts(node, event.path)
+        if not any(cut.cut in MODES and behind(cut) is True for cut in cuts):
+            return False
+        self.severed_root(root, node, event)
+        return True
+
     def severed(self, node: Node, event: Backward, lean: Lean, says: str) -> None:
         """Say what keeps the root of a backward out of every graph."""
         if any(holds and key in self.tested.graph_tests for key, holds in event.path):
@@ -109,10 +118,14 @@ class Severed:
         sure = [cut for cut in cuts if behind(cut) is True]
         chosen = sure or [cut for cut in cuts if behind(cut) is None and cut.cut != "data"]
         chosen = [cut for cut in chosen if not _behind_others(cut, chosen)]
+        chosen = [cut for cut in chosen if not _unrecorded_anyway(cut, chosen)]
         if chosen and self._same_before(chosen, event):
             self.reports.silence(event.place, "it had a graph before, with the same cuts in it")
             return
-        if any(_decided(cut.cut_place) and not event.path <= cut.path for cut in chosen):
+        if any(
+            _decided(cut.cut_place) and (self._either_way(event.path) or not event.path <= cut.path)
+            for cut in chosen
+        ):
             self.reports.silence(event.place, DECIDED)
             return
         here = (event.place, Role.BACKWARD)
@@ -134,12 +147,23 @@ class Severed:
             )
 
     def _same_before(self, cuts: list[Node], event: Backward) -> bool:
-        """Whether an earlier turn had a graph though it had these cuts: something else has ended since."""
-        roots = [root for other, root in self.backwards if other.place is event.place and root.requires]
+        """Whether an earlier turn may have had a graph though it had these cuts: something else has ended
+        since."""
+        roots = [
+            root
+            for other, root in self.backwards
+            if other is not event and other.place is event.place and root.requires is not False
+        ]
         places = {id(cut.cut_place) for cut in cuts}
         return any(
             places <= {id(cut.cut_place) for cut in all_cuts(self.graph.history(root), FEW)} for root in roots
         )
+
+    def _either_way(self, path: Path) -> bool:
+        """Whether one test comes out differently for two values: in the turns of a loop, say."""
+        tests = self.reports.findings.tests
+        came_out = {(id(tests[key]), holds) for key, holds in path if key in tests}
+        return any((test, not holds) in came_out for test, holds in came_out)
 
     def _told_otherwise(self, node: Node) -> Account:
         """What may have let one of the leaves below a node require grad.
@@ -251,7 +275,7 @@ class Severed:
                 mode=cut.cut,
                 forward=tuple(dict.fromkeys(spans)),
                 backward=backward,
-                doubtful=doubtful,
+                doubtful=doubtful or event.returns,
                 arrives=self._arrives(event, cut),
             )
         if record is NoGradient:
@@ -260,6 +284,8 @@ class Severed:
 
     def _arrives(self, event: Backward, cut: Node) -> bool:
         """Whether a backward would come to what it is for, if it weren't for a cut."""
+        if cut.cut not in MODES and _within(cut) is not None:
+            return False  # without it, it still wouldn't be recorded
         return not event.aimed or self._is_for(event, cut)
 
     def mode_form(self, place: Place) -> str:
@@ -381,6 +407,17 @@ def _up_to_cuts(node: Node) -> Iterator[Node]:
 def _read_out(leaf: Node) -> bool:
     """Whether a leaf is made of a number that was read out of a tensor."""
     return any(parent.cut in READ_OUT for parent in leaf.parents)
+
+
+def _within(cut: Node) -> Place:
+    """Where recording was turned off around a cut."""
+    return (cut.facts or {}).get("within")
+
+
+def _unrecorded_anyway(cut: Node, cuts: list[Node]) -> bool:
+    """Whether a cut was made in a grad mode that is itself one of these: that one has to go first."""
+    within = _within(cut) if cut.cut not in MODES else None
+    return within is not None and any(one.cut in MODES and one.cut_place is within for one in cuts)
 
 
 def _behind_others(cut: Node, cuts: list[Node]) -> bool:

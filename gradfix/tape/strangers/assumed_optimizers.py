@@ -21,7 +21,7 @@ from gradfix.defects import Assumption, Convention, Role
 from gradfix.defects.reasons import What
 from gradfix.defects.records import EarlyClear, NotCleared
 from gradfix.tape.domain.events import Add, Backward, Clear, Doubt, Use
-from gradfix.tape.domain.graph import upstream
+from gradfix.tape.domain.graph import Tensor, upstream
 from gradfix.tape.domain.paths import contradicts, implies
 from gradfix.tape.domain.torch_values import Optimizer, Weights
 from gradfix.tape.domain.values import Map, Seq, Unknown
@@ -31,7 +31,7 @@ from gradfix.tape.machine.cuts import in_order
 from gradfix.tape.machine.here import span_of
 
 if TYPE_CHECKING:
-    from gradfix.tape.domain.graph import Node, Tensor
+    from gradfix.tape.domain.graph import Node
     from gradfix.tape.domain.values import Place, Truth, Value
     from gradfix.tape.interpreter.interpreter import Interpreter
     from gradfix.tape.interpreter.names import Names
@@ -41,6 +41,8 @@ if TYPE_CHECKING:
     from gradfix.tape.machine.machine import Machine
 
 BY_USE = frozenset({Convention.B})
+MADE_OF = 4
+"""Through how many values the parameters are looked for that an optimizer was made with."""
 DEEP = 200
 """How many values are looked through for the calls that a loss is made by."""
 
@@ -48,17 +50,18 @@ DEEP = 200
 class Supposed:
     """A value that is taken for an optimizer."""
 
-    __slots__ = ("given", "optimizer", "owners", "value")
+    __slots__ = ("complete", "given", "optimizer", "owners", "value")
 
     def __init__(self, value: Unknown, optimizer: Optimizer) -> None:
         self.value = value
         self.owners = tuple(_owners(value))
         """The value and what it is an attribute of."""
         self.optimizer = optimizer
-        weights = [held for held in value.holds if isinstance(held, Weights)]
-        known = weights and all(one.complete for one in weights)
-        self.given = {id(leaf) for one in weights for leaf in one.leaves} if known else None
-        """The parameters that it was made with, where they are known."""
+        given = list(_given(value))
+        self.given = {id(leaf) for leaves, _ in given for leaf in leaves} if given else None
+        """The parameters that it was made with, as far as they are known."""
+        self.complete = bool(given) and all(complete for _, complete in given)
+        """Whether these are all."""
 
     @property
     def leaf(self) -> Tensor:
@@ -153,6 +156,20 @@ def let_go(strangers: Strangers, value: Value) -> None:
             )
 
 
+def _given(value: Value, deep: int = MADE_OF) -> Iterator[tuple[Sequence[Tensor], bool]]:
+    """The parameters that a value was made with, by way of whatever was made of them, and whether these are
+    all."""
+    if isinstance(value, (Weights, Optimizer)):
+        yield value.leaves, value.complete
+    elif isinstance(value, Tensor) and value.parameter:
+        yield [value], True
+    elif isinstance(value, (Unknown, Seq)) and deep:
+        if isinstance(value, Seq) and value.open:
+            yield [], False
+        for held in value.holds if isinstance(value, Unknown) else value.items:
+            yield from _given(held, deep - 1)
+
+
 def _owners(value: Value) -> Iterator[Value]:
     """A value and what it is an attribute of."""
     for _ in range(8):
@@ -221,7 +238,8 @@ class Passed:
 
     def beside(self, one: Supposed) -> bool:
         """Whether a backward fills nothing that an optimizer can hold: what was made after it, say."""
-        if self.cut_off or (one.given is not None and self.reaches(one.given) is False):
+        known = one.given if one.complete else None
+        if self.cut_off or (known is not None and self.reaches(known) is False):
             return True
         if self._younger(one.value) and not any(node.may for node in self.nodes):
             return True
@@ -237,7 +255,7 @@ class Passed:
         """What it may have brought; one through what is told to require grad may be for that alone."""
         if self.told:
             return Doubt(None, event.path, None)
-        if self._younger(one.value) or (one.given is not None and self.reaches(one.given) is None):
+        if self._younger(one.value) or (one.given is not None and not self.reaches(one.given)):
             return Doubt(None, event.path, Why(What.BACKWARD, "", event.place))
         return Add(event, True, BY_USE)
 

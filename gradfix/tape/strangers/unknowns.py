@@ -14,7 +14,7 @@ from gradfix.tape.domain.why import Why, fact
 from gradfix.tape.effects import table
 from gradfix.tape.effects.frameworks import CALL
 from gradfix.tape.effects.operations import also_in_place, having
-from gradfix.tape.interpreter.modes import lose_mode, of_torch
+from gradfix.tape.interpreter.modes import lose_mode, of_torch, unbound
 from gradfix.tape.interpreter.occasions import ModuleCleared
 from gradfix.tape.machine.account import newest_call
 from gradfix.tape.strangers.assumed_optimizers import BY_USE, clear_supposed, doubted, step_supposed
@@ -71,13 +71,16 @@ def call_unknown(vm: Interpreter, callee: Value, args: Args, kwargs: Kwargs, nod
         may_take_out(vm.trail, reached)
         if vm.running.is_statement(node):
             _for_its_effect(vm, callee, reached)
+            if _may_be_switch(vm, node, given):
+                lose_mode(vm.machine)
     for value in (callee, *given):
         if vm.machine.leaves.froze:
             may_thaw(vm.machine, value)
     result = Unknown(_unfollowed(vm, callee, node), tuple(given))
     vm.strangers.results[id(result)] = (result, node)
     unrecorded = vm.grad_mode.grad is False and vm.grad_mode.grad_off[1] is not None
-    if unrecorded and isinstance(callee, Unknown) and not _may_hand_back(vm.machine, given):
+    owners = [one for one in getattr(callee, "holds", ()) if isinstance(one, Tensor)]
+    if unrecorded and isinstance(callee, Unknown) and not _may_hand_back(vm.machine, [*owners, *given]):
         result.made, result.requires, result.lean = _unrecorded(vm.machine, given, node), False, BY_USE
     result.part = True
     if isinstance(callee, (External, Unknown)):
@@ -104,6 +107,13 @@ def _for_its_effect(vm: Interpreter, callee: Value, reached: Sequence[Value]) ->
     for value in reached:
         if isinstance(value, Tensor) and value.leaf is True and value.requires is True:
             set_leaf(vm.machine, value, None)
+
+
+def _may_be_switch(vm: Interpreter, node: ast.AST, given: Sequence[Value]) -> bool:
+    """Whether nothing binds the name of what is called and all that it is told is yes or no: that is how
+    recording is turned on and off."""
+    told = [isinstance(one, Const) and isinstance(one.value, bool) for one in given]
+    return told == [True] and isinstance(node, ast.Call) and unbound(vm.names, node.func)
 
 
 def _unfollowed(vm: Interpreter, callee: Value, node: ast.AST) -> Why:
@@ -207,6 +217,9 @@ def _of_object(
         _told_mode(vm, receiver, name, args)
         return receiver
     if receiver.module is not None and name not in ("state_dict", "load_state_dict", "modules", "children"):
+        if vm.running.is_statement(node) and name != "forward":  # for what it does to the module
+            vm.timeline.note("anything", (receiver, *args), vm.here.at(node), vm.here.path)
+            vm.machine.gradients.perhaps_cleared(leaves(vm.machine, receiver.module)[0])
         return call_opaque(vm, receiver.module, args, kwargs, node, sure=name == "forward")
     return call_unknown(vm, _member(receiver, name), args, kwargs, node)
 

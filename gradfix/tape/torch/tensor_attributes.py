@@ -116,13 +116,10 @@ def _no_gradient(leaves: Leaves, owner: Tensor) -> bool:
 def gradient(vm: Interpreter, owner: Tensor, node: ast.AST) -> Value:
     """`.grad`: of a leaf what its slot holds, of anything else nothing."""
     vm.timeline.note("looks", (owner,), vm.here.at(node), vm.here.path)
-    if (
-        vm.running.compared is node
-        and node not in vm.running.demanded
-        and _no_gradient(vm.machine.leaves, owner)
-    ):
+    if vm.running.compared is node and node not in vm.running.demanded and owner.leaf is False:
         vm.notes.asked_for.append(owner)
-        return NONE
+        if _no_gradient(vm.machine.leaves, owner):
+            return NONE
     vm.tell(GradientRead(owner, node))
     slot = owner.gradient()
     if slot.tensor is None:

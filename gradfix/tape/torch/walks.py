@@ -114,17 +114,19 @@ def grad_of_roots(vm: Interpreter, args: Args, kwargs: Kwargs, node: ast.Call) -
     create = options.get("create_graph", FALSE)
     outputs = options.get("outputs", NONE)
     for root in tensors_in(outputs):
+        event = Backward(vm.here.at(node), vm.here.path, retain, False, frozenset())
+        event.returns = True
         if root.requires is True:
-            event = Backward(vm.here.at(node), vm.here.path, retain, False, frozenset())
-            event.returns = True
             vm.machine.backward.run(
                 root,
                 event,
                 whole="grad_outputs" not in options,
                 only=tensors_in(options.get("inputs", NONE)),
             )
-        else:
-            known = root.requires is False
+            continue
+        event.aimed = tuple(_asked_for(vm, options.get("inputs", NONE)))
+        known = root.requires is False
+        if not (known and vm.machine.severed.unrecorded_root(root, event)):
             reason = "this has no graph" if known else "whether this has a graph isn't known"
             vm.reports.silence(vm.here.at(node), f"{reason}; no rule is about gradients that are asked for")
     result = Unknown(Why(What.COMPUTED, "gradients"), (outputs,))

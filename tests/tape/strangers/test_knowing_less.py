@@ -9,6 +9,95 @@ from gradfix.tape.entries import analyse
 
 IMPORTS = "import torch\nfrom torch import nn\nfrom torch.autograd import Variable\n"
 UNDECIDED = {
+    "a row of what may have been made without recording": """
+import elsewhere as torch
+rows = torch.ones(3, 4)
+rows.requires_grad = True
+with torch.no_grad():
+    for row in rows * 2:
+        row += row
+""",
+    "a result that may have been made without recording, then the leaf of its own name": """
+import elsewhere as torch
+w = torch.rand(3, 4).requires_grad_()
+with torch.no_grad():
+    w = w.view(-1).add_(1)
+w.pow(2).mean().backward()
+print(w.grad)
+""",
+    "a leaf written between two calls that say no and yes": """
+w = torch.ones(4, requires_grad=True)
+blur(False)
+w[-1] *= 2
+blur(True)
+""",
+    "a method without recording that may return the leaf that it was called on": """
+w = torch.ones(4, requires_grad=True)
+with torch.no_grad():
+    w = getattr(w, blur)()
+torch.sum(w * w).backward()
+""",
+    "a grad mode that a loop may set otherwise in each turn": """
+w, total = torch.ones(4, requires_grad=True), 0
+for turn in range(2):
+    torch.set_grad_enabled(False)
+    torch.set_grad_enabled(blur(True))
+    total = total + w.mean()
+total.backward()
+""",
+    "a term that is cut off beside one that may have had a graph": """
+w, v = torch.ones(4, requires_grad=True), torch.full([4], 0.5, requires_grad=blur(True))
+for turn in range(2):
+    loss = v.norm() + w.pow(2).mean().detach()
+    loss.backward(retain_graph=True)
+    v.requires_grad = False
+""",
+    "a gradient that somebody asks for, whether the tensor keeps it or not": """
+w = torch.ones(4, requires_grad=True)
+for turn in range(2):
+    blur(w).mean().backward()
+    if w.grad is not None:
+        w = w - 0.1 * w.grad
+""",
+    "what an optimizer holds that was made of another one, beside what a backward fills": """
+net, w = nn.Linear(4, 4), nn.Parameter(torch.randn(4))
+opt = blur(torch.optim.SGD(net.parameters(), lr=0.1))
+for turn in range(2):
+    (blur(w) * w).sum().backward()
+    opt.zero_grad()
+    opt.step()
+""",
+    "what an optimizer holds that was made of a list of parameters, beside what a backward fills": """
+import elsewhere as torch
+net, w = nn.Linear(4, 4), torch.ones(4, requires_grad=True)
+opt = torch.optim.Adam(list(net.parameters()))
+for turn in range(2):
+    (w ** 2).sum().backward()
+    opt.zero_grad()
+    opt.step()
+""",
+    "a network that is told something after its step": """
+from elsewhere import Net, loss_of, batches
+net = Net()
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+for batch in batches:
+    opt.zero_grad()
+    for part in range(net.parts):
+        net.let_learn(part, True)
+        loss_of(net(batch)).backward()
+        opt.step()
+        net.let_learn(part, False)
+""",
+    "two calls that read alike and answer differently": """
+w = torch.ones(4, requires_grad=True)
+x = w * 2
+y = x.exp()
+if blur(1):
+    y = x + 1
+if blur(1):
+    y.neg_()
+y.sum().backward()
+""",
     "a leaf that may require grad by itself, in a loop over what isn't known": """
 from elsewhere import blur
 w = Variable(blur(torch.randn(4)), requires_grad=blur(True))

@@ -1,0 +1,63 @@
+"""What a grad mode keeps out of every graph: who asks for its gradients fails, and nothing else mends it."""
+
+from __future__ import annotations
+
+import pytest
+from short import analysis, culprits, kinds
+
+from gradfix.defects import Role
+from gradfix.defects.records import Cut, Unrecorded
+
+ASKED = """
+net, x = nn.Linear(4, 1), torch.randn(4, 4)
+@torch.no_grad()
+def draw(x):
+    x = x.detach().requires_grad_()
+    return torch.autograd.grad(net(x).sum(), [x])[0]
+draw(x)
+"""
+
+
+def test_who_asks_for_gradients_of_what_was_not_recorded_fails_there() -> None:
+    (defect,) = analysis(ASKED).defects
+    assert culprits(ASKED, "forward_in_no_grad") == ["@torch.no_grad()"]
+    assert [one.span.line for one in defect.evidence if one.role is Role.BACKWARD] == [9]
+
+
+def test_its_fix_is_unsafe_as_the_rest_may_be_meant_to_be_kept_from_a_graph() -> None:
+    (defect,) = analysis(ASKED).defects
+    assert defect.told(Unrecorded).doubtful
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        pytest.param(
+            ASKED.replace("    return", "    with torch.enable_grad():\n        y = net(x).sum()\n    return")
+            .replace("net(x).sum(), [x]", "y, [x]"),
+            id="recorded in between",
+        ),
+        pytest.param(ASKED.replace("@torch.no_grad()", "@mode"), id="a decorator that isn't known"),
+    ],
+)  # fmt: skip
+def test_nothing_is_said_of(body: str) -> None:
+    assert kinds(body) == set()
+
+
+BOTH = """
+w, v = torch.ones(4, requires_grad=True), torch.ones(4, requires_grad=True)
+@torch.no_grad()
+def learn():
+    loss = (w.detach().exp() * 2 + v * 3).sum()
+    loss.backward()
+learn()
+"""
+
+
+def test_of_two_cuts_the_mode_is_to_blame_in_which_the_other_was_made() -> None:
+    assert kinds(BOTH) == {"forward_in_no_grad"}
+
+
+def test_without_a_cut_in_a_mode_that_records_nothing_no_gradient_arrives_either() -> None:
+    (defect,) = analysis(BOTH.replace(" + v * 3", "")).defects
+    assert not defect.told(Cut).arrives
