@@ -16,11 +16,22 @@ def misspelt(name: str) -> bool:
 
     >>> [misspelt(name) for name in ("requiers_grad", "require_gradient", "requires_grad", "requires_graph")]
     [True, True, False, False]
+    >>> misspelt("require_W_grad"), misspelt("requires_g_rad")
+    (False, True)
     """
-    bare = name.replace("_", "").lower()
-    if name == SWITCH or not bare.startswith(HEAD[0]) or abs(len(bare) - len(HEAD + TAIL)) > 2 * SLIPS + 1:
+    words = [word for word in name.lower().split("_") if word]
+    slips = _fewest("".join(words))
+    if name == SWITCH or slips > SLIPS:
         return False
-    return any(_slips(bare[:at], bare[at:]) <= SLIPS for at in range(len(bare)))
+    without = ("".join(words[:at] + words[at + 1 :]) for at in range(len(words)))
+    return all(_fewest(rest) > slips for rest in without)  # else a word of its own stands between
+
+
+def _fewest(bare: str) -> int:
+    """How many slips lie between a name without underscores and the one that was meant."""
+    if not bare.startswith(HEAD[0]) or abs(len(bare) - len(HEAD + TAIL)) > 2 * SLIPS + 1:
+        return SLIPS + 1
+    return min(_slips(bare[:at], bare[at:]) for at in range(len(bare)))
 
 
 def _slips(head: str, tail: str) -> int:

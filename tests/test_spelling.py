@@ -14,7 +14,7 @@ requires_gradd requires_gra requies_grad reguires_grad
 OTHER_WORDS = """
 requires_grad requires_graph requires_grid requires_grade requires_gpu requires_bias require_group retain_grad
 requires_grad_buffer requires_guard rescale_grad register_grad reduce_grad grad required requirements drag
-requires_drag require_backward_grad_sync
+requires_drag require_backward_grad_sync require_W_grad requires_a_grad requires_any_grad
 """
 
 

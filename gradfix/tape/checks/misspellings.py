@@ -43,7 +43,8 @@ def misspelt(vm: Interpreter, bound: AttributeBound) -> None:
     elif not (isinstance(owner, (Tensor, Weights)) or on_module) or _so_already(vm.machine, owner, value):
         return
     if isinstance(node, ast.Assign):
-        lean = frozenset({Convention.B}) if isinstance(owner, Opaque) else NOTHING
+        read_elsewhere = isinstance(owner, Instance) and name != SWITCH  # by a subclass in another file, say
+        lean = frozenset({Convention.B}) if isinstance(owner, Opaque) or read_elsewhere else NOTHING
         vm.reports.report("requires_grad_misspelt", vm.here.at(node),
                   [(vm.here.at(node), Role.IGNORED)],
                   Misspelt(attribute=name, on="module" if on_module else "tensor"), lean=lean)  # fmt: skip
