@@ -359,6 +359,8 @@ class Freed(Facts):
     """Whether building it draws random numbers."""
     shared: Span | None = None
     """What is part of both graphs."""
+    stepped: bool = False
+    """Whether a step between the two has changed what the later one needs, or may have."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

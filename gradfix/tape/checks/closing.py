@@ -19,6 +19,7 @@ from gradfix.tape.machine.account import UNFINISHED
 from gradfix.tape.machine.gradients import Ended
 
 if TYPE_CHECKING:
+    from gradfix.tape.domain.graph import Tensor
     from gradfix.tape.interpreter.interpreter import Interpreter
     from gradfix.tape.machine.machine import Machine
 
@@ -92,13 +93,17 @@ def _never_used(vm: Interpreter, ended: Ended) -> None:
 
 
 def note_leaf_writes(machine: Machine, ended: Ended) -> None:
-    """Writes to leaves are updates where the leaf gets a gradient, or somebody looks for it."""
+    """Writes to leaves are updates where the leaf gets a gradient, or somebody looks for it or freezes it."""
     for draft, leaf in machine.operations.leaf_writes:
-        gets_some = leaf is not None and leaf.slot is not None and bool(leaf.slot.events)
-        if leaf is not None and (leaf.parameter or gets_some or any(leaf is read for read in ended.read)):
+        if leaf is not None and (leaf.parameter or _stays(leaf) or any(leaf is read for read in ended.read)):
             machine.reports.note(draft, replace(draft.facts, role="update"))
         else:
             machine.reports.note(draft, draft.facts)
+
+
+def _stays(leaf: Tensor) -> bool:
+    """Whether a leaf gets a gradient, or is told to need none: no other tensor can be."""
+    return (leaf.slot is not None and bool(leaf.slot.events)) or "frozen" in (leaf.node.facts or ())
 
 
 def note_inferred(machine: Machine, ended: Ended) -> None:
