@@ -531,6 +531,8 @@ ONCE_WRONG: dict[str, tuple[str, Check]] = {
     "a graph is kept across a step that changes none of it": (STEPPED, lambda a: "retain_graph" in a),
     "a program may go wrong behind what is saved again": (SAVED_AND_WRONG, lambda a: "torch.no_grad" in a),
     "a leaf that is frozen stays one": (FREED_LATER, lambda a: "no_grad():\n    w[0].add_(1)" in a),
+    "a leaf that is frozen learns from nothing": (
+        FREED_LATER.replace("w[0].add_(1)", "w.add_(v)"), lambda a: not a),
     "a number that has no backward hides no other fix": (NUMBERS, lambda a: "(loss)" in a),
     "a list that is called is no list of modules": (LISTED, lambda a: "ModuleList" not in a),
 }  # fmt: skip

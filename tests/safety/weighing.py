@@ -74,28 +74,31 @@ def _fixed(text: str, known: frozenset[tuple[tuple[str, int], int]], plan: Plan 
 
 def weighed(broken: Broken, finding: Finding) -> tuple[Said, str]:
     """One fix by itself; where another defect hides what it does, with all others in place, safe or not."""
-    after = _alone(broken.source, finding)
+    source, after = broken.source, _alone(broken.source, finding)
     result = Said(UNDECIDED, "nothing is written for it alone")
-    if after != broken.source:
-        result = _over_all(broken, finding, broken.source, after)
-    for text, whole in _among_others(broken.source, finding):
+    if after != source:
+        result = _over_all(broken, finding, source, after)
+    for text, whole, bold in _among_others(source, finding):
         if _settled(result):
             break
-        found = [each for each in said(text).findings if _is(each, finding, broken.source, text)]
+        found = [each for each in said(text).findings if _is(each, finding, source, text)]
         mended = whole or (_alone(text, found[0]) if found else text)
         if found and found[0].safety is Safety.SAFE and mended != text:
-            result, after = _over_all(broken, found[0], text, mended), mended
+            answer = _over_all(broken, found[0], text, mended)
+            if not bold or answer.verdict not in (UNDECIDED, LEFT, BREAKS):  # that may be the unsafe one
+                result, after = answer, mended
         elif result.verdict != UNDECIDED:
             result = Said(UNDECIDED, result.about or "the others mend it too")
     return result, after
 
 
-def _among_others(source: str, finding: Finding) -> Iterator[tuple[str, str]]:
-    """Texts in which all other findings are mended, and this one too; "" where it is to be, by itself."""
+def _among_others(source: str, finding: Finding) -> Iterator[tuple[str, str, bool]]:
+    """Texts in which all other findings are mended, and this one too; "" where it is to be, by itself.
+    Whether unsafe fixes are among them."""
     for plan in (PLAN, BOLD):
-        yield _mended(source, plan, finding), _mended(source, plan)
+        yield _mended(source, plan, finding), _mended(source, plan), plan is BOLD
     # what stands on the line of another one is mended with it: then all of its rule are left
-    yield _mended(source, replace(BOLD, config=replace(BOLD.config, ignore=(finding.code,)))), ""
+    yield _mended(source, replace(BOLD, config=replace(BOLD.config, ignore=(finding.code,)))), "", True
 
 
 def _alone(text: str, finding: Finding) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from gradfix.defects import Lean, kind_of
 from gradfix.tape.checks.leaks import leaked, never_walked
@@ -19,7 +19,6 @@ from gradfix.tape.machine.account import UNFINISHED
 from gradfix.tape.machine.gradients import Ended
 
 if TYPE_CHECKING:
-    from gradfix.tape.domain.graph import Tensor
     from gradfix.tape.interpreter.interpreter import Interpreter
     from gradfix.tape.machine.machine import Machine
 
@@ -94,16 +93,12 @@ def _never_used(vm: Interpreter, ended: Ended) -> None:
 
 def note_leaf_writes(machine: Machine, ended: Ended) -> None:
     """Writes to leaves are updates where the leaf gets a gradient, or somebody looks for it or freezes it."""
-    for draft, leaf in machine.operations.leaf_writes:
-        if leaf is not None and (leaf.parameter or _stays(leaf) or any(leaf is read for read in ended.read)):
-            machine.reports.note(draft, replace(draft.facts, role="update"))
-        else:
-            machine.reports.note(draft, draft.facts)
-
-
-def _stays(leaf: Tensor) -> bool:
-    """Whether a leaf gets a gradient, or is told to need none: no other tensor can be."""
-    return (leaf.slot is not None and bool(leaf.slot.events)) or "frozen" in (leaf.node.facts or ())
+    for draft, leaf, learned in machine.operations.leaf_writes:
+        frozen = "frozen" in (leaf.node.facts or ())
+        filled = leaf.slot is not None and bool(leaf.slot.events)
+        updated = leaf.parameter or filled or frozen or any(leaf is read for read in ended.read)
+        role: Literal["update", "value"] = "update" if updated and not learned else draft.facts.role
+        machine.reports.note(draft, replace(draft.facts, role=role, frozen=frozen))
 
 
 def note_inferred(machine: Machine, ended: Ended) -> None:
