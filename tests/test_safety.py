@@ -452,6 +452,12 @@ for _ in range(3):
     (loss * 2).backward()
     opt.step()
 """
+CLAMPED_UNSEEN = """w = torch.ones(4, requires_grad=True)
+y = w.exp()
+y.data.clamp_(-0.1, 0.1)
+y[1:] -= y[0]
+y.sum().backward()
+"""
 STEPPED = """model = nn.Linear(4, 1)
 opt = torch.optim.SGD(model.parameters(), lr=0.1)
 loss = model(x).pow(2).mean()
@@ -564,12 +570,19 @@ UNUSED = """class Net(nn.Module):
 """
 
 
-def test_a_fix_on_the_line_of_another_is_judged_beside_it() -> None:
-    text = HEAD + ON_ITS_LINE
-    found = [each for each in said(text).findings if each.code == "GF401"]
+@pytest.mark.parametrize(
+    ("body", "code", "word"),
+    [
+        pytest.param(ON_ITS_LINE, "GF401", "right", id="on the same line"),
+        pytest.param(CLAMPED_UNSEEN, "GF101", "undecided", id="that changes the gradient"),
+    ],
+)
+def test_a_fix_is_judged_beside_another(body: str, code: str, word: str) -> None:
+    text = HEAD + body
+    found = [each for each in said(text).findings if each.code == code and each.safety is Safety.SAFE]
     answer = forked(partial(weighed, Broken(text, (Circumstances(),)), found[0]))
     assert answer is not None
-    assert answer[0].verdict == "right", answer
+    assert answer[0].verdict == word, answer
 
 
 def test_a_module_that_its_program_never_runs_is_run() -> None:

@@ -20,12 +20,13 @@ from gradfix.outcome import Outcome
 from gradfix.plan import Plan, plan_for
 from gradfix.rule import Finding, Safety
 
-from .judging import BREAKS, LEFT, RIGHT, UNDECIDED, WRONG, Said, crash, judged, like, near, parting
+from .judging import BREAKS, LEFT, OTHER, RIGHT, UNDECIDED, WRONG, Said, crash, judged, like, near, parting
 from .playing import PROGRAM, Play, play
 
 PLAN = plan_for(Config(Path("/")), follows_imports=False)
 BOLD = plan_for(Config(Path("/"), unsafe_fixes=True), follows_imports=False)
 """The same with unsafe fixes too."""
+UNCOUNTED = "write_through_data"
 OVERWRITTEN = ("inplace_overwrites_saved", "inplace_module")
 
 
@@ -148,6 +149,8 @@ def _under(broken: Broken, way: Circumstances, finding: Finding, before: str, af
     if result.verdict in (LEFT, BREAKS) and other.error:
         about = _in_the_way(broken, way, after, other, spared if result.verdict == BREAKS else None)
         return Said(UNDECIDED, about) if about else result
+    if result.verdict == OTHER and any(each.rule == UNCOUNTED for each in said(broken.source).findings):
+        return Said(UNDECIDED, "a write that nothing counts gives another gradient too")
     return result
 
 
