@@ -12,7 +12,8 @@ its way to parameters that its own step doesn't touch, which parameters it is fo
 before a loop moves into the loop, what a closure takes from outside into the closure, which LBFGS calls
 several times for each step, and what a module's `__init__` computes of parameters into the method that reads
 it. Where the state lives on an object, it is detached where it is read, which is
-unsafe. So is a running total that is backpropagated each turn: the loss is, and the total gets its value.
+unsafe. So is a running total that is backpropagated each turn: the loss is, and the total gets its value. And
+so is keeping a graph across a step that changes what its second backward needs, or may change it.
 
 Left alone: graphs that saved nothing, graphs built anew in each iteration, states detached already.
 """
@@ -32,6 +33,8 @@ from gradfix.rewriting.states import LOOPS, carrier, detached
 from gradfix.rewriting.turns import own_graph, own_loss
 from gradfix.rule import Decline, Edit, Fix, Options, Rule
 from gradfix.tree import Tree
+
+STEPPED = "the step between the two may change what the later backward needs"
 
 
 def rewrite(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:
@@ -54,7 +57,7 @@ def rewrite(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:
         )
     if facts.outside:
         return _built_inside(call, tree, facts.outside)
-    return _only_its_own(call, tree, facts) or _retain(call, tree)
+    return _only_its_own(call, tree, facts) or _retain(call, tree, STEPPED if facts.stepped else "")
 
 
 def _only_its_own(call: cst.Call, tree: Tree, facts: Freed) -> Fix | None:
@@ -99,7 +102,7 @@ def _docstring(place: cst.CSTNode) -> bool:
     return m.matches(place, m.SimpleStatementLine([m.Expr(m.SimpleString())]))
 
 
-def _retain(call: cst.Call, tree: Tree) -> Fix | Decline:
+def _retain(call: cst.Call, tree: Tree, unsafe: str) -> Fix | Decline:
     if any(arg.star for arg in call.args):
         return Decline("pass retain_graph=True to this backward")
     given = [number for number, arg in enumerate(call.args) if arg.keyword is None]
@@ -111,7 +114,7 @@ def _retain(call: cst.Call, tree: Tree) -> Fix | Decline:
         new = call.with_changes(args=args)
     else:
         new = with_argument(call, "retain_graph", "True")
-    return Fix((Edit(call, new),), " ".join(tree.code(new).split()))
+    return Fix((Edit(call, new),), " ".join(tree.code(new).split()), unsafe)
 
 
 def _steps_in_loop(tree: Tree, call: cst.Call) -> bool:

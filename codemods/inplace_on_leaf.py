@@ -27,12 +27,16 @@ from gradfix.tree import Tree
 
 HELD = Decline("a module keeps a parameter in this place; use the result under a name of its own")
 
+FROZEN = Decline("only a leaf can be frozen, as it is later on; give the result a name of its own")
+
 
 def rewrite(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:
     told = defect.told(WrittenLeaf)
     if told.role == "value":
         if told.parameter and "." in told.target.partition("[")[0]:
             return HELD
+        if told.frozen:
+            return FROZEN
         return out_of_place(defect, tree, options)
     node = writing(defect, tree)
     small = tree.small_statement(node) if node is not None else None

@@ -10,10 +10,11 @@ import pytest
 
 pytest.importorskip("torch")
 
-from safety.campaign import Broken, Circumstances, Tally, said, several, uses, weighed
+from safety.campaign import Tally, several, uses
 from safety.forks import forked
 from safety.judging import WRONG, Said, judged
 from safety.playing import play, warm
+from safety.weighing import Broken, Circumstances, said, weighed
 
 from gradfix.outcome import Outcome
 from gradfix.rule import Safety
@@ -79,6 +80,28 @@ for _ in range(2):
     loss.backward()
     loss.backward()
 """
+BY_HAND = """    loss.backward()
+    for p in model.parameters():
+        p.grad.add_(1)
+"""
+MOVED_BY_HAND = f"""model = nn.Linear(4, 1)
+opt = torch.optim.SGD(model.parameters(), lr=0.1)
+for _ in range(2):
+    loss = model(x).mean() - model(2 * x).mean()
+    opt.zero_grad()
+    opt.step()
+{BY_HAND}"""
+WRITTEN_UNSEEN = """w, c = torch.ones(4, requires_grad=True), torch.ones(4)
+y = (w * c).exp()
+y += 1
+c.data.mul_(2)
+y.sum().backward()
+"""
+SUMMED_LATE = """w = torch.randn(2, requires_grad=True)
+loss = w * 2
+loss = loss + 0.0
+loss.backward()
+"""
 GRADED = """model, features = nn.Linear(4, 1), nn.Linear(4, 4)(x)
 opt = torch.optim.SGD(model.parameters(), lr=0.1)
 loss = F.mse_loss(model(features), x[:, :1], reduction="none")
@@ -134,6 +157,16 @@ def verdict(before: str, after: str, which: int = 0) -> Said:
         pytest.param(
             ARGUMENT.replace("x = torch.z", "y = torch.z"), ("x += x", "x = x + x"), "changed",
             id="an argument that is read again",
+        ),
+        pytest.param(
+            MOVED_BY_HAND, ("    opt.step()\n" + BY_HAND, BY_HAND + "    opt.step()\n"), "right",
+            id="a gradient of zeros that was moved by hand",
+        ),
+        pytest.param(
+            WRITTEN_UNSEEN, ("y += 1", "y = y + 1"), "right", id="a write besides that nothing counts"
+        ),
+        pytest.param(
+            SUMMED_LATE, ("loss + 0.0", "(loss + 0.0).sum()"), "right", id="a loss that nothing was added to"
         ),
         pytest.param(
             ENDED,
@@ -399,6 +432,71 @@ with torch.no_grad():
 v.zero_()
 w.sum().backward()
 """
+TWO_LOOPS = """a, b = torch.rand(3, 4, requires_grad=True), torch.rand(3, 4, requires_grad=True)
+h = a * 2
+for row in h:
+    row /= 2
+s = torch.sigmoid(b)
+v = s.view(3, 4)
+y = torch.matmul(b, v.T)
+u = v
+for row in u:
+    row.neg_()
+(y.sum() + h.sum()).backward()
+"""
+ON_ITS_LINE = """model = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 1))
+opt = torch.optim.SGD(model.parameters(), lr=0.1)
+for _ in range(3):
+    loss = (model(x) * x[:, :1]).sum()
+    loss.backward()
+    (loss * 2).backward()
+    opt.step()
+"""
+CLAMPED_UNSEEN = """w = torch.ones(4, requires_grad=True)
+y = w.exp()
+y.data.clamp_(-0.1, 0.1)
+y[1:] -= y[0]
+y.sum().backward()
+"""
+STEPPED = """model = nn.Linear(4, 1)
+opt = torch.optim.SGD(model.parameters(), lr=0.1)
+loss = model(x).pow(2).mean()
+loss.backward()
+opt.step()
+loss.backward()
+"""
+STEPPED_BY_ANYBODY = """def train(model, loader, optimizer):
+    for batch in loader:
+        model.zero_grad()
+        out = model(batch).requires_grad_()
+        loss = torch.sum(out.sigmoid())
+        loss.backward()
+        optimizer.step()
+        loss.backward()
+deep = nn.Sequential(nn.Linear(4, 4), nn.Tanh(), nn.Linear(4, 1))
+"""
+SAVED_AND_WRONG = """teacher, student = nn.Linear(4, 2), nn.Linear(4, 2)
+opt = torch.optim.SGD(student.parameters(), lr=0.1)
+with torch.inference_mode():
+    soft = teacher(x).softmax(1)
+F.mse_loss(student(x), soft).backward()
+x[0][0][0]
+"""
+FREED_LATER = """w, v = torch.zeros(4, requires_grad=True), torch.ones(4, requires_grad=True)
+w[0].add_(1)
+w.requires_grad = False
+(w * v).sum().backward()
+"""
+NUMBERS = """w, c = nn.Parameter(torch.ones(4)), torch.ones(3)
+losses = []
+for _ in range(2):
+    w[...] = 0.0
+    loss = (c * c).mean()
+    losses.append(loss.item())
+final = sum(l for l in losses)
+final.backward()
+print(c.grad)
+"""
 Check = Callable[[str], bool]
 ONCE_WRONG: dict[str, tuple[str, Check]] = {
     "a target stays in the block that its prediction leaves": (TEMPORAL, lambda a: TEMPORAL_KEPT in a),
@@ -431,6 +529,17 @@ ONCE_WRONG: dict[str, tuple[str, Check]] = {
     "a function that asks a loss for its number is given the loss": (
         NOTED, lambda a: "note(loss)\n" in a and a.count("item()") == 1),
     "a view that can't be read is not cloned": (UNREADABLE, lambda a: not a),
+    "a loop over rows is right where another defect follows": (TWO_LOOPS, lambda a: "(h[i] for i" in a),
+    "a graph is not kept across a step that changes it": (
+        STEPPED.replace("nn.Linear(4, 1)", "nn.Sequential(nn.Linear(4, 4), nn.Tanh(), nn.Linear(4, 1))"),
+        lambda a: not a),
+    "a graph is not kept across a step of anybody": (STEPPED_BY_ANYBODY, lambda a: not a),
+    "a graph is kept across a step that changes none of it": (STEPPED, lambda a: "retain_graph" in a),
+    "a program may go wrong behind what is saved again": (SAVED_AND_WRONG, lambda a: "torch.no_grad" in a),
+    "a leaf that is frozen stays one": (FREED_LATER, lambda a: "no_grad():\n    w[0].add_(1)" in a),
+    "a leaf that is frozen learns from nothing": (
+        FREED_LATER.replace("w[0].add_(1)", "w.add_(v)"), lambda a: not a),
+    "a number that has no backward hides no other fix": (NUMBERS, lambda a: "(loss)" in a),
     "a list that is called is no list of modules": (LISTED, lambda a: "ModuleList" not in a),
 }  # fmt: skip
 
@@ -447,7 +556,7 @@ def words(text: str, outcome: Outcome) -> list[Said]:
     """What is wrong with the safe fixes of a text."""
     safe = [one for one in outcome.findings if one.safety is Safety.SAFE]
     broken = Broken(text, (Circumstances(),))
-    return [one for one in (weighed(broken, outcome, each)[0] for each in safe) if one.verdict in WRONG]
+    return [one for one in (weighed(broken, each)[0] for each in safe) if one.verdict in WRONG]
 
 
 UNUSED = """class Net(nn.Module):
@@ -461,6 +570,21 @@ UNUSED = """class Net(nn.Module):
 """
 
 
+@pytest.mark.parametrize(
+    ("body", "code", "word"),
+    [
+        pytest.param(ON_ITS_LINE, "GF401", "right", id="on the same line"),
+        pytest.param(CLAMPED_UNSEEN, "GF101", "undecided", id="that changes the gradient"),
+    ],
+)
+def test_a_fix_is_judged_beside_another(body: str, code: str, word: str) -> None:
+    text = HEAD + body
+    found = [each for each in said(text).findings if each.code == code and each.safety is Safety.SAFE]
+    answer = forked(partial(weighed, Broken(text, (Circumstances(),)), found[0]))
+    assert answer is not None
+    assert answer[0].verdict == word, answer
+
+
 def test_a_module_that_its_program_never_runs_is_run() -> None:
     text = HEAD + UNUSED
     (use,) = uses(text)
@@ -468,7 +592,7 @@ def test_a_module_that_its_program_never_runs_is_run() -> None:
     found = {}
     for further in ((), (Circumstances((), (), use),)):
         broken = Broken(text, (Circumstances((), ()),), further=further)
-        answer = forked(partial(weighed, broken, said(text), finding))
+        answer = forked(partial(weighed, broken, finding))
         assert answer is not None
         found[len(further)] = answer[0].verdict
     assert found == {0: "undecided", 1: "right"}

@@ -101,6 +101,8 @@ class WrittenLeaf(Written):
     recorded; value: a new value is made of it, out of place."""
     parameter: bool = False
     """Whether it is a parameter: an attribute of a module that holds one takes no other tensor."""
+    frozen: bool = False
+    """Whether it is told to need no gradient later on, as only a leaf can be."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -359,6 +361,8 @@ class Freed(Facts):
     """Whether building it draws random numbers."""
     shared: Span | None = None
     """What is part of both graphs."""
+    stepped: bool = False
+    """Whether a step between the two has changed what the later one needs, or may have."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,8 +22,13 @@ BREAKS, VALUE, LEFT, CHANGED, OTHER = "breaks", "value", "left", "changed", "oth
 WRONG = (BREAKS, VALUE, LEFT, CHANGED, OTHER)
 STEPS = frozenset({"step_before_backward", "zero_grad_before_step"})
 """Where a step may come later."""
-OWN = re.compile("refer to a single memory location|Can't detach views in-place")
+OWN = re.compile(
+    "refer to a single memory location|Can't detach views in-place"
+    r"|change requires_grad flags of leaf variables\.$"
+)
 """Faults of the random programs that no rule is about."""
+NUMBER = "'float' object has no attribute 'backward'"
+"""What Python says of a loss that lost its graph where it became a number."""
 ANYBODY = frozenset(
     {"write_through_data", "step_before_backward", "requires_grad_misspelt", "clip_before_unscale"}
 )
@@ -102,12 +107,20 @@ def values(before: Play, after: Play, *, reduced: bool = False) -> str:
     """
     early = bool(before.error) and not any(moment.sort == "begin" for moment in before.moments)
     for name in before.history.keys() & after.history.keys():
-        pairs = list(zip_longest(before.history[name], after.history[name]))
+        mine, theirs = before.history[name], after.history[name]
+        if reduced:  # a value that is only reduced is the same value still
+            mine, theirs = once(mine), once(theirs)
+        pairs = list(zip_longest(mine, theirs))
         if early or after.error:
             pairs = [pair for pair in pairs if pair[0] is not None and pair[1] is not None]
         if not all(agree(one, other, reduced) for one, other in pairs):
             return name
     return ""
+
+
+def once(found: list[Array]) -> list[Array]:
+    """Values one after the other, without those that agree with the one before."""
+    return [each for was, each in zip([None, *found], found, strict=False) if not agree(was, each, True)]
 
 
 def agree(one: Array | None, other: Array | None, reduced: bool) -> bool:
@@ -171,11 +184,15 @@ def crash(finding: Finding, source: str, run: Play) -> bool:
     """Whether a run ended as a finding says."""
     if run.error is None or finding.impact != "crashes":
         return False
-    if not (OF_AUTOGRAD.search(run.error[0]) or (finding.torch_says and finding.torch_says in run.error[0])):
+    number = kind_of(finding.rule).family is Family.SEVERED and NUMBER in run.error[0]
+    said = number or (finding.torch_says and finding.torch_says in run.error[0])
+    if not (said or OF_AUTOGRAD.search(run.error[0])):
         return False
-    named = not finding.torch_says or finding.torch_says in run.error[0]
+    named = said or not finding.torch_says
     elsewhere = all(line > source.count("\n") for line in run.error[1])
-    return named and (elsewhere or bool(set(run.error[1]) & near(finding)) or at_its_source(finding, run))
+    return bool(named) and (
+        elsewhere or bool(set(run.error[1]) & near(finding)) or at_its_source(finding, run)
+    )
 
 
 def at_its_source(finding: Finding, run: Play) -> bool:

@@ -122,7 +122,9 @@ class Player:
             if value is not None and leaf.value is not None and not same(value, leaf.value):
                 self.use(leaf)
                 leaf.value = value
-            if (leaf.fresh or leaf.used) and (grad is None or not grad.any()):
+            any_of_it = grad is not None and bool(grad.any())
+            leaf.fresh |= any_of_it and not leaf.used  # by hand, where a backward has brought zeros
+            if (leaf.fresh or leaf.used) and not any_of_it:
                 if leaf.fresh:
                     self.play.erased.add(self.name(leaf.tensor))
                 leaf.fresh = leaf.used = False
@@ -364,7 +366,7 @@ def play(source: str, argv: list[str], *, cuts: bool = False, spared: bool = Fal
             if cuts:
                 stack.enter_context(Cutter(player))
             if spared:
-                stack.enter_context(torch.autograd.graph.saved_tensors_hooks(torch.clone, lambda kept: kept))
+                stack.enter_context(torch.autograd.graph.saved_tensors_hooks(kept_twice, as_saved))
                 stack.enter_context(mock.patch.object(torch, "inference_mode", torch.no_grad))
             sys.settrace(tracer)
             exec(code, globals_)
@@ -375,6 +377,17 @@ def play(source: str, argv: list[str], *, cuts: bool = False, spared: bool = Fal
         Player.now = None
         torch.set_grad_enabled(True)
     return player.ended()
+
+
+def kept_twice(saved: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, int]:
+    """A saved value, a copy of it and its version."""
+    return saved, saved.clone(), -1 if saved.is_inference() else saved._version
+
+
+def as_saved(kept: tuple[torch.Tensor, torch.Tensor, int]) -> torch.Tensor:
+    """The copy where torch would raise; a write that it doesn't count is met as ever."""
+    saved, copy, version = kept
+    return saved if version in (-1, saved._version) else copy
 
 
 def where(error: BaseException) -> tuple[int, ...]:
@@ -428,9 +441,24 @@ def install() -> None:
             Player.now.optimizers.append(self)
 
     torch.autograd.backward, torch.autograd.grad, kind.add_param_group = backward, grad, add
+    classes: tuple[Any, Any] = (kind, torch.nn.Module)
+    for each in classes:
+        each.zero_grad = clearing(each.zero_grad)
     doors = sys.modules["torch.optim.optimizer"]
     doors.register_optimizer_step_pre_hook(before_step)
     doors.register_optimizer_step_post_hook(after_step)
+
+
+def clearing(plain: Any) -> Any:
+    """What clears gradients, and looks at them before."""
+
+    def zero_grad(self: Any, *given: Any, **named: Any) -> Any:
+        if Player.now is not None and not Player.now.busy:
+            with Player.now.aside():
+                Player.now.settle()
+        return plain(self, *given, **named)
+
+    return zero_grad
 
 
 def before_step(optimizer: Any, given: Any, named: Any) -> None:

@@ -7,7 +7,8 @@ from dataclasses import replace
 
 from wild.campaign import _statements, _without
 
-from .campaign import SORTS, Broken, Case, Tally, _weighed
+from .campaign import SORTS, Case, Tally, _weighed
+from .weighing import Broken
 
 PATIENCE = 300
 """So often a program may be made smaller."""

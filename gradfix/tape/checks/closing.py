@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from gradfix.defects import Lean, kind_of
 from gradfix.tape.checks.leaks import leaked, never_walked
@@ -92,13 +92,13 @@ def _never_used(vm: Interpreter, ended: Ended) -> None:
 
 
 def note_leaf_writes(machine: Machine, ended: Ended) -> None:
-    """Writes to leaves are updates where the leaf gets a gradient, or somebody looks for it."""
-    for draft, leaf in machine.operations.leaf_writes:
-        gets_some = leaf is not None and leaf.slot is not None and bool(leaf.slot.events)
-        if leaf is not None and (leaf.parameter or gets_some or any(leaf is read for read in ended.read)):
-            machine.reports.note(draft, replace(draft.facts, role="update"))
-        else:
-            machine.reports.note(draft, draft.facts)
+    """Writes to leaves are updates where the leaf gets a gradient, or somebody looks for it or freezes it."""
+    for draft, leaf, learned in machine.operations.leaf_writes:
+        frozen = "frozen" in (leaf.node.facts or ())
+        filled = leaf.slot is not None and bool(leaf.slot.events)
+        updated = leaf.parameter or filled or frozen or any(leaf is read for read in ended.read)
+        role: Literal["update", "value"] = "update" if updated and not learned else draft.facts.role
+        machine.reports.note(draft, replace(draft.facts, role=role, frozen=frozen))
 
 
 def note_inferred(machine: Machine, ended: Ended) -> None:

@@ -102,6 +102,17 @@ class EarlySteps:
                     found[id(spoil.write.place)] = step
         return list(found.values())
 
+    def stepped(self, earlier: Backward, later: Backward) -> bool:
+        """Whether a step between two backwards has changed what the later one needs, or may have."""
+        steps, supposed = (
+            [step for step in known if earlier.number < step < later.number]
+            for known in (self.optimizers.steps, self.optimizers.supposed)
+        )
+        if supposed or not steps or later.root is None:
+            return bool(supposed)
+        below = nodes_below(self.graph.history(later.root))
+        return any(node.may or any(one.write.form == "step" for one in node.spoiled or ()) for node in below)
+
     def frozen(self) -> tuple[str, ...]:
         """The optimizers that hold leaves that need no gradient, or may need none."""
         known = self.optimizers.known

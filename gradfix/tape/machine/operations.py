@@ -66,7 +66,7 @@ class Operations:
         self.grad_mode = recording.grad_mode
         self.graph_writes: list[tuple[Write, Node]] = []
         """In-place operations on the graph."""
-        self.leaf_writes: list[tuple[Draft[WrittenLeaf], Tensor | None]] = []
+        self.leaf_writes: list[tuple[Draft[WrittenLeaf], Tensor, bool]] = []
         """Leaves that were written in place, with what the rewrite has to know of it."""
 
     def operate(self, op: str, effect: Effect, bound: Bound, place: Place, form: str = "method") -> Value:
@@ -238,7 +238,7 @@ class Operations:
             "inplace_on_leaf", place, steps, leaf, lean=lean, when=self.here.path, says=says
         )
         if draft is not None:  # an update that is itself differentiated stays a value
-            self.leaf_writes.append((draft, None if learned else owner))
+            self.leaf_writes.append((draft, owner, learned))
 
     def harmless_writes(self) -> None:
         """At the end: in-place operations on the graph that overwrote nothing saved: a matter of style."""

@@ -207,6 +207,7 @@ class Raising:
                 built=built,
                 draws=draws,
                 shared=self.reports.span(node.place),
+                stepped=self.early_steps.stepped(earlier, event),
             ),
             lean=lean | node.lean,
             when=event.path | guard,
