@@ -18,7 +18,7 @@ CONTEXT = multiprocessing.get_context("fork")
 def forked(work: Callable[[], T]) -> T | None:
     """What some work comes to in a fork; None where it ended the process."""
     here, there = CONTEXT.Pipe(duplex=False)
-    child = CONTEXT.Process(target=_answer, args=(there, work))
+    child = CONTEXT.Process(target=_answer, args=(here, there, work))
     child.start()
     there.close()
     try:
@@ -29,7 +29,8 @@ def forked(work: Callable[[], T]) -> T | None:
     return answer
 
 
-def _answer(pipe: Connection, work: Callable[[], object]) -> None:
+def _answer(ours: Connection, pipe: Connection, work: Callable[[], object]) -> None:
+    ours.close()  # else an answer that nobody waits for any more is never refused
     warnings.simplefilter("ignore")
     install()
     pipe.send(work())
