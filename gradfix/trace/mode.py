@@ -81,6 +81,14 @@ class Calls(TorchFunctionMode):
             self.state.off(CALLS, mistake)
         return result
 
+    def unit(self, real: Any, args: Any, kwargs: Any, parameters: list[Any]) -> Any:
+        """A module that is one call, with the parameters that it uses."""
+        result = self._call(real, args, kwargs)
+        first = result[0] if isinstance(result, tuple) and result else result
+        if getattr(first, "requires_grad", False):
+            self.used.update(dict.fromkeys(map(id, parameters), self.places.here(3)))
+        return result
+
     def _called(self, func: Any, args: Any, found: Any, before: Any, copied: Any, result: Any) -> None:
         if not found and name_of(func).startswith(PROFILER):
             self.special[func] = None
