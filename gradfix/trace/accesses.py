@@ -132,6 +132,7 @@ class Accesses:
 
     def _data_set(self, func: Any, args: Any, kwargs: Any) -> Any:
         before = storage(args[0])
+        self.writes.settle()
         result = func(*args, **kwargs)
         self.state.count += 1
         # `p.data *= mask` ends by putting back what it took: the write itself has been seen.

@@ -144,9 +144,10 @@ class Backwards:
         state = self.state
         self.done += 1
         self.succeeded += 1
-        state.ledger.after_backward(leaves, spot)
-        own = {id(root) for root in roots}
-        given = [leaf for leaf in leaves if leaf.grad is not None and id(leaf) not in own]
+        given = state.ledger.after_backward(leaves, spot)
+        if any(root.is_leaf for root in roots):
+            own = {id(root) for root in roots}
+            given = [leaf for leaf in given if id(leaf) not in own]
         self.untold = self._as_before(roots, given, spot)
         if not self.untold:
             self._tell(roots, given, spot)
@@ -154,9 +155,7 @@ class Backwards:
         self.severed.after(roots, leaves, spot)
         if not torch.is_grad_enabled():
             state.defect("backward_in_no_grad", spot, [], "", {})
-        mark = (spot, self.done)
-        for node in freed:
-            node.metadata.setdefault(FREED, mark)
+        FREED.add(freed, (spot, self.done))
         for root in roots:
             if root.grad_fn is not None:
                 self.roots.append((state.weak(root), spot))
@@ -183,8 +182,8 @@ class Backwards:
             self._event([], None, "", self._norms([leaf for leaf in leaves if leaf.grad is not None]))
 
     def _norms(self, given: list[Any]) -> dict[str, float | None]:
-        found = self.state.ledger.norms_of(given)
-        return {self.state.names.of(leaf): finite(norm) for leaf, norm in zip(given, found, strict=True)}
+        found = map(finite, self.state.ledger.norms_of(given))
+        return dict(zip(self.state.names.all(given), found, strict=True))
 
     def _flat(self, roots: list[Any], spot: Spot | None) -> None:
         """Nothing but zeros arrived: is there a call whose gradient is zero everywhere?"""
@@ -226,7 +225,7 @@ class Backwards:
         """The first write to that storage after it was saved."""
         found = AT_VERSION.search(refusal)
         expected = int(found.group(2)) if found else 0
-        ours = [write for held, after, write in self.writes.log if key and held == key and after > expected]
+        ours = [write for after, write in self.writes.to(key) if after > expected] if key else []
         later = [w for w in ours if w.at >= at] or ours
         return later[0] if later else None
 
@@ -272,25 +271,27 @@ class Backwards:
 
     def _freed(self, roots: list[Any], spot: Spot | None, text: str) -> None:
         """Which earlier backward freed the graph, and what carried it into this one."""
-        for node, via in nodes(root.grad_fn for root in roots):
-            if getattr(node, "variable", None) is not None or FREED not in node.metadata:
+        found = list(nodes(root.grad_fn for root in roots))
+        freed = FREED.among(node for node, _ in found)
+        for node, via in found:
+            if node not in freed:
                 continue
             for root in roots:
                 root.grad_fn.metadata[AGAIN] = True
-            earlier = node.metadata[FREED][0]
             made = node.metadata.get(KEY)
-            facts: dict[str, Any] = {"carried": via is not None and FREED not in via.metadata}
+            # What leads to the first one met that is freed is not: it is a graph of its own.
+            facts: dict[str, Any] = {"carried": via is not None}
             evidence = [(Role.AGAIN, spot)]
             if facts["carried"] and made is not None:
                 evidence.append((Role.CARRIED, made[1]))
-            self.state.defect("backward_twice", earlier, evidence, text, facts)
+            self.state.defect("backward_twice", freed[node][0], evidence, text, facts)
             return
 
 
 def number(root: Any) -> float | None:
     """A loss as a number, where it is one."""
     return (
-        finite(float(root.detach()))
+        finite(float(root.item()))
         if root is not None and root.numel() == 1 and not root.is_complex()
         else None
     )

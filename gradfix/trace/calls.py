@@ -75,10 +75,14 @@ def _kind(value: Any) -> int:
 
 
 def _of(value: Any, found: list[Any]) -> None:
-    if isinstance(value, _T):
-        found.append(value)
-    elif isinstance(value, (list, tuple)):
-        for item in value[:64]:
+    """Those in a list, and in the lists in it."""
+    for item in value[:64]:
+        kind = KINDS.get(type(item))
+        if kind is None:
+            kind = _kind(item)
+        if kind == 1:
+            found.append(item)
+        elif kind:
             _of(item, found)
 
 
@@ -95,6 +99,28 @@ def tensors(args: Any, kwargs: dict[str, Any] | None) -> list[Any]:
         elif kind:
             _of(value, found)
     return found
+
+
+def versioned(args: Any, kwargs: dict[str, Any] | None) -> tuple[list[Any], list[int]]:
+    """The same with the version of each, in one loop: every call asks."""
+    found: list[Any] = []
+    before: list[int] = []
+    kinds = KINDS
+    try:
+        for value in (*args, *kwargs.values()) if kwargs else args:
+            kind = kinds.get(type(value))
+            if kind is None:
+                kind = _kind(value)
+            if kind == 1:
+                found.append(value)
+                before.append(value._version)
+            elif kind:
+                _of(value, found)
+                before += versions(found[len(before) :])
+        return found, before
+    except RuntimeError:
+        found = tensors(args, kwargs)
+        return found, versions(found)
 
 
 SUMS: dict[Any, str] = {}

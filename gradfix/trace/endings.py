@@ -196,16 +196,16 @@ class Endings:
         """Lists that hold on to graphs which backward has gone through."""
         for name, value in self.state.names.variables():
             for key, held in lists_of(name, value):
-                freed = [v for v in held[-64:] if isinstance(v, torch.Tensor) and freed_by(v)]
-                if len({freed_by(v) for v in freed}) > 1:
-                    node: Any = freed[0].grad_fn
+                tensors = [v for v in held[-64:] if isinstance(v, torch.Tensor) and v.grad_fn is not None]
+                freed = FREED.among(v.grad_fn for v in tensors)
+                if len({serial for _, serial in freed.values()}) > 1:
+                    node: Any = next(v.grad_fn for v in tensors if v.grad_fn in freed)
                     made = node.metadata.get("gradfix")
                     facts = {"held_by": key, "form": "append"}
-                    self.state.defect("graph_leak", self._keeper(made, node), [], "", facts)
+                    self.state.defect("graph_leak", self._keeper(made, freed[node][0]), [], "", facts)
 
-    def _keeper(self, made: Any, node: Any) -> Spot | None:
+    def _keeper(self, made: Any, backward: Spot | None) -> Spot | None:
         """Where to look for who keeps a value: where it was made, or in the file of its backward."""
-        backward: Spot | None = node.metadata[FREED][0]
         if made is None or backward is None or made[1] is None:
             return made[1] if made is not None else backward
         same = made[1][0].co_filename == backward[0].co_filename
@@ -221,12 +221,6 @@ def lists_of(name: str, value: Any) -> list[tuple[str, list[Any]]]:
     if hasattr(value, "__dict__") and not isinstance(value, (type, torch.nn.Module, ModuleType)):
         return [(f"{name}.{k}", v) for k, v in list(vars(value).items())[:64] if isinstance(v, list)]
     return []
-
-
-def freed_by(value: Any) -> int:
-    """Which backward has gone through a tensor's graph; 0: none."""
-    node: Any = value.grad_fn
-    return int(node.metadata[FREED][1]) if node is not None and FREED in node.metadata else 0
 
 
 def children_of(module: Any) -> bool:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from typing import Any
+from array import array
+from collections import deque
+from collections.abc import Callable, Iterable
+from typing import Any, TypeAlias
 
 import torch
 
@@ -14,11 +16,44 @@ from gradfix.trace.sources import behind, nodes
 
 KEY = "gradfix"
 """Under which name a node says when and where it was made."""
-FREED = "gradfix_freed"
-"""The same for the backward that freed it."""
 AGAIN = "gradfix_again"
 """Whether it is the root of a backward that met what was freed."""
 SAVED = "_raw_saved_"
+MOST_FREED = 1_000_000
+OF_LEAVES = 2**64 - 1
+"""The number of every node that only collects the gradient of a leaf."""
+Mark: TypeAlias = "tuple[Spot | None, int]"
+"""A backward: its place, and which one it was."""
+
+
+class Freed:
+    """Which backward has freed which nodes, by the numbers that torch gives them: no node is touched."""
+
+    def __init__(self) -> None:
+        self.marks: deque[tuple[Mark, array[int]]] = deque()
+        self.held = 0
+
+    def add(self, nodes: list[Any], mark: Mark) -> None:
+        """A backward went through these and kept nothing."""
+        numbers = array("Q", [node._sequence_nr() for node in nodes])
+        self.marks.append((mark, numbers))
+        self.held += len(numbers)
+        while self.held > MOST_FREED and len(self.marks) > 1:
+            self.held -= len(self.marks.popleft()[1])
+
+    def among(self, nodes: Iterable[Any]) -> dict[Any, Mark]:
+        """Those of some nodes that are freed, with the backward that did it first."""
+        wanted = {node._sequence_nr(): node for node in nodes}
+        wanted.pop(OF_LEAVES, None)
+        found: dict[Any, Mark] = {}
+        for mark, numbers in self.marks:
+            for number in wanted.keys() & numbers:
+                found.setdefault(wanted[number], mark)
+        return found
+
+
+FREED = Freed()
+"""For the process: a graph may outlive the recording in which it was freed."""
 
 
 def walked(roots: list[Any]) -> tuple[list[Any], list[Any]]:

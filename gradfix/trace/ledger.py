@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import math
 import weakref
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 import torch
 
 from gradfix.defects import Role
-from gradfix.trace.calls import version
+from gradfix.trace.calls import versions
 from gradfix.trace.places import Spot, resolve
 from gradfix.trace.report import ParameterAtStep, Place, StepEvent
 from gradfix.trace.state import State
@@ -21,15 +20,17 @@ MOST_GIVEN = 64
 FreshOrStale: TypeAlias = Literal["", "fresh", "stale"]
 
 
-@dataclass(eq=False, slots=True)
 class Contribution:
     """What one backward added to one leaf, and the steps that have used it."""
 
-    spot: Spot | None
-    at: int
-    serial: int = 0
-    """Which backward; the same for every leaf that it reached."""
-    used: dict[int, Spot | None] = field(default_factory=dict)
+    __slots__ = ("at", "serial", "spot", "used")
+
+    def __init__(self, spot: Spot | None, at: int, serial: int) -> None:
+        self.spot = spot
+        self.at = at
+        self.serial = serial
+        """Which backward; the same for every leaf that it reached."""
+        self.used: dict[int, Spot | None] = {}
 
 
 @dataclass(eq=False)
@@ -68,12 +69,14 @@ class Ledger:
 
     def before_backward(self, leaves: list[Any]) -> None:
         """Notice gradients that were cleared without a call we saw."""
-        held = []
+        held, slots = [], self.slots
         for leaf in leaves:
-            slot = self.slot(leaf)
-            if not slot.given:
+            slot = slots.get(id(leaf))
+            if slot is None or slot.leaf() is not leaf:
+                self.slot(leaf)
+            elif not slot.given:
                 continue
-            if leaf.grad is None:
+            elif leaf.grad is None:
                 slot.given.clear()
             else:
                 held.append(slot)
@@ -81,20 +84,20 @@ class Ledger:
             if norm == 0.0:
                 slot.given.clear()
 
-    def after_backward(self, leaves: list[Any], spot: Spot | None) -> None:
-        """Each leaf that was reached got something."""
+    def after_backward(self, leaves: list[Any], spot: Spot | None) -> list[Any]:
+        """Each leaf that was reached got something: those that have it."""
         self.serial += 1
         serial, count = self.serial, self.state.count
-        slots = self.slots
-        for leaf in leaves:
-            if leaf.grad is not None:
-                slot = slots.get(id(leaf))
-                if slot is None or slot.leaf() is not leaf:
-                    slot = self.slot(leaf)
-                slot.given.append(Contribution(spot, count, serial))
-                slot.ever = True
-                if len(slot.given) > MOST_GIVEN:
-                    del slot.given[:-MOST_GIVEN]
+        slots, given = self.slots, [leaf for leaf in leaves if leaf.grad is not None]
+        for leaf in given:
+            slot = slots.get(id(leaf))
+            if slot is None or slot.leaf() is not leaf:
+                slot = self.slot(leaf)
+            slot.given.append(Contribution(spot, count, serial))
+            slot.ever = True
+            if len(slot.given) > MOST_GIVEN:
+                del slot.given[:-MOST_GIVEN]
+        return given
 
     def erased(self, leaves: list[Any], spot: Spot | None, optimizer: str) -> None:
         """A call clears these gradients: fresh ones are lost."""
@@ -154,18 +157,17 @@ class Ledger:
             self._turn(self.steps, key)
             return
         found = dict(zip(map(id, given), self.norms_of(given), strict=True))
-        report: dict[str, ParameterAtStep] = {}
-        name_of = self.state.names.of
-        for parameter in parameters:
-            slot = slots.get(id(parameter))
-            norm = found.get(id(parameter))
-            report[name_of(parameter)] = at_step(norm, slot.given if slot is not None else (), key)
+        report = {
+            named: at_step(found.get(id(parameter)), slots.get(id(parameter)), key)
+            for parameter, named in zip(parameters, self.state.names.all(parameters), strict=True)
+        }
         live = {k: slot for k, slot in slots.items() if found.get(k)}
         self._stale(live, key, name, spot)
         self._use(list(slots.values()), key, spot)
         self._lost([slot for slot in slots.values() if slot.erased], live, name, spot)
         for slot in slots.values():
-            slot.erased.clear()
+            if slot.erased:
+                slot.erased.clear()
         self._turn(self.steps, key)
         self._emit(spot, name, report)
 
@@ -180,10 +182,10 @@ class Ledger:
         counts[key] = counts.get(key, 0) + 1
         self.state.turns += 1
 
-    def last_used(self, parameter: Any) -> Spot | None:
-        """The backward that gave what the latest step has used."""
-        slot = self.slots.get(id(parameter))
-        return slot.given[-1].spot if slot is not None and slot.given else None
+    def last_used(self, parameters: list[Any]) -> list[Spot | None]:
+        """The backwards that gave what the latest step has used."""
+        found = map(self.slots.get, map(id, parameters))
+        return [slot.given[-1].spot if slot is not None and slot.given else None for slot in found]
 
     def sources(self, parameter: Any) -> list[Place]:
         """The backwards whose gradients a step finds in a parameter."""
@@ -200,11 +202,17 @@ class Ledger:
 
     def norms_of(self, leaves: list[Any]) -> list[float]:
         """The norm of each leaf's gradient; measured again only when it has changed."""
-        known = [self.measured.get(id(leaf)) for leaf in leaves]
-        fresh = [leaf for leaf, one in zip(leaves, known, strict=True) if not same(one, leaf.grad)]
-        for leaf, norm in zip(fresh, norms([leaf.grad for leaf in fresh]), strict=True):
-            self.measured[id(leaf)] = (weakref.ref(leaf.grad), version(leaf.grad), norm)
-        return [self.measured[id(leaf)][2] for leaf in leaves]
+        measured, gradients = self.measured, [leaf.grad for leaf in leaves]
+        now, found, fresh = versions(gradients), [], []
+        for at, leaf in enumerate(leaves):
+            one = measured.get(id(leaf))
+            if one is None or one[1] != now[at] or one[0]() is not gradients[at] or now[at] < 0:
+                fresh.append(at)
+            found.append(one[2] if one is not None else 0.0)
+        for at, norm in zip(fresh, norms([gradients[at] for at in fresh]), strict=True):
+            measured[id(leaves[at])] = (weakref.ref(gradients[at]), now[at], norm)
+            found[at] = norm
+        return found
 
     def _use(self, slots: list[Slot], key: int, spot: Spot | None) -> None:
         for slot in slots:
@@ -250,12 +258,17 @@ class Ledger:
         )
 
 
-def at_step(norm: float | None, given: Sequence[Contribution], key: int) -> ParameterAtStep:
+def at_step(norm: float | None, slot: Slot | None, key: int) -> ParameterAtStep:
     """What a step finds in one parameter."""
     if not norm:
         return {"grad": kind_of(norm), "norm": norm, "state": ""}
-    stale = any(key in one.used for one in given)
-    return {"grad": kind_of(norm), "norm": finite(norm), "state": "stale" if stale else "fresh"}
+    state: FreshOrStale = "fresh"
+    for one in slot.given if slot is not None else ():
+        if key in one.used:
+            state = "stale"
+    if math.isfinite(norm):
+        return {"grad": "finite", "norm": norm, "state": state}
+    return {"grad": "not finite", "norm": None, "state": state}
 
 
 def kind_of(norm: float | None) -> Literal["none", "zero", "finite", "not finite"]:
@@ -272,11 +285,6 @@ def finite(norm: float | None) -> float | None:
     return norm if norm is not None and math.isfinite(norm) else None
 
 
-def same(known: tuple[Any, int, float] | None, gradient: Any) -> bool:
-    """Whether a gradient is the one that was measured, untouched since."""
-    return known is not None and known[0]() is gradient and known[1] == version(gradient) >= 0
-
-
 def norms(gradients: list[Any]) -> list[float]:
     """The norm of each gradient, in one call where torch can."""
     if not gradients:
@@ -285,8 +293,8 @@ def norms(gradients: list[Any]) -> list[float]:
         return [one_norm(gradients[0])]
     with torch.no_grad():
         try:
-            found = torch.stack(list(torch._foreach_norm(gradients)))
-            return [float(value) for value in found.tolist()]
+            found: list[float] = torch.stack(list(torch._foreach_norm(gradients))).tolist()
+            return found
         except (RuntimeError, NotImplementedError, TypeError, IndexError):
             return [one_norm(gradient) for gradient in gradients]
 

@@ -9,7 +9,7 @@ from torch.overrides import TorchFunctionMode
 
 from gradfix.trace import calls, extents
 from gradfix.trace.accesses import Accesses
-from gradfix.trace.calls import additive, floats, name_of, tensors, versions
+from gradfix.trace.calls import additive, floats, name_of, tensors, versioned
 from gradfix.trace.graphs import KEY
 from gradfix.trace.hunt import Hunt
 from gradfix.trace.parts import Once
@@ -35,6 +35,9 @@ class Calls(TorchFunctionMode):
         self.state = state
         self.writes = writes
         self.regions = regions
+        # What every call asks for, one step nearer.
+        self.places, self.used = state.places, state.used
+        self.of_tensor, self.of_number = state.origins.of_tensor, state.origins.of_number
         self.sums = Sums(state)
         self.hunt = Hunt(state, armed=False)
         self.adding: dict[Any, bool] = {}
@@ -46,10 +49,9 @@ class Calls(TorchFunctionMode):
         special = self.special.get(func, self)
         if special is None or not self.state.active:
             return func(*args, **kwargs) if kwargs else func(*args)
-        kwargs = kwargs or {}
         if special is self:
             return self._call(func, args, kwargs)
-        call = Once(func)
+        call, kwargs = Once(func), kwargs or {}
         try:
             return special(call, args, kwargs)
         except Exception as mistake:
@@ -59,19 +61,19 @@ class Calls(TorchFunctionMode):
             return call.outcome(mistake, *args, **kwargs)
 
     def _call(self, func: Any, args: Any, kwargs: Any) -> Any:
+        copied = None
         try:
-            found = tensors(args, kwargs)
-            before = versions(found)
-            copied = (
-                self._copied(func, args) if args and id(args[0]) in self.state.origins.of_tensor else None
-            )
+            found, before = versioned(args, kwargs)
+            if args and id(args[0]) in self.of_tensor:
+                copied = self._copied(func, args)
         except Exception as mistake:
-            return self._unseen(mistake, func, args, kwargs)
+            self.state.off(CALLS, mistake)
+            return func(*args, **(kwargs or {}))
         try:
-            result = func(*args, **kwargs)
+            result = func(*args, **kwargs) if kwargs else func(*args)
         except RuntimeError as error:
             with self.state.part(CALLS):
-                self.writes.refused(func, found, error, self.state.places.here(2))
+                self.writes.refused(func, found, error, self.places.here(2))
             raise
         try:
             self._called(func, args, found, before, copied, result)
@@ -79,17 +81,20 @@ class Calls(TorchFunctionMode):
             self.state.off(CALLS, mistake)
         return result
 
-    def _unseen(self, mistake: Exception, func: Any, args: Any, kwargs: Any) -> Any:
-        """The call, made although the recorder cannot look at it."""
-        self.state.off(CALLS, mistake)
-        return func(*args, **kwargs)
+    def unit(self, real: Any, args: Any, kwargs: Any, parameters: list[Any]) -> Any:
+        """A module that is one call, with the parameters that it uses."""
+        result = self._call(real, args, kwargs)
+        first = result[0] if isinstance(result, tuple) and result else result
+        if getattr(first, "requires_grad", False):
+            self.used.update(dict.fromkeys(map(id, parameters), self.places.here(3)))
+        return result
 
     def _called(self, func: Any, args: Any, found: Any, before: Any, copied: Any, result: Any) -> None:
         if not found and name_of(func).startswith(PROFILER):
             self.special[func] = None
             return
         self.state.count += 1
-        spot = self.state.places.here(3)
+        spot = self.places.here(4)
         for value, version in zip(found, before):  # noqa: B905 - the same length, and asked at every call
             if version >= 0 and value._version != version:
                 self.writes.wrote(func, value, spot, copied)
@@ -101,7 +106,6 @@ class Calls(TorchFunctionMode):
                     self._made(func, args, found, item, spot)
 
     def _made(self, func: Any, args: Any, found: list[Any], result: Any, spot: Spot | None) -> None:
-        state = self.state
         try:
             node = result.grad_fn
         except RuntimeError:  # a view made without grad, whose base was written: it has no history to tell
@@ -109,21 +113,24 @@ class Calls(TorchFunctionMode):
         if node is None:
             self._without_gradient(func, args, found, result, spot)
             return
-        node.metadata.setdefault(KEY, (state.count, spot))
+        node.metadata.setdefault(KEY, (self.state.count, spot))
         if self.hunt.armed:
             self.hunt.forward(name_of(func), found, result, spot)
-        table, traced = state.origins.of_tensor, False
+        table, traced = self.of_tensor, False
         for value in found:
             if type(value) is Parameter:
-                state.used[id(value)] = spot
-            traced = traced or id(value) in table
+                self.used[id(value)] = spot
+            if id(value) in table:
+                traced = True
         adds = self.adding.get(func)
-        if adds is None:
-            adds = self.adding[func] = name_of(func) in ADDS
-        if adds:
+        if adds or (adds is None and self._adds(func)):
             self.sums.added(result, found, spot)
-        if traced or (found and state.origins.of_number and self._traced(args, found)):
+        if traced or (self.of_number and found and self._traced(args, found)):
             self._terms(func, args, found, result)
+
+    def _adds(self, func: Any) -> bool:
+        found = self.adding[func] = name_of(func) in ADDS
+        return found
 
     def applied(self, result: Any, spot: Spot | None) -> None:
         """Note the place of what a custom Function gave."""

@@ -31,6 +31,14 @@ class Names:
             self._learn(value, name)
         return name
 
+    def all(self, values: list[Any]) -> list[str]:
+        """The names of many: most are known."""
+        known, found = self.known, []
+        for value in values:
+            one = known.get(id(value))
+            found.append(one[1] if one is not None and one[0]() is value else self.of(value))
+        return found
+
     def by_id(self, key: int) -> str:
         """The name of a living tensor, or nothing."""
         found = self.known.get(key)

@@ -80,7 +80,8 @@ class Places:
             code = frame.f_code
             user = known.get(code.co_filename)
             if user or (user is None and self.is_user(code.co_filename)):
-                return self._noted(code, frame.f_lasti)
+                spot = self.seen.get((id(code), frame.f_lasti))
+                return spot if spot is not None else self._noted(code, frame.f_lasti)
             frame = frame.f_back
         frame = self._outside(sys._getframe(depth))
         return self._noted(frame.f_code, frame.f_lasti) if frame is not None else None

@@ -27,13 +27,15 @@ TICK = 0.1
 ALWAYS = ("numpy.random", "encodings.unicode_escape", "torch.profiler._cupti_monitor")
 """What drawing numbers, reading a list of mounts and the first backward import."""
 STREAMS = ("stdout", "stderr")
+ENCODER = json.JSONEncoder(check_circular=False)
+"""Nothing that is said has itself in it."""
 SPINS = {"OPENBLAS_THREAD_TIMEOUT": "16", "GOMP_SPINCOUNT": "10000"}
 """How long threads that wait turn in circles before they sleep: others want the processor."""
 
 
 def say(value: dict[str, Any], out: int, token: str = "") -> None:
     """One JSON line to the parent."""
-    data = (token + json.dumps(value) + "\n").encode()
+    data = f"{token}{ENCODER.encode(value)}\n".encode()
     while data:
         data = data[os.write(out, data) :]
 

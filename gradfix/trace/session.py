@@ -20,8 +20,10 @@ from gradfix.trace.parts import Patches, Watcher
 from gradfix.trace.regions import Regions
 from gradfix.trace.report import BACKWARD, CALLS, STEPS, Ending, Failure
 from gradfix.trace.returned import Returned
+from gradfix.trace.shortcut import Shortcut
 from gradfix.trace.state import State
 from gradfix.trace.steps import Steps
+from gradfix.trace.units import Units
 from gradfix.trace.writes import Writes
 
 _torch: Any = torch
@@ -52,6 +54,8 @@ class Session:
         self.returned = Returned(self.state)
         self.backwards.first = self.returned.tell
         self.patches = Patches(self.state)
+        self.shortcut = Shortcut(self.mode)
+        self.units = Units(self.calls)
         self.handles: list[Any] = []
         self.suspended = False
         self.entered = False
@@ -78,6 +82,8 @@ class Session:
         with self.state.part(CALLS):
             self.mode.__enter__()
             self.entered = True
+            self.shortcut.open()
+            self.units.open()
             self.state.suspend, self.state.resume = self._suspend, self._resume
 
     def _watched(self) -> Iterator[tuple[str, Callable[[], Any], tuple[str, ...], Watcher]]:
@@ -142,6 +148,8 @@ class Session:
         for handle in self.handles:
             handle.remove()
         self.returned.stop()
+        self.units.close()
+        self.shortcut.close()
         self.patches.undo()
         self.state.active = False
 

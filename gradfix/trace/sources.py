@@ -8,11 +8,16 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
+import torch
+
 from gradfix.trace.places import Spot
 
+_torch: Any = torch
 MOST_SOURCES = 8
 MOST_NUMBERS = 512
 MOST_NODES = 4000
+Collector: Any = _torch._C._functions.AccumulateGrad
+"""The node that collects the gradient of a leaf."""
 
 
 @dataclass(eq=False)
@@ -161,22 +166,18 @@ def nodes(roots: Iterable[Any], most: int = 1_000_000) -> Iterator[tuple[Any, An
 
 def behind(roots: Iterable[Any], most: int = 1_000_000) -> tuple[list[Any], list[Any]]:
     """The leaves behind some roots, and the nodes on the way to them, in one loop: every backward asks."""
-    queue = [root for root in roots if root is not None]
-    seen, found, inner = set(queue), [], []
-    for node in queue:
-        following = node.next_functions
-        if not following:
-            leaf = getattr(node, "variable", None)
-            if leaf is not None:
-                found.append(leaf)
-                continue
-        inner.append(node)
+    inner = [root for root in roots if root is not None]
+    seen, found = set(inner), []
+    for node in inner:
         if len(seen) > most:
-            continue
-        for one, _ in following:
+            break
+        for one, _ in node.next_functions:
             if one is not None and one not in seen:
                 seen.add(one)
-                queue.append(one)
+                if type(one) is Collector:
+                    found.append(one.variable)
+                else:
+                    inner.append(one)
     return found, inner
 
 

@@ -92,6 +92,24 @@ class Forgiving(Quiet):
         return False
 
 
+class Unwatched:
+    """Only the recorder looks away. No generator either."""
+
+    __slots__ = ("away", "before", "state")
+
+    def __init__(self, state: State) -> None:
+        self.state = state
+
+    def __enter__(self) -> None:
+        self.before, self.state.active = self.state.active, False
+        self.away = self.state.suspend()
+
+    def __exit__(self, *error: object) -> None:
+        self.state.active = self.before
+        if self.away:
+            self.state.resume()
+
+
 class State:
     """One recording under way."""
 
@@ -192,17 +210,9 @@ class State:
         """Around explanations: the program's own outcome goes before them."""
         return Forgiving(self)
 
-    @contextlib.contextmanager
-    def unwatched(self) -> Iterator[None]:
+    def unwatched(self) -> Unwatched:
         """Around what torch does on the program's behalf: only the recorder looks away."""
-        before, self.active = self.active, False
-        away = self.suspend()
-        try:
-            yield
-        finally:
-            self.active = before
-            if away:
-                self.resume()
+        return Unwatched(self)
 
     def weak(self, value: Any) -> Any:
         """A reference that keeps nothing alive."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -13,7 +14,7 @@ from gradfix.trace.ledger import norms
 from gradfix.trace.places import Spot
 from gradfix.trace.report import UpdateEvent
 from gradfix.trace.state import State
-from gradfix.trace.writes import Write, Writes
+from gradfix.trace.writes import Stepped, Writes
 
 NO_LEAF = "can't optimize a non-leaf Tensor"
 
@@ -132,21 +133,17 @@ class Steps:
 
     def _log(self, optimizer: Any, spot: Spot | None) -> None:
         """What the step has written, where the version shows it and where it doesn't."""
-        fused = any(group.get("fused") for group in optimizer.param_groups)
         before = self.versions.pop(id(optimizer))
         parameters = parameters_of(optimizer)[: len(before)]
-        name, count, last_used = self.name(optimizer), self.state.count, self.state.ledger.last_used
-        known: dict[tuple[int, bool], Write] = {}
-        for parameter, old, now in zip(parameters, before, versions(parameters), strict=True):
-            silent = fused and now == old and parameter.grad is not None
-            if now != old or silent:
-                given = last_used(parameter)
-                key = (id(given), silent)
-                write = known.get(key)
-                if write is None:
-                    write = Write(spot, count, "step", silent, leaf=True, step=name, backward=given)
-                    known[key] = write
-                self.writes.add(storage(parameter), now, write)
+        now = versions(parameters)
+        given, held = self.state.ledger.last_used(parameters), list(map(weakref.ref, parameters))
+        stepped = Stepped(self.name(optimizer), spot, self.state.count, held, (before, now), given)
+        if now != before:
+            self.writes.stepped(stepped)
+        if any(group.get("fused") for group in optimizer.param_groups):
+            for parameter, old, new, where in zip(parameters, before, now, given, strict=True):
+                if new == old and parameter.grad is not None:
+                    self.writes.add(storage(parameter), new, stepped.write(where, silent=True))
 
     def zero_grad(self, real: Any, owner: Any, *args: Any, **kwargs: Any) -> Any:
         """zero_grad of optimizers and modules."""

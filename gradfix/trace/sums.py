@@ -51,7 +51,8 @@ class Sums:
         for one in self.at.values():
             value = one.last()
             node = value.grad_fn if value is not None and one.grown else None
-            if node is None or FREED in node.metadata or AGAIN in node.metadata:
+            if node is None or AGAIN in node.metadata:
                 continue
-            if any(FREED in getattr(n, "metadata", {}) for n, _ in nodes([node], 200)):
+            freed = FREED.among(one for one, _ in nodes([node], 200))
+            if freed and node not in freed:
                 self.state.defect("graph_leak", one.spot, [], "", {"form": "sum"})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections import OrderedDict, deque
+from collections.abc import Iterator
 from dataclasses import dataclass
 from types import FrameType
 from typing import Any
@@ -54,6 +55,32 @@ class Write:
         return meet(self.extent, extent(value))
 
 
+@dataclass(eq=False, slots=True)
+class Stepped:
+    """What one step of an optimizer wrote: looked into only when something is missing."""
+
+    name: str
+    spot: Spot | None
+    at: int
+    parameters: list[Any]
+    """Weakly."""
+    versions: tuple[list[int], list[int]]
+    """Before and after."""
+    given: list[Spot | None]
+    """The backwards whose gradients it used."""
+
+    def write(self, backward: Spot | None, *, silent: bool = False) -> Write:
+        """The write to one parameter."""
+        return Write(self.spot, self.at, "step", silent, leaf=True, step=self.name, backward=backward)
+
+    def entries(self) -> Iterator[tuple[int, int, Write]]:
+        """One for each parameter that lives and has changed."""
+        for held, old, new, given in zip(self.parameters, *self.versions, self.given, strict=True):
+            parameter = held()
+            if new != old and parameter is not None:
+                yield storage(parameter), new, self.write(given)
+
+
 class Writes:
     """Every in-place write of the run, the newest kept."""
 
@@ -61,6 +88,9 @@ class Writes:
         self.state = state
         self.log: deque[tuple[int, int, Write]] = deque(maxlen=MOST_WRITES)
         """Which storage, its version afterwards, by what."""
+        self.steps: deque[Stepped] = deque()
+        self.held = 0
+        """How many parameters the steps have."""
         self.silent: deque[tuple[int, Write]] = deque(maxlen=MOST_WRITES)
         self.before: OrderedDict[tuple[int, Extent | None], tuple[Any, list[Write]]] = OrderedDict()
         """What silent writes to a part have replaced, and those since, the last of which may put it back."""
@@ -71,6 +101,25 @@ class Writes:
         if write.silent:
             self.silent.append((storage, write))
             self.state.ledger.measured.clear()
+
+    def stepped(self, step: Stepped) -> None:
+        """Keep what a step has written."""
+        self.steps.append(step)
+        self.held += len(step.parameters)
+        while self.held > MOST_WRITES and len(self.steps) > 1:
+            self.held -= len(self.steps.popleft().parameters)
+
+    def settle(self) -> None:
+        """A tensor is about to get another storage: the steps have written to the one that it has."""
+        while self.steps:
+            self.log.extend(self.steps.popleft().entries())
+        self.held = 0
+
+    def to(self, key: int) -> list[tuple[int, Write]]:
+        """The writes to a storage, each with the version that it left, in their order."""
+        self.settle()
+        found = [(after, write) for held, after, write in self.log if held == key]
+        return sorted(found, key=lambda one: one[1].at)
 
     def wrote(self, func: Any, value: Any, spot: Spot | None, copied: Any = None) -> None:
         """Log what a call has done to one of its arguments; `copied`: which part, and what was there."""

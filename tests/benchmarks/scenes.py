@@ -109,6 +109,40 @@ def attention() -> Step:
     return step
 
 
+class Layer(nn.Module):
+    """One layer of attention, written out."""
+
+    def __init__(self, wide: int, heads: int) -> None:
+        super().__init__()
+        self.heads = heads
+        self.asks, self.gives = nn.Linear(wide, 3 * wide), nn.Linear(wide, wide)
+        self.up, self.down = nn.Linear(wide, 2 * wide), nn.Linear(2 * wide, wide)
+        self.norm1, self.norm2 = nn.LayerNorm(wide), nn.LayerNorm(wide)
+
+    def forward(self, x: Any) -> Any:
+        """Attention, then two layers on each token, each on top of what came in."""
+        batch, time, wide = x.shape
+        parts = self.asks(self.norm1(x)).view(batch, time, 3, self.heads, wide // self.heads)
+        query, key, value = parts.permute(2, 0, 3, 1, 4)
+        seen = F.scaled_dot_product_attention(query, key, value, dropout_p=0.1)
+        x = x + self.gives(seen.transpose(1, 2).reshape(batch, time, wide))
+        return x + F.dropout(self.down(F.relu(self.up(self.norm2(x)))), 0.1, self.training)
+
+
+def own_attention() -> Step:
+    """Two layers of attention of one's own."""
+    net = nn.Sequential(Layer(64, 4), Layer(64, 4))
+    optimizer = torch.optim.AdamW(net.parameters())
+    x = torch.randn(8, 16, 64)
+
+    def step() -> None:
+        optimizer.zero_grad()
+        (net(x) - 1).pow(2).mean().backward()
+        optimizer.step()
+
+    return step
+
+
 def gan() -> Step:
     """A generator and a discriminator, each with its optimizer."""
     maker = nn.Sequential(nn.Linear(32, 256), nn.ReLU(), nn.Linear(256, 784), nn.Tanh())
@@ -153,6 +187,7 @@ SCENES: dict[str, Callable[[], Step]] = {
     "residual network, batch norm, Adam": small_cnn,
     "LSTM with clipping": lstm,
     "two layers of attention": attention,
+    "two layers of attention, written out": own_attention,
     "GAN, two optimizers": gan,
     "six layers by hand": by_hand,
 }

@@ -119,7 +119,7 @@ def test_a_mistake_at_every_call_never_reaches_the_program(monkeypatch: pytest.M
     from gradfix.trace import mode
     from gradfix.trace.session import Session
 
-    monkeypatch.setattr(mode, "versions", None)
+    monkeypatch.setattr(mode, "versioned", None)
     session = Session(lambda _: None)
     session.start()
     try:
