@@ -213,6 +213,15 @@ class Cut(Severed):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class WithoutGraph(Severed):
+    """Gradients that were asked for without a graph. The culprit is the Call `torch.autograd.grad(...)`."""
+
+    backward: Span | None = None
+    others: bool = True
+    """Whether with a graph this loss may also reach leaves that it is not for."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Unrecorded(Severed):
     """A forward that isn't recorded. The culprit is the With statement, the decorator expression, or the
     statement `torch.set_grad_enabled(False)`."""
@@ -239,6 +248,8 @@ class NoLeaf(Severed):
     target: str = ""
     made: tuple[Span, ...] = ()
     """Where that was made which was frozen."""
+    sought: str = "backward() reaches"
+    """What was to come to something that requires grad."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -387,6 +398,15 @@ class Scaled(Facts):
     form: Literal["", "clip", "step"] = ""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EditDropped(Facts):
+    """A gradient is told to change, and what is made of it is dropped. The culprit is the Call
+    `p.grad.clamp(-1, 1)`."""
+
+    method: str = ""
+    """`clamp`, of which there is one that writes in place."""
+
+
 RECORDS: Mapping[str, type[Facts]] = {
     "inplace_overwrites_saved": Overwritten,
     "inplace_on_graph_tensor": Written,
@@ -399,6 +419,7 @@ RECORDS: Mapping[str, type[Facts]] = {
     "detached_loss_path": Cut,
     "converted_loss_path": Cut,
     "forward_in_no_grad": Unrecorded,
+    "gradient_without_graph": WithoutGraph,
     "no_leaf_requires_grad": NoLeaf,
     "non_differentiable_loss": NoGradient,
     "requires_grad_on_result": OnResult,
@@ -416,6 +437,7 @@ RECORDS: Mapping[str, type[Facts]] = {
     "zero_grad_before_step": EarlyClear,
     "graph_leak": Kept,
     "clip_before_unscale": Scaled,
+    "gradient_edit_dropped": EditDropped,
 }
 """The record that each kind's facts come in."""
 

@@ -32,6 +32,7 @@ class Role(Enum):
     ONLY_LEAVES = "an optimizer takes leaves only"
     OPTIMISED = "optimised here"
 
+    ASKED = "its gradient is asked for here"
     BACKWARD = "backward runs here"
     RETURNED = "backward starts from what is returned here"
     WITHOUT = "backward runs here without it"
@@ -51,6 +52,7 @@ class Role(Enum):
     NOT_REACHED = "no input requires grad, so nothing inside is reached"
     NEVER_TRAINED = "never trained"
     COMPARED = "compares, and assigns nothing"
+    DROPPED = "makes another tensor, which nobody keeps"
     IGNORED = "sets an attribute that autograd never reads"
 
     FILLS = "fills the gradients"

@@ -6,7 +6,16 @@ import ast
 import sys
 from typing import TYPE_CHECKING
 
-from gradfix.tape.checks import leaks, leaves, misspellings, plain_tensors, registration, unruled
+from gradfix.tape.checks import (
+    asked,
+    dropped,
+    leaks,
+    leaves,
+    misspellings,
+    plain_tensors,
+    registration,
+    unruled,
+)
 from gradfix.tape.domain.definitions import Bound, Class, Function, Instance, Method, Partial
 from gradfix.tape.domain.torch_values import Layer, Mode, Opaque
 from gradfix.tape.domain.values import External, Value
@@ -163,6 +172,7 @@ HANDLERS = Handlers(
         occasions.NameBound: [leaves.rebinding],
         occasions.AttributeBound: [misspellings.misspelt, unruled.switched_one_way],
         occasions.Compared: [misspellings.compared],
+        occasions.Dropped: [dropped.dropped],
         occasions.AttributeNamed: [leaks.kept_on_attribute],
         occasions.Added: [leaks.accumulating],
         occasions.ItemAdded: [leaks.item_added],
@@ -172,6 +182,7 @@ HANDLERS = Handlers(
         occasions.Built: [registration.check_registered, plain_tensors.note_plain_leaves],
         occasions.GradientRead: [leaves.gradient_read],
         occasions.GradientSet: [leaves.gradient_set],
+        occasions.GradientsAsked: [asked.asked],
         occasions.Walked: [assumed_optimizers.filled, loader_batches.severed_but_for_batches],
         occasions.ModuleCleared: [unruled.cleared_each_time],
         occasions.StrangerStepped: [handed_out.stepped_by_scaler],

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gradfix.defects import Lean, kind_of
+from gradfix.tape.checks.asked import check_penalties
 from gradfix.tape.checks.leaks import leaked, never_walked
 from gradfix.tape.checks.logged import note_conversions
 from gradfix.tape.checks.plain_tensors import check_plain_leaves
@@ -63,6 +64,7 @@ def _judge(entries: Sequence[Interpreter], ended: Ended) -> None:
 def _never(vm: Interpreter, ended: Ended) -> None:
     """What nothing has reached, used or wanted in all that was run."""
     vm.machine.severed.severed_terms(ended.reached, ended.trained)
+    check_penalties(vm.machine.severed)
     vm.machine.severed.rewrapped_leaves(ended.read, ended.reached)
     if not any(kind_of(kind).leafless for kind, _ in vm.reports.reported):
         vm.machine.severed.leafless_roots(

@@ -6,13 +6,12 @@ import ast
 from functools import partial
 from typing import TYPE_CHECKING
 
-from gradfix.defects.reasons import What
 from gradfix.tape.domain.events import Backward
 from gradfix.tape.domain.graph import Tensor
 from gradfix.tape.domain.torch_values import Weights
-from gradfix.tape.domain.values import FALSE, NONE, NOTHING, Const, Seq, Unknown
-from gradfix.tape.domain.why import Why
-from gradfix.tape.interpreter.occasions import Walked
+from gradfix.tape.domain.values import NONE, NOTHING, Const, Seq, Unknown
+from gradfix.tape.interpreter.occasions import GradientsAsked, Walked
+from gradfix.tape.torch.asked import gradients
 
 if TYPE_CHECKING:
     from gradfix.tape.domain.events import Met
@@ -111,7 +110,6 @@ def grad_of_roots(vm: Interpreter, args: Args, kwargs: Kwargs, node: ast.Call) -
     retain: bool | None = any(isinstance(option, Const) and option.value for option in keep)
     if any(not isinstance(option, Const) for option in keep):
         retain = None
-    create = options.get("create_graph", FALSE)
     outputs = options.get("outputs", NONE)
     for root in tensors_in(outputs):
         event = Backward(vm.here.at(node), vm.here.path, retain, False, frozenset())
@@ -129,7 +127,5 @@ def grad_of_roots(vm: Interpreter, args: Args, kwargs: Kwargs, node: ast.Call) -
         if not (known and vm.machine.severed.unrecorded_root(root, event)):
             reason = "this has no graph" if known else "whether this has a graph isn't known"
             vm.reports.silence(vm.here.at(node), f"{reason}; no rule is about gradients that are asked for")
-    result = Unknown(Why(What.COMPUTED, "gradients"), (outputs,))
-    if isinstance(create, Const):
-        result.requires = bool(create.value) and vm.graph.requires(outputs)
-    return result
+    vm.tell(GradientsAsked(outputs, options.get("inputs", NONE), node))
+    return gradients(vm.machine, outputs, options, node)
