@@ -21,7 +21,7 @@ import libcst as cst
 
 from gradfix.defects.records import NoLeaf
 from gradfix.rewriting.arguments import keyword, with_keyword
-from gradfix.rewriting.late import frozen_before
+from gradfix.rewriting.late import frozen_before, unfrozen
 from gradfix.rewriting.names import walk
 from gradfix.rewriting.seats import dotted, put, shown
 from gradfix.rewriting.uncut import all_numbers, method_of, on
@@ -41,6 +41,8 @@ MAKES_INTEGERS = where("dtype", "int", "bool")
 def rewrite(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:
     """Make the tensor a leaf that requires grad."""
     call, facts = tree.at(defect.culprit, cst.Call), defect.told(NoLeaf)
+    if facts.unasked:
+        return unfrozen(tree, defect.culprit)
     if facts.made:
         return frozen_before(tree, defect.culprit, facts.made)
     made: cst.BaseExpression | None = call or tree.at(defect.culprit, cst.BinaryOperation)

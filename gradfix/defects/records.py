@@ -248,6 +248,8 @@ class NoLeaf(Severed):
     target: str = ""
     made: tuple[Span, ...] = ()
     """Where that was made which was frozen."""
+    unasked: bool = False
+    """Whether it was frozen by what made it, as that wasn't told otherwise."""
     sought: str = "backward() reaches"
     """What was to come to something that requires grad."""
 
@@ -279,7 +281,7 @@ class Unreached(Facts):
     optimizer: str = ""
     cut: Span | None = None
     cut_kind: str = ""
-    """How the graph was cut: `detach`, `sample` ..."""
+    """How the graph was cut: `detach`, `sample` ...; `frozen` where what made them froze them unasked."""
     backward: Span | None = None
     forward: tuple[Span, ...] = ()
     """Where a part that isn't recorded runs."""

@@ -50,6 +50,7 @@ class Role(Enum):
     KEPT_OUT = "kept out of the graph"
     UNRECORDED = "runs here without being recorded"
     NOT_REACHED = "no input requires grad, so nothing inside is reached"
+    FROZEN = "frozen as it is made"
     NEVER_TRAINED = "never trained"
     COMPARED = "compares, and assigns nothing"
     DROPPED = "makes another tensor, which nobody keeps"

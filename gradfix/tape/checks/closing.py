@@ -13,7 +13,7 @@ from gradfix.tape.checks.leaks import leaked, never_walked
 from gradfix.tape.checks.logged import note_conversions
 from gradfix.tape.checks.plain_tensors import check_plain_leaves
 from gradfix.tape.checks.registration import check_replacements, homeless
-from gradfix.tape.checks.unreached import check_unreached
+from gradfix.tape.checks.unreached import check_frozen_groups, check_unreached
 from gradfix.tape.checks.unruled import steps_along
 from gradfix.tape.domain.events import Add, Use
 from gradfix.tape.machine.account import UNFINISHED
@@ -75,6 +75,7 @@ def _never(vm: Interpreter, ended: Ended) -> None:
     check_replacements(vm.notes, ended)
     check_plain_leaves(vm.notes, ended)
     check_unreached(vm.names)
+    check_frozen_groups(vm.machine)
     steps_along(vm)
 
 

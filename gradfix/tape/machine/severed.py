@@ -221,7 +221,11 @@ class Severed:
                 steps = [(place, Role.CONSTANT), (event.place, Role.BACKWARD)]
                 arrives = bool(meant) or place is event.place
                 facts = NoLeaf(
-                    backward=self.reports.span(event.place), target=name, made=made, arrives=arrives
+                    backward=self.reports.span(event.place),
+                    target=name,
+                    made=made,
+                    arrives=arrives,
+                    unasked=any((one.node.facts or {}).get("unasked") for one in meant),
                 )
                 self.reports.report(
                     "no_leaf_requires_grad",
