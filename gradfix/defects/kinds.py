@@ -96,6 +96,7 @@ KINDS: Mapping[str, Kind] = {
     "graph_leak": Kind(culprit="statement", absence=True),
     "clip_before_unscale": Kind(),
     "gradient_edit_dropped": Kind(),
+    "numpy_of_graph": Kind(impact="crashes", refused=True),
 }
 PLAIN = Kind()
 

@@ -409,6 +409,14 @@ class EditDropped(Facts):
     """`clamp`, of which there is one that writes in place."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OfGraph(Facts):
+    """An array is asked for of what requires grad. The culprit is the Call `x.numpy()`."""
+
+    target: str = ""
+    """The name that holds it, or nothing."""
+
+
 RECORDS: Mapping[str, type[Facts]] = {
     "inplace_overwrites_saved": Overwritten,
     "inplace_on_graph_tensor": Written,
@@ -440,6 +448,7 @@ RECORDS: Mapping[str, type[Facts]] = {
     "graph_leak": Kept,
     "clip_before_unscale": Scaled,
     "gradient_edit_dropped": EditDropped,
+    "numpy_of_graph": OfGraph,
 }
 """The record that each kind's facts come in."""
 

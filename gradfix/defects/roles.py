@@ -45,6 +45,7 @@ class Role(Enum):
     CARRIED = "carried from here"
 
     GRAPH = "the graph up to here"
+    REFUSED = "an array is asked for here"
     CUT = "cut here"
     CUT_AS_WELL = "cut here as well"
     KEPT_OUT = "kept out of the graph"

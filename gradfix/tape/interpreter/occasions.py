@@ -112,6 +112,13 @@ class GradientSet(NamedTuple):
     node: ast.AST
 
 
+class ArrayAsked(NamedTuple):
+    """`tensor.numpy()`, not forced."""
+
+    tensor: Tensor
+    node: ast.AST
+
+
 class GradientsAsked(NamedTuple):
     """`torch.autograd.grad(outputs, inputs)`."""
 
@@ -157,6 +164,7 @@ Occasion = (
     | Added
     | ItemAdded
     | Appended
+    | ArrayAsked
     | PutSomewhere
     | Replaced
     | Built
