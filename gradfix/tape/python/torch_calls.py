@@ -16,6 +16,7 @@ from gradfix.tape.domain.why import Why, fact
 from gradfix.tape.effects import table
 from gradfix.tape.effects.frameworks import ROWS
 from gradfix.tape.interpreter.imports import first_party
+from gradfix.tape.interpreter.inside import open_ended
 from gradfix.tape.interpreter.modes import MODES_BY_PATH, SWITCHES, call_mode
 from gradfix.tape.interpreter.occasions import CheckpointRun
 from gradfix.tape.machine.cuts import behind, nearest_cuts
@@ -216,11 +217,12 @@ def _from_pretrained(vm: Interpreter, args: Args, kwargs: Kwargs, node: ast.Call
     """`nn.Embedding.from_pretrained(vectors)`: its weights require no grad, unless told otherwise."""
     layer = make_layer(vm.notes, "Embedding", [], {}, node)
     freeze = kwargs.get("freeze", args[1] if len(args) > 1 else None)
-    wanted = False if freeze is None else not freeze.value if isinstance(freeze, Const) else None
+    unsaid = freeze is None and not open_ended(kwargs, node)
+    wanted = False if unsaid else not freeze.value if isinstance(freeze, Const) else None
     for leaf in leaves(vm.machine, layer)[0]:
         set_leaf(vm.machine, leaf, wanted, vm.here.at(node))
-        if freeze is None and leaf.node.facts is not None:
-            leaf.node.facts["unasked"] = True
+        if unsaid:
+            leaf.node.facts = {**(leaf.node.facts or {}), "unasked": True}
     return layer
 
 

@@ -9,6 +9,7 @@ from gradfix.defects.reasons import What
 from gradfix.tape.domain.graph import Storage, Tensor
 from gradfix.tape.domain.values import FALSE, NONE, Const, Seq, Unknown
 from gradfix.tape.domain.why import Why
+from gradfix.tape.interpreter.inside import open_ended
 from gradfix.tape.machine.cuts import ASKED
 
 if TYPE_CHECKING:
@@ -24,11 +25,11 @@ def gradients(machine: Machine, outputs: Value, options: Kwargs, node: ast.Call)
     inputs = options.get("inputs", NONE)
     named = inputs.items if isinstance(inputs, Seq) and not inputs.open else [inputs]
     tensors = [one for one in named if isinstance(one, Tensor)]
-    if len(tensors) == len(named) and not OTHERWISE & options.keys():
+    if len(tensors) == len(named) and not OTHERWISE & options.keys() and not open_ended(options, node):
         return Seq("tuple", [_constant(machine, outputs, one, node) for one in tensors])
     create = options.get("create_graph", FALSE)
     result = Unknown(Why(What.COMPUTED, "gradients"), (outputs,))
-    if isinstance(create, Const):
+    if isinstance(create, Const) and not open_ended(options, node):
         result.requires = bool(create.value) and machine.graph.requires(outputs)
     return result
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from gradfix.tape.domain.graph import Number, Tensor
 from gradfix.tape.domain.values import FALSE, NONE, Const, External, Unknown
 from gradfix.tape.effects.operations import having, told
+from gradfix.tape.interpreter.inside import open_ended
 from gradfix.tape.interpreter.occasions import ArrayAsked
 from gradfix.tape.torch.tensors import called
 
@@ -59,7 +60,7 @@ def convert(machine: Machine, tensor: Tensor, args: Args, kwargs: Kwargs, node: 
 def array(vm: Interpreter, tensor: Tensor, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
     """`x.numpy()`: torch refuses what requires grad, unless it is forced."""
     force = kwargs.get("force", args[0] if args else FALSE)
-    if isinstance(force, Const) and not force.value:
+    if isinstance(force, Const) and not force.value and not open_ended(kwargs, node):
         vm.tell(ArrayAsked(tensor, node))
     return convert(vm.machine, tensor, args, kwargs, node)
 
