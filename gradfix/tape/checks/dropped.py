@@ -48,5 +48,7 @@ def _changes(result: Tensor, node: ast.expr) -> bool:
     """Whether a method was called of which there is one that does the same in place: not a view or a copy."""
     if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)) or result.view:
         return False
+    if any(keyword.arg in (None, "out") for keyword in node.keywords):
+        return False
     called, methods = node.func.attr, table.names("method")
     return called == result.node.op and f"{called}_" in methods and called not in TRUTHS

@@ -60,11 +60,11 @@ def check_unreached(names: Names) -> None:
 def check_frozen_groups(machine: Machine) -> None:
     """At the end: optimizers that were given, as a group of its own, what was frozen unasked when made."""
     for optimizer in machine.optimizers.known:
-        if not optimizer.stepped or optimizer.after is None or optimizer.after[1].requires is False:
+        if not optimizer.stepped or optimizer.after is None or optimizer.after[1].requires is not True:
             continue  # that nothing at all learns is said of the backward
         for group in optimizer.groups or ():
             frozen = _frozen_unasked(group.weights.leaves)
-            if frozen is not None:
+            if frozen is not None and group.weights.complete:
                 _report_frozen(machine, optimizer, optimizer.after[0], group.weights.leaves, frozen)
 
 
