@@ -192,6 +192,17 @@ for x in torch.ones(2, 5, 4):
 
 
 MENDED = {
+    "an optimizer that is an argument, steps under a test and is never cleared": (
+        "GF401",
+        """
+def train(model, loader, optimizer, criterion, every):
+    optimizer.zero_grad()
+    for i, (x, y) in enumerate(loader):
+        (criterion(model(x), y) / every).backward()
+        if (i + 1) % every == 0:
+            optimizer.step()
+""",
+    ),
     "a copy of what gradients are asked for": (
         "GF206",
         """

@@ -9,6 +9,36 @@ from gradfix.tape.entries import analyse
 
 IMPORTS = "import torch\nfrom torch import nn\nfrom torch.autograd import Variable\n"
 UNDECIDED = {
+    "an argument that steps under a test and is cleared under another": """
+def train(model, loader, optimizer, criterion, every):
+    optimizer.zero_grad()
+    for i, (x, y) in enumerate(loader):
+        if i % every == 0:
+            optimizer.zero_grad()
+        (criterion(model(x), y) / every).backward()
+        if (i + 1) % every == 0:
+            optimizer.step()
+""",
+    "an argument that steps under a test and is cleared where that is tested again": """
+def train(model, loader, optimizer, criterion, every):
+    optimizer.zero_grad()
+    for i, (x, y) in enumerate(loader):
+        (criterion(model(x), y) / every).backward()
+        if (i + 1) % every == 0:
+            optimizer.step()
+        due = (i + 1) % every == 0
+        if due:
+            optimizer.zero_grad()
+""",
+    "an argument that steps under a test and is cleared by its model": """
+def train(model, loader, optimizer, criterion, every):
+    optimizer.zero_grad()
+    for i, (x, y) in enumerate(loader):
+        (criterion(model(x), y) / every).backward()
+        if (i + 1) % every == 0:
+            optimizer.step()
+            model.zero_grad()
+""",
     "a gradient changed into what may be itself": """
 w = torch.ones(4, requires_grad=True)
 for turn in range(2):
