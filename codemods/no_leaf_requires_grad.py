@@ -2,12 +2,13 @@
 
 What breaks: a tensor that is made without `requires_grad=True` is a constant. When the loss is made of
 constants alone, `backward()` raises "element 0 of tensors does not require grad", and the `.grad` that the
-code reads stays None.
+code reads stays None. `torch.autograd.grad(out, x)` likewise has no gradient for an `x` that requires none.
 
-Rewrite: `requires_grad=True` for the tensor whose `.grad` is read, that is updated by hand or is given to an
-optimizer. Where the call takes no such keyword, or the tensor is computed further in the same expression,
-`.requires_grad_()` is put behind it, so that the name holds the leaf. Integer literals get a float dtype,
-since integers carry no gradient. A model that was frozen after it got a new layer is frozen before.
+Rewrite: `requires_grad=True` for the tensor whose `.grad` is read, that is updated by hand, is given to an
+optimizer or differentiated for. Where the call takes no such keyword, or the tensor is computed further in
+the same expression, `.requires_grad_()` is put behind it, so that the name holds the leaf. Integer literals
+get a float dtype, since integers carry no gradient. A model that was frozen after it got a new layer is
+frozen before.
 
 Left alone: constants beside something that does require grad: batches, masks, noise, frozen factors.
 """
@@ -20,7 +21,7 @@ import libcst as cst
 
 from gradfix.defects.records import NoLeaf
 from gradfix.rewriting.arguments import keyword, with_keyword
-from gradfix.rewriting.late import frozen_before
+from gradfix.rewriting.late import frozen_before, unfrozen
 from gradfix.rewriting.names import walk
 from gradfix.rewriting.seats import dotted, put, shown
 from gradfix.rewriting.uncut import all_numbers, method_of, on
@@ -40,11 +41,14 @@ MAKES_INTEGERS = where("dtype", "int", "bool")
 def rewrite(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:
     """Make the tensor a leaf that requires grad."""
     call, facts = tree.at(defect.culprit, cst.Call), defect.told(NoLeaf)
+    if facts.unasked:
+        return unfrozen(tree, defect.culprit)
     if facts.made:
         return frozen_before(tree, defect.culprit, facts.made)
-    if call is None or defect.culprit == facts.backward:
+    made: cst.BaseExpression | None = call or tree.at(defect.culprit, cst.BinaryOperation)
+    if made is None or defect.culprit == facts.backward:
         return Decline("give what should learn requires_grad=True, or unfreeze it")
-    leaf = _leaf(tree, call)
+    leaf = {made: _switched_on(made)} if call is None else _leaf(tree, call)
     if isinstance(leaf, Decline):
         return leaf
     edits = put(tree, leaf)
@@ -123,6 +127,6 @@ def _with_floats(tree: Tree, call: cst.Call, name: str) -> cst.Call:
 
 RULE = Rule(
     code="GF204",
-    message="nothing that backward() reaches requires grad: `{culprit}` makes a constant",
+    message="nothing that {sought} requires grad: `{culprit}` makes a constant",
     rewrite=rewrite,
 )

@@ -7,8 +7,11 @@ an actor's from `critic(state, action.detach())`, a code passed to the decoder a
 Rewrite: where a cut keeps the gradient from them, the cut goes. Where that is a sample, `sample()` becomes
 `rsample()`, which passes gradients on; that is unsafe, as it draws other numbers. Where all that an
 optimizer or one of its groups was given runs under `no_grad`, it moves out; that is unsafe where another
-backward meets it too. Where nothing was cut there is no fix: use the parameters in the loss, or take them out
-of the optimizer.
+backward meets it too. Where all of a group was frozen as it was made, by a function that does so unless told
+otherwise (`nn.Embedding.from_pretrained(vectors)`), it is told: `freeze=False`. Where nothing was cut there
+is no fix: use the parameters in the loss, or take them out of the optimizer. Nor is there one where an
+operation without a gradient chooses, as the nearest code of a codebook: what is chosen is put behind a
+straight-through estimator by hand.
 
 Left alone: frozen parameters, parameters that another loss or another branch reaches, and parameters whose
 use gradfix cannot follow.
@@ -23,6 +26,7 @@ import libcst as cst
 
 from gradfix.defects.records import Unreached
 from gradfix.rewriting.dissolve import recorded
+from gradfix.rewriting.late import unfrozen
 from gradfix.rewriting.rejoin import any_cut
 from gradfix.rule import Decline, Edit, Fix, Options, Rule
 
@@ -31,6 +35,10 @@ if TYPE_CHECKING:
     from gradfix.tree import Tree
 
 
+CHOOSES = Decline(
+    "what is chosen here passes no gradient on: with x for what it is chosen for and y for what is chosen, "
+    "go on with y + (x - x.detach())"
+)
 SHARED = "another backward meets what was cut as well, and then reaches these parameters too"
 
 
@@ -39,8 +47,12 @@ def rewrite(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:
     facts = defect.told(Unreached)
     if facts.cut is None:
         return Decline("use these parameters in the loss, or take them out of the optimizer")
+    if facts.cut_kind == "frozen":
+        return unfrozen(tree, facts.cut)
     if facts.cut_kind in ("sample", "drawn"):
         return _reparametrised(tree, tree.at(facts.cut, cst.Call), facts.cut_kind)
+    if facts.cut_kind == "constant":
+        return CHOOSES
     if not facts.alone:
         return Decline("another cut stands behind this one: let a gradient through both")
     fix = recorded(tree, facts.cut, facts.forward) if facts.forward else any_cut(tree, facts.cut)

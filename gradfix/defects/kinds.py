@@ -77,6 +77,7 @@ KINDS: Mapping[str, Kind] = {
     "forward_in_no_grad": Kind(
         impact="crashes", family=SEVERED, culprit="with", lost=True, rank=5, unrecorded=True
     ),
+    "gradient_without_graph": Kind(impact="crashes", family=SEVERED, lost=True, rank=7, term=True),
     "no_leaf_requires_grad": Kind(impact="crashes", family=SEVERED, refused=True, absence=True),
     "non_differentiable_loss": Kind(impact="crashes", family=SEVERED, rank=6),
     "requires_grad_on_result": Kind(family=SEVERED, culprit="statement", lost=True, rank=1),
@@ -94,6 +95,8 @@ KINDS: Mapping[str, Kind] = {
     "zero_grad_before_step": Kind(absence=True),
     "graph_leak": Kind(culprit="statement", absence=True),
     "clip_before_unscale": Kind(),
+    "gradient_edit_dropped": Kind(),
+    "numpy_of_graph": Kind(impact="crashes", refused=True),
 }
 PLAIN = Kind()
 

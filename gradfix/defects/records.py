@@ -215,6 +215,15 @@ class Cut(Severed):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class WithoutGraph(Severed):
+    """Gradients that were asked for without a graph. The culprit is the Call `torch.autograd.grad(...)`."""
+
+    backward: Span | None = None
+    others: bool = True
+    """Whether with a graph this loss may also reach leaves that it is not for."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Unrecorded(Severed):
     """A forward that isn't recorded. The culprit is the With statement, the decorator expression, or the
     statement `torch.set_grad_enabled(False)`."""
@@ -241,6 +250,10 @@ class NoLeaf(Severed):
     target: str = ""
     made: tuple[Span, ...] = ()
     """Where that was made which was frozen."""
+    unasked: bool = False
+    """Whether it was frozen by what made it, as that wasn't told otherwise."""
+    sought: str = "backward() reaches"
+    """What was to come to something that requires grad."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -270,7 +283,7 @@ class Unreached(Facts):
     optimizer: str = ""
     cut: Span | None = None
     cut_kind: str = ""
-    """How the graph was cut: `detach`, `sample` ..."""
+    """How the graph was cut: `detach`, `sample` ...; `frozen` where what made them froze them unasked."""
     backward: Span | None = None
     forward: tuple[Span, ...] = ()
     """Where a part that isn't recorded runs."""
@@ -391,6 +404,23 @@ class Scaled(Facts):
     form: Literal["", "clip", "step"] = ""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EditDropped(Facts):
+    """A gradient is told to change, and what is made of it is dropped. The culprit is the Call
+    `p.grad.clamp(-1, 1)`."""
+
+    method: str = ""
+    """`clamp`, of which there is one that writes in place."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OfGraph(Facts):
+    """An array is asked for of what requires grad. The culprit is the Call `x.numpy()`."""
+
+    target: str = ""
+    """The name that holds it, or nothing."""
+
+
 RECORDS: Mapping[str, type[Facts]] = {
     "inplace_overwrites_saved": Overwritten,
     "inplace_on_graph_tensor": Written,
@@ -403,6 +433,7 @@ RECORDS: Mapping[str, type[Facts]] = {
     "detached_loss_path": Cut,
     "converted_loss_path": Cut,
     "forward_in_no_grad": Unrecorded,
+    "gradient_without_graph": WithoutGraph,
     "no_leaf_requires_grad": NoLeaf,
     "non_differentiable_loss": NoGradient,
     "requires_grad_on_result": OnResult,
@@ -420,6 +451,8 @@ RECORDS: Mapping[str, type[Facts]] = {
     "zero_grad_before_step": EarlyClear,
     "graph_leak": Kept,
     "clip_before_unscale": Scaled,
+    "gradient_edit_dropped": EditDropped,
+    "numpy_of_graph": OfGraph,
 }
 """The record that each kind's facts come in."""
 

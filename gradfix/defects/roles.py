@@ -32,6 +32,7 @@ class Role(Enum):
     ONLY_LEAVES = "an optimizer takes leaves only"
     OPTIMISED = "optimised here"
 
+    ASKED = "its gradient is asked for here"
     BACKWARD = "backward runs here"
     RETURNED = "backward starts from what is returned here"
     WITHOUT = "backward runs here without it"
@@ -44,13 +45,16 @@ class Role(Enum):
     CARRIED = "carried from here"
 
     GRAPH = "the graph up to here"
+    REFUSED = "an array is asked for here"
     CUT = "cut here"
     CUT_AS_WELL = "cut here as well"
     KEPT_OUT = "kept out of the graph"
     UNRECORDED = "runs here without being recorded"
     NOT_REACHED = "no input requires grad, so nothing inside is reached"
+    FROZEN = "frozen as it is made"
     NEVER_TRAINED = "never trained"
     COMPARED = "compares, and assigns nothing"
+    DROPPED = "makes another tensor, which nobody keeps"
     IGNORED = "sets an attribute that autograd never reads"
 
     FILLS = "fills the gradients"

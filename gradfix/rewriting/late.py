@@ -8,10 +8,11 @@ import libcst as cst
 
 from gradfix.defects import Span
 from gradfix.defects.records import Overwritten
+from gradfix.rewriting.arguments import with_keyword
 from gradfix.rewriting.names import binds, reads, walk
 from gradfix.rewriting.order import VALUES, Order
 from gradfix.rewriting.statements import Anchor, Draft, between, node_of, siblings, text_of, together
-from gradfix.rule import Decline, Fix
+from gradfix.rule import Decline, Edit, Fix
 from gradfix.tree import Tree
 
 AFTER = Decline("change the parameter after backward")
@@ -56,6 +57,15 @@ def frozen_before(tree: Tree, culprit: Span, made: Sequence[Span]) -> Fix | Decl
     draft = Draft(tree)
     draft.move_before(last, first)
     return Fix(draft.edits(), f"{text_of(tree, last).splitlines()[0]} before {text_of(tree, first)}")
+
+
+def unfrozen(tree: Tree, culprit: Span) -> Fix | Decline:
+    """What freezes what it makes unless it is told otherwise, told otherwise."""
+    call = tree.at(culprit, cst.Call)
+    if call is None or any(arg.star for arg in call.args):
+        return FROZEN
+    new = with_keyword(call, "freeze", "False")
+    return Fix((Edit(call, new),), " ".join(tree.code(new).split()))
 
 
 def replaces(place: Anchor) -> bool:

@@ -6,7 +6,17 @@ import ast
 import sys
 from typing import TYPE_CHECKING
 
-from gradfix.tape.checks import leaks, leaves, misspellings, plain_tensors, registration, unruled
+from gradfix.tape.checks import (
+    arrays,
+    asked,
+    dropped,
+    leaks,
+    leaves,
+    misspellings,
+    plain_tensors,
+    registration,
+    unruled,
+)
 from gradfix.tape.domain.definitions import Bound, Class, Function, Instance, Method, Partial
 from gradfix.tape.domain.torch_values import Layer, Mode, Opaque
 from gradfix.tape.domain.values import External, Value
@@ -117,7 +127,6 @@ HANDLERS = Handlers(
         "detach_": conversions.detach_in_place,
         "item": conversions.convert,
         "tolist": conversions.convert,
-        "numpy": conversions.convert,
         "__float__": conversions.convert,
         "__int__": conversions.convert,
         "__array__": conversions.convert,
@@ -158,11 +167,16 @@ HANDLERS = Handlers(
         "apply_": tensors.untracked_write,
         "map_": tensors.untracked_write,
     },
-    acts={"requires_grad_": tensors.requires_grad_in_place, "backward": walks.backward},
+    acts={
+        "numpy": conversions.array,
+        "requires_grad_": tensors.requires_grad_in_place,
+        "backward": walks.backward,
+    },
     told={
         occasions.NameBound: [leaves.rebinding],
         occasions.AttributeBound: [misspellings.misspelt, unruled.switched_one_way],
         occasions.Compared: [misspellings.compared],
+        occasions.Dropped: [dropped.dropped],
         occasions.AttributeNamed: [leaks.kept_on_attribute],
         occasions.Added: [leaks.accumulating],
         occasions.ItemAdded: [leaks.item_added],
@@ -172,6 +186,8 @@ HANDLERS = Handlers(
         occasions.Built: [registration.check_registered, plain_tensors.note_plain_leaves],
         occasions.GradientRead: [leaves.gradient_read],
         occasions.GradientSet: [leaves.gradient_set],
+        occasions.ArrayAsked: [arrays.array_of_graph],
+        occasions.GradientsAsked: [asked.asked],
         occasions.Walked: [assumed_optimizers.filled, loader_batches.severed_but_for_batches],
         occasions.ModuleCleared: [unruled.cleared_each_time],
         occasions.StrangerStepped: [handed_out.stepped_by_scaler],

@@ -176,7 +176,33 @@ def test_a_switch_on_a_result_is_said_of_the_tensor_itself() -> None:
     assert finding.message.endswith("`loss` has lost its graph, nothing behind it learns")
 
 
+def test_an_encoder_before_a_codebook_is_told_of_the_estimator() -> None:
+    body = """
+encoder, decoder, codes = nn.Linear(4, 8), nn.Linear(8, 4), nn.Embedding(16, 8)
+optimizer = torch.optim.Adam([*encoder.parameters(), *decoder.parameters(), *codes.parameters()])
+for x in torch.ones(2, 5, 4):
+    nearest = torch.cdist(encoder(x), codes.weight).argmin(dim=1)
+    optimizer.zero_grad()
+    (decoder(codes(nearest)) - x).pow(2).mean().backward()
+    optimizer.step()
+"""
+    (finding,) = fix("program.py", (HEAD + body).encode(), Plan(EVERY)).findings
+    assert finding.code == "GF208"
+    assert finding.decline.endswith("go on with y + (x - x.detach())")
+
+
 MENDED = {
+    "an optimizer that is an argument, steps under a test and is never cleared": (
+        "GF401",
+        """
+def train(model, loader, optimizer, criterion, every):
+    optimizer.zero_grad()
+    for i, (x, y) in enumerate(loader):
+        (criterion(model(x), y) / every).backward()
+        if (i + 1) % every == 0:
+            optimizer.step()
+""",
+    ),
     "a copy of what gradients are asked for": (
         "GF206",
         """

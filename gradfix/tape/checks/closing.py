@@ -8,11 +8,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
 from gradfix.defects import Lean, kind_of
+from gradfix.tape.checks.asked import check_penalties
 from gradfix.tape.checks.leaks import leaked, never_walked
 from gradfix.tape.checks.logged import note_conversions
 from gradfix.tape.checks.plain_tensors import check_plain_leaves
 from gradfix.tape.checks.registration import check_replacements, homeless
-from gradfix.tape.checks.unreached import check_unreached
+from gradfix.tape.checks.unreached import check_frozen_groups, check_unreached
 from gradfix.tape.checks.unruled import steps_along
 from gradfix.tape.domain.events import Add, Use
 from gradfix.tape.machine.account import UNFINISHED
@@ -63,6 +64,7 @@ def _judge(entries: Sequence[Interpreter], ended: Ended) -> None:
 def _never(vm: Interpreter, ended: Ended) -> None:
     """What nothing has reached, used or wanted in all that was run."""
     vm.machine.severed.severed_terms(ended.reached, ended.trained)
+    check_penalties(vm.machine.severed)
     vm.machine.severed.rewrapped_leaves(ended.read, ended.reached)
     if not any(kind_of(kind).leafless for kind, _ in vm.reports.reported):
         vm.machine.severed.leafless_roots(
@@ -73,6 +75,7 @@ def _never(vm: Interpreter, ended: Ended) -> None:
     check_replacements(vm.notes, ended)
     check_plain_leaves(vm.notes, ended)
     check_unreached(vm.names)
+    check_frozen_groups(vm.machine)
     steps_along(vm)
 
 

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gradfix.defects import Role, kind_of
+from gradfix.defects import Assumption, Role, kind_of
 from gradfix.defects.records import Unreached
 from gradfix.tape.checks.wanted_cuts import asked_for
 from gradfix.tape.domain.graph import Tensor, upstream
@@ -20,8 +20,10 @@ if TYPE_CHECKING:
     from gradfix.tape.domain.graph import Node
     from gradfix.tape.domain.moments import Moment
     from gradfix.tape.domain.torch_values import Optimizer
+    from gradfix.tape.domain.values import Place
     from gradfix.tape.interpreter.names import Names
     from gradfix.tape.interpreter.program import Program
+    from gradfix.tape.machine.machine import Machine
     from gradfix.tape.machine.optimizers import Optimizers
 
 
@@ -53,6 +55,43 @@ def check_unreached(names: Names) -> None:
                 lean=optimizer.lean,
                 account=account,
             )
+
+
+def check_frozen_groups(machine: Machine) -> None:
+    """At the end: optimizers that were given, as a group of its own, what was frozen unasked when made."""
+    for optimizer in machine.optimizers.known:
+        if not optimizer.stepped or optimizer.after is None or optimizer.after[1].requires is not True:
+            continue  # that nothing at all learns is said of the backward
+        for group in optimizer.groups or ():
+            frozen = _frozen_unasked(group.weights.leaves)
+            if frozen is not None and group.weights.complete:
+                _report_frozen(machine, optimizer, optimizer.after[0], group.weights.leaves, frozen)
+
+
+def _frozen_unasked(leaves: list[Tensor]) -> Place:
+    """Where all of these were made, if what made them froze them and they still are."""
+    facts = [leaf.node.facts or {} for leaf in leaves if leaf.requires is False]
+    unasked = len(facts) == len(leaves) and all(one.get("unasked") for one in facts)
+    return facts[0].get("frozen") if facts and unasked else None
+
+
+def _report_frozen(
+    machine: Machine, optimizer: Optimizer, event: Backward, held: list[Tensor], frozen: Place
+) -> None:
+    reports, accounts = machine.reports, machine.leaves.accounts
+    reports.report(
+        "unreached_parameters",
+        optimizer.place,
+        [(frozen, Role.FROZEN), (optimizer.place, Role.NEVER_TRAINED)],
+        Unreached(
+            optimizer=optimizer.name,
+            cut=reports.span(frozen),
+            cut_kind="frozen",
+            backward=reports.span(event.place),
+        ),
+        lean=optimizer.lean,
+        account=accounts.of(Assumption.NOBODY_ELSE_LETS, accounts.had(held)),
+    )
 
 
 def _unreached(names: Names, optimizer: Optimizer, event: Backward, cut: Node) -> Unreached:

@@ -68,6 +68,8 @@ class NodeFacts(TypedDict, total=False):
     """Where a leaf was told not to require grad."""
     within: Place
     """Where recording was turned off around a cut: without the cut, nothing would be recorded either."""
+    unasked: bool
+    """Whether that is what the function does which made it, unless it is told otherwise."""
     unreduced: bool
     several: bool
     """Whether it has more than one element, though its shape isn't known."""

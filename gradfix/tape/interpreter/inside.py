@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Container
 
 LEAVES = frozenset({"ctx", "op", "ops", "id", "attr", "kind", "type_comment"})
 """Fields in which nothing stands that anybody looks for."""
@@ -27,3 +28,9 @@ def all_in(node: ast.AST) -> list[ast.AST]:
             elif type(held) is list:
                 found.extend([each for each in held if isinstance(each, ast.AST)])
     return found
+
+
+def open_ended(kwargs: Container[str], node: ast.AST) -> bool:
+    """Whether a call may have arguments that aren't seen: by a star, or by two that aren't known."""
+    starred = isinstance(node, ast.Call) and any(isinstance(arg, ast.Starred) for arg in node.args)
+    return starred or "**" in kwargs

@@ -38,6 +38,13 @@ class Compared(NamedTuple):
     node: ast.AST
 
 
+class Dropped(NamedTuple):
+    """A statement makes a tensor of others, and nobody keeps it."""
+
+    result: Tensor
+    node: ast.expr
+
+
 class AttributeNamed(NamedTuple):
     """An attribute is the target of an assignment, whoever its owner is."""
 
@@ -105,6 +112,21 @@ class GradientSet(NamedTuple):
     node: ast.AST
 
 
+class ArrayAsked(NamedTuple):
+    """`tensor.numpy()`, not forced."""
+
+    tensor: Tensor
+    node: ast.AST
+
+
+class GradientsAsked(NamedTuple):
+    """`torch.autograd.grad(outputs, inputs)`."""
+
+    outputs: Value
+    inputs: Value
+    node: ast.Call
+
+
 class Walked(NamedTuple):
     """A backward has walked from a root."""
 
@@ -137,15 +159,18 @@ Occasion = (
     NameBound
     | AttributeBound
     | Compared
+    | Dropped
     | AttributeNamed
     | Added
     | ItemAdded
     | Appended
+    | ArrayAsked
     | PutSomewhere
     | Replaced
     | Built
     | GradientRead
     | GradientSet
+    | GradientsAsked
     | Walked
     | ModuleCleared
     | StrangerStepped

@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 CONVERSIONS = having("converts") | {"float", "math", "tensor", "tensor_of_list", "Variable", "Parameter"}
 DETACHES = also_in_place(having("detaches"))
 MODES = frozenset({"no_grad", "inference_mode", "set_grad_enabled"})
+ASKED = "autograd.grad"
+"""The gradients that were asked for without a graph of their own."""
 KIND_OF_CUT = {
+    **dict.fromkeys([ASKED], "gradient_without_graph"),
     **dict.fromkeys(CONVERSIONS, "converted_loss_path"),
     **dict.fromkeys(DETACHES, "detached_loss_path"),
     **dict.fromkeys(MODES, "forward_in_no_grad"),
@@ -80,6 +83,11 @@ def terms_of(node: Node) -> Iterator[Node]:
     for one in upstream([node], _terms):
         if (one.leaf is not None or one.cut) and not _terms(one):
             yield one
+
+
+def summands(node: Node) -> Iterator[Node]:
+    """The terms of a sum, whatever they are made of."""
+    return (one for one in upstream([node], _terms) if not _terms(one))
 
 
 def adjacent(cut: Node) -> bool:

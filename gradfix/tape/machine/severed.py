@@ -7,7 +7,7 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from gradfix.defects import NOTHING, Assumption, Convention, Role, kind_of
-from gradfix.defects.records import Cut, NoGradient, NoLeaf, OnResult, Unrecorded, record_of
+from gradfix.defects.records import Cut, NoGradient, NoLeaf, OnResult, Unrecorded, WithoutGraph, record_of
 from gradfix.tape.domain.events import Add, on_path, partings
 from gradfix.tape.domain.graph import upstream
 from gradfix.tape.domain.paths import ALWAYS, contradicts
@@ -33,7 +33,7 @@ from gradfix.tape.machine.cuts import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
 
     from gradfix.defects import Impact, Span
     from gradfix.defects.records import Facts
@@ -81,6 +81,8 @@ class Severed:
         """Cuts whose result may also be meant as a plain number: what uses it so is known at the end."""
         self.let_go: dict[int, tuple[Node, Why]] = {**before.let_go} if before else {}
         """The nodes of leaves that code which isn't known had: it may have let them require grad."""
+        self.asked: bool = before is not None and before.asked
+        """Whether gradients were asked for by `autograd.grad`."""
         self.refusals: list[Path] = []
         """The paths on which torch has refused to make an optimizer of no parameters: nothing comes after."""
 
@@ -112,7 +114,7 @@ class Severed:
             return  # it runs only where a test has found a graph
         if any(path <= event.path for path in self.refusals):
             return
-        account = self._told_otherwise(node)
+        account = self.told_otherwise(node)
         nearest = [unrecorded_before(cut) for cut in nearest_cuts(node, event.path)]
         cuts = list({id(cut.cut_place): cut for cut in reversed(nearest)}.values())[::-1]
         sure = [cut for cut in cuts if behind(cut) is True]
@@ -165,7 +167,7 @@ class Severed:
         came_out = {(id(tests[key]), holds) for key, holds in path if key in tests}
         return any((test, not holds) in came_out for test, holds in came_out)
 
-    def _told_otherwise(self, node: Node) -> Account:
+    def told_otherwise(self, node: Node) -> Account:
         """What may have let one of the leaves below a node require grad.
 
         Who had a module may have put another one in its place, which brings parameters of its own.
@@ -181,7 +183,7 @@ class Severed:
         leaves = [one for one in nodes_below(node) if one.leaf is not None] if len(when) > 1 else []
         return any(ALWAYS < one.path & when < when and not contradicts(one.path, when) for one in leaves)
 
-    def _factory_below(self, node: Node) -> Place:
+    def factory_below(self, node: Node) -> Place:
         """The one call that made what a tensor was computed from."""
         factories = [one for one in nodes_below(node) if one.leaf is not None]
         return factories[0].place if len(factories) == 1 else node.place
@@ -202,7 +204,7 @@ class Severed:
         for node, event, path, lean, account in self.leafless:
             below = {id(one): one for one in nodes_below(node)}
             meant = [t for t in wanted if id(t.node) in below and t.requires is False]
-            places = list({id(t): (self._factory_below(t.node), t.name) for t in meant}.values())
+            places = list({id(t): (self.factory_below(t.node), t.name) for t in meant}.values())
             frozen, made = self._frozen(meant)
             if frozen is not None:
                 places = [(frozen, "")]
@@ -219,7 +221,11 @@ class Severed:
                 steps = [(place, Role.CONSTANT), (event.place, Role.BACKWARD)]
                 arrives = bool(meant) or place is event.place
                 facts = NoLeaf(
-                    backward=self.reports.span(event.place), target=name, made=made, arrives=arrives
+                    backward=self.reports.span(event.place),
+                    target=name,
+                    made=made,
+                    arrives=arrives,
+                    unasked=any((one.node.facts or {}).get("unasked") for one in meant),
                 )
                 self.reports.report(
                     "no_leaf_requires_grad",
@@ -280,7 +286,24 @@ class Severed:
             )
         if record is NoGradient:
             return NoGradient(op=cut.op, backward=backward, arrives=self._arrives(event, cut))
+        if record is WithoutGraph:
+            others, arrives = self.others(cut, event.met), self._arrives(event, cut)
+            return WithoutGraph(backward=backward, others=others, arrives=arrives)
         return Cut(form=cut.cut, backward=backward, arrives=self._arrives(event, cut))
+
+    def others(self, cut: Node, met: Collection[int]) -> bool:
+        """Whether a backward that has met these nodes and goes on behind a cut may come to leaves that it
+        isn't for."""
+        below = list(upstream(cut.parents, lambda one: () if one.cut else one.parents))
+        leaves = [one.leaf for one in below if one.leaf is not None and one.requires is not False]
+        if any(one.requires is None for one in below):
+            return True
+        if met:
+            return any(leaf.parameter and id(leaf.node) not in met for leaf in leaves)
+        known = self.leaves.optimizers.known
+        owners = [{id(one) for one in known if any(leaf is held for held in one.leaves)} for leaf in leaves
+                  if leaf.parameter]  # fmt: skip
+        return any(len(each) != 1 or each != owners[0] for each in owners)
 
     def _arrives(self, event: Backward, cut: Node) -> bool:
         """Whether a backward would come to what it is for, if it weren't for a cut."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from gradfix.tape.domain.alternatives import alternatives, multiply, one_of
 from gradfix.tape.domain.definitions import Instance
-from gradfix.tape.domain.graph import Tensor, upstream
+from gradfix.tape.domain.graph import Tensor
 from gradfix.tape.domain.torch_values import Layer, Opaque, Optimizer
 from gradfix.tape.domain.values import (
     NONE,
@@ -22,7 +22,7 @@ from gradfix.tape.domain.values import (
     Unknown,
 )
 from gradfix.tape.interpreter.imports import imported, module_value, star_import
-from gradfix.tape.interpreter.occasions import Added, AttributeNamed, Compared, ItemAdded, NameBound
+from gradfix.tape.interpreter.occasions import Added, AttributeNamed, Compared, Dropped, ItemAdded, NameBound
 from gradfix.tape.python.arithmetic import in_place_operator
 from gradfix.tape.python.subscripts import augment_tensor_item, load_item, store_item
 from gradfix.tape.strangers.handed_out import escape
@@ -44,7 +44,7 @@ def expression_statement(vm: Interpreter, node: ast.Expr) -> str | None:
         if isinstance(node.value, ast.Compare):
             _compared(vm, node.value)
         if isinstance(value, Tensor) and value.node.place is node.value and value.node.parents[:1]:
-            _dropped(vm, value, node.value)
+            vm.tell(Dropped(value, node.value))
     return None
 
 
@@ -56,16 +56,6 @@ def _compared(vm: Interpreter, node: ast.Compare) -> None:
         ):
             if node.col_offset:
                 vm.tell(Compared(vm.eval(owner), name, Const(value), node))
-
-
-def _dropped(vm: Interpreter, result: Tensor, node: ast.expr) -> None:
-    """A gradient that is told to change, and isn't written: what was made of it is dropped."""
-    if (
-        not result.node.op.endswith("_")
-        and not result.storage.writes
-        and any(one.op == "grad" for one in upstream(result.node.parents))
-    ):
-        vm.reports.silence(node, "what is made of a gradient here is dropped; no rule is about that")
 
 
 def assign_statement(vm: Interpreter, node: ast.Assign) -> str | None:

@@ -16,6 +16,7 @@ from gradfix.tape.domain.why import Why, fact
 from gradfix.tape.effects import table
 from gradfix.tape.effects.frameworks import ROWS
 from gradfix.tape.interpreter.imports import first_party
+from gradfix.tape.interpreter.inside import open_ended
 from gradfix.tape.interpreter.modes import MODES_BY_PATH, SWITCHES, call_mode
 from gradfix.tape.interpreter.occasions import CheckpointRun
 from gradfix.tape.machine.cuts import behind, nearest_cuts
@@ -212,6 +213,19 @@ def _is_grad_enabled(vm: Interpreter, args: Args, kwargs: Kwargs, node: ast.Call
     return Unknown(fact("the grad mode")) if vm.grad_mode.grad is None else Const(vm.grad_mode.grad)
 
 
+def _from_pretrained(vm: Interpreter, args: Args, kwargs: Kwargs, node: ast.Call) -> Value:
+    """`nn.Embedding.from_pretrained(vectors)`: its weights require no grad, unless told otherwise."""
+    layer = make_layer(vm.notes, "Embedding", [], {}, node)
+    freeze = kwargs.get("freeze", args[1] if len(args) > 1 else None)
+    unsaid = freeze is None and not open_ended(kwargs, node)
+    wanted = False if unsaid else not freeze.value if isinstance(freeze, Const) else None
+    for leaf in leaves(vm.machine, layer)[0]:
+        set_leaf(vm.machine, leaf, wanted, vm.here.at(node))
+        if unsaid:
+            leaf.node.facts = {**(leaf.node.facts or {}), "unasked": True}
+    return layer
+
+
 HANDLERS: dict[str, External_] = {
     "torch.is_grad_enabled": _is_grad_enabled,
     "torch.tensor": tensor_from,
@@ -219,6 +233,7 @@ HANDLERS: dict[str, External_] = {
     "torch.asarray": as_tensor,
     "torch.autograd.Variable": variable,
     "torch.autograd.variable.Variable": variable,
+    "torch.nn.Embedding.from_pretrained": _from_pretrained,
     "torch.nn.Parameter": parameter,
     "torch.nn.parameter.Parameter": parameter,
     "torch.autograd.backward": backward_from_roots,

@@ -426,7 +426,7 @@ def _used_before(strangers: Strangers, own: Supposed, events: list[Any], node: a
         else:
             stale = True
             break
-    if use is None or not stale or not fresh or not implies(strangers.here.path, use.path):
+    if use is None or not stale or not fresh:
         return
     first = fresh[-1].backward
     between = strangers.machine.optimizers.between(use.moment, first.moment, own.optimizer.leaves)
@@ -440,5 +440,6 @@ def _used_before(strangers: Strangers, own: Supposed, events: list[Any], node: a
             between=between,
         ),
         lean=BY_USE,
+        when=use.path - strangers.here.path,
         account=_of(strangers, Assumption.NOBODY_ELSE_CLEARS, doubts),
     )

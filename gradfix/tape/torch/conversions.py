@@ -6,12 +6,15 @@ import ast
 from typing import TYPE_CHECKING
 
 from gradfix.tape.domain.graph import Number, Tensor
-from gradfix.tape.domain.values import NONE, Const, External, Unknown
+from gradfix.tape.domain.values import FALSE, NONE, Const, External, Unknown
 from gradfix.tape.effects.operations import having, told
+from gradfix.tape.interpreter.inside import open_ended
+from gradfix.tape.interpreter.occasions import ArrayAsked
 from gradfix.tape.torch.tensors import called
 
 if TYPE_CHECKING:
     from gradfix.tape.domain.values import Args, Kwargs, Value
+    from gradfix.tape.interpreter.interpreter import Interpreter
     from gradfix.tape.machine.leaves import Leaves
     from gradfix.tape.machine.machine import Machine
 
@@ -52,6 +55,14 @@ def convert(machine: Machine, tensor: Tensor, args: Args, kwargs: Kwargs, node: 
     """Out of the graph, into plain Python or numpy."""
     attribute = called(node, "item")
     return number(machine, tensor, {"__float__": "float"}.get(attribute, attribute), node)
+
+
+def array(vm: Interpreter, tensor: Tensor, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
+    """`x.numpy()`: torch refuses what requires grad, unless it is forced."""
+    force = kwargs.get("force", args[0] if args else FALSE)
+    if isinstance(force, Const) and not force.value and not open_ended(kwargs, node):
+        vm.tell(ArrayAsked(tensor, node))
+    return convert(vm.machine, tensor, args, kwargs, node)
 
 
 def number(machine: Machine, value: Value, how: str, node: ast.AST) -> Number:

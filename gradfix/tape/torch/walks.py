@@ -6,13 +6,13 @@ import ast
 from functools import partial
 from typing import TYPE_CHECKING
 
-from gradfix.defects.reasons import What
 from gradfix.tape.domain.events import Backward
 from gradfix.tape.domain.graph import Tensor
 from gradfix.tape.domain.torch_values import Weights
-from gradfix.tape.domain.values import FALSE, NONE, NOTHING, Const, Seq, Unknown
-from gradfix.tape.domain.why import Why
-from gradfix.tape.interpreter.occasions import Walked
+from gradfix.tape.domain.values import NONE, NOTHING, Const, Seq, Unknown
+from gradfix.tape.interpreter.inside import open_ended
+from gradfix.tape.interpreter.occasions import GradientsAsked, Walked
+from gradfix.tape.torch.asked import gradients
 
 if TYPE_CHECKING:
     from gradfix.tape.domain.events import Met
@@ -31,7 +31,7 @@ def _options(args: Args, kwargs: Kwargs) -> dict[str, Value]:
         kwargs = {**kwargs, "retain_graph": kwargs["retain_variables"]}
     return {
         **dict(zip(names, args, strict=False)),
-        **{name: value for name, value in kwargs.items() if name in names},
+        **{name: value for name, value in kwargs.items() if name in names or name == "**"},
     }
 
 
@@ -47,6 +47,9 @@ def run_backward(
             keeps = None
         elif option.value:
             keeps = True
+    unseen = open_ended(options, node)
+    if unseen and keeps is False:
+        keeps = None
     gradient = options.get("gradient", NONE)
     only: list[Tensor] | None = None
     if "inputs" in options:
@@ -54,7 +57,7 @@ def run_backward(
     event = Backward(vm.here.at(node), vm.here.path, keeps, virtual=False, lean=NOTHING)
     event.aimed = tuple(_asked_for(vm, options.get("inputs", NONE)))
     event.met = event.met if met is None else met
-    vm.machine.backward.run(tensor, event, whole=gradient is NONE, only=only)
+    vm.machine.backward.run(tensor, event, whole=gradient is NONE and not unseen, only=only)
     vm.tell(Walked(tensor, event))
     vm.trail.tick()
     return NONE
@@ -109,9 +112,8 @@ def grad_of_roots(vm: Interpreter, args: Args, kwargs: Kwargs, node: ast.Call) -
     }
     keep = [options.get(name, NONE) for name in ("retain_graph", "create_graph")]
     retain: bool | None = any(isinstance(option, Const) and option.value for option in keep)
-    if any(not isinstance(option, Const) for option in keep):
+    if any(not isinstance(option, Const) for option in keep) or open_ended(kwargs, node):
         retain = None
-    create = options.get("create_graph", FALSE)
     outputs = options.get("outputs", NONE)
     for root in tensors_in(outputs):
         event = Backward(vm.here.at(node), vm.here.path, retain, False, frozenset())
@@ -129,7 +131,5 @@ def grad_of_roots(vm: Interpreter, args: Args, kwargs: Kwargs, node: ast.Call) -
         if not (known and vm.machine.severed.unrecorded_root(root, event)):
             reason = "this has no graph" if known else "whether this has a graph isn't known"
             vm.reports.silence(vm.here.at(node), f"{reason}; no rule is about gradients that are asked for")
-    result = Unknown(Why(What.COMPUTED, "gradients"), (outputs,))
-    if isinstance(create, Const):
-        result.requires = bool(create.value) and vm.graph.requires(outputs)
-    return result
+    vm.tell(GradientsAsked(outputs, options.get("inputs", NONE), node))
+    return gradients(vm.machine, outputs, options, node)

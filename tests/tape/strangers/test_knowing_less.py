@@ -9,6 +9,59 @@ from gradfix.tape.entries import analyse
 
 IMPORTS = "import torch\nfrom torch import nn\nfrom torch.autograd import Variable\n"
 UNDECIDED = {
+    "an argument that steps under a test and is cleared under another": """
+def train(model, loader, optimizer, criterion, every):
+    optimizer.zero_grad()
+    for i, (x, y) in enumerate(loader):
+        if i % every == 0:
+            optimizer.zero_grad()
+        (criterion(model(x), y) / every).backward()
+        if (i + 1) % every == 0:
+            optimizer.step()
+""",
+    "an argument that steps under a test and is cleared where that is tested again": """
+def train(model, loader, optimizer, criterion, every):
+    optimizer.zero_grad()
+    for i, (x, y) in enumerate(loader):
+        (criterion(model(x), y) / every).backward()
+        if (i + 1) % every == 0:
+            optimizer.step()
+        due = (i + 1) % every == 0
+        if due:
+            optimizer.zero_grad()
+""",
+    "an argument that steps under a test and is cleared by its model": """
+def train(model, loader, optimizer, criterion, every):
+    optimizer.zero_grad()
+    for i, (x, y) in enumerate(loader):
+        (criterion(model(x), y) / every).backward()
+        if (i + 1) % every == 0:
+            optimizer.step()
+            model.zero_grad()
+""",
+    "a gradient changed into what may be itself": """
+w = torch.ones(4, requires_grad=True)
+for turn in range(2):
+    (w * 2).sum().backward()
+    torch.add(w.grad, 1, out=blur(w.grad))
+""",
+    "vectors frozen as they are made, in a group that may hold more": """
+words, head = nn.Embedding.from_pretrained(torch.ones(5, 3)), blur(nn.Linear)(3, 1)
+opt = torch.optim.SGD([*words.parameters(), *head.parameters()], lr=0.1)
+out = nn.Linear(3, 1)(words(torch.arange(3)))
+out.sum().backward()
+opt.step()
+""",
+    "a gradient asked for with options that aren't seen": """
+w = torch.ones(4, requires_grad=True)
+for turn in range(2):
+    slope = torch.autograd.grad(w.exp().sum(), w, **blur(True))[0]
+    (w.sum() + slope.pow(2).sum()).backward()
+""",
+    "an array asked for with options that aren't seen": """
+w = torch.ones(4, requires_grad=True)
+print(w.numpy(**blur(True)))
+""",
     "a row of what may have been made without recording": """
 import elsewhere as torch
 rows = torch.ones(3, 4)
