@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
-import signal
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 import click
 
+from gradfix import process
 from gradfix.defects import Enough
 from gradfix.outcome import OutputFormat, RunFormat
 
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
     from gradfix.verify import Command
 
 CERTAINTY = click.Choice(get_args(Enough))
-INTERRUPTED = 130
 VERIFY = {"--verify=lenient": "--verify-lenient", "--verify=strict": "--verify"}
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -46,8 +44,26 @@ def _split_rules(
     return _split(context, option, values)
 
 
-def _listed(name: str, text: str, callback: Callable[..., Any] = _split) -> Callable[[F], F]:
-    return click.option(name, multiple=True, callback=callback, metavar="LIST", help=text)
+def _completed_rules(context: click.Context, option: click.Parameter, typed: str) -> list[str]:
+    from gradfix.explain import offered
+    from gradfix.registry import codemods
+
+    return offered((codemod.card for codemod in codemods().values()), typed)
+
+
+def _listed(name: str, text: str) -> Callable[[F], F]:
+    return click.option(name, multiple=True, callback=_split, metavar="LIST", help=text)
+
+
+def _listed_rules(name: str, text: str) -> Callable[[F], F]:
+    return click.option(
+        name,
+        multiple=True,
+        callback=_split_rules,
+        metavar="LIST",
+        help=text,
+        shell_complete=_completed_rules,
+    )
 
 
 def _mode(given: dict[str, Any]) -> Mode:
@@ -106,9 +122,24 @@ class Gradfix(click.Command):
     ) -> Any:
         """`gradfix run` is a command of its own; a folder of that name is `./run`."""
         words = list(sys.argv[1:] if args is None else args)
-        if words[:1] == ["run"]:
-            return run_command.main(words[1:], f"{prog_name or 'gradfix'} run", **extra)
-        return super().main(words, prog_name, **extra)
+        process.open_streams()
+        try:
+            try:
+                if words[:1] == ["run"]:
+                    return run_command.main(words[1:], f"{prog_name or 'gradfix'} run", **extra)
+                return super().main(words, prog_name, **extra)
+            finally:
+                sys.stdout.flush()
+        except OSError as error:
+            process.stuck(error)
+
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
+    ) -> click.Context:
+        """A shell that completes `gradfix run` asks for that command's options."""
+        if extra.get("resilient_parsing") and args[:1] == ["run"]:
+            return run_command.make_context(f"{info_name} run", args[1:], parent, **extra)
+        return super().make_context(info_name, args, parent, **extra)
 
 
 @click.command(
@@ -140,9 +171,9 @@ class Gradfix(click.Command):
 @click.option("--memory-limit", type=click.FloatRange(min=0.1), help="GB that a run may hold.  [half of all]")
 @click.option("--report", type=click.Path(dir_okay=False), help="Write a page with diffs and gradients.")
 @click.option("--since", metavar="REV", help="Only what is new since a git revision.")
-@_listed("--select", "Rules to look for: codes, their beginnings, names, ALL.", _split_rules)
-@_listed("--ignore", "Rules not to look for.", _split_rules)
-@_listed("--extend-select", "Rules to look for besides.", _split_rules)
+@_listed_rules("--select", "Rules to look for: codes, their beginnings, names, ALL.")
+@_listed_rules("--ignore", "Rules not to look for.")
+@_listed_rules("--extend-select", "Rules to look for besides.")
 @_listed("--exclude", "Patterns of files to leave out, instead of the default ones.")
 @_listed("--extend-exclude", "Patterns of files to leave out besides.")
 @click.option("--force-exclude", is_flag=True, default=None, help="Leave out excluded files even if named.")
@@ -165,7 +196,7 @@ class Gradfix(click.Command):
 )
 @click.option("-v", "--verbose", is_flag=True, help="Also say where gradfix keeps silent, and why.")
 @click.option("--list-rules", is_flag=True, help="List all rules.")
-@click.option("--explain", metavar="RULE", help="Say what a rule is about.")
+@click.option("--explain", metavar="RULE", help="Say what a rule is about.", shell_complete=_completed_rules)
 @click.option(
     "--version",
     is_flag=True,
@@ -180,16 +211,13 @@ def main(**given: Any) -> None:
     PATHS are files and directories, by default the working directory; - reads standard input. Exits with 0 if
     there is nothing to report, 1 if there are findings (with --diff: a diff), 2 if a file or the call fails.
     """
-    for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="backslashreplace")
     given["mode"] = _mode(given)
     _refuse_two_reports(given)
-    _leave_in_order()
+    process.leave_in_order()
     try:
         sys.exit(_explained(**given) if given["list_rules"] or given["explain"] else _checked(given))
     except KeyboardInterrupt:
-        _interrupted()
+        process.interrupted()
 
 
 @click.command(
@@ -231,11 +259,11 @@ def run_command(words: tuple[str, ...], module: bool, **given: Any) -> None:
         raise click.UsageError(str(error)) from error
     python = _interpreter(given["python"], command)
     wish = Wish(command, with_style(plan) if given["style"] else plan, mode, python, limits)
-    _leave_in_order()
+    process.leave_in_order()
     try:
         told = run(wish)
     except KeyboardInterrupt:
-        _interrupted()
+        process.interrupted()
     view = View(given["output_format"], colours(sys.stdout, "auto", os.environ))
     render(told, wish.mode, sys.stdout, view)
     sys.exit(told.exit_code)
@@ -351,32 +379,8 @@ def _show(done: Run, request: Request, given: dict[str, Any]) -> None:
 
     out = sys.stdout
     if request.reads_stdin and request.mode == "apply":
-        sys.stdout.buffer.write(done.outcomes[0].after or done.outcomes[0].before or b"")
+        sys.stdout.buffer.write(done.outcomes[0].shown_bytes)
         sys.stdout.flush()
         out = sys.stderr
     colour = colours(out, given["color"], os.environ)
     show(done, View(given["output_format"], colour, given["verbose"], given["statistics"]), out, sys.stderr)
-
-
-def _leave_in_order() -> None:
-    """Who ends gradfix politely leaves neither a folder nor a process of its runs behind."""
-    own = os.getpid()
-
-    def leave(number: int, _: object) -> None:
-        if os.getpid() != own:
-            os._exit(128 + number)
-        raise SystemExit(128 + number)
-
-    for name in ("SIGTERM", "SIGHUP"):
-        with contextlib.suppress(AttributeError, ValueError):
-            signal.signal(getattr(signal, name), leave)
-
-
-def _interrupted() -> NoReturn:
-    """Leave at once: an orderly shutdown would wait for processes that are gone, and complain of them."""
-    from gradfix.crew import stop
-
-    stop()
-    click.echo("interrupted", err=True)
-    sys.stdout.flush()
-    os._exit(INTERRUPTED)

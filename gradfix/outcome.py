@@ -76,7 +76,7 @@ class Outcome:
     too_complex: str = ""
     """Where and why the tape gave up, "" when it did not."""
     written: bool = False
-    """True: `after` is on disk."""
+    """True: `after` is on disk, or what comes out in the place of standard input."""
     verdicts: tuple[Verdict, ...] = ()
     """What the judge says: of the file first, then of its findings. Empty unless asked for."""
 

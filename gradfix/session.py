@@ -39,6 +39,12 @@ class Request:
         """What is done with each file."""
         return silence if self.mode == "add-ignore" else mend
 
+    def delivered(self, outcome: Outcome) -> Outcome:
+        """Put a new text where it belongs: on disk, or into what is made of standard input."""
+        if self.reads_stdin:
+            return replace(outcome, written=outcome.after is not None)
+        return files.written(outcome)
+
     def concerns(self, content: bytes) -> bool:
         """Say whether a file can concern autograd at all."""
         return gate.passes(content, self.plan.config.frameworks)
@@ -74,8 +80,8 @@ def run(
                 heard(outcome)
 
         outcomes = _outcomes(found, request, revision, count)
-    if request.mode in ("apply", "add-ignore") and not request.reads_stdin:
-        outcomes = [files.written(outcome) for outcome in outcomes]
+    if request.mode in ("apply", "add-ignore"):
+        outcomes = [request.delivered(outcome) for outcome in outcomes]
     return Run(tuple(outcomes), request.mode, request.plan.cards)
 
 

@@ -41,7 +41,7 @@ ROOMS = (
     ("finder", "task"),
     ("crew",),
     ("pool",),
-    ("session", "progress", "explain"),
+    ("session", "progress", "explain", "process"),
     ("proof", "recorded"),
     ("run",),
     ("report",),

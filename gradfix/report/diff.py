@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, TextIO
 
-from gradfix.finder import shared_root
+from gradfix.finder import shared_root, shown
 from gradfix.patch import Counts, count, unified
 from gradfix.report.screen import Line, Piece, harmless, write
 
@@ -18,13 +18,18 @@ STYLES = (("---", "bold"), ("+++", "bold"), ("@@", "cyan"), ("-", "red"), ("+", 
 
 def root(run: Run) -> str:
     """The folder that the diff's names begin at; "": the working directory."""
-    return shared_root(outcome.path for outcome in run.outcomes if outcome.after is not None)
+    return shared_root(_target(outcome) for outcome in run.outcomes if outcome.after is not None)
+
+
+def _target(outcome: Outcome) -> str:
+    """The file that is rewritten, where the path is a link to it or leads through one: git follows none."""
+    return shown(os.path.realpath(outcome.path))
 
 
 def _patch(outcome: Outcome, top: str) -> bytes:
     if outcome.after is None:
         return b""
-    name = os.path.relpath(outcome.path, top) if top else outcome.path
+    name = os.path.relpath(_target(outcome), top) if top else _target(outcome)
     return unified(name, outcome.before or b"", outcome.after)
 
 
