@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from gradfix.verify import Command
 
 CERTAINTY = click.Choice(get_args(Enough))
+NOTHING, FOUND = 0, 1
 VERIFY = {"--verify=lenient": "--verify-lenient", "--verify=strict": "--verify"}
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -147,7 +148,7 @@ class Gradfix(click.Command):
 )
 @click.argument("paths", nargs=-1, metavar="[PATHS]")
 @click.option("--diff", is_flag=True, help="Show what --apply would write, change nothing.")
-@click.option("--apply", is_flag=True, help="Rewrite the files.")
+@click.option("--apply", "--fix", is_flag=True, help="Rewrite the files.")
 @click.option("--add-ignore", is_flag=True, help="Silence all of today's findings by comments.")
 @click.option(
     "--verify",
@@ -184,6 +185,7 @@ class Gradfix(click.Command):
     "--suspects/--no-suspects", default=None, help="List also what would need more than is seen to be sure."
 )
 @click.option("--output-format", type=click.Choice(get_args(OutputFormat)), default="text", show_default=True)
+@click.option("--exit-zero", is_flag=True, help="Exit with 0 even where something is found.")
 @click.option("--statistics", is_flag=True, help="Count the findings by rule.")
 @click.option("--color", type=click.Choice(("auto", "always", "never")), default="auto", show_default=True)
 @click.option("-j", "--jobs", type=click.IntRange(min=1), help="Processes to use.  [the CPUs it may use]")
@@ -224,7 +226,7 @@ def main(**given: Any) -> None:
     "run", context_settings={"help_option_names": ["-h", "--help"], "allow_interspersed_args": False}
 )
 @click.option("--diff", is_flag=True, help="Show the rewrite, change nothing.")
-@click.option("--apply", is_flag=True, help="Rewrite the files.")
+@click.option("--apply", "--fix", is_flag=True, help="Rewrite the files.")
 @click.option("--unsafe-fixes/--no-unsafe-fixes", default=None, help="Rewrite also what may change values.")
 @click.option("--python", metavar="PATH", help="What runs the program.  [the active one that has torch]")
 @click.option("--max-steps", type=click.IntRange(min=1), default=3, show_default=True)
@@ -302,7 +304,7 @@ def _checked(given: dict[str, Any]) -> int:
         from gradfix.report.html import page
 
         Path(given["report"]).write_text(page(done), "utf-8")
-    return done.exit_code
+    return NOTHING if given["exit_zero"] and done.exit_code == FOUND else done.exit_code
 
 
 def _run(request: Request, given: dict[str, Any], start: Callable[[int], Callable[[int], None]]) -> Run:

@@ -10,6 +10,7 @@ from typing import TypeAlias
 
 from gradfix import garbage
 from gradfix import suppressions as comments
+from gradfix.applied import Applied
 from gradfix.findings import Candidate, Seen, look
 from gradfix.outcome import Outcome
 from gradfix.patch import LineMap, unified
@@ -68,7 +69,8 @@ def ignore(path: str, content: bytes, plan: Plan, known: Known | None = None) ->
     if left.failure is not None:
         return replace(found.unmended, failure=left.failure)
     silenced = tuple(finding for finding in found.findings if finding not in left.findings)
-    return replace(found, after=after, remaining=left.findings, applied=silenced, failure=None)
+    silent = replace(found, after=after, remaining=left.findings, failure=None)
+    return replace(silent, applied=silenced, fixed_at=())
 
 
 def known(findings: Iterable[Finding], lines: LineMap) -> Known:
@@ -92,8 +94,8 @@ def _fix(path: str, content: bytes, plan: Plan, known: Known, progress: Progress
         first, last, applied = _mended(first, plan, known)
     except UnreadableError as error:
         return replace(_listed(path, first), failure=Failure("check", str(error)))
-    after = last.source.content if applied else None
-    return replace(_listed(path, first), after=after, remaining=last.findings, applied=applied)
+    after = last.source.content if applied.findings else None
+    return applied.told(replace(_listed(path, first), after=after, remaining=last.findings))
 
 
 def _listed(path: str, seen: Seen) -> Outcome:
@@ -112,7 +114,7 @@ def _listed(path: str, seen: Seen) -> Outcome:
     )
 
 
-def _mended(first: Seen, plan: Plan, known: Known) -> tuple[Seen, Seen, tuple[Finding, ...]]:
+def _mended(first: Seen, plan: Plan, known: Known) -> tuple[Seen, Seen, Applied]:
     """The first look, the last one and what was rewritten, without the rules that would not settle here."""
     withheld: set[str] = set()
     while True:
@@ -136,19 +138,17 @@ def _withholding(seen: Seen, withheld: Collection[str]) -> Seen:
     return replace(seen, candidates=tuple(candidates))
 
 
-def _settled(
-    first: Seen, plan: Plan, known: Known, withheld: Collection[str]
-) -> tuple[Seen, tuple[Finding, ...]]:
+def _settled(first: Seen, plan: Plan, known: Known, withheld: Collection[str]) -> tuple[Seen, Applied]:
     """Rewrite and look again until nothing is left to apply."""
     seen = first
-    applied: list[Finding] = []
+    applied = Applied()
     for _ in range(ROUNDS):
         text, mended = _rewritten(seen, plan)
         if not mended:
-            return seen, tuple(applied)
-        applied += mended
+            return seen, applied
+        applied.add(mended)
         seen = _withholding(_again(first, seen.source.encode(text), plan, known), withheld)
-    raise UnsettledError(applied[-1].code)
+    raise UnsettledError(applied.findings[-1].code)
 
 
 def _rewritten(seen: Seen, plan: Plan) -> tuple[str, list[Finding]]:

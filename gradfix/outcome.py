@@ -60,6 +60,8 @@ class Outcome:
     """What is left in `after`; the same as `findings` where nothing is rewritten."""
     applied: tuple[Finding, ...] = ()
     """The findings that `after` mends, in the order in which they were rewritten."""
+    fixed_at: tuple[int, ...] = ()
+    """For each of `applied`, the line of `after` where its rewrite is."""
     encoding: str = "utf-8"
     """How `before` and `after` decode ("utf-8-sig" with a byte order mark)."""
     failure: Failure | None = None
@@ -83,7 +85,7 @@ class Outcome:
     @property
     def unmended(self) -> Outcome:
         """The same with nothing rewritten."""
-        return replace(self, after=None, applied=(), remaining=self.findings)
+        return replace(self, after=None, applied=(), fixed_at=(), remaining=self.findings)
 
     def refused(self, reason: str) -> Outcome:
         """The same where the judge has found the new text worse: what was written in it is not safe."""

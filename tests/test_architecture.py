@@ -35,7 +35,7 @@ ROOMS = (
     ("outcome",),
     ("files", "neighbours", "patterns", "since"),
     ("config", "registry"),
-    ("plan", "suppressions"),
+    ("plan", "suppressions", "applied"),
     ("findings",),
     ("engine",),
     ("finder", "task"),

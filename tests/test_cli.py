@@ -159,6 +159,38 @@ def test_apply_lists_what_remains_where_the_new_text_has_it() -> None:
     assert "a.py:2:12" in result.stdout and "TOY1" not in result.stdout
 
 
+def test_fix_is_another_word_for_apply() -> None:
+    file = make("a.py", "x += y\n")
+    assert gradfix("--fix").exit_code == 0
+    assert file.read_text() == GATED + "x = x + y\n"
+
+
+def test_what_was_fixed_is_named_by_file_line_rule_and_rewrite() -> None:
+    make("a.py", "x += y\nz -= y\n")
+    make("b/b.py", "\nq += y\n")
+    told = gradfix("--apply", "--unsafe-fixes").stderr
+    assert told == (
+        "a.py:2: fixed TOY1 safe_toy: x = x + y\n"
+        "a.py:3: fixed (unsafe) TOY2 unsafe_toy: z = z - y\n"
+        "b/b.py:3: fixed TOY1 safe_toy: q = q + y\n"
+        "3 findings fixed in 2 files.\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        pytest.param([], 0, id="findings"),
+        pytest.param(["--diff"], 0, id="a diff"),
+        pytest.param(["nothing.py"], 2, id="a file that fails"),
+        pytest.param(["--select", "TOX"], 2, id="a wrong call"),
+    ],
+)
+def test_exit_zero_is_about_findings_and_not_about_failures(arguments: list[str], code: int) -> None:
+    make("a.py")
+    assert gradfix("--exit-zero", *arguments).exit_code == code
+
+
 def test_certain_fixes_are_applied_and_the_rest_is_listed() -> None:
     file = make("a.py", "x += 1\nz += y\n")
     result = gradfix("--apply", "--fix-certainty", "certain", "--output-format", "json")
