@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 
 from gradfix.outcome import Outcome
-from gradfix.rule import Finding, TextEdit
+from gradfix.rule import Finding
 
 Place = tuple[int, int]
 """Line and column, both from 1."""
@@ -21,9 +21,8 @@ class Applied:
 
     def add(self, mended: Collection[Finding]) -> None:
         """Say what was mended at once in the text as it was."""
-        edits = [edit for finding in mended for edit in finding.edits]
         starts = [_start(finding) for finding in mended]
-        self.places = [_moved(place, edits) for place in [*self.places, *starts]]
+        self.places = [moved(place, mended) for place in [*self.places, *starts]]
         self.findings += mended
 
     def told(self, outcome: Outcome) -> Outcome:
@@ -39,7 +38,8 @@ def _start(finding: Finding) -> Place:
     return (first.line + first.text[:ends].count("\n"), 1) if ends else (first.line, first.column)
 
 
-def _moved(place: Place, edits: Iterable[TextEdit]) -> Place:
+def moved(place: Place, mended: Collection[Finding]) -> Place:
     """Where a place is once all that was rewritten above it has its new number of lines."""
+    edits = (edit for finding in mended for edit in finding.edits)
     above = (edit for edit in edits if (edit.line, edit.column) < place and edit.end_line <= place[0])
     return place[0] + sum(edit.text.count("\n") - edit.end_line + edit.line for edit in above), place[1]

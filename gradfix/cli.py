@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 CERTAINTY = click.Choice(get_args(Enough))
 NOTHING, FOUND = 0, 1
+SPELT = {"review": "interactive"}
 VERIFY = {"--verify=lenient": "--verify-lenient", "--verify=strict": "--verify"}
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -71,8 +72,10 @@ def _mode(given: dict[str, Any]) -> Mode:
     """What to do with what is found: one thing at a time."""
     modes: tuple[Mode, ...] = ("diff", "apply", "add-ignore")
     wanted = [mode for mode in modes if given.pop(mode.replace("-", "_"), False)]
+    if given.pop("interactive", False):
+        wanted = ["review", *(mode for mode in wanted if mode != "apply")]
     if len(wanted) > 1:
-        told = " and ".join(f"--{mode}" for mode in wanted)
+        told = " and ".join(f"--{SPELT.get(mode, mode)}" for mode in wanted)
         raise click.UsageError(f"{told} exclude each other: give one of them")
     return wanted[0] if wanted else "list"
 
@@ -82,6 +85,24 @@ def _refuse_two_reports(given: dict[str, Any]) -> None:
     other = "--statistics" if given["statistics"] else f"--output-format {given['output_format']}"
     if given["mode"] == "diff" and other != "--output-format text":
         raise click.UsageError(f"--diff prints a diff, so it does not go with {other}: leave out one of them")
+
+
+def _refuse_to_ask(given: dict[str, Any]) -> None:
+    """Questions need a terminal, and somebody who reads nothing else meanwhile."""
+    if given["mode"] != "review":
+        return
+    taken = {
+        "-": "-" in given["paths"],
+        "--verify": given["verify"] or given["verify_cmd"],
+        "--statistics": given["statistics"],
+        "--report": given["report"],
+        f"--output-format {given['output_format']}": given["output_format"] != "text",
+    }
+    for other in (name for name, wanted in taken.items() if wanted):
+        raise click.UsageError(f"--interactive does not go with {other}: leave out one of them")
+    if not all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stdout)):
+        told = "--diff shows all fixes, --apply takes them without asking"
+        raise click.UsageError(f"--interactive asks at a terminal, and there is none: {told}")
 
 
 def _print_version(context: click.Context, option: click.Parameter, wanted: bool) -> None:
@@ -149,6 +170,7 @@ class Gradfix(click.Command):
 @click.argument("paths", nargs=-1, metavar="[PATHS]")
 @click.option("--diff", is_flag=True, help="Show what --apply would write, change nothing.")
 @click.option("--apply", "--fix", is_flag=True, help="Rewrite the files.")
+@click.option("--interactive", is_flag=True, help="Ask what to do with each finding (with --apply).")
 @click.option("--add-ignore", is_flag=True, help="Silence all of today's findings by comments.")
 @click.option(
     "--verify",
@@ -215,6 +237,7 @@ def main(**given: Any) -> None:
     """
     given["mode"] = _mode(given)
     _refuse_two_reports(given)
+    _refuse_to_ask(given)
     process.leave_in_order()
     try:
         sys.exit(_explained(**given) if given["list_rules"] or given["explain"] else _checked(given))
@@ -295,6 +318,8 @@ def _checked(given: dict[str, Any]) -> int:
         request = _request(given)
         with Bar(visible=sys.stderr.isatty()) as bar:
             done = _run(request, given, bar.start)
+        if request.mode == "review":
+            done = _reviewed(done, request, given)
     except (ConfigError, RegistryError) as error:
         raise click.UsageError(str(error)) from error
     except RevisionError as error:
@@ -325,6 +350,17 @@ def _run(request: Request, given: dict[str, Any], start: Callable[[int], Callabl
     python = _interpreter(given["python"], command)
     proving = Proving(given["verify"] or "strict", command, python, limits, given["time_limit"])
     return proved(request, proving, start)
+
+
+def _reviewed(found: Run, request: Request, given: dict[str, Any]) -> Run:
+    """The run with what somebody says of each finding."""
+    from gradfix.report.question import Terminal
+    from gradfix.report.screen import colours
+    from gradfix.review import review
+
+    return review(
+        found, request, Terminal(sys.stdout, sys.stdin, colours(sys.stdout, given["color"], os.environ))
+    )
 
 
 def _memory(given: float | None) -> float:

@@ -19,8 +19,8 @@ from gradfix.tape.analysis import Silence
 if TYPE_CHECKING:
     from gradfix.verify import Verdict
 
-Mode: TypeAlias = Literal["list", "diff", "apply", "add-ignore"]
-OutputFormat: TypeAlias = Literal["text", "concise", "json", "github", "sarif", "rdjson"]
+Mode: TypeAlias = Literal["list", "diff", "apply", "review", "add-ignore"]
+OutputFormat: TypeAlias = Literal["text", "concise", "json", "github", "gitlab", "sarif", "rdjson"]
 """What `--output-format` may be."""
 RunFormat: TypeAlias = Literal["text", "json"]
 """What it may be for `gradfix run`."""
@@ -71,6 +71,8 @@ class Outcome:
     """Why the file was passed over on purpose (`# gradfix: skip-file`)."""
     suppressed: int = 0
     """How many findings `# gradfix: ignore` comments silence."""
+    silenced: int = 0
+    """How many findings somebody has silenced by comments in `after` when asked."""
     unused_suppressions: tuple[UnusedSuppression, ...] = ()
     doubtful_suppressions: tuple[DoubtfulSuppression, ...] = ()
     silences: tuple[Silence, ...] = ()
@@ -85,7 +87,7 @@ class Outcome:
     @property
     def unmended(self) -> Outcome:
         """The same with nothing rewritten."""
-        return replace(self, after=None, applied=(), fixed_at=(), remaining=self.findings)
+        return replace(self, after=None, applied=(), fixed_at=(), remaining=self.findings, silenced=0)
 
     def refused(self, reason: str) -> Outcome:
         """The same where the judge has found the new text worse: what was written in it is not safe."""

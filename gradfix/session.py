@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from gradfix import files, finder, gate, pool
+from gradfix.engine import Known
 from gradfix.outcome import Mode, Outcome, Run
 from gradfix.plan import Plan
 from gradfix.since import Revision, RevisionError, since
@@ -90,6 +91,14 @@ def _from_stdin(request: Request) -> Outcome:
     if not request.concerns(content):
         return Outcome(path, gated=True, before=content)
     return replace(request.step(Task(path, content, request.plan)), before=content)
+
+
+def known_in(request: Request, outcome: Outcome) -> Known | None:
+    """What doesn't count in a file, as it was there at the revision since which findings do."""
+    if not request.since:
+        return None
+    task = Task(outcome.path, outcome.before or b"", request.plan)
+    return _dated(task, since(request.since, ".")).known()
 
 
 def _counts(found: finder.Found, revision: Revision | None) -> bool:

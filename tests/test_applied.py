@@ -9,6 +9,7 @@ import pytest
 from gradfix.config import Config
 from gradfix.engine import fix
 from gradfix.plan import Plan
+from gradfix.review import Answer, Question, reviewed
 
 PLAN = Plan(Config(Path(), unsafe_fixes=True))
 HEAD = """\
@@ -67,3 +68,19 @@ def test_the_line_that_is_named_holds_what_is_said_of_it(rule: str) -> None:
                 seen += 1
                 assert finding.says in map(str.strip, lines[line - 1 : line + 1]), case.parent.name
     assert seen > 5
+
+
+def test_what_was_passed_over_is_not_asked_of_again_when_lines_are_added_above_it() -> None:
+    loop = (
+        "for _ in range(3):\n    loss = model(torch.ones(2, 4)).pow(2)\n"
+        "    loss.backward()\n    optimizer.step()\n"
+    )
+    asked: list[str] = []
+
+    def ask(question: Question) -> Answer:
+        asked.append(f"{question.finding.code} in line {question.finding.span.line}")
+        return "take" if len(asked) in (2, 3) else "skip"
+
+    outcome, _ = reviewed(fix("train.py", (HEAD + loop + loop).encode(), PLAN), PLAN, ask)
+    assert asked == ["GF401 in line 8", "GF301 in line 8", "GF401 in line 12", "GF301 in line 13"]
+    assert [finding.code for finding in outcome.remaining] == ["GF401", "GF301"]

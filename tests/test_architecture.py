@@ -42,7 +42,7 @@ ROOMS = (
     ("crew",),
     ("pool",),
     ("session", "progress", "explain", "process"),
-    ("proof", "recorded"),
+    ("proof", "recorded", "review"),
     ("run",),
     ("report",),
     ("cli",),

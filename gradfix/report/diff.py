@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
 from typing import TYPE_CHECKING, TextIO
 
 from gradfix.finder import shared_root, shown
@@ -44,9 +43,10 @@ def _line(text: str, named: bool) -> Line:
     return [Piece("\t".join(map(harmless, text.removesuffix("\r").split("\t"))), style)]
 
 
-def _coloured(outcome: Outcome, top: str) -> Iterable[Line]:
-    lines = _patch(outcome, top).decode(outcome.encoding.removesuffix("-sig"), "replace").split("\n")[:-1]
-    return (_line(text, number < 2) for number, text in enumerate(lines))
+def drawn(patch: bytes, encoding: str) -> list[Line]:
+    """A diff of one file as lines for a terminal, its name in the first two."""
+    lines = patch.decode(encoding.removesuffix("-sig"), "replace").split("\n")[:-1]
+    return [_line(text, number < 2) for number, text in enumerate(lines)]
 
 
 def _exact(content: bytes, stream: TextIO) -> None:
@@ -64,6 +64,6 @@ def render(run: Run, stream: TextIO, view: View) -> None:
     top = root(run)
     for outcome in run.outcomes:
         if view.colour:
-            write(stream, _coloured(outcome, top), colour=True)
+            write(stream, drawn(_patch(outcome, top), outcome.encoding), colour=True)
         else:
             _exact(_patch(outcome, top), stream)

@@ -115,6 +115,19 @@ def _fixed(outcome: Outcome) -> Iterator[Line]:
         ]
 
 
+def _reviewed(run: Run, view: View) -> str:
+    """What somebody made of the findings: they have seen them, so none is listed again."""
+    written = [outcome for outcome in run.outcomes if outcome.written]
+    fixed = sum(len(outcome.applied) for outcome in written)
+    silenced = sum(outcome.silenced for outcome in written)
+    left = [finding for _, finding in run.findings()]
+    files = sum(bool(outcome.applied) for outcome in written)
+    done = [f"{plural(fixed, 'finding')} fixed in {plural(files, 'file')}"]
+    done += [f"{silenced:,} silenced"] if silenced else []
+    done += [f"{len(left):,} left: {impacts(left)}"] if left else []
+    return f"{', '.join(done)}." if fixed or silenced or left or view.verbose else ""
+
+
 def _silenced(run: Run, view: View) -> str:
     written = [outcome for outcome in run.outcomes if outcome.written]
     count = sum(len(outcome.applied) for outcome in written)
@@ -143,7 +156,7 @@ def _begun(top: str) -> str:
     return f"The diff's names begin at {folder}: `git -C {folder} apply` takes it." if top else ""
 
 
-SAYINGS = {"list": _listed, "apply": _mended, "add-ignore": _silenced, "diff": _proposed}
+SAYINGS = {"list": _listed, "apply": _mended, "review": _reviewed, "add-ignore": _silenced, "diff": _proposed}
 
 
 def render(run: Run, stream: TextIO, view: View) -> None:

@@ -16,6 +16,7 @@ from gradfix.engine import ROUNDS, fix
 from gradfix.findings import look
 from gradfix.outcome import Outcome
 from gradfix.plan import Plan
+from gradfix.review import Answer, Question, reviewed
 from gradfix.source import Source, parse
 
 FIXTURES = Path(__file__).parent.parent.parent / "fixtures"
@@ -72,3 +73,25 @@ def test_one_fix_at_a_time_comes_to_the_same_text_as_all_at_once(which: int) -> 
     assert len(several) > 8
     other = {name for name, text, after in several if one_at_a_time(text, which).encode() != after}
     assert other == ONE_IS_ENOUGH
+
+
+def taken(question: Question) -> Answer:
+    return "take" if PLAN.applies(question.finding) else "skip"
+
+
+def test_who_takes_each_fix_that_is_offered_comes_to_the_same_text_as_all_at_once() -> None:
+    several = [(name, text, one) for name, text, one in mended() if len(one.applied) > 1]
+    asked = (
+        (name, one.after, reviewed(fix("program.py", text.encode(), PLAN), PLAN, taken)[0])
+        for name, text, one in several
+    )
+    assert {name for name, after, one in asked if one.after != after} == ONE_IS_ENOUGH
+
+
+def test_who_takes_the_rest_at_the_first_question_comes_to_the_same_text_as_all_at_once() -> None:
+    several = [(name, text, one) for name, text, one in mended() if len(one.applied) > 1]
+    rest = (
+        (name, one.after, reviewed(fix("program.py", text.encode(), PLAN), PLAN, lambda _: "rest")[0])
+        for name, text, one in several
+    )
+    assert {name for name, after, one in rest if one.after != after} <= ONE_IS_ENOUGH
