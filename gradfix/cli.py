@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import re
 import sys
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, get_args
 
 import click
 
@@ -96,6 +97,7 @@ def _refuse_to_ask(given: dict[str, Any]) -> None:
         "--verify": given["verify"] or given["verify_cmd"],
         "--statistics": given["statistics"],
         "--report": given["report"],
+        "--watch": given["watch"],
         f"--output-format {given['output_format']}": given["output_format"] != "text",
     }
     for other in (name for name, wanted in taken.items() if wanted):
@@ -193,6 +195,7 @@ class Gradfix(click.Command):
 )
 @click.option("--memory-limit", type=click.FloatRange(min=0.1), help="GB that a run may hold.  [half of all]")
 @click.option("--report", type=click.Path(dir_okay=False), help="Write a page with diffs and gradients.")
+@click.option("--watch", is_flag=True, help="Run again whenever a file changes, until Ctrl-C.")
 @click.option("--since", metavar="REV", help="Only what is new since a git revision.")
 @_listed_rules("--select", "Rules to look for: codes, their beginnings, names, ALL.")
 @_listed_rules("--ignore", "Rules not to look for.")
@@ -240,7 +243,12 @@ def main(**given: Any) -> None:
     _refuse_to_ask(given)
     process.leave_in_order()
     try:
-        sys.exit(_explained(**given) if given["list_rules"] or given["explain"] else _checked(given))
+        if given["list_rules"] or given["explain"]:
+            sys.exit(_explained(**given))
+        if given["watch"]:
+            _watched(given)
+        code = _checked(given).exit_code
+        sys.exit(NOTHING if given["exit_zero"] and code == FOUND else code)
     except KeyboardInterrupt:
         process.interrupted()
 
@@ -308,7 +316,36 @@ def _explained(list_rules: bool, explain: str | None, **_: Any) -> int:
     return 0
 
 
-def _checked(given: dict[str, Any]) -> int:
+def _watched(given: dict[str, Any]) -> NoReturn:
+    """A run whenever a file changes; settings that don't hold any more are told of, and waited for."""
+    from gradfix.config import ConfigError
+    from gradfix.plan import forget
+    from gradfix.watch import Watched, again
+
+    try:
+        config = _request(given).plan.config
+    except ConfigError as error:
+        raise click.UsageError(str(error)) from error
+    settings = given["config_file"] or str(config.root / "pyproject.toml")
+
+    def turn(number: int) -> list[str]:
+        forget()
+        if number and sys.stdout.isatty():
+            click.clear()
+        try:
+            done = _checked(given)
+        except click.UsageError as error:
+            if not number:
+                raise
+            error.show()
+            return []
+        click.echo(f"{time.strftime('%X')} waiting for changes; Ctrl-C ends", err=True)
+        return [outcome.path for outcome in done.outcomes if outcome.written]
+
+    again(Watched(given["paths"] or (".",), config, (settings,)), turn)
+
+
+def _checked(given: dict[str, Any]) -> Run:
     from gradfix.config import ConfigError
     from gradfix.progress import Bar
     from gradfix.registry import RegistryError
@@ -329,7 +366,7 @@ def _checked(given: dict[str, Any]) -> int:
         from gradfix.report.html import page
 
         Path(given["report"]).write_text(page(done), "utf-8")
-    return NOTHING if given["exit_zero"] and done.exit_code == FOUND else done.exit_code
+    return done
 
 
 def _run(request: Request, given: dict[str, Any], start: Callable[[int], Callable[[int], None]]) -> Run:
@@ -390,6 +427,8 @@ def _request(given: dict[str, Any]) -> Request:
         raise click.UsageError("- stands alone")
     if STDIN in paths and (given["mode"] == "add-ignore" or given["since"]):
         raise click.UsageError("standard input has no history and can't be silenced")
+    if STDIN in paths and given["watch"]:
+        raise click.UsageError("--watch waits for files to change; standard input is none")
     jobs: int = given["jobs"] or usable_cpus()
     name = given["stdin_filename"] or "<stdin>"
     return Request(paths, given["mode"], _plan(paths, given), jobs, given["since"], name)

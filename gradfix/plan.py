@@ -37,6 +37,11 @@ def _neighbours() -> Neighbours:
     return Neighbours()
 
 
+def forget() -> None:
+    """What other modules of the project say may have changed since they were read."""
+    _neighbours.cache_clear()
+
+
 @dataclass(frozen=True, slots=True)
 class Plan:
     """What the user has asked for, as all that look at files read it, in this process or another."""

@@ -42,7 +42,7 @@ ROOMS = (
     ("crew",),
     ("pool",),
     ("session", "progress", "explain", "process"),
-    ("proof", "recorded", "review"),
+    ("proof", "recorded", "review", "watch"),
     ("run",),
     ("report",),
     ("cli",),

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import os
-import pty
 import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 import toy
 from click.testing import CliRunner
+from terminal import PROMPT, Shell
 
 from gradfix.cli import main
 from gradfix.engine import fix
@@ -21,14 +20,6 @@ from gradfix.review import Answer, Question, reviewed
 from gradfix.rule import Safety
 
 GATED = "import torch\n"
-ON_TOY = """
-import pytest, signal, toy
-from gradfix.cli import main
-signal.signal(signal.SIGINT, signal.default_int_handler)
-toy.install(pytest.MonkeyPatch())
-main(prog_name="gradfix")
-"""
-PROMPT = "?]?"
 
 
 @pytest.fixture(autouse=True)
@@ -151,53 +142,6 @@ def test_a_fix_that_breaks_the_text_leaves_the_file_as_it_was() -> None:
 # At a terminal.
 
 
-class Shell:
-    """gradfix at a terminal of its own, with the toy in the place of the tape."""
-
-    def __init__(self, *arguments: str) -> None:
-        tests = Path(toy.__file__).parent
-        there = {"PYTHONPATH": os.pathsep.join((str(tests), str(tests.parent))), "COLUMNS": "80"}
-        self.ours, theirs = pty.openpty()
-        self.process = subprocess.Popen(
-            [sys.executable, "-c", ON_TOY, *arguments],
-            env={**os.environ, **there, "TERM": "xterm", "NO_COLOR": ""},
-            stdin=theirs,
-            stdout=theirs,
-            stderr=theirs,
-            preexec_fn=own_terminal,
-        )
-        os.close(theirs)
-        self.said = ""
-
-    def typed(self, *answers: str) -> tuple[int, str]:
-        """Type each answer when a question is asked; the exit code, and all that was shown."""
-        waiting = list(answers)
-        seen = 0
-        while piece := self._read():
-            self.said += piece
-            if PROMPT in self.said[seen:] and waiting:
-                seen = len(self.said)
-                os.write(self.ours, waiting.pop(0).encode())
-        os.close(self.ours)
-        assert waiting == []
-        return self.process.wait(timeout=60), self.said.replace("\r\n", "\n")
-
-    def _read(self) -> str:
-        try:
-            return os.read(self.ours, 65536).decode()
-        except OSError:
-            return ""
-
-
-def own_terminal() -> None:
-    """Make standard input the terminal of the process, so that Ctrl-C reaches it."""
-    import fcntl
-    import termios
-
-    os.setsid()
-    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
-
-
 def make(name: str, text: str) -> Path:
     file = Path(name)
     file.write_text(GATED + text)
@@ -280,7 +224,7 @@ def test_a_file_that_changes_while_somebody_thinks_is_left_alone() -> None:
     file = make("a.py", "x += a\n")
     shell = Shell("--interactive")
     while PROMPT not in shell.said:
-        shell.said += shell._read()
+        shell.said += shell.read()
     file.write_text(GATED + "x += other\n")
     os.write(shell.ours, b"y\n")
     code, said = shell.typed()
