@@ -37,9 +37,6 @@ def leave_in_order() -> None:
 
 def interrupted() -> NoReturn:
     """Leave at once: an orderly shutdown would wait for processes that are gone, and complain of them."""
-    from gradfix.crew import stop
-
-    stop()
     with contextlib.suppress(OSError):
         sys.stdout.flush()
     _leave("interrupted", INTERRUPTED)
@@ -52,6 +49,8 @@ def stuck(error: OSError) -> NoReturn:
 
 
 def _leave(words: str, code: int) -> NoReturn:
+    if "gradfix.crew" in sys.modules:
+        sys.modules["gradfix.crew"].stop()
     with contextlib.suppress(OSError):
         sys.stderr.write(f"{words}\n")
         sys.stderr.flush()
