@@ -111,7 +111,7 @@ def host(tmp_path: Path) -> Host:
     return Host(folder, environ)
 
 
-def annotations(output: str) -> list[dict[str, str]]:
+def annotated(output: str) -> list[dict[str, str]]:
     """The annotations that GitHub makes of what a step prints."""
     found = [COMMAND.fullmatch(line) for line in output.splitlines()]
     return [
@@ -124,12 +124,12 @@ def annotations(output: str) -> list[dict[str, str]]:
 def test_the_action_annotates_the_lines_that_break_gradients_and_fails(host: Host) -> None:
     done = host.action()
     assert done.returncode == 1, done.stderr
-    assert [(one["file"], one["line"]) for one in annotations(done.stdout)] == [
+    assert [(one["file"], one["line"]) for one in annotated(done.stdout)] == [
         ("src/train.py", "8"),
         ("src/train.py", "9"),
     ]
-    assert all(one["name"] == "error" and "gradfix GF" in one["title"] for one in annotations(done.stdout))
-    assert len(annotations(done.stdout)) == len(done.stdout.splitlines())
+    assert all(one["name"] == "error" and "gradfix GF" in one["title"] for one in annotated(done.stdout))
+    assert len(annotated(done.stdout)) == len(done.stdout.splitlines())
 
 
 def test_the_action_installs_the_revision_that_it_is_used_at(host: Host) -> None:
@@ -147,7 +147,7 @@ def test_the_action_passes_where_nothing_is_found(host: Host) -> None:
 
 def test_the_action_takes_paths_options_and_patterns_as_they_are(host: Host) -> None:
     done = host.action(paths="src healthy.py", args="--select GF1 --extend-exclude *.txt")
-    assert [one["title"] for one in annotations(done.stdout)] == ["gradfix GF101 (crashes)"]
+    assert [one["title"] for one in annotated(done.stdout)] == ["gradfix GF101 (crashes)"]
 
 
 def test_the_action_runs_nothing_that_an_input_says(host: Host) -> None:
@@ -157,7 +157,7 @@ def test_the_action_runs_nothing_that_an_input_says(host: Host) -> None:
 
 def test_the_action_writes_sarif_for_code_scanning_besides(host: Host) -> None:
     done = host.action(sarif="gradfix.sarif")
-    assert (done.returncode, len(annotations(done.stdout))) == (1, 2)
+    assert (done.returncode, len(annotated(done.stdout))) == (1, 2)
     log = json.loads((host.folder / "gradfix.sarif").read_text())
     jsonschema.Draft4Validator(SARIF).validate(log)
     (run,) = log["runs"]
@@ -170,7 +170,7 @@ def test_the_action_says_what_failed_with_sarif_as_without(host: Host) -> None:
     (host.folder / "bad.py").write_text("import torch\nx = (\n")
     done = host.action(sarif="gradfix.sarif")
     assert done.returncode == 2
-    assert ("bad.py", "error") in [(one["file"], one["name"]) for one in annotations(done.stdout)]
+    assert ("bad.py", "error") in [(one["file"], one["name"]) for one in annotated(done.stdout)]
 
 
 def test_the_action_reports_only_what_is_new_since_a_revision(host: Host) -> None:
@@ -179,7 +179,7 @@ def test_the_action_reports_only_what_is_new_since_a_revision(host: Host) -> Non
         subprocess.run(["git", *identity, *words], cwd=host.folder, check=True)
     assert host.action(since="HEAD").returncode == 0
     (host.folder / "new.py").write_text(BROKEN)
-    assert {one["file"] for one in annotations(host.action(since="HEAD").stdout)} == {"new.py"}
+    assert {one["file"] for one in annotated(host.action(since="HEAD").stdout)} == {"new.py"}
 
 
 def test_the_action_is_one_that_github_can_run() -> None:

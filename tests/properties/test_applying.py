@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from difflib import SequenceMatcher
 from functools import cache
 from pathlib import Path
 
@@ -73,6 +74,20 @@ def test_one_fix_at_a_time_comes_to_the_same_text_as_all_at_once(which: int) -> 
     assert len(several) > 8
     other = {name for name, text, after in several if one_at_a_time(text, which).encode() != after}
     assert other == ONE_IS_ENOUGH
+
+
+def test_each_rewrite_is_on_a_line_that_the_new_text_has_and_near_what_it_changes() -> None:
+    """Where one is taken out between two blank lines, either of them may count as gone."""
+    astray = []
+    for name, text, one in mended():
+        old, new = text.splitlines(), (one.after or b"").decode().splitlines()
+        assert len(one.fixed_at) == len(one.applied)
+        groups = SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
+        changed = {
+            line for tag, _, _, start, end in groups if tag != "equal" for line in range(start, end + 3)
+        }
+        astray += [name for line in one.fixed_at if not (1 <= line <= len(new) and line in changed)]
+    assert astray == []
 
 
 def taken(question: Question) -> Answer:
