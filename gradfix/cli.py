@@ -149,8 +149,8 @@ class Gradfix(click.Command):
         process.open_streams()
         try:
             try:
-                if words[:1] == ["run"]:
-                    return run_command.main(words[1:], f"{prog_name or 'gradfix'} run", **extra)
+                if words and words[0] in COMMANDS:
+                    return COMMANDS[words[0]].main(words[1:], f"{prog_name or 'gradfix'} {words[0]}", **extra)
                 return super().main(words, prog_name, **extra)
             finally:
                 sys.stdout.flush()
@@ -161,8 +161,8 @@ class Gradfix(click.Command):
         self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
     ) -> click.Context:
         """A shell that completes `gradfix run` asks for that command's options."""
-        if extra.get("resilient_parsing") and args[:1] == ["run"]:
-            return run_command.make_context(f"{info_name} run", args[1:], parent, **extra)
+        if extra.get("resilient_parsing") and args and args[0] in COMMANDS:
+            return COMMANDS[args[0]].make_context(f"{info_name} {args[0]}", args[1:], parent, **extra)
         return super().make_context(info_name, args, parent, **extra)
 
 
@@ -300,6 +300,9 @@ def run_command(words: tuple[str, ...], module: bool, **given: Any) -> None:
     view = View(given["output_format"], colours(sys.stdout, "auto", os.environ))
     render(told, wish.mode, sys.stdout, view)
     sys.exit(told.exit_code)
+
+
+COMMANDS = {"run": run_command}
 
 
 def _explained(list_rules: bool, explain: str | None, **_: Any) -> int:

@@ -132,17 +132,17 @@ def _fix(path: str, content: bytes, choice: Choice, known: Known, progress: Prog
     progress.stage = "tape"
     first = without(known, look(source, silencing, choice.plan))
     if not first.candidates:
-        return _listed(path, first)
+        return listed(path, first)
     progress.stage = "rewrite"
     try:
         first, last, applied = _mended(first, choice, known)
     except UnreadableError as error:
-        return replace(_listed(path, first), failure=Failure("check", str(error)))
+        return replace(listed(path, first), failure=Failure("check", str(error)))
     after = last.source.content if last.source is not source else None
-    return applied.told(replace(_listed(path, first), after=after, remaining=last.findings))
+    return applied.told(replace(listed(path, first), after=after, remaining=last.findings))
 
 
-def _listed(path: str, seen: Seen) -> Outcome:
+def listed(path: str, seen: Seen) -> Outcome:
     """An outcome in which nothing is rewritten."""
     return Outcome(
         path,

@@ -91,7 +91,7 @@ class Asked:
         finding, source = candidate.finding, left.source
         text = _mended(candidate, left)
         after = source.encode(text) if text != source.text else None
-        now = Outcome(source.path, (finding,), source.content, after=after, encoding=source.encoding)
+        now = replace(engine.listed(source.path, left), findings=(finding,), after=after)
         answer = self.ask(Question(now, self.number, self.number + len(left.candidates) - 1))
         if answer in ("take", "rest"):
             self.rest = engine.ROUNDS if answer == "rest" else 0

@@ -38,8 +38,9 @@ class Terminal:
     def __call__(self, question: Question) -> Answer:
         """Ask until the answer is one; where no more can come, it is to stop."""
         write(self.out, [[]], colour=False)
-        text.render(Run((question.outcome,)), self.out, View(colour=self.colour))
-        write(self.out, _diff(question), self.colour)
+        shown = Run((question.outcome,), "diff")
+        text.render(shown, self.out, View(colour=self.colour))
+        write(self.out, _diff(shown), self.colour)
         possible = [key for key in ANSWERS if question.outcome.after is not None or key not in TAKING]
         while True:
             write(self.out, [_prompt(question, possible)], self.colour, end=" ")
@@ -53,11 +54,13 @@ class Terminal:
             write(self.out, ([Piece(f"{key} - {ANSWERS[key][1]}", "bold")] for key in possible), self.colour)
 
 
-def _diff(question: Question) -> Iterator[Line]:
+def _diff(run: Run) -> Iterator[Line]:
     """What taking the fix would do; the file's name stands above already."""
-    now = question.outcome
-    if now.after is not None:
-        yield from drawn(unified(now.path, now.before or b"", now.after), now.encoding)[2:]
+    for outcome in run.outcomes:
+        if outcome.after is not None:
+            yield from drawn(unified(outcome.path, outcome.before or b"", outcome.after), outcome.encoding)[
+                2:
+            ]
 
 
 def _prompt(question: Question, possible: list[str]) -> Line:
