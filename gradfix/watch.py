@@ -12,9 +12,11 @@ from gradfix import finder
 from gradfix.config import Config
 
 PAUSE = 0.25
-"""Seconds between two looks."""
+"""Seconds between two looks at the files that there are."""
 SHARE = 20
-"""How many times longer than a look the pause after it is at least: large trees are looked at less often."""
+"""How many times longer than it took to look for new files it is until they are looked for again."""
+SETTLED = 0.05
+"""Seconds without another change after which a file counts as written: editors empty it first."""
 
 Stamps: TypeAlias = Mapping[str, tuple[int, int, int]]
 """By path what changes with a file: when it was written, how large it is, and which file it is."""
@@ -56,15 +58,28 @@ def again(watched: Watched, turn: Turn) -> NoReturn:
         before = dict(watched.look())
         written = turn(number)
         before |= stamps(written)
-        while _looked(watched) == before:
-            pass
+        _wait(watched, before)
+        _settle(watched)
         number += 1
 
 
-def _looked(watched: Watched) -> Stamps:
-    """What is there after a pause."""
-    begun = time.monotonic()
+def _wait(watched: Watched, before: Stamps) -> None:
+    """Return once something has changed: at once for a file that there was, soon for one that is new."""
+    due = 0.0
+    while stamps(before) == before:
+        begun = time.monotonic()
+        if begun >= due:
+            if watched.look() != before:
+                return
+            due = time.monotonic() + (time.monotonic() - begun) * SHARE
+        time.sleep(PAUSE)
+
+
+def _settle(watched: Watched) -> None:
+    """Return once nothing changes any more."""
     seen = watched.look()
-    taken = time.monotonic() - begun
-    time.sleep(max(PAUSE, taken * SHARE))
-    return seen
+    while True:
+        time.sleep(SETTLED)
+        before, seen = seen, watched.look()
+        if seen == before:
+            return

@@ -34,10 +34,15 @@ def _there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def make(name: str, text: str) -> Path:
-    file = Path(name)
-    file.parent.mkdir(exist_ok=True)
-    file.write_text(GATED + text)
-    return file
+    """A file that concerns autograd, there at once with all that is in it."""
+    Path(name).parent.mkdir(exist_ok=True)
+    return put(Path(name), GATED + text)
+
+
+def put(file: Path, text: str) -> Path:
+    beside = file.with_suffix(".new")
+    beside.write_text(text)
+    return beside.replace(file)
 
 
 class Watcher:
@@ -88,7 +93,7 @@ def test_a_change_starts_another_run_and_no_change_starts_none() -> None:
     with watching() as watcher:
         assert found(watcher.turn()) == ["a.py:2:1"]
         assert watcher.is_quiet(1.5)
-        file.write_text(GATED + "\nx += y\n")
+        put(file, GATED + "\nx += y\n")
         assert found(watcher.turn()) == ["a.py:3:1"]
         make("b/b.py", "z += y\n")
         assert found(watcher.turn()) == ["a.py:3:1", "b/b.py:2:1"]
@@ -101,7 +106,7 @@ def test_what_it_has_itself_written_starts_no_other_run() -> None:
     with watching("--fix") as watcher:
         assert "a.py:2: fixed TOY1 safe_toy: x = x + y\n" in watcher.turn()
         assert watcher.is_quiet(1.5)
-        file.write_text(file.read_text() + "q += y\n")
+        put(file, file.read_text() + "q += y\n")
         assert "a.py:4: fixed TOY1 safe_toy: q = q + y\n" in watcher.turn()
     assert file.read_text() == GATED + "x = x + y\nz *= y\nq = q + y\n"
 
@@ -111,9 +116,9 @@ def test_settings_are_read_anew_and_broken_ones_are_waited_out() -> None:
     with watching() as watcher:
         assert found(watcher.turn()) == ["a.py:2:1", "a.py:3:1"]
         settings = Path("pyproject.toml")
-        settings.write_text("[tool.gradfix]\nselect = ['TOX']\n")
+        put(settings, "[tool.gradfix]\nselect = ['TOX']\n")
         assert "'TOX' names no rule" in watcher.lines.get(timeout=60)
-        settings.write_text("[tool.gradfix]\nselect = ['TOY3']\n")
+        put(settings, "[tool.gradfix]\nselect = ['TOY3']\n")
         assert found(watcher.turn()) == ["a.py:3:1"]
 
 
@@ -121,9 +126,9 @@ def test_a_file_that_fails_is_told_of_and_the_watch_goes_on() -> None:
     file = make("a.py", "x += y\n")
     with watching() as watcher:
         watcher.turn()
-        file.write_text("import torch\nx += (\n")
+        put(file, "import torch\nx += (\n")
         assert any("a.py:2: failed (parse)" in line for line in watcher.turn())
-        file.write_text(GATED + "x += y\n")
+        put(file, GATED + "x += y\n")
         assert found(watcher.turn()) == ["a.py:2:1"]
 
 
@@ -160,7 +165,7 @@ def test_a_pipe_is_never_cleared() -> None:
     file = make("a.py", "x += y\n")
     with watching() as watcher:
         first = watcher.turn()
-        file.write_text(GATED + "x *= y\n")
+        put(file, GATED + "x *= y\n")
         assert "\x1b" not in "".join([*first, *watcher.turn()])
 
 
@@ -168,7 +173,7 @@ def test_a_terminal_is_cleared_before_each_run_but_the_first() -> None:
     file = make("a.py", "x += y\n")
     shell = Shell("--watch", "--color", "never")
     assert CLEARED not in shell.until(WAITING)
-    file.write_text(GATED + "x *= y\n")
+    put(file, GATED + "x *= y\n")
     told = shell.until(WAITING)
     assert told.count(CLEARED) == 1 and told.index(CLEARED) < told.index("a.py:2:1 TOY3")
     os.write(shell.ours, b"\x03")
