@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
-import signal
 import sys
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, get_args
 
 import click
 
+from gradfix import process
 from gradfix.defects import Enough
 from gradfix.outcome import OutputFormat, RunFormat
 
@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from gradfix.verify import Command
 
 CERTAINTY = click.Choice(get_args(Enough))
-INTERRUPTED = 130
+NOTHING, FOUND = 0, 1
+SPELT = {"review": "interactive"}
 VERIFY = {"--verify=lenient": "--verify-lenient", "--verify=strict": "--verify"}
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -46,16 +47,36 @@ def _split_rules(
     return _split(context, option, values)
 
 
-def _listed(name: str, text: str, callback: Callable[..., Any] = _split) -> Callable[[F], F]:
-    return click.option(name, multiple=True, callback=callback, metavar="LIST", help=text)
+def _completed_rules(context: click.Context, option: click.Parameter, typed: str) -> list[str]:
+    from gradfix.explain import offered
+    from gradfix.registry import codemods
+
+    return offered((codemod.card for codemod in codemods().values()), typed)
+
+
+def _listed(name: str, text: str) -> Callable[[F], F]:
+    return click.option(name, multiple=True, callback=_split, metavar="LIST", help=text)
+
+
+def _listed_rules(name: str, text: str) -> Callable[[F], F]:
+    return click.option(
+        name,
+        multiple=True,
+        callback=_split_rules,
+        metavar="LIST",
+        help=text,
+        shell_complete=_completed_rules,
+    )
 
 
 def _mode(given: dict[str, Any]) -> Mode:
     """What to do with what is found: one thing at a time."""
     modes: tuple[Mode, ...] = ("diff", "apply", "add-ignore")
     wanted = [mode for mode in modes if given.pop(mode.replace("-", "_"), False)]
+    if given.pop("interactive", False):
+        wanted = ["review", *(mode for mode in wanted if mode != "apply")]
     if len(wanted) > 1:
-        told = " and ".join(f"--{mode}" for mode in wanted)
+        told = " and ".join(f"--{SPELT.get(mode, mode)}" for mode in wanted)
         raise click.UsageError(f"{told} exclude each other: give one of them")
     return wanted[0] if wanted else "list"
 
@@ -65,6 +86,25 @@ def _refuse_two_reports(given: dict[str, Any]) -> None:
     other = "--statistics" if given["statistics"] else f"--output-format {given['output_format']}"
     if given["mode"] == "diff" and other != "--output-format text":
         raise click.UsageError(f"--diff prints a diff, so it does not go with {other}: leave out one of them")
+
+
+def _refuse_to_ask(given: dict[str, Any]) -> None:
+    """Questions need a terminal, and somebody who reads nothing else meanwhile."""
+    if given["mode"] != "review":
+        return
+    taken = {
+        "-": "-" in given["paths"],
+        "--verify": given["verify"] or given["verify_cmd"],
+        "--statistics": given["statistics"],
+        "--report": given["report"],
+        "--watch": given["watch"],
+        f"--output-format {given['output_format']}": given["output_format"] != "text",
+    }
+    for other in (name for name, wanted in taken.items() if wanted):
+        raise click.UsageError(f"--interactive does not go with {other}: leave out one of them")
+    if not all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stdout)):
+        told = "--diff shows all fixes, --apply takes them without asking"
+        raise click.UsageError(f"--interactive asks at a terminal, and there is none: {told}")
 
 
 def _print_version(context: click.Context, option: click.Parameter, wanted: bool) -> None:
@@ -106,9 +146,24 @@ class Gradfix(click.Command):
     ) -> Any:
         """`gradfix run` is a command of its own; a folder of that name is `./run`."""
         words = list(sys.argv[1:] if args is None else args)
-        if words[:1] == ["run"]:
-            return run_command.main(words[1:], f"{prog_name or 'gradfix'} run", **extra)
-        return super().main(words, prog_name, **extra)
+        process.open_streams()
+        try:
+            try:
+                if words and words[0] in COMMANDS:
+                    return COMMANDS[words[0]].main(words[1:], f"{prog_name or 'gradfix'} {words[0]}", **extra)
+                return super().main(words, prog_name, **extra)
+            finally:
+                sys.stdout.flush()
+        except OSError as error:
+            process.stuck(error)
+
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
+    ) -> click.Context:
+        """A shell that completes `gradfix run` asks for that command's options."""
+        if extra.get("resilient_parsing") and args and args[0] in COMMANDS:
+            return COMMANDS[args[0]].make_context(f"{info_name} {args[0]}", args[1:], parent, **extra)
+        return super().make_context(info_name, args, parent, **extra)
 
 
 @click.command(
@@ -116,7 +171,8 @@ class Gradfix(click.Command):
 )
 @click.argument("paths", nargs=-1, metavar="[PATHS]")
 @click.option("--diff", is_flag=True, help="Show what --apply would write, change nothing.")
-@click.option("--apply", is_flag=True, help="Rewrite the files.")
+@click.option("--apply", "--fix", is_flag=True, help="Rewrite the files.")
+@click.option("--interactive", is_flag=True, help="Ask what to do with each finding (with --apply).")
 @click.option("--add-ignore", is_flag=True, help="Silence all of today's findings by comments.")
 @click.option(
     "--verify",
@@ -139,10 +195,11 @@ class Gradfix(click.Command):
 )
 @click.option("--memory-limit", type=click.FloatRange(min=0.1), help="GB that a run may hold.  [half of all]")
 @click.option("--report", type=click.Path(dir_okay=False), help="Write a page with diffs and gradients.")
+@click.option("--watch", is_flag=True, help="Run again whenever a file changes, until Ctrl-C.")
 @click.option("--since", metavar="REV", help="Only what is new since a git revision.")
-@_listed("--select", "Rules to look for: codes, their beginnings, names, ALL.", _split_rules)
-@_listed("--ignore", "Rules not to look for.", _split_rules)
-@_listed("--extend-select", "Rules to look for besides.", _split_rules)
+@_listed_rules("--select", "Rules to look for: codes, their beginnings, names, ALL.")
+@_listed_rules("--ignore", "Rules not to look for.")
+@_listed_rules("--extend-select", "Rules to look for besides.")
 @_listed("--exclude", "Patterns of files to leave out, instead of the default ones.")
 @_listed("--extend-exclude", "Patterns of files to leave out besides.")
 @click.option("--force-exclude", is_flag=True, default=None, help="Leave out excluded files even if named.")
@@ -153,6 +210,7 @@ class Gradfix(click.Command):
     "--suspects/--no-suspects", default=None, help="List also what would need more than is seen to be sure."
 )
 @click.option("--output-format", type=click.Choice(get_args(OutputFormat)), default="text", show_default=True)
+@click.option("--exit-zero", is_flag=True, help="Exit with 0 even where something is found.")
 @click.option("--statistics", is_flag=True, help="Count the findings by rule.")
 @click.option("--color", type=click.Choice(("auto", "always", "never")), default="auto", show_default=True)
 @click.option("-j", "--jobs", type=click.IntRange(min=1), help="Processes to use.  [the CPUs it may use]")
@@ -165,7 +223,7 @@ class Gradfix(click.Command):
 )
 @click.option("-v", "--verbose", is_flag=True, help="Also say where gradfix keeps silent, and why.")
 @click.option("--list-rules", is_flag=True, help="List all rules.")
-@click.option("--explain", metavar="RULE", help="Say what a rule is about.")
+@click.option("--explain", metavar="RULE", help="Say what a rule is about.", shell_complete=_completed_rules)
 @click.option(
     "--version",
     is_flag=True,
@@ -180,23 +238,26 @@ def main(**given: Any) -> None:
     PATHS are files and directories, by default the working directory; - reads standard input. Exits with 0 if
     there is nothing to report, 1 if there are findings (with --diff: a diff), 2 if a file or the call fails.
     """
-    for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="backslashreplace")
     given["mode"] = _mode(given)
     _refuse_two_reports(given)
-    _leave_in_order()
+    _refuse_to_ask(given)
+    process.leave_in_order()
     try:
-        sys.exit(_explained(**given) if given["list_rules"] or given["explain"] else _checked(given))
+        if given["list_rules"] or given["explain"]:
+            sys.exit(_explained(**given))
+        if given["watch"]:
+            _watched(given)
+        code = _checked(given).exit_code
+        sys.exit(NOTHING if given["exit_zero"] and code == FOUND else code)
     except KeyboardInterrupt:
-        _interrupted()
+        process.interrupted()
 
 
 @click.command(
     "run", context_settings={"help_option_names": ["-h", "--help"], "allow_interspersed_args": False}
 )
 @click.option("--diff", is_flag=True, help="Show the rewrite, change nothing.")
-@click.option("--apply", is_flag=True, help="Rewrite the files.")
+@click.option("--apply", "--fix", is_flag=True, help="Rewrite the files.")
 @click.option("--unsafe-fixes/--no-unsafe-fixes", default=None, help="Rewrite also what may change values.")
 @click.option("--python", metavar="PATH", help="What runs the program.  [the active one that has torch]")
 @click.option("--max-steps", type=click.IntRange(min=1), default=3, show_default=True)
@@ -231,14 +292,17 @@ def run_command(words: tuple[str, ...], module: bool, **given: Any) -> None:
         raise click.UsageError(str(error)) from error
     python = _interpreter(given["python"], command)
     wish = Wish(command, with_style(plan) if given["style"] else plan, mode, python, limits)
-    _leave_in_order()
+    process.leave_in_order()
     try:
         told = run(wish)
     except KeyboardInterrupt:
-        _interrupted()
+        process.interrupted()
     view = View(given["output_format"], colours(sys.stdout, "auto", os.environ))
     render(told, wish.mode, sys.stdout, view)
     sys.exit(told.exit_code)
+
+
+COMMANDS = {"run": run_command}
 
 
 def _explained(list_rules: bool, explain: str | None, **_: Any) -> int:
@@ -255,7 +319,36 @@ def _explained(list_rules: bool, explain: str | None, **_: Any) -> int:
     return 0
 
 
-def _checked(given: dict[str, Any]) -> int:
+def _watched(given: dict[str, Any]) -> NoReturn:
+    """A run whenever a file changes; settings that don't hold any more are told of, and waited for."""
+    from gradfix.config import ConfigError
+    from gradfix.plan import forget
+    from gradfix.watch import Watched, again
+
+    try:
+        config = _request(given).plan.config
+    except ConfigError as error:
+        raise click.UsageError(str(error)) from error
+    settings = given["config_file"] or str(config.root / "pyproject.toml")
+
+    def turn(number: int) -> list[str]:
+        forget()
+        if number and sys.stdout.isatty():
+            click.clear()
+        try:
+            done = _checked(given)
+        except click.UsageError as error:
+            if not number:
+                raise
+            error.show()
+            return []
+        click.echo(f"{time.strftime('%X')} waiting for changes; Ctrl-C ends", err=True)
+        return [outcome.path for outcome in done.outcomes if outcome.written]
+
+    again(Watched(given["paths"] or (".",), config, (settings,)), turn)
+
+
+def _checked(given: dict[str, Any]) -> Run:
     from gradfix.config import ConfigError
     from gradfix.progress import Bar
     from gradfix.registry import RegistryError
@@ -265,6 +358,8 @@ def _checked(given: dict[str, Any]) -> int:
         request = _request(given)
         with Bar(visible=sys.stderr.isatty()) as bar:
             done = _run(request, given, bar.start)
+        if request.mode == "review":
+            done = _reviewed(done, request, given)
     except (ConfigError, RegistryError) as error:
         raise click.UsageError(str(error)) from error
     except RevisionError as error:
@@ -274,7 +369,7 @@ def _checked(given: dict[str, Any]) -> int:
         from gradfix.report.html import page
 
         Path(given["report"]).write_text(page(done), "utf-8")
-    return done.exit_code
+    return done
 
 
 def _run(request: Request, given: dict[str, Any], start: Callable[[int], Callable[[int], None]]) -> Run:
@@ -295,6 +390,17 @@ def _run(request: Request, given: dict[str, Any], start: Callable[[int], Callabl
     python = _interpreter(given["python"], command)
     proving = Proving(given["verify"] or "strict", command, python, limits, given["time_limit"])
     return proved(request, proving, start)
+
+
+def _reviewed(found: Run, request: Request, given: dict[str, Any]) -> Run:
+    """The run with what somebody says of each finding."""
+    from gradfix.report.question import Terminal
+    from gradfix.report.screen import colours
+    from gradfix.review import review
+
+    return review(
+        found, request, Terminal(sys.stdout, sys.stdin, colours(sys.stdout, given["color"], os.environ))
+    )
 
 
 def _memory(given: float | None) -> float:
@@ -324,6 +430,8 @@ def _request(given: dict[str, Any]) -> Request:
         raise click.UsageError("- stands alone")
     if STDIN in paths and (given["mode"] == "add-ignore" or given["since"]):
         raise click.UsageError("standard input has no history and can't be silenced")
+    if STDIN in paths and given["watch"]:
+        raise click.UsageError("--watch waits for files to change; standard input is none")
     jobs: int = given["jobs"] or usable_cpus()
     name = given["stdin_filename"] or "<stdin>"
     return Request(paths, given["mode"], _plan(paths, given), jobs, given["since"], name)
@@ -351,32 +459,8 @@ def _show(done: Run, request: Request, given: dict[str, Any]) -> None:
 
     out = sys.stdout
     if request.reads_stdin and request.mode == "apply":
-        sys.stdout.buffer.write(done.outcomes[0].after or done.outcomes[0].before or b"")
+        sys.stdout.buffer.write(done.outcomes[0].shown_bytes)
         sys.stdout.flush()
         out = sys.stderr
     colour = colours(out, given["color"], os.environ)
     show(done, View(given["output_format"], colour, given["verbose"], given["statistics"]), out, sys.stderr)
-
-
-def _leave_in_order() -> None:
-    """Who ends gradfix politely leaves neither a folder nor a process of its runs behind."""
-    own = os.getpid()
-
-    def leave(number: int, _: object) -> None:
-        if os.getpid() != own:
-            os._exit(128 + number)
-        raise SystemExit(128 + number)
-
-    for name in ("SIGTERM", "SIGHUP"):
-        with contextlib.suppress(AttributeError, ValueError):
-            signal.signal(getattr(signal, name), leave)
-
-
-def _interrupted() -> NoReturn:
-    """Leave at once: an orderly shutdown would wait for processes that are gone, and complain of them."""
-    from gradfix.crew import stop
-
-    stop()
-    click.echo("interrupted", err=True)
-    sys.stdout.flush()
-    os._exit(INTERRUPTED)

@@ -54,6 +54,15 @@ class Config:
         keys = {"select": self.select or (), "ignore": self.ignore, "extend-select": self.extend_select}
         return keys | {f"per-file-ignores.{pattern!r}": codes for pattern, codes in self.per_file_ignores}
 
+    def patterns(self) -> Mapping[str, tuple[str, ...]]:
+        """Every pattern of files, by the key that holds it."""
+        ignored = tuple(pattern for pattern, _ in self.per_file_ignores)
+        return {
+            "exclude": self.exclude or (),
+            "extend-exclude": self.extend_exclude,
+            "per-file-ignores": ignored,
+        }
+
 
 def read(start: Path) -> Config:
     """The configuration that holds for a folder: the nearest pyproject.toml that speaks of gradfix."""

@@ -6,10 +6,11 @@ from collections import Counter
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from pathlib import PurePath
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 from gradfix import garbage
 from gradfix import suppressions as comments
+from gradfix.applied import Applied
 from gradfix.findings import Candidate, Seen, look
 from gradfix.outcome import Outcome
 from gradfix.patch import LineMap, unified
@@ -33,6 +34,45 @@ class Progress:
     stage: Stage = "parse"
 
 
+class Choice(Protocol):
+    """Who says what is done to a text next."""
+
+    @property
+    def plan(self) -> Plan:
+        """What is looked for."""
+
+    @property
+    def rounds(self) -> int:
+        """How often something may be done before it counts as not settling."""
+
+    @property
+    def withheld(self) -> Collection[str]:
+        """The codes of rules that are known not to settle here."""
+
+    def next(self, seen: Seen) -> tuple[str, list[Finding]]:
+        """The text that comes next, and what is mended in it; the same text ends it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Everything:
+    """All that may be applied, as much of it at once as doesn't touch each other."""
+
+    plan: Plan
+    rounds: int = ROUNDS
+    withheld: Collection[str] = ()
+
+    def next(self, seen: Seen) -> tuple[str, list[Finding]]:
+        """The text with one set of fixes that don't touch each other, and what they mend."""
+        from gradfix.edits import apply, compatible
+
+        wanted = [(c.finding, c.fix) for c in seen.candidates if c.fix and self.plan.applies(c.finding)]
+        if not wanted or seen.tree is None:
+            return seen.source.text, []
+        chosen = [wanted[i] for i in compatible(seen.tree, [fix.edits for _, fix in wanted])]
+        text = apply(seen.tree, [edit for _, fix in chosen for edit in fix.edits])
+        return text, [finding for finding, _ in chosen]
+
+
 class UnreadableError(Exception):
     """A rewritten text that is not Python."""
 
@@ -44,12 +84,17 @@ class UnsettledError(Exception):
         self.code = code
 
 
-@garbage.seldom()
 def fix(path: str, content: bytes, plan: Plan, known: Known | None = None) -> Outcome:
     """Find what breaks gradients in a file, and the complete text with everything mended that may be."""
+    return chosen(path, content, Everything(plan), known)
+
+
+@garbage.seldom()
+def chosen(path: str, content: bytes, choice: Choice, known: Known | None = None) -> Outcome:
+    """The same, with what somebody chooses."""
     progress = Progress()
     try:
-        return _fix(path, content, plan, known or Counter(), progress)
+        return _fix(path, content, choice, known or Counter(), progress)
     except Exception as error:  # the one place where a file's troubles end: the run goes on
         return Outcome(path, failure=Failure(progress.stage, _reason(error)))
 
@@ -68,7 +113,8 @@ def ignore(path: str, content: bytes, plan: Plan, known: Known | None = None) ->
     if left.failure is not None:
         return replace(found.unmended, failure=left.failure)
     silenced = tuple(finding for finding in found.findings if finding not in left.findings)
-    return replace(found, after=after, remaining=left.findings, applied=silenced, failure=None)
+    silent = replace(found, after=after, remaining=left.findings, failure=None)
+    return replace(silent, applied=silenced, fixed_at=())
 
 
 def known(findings: Iterable[Finding], lines: LineMap) -> Known:
@@ -76,7 +122,7 @@ def known(findings: Iterable[Finding], lines: LineMap) -> Known:
     return _moved(Counter((finding.code, finding.span.line) for finding in findings), lines)
 
 
-def _fix(path: str, content: bytes, plan: Plan, known: Known, progress: Progress) -> Outcome:
+def _fix(path: str, content: bytes, choice: Choice, known: Known, progress: Progress) -> Outcome:
     source = parse(path, content)
     if isinstance(source, Failure):
         return Outcome(path, failure=source)
@@ -84,19 +130,19 @@ def _fix(path: str, content: bytes, plan: Plan, known: Known, progress: Progress
     if silencing.skip_file:
         return Outcome(path, skipped="# gradfix: skip-file")
     progress.stage = "tape"
-    first = _without(known, look(source, silencing, plan))
+    first = without(known, look(source, silencing, choice.plan))
     if not first.candidates:
-        return _listed(path, first)
+        return listed(path, first)
     progress.stage = "rewrite"
     try:
-        first, last, applied = _mended(first, plan, known)
+        first, last, applied = _mended(first, choice, known)
     except UnreadableError as error:
-        return replace(_listed(path, first), failure=Failure("check", str(error)))
-    after = last.source.content if applied else None
-    return replace(_listed(path, first), after=after, remaining=last.findings, applied=applied)
+        return replace(listed(path, first), failure=Failure("check", str(error)))
+    after = last.source.content if last.source is not source else None
+    return applied.told(replace(listed(path, first), after=after, remaining=last.findings))
 
 
-def _listed(path: str, seen: Seen) -> Outcome:
+def listed(path: str, seen: Seen) -> Outcome:
     """An outcome in which nothing is rewritten."""
     return Outcome(
         path,
@@ -112,13 +158,13 @@ def _listed(path: str, seen: Seen) -> Outcome:
     )
 
 
-def _mended(first: Seen, plan: Plan, known: Known) -> tuple[Seen, Seen, tuple[Finding, ...]]:
+def _mended(first: Seen, choice: Choice, known: Known) -> tuple[Seen, Seen, Applied]:
     """The first look, the last one and what was rewritten, without the rules that would not settle here."""
-    withheld: set[str] = set()
+    withheld = set(choice.withheld)
     while True:
         begun = _withholding(first, withheld)
         try:
-            return begun, *_settled(begun, plan, known, withheld)
+            return begun, *_settled(begun, choice, known, withheld)
         except UnsettledError as error:
             withheld.add(error.code)
 
@@ -136,31 +182,17 @@ def _withholding(seen: Seen, withheld: Collection[str]) -> Seen:
     return replace(seen, candidates=tuple(candidates))
 
 
-def _settled(
-    first: Seen, plan: Plan, known: Known, withheld: Collection[str]
-) -> tuple[Seen, tuple[Finding, ...]]:
+def _settled(first: Seen, choice: Choice, known: Known, withheld: Collection[str]) -> tuple[Seen, Applied]:
     """Rewrite and look again until nothing is left to apply."""
     seen = first
-    applied: list[Finding] = []
-    for _ in range(ROUNDS):
-        text, mended = _rewritten(seen, plan)
-        if not mended:
-            return seen, tuple(applied)
-        applied += mended
-        seen = _withholding(_again(first, seen.source.encode(text), plan, known), withheld)
-    raise UnsettledError(applied[-1].code)
-
-
-def _rewritten(seen: Seen, plan: Plan) -> tuple[str, list[Finding]]:
-    """The text with one set of fixes that don't touch each other, and what they mend."""
-    from gradfix.edits import apply, compatible
-
-    wanted = [(c.finding, c.fix) for c in seen.candidates if c.fix and plan.applies(c.finding)]
-    if not wanted or seen.tree is None:
-        return seen.source.text, []
-    chosen = [wanted[i] for i in compatible(seen.tree, [fix.edits for _, fix in wanted])]
-    text = apply(seen.tree, [edit for _, fix in chosen for edit in fix.edits])
-    return text, [finding for finding, _ in chosen]
+    applied = Applied()
+    for _ in range(choice.rounds):
+        text, mended = choice.next(seen)
+        if text == seen.source.text:
+            return seen, applied
+        applied.add(mended)
+        seen = _withholding(_again(first, seen.source.encode(text), choice.plan, known), withheld)
+    raise UnsettledError(applied.findings[-1].code)
 
 
 def _again(first: Seen, content: bytes, plan: Plan, known: Known) -> Seen:
@@ -170,7 +202,7 @@ def _again(first: Seen, content: bytes, plan: Plan, known: Known) -> Seen:
     seen = look(source, comments.read(source), plan)
     if not known:
         return seen
-    return _without(_moved(known, LineMap(unified("file", first.source.content, content))), seen)
+    return without(_moved(known, LineMap(unified("file", first.source.content, content))), seen)
 
 
 def _moved(known: Known, lines: LineMap) -> Known:
@@ -183,7 +215,7 @@ def _moved(known: Known, lines: LineMap) -> Known:
     return moved
 
 
-def _without(known: Known, seen: Seen) -> Seen:
+def without(known: Known, seen: Seen) -> Seen:
     """Leave out as many findings of a code on a line as were there before."""
     left = known.copy()
     fresh = []

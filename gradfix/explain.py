@@ -22,6 +22,15 @@ def page(card: RuleCard) -> str:
     return f"{card.code} {card.name} ({_fix(card)})\n\n{card.docs}\n"
 
 
+def offered(cards: Iterable[RuleCard], typed: str) -> list[str]:
+    """What a shell may make of the beginning of a rule, the last one of a list: a code, or else a name."""
+    before, comma, word = typed.rpartition(",")
+    every = list(cards)
+    codes = [card.code for card in every if card.code.startswith(word.upper())]
+    names = sorted(card.name for card in every if card.name.startswith(word))
+    return [f"{before}{comma}{rule}" for rule in codes or names]
+
+
 def _fix(card: RuleCard) -> str:
     fix = "safe or unsafe fix" if card.sometimes_unsafe else FIXES[card.safety]
     return fix + ("" if card.on_by_default else ", off by default")

@@ -15,12 +15,17 @@ from gradfix.source import Failure
 def read(path: str) -> bytes | Failure:
     """A file's bytes."""
     try:
-        with open(path, "rb") as file:
+        with open(path, "rb", opener=_without_waiting) as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                 return Failure("read", "not a regular file")
             return file.read()
     except OSError as error:
         return Failure("read", _reason(error))
+
+
+def _without_waiting(path: str, flags: int) -> int:
+    """Opening a pipe would wait until somebody writes to it."""
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
 
 
 def written(outcome: Outcome) -> Outcome:

@@ -19,8 +19,8 @@ from gradfix.tape.analysis import Silence
 if TYPE_CHECKING:
     from gradfix.verify import Verdict
 
-Mode: TypeAlias = Literal["list", "diff", "apply", "add-ignore"]
-OutputFormat: TypeAlias = Literal["text", "concise", "json", "github", "sarif", "rdjson"]
+Mode: TypeAlias = Literal["list", "diff", "apply", "review", "add-ignore"]
+OutputFormat: TypeAlias = Literal["text", "concise", "json", "github", "gitlab", "sarif", "rdjson"]
 """What `--output-format` may be."""
 RunFormat: TypeAlias = Literal["text", "json"]
 """What it may be for `gradfix run`."""
@@ -60,6 +60,8 @@ class Outcome:
     """What is left in `after`; the same as `findings` where nothing is rewritten."""
     applied: tuple[Finding, ...] = ()
     """The findings that `after` mends, in the order in which they were rewritten."""
+    fixed_at: tuple[int, ...] = ()
+    """For each of `applied`, the line of `after` where its rewrite is."""
     encoding: str = "utf-8"
     """How `before` and `after` decode ("utf-8-sig" with a byte order mark)."""
     failure: Failure | None = None
@@ -69,6 +71,8 @@ class Outcome:
     """Why the file was passed over on purpose (`# gradfix: skip-file`)."""
     suppressed: int = 0
     """How many findings `# gradfix: ignore` comments silence."""
+    silenced: int = 0
+    """How many findings somebody has silenced by comments in `after` when asked."""
     unused_suppressions: tuple[UnusedSuppression, ...] = ()
     doubtful_suppressions: tuple[DoubtfulSuppression, ...] = ()
     silences: tuple[Silence, ...] = ()
@@ -76,14 +80,14 @@ class Outcome:
     too_complex: str = ""
     """Where and why the tape gave up, "" when it did not."""
     written: bool = False
-    """True: `after` is on disk."""
+    """True: `after` is on disk, or what comes out in the place of standard input."""
     verdicts: tuple[Verdict, ...] = ()
     """What the judge says: of the file first, then of its findings. Empty unless asked for."""
 
     @property
     def unmended(self) -> Outcome:
         """The same with nothing rewritten."""
-        return replace(self, after=None, applied=(), remaining=self.findings)
+        return replace(self, after=None, applied=(), fixed_at=(), remaining=self.findings, silenced=0)
 
     def refused(self, reason: str) -> Outcome:
         """The same where the judge has found the new text worse: what was written in it is not safe."""

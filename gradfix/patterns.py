@@ -3,12 +3,26 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec, PathSpec
+
+
+BRACKET = re.compile(r"\\.|\[(?:[!^]|(?![!^]))(?:\\.|[^\\])(?:\\.|[^\]\\])*\]|(?P<open>\[)")
+"""What is escaped, a whole bracket, or one that nothing closes."""
+
+
+def fault(pattern: str) -> str:
+    """Why a pattern can't mean a file; "" where it can."""
+    if not pattern.strip().lstrip("!/").rstrip("/") or pattern.startswith("#"):
+        return "names no file"
+    if any(found["open"] for part in pattern.split("/") for found in BRACKET.finditer(part)):
+        return "has a `[` that nothing closes; a file of that name is `\\[`"
+    return ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from gradfix.config import Config, ConfigError
 from gradfix.defects import Certainty, Defect, Enough
 from gradfix.neighbours import Neighbours
 from gradfix.outcome import RuleCard
+from gradfix.patterns import Patterns, fault
 from gradfix.registry import Codemod
 from gradfix.rule import Finding, Options, Safety
 from gradfix.source import Source
@@ -34,6 +35,11 @@ def tape(source: Source, plan: Plan) -> Analysis:
 def _neighbours() -> Neighbours:
     """One for each process, so that a module that many files import is parsed once."""
     return Neighbours()
+
+
+def forget() -> None:
+    """What other modules of the project say may have changed since they were read."""
+    _neighbours.cache_clear()
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +75,6 @@ class Plan:
         """What the configuration ignores in a file."""
         if not self.config.per_file_ignores:
             return
-        from gradfix.patterns import Patterns
-
         for pattern, codes in self.config.per_file_ignores:
             if Patterns.read(str(self.config.root), [pattern]).ignore(path):
                 yield codes
@@ -93,11 +97,15 @@ class Plan:
 
 
 def plan_for(config: Config, follows_imports: bool = True) -> Plan:
-    """The plan that a configuration asks for, if it names rules that exist."""
+    """The plan that a configuration asks for, if it names rules that exist and files that may."""
     for key, selectors in config.selectors().items():
         for selector in registry.unknown(registry.codemods(), selectors) if selectors else ():
             hint = registry.suggestion(registry.codemods(), selector)
             raise ConfigError(f"{key}: {selector!r} names no rule; {hint}")
+    for key, patterns in config.patterns().items():
+        for pattern in patterns:
+            if wrong := fault(pattern):
+                raise ConfigError(f"{key}: the pattern {pattern!r} {wrong}")
     return Plan(config, follows_imports)
 
 

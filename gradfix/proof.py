@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from multiprocessing import active_children
 from typing import Literal
 
-from gradfix import engine, files, session
+from gradfix import engine, session
 from gradfix.outcome import Outcome, Run
 from gradfix.plan import Plan
 from gradfix.pool import usable_cpus
@@ -72,8 +72,8 @@ def proved(request: session.Request, proving: Proving, advance: Advance) -> Run:
             changed = [outcome for outcome in found.outcomes if changes(outcome)]
             verdicts = bench.together(changed) if proving.command is not None else dict(lanes.answers())
     outcomes = [_judged_by(one, tuple(verdicts.get(one.path, ()))) for one in found.outcomes]
-    if request.mode == "apply" and not request.reads_stdin:
-        outcomes = [files.written(_accepted(outcome, proving)) for outcome in outcomes]
+    if request.mode == "apply":
+        outcomes = [request.delivered(_accepted(outcome, proving)) for outcome in outcomes]
     return replace(found, outcomes=tuple(outcomes), mode=request.mode)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from gradfix import files, finder, gate, pool
+from gradfix.engine import Known
 from gradfix.outcome import Mode, Outcome, Run
 from gradfix.plan import Plan
 from gradfix.since import Revision, RevisionError, since
@@ -38,6 +39,12 @@ class Request:
     def step(self) -> Step:
         """What is done with each file."""
         return silence if self.mode == "add-ignore" else mend
+
+    def delivered(self, outcome: Outcome) -> Outcome:
+        """Put a new text where it belongs: on disk, or into what is made of standard input."""
+        if self.reads_stdin:
+            return replace(outcome, written=outcome.after is not None)
+        return files.written(outcome)
 
     def concerns(self, content: bytes) -> bool:
         """Say whether a file can concern autograd at all."""
@@ -74,8 +81,8 @@ def run(
                 heard(outcome)
 
         outcomes = _outcomes(found, request, revision, count)
-    if request.mode in ("apply", "add-ignore") and not request.reads_stdin:
-        outcomes = [files.written(outcome) for outcome in outcomes]
+    if request.mode in ("apply", "add-ignore"):
+        outcomes = [request.delivered(outcome) for outcome in outcomes]
     return Run(tuple(outcomes), request.mode, request.plan.cards)
 
 
@@ -84,6 +91,14 @@ def _from_stdin(request: Request) -> Outcome:
     if not request.concerns(content):
         return Outcome(path, gated=True, before=content)
     return replace(request.step(Task(path, content, request.plan)), before=content)
+
+
+def known_in(request: Request, outcome: Outcome) -> Known | None:
+    """What doesn't count in a file, as it was there at the revision since which findings do."""
+    if not request.since:
+        return None
+    task = Task(outcome.path, outcome.before or b"", request.plan)
+    return _dated(task, since(request.since, ".")).known()
 
 
 def _counts(found: finder.Found, revision: Revision | None) -> bool:

@@ -112,6 +112,20 @@ def test_a_diff_of_files_above_begins_at_a_folder_that_git_can_apply_it_in(track
     assert {file.read_text() for file in files} == {GATED + "x = x + y\n"}
 
 
+@pytest.mark.parametrize("first", ["a link", "z link"], ids=["found before it", "found after it"])
+def test_a_diff_by_way_of_links_names_the_files_that_git_changes(first: str) -> None:
+    subprocess.run(["git", "init", "-q"], check=True)
+    file = make("real/file.py")
+    os.symlink("file.py", f"real/{first}.py")
+    os.symlink("real", "folder")
+    for path in ("real", "folder", os.path.abspath("folder"), f"real/{first}.py"):
+        diff = gradfix("--diff", path)
+        assert diff.stdout.splitlines()[0] == "--- a/real/file.py"
+        subprocess.run(["git", "apply", "--check"], input=diff.stdout_bytes, check=True)
+    subprocess.run(["git", "apply"], input=diff.stdout_bytes, check=True)
+    assert file.read_text() == GATED + "x = x + y\n"
+
+
 def test_a_diff_of_files_below_is_applied_where_it_was_asked_for() -> None:
     subprocess.run(["git", "init", "-q"], check=True)
     make("deep/sub/a.py")
@@ -143,6 +157,38 @@ def test_apply_lists_what_remains_where_the_new_text_has_it() -> None:
     make("a.py", "x += y; z *= y\n")
     result = gradfix("--apply", "--output-format", "concise")
     assert "a.py:2:12" in result.stdout and "TOY1" not in result.stdout
+
+
+def test_fix_is_another_word_for_apply() -> None:
+    file = make("a.py", "x += y\n")
+    assert gradfix("--fix").exit_code == 0
+    assert file.read_text() == GATED + "x = x + y\n"
+
+
+def test_what_was_fixed_is_named_by_file_line_rule_and_rewrite() -> None:
+    make("a.py", "x += y\nz -= y\n")
+    make("b/b.py", "\nq += y\n")
+    told = gradfix("--apply", "--unsafe-fixes").stderr
+    assert told == (
+        "a.py:2: fixed TOY1 safe_toy: x = x + y\n"
+        "a.py:3: fixed (unsafe) TOY2 unsafe_toy: z = z - y\n"
+        "b/b.py:3: fixed TOY1 safe_toy: q = q + y\n"
+        "3 findings fixed in 2 files.\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        pytest.param([], 0, id="findings"),
+        pytest.param(["--diff"], 0, id="a diff"),
+        pytest.param(["nothing.py"], 2, id="a file that fails"),
+        pytest.param(["--select", "TOX"], 2, id="a wrong call"),
+    ],
+)
+def test_exit_zero_is_about_findings_and_not_about_failures(arguments: list[str], code: int) -> None:
+    make("a.py")
+    assert gradfix("--exit-zero", *arguments).exit_code == code
 
 
 def test_certain_fixes_are_applied_and_the_rest_is_listed() -> None:
@@ -209,6 +255,12 @@ def test_the_configuration_holds_and_the_command_line_comes_on_top() -> None:
         pytest.param(["-", "a.py"], ["stands alone"], id="standard input with files"),
         pytest.param(["-", "--add-ignore"], ["standard input"], id="standard input to silence"),
         pytest.param(["--config", "bad.toml"], ["bad.toml", "'x'"], id="a bad configuration"),
+        pytest.param(
+            ["--exclude", "["], ["exclude: the pattern '['", "nothing closes"], id="an open bracket"
+        ),
+        pytest.param(
+            ["--extend-exclude", "a,!/"], ["extend-exclude", "names no file"], id="a pattern of nothing"
+        ),
     ],
 )
 def test_a_wrong_call_is_named(arguments: list[str], words: list[str]) -> None:
@@ -347,6 +399,21 @@ def test_standard_input_is_listed_under_the_name_that_is_given() -> None:
 )
 def test_standard_input_comes_out_whole_with_apply(text: bytes, expected: bytes) -> None:
     assert gradfix("-", "--apply", stdin=text).stdout_bytes == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "said", "code"),
+    [
+        pytest.param(b"import torch\nx += y\n", "1 finding fixed in 1 file.\n", 0, id="all of it"),
+        pytest.param(
+            b"import torch\nx += y\nx *= y\n", "1 finding fixed in 1 file, 1 left: ", 1, id="a part of it"
+        ),
+        pytest.param(b"import torch\nx *= y\n", "0 findings fixed in 0 files, 1 left: ", 1, id="nothing"),
+    ],
+)
+def test_what_is_mended_of_standard_input_is_counted(text: bytes, said: str, code: int) -> None:
+    result = gradfix("-", "--apply", stdin=text)
+    assert (result.exit_code, said in result.stderr) == (code, True)
 
 
 def test_standard_input_as_a_diff() -> None:

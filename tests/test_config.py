@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
 from gradfix.config import Config, ConfigError, read, read_file
+from gradfix.plan import plan_for
 from gradfix.tape.effects.frameworks import Entry, Row
 
 EVERY_KEY = """
@@ -168,3 +170,19 @@ def test_selectors_are_known_by_their_keys() -> None:
         "extend-select": ("C",),
         "per-file-ignores.'x.py'": ("D",),
     }
+
+
+@pytest.mark.parametrize(
+    "pattern", ["[", "a[", "[]", "[!]", "a[b/c]", "x/[", "[\\]", "", " ", "!", "/", "!/", "# a comment"]
+)
+def test_a_pattern_that_can_mean_no_file_is_refused(pattern: str) -> None:
+    for given in ({"exclude": (pattern,)}, {"per_file_ignores": ((pattern, ("GF101",)),)}):
+        with pytest.raises(ConfigError, match=re.escape(repr(pattern))):
+            plan_for(Config(Path()).with_options(**given))
+
+
+@pytest.mark.parametrize(
+    "pattern", ["\\[", "[]]", "[!]]", "[a]", "[[]", "[\\]]", "x]", "!a", "*.py", "a/", "a#"]
+)
+def test_a_pattern_that_may_mean_one_is_taken(pattern: str) -> None:
+    plan_for(Config(Path()).with_options(extend_exclude=(pattern,)))

@@ -83,6 +83,7 @@ def test_a_file_that_may_not_be_written_is_named(tmp_path: Path, monkeypatch: py
         pytest.param("nothing.py", "no such file or directory", id="no file"),
         pytest.param("folder.py", "is a directory", id="a directory"),
         pytest.param("device", "not a regular file", id="a device"),
+        pytest.param("pipe.py", "not a regular file", id="a pipe that nobody writes to"),
         pytest.param("loop.py", "too many levels of symbolic links", id="a link to itself"),
     ],
 )
@@ -90,6 +91,7 @@ def test_what_cannot_be_read_is_named(tmp_path: Path, name: str, reason: str) ->
     (tmp_path / "folder.py").mkdir()
     (tmp_path / "device").symlink_to(os.devnull)
     (tmp_path / "loop.py").symlink_to("loop.py")
+    os.mkfifo(tmp_path / "pipe.py")
     assert read(str(tmp_path / name)) == Failure("read", reason)
 
 

@@ -6,6 +6,7 @@ Slow: pre-commit installs gradfix into its own environment. Skipped where no pac
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -19,6 +20,7 @@ ROOT = Path(__file__).parent.parent
 SHIPPED = ("pyproject.toml", "README.md", "LICENSE", ".pre-commit-hooks.yaml", "gradfix", "codemods")
 CASE = ROOT / "fixtures" / "detached_loss_path" / "data_of_the_loss"
 BEFORE, AFTER = (CASE / name for name in ("before.py", "after.py"))
+FIXED = re.compile(r"^train\.py:\d+: fixed GF201 detached_loss_path: .+$", re.MULTILINE)
 CONFIG = """\
 repos:
   - repo: {source}
@@ -138,10 +140,11 @@ def leaves_excluded_files_alone(project: Project) -> None:
 
 
 def stops_the_first_commit_and_passes_the_second(project: Project) -> None:
-    """What a person sees: the commit fails, the file is mended, the next commit goes through."""
+    """What a person sees: the commit fails, what was mended is named, the next commit goes through."""
     first = project.run("git", "commit", "--message=Train")
     assert first.returncode == 1
     assert "files were modified by this hook" in first.stdout
+    assert FIXED.search(first.stdout) and "1 finding fixed in 1 file." in first.stdout
     assert (project.folder / "train.py").read_text("utf-8") == AFTER.read_text("utf-8")
     project.git("add", "train.py")
     second = project.run("git", "commit", "--message=Train")

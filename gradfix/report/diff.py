@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
 from typing import TYPE_CHECKING, TextIO
 
-from gradfix.finder import shared_root
+from gradfix.finder import shared_root, shown
 from gradfix.patch import Counts, count, unified
 from gradfix.report.screen import Line, Piece, harmless, write
 
@@ -18,13 +17,18 @@ STYLES = (("---", "bold"), ("+++", "bold"), ("@@", "cyan"), ("-", "red"), ("+", 
 
 def root(run: Run) -> str:
     """The folder that the diff's names begin at; "": the working directory."""
-    return shared_root(outcome.path for outcome in run.outcomes if outcome.after is not None)
+    return shared_root(_target(outcome) for outcome in run.outcomes if outcome.after is not None)
+
+
+def _target(outcome: Outcome) -> str:
+    """The file that is rewritten, where the path is a link to it or leads through one: git follows none."""
+    return shown(os.path.realpath(outcome.path))
 
 
 def _patch(outcome: Outcome, top: str) -> bytes:
     if outcome.after is None:
         return b""
-    name = os.path.relpath(outcome.path, top) if top else outcome.path
+    name = os.path.relpath(_target(outcome), top) if top else _target(outcome)
     return unified(name, outcome.before or b"", outcome.after)
 
 
@@ -39,9 +43,10 @@ def _line(text: str, named: bool) -> Line:
     return [Piece("\t".join(map(harmless, text.removesuffix("\r").split("\t"))), style)]
 
 
-def _coloured(outcome: Outcome, top: str) -> Iterable[Line]:
-    lines = _patch(outcome, top).decode(outcome.encoding.removesuffix("-sig"), "replace").split("\n")[:-1]
-    return (_line(text, number < 2) for number, text in enumerate(lines))
+def drawn(patch: bytes, encoding: str) -> list[Line]:
+    """A diff of one file as lines for a terminal, its name in the first two."""
+    lines = patch.decode(encoding.removesuffix("-sig"), "replace").split("\n")[:-1]
+    return [_line(text, number < 2) for number, text in enumerate(lines)]
 
 
 def _exact(content: bytes, stream: TextIO) -> None:
@@ -59,6 +64,6 @@ def render(run: Run, stream: TextIO, view: View) -> None:
     top = root(run)
     for outcome in run.outcomes:
         if view.colour:
-            write(stream, _coloured(outcome, top), colour=True)
+            write(stream, drawn(_patch(outcome, top), outcome.encoding), colour=True)
         else:
             _exact(_patch(outcome, top), stream)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from html import escape
 from typing import TYPE_CHECKING
 
 from gradfix.patch import unified
+from gradfix.report.quotes import quotes
 from gradfix.report.verdicts import norm
 from gradfix.report.wording import plural
 
@@ -33,7 +35,7 @@ STYLE = """
 * { box-sizing:border-box } body { margin:0; background:var(--paper); color:var(--ink);
   font:15px/1.5 system-ui,sans-serif } main { max-width:1200px; margin:0 auto; padding:24px 16px }
 h1 { font-size:22px; margin:0 0 4px } h2 { font-size:16px; margin:0; overflow-wrap:anywhere }
-h3 { font-size:13px; color:var(--dim); margin:0 0 8px; font-weight:600 } p { margin:4px 0 } ol {
+h3 { font-size:13px; color:var(--dim); margin:0 0 8px; font-weight:600 } p { margin:4px 0 } ul {
   padding-left:20px }
 .totals { display:flex; flex-wrap:wrap; gap:8px; margin:12px 0 24px }
 .badge { display:inline-block; border:1px solid currentColor; border-radius:999px; padding:1px 10px;
@@ -100,18 +102,27 @@ def _article(outcome: Outcome) -> str:
 
 
 def _finding(outcome: Outcome, finding: Finding) -> str:
-    lines = outcome.before.decode(outcome.encoding, "replace").splitlines() if outcome.before else []
     own = (v for v in outcome.verdicts if (v.kind, v.line) == (finding.rule, finding.span.line))
     verdict = next(own, None)
     word = f" {_badge(verdict.verdict, verdict.verdict)}" if verdict else ""
-    steps = []
-    for step in finding.evidence:
-        number = step.span.line
-        text = lines[number - 1].strip() if step.path is None and number <= len(lines) else ""
-        where = f"{step.path}:{number}" if step.path else f"line {number}"
-        steps.append(f"<li>{escape(where)} <code>{escape(text)}</code> {escape(step.says)}</li>")
     head = f"{finding.code}, line {finding.span.line}: {finding.message}"
-    return f"<p>{escape(head)}{word}</p><ol>{''.join(steps)}</ol>"
+    return f"<p>{escape(head)}{word}</p><ul>{''.join(_steps(outcome, finding))}</ul>"
+
+
+def _steps(outcome: Outcome, finding: Finding) -> Iterator[str]:
+    """The evidence as the listing shows it: this file's lines in their order, then those of others."""
+    lines = replace(outcome, written=False).lines
+    for quote in quotes(finding, lines, None):
+        yield _step(f"line {quote.number}", "".join(quote.shown), [mark.role for mark in quote.marks])
+    for path in dict.fromkeys(step.path for step in finding.evidence if step.path):
+        there = [step for step in finding.evidence if step.path == path]
+        for step in sorted(there, key=lambda step: step.span):
+            yield _step(f"{path}:{step.span.line}", "", [step.says])
+
+
+def _step(where: str, text: str, roles: Iterable[str]) -> str:
+    said = "; ".join(filter(None, roles))
+    return f"<li>{escape(where)} <code>{escape(text.strip())}</code> {escape(said)}</li>"
 
 
 def _diff(outcome: Outcome) -> str:

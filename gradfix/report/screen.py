@@ -100,7 +100,7 @@ def encodable(text: str, stream: TextIO) -> str:
     return text.encode(encoding, "backslashreplace").decode(encoding)
 
 
-def write(stream: TextIO, lines: Iterable[Line], colour: bool) -> None:
-    """Print styled lines; rich is imported only for colour."""
+def write(stream: TextIO, lines: Iterable[Line], colour: bool, end: str = "\n") -> None:
+    """Print styled lines; rich is imported only for colour. The end is that of the last line."""
     text = _styled(lines) if colour else _plain(lines)
-    stream.write(encodable(text, stream))
+    stream.write(encodable(text.removesuffix("\n") + end if end != "\n" else text, stream))

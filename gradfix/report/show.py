@@ -30,7 +30,8 @@ def chosen(run: Run, view: View) -> str:
 
 def show(run: Run, view: View, out: TextIO, err: TextIO) -> None:
     """Print all that a command has to say."""
-    load(chosen(run, view)).render(run, out, view)
+    if run.mode != "review":
+        load(chosen(run, view)).render(run, out, view)
     out.flush()
     if any(outcome.verdicts for outcome in run.outcomes):
         load("verdicts").render(run, err, view)

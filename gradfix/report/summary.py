@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator
+from operator import itemgetter
 from typing import TYPE_CHECKING, TextIO
 
 from gradfix.report.diff import counted, root
 from gradfix.report.screen import Line, Piece, harmless, write
 from gradfix.report.wording import impacts, plural
+from gradfix.rule import Safety
 
 if TYPE_CHECKING:
     from gradfix.outcome import Failure, Outcome, Run, View
@@ -101,6 +103,31 @@ def _mended(run: Run, view: View) -> str:
     return f"{done}, {len(left):,} left: {impacts(left)}.{offer}"
 
 
+def _fixed(outcome: Outcome) -> Iterator[Line]:
+    """What was mended in a file, by the lines of its new text."""
+    pairs = zip(outcome.fixed_at, outcome.applied, strict=True) if outcome.written else ()
+    for line, finding in sorted(pairs, key=itemgetter(0)):
+        said = f" ({finding.safety.value})" if finding.safety is Safety.UNSAFE else ""
+        yield [
+            Piece(f"{harmless(outcome.path)}:{line}: ", "bold"),
+            Piece(f"fixed{said}", "bold green"),
+            Piece(f" {finding.code} {finding.rule}: {harmless(finding.says)}"),
+        ]
+
+
+def _reviewed(run: Run, view: View) -> str:
+    """What somebody made of the findings: they have seen them, so none is listed again."""
+    written = [outcome for outcome in run.outcomes if outcome.written]
+    fixed = sum(len(outcome.applied) for outcome in written)
+    silenced = sum(outcome.silenced for outcome in written)
+    left = [finding for _, finding in run.findings()]
+    files = sum(bool(outcome.applied) for outcome in written)
+    done = [f"{plural(fixed, 'finding')} fixed in {plural(files, 'file')}"]
+    done += [f"{silenced:,} silenced"] if silenced else []
+    done += [f"{len(left):,} left: {impacts(left)}"] if left else []
+    return f"{', '.join(done)}." if fixed or silenced or left or view.verbose else ""
+
+
 def _silenced(run: Run, view: View) -> str:
     written = [outcome for outcome in run.outcomes if outcome.written]
     count = sum(len(outcome.applied) for outcome in written)
@@ -129,7 +156,7 @@ def _begun(top: str) -> str:
     return f"The diff's names begin at {folder}: `git -C {folder} apply` takes it." if top else ""
 
 
-SAYINGS = {"list": _listed, "apply": _mended, "add-ignore": _silenced, "diff": _proposed}
+SAYINGS = {"list": _listed, "apply": _mended, "review": _reviewed, "add-ignore": _silenced, "diff": _proposed}
 
 
 def render(run: Run, stream: TextIO, view: View) -> None:
@@ -138,6 +165,8 @@ def render(run: Run, stream: TextIO, view: View) -> None:
     lines += [doubt for outcome in run.outcomes for doubt in _doubts(outcome)]
     if view.verbose:
         lines += [note for outcome in run.outcomes for note in _notes(outcome)]
+    if run.mode == "apply":
+        lines += [fixed for outcome in run.outcomes for fixed in _fixed(outcome)]
     if said := SAYINGS[run.mode](run, view):
         lines.append([Piece(said)])
     write(stream, lines, view.colour and stream.isatty())

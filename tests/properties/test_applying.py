@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from difflib import SequenceMatcher
 from functools import cache
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from gradfix.engine import ROUNDS, fix
 from gradfix.findings import look
 from gradfix.outcome import Outcome
 from gradfix.plan import Plan
+from gradfix.review import Answer, Question, reviewed
 from gradfix.source import Source, parse
 
 FIXTURES = Path(__file__).parent.parent.parent / "fixtures"
@@ -72,3 +74,39 @@ def test_one_fix_at_a_time_comes_to_the_same_text_as_all_at_once(which: int) -> 
     assert len(several) > 8
     other = {name for name, text, after in several if one_at_a_time(text, which).encode() != after}
     assert other == ONE_IS_ENOUGH
+
+
+def test_each_rewrite_is_on_a_line_that_the_new_text_has_and_near_what_it_changes() -> None:
+    """Where one is taken out between two blank lines, either of them may count as gone."""
+    astray = []
+    for name, text, one in mended():
+        old, new = text.splitlines(), (one.after or b"").decode().splitlines()
+        assert len(one.fixed_at) == len(one.applied)
+        groups = SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
+        changed = {
+            line for tag, _, _, start, end in groups if tag != "equal" for line in range(start, end + 3)
+        }
+        astray += [name for line in one.fixed_at if not (1 <= line <= len(new) and line in changed)]
+    assert astray == []
+
+
+def taken(question: Question) -> Answer:
+    return "take" if PLAN.applies(question.finding) else "skip"
+
+
+def test_who_takes_each_fix_that_is_offered_comes_to_the_same_text_as_all_at_once() -> None:
+    several = [(name, text, one) for name, text, one in mended() if len(one.applied) > 1]
+    asked = (
+        (name, one.after, reviewed(fix("program.py", text.encode(), PLAN), PLAN, taken)[0])
+        for name, text, one in several
+    )
+    assert {name for name, after, one in asked if one.after != after} == ONE_IS_ENOUGH
+
+
+def test_who_takes_the_rest_at_the_first_question_comes_to_the_same_text_as_all_at_once() -> None:
+    several = [(name, text, one) for name, text, one in mended() if len(one.applied) > 1]
+    rest = (
+        (name, one.after, reviewed(fix("program.py", text.encode(), PLAN), PLAN, lambda _: "rest")[0])
+        for name, text, one in several
+    )
+    assert {name for name, after, one in rest if one.after != after} <= ONE_IS_ENOUGH

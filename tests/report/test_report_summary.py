@@ -87,13 +87,29 @@ def test_a_diff_names_what_it_leaves_out() -> None:
 
 def test_apply_counts_what_was_written_and_what_is_left() -> None:
     after = BLOCK.replace("out += shortcut", "out = out + shortcut").encode()
-    written = replace(
-        outcome([overwritten()]), after=after, remaining=(UNSAFE,), applied=(overwritten(),), written=True
+    written = replace(fixed(overwritten()), after=after, remaining=(UNSAFE,))
+    assert said(written, mode="apply").splitlines()[1:] == [
+        "1 finding fixed in 1 file, 1 left: 1 trains wrong. --unsafe-fixes rewrites 1."
+    ]
+    assert said(replace(written, remaining=()), mode="apply").endswith("\n1 finding fixed in 1 file.\n")
+
+
+def fixed(*findings: Finding, lines: tuple[int, ...] = (7,)) -> Outcome:
+    """A file on disk in which all of these are mended."""
+    return replace(outcome(findings), after=b"", remaining=(), applied=findings, fixed_at=lines, written=True)
+
+
+def test_apply_lists_what_it_fixed_by_the_lines_of_the_new_text() -> None:
+    assert said(fixed(overwritten(), UNSAFE, lines=(12, 9)), mode="apply") == (
+        "models/resnet.py:9: fixed (unsafe) GF101 inplace_overwrites_saved: out = out + shortcut\n"
+        "models/resnet.py:12: fixed GF101 inplace_overwrites_saved: out = out + shortcut\n"
+        "2 findings fixed in 1 file.\n"
     )
-    assert said(written, mode="apply") == (
-        "1 finding fixed in 1 file, 1 left: 1 trains wrong. --unsafe-fixes rewrites 1.\n"
-    )
-    assert said(replace(written, remaining=()), mode="apply") == "1 finding fixed in 1 file.\n"
+
+
+@pytest.mark.parametrize("mode", ["list", "diff", "add-ignore"])
+def test_only_what_was_asked_to_be_fixed_is_listed_as_fixed(mode: Mode) -> None:
+    assert ": fixed " not in said(fixed(overwritten()), mode=mode)
 
 
 def test_what_was_not_written_is_not_counted_as_fixed() -> None:

@@ -54,7 +54,7 @@ def test_a_finding_without_a_fix_says_what_to_do_by_hand() -> None:
     assert "      by hand: clone it before the loop   torch says: " in shown
 
 
-@pytest.mark.parametrize("form", ["text", "github", "json", "rdjson", "sarif"])
+@pytest.mark.parametrize("form", ["text", "github", "gitlab", "json", "rdjson", "sarif"])
 def test_an_unsafe_fix_says_why_it_is(form: OutputFormat) -> None:
     finding = replace(overwritten(), safety=Safety.UNSAFE, unsafe="another name sees this write")
     shown = rendered(form, outcome([finding]))

@@ -968,6 +968,21 @@ def test_the_condition_of_a_defect_is_told_in_the_words_of_the_source() -> None:
     assert defect.conventions == ("D",)
 
 
+@pytest.mark.parametrize(
+    ("test", "told"),
+    [
+        pytest.param('__name__ == "__main__"', "", id="how the file is run"),
+        pytest.param("__debug__", "", id="how Python is run"),
+        pytest.param('self.residual and __name__ == "__main__"', "self.residual", id="that and more"),
+        pytest.param("self.residual", "self.residual", id="what the module was made with"),
+    ],
+)
+def test_a_condition_says_nothing_of_how_a_file_is_run(test: str, told: str) -> None:
+    body = FOUND["a write under the flag of the save is found"][0].replace("if self.residual", f"if {test}")
+    (defect,) = (d for d in analysis(body).defects if d.kind == "inplace_overwrites_saved")
+    assert defect.condition == told
+
+
 def test_what_every_overload_that_fits_saves_is_saved() -> None:
     body = """
     def f(n):
