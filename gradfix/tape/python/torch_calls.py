@@ -220,9 +220,7 @@ def _from_pretrained(vm: Interpreter, args: Args, kwargs: Kwargs, node: ast.Call
     unsaid = freeze is None and not open_ended(kwargs, node)
     wanted = False if unsaid else not freeze.value if isinstance(freeze, Const) else None
     for leaf in leaves(vm.machine, layer)[0]:
-        set_leaf(vm.machine, leaf, wanted, vm.here.at(node))
-        if unsaid:
-            leaf.node.facts = {**(leaf.node.facts or {}), "unasked": True}
+        set_leaf(vm.machine, leaf, wanted, vm.here.at(node), unasked=unsaid)
     return layer
 
 

@@ -182,7 +182,9 @@ def freeze(machine: Machine, group: Weights, value: Value, place: Place) -> None
         set_leaf(machine, leaf, wanted, place)
 
 
-def set_leaf(machine: Machine, leaf: Tensor, wanted: bool | None, place: Place = None) -> None:
+def set_leaf(
+    machine: Machine, leaf: Tensor, wanted: bool | None, place: Place = None, *, unasked: bool = False
+) -> None:
     """Let a leaf require grad, or not, or perhaps."""
     if leaf.requires is wanted:
         return
@@ -191,6 +193,6 @@ def set_leaf(machine: Machine, leaf: Tensor, wanted: bool | None, place: Place =
     node.lean, node.path = leaf.lean, machine.here.path
     if wanted is False:
         machine.leaves.told[id(leaf)] = leaf
-        node.facts = {"frozen": place}
+        node.facts = {"frozen": place, "unasked": unasked}
     machine.trail.set(leaf, "requires", wanted)
     machine.trail.set(leaf, "node", node)
