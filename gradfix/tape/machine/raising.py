@@ -99,7 +99,7 @@ class Raising:
         if event.start is None or self.grad_mode.mode_in_doubt is not False:
             return NOTHING
         if self.recorded is None or self.recorded[0] is not event:
-            sure = upstream([event.start], lambda one: () if one.doubted else one.parents)
+            sure = upstream([event.start], _either_way)
             self.recorded = event, {id(one): one for one in sure if not one.doubted}
         sure_nodes = self.recorded[1]
         return NOTHING if id(node) in sure_nodes or not any(map(_ends, sure_nodes.values())) else RECORDED
@@ -229,6 +229,13 @@ class Raising:
             when=event.path | guard,
             says=TWICE,
         )
+
+
+def _either_way(node: Node) -> tuple[Node, ...]:
+    """What a backward goes on to from a node, recorded or not: a write that isn't leaves what it was."""
+    if not node.doubted:
+        return node.parents
+    return node.parents[:1] if node.op.endswith("_") or node.op == "copy_slices" else ()
 
 
 def _ends(node: Node) -> bool:

@@ -9,6 +9,55 @@ from gradfix.tape.entries import analyse
 
 IMPORTS = "import torch\nfrom torch import nn\nfrom torch.autograd import Variable\n"
 UNDECIDED = {
+    "what may have been written without recording, and has a graph without that": """
+import elsewhere as torch
+w = torch.rand(4).requires_grad_()
+with torch.no_grad():
+    w.mul_(w)
+w.norm().backward()
+""",
+    "what an optimizer holds, beside a loss that is made of numbers": """
+import elsewhere as torch
+def train(model, loader, optimizer):
+    for batch in loader:
+        loss = torch.full([4], 0.5, requires_grad=True).mean()
+        loss.backward()
+        optimizer.zero_grad()
+        optimizer.step()
+""",
+    "what is made of a module that returns nothing of itself": """
+from elsewhere import wrapped
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+    def forward(self, x):
+        h = self.layer(x)
+        return x * x
+net = wrapped(Net())
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+out = net(torch.ones(3, 4)).exp()
+out.sum().backward()
+out.sum().backward()
+""",
+    "what an optimizer holds that was made of an object which brings no gradient": """
+import elsewhere as torch
+from elsewhere import nn
+class Net(nn.Module):
+    def __init__(self):
+        self.layer = nn.Linear(4, 4)
+    def forward(self, x):
+        h = self.layer(x)
+        return x
+net = Net()
+opt = torch.optim.Adam(net.parameters())
+w = torch.ones(3, 4, requires_grad=True)
+for turn in range(2):
+    out = net(torch.ones(3, 4))
+    (out * w).mean().backward()
+    opt.zero_grad()
+    opt.step()
+""",
     "what may have been written without recording, and backpropagated beside what was recorded": """
 import elsewhere as torch
 w = torch.rand(4).requires_grad_()
@@ -228,6 +277,57 @@ for turn in range(2):
 """,
 }
 FOUND = {
+    "what an optimizer holds, beside a loss that is made of what a model returns": (
+        "zero_grad_before_step",
+        """
+import elsewhere as torch
+def train(model, loader, optimizer):
+    for batch in loader:
+        loss = torch.full([4], model(batch), requires_grad=True).mean()
+        loss.backward()
+        optimizer.zero_grad()
+        optimizer.step()
+""",
+    ),
+    "what is made of a module that may return anything": (
+        "backward_twice",
+        """
+from elsewhere import wrapped
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+    def forward(self, x):
+        h = self.layer(x)
+        return x * h
+net = wrapped(Net())
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+out = net(torch.ones(3, 4)).exp()
+out.sum().backward()
+out.sum().backward()
+""",
+    ),
+    "what an optimizer holds that was made of an object which may bring a gradient": (
+        "zero_grad_before_step",
+        """
+import elsewhere as torch
+from elsewhere import nn
+class Net(nn.Module):
+    def __init__(self):
+        self.layer = nn.Linear(4, 4)
+    def forward(self, x):
+        h = self.layer(x)
+        return h
+net = Net()
+opt = torch.optim.Adam(net.parameters())
+w = torch.ones(3, 4, requires_grad=True)
+for turn in range(2):
+    out = net(torch.ones(3, 4))
+    (out * w).mean().backward()
+    opt.zero_grad()
+    opt.step()
+""",
+    ),
     "what autocast was entered around, beside what it wasn't": (
         "inplace_overwrites_saved",
         """
