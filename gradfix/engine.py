@@ -15,7 +15,7 @@ from gradfix.outcome import Outcome
 from gradfix.patch import LineMap, unified
 from gradfix.plan import Plan
 from gradfix.rule import Finding
-from gradfix.source import Failure, Stage, parse
+from gradfix.source import Failure, Foreign, Source, Stage, parse
 
 ROUNDS = 12
 """More rounds than any chain of rewrites takes; a file that needs more is not settling."""
@@ -71,6 +71,11 @@ def ignore(path: str, content: bytes, plan: Plan, known: Known | None = None) ->
     return replace(found, after=after, remaining=left.findings, applied=silenced, failure=None)
 
 
+def moves(old: Source, new: Source) -> LineMap:
+    """Where the lines of an old text are in a new one."""
+    return LineMap(unified("file", old.program, new.program))
+
+
 def known(findings: Iterable[Finding], lines: LineMap) -> Known:
     """Findings of an earlier text, by the lines that they stand on in a later one."""
     return _moved(Counter((finding.code, finding.span.line) for finding in findings), lines)
@@ -78,6 +83,8 @@ def known(findings: Iterable[Finding], lines: LineMap) -> Known:
 
 def _fix(path: str, content: bytes, plan: Plan, known: Known, progress: Progress) -> Outcome:
     source = parse(path, content)
+    if isinstance(source, Foreign):
+        return Outcome(path, skipped=source.reason)
     if isinstance(source, Failure):
         return Outcome(path, failure=source)
     silencing = comments.read(source)
@@ -93,7 +100,8 @@ def _fix(path: str, content: bytes, plan: Plan, known: Known, progress: Progress
     except UnreadableError as error:
         return replace(_listed(path, first), failure=Failure("check", str(error)))
     after = last.source.content if applied else None
-    return replace(_listed(path, first), after=after, remaining=last.findings, applied=applied)
+    listed = replace(_listed(path, first), cells_after=last.source.cells)
+    return replace(listed, after=after, remaining=last.findings, applied=applied)
 
 
 def _listed(path: str, seen: Seen) -> Outcome:
@@ -104,6 +112,7 @@ def _listed(path: str, seen: Seen) -> Outcome:
         before=seen.source.content if seen.findings else None,
         remaining=seen.findings,
         encoding=seen.source.encoding,
+        cells=seen.source.cells,
         suppressed=seen.suppressed,
         unused_suppressions=seen.unused,
         doubtful_suppressions=seen.doubtful,
@@ -170,7 +179,7 @@ def _again(first: Seen, content: bytes, plan: Plan, known: Known) -> Seen:
     seen = look(source, comments.read(source), plan)
     if not known:
         return seen
-    return _without(_moved(known, LineMap(unified("file", first.source.content, content))), seen)
+    return _without(_moved(known, moves(first.source, source)), seen)
 
 
 def _moved(known: Known, lines: LineMap) -> Known:
