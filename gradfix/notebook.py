@@ -83,7 +83,7 @@ class Cell:
     def rewritten(self, text: str) -> Iterator[tuple[Extent, str]]:
         """What to change in the file so that the cell has this text: stretches of it, the first first."""
         if not self.strings:
-            yield self.value, json.dumps(text)
+            yield self.value, json.dumps(text.splitlines(keepends=True))
             return
         for start, end, new in _differences(self.text, text):
             yield self._change(start, end, new)
