@@ -292,7 +292,7 @@ def odd(texts: list[str], seed: int) -> bytes:
     chance = random.Random(seed)
     cells = []
     for text in texts:
-        items = list(
+        items: list[tuple[str, Any]] = list(
             {
                 "source": split(text, chance),
                 "id": "ü",

@@ -51,6 +51,7 @@ def _by_cell(outcome: Outcome) -> Iterator[Outcome]:
             findings=tuple(_in_cell(finding, outcome, path) for finding in findings),
             before=text,
             after=after[number] if after[number] != text else None,
+            verdicts=outcome.verdicts if after[number] != text else (),
         )
 
 
