@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Sequence
-from functools import partial
+from functools import partial, update_wrapper
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +20,16 @@ SESSION = f"session{NOTEBOOK}"
 
 def register(shell: Any) -> None:
     """Bring the magics into an IPython shell."""
-    shell.register_magic_function(partial(gradfix, shell), "line_cell", "gradfix")
+    magic = update_wrapper(partial(gradfix, shell), gradfix)
+    shell.register_magic_function(magic, "line_cell", "gradfix")
 
 
 def gradfix(shell: Any, line: str, cell: str | None = None) -> None:
-    """`%%gradfix [MODELS AND OPTIMIZERS]` watches the cell, `%gradfix` reads what was run so far."""
+    """`%gradfix` lists what is found in the cells that were run so far; `%%gradfix [MODELS]` watches a cell.
+
+    It says of the gradients in it where a rule of autograd was broken, and which parameters of these models
+    got none, and why.
+    """
     if cell is None:
         tell(found(list(shell.history_manager.input_hist_raw), plan_for(read(Path.cwd()))))
         return

@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from gradfix.magics import translated
 from gradfix.places import lines
@@ -90,3 +92,45 @@ def test_stand_ins_are_numbered_from_where_the_last_cell_ended() -> None:
     part = translated("%a\nx\n!b", MARK, 4)
     assert part.text == "pass  # %% 4\nx\npass  # %% 5"
     assert part.originals == ("%a", "!b")
+
+
+LINES = (
+    "x = 1",
+    "%matplotlib inline",
+    "!ls {x} \\\n  more",
+    "y = !ls",
+    "z = %env HOME",
+    "x?",
+    "?nn.Linear",
+    "f(x\n  % y)",
+    "if x:\n    %cd ..\n    y = 2\nelse:\n    !rm a",
+    's = """\n%time\n!ls"""',
+    "t = 'x\\\n%y'",
+    "u = x \\\n  % y",
+    "# !no %magic?",
+    "v = [  # open (\n1,\n2]",
+    "",
+    "w = a if b else '?'",
+    "def g():\n    '''doc?\n!x\n    '''\n    return {'%': 1}",
+)
+
+
+def plain(text: str) -> list[str]:
+    """The statements of a cell that are no magic's."""
+    tree = ast.parse(text)
+    for node in ast.walk(tree):
+        for body in (getattr(node, name, None) for name in ("body", "orelse")):
+            if isinstance(body, list):
+                body[:] = [one for one in body if not _magic(one)] or [ast.Pass()]
+    return [ast.unparse(one) for one in tree.body]
+
+
+def _magic(node: ast.AST) -> bool:
+    return isinstance(node, ast.Pass) or "get_ipython()" in ast.unparse(node).partition("\n")[0]
+
+
+@given(st.lists(st.sampled_from(LINES), max_size=6))
+def test_the_statements_of_a_cell_are_those_that_ipython_makes_of_it(parts: list[str]) -> None:
+    transformer = pytest.importorskip("IPython.core.inputtransformer2").TransformerManager()
+    cell = "\n".join(parts)
+    assert plain(translated(cell, MARK, 0).text) == plain(transformer.transform_cell(cell))
