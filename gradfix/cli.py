@@ -285,10 +285,10 @@ def run_command(words: tuple[str, ...], module: bool, **given: Any) -> None:
     mode = _mode(given)
     memory = _memory(given["memory_limit"])
     limits = Limits(given["max_steps"], given["time_limit"], memory, allow_writes=given["allow_writes"])
-    command = parse_command(["-m", *words] if module else words)
     try:
+        command = parse_command(["-m", *words] if module else words)
         plan = _plan([command.target] if command.kind == "script" else [], given)
-    except ConfigError as error:
+    except (ConfigError, ValueError) as error:
         raise click.UsageError(str(error)) from error
     python = _interpreter(given["python"], command)
     wish = Wish(command, with_style(plan) if given["style"] else plan, mode, python, limits)

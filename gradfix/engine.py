@@ -16,7 +16,7 @@ from gradfix.outcome import Outcome
 from gradfix.patch import LineMap, unified
 from gradfix.plan import Plan
 from gradfix.rule import Finding
-from gradfix.source import Failure, Stage, parse
+from gradfix.source import Failure, Foreign, Source, Stage, parse
 
 ROUNDS = 12
 """More rounds than any chain of rewrites takes; a file that needs more is not settling."""
@@ -117,6 +117,11 @@ def ignore(path: str, content: bytes, plan: Plan, known: Known | None = None) ->
     return replace(silent, applied=silenced, fixed_at=())
 
 
+def moves(old: Source, new: Source) -> LineMap:
+    """Where the lines of an old text are in a new one."""
+    return LineMap(unified("file", old.program, new.program))
+
+
 def known(findings: Iterable[Finding], lines: LineMap) -> Known:
     """Findings of an earlier text, by the lines that they stand on in a later one."""
     return _moved(Counter((finding.code, finding.span.line) for finding in findings), lines)
@@ -124,6 +129,8 @@ def known(findings: Iterable[Finding], lines: LineMap) -> Known:
 
 def _fix(path: str, content: bytes, choice: Choice, known: Known, progress: Progress) -> Outcome:
     source = parse(path, content)
+    if isinstance(source, Foreign):
+        return Outcome(path, skipped=source.reason)
     if isinstance(source, Failure):
         return Outcome(path, failure=source)
     silencing = comments.read(source)
@@ -139,7 +146,8 @@ def _fix(path: str, content: bytes, choice: Choice, known: Known, progress: Prog
     except UnreadableError as error:
         return replace(listed(path, first), failure=Failure("check", str(error)))
     after = last.source.content if last.source is not source else None
-    return applied.told(replace(listed(path, first), after=after, remaining=last.findings))
+    told = replace(listed(path, first), after=after, cells_after=last.source.cells)
+    return applied.told(replace(told, remaining=last.findings))
 
 
 def listed(path: str, seen: Seen) -> Outcome:
@@ -150,6 +158,7 @@ def listed(path: str, seen: Seen) -> Outcome:
         before=seen.source.content if seen.findings else None,
         remaining=seen.findings,
         encoding=seen.source.encoding,
+        cells=seen.source.cells,
         suppressed=seen.suppressed,
         unused_suppressions=seen.unused,
         doubtful_suppressions=seen.doubtful,
@@ -202,7 +211,7 @@ def _again(first: Seen, content: bytes, plan: Plan, known: Known) -> Seen:
     seen = look(source, comments.read(source), plan)
     if not known:
         return seen
-    return without(_moved(known, LineMap(unified("file", first.source.content, content))), seen)
+    return without(_moved(known, moves(first.source, source)), seen)
 
 
 def _moved(known: Known, lines: LineMap) -> Known:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from gradfix.config import Config
 from gradfix.patterns import Patterns
-from gradfix.source import Failure
+from gradfix.source import NOTEBOOK, Failure
 
 DEFAULT_EXCLUDES = (
     "__pycache__",
@@ -27,8 +27,7 @@ DEFAULT_EXCLUDES = (
     ),
     *(f".{tool}_cache" for tool in ("mypy", "ruff", "pytest")),
 )
-SUFFIXES = (".py", ".pyw")
-NOTEBOOK = "notebooks are not read; `jupyter nbconvert --to script` makes a .py of one"
+SUFFIXES = (".py", ".pyw", NOTEBOOK)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +69,6 @@ def _at(path: str, config: Config, excluded: Callable[[], Patterns]) -> Iterator
         whole = os.path.abspath(path)
         patterns = [*_above(whole), excluded()]
         yield from _below(path, [each for each in patterns if not each.verdict(whole, True)])
-    elif path.endswith(".ipynb") and os.path.isfile(path):
-        yield Found(shown(path), Failure("read", NOTEBOOK))
     elif os.path.lexists(path):
         yield Found(shown(path))
     else:

@@ -117,18 +117,30 @@ def _tree(source: Source) -> tuple[Tree | None, str]:
 
 def _candidate(defect: Defect, codemod: Codemod, source: Source, tree: Tree | str, plan: Plan) -> Candidate:
     finding = _finding(defect, codemod, source)
-    answer = Decline(tree) if isinstance(tree, str) else _answer(defect, codemod, tree, plan)
+    answer = Decline(tree) if isinstance(tree, str) else _answer(defect, codemod, source, tree, plan)
     if isinstance(answer, Decline) or isinstance(tree, str):
         reason = answer.reason if isinstance(answer, Decline) else ""
         return Candidate(replace(finding, decline=reason), None)
     return _mended(finding, answer, codemod, tree)
 
 
-def _answer(defect: Defect, codemod: Codemod, tree: Tree, plan: Plan) -> Fix | Decline:
+def _answer(defect: Defect, codemod: Codemod, source: Source, tree: Tree, plan: Plan) -> Fix | Decline:
     """The rewrite, where it would bring a gradient to somebody."""
     if isinstance(defect.facts, Severed) and not defect.facts.arrives:
         return Decline(NO_WAY)
-    return codemod.rule.rewrite(defect, tree, plan.options)
+    fix = codemod.rule.rewrite(defect, tree, plan.options)
+    return fix if source.notebook is None or isinstance(fix, Decline) else _in_cells(fix, source, tree)
+
+
+def _in_cells(fix: Fix, source: Source, tree: Tree) -> Fix | Decline:
+    """A rewrite of a notebook, if the lines that are IPython's and the borders of its cells allow it."""
+    from gradfix.edits import apply
+
+    try:
+        source.encode(apply(tree, fix.edits))
+    except ValueError as error:
+        return Decline(f"{fix.says}, by hand: {error}")
+    return fix
 
 
 def _mended(finding: Finding, fix: Fix, codemod: Codemod, tree: Tree) -> Candidate:

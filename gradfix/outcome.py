@@ -8,12 +8,15 @@ diffs (`unified(path, before, after) -> bytes`) and counts them (`count(diff) ->
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from operator import itemgetter
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from gradfix.rule import Finding, Safety
 from gradfix.source import Failure as Failure
+from gradfix.source import Source, parse
 from gradfix.tape.analysis import Silence
 
 if TYPE_CHECKING:
@@ -22,6 +25,7 @@ if TYPE_CHECKING:
 Mode: TypeAlias = Literal["list", "diff", "apply", "review", "add-ignore"]
 OutputFormat: TypeAlias = Literal["text", "concise", "json", "github", "gitlab", "sarif", "rdjson"]
 """What `--output-format` may be."""
+Cells: TypeAlias = "tuple[tuple[int, int], ...]"
 RunFormat: TypeAlias = Literal["text", "json"]
 """What it may be for `gradfix run`."""
 
@@ -64,6 +68,10 @@ class Outcome:
     """For each of `applied`, the line of `after` where its rewrite is."""
     encoding: str = "utf-8"
     """How `before` and `after` decode ("utf-8-sig" with a byte order mark)."""
+    cells: Cells = ()
+    """Of a notebook's cells, whose lines the findings count through, the number and the line before each."""
+    cells_after: Cells = ()
+    """The same in `after`."""
     failure: Failure | None = None
     gated: bool = False
     """True: nothing in it can concern autograd, so it was not parsed."""
@@ -104,6 +112,13 @@ class Outcome:
             applied=tuple(map(doubted, self.applied)),
         )
 
+    def text(self, content: bytes) -> str:
+        """The text whose lines count: of a notebook its cells, as they are there."""
+        source = parse(self.path, content) if self.cells else None
+        if isinstance(source, Source) and source.notebook is not None:
+            return source.notebook.shown
+        return content.decode(self.encoding, "replace")
+
     @property
     def shown(self) -> tuple[Finding, ...]:
         """The findings to list: those of the text that is on disk."""
@@ -114,10 +129,16 @@ class Outcome:
         """The text on disk, to which the places in `shown` refer."""
         return (self.after if self.written else self.before) or b""
 
+    def at(self, line: int) -> tuple[int | None, int]:
+        """The cell of a notebook in which a line of the text on disk is, and its line there."""
+        cells = self.cells_after if self.written else self.cells
+        index = bisect_right(cells, line - 1, key=itemgetter(1)) - 1
+        return (cells[index][0], line - cells[index][1]) if index >= 0 else (None, line)
+
     @property
     def lines(self) -> list[str]:
         """The lines of the text on disk, without their ends, split where Python splits them."""
-        text = self.shown_bytes.decode(self.encoding, "replace")
+        text = self.text(self.shown_bytes)
         return text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
 
 

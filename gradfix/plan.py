@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from gradfix import registry
 from gradfix.config import Config, ConfigError
-from gradfix.defects import Certainty, Defect, Enough
+from gradfix.defects import Certainty, Convention, Defect, Enough
 from gradfix.neighbours import Neighbours
 from gradfix.outcome import RuleCard
 from gradfix.patterns import Patterns, fault
@@ -18,6 +18,9 @@ from gradfix.rule import Finding, Options, Safety
 from gradfix.source import Source
 from gradfix.tape.analysis import Analysis
 from gradfix.tape.effects.frameworks import ROWS, merged
+
+if TYPE_CHECKING:
+    from gradfix.notebook import Notebook
 
 Analyse: TypeAlias = "Callable[[Source, Plan], Analysis]"
 
@@ -28,7 +31,19 @@ def tape(source: Source, plan: Plan) -> Analysis:
 
     rows = plan.config.frameworks
     resolve = _neighbours() if plan.follows_imports else None
-    return analyse(source, resolve, merged(ROWS, rows)) if rows else analyse(source, resolve)
+    found = analyse(source, resolve, merged(ROWS, rows)) if rows else analyse(source, resolve)
+    return found if source.notebook is None else _in_order(found, source.notebook)
+
+
+def _in_order(found: Analysis, notebook: Notebook) -> Analysis:
+    """What leans on several cells leans on their being run as they stand."""
+    return replace(found, defects=tuple(_leaning(defect, notebook) for defect in found.defects))
+
+
+def _leaning(defect: Defect, notebook: Notebook) -> Defect:
+    spans = (defect.culprit, *(step.span for step in defect.evidence if step.path is None))
+    cells = {notebook.cell_at(span.line)[0].number for span in spans}
+    return replace(defect, lean=defect.lean | {Convention.H}) if len(cells) > 1 else defect
 
 
 @cache

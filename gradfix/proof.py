@@ -17,6 +17,7 @@ from gradfix.pool import usable_cpus
 from gradfix.rule import Finding
 from gradfix.verify import Claim, Command, JudgeOptions, Launcher, Limits, Verdict, judge
 from gradfix.verify.lanes import Lanes, room
+from gradfix.verify.launch import NOTEBOOK
 
 LENIENT = {"flows", "not reached", "not reproduced"}
 """What `--verify=lenient` writes: what flows, and what a run that was seen through has not shown."""
@@ -78,8 +79,8 @@ def proved(request: session.Request, proving: Proving, advance: Advance) -> Run:
 
 
 def changes(outcome: Outcome) -> bool:
-    """Whether there is a rewrite to be judged."""
-    return outcome.after is not None and not outcome.failure
+    """Whether there is a rewrite to be judged by a run."""
+    return outcome.after is not None and not outcome.failure and not outcome.cells
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +164,8 @@ def _moved(finding: Finding, later: Finding) -> bool:
 
 def _judged_by(outcome: Outcome, verdicts: tuple[Verdict, ...]) -> Outcome:
     """An outcome with what the judge says of it: what he finds worse is not called safe any more."""
+    if outcome.cells and outcome.after is not None:
+        return replace(outcome, verdicts=(Verdict(outcome.path, "could not run", NOTEBOOK),))
     worse = [verdict.reason for verdict in verdicts if verdict.verdict == "worse" and not verdict.kind]
     judged = replace(outcome, verdicts=verdicts)
     return judged.refused(f"the run with it was worse: {worse[0]}") if worse else judged

@@ -11,12 +11,16 @@ import tokenize
 import warnings
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from gradfix.places import LINE_END, Places
 
+if TYPE_CHECKING:
+    from gradfix.notebook import Notebook
+
 Stage: TypeAlias = Literal["read", "decode", "parse", "tape", "rewrite", "check", "write"]
 
+NOTEBOOK = ".ipynb"
 PYTHON_2 = re.compile(
     r"Missing parentheses in call to '(?:print|exec)'"
     r"|leading zeros in decimal integer literals"
@@ -36,6 +40,13 @@ class Failure:
     stage: Stage
     reason: str
     line: int | None = None
+    """In the file; in a notebook, in the cell."""
+    cell: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Foreign(Failure):
+    """A notebook in another language: nobody's fault, and nothing to report."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +62,8 @@ class Source:
     """As Python's codecs name it; "utf-8-sig" with a byte order mark."""
     newline: str
     """The first line end in the file, a plain newline if there is none."""
+    notebook: Notebook | None = None
+    """Where the text is that of a notebook's cells."""
 
     @property
     def bom(self) -> bool:
@@ -60,13 +73,25 @@ class Source:
     def places(self) -> Places:
         return Places(self.text)
 
+    @property
+    def cells(self) -> tuple[tuple[int, int], ...]:
+        """The number of each cell of a notebook, with the line that it stands behind."""
+        return () if self.notebook is None else self.notebook.starts
+
+    @property
+    def program(self) -> bytes:
+        """The bytes whose lines count: the file's own, or those of a notebook's cells."""
+        return self.content if self.notebook is None else self.text.encode("utf-8", "surrogatepass")
+
     def encode(self, text: str) -> bytes:
-        """The bytes of a text in this file's encoding."""
-        return text.encode(self.encoding)
+        """The bytes of the file with another text."""
+        return text.encode(self.encoding) if self.notebook is None else self.notebook.encode(text)
 
 
 def parse(path: str, content: bytes) -> Source | Failure:
-    """Read a file's bytes as Python would."""
+    """Read a file's bytes as Python would, a notebook's as Jupyter."""
+    if path.endswith(NOTEBOOK):
+        return _notebook(path, content)
     decoded = _decode(content)
     if isinstance(decoded, Failure):
         return decoded
@@ -76,6 +101,28 @@ def parse(path: str, content: bytes) -> Source | Failure:
         return tree
     end = LINE_END.search(text)
     return Source(path, content, text, tree, encoding, end.group() if end else "\n")
+
+
+def _notebook(path: str, content: bytes) -> Source | Failure:
+    """A notebook's cells as one program, if each of them is Python by itself."""
+    from gradfix.notebook import ForeignError, NotebookError, read
+
+    try:
+        notebook = read(content, _fault)
+    except NotebookError as error:
+        return Failure("parse", error.reason, error.line, error.cell)
+    except ForeignError as error:
+        return Foreign("parse", f"a notebook in {error}")
+    tree = _tree(notebook.program)
+    if isinstance(tree, Failure):
+        return tree
+    encoding = "utf-8-sig" if notebook.bom else "utf-8"
+    return Source(path, content, notebook.program, tree, encoding, "\n", notebook)
+
+
+def _fault(text: str) -> tuple[str, int | None] | None:
+    tree = _tree(text)
+    return (tree.reason, tree.line) if isinstance(tree, Failure) else None
 
 
 def _decode(content: bytes) -> tuple[str, str] | Failure:

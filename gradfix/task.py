@@ -11,6 +11,7 @@ from gradfix.outcome import Outcome
 from gradfix.patch import LineMap
 from gradfix.plan import Plan
 from gradfix.since import Earlier
+from gradfix.source import NOTEBOOK, Failure, parse
 
 Step: TypeAlias = "Callable[[Task], Outcome]"
 
@@ -30,7 +31,16 @@ class Task:
         if self.earlier is None:
             return None
         before = engine.fix(self.path, self.earlier.content, self.plan).findings
-        return engine.known(before, LineMap(self.earlier.diff))
+        return engine.known(before, self._moves(self.earlier)) if before else None
+
+    def _moves(self, earlier: Earlier) -> LineMap:
+        """Where the old lines are: git tells, but not of those in the cells of a notebook."""
+        if not self.path.endswith(NOTEBOOK):
+            return LineMap(earlier.diff)
+        old, new = parse(self.path, earlier.content), parse(self.path, self.content)
+        if isinstance(old, Failure) or isinstance(new, Failure):
+            return LineMap(b"")
+        return engine.moves(old, new)
 
 
 def mend(task: Task) -> Outcome:

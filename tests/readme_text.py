@@ -18,6 +18,7 @@ ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
 PART = r"(?<=<!-- {name} -->\n)(.*?)(?=<!-- end of {name} -->)"
 FILE = re.compile(r"<!-- file: (?P<name>\S+) -->\n```python\n(?P<text>.*?)```", re.DOTALL)
+HIDDEN = re.compile(r"<!-- file: (?P<name>\S+)\n(?P<text>.*?)-->", re.DOTALL)
 SESSION = re.compile(r"(?<=```console\n)(.*?)(?=```\n)", re.DOTALL)
 WIDTH = "100"
 
@@ -52,8 +53,8 @@ def convention_rows() -> Iterator[str]:
 
 
 def files(text: str) -> Mapping[str, str]:
-    """The example files that README shows."""
-    return {found["name"]: found["text"] for found in FILE.finditer(text)}
+    """The example files that README shows, and those that it only speaks of."""
+    return {found["name"]: found["text"] for kind in (FILE, HIDDEN) for found in kind.finditer(text)}
 
 
 def played(session: str, folder: Path) -> str:

@@ -291,14 +291,6 @@ def test_help_mentions_the_lenient_judge() -> None:
     assert "--verify=lenient" in gradfix("--help").stdout
 
 
-def test_a_notebook_that_is_named_is_not_passed_over_in_silence() -> None:
-    make("a.py")
-    Path("nb.ipynb").write_text('{"cells": []}')
-    result = gradfix("nb.ipynb", "a.py")
-    assert result.exit_code == 2
-    assert "nb.ipynb: failed (read): notebooks are not read" in result.stderr and "TOY1" in result.stdout
-
-
 def test_files_of_another_repository_have_no_past_here() -> None:
     make("other/a.py")
     Path("here").mkdir()

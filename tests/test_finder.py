@@ -36,9 +36,9 @@ def config(**given: Iterable[str] | bool) -> Config:
     return Config(Path.cwd()).with_options(**given)
 
 
-def test_python_files_are_found_files_before_folders_in_the_order_of_names() -> None:
+def test_python_files_and_notebooks_are_found_files_before_folders_in_the_order_of_names() -> None:
     make("b.py", "a/z.py", "a/b/c.py", "B.pyw", "a.txt", "c.pyi", "d.ipynb")
-    assert names() == ["B.pyw", "b.py", "a/z.py", "a/b/c.py"]
+    assert names() == ["B.pyw", "b.py", "d.ipynb", "a/z.py", "a/b/c.py"]
 
 
 def test_each_file_is_found_once() -> None:
@@ -104,13 +104,6 @@ def test_links_that_lead_in_circles_or_nowhere_are_survived() -> None:
 def test_a_folder_with_the_name_of_a_file_is_a_folder() -> None:
     make("x.py/y.py")
     assert names() == names("x.py") == ["x.py/y.py"]
-
-
-def test_a_notebook_is_refused_where_it_is_named_and_left_out_of_a_folder() -> None:
-    make("a.py", "nb.ipynb")
-    (found,) = find(["nb.ipynb"], config())
-    assert found.failure and "nbconvert" in found.failure.reason
-    assert names(".") == ["a.py"]
 
 
 def test_a_path_at_which_there_is_nothing_is_named() -> None:

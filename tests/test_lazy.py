@@ -50,6 +50,13 @@ def codemods(modules: set[str]) -> set[str]:
     return {name.removeprefix("gradfix.codemods.") for name in modules if "gradfix.codemods." in name}
 
 
+def test_what_reads_notebooks_is_imported_for_a_notebook_only(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text(BROKEN)
+    (tmp_path / "b.ipynb").write_text('{"cells": [], "nbformat": 4, "torch": 1}')
+    assert "gradfix.notebook" not in imported(tmp_path, "a.py")
+    assert "gradfix.notebook" in imported(tmp_path, "b.ipynb")
+
+
 @pytest.mark.parametrize(
     ("text", "played"),
     [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 from collections.abc import Sequence
@@ -271,3 +272,21 @@ def test_a_call_that_cannot_ask_is_named_and_writes_nothing(arguments: list[str]
     result = CliRunner().invoke(main, ["--apply", "--interactive", *arguments], prog_name="gradfix")
     assert (result.exit_code, file.read_text()) == (2, GATED + "x += a\n")
     assert words in result.stderr
+
+
+def test_a_notebook_is_asked_of_by_its_cells_and_stays_one() -> None:
+    cells = [["import torch\n"], ["x += a\n", "y -= b"], ["z += c"]]
+    head: dict[str, object] = {"cell_type": "code", "metadata": {}, "outputs": [], "execution_count": None}
+    notebook = {
+        "cells": [{**head, "source": lines} for lines in cells],
+        "metadata": {},
+        "nbformat": 4,
+        "nbformat_minor": 5,
+    }
+    Path("a.ipynb").write_text(json.dumps(notebook))
+    code, said = Shell("--interactive", "--color", "never", "a.ipynb").typed("y\n", "n\n", "i\n")
+    assert code == 1
+    assert "a.ipynb:cell 2:1:1 TOY1" in said and "-x += a\n+x = x + a\n y -= b\n(1/3) " in said
+    assert "a.ipynb:cell 3:1:1 TOY1" in said
+    left = [each["source"] for each in json.loads(Path("a.ipynb").read_text())["cells"]]
+    assert left == [["import torch\n"], ["x = x + a\n", "y -= b"], ["z += c  # gradfix: ignore[TOY1]"]]

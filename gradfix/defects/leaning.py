@@ -23,6 +23,7 @@ class Convention(Enum):
     E = "loops run at least once"
     F = "the module is in training mode, flags are on, default callables hold"
     G = "grad mode is on when a function is entered"
+    H = "the cells of a notebook are run once, from the first to the last"
 
 
 class Assumption(Enum):

@@ -47,9 +47,10 @@ def _failed(outcome: Outcome, failure: Failure) -> str:
     properties = {
         "title": "gradfix",
         "file": outcome.path,
-        **({"line": failure.line} if failure.line else {}),
+        **({"line": failure.line} if failure.line and not failure.cell else {}),
     }
-    return _command("error", properties, f"{outcome.path}: {failure.stage} failed: {failure.reason}")
+    where = f"{outcome.path}:cell {failure.cell}:{failure.line}" if failure.cell else outcome.path
+    return _command("error", properties, f"{where}: {failure.stage} failed: {failure.reason}")
 
 
 def render(run: Run, stream: TextIO, view: View) -> None:

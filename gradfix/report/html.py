@@ -10,6 +10,7 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from gradfix.patch import unified
+from gradfix.report.cells import placed
 from gradfix.report.quotes import quotes
 from gradfix.report.verdicts import norm
 from gradfix.report.wording import plural
@@ -64,6 +65,7 @@ pre span { display:block; padding:0 12px; width:max-content; min-width:100% }
 
 def page(run: Run) -> str:
     """The whole document."""
+    run = placed(run, "html")
     shown = [outcome for outcome in run.outcomes if outcome.findings or outcome.verdicts]
     body = "\n".join(_article(outcome) for outcome in shown) or "<p>No findings.</p>"
     return (

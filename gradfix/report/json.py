@@ -3,7 +3,8 @@
 `fix` is null where there is none; its `applicability` is `safe`, `unsafe` or, of a fix that is never applied,
 `suspect`. `assumptions` are what one would have to make sure of before a suspect is more than that;
 `unknowns` say of what: `what` it is (`argument`, `call`, `import`, `budget` ...), its `name`, where it came
-from, as far as that is known, and what it would be `settled_by`.
+from, as far as that is known, and what it would be `settled_by`. `cell` is the cell of a notebook that rows
+are counted in, null elsewhere.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import json
 from typing import TYPE_CHECKING, Any, TextIO
 
 if TYPE_CHECKING:
-    from gradfix.defects import Evidence
+    from gradfix.defects import Evidence, Span
     from gradfix.defects.reasons import Reason
     from gradfix.outcome import Outcome, Run, View
     from gradfix.rule import Finding, TextEdit
@@ -24,34 +25,45 @@ def _point(row: int, column: int) -> Fields:
     return {"row": row, "column": column}
 
 
-def _edit(edit: TextEdit) -> Fields:
+def _located(outcome: Outcome, span: Span, path: str | None = None) -> Fields:
+    """A place in a file: in a notebook its rows are those of a cell."""
+    cell, line = (None, span.line) if path else outcome.at(span.line)
     return {
-        "content": edit.text,
-        "location": _point(edit.line, edit.column),
-        "end_location": _point(edit.end_line, edit.end_column),
+        "cell": cell,
+        "filename": path or outcome.path,
+        "location": _point(line, span.column + 1),
+        "end_location": _point(line + span.end_line - span.line, span.end_column + 1),
     }
 
 
-def _fix(finding: Finding) -> Fields | None:
+def _edit(outcome: Outcome, edit: TextEdit) -> Fields:
+    cell, line = outcome.at(edit.line)
+    return {
+        "content": edit.text,
+        "cell": cell,
+        "location": _point(line, edit.column),
+        "end_location": _point(line + edit.end_line - edit.line, edit.end_column),
+    }
+
+
+def _fix(outcome: Outcome, finding: Finding) -> Fields | None:
     if finding.safety is None:
         return None
     return {
         "applicability": finding.applicability,
         "message": finding.says,
         **({"unsafe": finding.unsafe} if finding.unsafe else {}),
-        "edits": [_edit(edit) for edit in finding.edits],
+        "edits": [_edit(outcome, edit) for edit in finding.edits],
     }
 
 
 def _unknown(outcome: Outcome, reason: Reason) -> Fields:
     """What isn't known, and where it came from, if that is known."""
     at = reason.first
-    place: Fields = {"filename": None, "location": None}
+    place: Fields = {"cell": None, "filename": None, "location": None}
     if at is not None and at.span is not None:
-        place = {
-            "filename": at.path or outcome.path,
-            "location": _point(at.span.line, at.span.column + 1),
-        }
+        place = _located(outcome, at.span, at.path)
+        del place["end_location"]
     return {
         "what": reason.root.what.name.lower(),
         "name": reason.root.name or None,
@@ -62,12 +74,7 @@ def _unknown(outcome: Outcome, reason: Reason) -> Fields:
 
 
 def _related(outcome: Outcome, step: Evidence) -> Fields:
-    return {
-        "message": step.says,
-        "filename": step.path or outcome.path,
-        "location": _point(step.span.line, step.span.column + 1),
-        "end_location": _point(step.span.end_line, step.span.end_column + 1),
-    }
+    return {"message": step.says, **_located(outcome, step.span, step.path)}
 
 
 def _verdict(outcome: Outcome, finding: Finding) -> Fields:
@@ -79,13 +86,10 @@ def _verdict(outcome: Outcome, finding: Finding) -> Fields:
 
 
 def _finding(outcome: Outcome, finding: Finding) -> Fields:
-    span = finding.span
     return {
         "code": finding.code,
         "name": finding.rule,
-        "filename": outcome.path,
-        "location": _point(span.line, span.column + 1),
-        "end_location": _point(span.end_line, span.end_column + 1),
+        **_located(outcome, finding.span),
         "message": finding.message,
         "impact": finding.impact,
         "certainty": finding.certainty,
@@ -95,9 +99,9 @@ def _finding(outcome: Outcome, finding: Finding) -> Fields:
         "condition": finding.condition or None,
         "torch_says": finding.torch_says or None,
         "related": [_related(outcome, step) for step in finding.evidence],
-        "fix": _fix(finding),
+        "fix": _fix(outcome, finding),
         "by_hand": finding.decline or None,
-        "noqa_row": span.line,
+        "noqa_row": outcome.at(finding.span.line)[1],
         "url": None,
         **_verdict(outcome, finding),
     }

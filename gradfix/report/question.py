@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TextIO
 from gradfix.outcome import Run, View
 from gradfix.patch import unified
 from gradfix.report import text
+from gradfix.report.cells import placed
 from gradfix.report.diff import drawn
 from gradfix.report.screen import Line, Piece, write
 
@@ -39,8 +40,8 @@ class Terminal:
         """Ask until the answer is one; where no more can come, it is to stop."""
         write(self.out, [[]], colour=False)
         shown = Run((question.outcome,), "diff")
-        text.render(shown, self.out, View(colour=self.colour))
-        write(self.out, _diff(shown), self.colour)
+        text.render(placed(shown, "text"), self.out, View(colour=self.colour))
+        write(self.out, _diff(placed(shown, "diff")), self.colour)
         possible = [key for key in ANSWERS if question.outcome.after is not None or key not in TAKING]
         while True:
             write(self.out, [_prompt(question, possible)], self.colour, end=" ")

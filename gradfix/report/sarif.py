@@ -146,11 +146,12 @@ def _rule(card: RuleCard) -> Fields:
 
 def _notification(outcome: Outcome, failure: Failure) -> Fields:
     place: Fields = {"physicalLocation": {"artifactLocation": _artifact(outcome.path)}}
-    if failure.line:
+    where = f"cell {failure.cell}, line {failure.line}: " if failure.cell else ""
+    if failure.line and not where:
         place["physicalLocation"]["region"] = {"startLine": failure.line}
     return {
         "level": "error",
-        "message": {"text": f"{failure.stage}: {failure.reason}"},
+        "message": {"text": f"{failure.stage}: {where}{failure.reason}"},
         "locations": [place],
     }
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Protocol, TextIO, cast
 
+from gradfix.report.cells import placed
+
 if TYPE_CHECKING:
     from gradfix.outcome import Run, View
 
@@ -31,7 +33,7 @@ def chosen(run: Run, view: View) -> str:
 def show(run: Run, view: View, out: TextIO, err: TextIO) -> None:
     """Print all that a command has to say."""
     if run.mode != "review":
-        load(chosen(run, view)).render(run, out, view)
+        load(chosen(run, view)).render(placed(run, chosen(run, view)), out, view)
     out.flush()
     if any(outcome.verdicts for outcome in run.outcomes):
         load("verdicts").render(run, err, view)

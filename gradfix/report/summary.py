@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from operator import itemgetter
 from typing import TYPE_CHECKING, TextIO
 
+from gradfix.report.cells import cell_path, placed
 from gradfix.report.diff import counted, root
 from gradfix.report.screen import Line, Piece, harmless, write
 from gradfix.report.wording import impacts, plural
@@ -17,10 +18,14 @@ if TYPE_CHECKING:
     from gradfix.tape.analysis import Silence
 
 
+READING = "What is shown of notebooks is for reading: `git apply` does not take it."
+
+
 def failed(outcome: Outcome, failure: Failure) -> Line:
     """Name a file that could not be worked on, with the reason."""
+    cell = f":cell {failure.cell}" if failure.cell else ""
     line = f":{failure.line}" if failure.line else ""
-    place = f"{harmless(outcome.path)}{line}: "
+    place = f"{harmless(outcome.path)}{cell}{line}: "
     return [
         Piece(place, "bold"),
         Piece("failed", "bold red"),
@@ -29,8 +34,14 @@ def failed(outcome: Outcome, failure: Failure) -> Line:
 
 
 def _note(outcome: Outcome, line: int, text: str) -> Line:
-    place = f"{harmless(outcome.path)}:{line}: " if line else f"{harmless(outcome.path)}: "
+    place = f"{_place(outcome, line)}: " if line else f"{harmless(outcome.path)}: "
     return [Piece(place + harmless(text), "dim")]
+
+
+def _place(outcome: Outcome, line: int) -> str:
+    """A line of a file, or of a notebook's cell."""
+    cell, own = outcome.at(line)
+    return f"{harmless(cell_path(outcome, cell))}:{own}"
 
 
 def _notes(outcome: Outcome) -> Iterator[Line]:
@@ -54,7 +65,7 @@ def _told(silence: Silence) -> str:
 def _doubts(outcome: Outcome) -> Iterator[Line]:
     """The suppressions that may not do what was meant."""
     for each in outcome.doubtful_suppressions:
-        place = f"{harmless(outcome.path)}:{each.line}: "
+        place = f"{_place(outcome, each.line)}: "
         told = f" (`{harmless(each.text)}`): {harmless(each.doubt)}"
         yield [Piece(place, "bold"), Piece("warning", "bold yellow"), Piece(told)]
 
@@ -109,7 +120,7 @@ def _fixed(outcome: Outcome) -> Iterator[Line]:
     for line, finding in sorted(pairs, key=itemgetter(0)):
         said = f" ({finding.safety.value})" if finding.safety is Safety.UNSAFE else ""
         yield [
-            Piece(f"{harmless(outcome.path)}:{line}: ", "bold"),
+            Piece(f"{_place(outcome, line)}: ", "bold"),
             Piece(f"fixed{said}", "bold green"),
             Piece(f" {finding.code} {finding.rule}: {harmless(finding.says)}"),
         ]
@@ -135,7 +146,8 @@ def _silenced(run: Run, view: View) -> str:
 
 
 def _proposed(run: Run, view: View) -> str:
-    counts = counted(run)
+    counts = counted(placed(run, "diff"))
+    files = sum(outcome.after is not None for outcome in run.outcomes)
     left = sum(len(outcome.remaining) for outcome in run.outcomes)
     rest = (
         f"{plural(left, 'finding')} without a rewrite here: gradfix without --diff lists what to do."
@@ -144,10 +156,11 @@ def _proposed(run: Run, view: View) -> str:
     )
     if not counts.files:
         return f"Nothing to rewrite. {rest}" if rest or view.verbose else ""
-    hunks = f"{plural(counts.files, 'file')}, {plural(counts.hunks, 'hunk')}"
+    hunks = f"{plural(files, 'file')}, {plural(counts.hunks, 'hunk')}"
     lines = f"{plural(counts.added, 'line')} added, {counts.removed:,} removed"
     writes = f"--apply writes {'it' if counts.hunks == 1 else 'them'}."
-    return " ".join(filter(None, (f"{hunks}, {lines}.", writes, _begun(root(run)), rest)))
+    reading = READING if any(one.cells and one.after is not None for one in run.outcomes) else ""
+    return " ".join(filter(None, (f"{hunks}, {lines}.", writes, _begun(root(run)), reading, rest)))
 
 
 def _begun(top: str) -> str:

@@ -100,6 +100,12 @@ def roots(cwd: str, command: Command, texts: Mapping[str, bytes]) -> list[str]:
     return sorted(found)
 
 
+NOTEBOOK = (
+    "a notebook is not run from here: in it, `%load_ext gradfix` and then `%%gradfix` at the head of a cell "
+    "watch what it does; `jupyter nbconvert --to script` makes a program of it"
+)
+
+
 def parse_command(words: Sequence[str]) -> Command:
     """`script.py args`, `-m module args`, `pytest selection`, `torchrun args`; a leading `python` goes."""
     words = list(words)
@@ -115,6 +121,8 @@ def parse_command(words: Sequence[str]) -> Command:
         return Command("pytest", "", tuple(words[1:]))
     if words[0].startswith("-"):
         raise ValueError(f"cannot run {words[0]!r}: give a script, -m module or a pytest selection")
+    if words[0].endswith(".ipynb"):
+        raise ValueError(NOTEBOOK)
     path = words[0].endswith(".py") or os.path.basename(words[0]) != words[0] or os.path.exists(words[0])
     return Command("script" if path else "program", words[0], tuple(words[1:]))
 

@@ -19,6 +19,7 @@ def test_a_finding_has_the_fields_of_ruff_and_its_own() -> None:
     assert found == {
         "code": "GF101",
         "name": "inplace_overwrites_saved",
+        "cell": None,
         "filename": "models/resnet.py",
         "location": {"row": 7, "column": 9},
         "end_location": {"row": 7, "column": 24},
@@ -33,12 +34,14 @@ def test_a_finding_has_the_fields_of_ruff_and_its_own() -> None:
         "related": [
             {
                 "message": "saved here",
+                "cell": None,
                 "filename": "models/resnet.py",
                 "location": {"row": 6, "column": 15},
                 "end_location": {"row": 6, "column": 33},
             },
             {
                 "message": "overwritten here",
+                "cell": None,
                 "filename": "models/resnet.py",
                 "location": {"row": 7, "column": 9},
                 "end_location": {"row": 7, "column": 24},
@@ -50,6 +53,7 @@ def test_a_finding_has_the_fields_of_ruff_and_its_own() -> None:
             "edits": [
                 {
                     "content": "out = out + shortcut",
+                    "cell": None,
                     "location": {"row": 7, "column": 9},
                     "end_location": {"row": 7, "column": 24},
                 }
@@ -102,6 +106,7 @@ def test_a_suspect_says_what_is_not_known_and_that_its_fix_is_never_applied() ->
             "name": "net",
             "message": "`head` of argument `net`",
             "settled_by": "a caller of it in a file that is read",
+            "cell": None,
             "filename": "models/resnet.py",
             "location": {"row": 5, "column": 23},
         },
@@ -110,6 +115,7 @@ def test_a_suspect_says_what_is_not_known_and_that_its_fix_is_never_applied() ->
             "name": "`prepare`",
             "message": "what `prepare` does, which isn't followed",
             "settled_by": "its source in the project, or a row for its framework",
+            "cell": None,
             "filename": "models/other.py",
             "location": {"row": 3, "column": 1},
         },
@@ -118,6 +124,7 @@ def test_a_suspect_says_what_is_not_known_and_that_its_fix_is_never_applied() ->
             "name": "the rest of this file",
             "message": "the rest of this file",
             "settled_by": "a shorter way to it: what costs too much is left out",
+            "cell": None,
             "filename": None,
             "location": None,
         },
