@@ -14,7 +14,7 @@ from itertools import accumulate
 from typing import Any, NamedTuple, TypeAlias
 
 from gradfix.defects import Span
-from gradfix.magics import CELL_MAGIC, HEAD, Translated, left_out, translated
+from gradfix.magics import CELL_MAGIC, HEAD, PLAIN, Translated, left_out, translated
 from gradfix.places import lines
 
 SPACE = re.compile(r"[ \t\n\r]*")
@@ -185,7 +185,7 @@ class Notebook:
         standing = 0
         for line in lines(program):
             body = line.rstrip("\r\n")
-            if body in (self.mark, HEAD + self.mark):
+            if body in (PLAIN + self.mark, HEAD + self.mark):
                 if found:
                     yield _without_last_end(found)
                 found = [""]
@@ -375,7 +375,5 @@ def _part(cell: Cell, mark: str, first: int, fault: Fault) -> Translated:
 
 def _fault(part: Translated, fault: Fault) -> tuple[str, int | None] | None:
     """Why a cell isn't Python, and in which of its lines."""
-    if not part.head:
-        return fault(part.text)
     found = fault(f"{part.head}\n{part.text}")
     return (found[0], found[1] - 1 if found[1] else None) if found else None
