@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from gradfix.tape.analysis import Silence
 
 
-READING = "What is shown of notebooks is for reading: `git apply` does not take it."
+READING = "What it shows of notebooks is for reading: `git apply --exclude '*.ipynb:*'` takes the rest."
 
 
 def failed(outcome: Outcome, failure: Failure) -> Line:
