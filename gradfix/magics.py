@@ -16,7 +16,7 @@ SUSPICIOUS = re.compile(r"^\s*[%!?,;/]|=\s*[%!](?!=)|\?\s*$", re.MULTILINE)
 """What a text holds in which there may be anything of IPython's."""
 CELL_MAGIC = re.compile(r"(?:\s*#.*\n)*\s*%%(\S+)")
 INDENTED = re.compile(r"(?:[ \t]*(?:#.*)?\r?\n)*[ \t]+[^\s#]")
-HEAD = "if True:  "
+HEAD, PLAIN = "if True:  ", "pass  "
 """IPython takes the indentation of the first line off all lines."""
 LINE = re.compile(r"(?P<indent>[ \t\f]*)(?:%\s*(?P<name>[^\s?]*)(?P<rest>.*)|[!?,;/].*)", re.DOTALL)
 ASSIGNED = re.compile(r"(?P<to>[ \t]*[\w.,\s\[\]*]+=\s*)(?:!|%\s*(?P<name>\w*)(?P<rest>.*))", re.DOTALL)
@@ -50,14 +50,15 @@ class Translated:
     text: str
     originals: tuple[str, ...] = ()
     """The lines that stand-ins took the place of, in order."""
-    head: str = ""
-    """What makes Python of a cell that begins indented, before its mark."""
+    head: str = PLAIN
+    """What stands before the mark of the cell: a statement, as a comment would go where the next one goes.
+    Where the cell is indented, that statement holds it."""
 
 
 def translated(text: str, mark: str, first: int, boldly: bool = True) -> Translated:
     """The text with stand-ins, numbered from `first`; `boldly`: what magics run is read too, as Python."""
     alone = text.strip()
-    head = HEAD if INDENTED.match(text) else ""
+    head = HEAD if INDENTED.match(text) else PLAIN
     if "\n" not in alone and AUTOMATIC.match(alone):
         return left_out(text, mark, first)
     if SUSPICIOUS.search(text) is None:
@@ -71,7 +72,7 @@ def translated(text: str, mark: str, first: int, boldly: bool = True) -> Transla
 
 def left_out(text: str, mark: str, first: int) -> Translated:
     """A cell of which nothing is run here."""
-    return _stood_in(lines(text), ["" for _ in lines(text)], mark, first)
+    return _stood_in(lines(text), ["pass" for _ in lines(text)], mark, first)
 
 
 def _is_python(name: str, boldly: bool) -> bool:
@@ -80,7 +81,7 @@ def _is_python(name: str, boldly: bool) -> bool:
 
 
 def _stood_in(
-    every: Sequence[str], said: Sequence[str | None], mark: str, first: int, head: str = ""
+    every: Sequence[str], said: Sequence[str | None], mark: str, first: int, head: str = PLAIN
 ) -> Translated:
     """The lines, those of which something is said by their stand-ins."""
     parts: list[str] = []
@@ -90,8 +91,7 @@ def _stood_in(
         if python is None:
             parts.append(line)
         else:
-            space = "  " if python.strip() else ""
-            parts.append(f"{python}{space}{mark} {first + len(originals)}{line[len(body) :]}")
+            parts.append(f"{python}  {mark} {first + len(originals)}{line[len(body) :]}")
             originals.append(body)
     return Translated("".join(parts), tuple(originals), head)
 
@@ -99,11 +99,12 @@ def _stood_in(
 def _read(every: list[str], boldly: bool) -> Iterator[str | None]:
     """For each line the Python that stands for it; None: it is Python already."""
     state = State()
+    said: str | None = None
     follows = False
     for line in every:
         body = line.rstrip("\r\n")
-        if follows:
-            said: str | None = ""
+        if follows and said is not None:
+            said = f"{said[: len(said) - len(said.lstrip())]}pass"
         else:
             said = _statement(body, boldly) if state.at_start else None
         follows = said is not None and body.endswith("\\")

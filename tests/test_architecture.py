@@ -17,7 +17,7 @@ ROOMS = (
     ("trace",),
     ("verify",),
     ("places", "gate", "garbage", "stack"),
-    ("magics",),
+    ("magics", "cell"),
     ("notebook",),
     ("source",),
     ("tape.domain",),

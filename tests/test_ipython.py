@@ -10,6 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from gradfix.config import Config
+from gradfix.ipython import found
+from gradfix.plan import plan_for
+
 shells = pytest.importorskip("IPython.core.interactiveshell")
 Play = Callable[..., str]
 
@@ -44,25 +48,32 @@ def play(
     shells.InteractiveShell.clear_instance()
 
 
+def places(*cells: str) -> list[tuple[int | None, int]]:
+    """Cell and line of what is found in a session of these cells."""
+    outcome = found(["", *cells], plan_for(Config(Path.cwd())))
+    assert outcome.failure is None
+    return [outcome.at(finding.span.line) for finding in outcome.findings]
+
+
+def test_findings_have_the_numbers_that_the_session_gave_to_the_cells() -> None:
+    assert places("%load_ext gradfix", MODEL, BROKEN, "%gradfix") == [(3, 2)]
+
+
+def test_a_cell_that_is_run_again_counts_where_it_was_run_last() -> None:
+    assert places(MODEL, "loss = model(torch.ones(2, 4)).sum()", "loss.backward()", "loss.backward()") == []
+    assert places(MODEL, BROKEN, MODEL, BROKEN) == [(4, 2)]
+
+
+def test_a_cell_that_is_no_python_was_never_run() -> None:
+    assert places(MODEL, "def f(:", BROKEN) == [(3, 2)]
+
+
+@pytest.mark.torch
 def test_gradfix_lists_what_is_found_in_the_cells_that_were_run(play: Play) -> None:
-    said = play(MODEL, BROKEN, "%gradfix")
-    assert said.startswith("session.ipynb:cell 3:2:1 GF101 [crashes, certain, safe fix]")
-    assert "    1 | h = torch.sigmoid(model(torch.ones(2, 4)))   <- saved here\n" in said
-
-
-def test_gradfix_says_when_nothing_is_found(play: Play) -> None:
     assert play(MODEL, LOOP, "%gradfix") == "gradfix: nothing found in the cells that were run\n"
-
-
-def test_a_cell_that_is_run_again_counts_where_it_was_run_last(play: Play) -> None:
-    said = play(
-        MODEL, "loss = model(torch.ones(2, 4)).sum()", "loss.backward()", "loss.backward()", "%gradfix"
-    )
-    assert said == "gradfix: nothing found in the cells that were run\n"
-
-
-def test_a_cell_that_is_no_python_was_never_run(play: Play) -> None:
-    assert "session.ipynb:cell 4:2:1 GF101" in play(MODEL, "def f(:", BROKEN, "%gradfix")
+    said = play(BROKEN, "%gradfix")
+    assert said.startswith("session.ipynb:cell 6:2:1 GF101 [crashes, certain, safe fix]")
+    assert "    1 | h = torch.sigmoid(model(torch.ones(2, 4)))   <- saved here\n" in said
 
 
 @pytest.mark.torch

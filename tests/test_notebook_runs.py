@@ -54,6 +54,11 @@ def gradfix(*arguments: str, stdin: bytes | None = None) -> Result:
     return result
 
 
+def git(*arguments: str) -> None:
+    identity = ("-c", "user.name=a", "-c", "user.email=a@b", "-c", "commit.gpgsign=false")
+    subprocess.run(["git", *identity, *arguments], check=True, capture_output=True)
+
+
 def findings(*arguments: str) -> Any:
     return json.loads(gradfix("--output-format", "json", *arguments).stdout)
 
@@ -111,7 +116,16 @@ def test_a_diff_is_one_for_each_cell() -> None:
         " g.sum().backward()",
     ]
     assert "1 file, 2 hunks, 2 lines added, 2 removed." in result.stderr
-    assert "`git apply` does not take it" in result.stderr
+    assert "for reading: `git apply --exclude '*.ipynb:*'` takes the rest" in result.stderr
+
+
+def test_git_takes_the_diff_of_scripts_beside_notebooks() -> None:
+    make("b.ipynb", MODEL, BROKEN)
+    Path("a.py").write_text(f"{MODEL}\n{BROKEN}\n")
+    git("init", "-q")
+    Path("all.diff").write_bytes(gradfix("--diff").stdout_bytes)
+    git("apply", "--exclude", "*.ipynb:*", "all.diff")
+    assert "g = g + 1" in Path("a.py").read_text()
 
 
 def test_applying_rewrites_the_lines_and_nothing_else() -> None:
@@ -227,11 +241,6 @@ def test_standard_input_is_a_notebook_where_its_name_says_so() -> None:
     assert after.encode() == content.replace(b"g += 1", b"g = g + 1")
 
 
-def git(*arguments: str) -> None:
-    identity = ("-c", "user.name=a", "-c", "user.email=a@b", "-c", "commit.gpgsign=false")
-    subprocess.run(["git", *identity, *arguments], check=True, capture_output=True)
-
-
 def test_since_a_revision_only_what_is_new_in_a_notebook_counts() -> None:
     make("b.ipynb", MODEL, BROKEN)
     git("init", "-q")
@@ -267,7 +276,8 @@ def test_a_notebook_in_another_language_is_passed_over_quietly() -> None:
     make("r.ipynb", "library(torch)\nx <- 1", metadata={"kernelspec": {"language": "R", "name": "ir"}})
     result = gradfix()
     assert (result.exit_code, result.stdout, result.stderr) == (0, "", "")
-    assert "r.ipynb: skipped: a notebook in R" in gradfix("--verbose").stderr
+    told = gradfix("--verbose").stderr
+    assert told == "r.ipynb: skipped: a notebook in R\n0 findings in 1 file (1 skipped).\n"
 
 
 def test_a_page_shows_the_rewrite_of_each_cell() -> None:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from gradfix.tape.analysis import Silence
 
 
-READING = "What is shown of notebooks is for reading: `git apply` does not take it."
+READING = "What it shows of notebooks is for reading: `git apply --exclude '*.ipynb:*'` takes the rest."
 
 
 def failed(outcome: Outcome, failure: Failure) -> Line:
@@ -72,9 +72,11 @@ def _doubts(outcome: Outcome) -> Iterator[Line]:
 
 def _files(run: Run) -> str:
     gated = sum(outcome.gated for outcome in run.outcomes)
+    skipped = sum(bool(outcome.skipped) for outcome in run.outcomes)
     failed = sum(1 for _ in run.failed())
-    said = [f"{gated:,} without autograd" if gated else "", f"{failed:,} failed" if failed else ""]
-    aside = f" ({', '.join(filter(None, said))})" if any(said) else ""
+    counts = {"without autograd": gated, "skipped": skipped, "failed": failed}
+    said = [f"{count:,} {what}" for what, count in counts.items() if count]
+    aside = f" ({', '.join(said)})" if said else ""
     return plural(len(run.outcomes), "file") + aside
 
 

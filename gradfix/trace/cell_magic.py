@@ -45,4 +45,5 @@ def _stopped() -> Exception:
     """What ends a run of all cells; the error itself has been shown."""
     from IPython.core.error import UsageError
 
-    return UsageError("the cell failed, as shown above")
+    error: Exception = UsageError("the cell failed, as shown above")
+    return error
