@@ -265,16 +265,9 @@ def _run_function(
         left = vm.here.path - frame.entry
         if frame.exits is not None:
             rejoin(vm.machine, frame.exits, ended in (None, "return"), frame.scope)
-        if ended == "raise" and _abstract(code):
+        if ended == "raise" and not frame.returns:  # callers go on only where another stands in
             return overridden(vm.strangers, list(names.values()))
         return _returned(frame, ended, left, vm.trail.limit)
-
-
-def _abstract(code: Code) -> bool:
-    """Whether a function does nothing but raise, so that another one must stand in for it."""
-    body = code.node.body
-    stated = [one for one in body if not isinstance(one, ast.Expr)] if isinstance(body, list) else []
-    return len(stated) == 1 and isinstance(stated[0], ast.Raise)
 
 
 def left_to_subclasses(function: Function, receiver: Value) -> bool:
