@@ -82,6 +82,9 @@ def _healthy(seed: int, program: Program, calls: list[list[str]], tally: Tally) 
     if outcome.failure:
         tally.put(_case("failure", seed, program.source, calls, lambda text: bool(said(text).failure)))
     for finding in outcome.findings:
+        if _conventional(finding, program.source, calls):
+            tally.counts[f"conventional ({finding.certainty}), nothing else is wrong"] += 1
+            continue
         key = (finding.code, finding.certainty)
 
         def holds(text: str, key: tuple[str, str] = key) -> bool:
@@ -162,12 +165,19 @@ def _verdict(
 ) -> judge.Verdict:
     """What torch says of a finding; of one that leans on convention D, where that is kept to as well."""
     said = judge.judged(finding, *shown, bug)
-    if said == "refuted" and "D" in finding.conventions:
-        name = class_at(bug.source, finding.span.line)
-        probes = runs(bug.source, calls[:1], name) if name else []
-        words = [run.error[1] for run in probes if run.error and run.error[0] == "Probed"]
-        return "conventional" if any(finding.torch_says in one for one in words if one) else said
+    if said == "refuted" and _conventional(finding, bug.source, calls):
+        return "conventional"
     return said
+
+
+def _conventional(finding: Finding, source: str, calls: list[list[str]]) -> bool:
+    """Whether a finding leans on convention D, and torch says so too where that is kept to."""
+    if "D" not in finding.conventions or not finding.torch_says:
+        return False
+    name = class_at(source, finding.span.line)
+    probes = runs(source, calls[:1], name) if name else []
+    words = [run.error[1] for run in probes if run.error and run.error[0] == "Probed"]
+    return any(finding.torch_says in one for one in words if one)
 
 
 def _codes(outcome: Outcome) -> str:
