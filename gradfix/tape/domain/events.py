@@ -75,6 +75,7 @@ class Backward:
         "anchored",
         "assumed",
         "delivered",
+        "doubted",
         "kept",
         "lean",
         "met",
@@ -88,6 +89,7 @@ class Backward:
         "root",
         "scaler",
         "spoilt",
+        "start",
         "strange",
         "virtual",
     )
@@ -103,6 +105,10 @@ class Backward:
         """The part of the path that says which alternative of the root this is."""
         self.number = next(self.numbers)
         self.root: Tensor | None = None
+        self.start: Node | None = None
+        """What the root was made by when it ran: it may be written afterwards."""
+        self.doubted = False
+        """Whether it came to what may not have been recorded."""
         self.aimed: tuple[Tensor, ...] = ()
         """The tensors that it is for, where it names them."""
         self.returns = False

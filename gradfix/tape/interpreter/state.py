@@ -97,7 +97,7 @@ class Strangers:
         """Values that are taken for optimizers by their use."""
         self.loose: dict[int, Value] = {**before.loose} if before else {}
         """What was handed to calls that aren't known."""
-        self.results: dict[int, tuple[Value, ast.AST]] = {**before.results} if before else {}
+        self.results: dict[int, tuple[Value, ast.AST, Value]] = {**before.results} if before else {}
         """What calls that aren't known have returned, and the calls."""
         self.elements: dict[int, Value] = {**before.elements} if before else {}
         """What loops have taken out of values that came in from elsewhere."""

@@ -89,6 +89,7 @@ class Backwards:
         node = self.graph.history(root)
         event.assumed = self.here.assumed
         event.root = root
+        event.start = node
         if node.op == "scale" and node.facts:
             event.scaler = node.facts
         event.aimed = event.aimed or tuple(only or ())
@@ -161,7 +162,10 @@ class Backwards:
             if not event.virtual:
                 if self.supposed or node.op in UNDERIVED:
                     self._note(node, event)
-                node.clean = event.number
+                if surely is None or level == SURE:
+                    node.clean = event.number
+                if node.doubted:
+                    event.doubted = True
             if node.leaf is not None:
                 if not event.virtual and (wanted is None or id(node.leaf) in wanted):
                     self._reach(node, level, event, root.lean, when)
@@ -176,7 +180,7 @@ class Backwards:
                 ahead.put(parent, when | guard, known)
             if frees and level == SURE and node.saves:
                 self._free(node, event, when)
-        if again and len(seen) > MANY:
+        if again and len(seen) > MANY and not event.doubted:
             remember(start, again)
         if frees:
             self.frees = stamp()
@@ -233,6 +237,8 @@ class Backwards:
         else:
             event.delivered = True
         lean = lean | node.lean | event.lean
+        if event.doubted:
+            lean = lean | self.raising.in_doubt(node, event)
         if level == BY_USE:
             lean = lean | {Convention.C}
         else:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple, TypedDict
 
-from gradfix.defects import Assumption, Convention, Role
+from gradfix.defects import NOTHING, Assumption, Convention, Role
 from gradfix.defects.records import Freed, Overwritten, Written, WrittenByModule, WrittenThroughData
 from gradfix.tape.domain.graph import upstream
 from gradfix.tape.domain.moments import under
@@ -34,6 +34,7 @@ FEW = 100
 """How many operations one can be told the places of."""
 DRAWS = {*having("draws"), *map(name_of_layer, layers_having("drops"))}
 OVERWRITTEN = "one of the variables needed for gradient computation has been modified by an inplace operation"
+RECORDED: frozenset[Assumption] = frozenset({Assumption.RECORDED_HERE})
 TWICE = "Trying to backward through the graph a second time"
 
 
@@ -63,6 +64,8 @@ class Raising:
         self.reports = severed.reports
         self.trail = severed.trail
         self.grad_mode = severed.graph.grad_mode
+        self.recorded: tuple[Backward, dict[int, Node]] | None = None
+        """A backward, and the nodes that it comes to without passing what may not have been recorded."""
         self.whole: Callable[[], bool] | None = None
         """Whether what is backpropagated came out of a whole model, which is given data."""
 
@@ -78,6 +81,7 @@ class Raising:
         if not node.spoiled and not node.freed:
             return False
         here = event.path | when
+        lean = lean | self.in_doubt(node, event)
         gone = self._freed_before(node, event, here)
         if gone is None or not implies(here, gone[1]):
             self._written_since(node, event, lean, when)
@@ -86,6 +90,19 @@ class Raising:
         self._twice(node, gone[0], event, lean, when | gone[1])
         event.raised = True
         return True
+
+    def in_doubt(self, node: Node, event: Backward) -> Lean:
+        """What it takes that a backward comes to a node: that it was recorded, and all on the way to it.
+
+        What was entered around all that has a graph has left recording on, or the backward would fail.
+        """
+        if event.start is None or self.grad_mode.mode_in_doubt is not False:
+            return NOTHING
+        if self.recorded is None or self.recorded[0] is not event:
+            sure = upstream([event.start], _either_way)
+            self.recorded = event, {id(one): one for one in sure if not one.doubted}
+        sure_nodes = self.recorded[1]
+        return NOTHING if id(node) in sure_nodes or not any(map(_ends, sure_nodes.values())) else RECORDED
 
     @staticmethod
     def _freed_before(node: Node, event: Backward, here: Path) -> tuple[Backward, Path] | None:
@@ -193,7 +210,7 @@ class Raising:
         ]
         outside, spared = self.python.outside(node, earlier, event), self.early_steps.spared(event)
         if node.doubted and self.grad_mode.mode_in_doubt is False:
-            lean = lean | {Assumption.RECORDED_HERE}
+            lean = lean | RECORDED
         built, draws = self._built(event)
         self.reports.report(
             "backward_twice",
@@ -213,6 +230,18 @@ class Raising:
             when=event.path | guard,
             says=TWICE,
         )
+
+
+def _either_way(node: Node) -> tuple[Node, ...]:
+    """What a backward goes on to from a node, recorded or not: a write that isn't leaves what it was."""
+    if not node.doubted:
+        return node.parents
+    return node.parents[:1] if node.op.endswith("_") or node.op == "copy_slices" else ()
+
+
+def _ends(node: Node) -> bool:
+    """Whether a node is a leaf that a gradient comes to, or may have a graph behind it."""
+    return node.requires is None or (node.leaf is not None and node.requires)
 
 
 def _draws(node: Node) -> bool:

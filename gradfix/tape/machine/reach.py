@@ -56,11 +56,15 @@ def leading(graph: Graph, root: Node, only: list[Tensor], perhaps: bool = False)
         if done:
             if perhaps and node.facts and "value" in node.facts and node.requires is not False:
                 leading.add(id(node))  # what isn't known may lead to them
-            if node.requires is not False and any(
-                id(parent) in leading
-                or id(parent) in targets
-                or (parent.requires is not False and id(parent.leaf) in leaves)
-                for parent in node.parents
+            if (
+                node.requires is not False
+                and (perhaps or not node.may)
+                and any(
+                    id(parent) in leading
+                    or id(parent) in targets
+                    or (parent.requires is not False and id(parent.leaf) in leaves)
+                    for parent in node.parents
+                )
             ):
                 leading.add(id(node))
         elif id(node) not in opened:

@@ -385,7 +385,7 @@ class Severed:
             if root.requires is False:
                 continue
             self._taken_as_meant(root)
-            for term in terms_of(self.graph.history(root)):
+            for term in terms_of(event.start or self.graph.history(root)):
                 if term.requires is not False or not term.cut or behind(term) is not True:
                     continue
                 if any(-1 < parent.clean < event.number for parent in nearest_graph(term)):

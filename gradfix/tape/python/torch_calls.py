@@ -123,7 +123,9 @@ def _torch(vm: Interpreter, path: str, args: Args, kwargs: Kwargs, node: ast.Cal
     if path.startswith("torch.nn.") and name[:1].isupper() and path.count(".") == 2:
         return make_layer(vm.notes, name, args, kwargs, node)
     if name.startswith("autocast"):
-        return Unknown(fact("autocast"))
+        entered = Unknown(fact("autocast"))
+        entered.origin = path
+        return entered
     return _function(vm, path[6:], args, kwargs, node)
 
 

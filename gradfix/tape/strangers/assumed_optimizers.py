@@ -12,7 +12,7 @@ turn before, a backward ran through what they returned.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -20,15 +20,17 @@ from typing import TYPE_CHECKING, Any
 from gradfix.defects import Assumption, Convention, Role
 from gradfix.defects.reasons import What
 from gradfix.defects.records import EarlyClear, NotCleared
+from gradfix.tape.domain.definitions import Instance
 from gradfix.tape.domain.events import Add, Backward, Clear, Doubt, Use
 from gradfix.tape.domain.graph import Tensor, upstream
 from gradfix.tape.domain.paths import contradicts, implies
-from gradfix.tape.domain.torch_values import Optimizer, Weights
-from gradfix.tape.domain.values import Map, Seq, Unknown
+from gradfix.tape.domain.torch_values import Layer, Optimizer, Weights
+from gradfix.tape.domain.values import Const, External, Map, Seq, Unknown
 from gradfix.tape.domain.why import Why
 from gradfix.tape.machine.account import newest_call
 from gradfix.tape.machine.cuts import in_order
 from gradfix.tape.machine.here import span_of
+from gradfix.tape.strangers.own_forwards import passes_by
 
 if TYPE_CHECKING:
     from gradfix.tape.domain.graph import Node
@@ -90,7 +92,7 @@ def supposed(strangers: Strangers, value: Unknown, node: ast.AST) -> Supposed:
                 for event, root in strangers.machine.severed.backwards
                 if root.requires is not False
             ]
-            before = [(event, Passed(strangers.names, root)) for event, root in ran]
+            before = [(event, Passed(strangers, strangers.names, root)) for event, root in ran]
             others = [passed.arrived(event, found) for event, passed in before if not passed.beside(found)]
             events.extend(others)
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and strangers.here.at_home:
@@ -182,7 +184,8 @@ def _owners(value: Value) -> Iterator[Value]:
 class Passed:
     """What a backward passes from a root on, looked at once for all supposed optimizers."""
 
-    def __init__(self, names: Names, root: Tensor) -> None:
+    def __init__(self, strangers: Strangers, names: Names, root: Tensor) -> None:
+        self.strangers = strangers
         self.names = names
         self.root = root
         self.node = names.machine.graph.history(root)
@@ -251,11 +254,34 @@ class Passed:
         born = [node.leaf.born if node.leaf is not None else 0 for node in self.ends]
         return len(self.nodes) < DEEP and bool(born) and min(born) > value.born
 
+    def _without(self, value: Unknown) -> bool:
+        """Whether an optimizer was made of objects, and nothing that they hold is seen to bring gradients."""
+        objects = list(_objects(value))
+        if not objects or any(node.op == "module" for node in self.below):
+            return False
+        behind = list(_behind(self.strangers, self.below, by_whom=True))
+        parts = {id(one) for one in _parts(objects)}
+        return len(behind) < DEEP and not any(id(one) in parts for one in behind)
+
+    def _of_nothing(self) -> bool:
+        """Whether it was made of what other packages have made of numbers: of a leaf of their own, say."""
+        behind = list(_behind(self.strangers, self.below))
+        if not 0 < len(behind) < DEEP or any(node.leaf is not None for node in self.below):
+            return False
+        return all(isinstance(one, (Const, Seq)) or self._of_package(one) for one in behind)
+
+    def _of_package(self, value: Value) -> bool:
+        """Whether a value is what a package has made, or was made of others that are looked at as well."""
+        made = self.strangers.results.get(id(value))
+        callee = made[2] if made is not None else value
+        return isinstance(callee, External) or (isinstance(callee, Unknown) and bool(callee.holds))
+
     def arrived(self, event: Backward, one: Supposed) -> Add | Doubt:
         """What it may have brought; one through what is told to require grad may be for that alone."""
         if self.told:
             return Doubt(None, event.path, None)
-        if self._younger(one.value) or (one.given is not None and not self.reaches(one.given)):
+        other = one.given is not None and not self.reaches(one.given)
+        if other or self._younger(one.value) or self._without(one.value) or self._of_nothing():
             return Doubt(None, event.path, Why(What.BACKWARD, "", event.place))
         return Add(event, True, BY_USE)
 
@@ -265,7 +291,7 @@ def filled(vm: Interpreter, walked: Walked) -> None:
     root, event = walked
     if root.requires is False or not vm.strangers.supposed:
         return
-    passed = Passed(vm.names, root)
+    passed = Passed(vm.strangers, vm.names, root)
     calls = set(_calls_behind(vm.strangers, passed.below))
     vm.strangers.fed.update(calls)
     for one in vm.strangers.supposed.values():
@@ -290,6 +316,13 @@ def _passes(node: Node) -> bool:
 
 def _calls_behind(strangers: Strangers, below: Sequence[Node]) -> Iterator[int]:
     """The calls whose results a root was made of."""
+    for value in _behind(strangers, below):
+        if id(value) in strangers.results:
+            yield id(strangers.results[id(value)][1])
+
+
+def _behind(strangers: Strangers, below: Sequence[Node], by_whom: bool = False) -> Iterator[Value]:
+    """The values that nodes were made of where these aren't known, and perhaps what was called for them."""
     stack: list[Value] = []
     for node in below:
         if node.facts and isinstance(node.facts.get("value"), Unknown):
@@ -300,12 +333,36 @@ def _calls_behind(strangers: Strangers, below: Sequence[Node]) -> Iterator[int]:
         if id(value) in seen:
             continue
         seen.add(id(value))
-        if id(value) in strangers.results:
-            yield id(strangers.results[id(value)][1])
-        if isinstance(value, Unknown):
-            stack.extend(value.holds)
-        elif isinstance(value, (Seq, Map)):
-            stack.extend(value.items if isinstance(value, Seq) else value.items.values())
+        yield value
+        if by_whom and id(value) in strangers.results:
+            callee = strangers.results[id(value)][2]
+            stack.extend([] if passes_by(callee) else [callee])
+        stack.extend(value.holds if isinstance(value, Unknown) else _items(value))
+
+
+def _items(value: Value) -> Iterable[Value]:
+    return value.items.values() if isinstance(value, Map) else value.items if isinstance(value, Seq) else ()
+
+
+def _objects(value: Value, deep: int = MADE_OF) -> Iterator[Instance]:
+    """The objects that a value was made of, where it isn't known which parameters they have."""
+    if isinstance(value, Instance) and not value.module:
+        yield value
+    elif isinstance(value, Unknown) and deep:
+        for held in value.holds:
+            yield from _objects(held, deep - 1)
+
+
+def _parts(objects: Sequence[Instance]) -> Iterator[Value]:
+    """Objects and what they hold, and what that holds."""
+    stack: list[Value] = [*objects]
+    seen: set[int] = set()
+    while stack:
+        value = stack.pop()
+        if id(value) not in seen:
+            seen.add(id(value))
+            yield value
+            stack.extend(value.attrs.values() if isinstance(value, (Instance, Layer)) else _items(value))
 
 
 def _nothing_left(strangers: Strangers, own: Supposed, events: list[Any], node: ast.AST) -> None:

@@ -26,6 +26,7 @@ from gradfix.tape.strangers.handed_out import (
     may_take_out,
     may_thaw,
 )
+from gradfix.tape.strangers.own_forwards import passes_by
 from gradfix.tape.strangers.reaching import Reaching
 from gradfix.tape.torch.conversions import cut_tensor, number
 from gradfix.tape.torch.distributions import PACKAGE, distribution_method
@@ -77,7 +78,7 @@ def call_unknown(vm: Interpreter, callee: Value, args: Args, kwargs: Kwargs, nod
         if vm.machine.leaves.froze:
             may_thaw(vm.machine, value)
     result = Unknown(_unfollowed(vm, callee, node), tuple(given))
-    vm.strangers.results[id(result)] = (result, node)
+    vm.strangers.results[id(result)] = (result, node, callee)
     unrecorded = vm.grad_mode.grad is False and vm.grad_mode.grad_off[1] is not None
     owners = [one for one in getattr(callee, "holds", ()) if isinstance(one, Tensor)]
     if unrecorded and isinstance(callee, Unknown) and not _may_hand_back(vm.machine, [*owners, *given]):
@@ -146,7 +147,7 @@ def call_opaque(
             hand_out(vm.strangers, value)
     made = vm.machine.recording.node("module", vm.here.at(node), [*leaves(vm.machine, module)[0], *given])
     made.may = not sure
-    if not sure and made.requires is True:
+    if made.requires is True and (not sure or passes_by(module.of)):
         made.requires = None
     if made.requires is False and _holds_others(module.of):
         made.requires = None

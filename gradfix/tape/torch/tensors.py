@@ -10,11 +10,12 @@ from gradfix.defects import Convention
 from gradfix.defects.reasons import What
 from gradfix.tape.domain.events import Add, Clear
 from gradfix.tape.domain.graph import Node
-from gradfix.tape.domain.values import NONE, Const, Seq, Unknown, unknown_of
+from gradfix.tape.domain.values import NONE, NOTHING, Const, Seq, Unknown, unknown_of
 from gradfix.tape.domain.why import Why, fact
 from gradfix.tape.effects import table
 from gradfix.tape.effects.operations import DUNDERS, having, in_place
 from gradfix.tape.effects.overloads import choose
+from gradfix.tape.machine.cuts import DETACHES
 from gradfix.tape.torch.manual_steps import hand_written_step
 
 if TYPE_CHECKING:
@@ -152,7 +153,7 @@ def set_requires_grad(names: Names, tensor: Tensor, value: Value, node: ast.AST)
         return
     if wanted is True and tensor.leaf is not False:
         made = Node("leaf", tensor.place, (tensor.node,), True)
-        made.lean = tensor.lean
+        made.lean = NOTHING if tensor.node.cut in DETACHES else tensor.lean
         if tensor.node.parents:
             made.cut, made.cut_place = "requires_grad", names.here.at(node)
             made.facts = {
@@ -161,6 +162,7 @@ def set_requires_grad(names: Names, tensor: Tensor, value: Value, node: ast.AST)
         made.leaf = tensor
         names.trail.set(tensor, "node", made)
         names.trail.set(tensor, "requires", True)
+        names.trail.set(tensor, "lean", made.lean)
         names.trail.set(tensor, "leaf", True)
         names.machine.leaves.every_leaf.append(tensor)
     elif wanted is not True and tensor.leaf is not False:

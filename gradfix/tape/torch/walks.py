@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from gradfix.tape.domain.events import Backward
-from gradfix.tape.domain.graph import Tensor
+from gradfix.tape.domain.graph import Storage, Tensor
 from gradfix.tape.domain.torch_values import Weights
 from gradfix.tape.domain.values import NONE, NOTHING, Const, Seq, Unknown
 from gradfix.tape.interpreter.inside import open_ended
@@ -97,9 +97,16 @@ def backward_from_roots(vm: Interpreter, args: Args, kwargs: Kwargs, node: ast.C
 
 def _from_root(vm: Interpreter, root: Value, *, options: Kwargs, node: ast.Call, met: Met) -> Value:
     """One of several roots of the same backward."""
-    for tensor in tensors_in(root):
+    for tensor in [_unheard(vm, root)] if isinstance(root, Unknown) else tensors_in(root):
         run_backward(vm, tensor, options, node, met)
     return NONE
+
+
+def _unheard(vm: Interpreter, root: Unknown) -> Tensor:
+    """The tensor that a root is of which nothing is known, or one that stands for a list of them."""
+    if root.tensor is not None:
+        return root.tensor
+    return Tensor(root.made or vm.graph.guess(root), Storage(argument=True), root.requires, leaf=None)
 
 
 def grad_of_roots(vm: Interpreter, args: Args, kwargs: Kwargs, node: ast.Call) -> Value:

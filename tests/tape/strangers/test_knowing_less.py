@@ -62,6 +62,84 @@ for turn in range(2):
 w = torch.ones(4, requires_grad=True)
 print(w.numpy(**blur(True)))
 """,
+    "what may have been written without recording, and has a graph without that": """
+import elsewhere as torch
+w = torch.rand(4).requires_grad_()
+with torch.no_grad():
+    w.mul_(w)
+w.norm().backward()
+""",
+    "what an optimizer holds, beside a loss that is made of numbers": """
+import elsewhere as torch
+def train(model, loader, optimizer):
+    for batch in loader:
+        loss = torch.full([4], 0.5, requires_grad=True).mean()
+        loss.backward()
+        optimizer.zero_grad()
+        optimizer.step()
+""",
+    "what is made of a module that returns nothing of itself": """
+from elsewhere import wrapped
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+    def forward(self, x):
+        h = self.layer(x)
+        return x * x
+net = wrapped(Net())
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+out = net(torch.ones(3, 4)).exp()
+out.sum().backward()
+out.sum().backward()
+""",
+    "what an optimizer holds that was made of an object which brings no gradient": """
+import elsewhere as torch
+from elsewhere import nn
+class Net(nn.Module):
+    def __init__(self):
+        self.layer = nn.Linear(4, 4)
+    def forward(self, x):
+        h = self.layer(x)
+        return x
+net = Net()
+opt = torch.optim.Adam(net.parameters())
+w = torch.ones(3, 4, requires_grad=True)
+for turn in range(2):
+    out = net(torch.ones(3, 4))
+    (out * w).mean().backward()
+    opt.zero_grad()
+    opt.step()
+""",
+    "what may have been written without recording, and backpropagated beside what was recorded": """
+import elsewhere as torch
+w = torch.rand(4).requires_grad_()
+with torch.no_grad():
+    w.mul_(w)
+(w - nn.Linear(4, 4).weight[0]).mean().backward()
+""",
+    "a leaf behind what may not have been recorded, in a loss that was": """
+from elsewhere import mode
+w, v = torch.ones(4, requires_grad=True), torch.ones(4, requires_grad=True)
+opt = torch.optim.SGD([w], lr=0.1)
+for turn in range(2):
+    with mode():
+        part = w.exp()
+    (part * v).sum().backward()
+    opt.step()
+""",
+    "a result beside a leaf that gradients are asked for, which may be behind it": """
+w, v = torch.ones(4, requires_grad=True), torch.ones(4, requires_grad=True)
+x = w + blur(v)
+x.sum().backward(inputs=[v])
+print(x.grad)
+""",
+    "a term that doesn't bring a gradient to a leaf, beside a root that may": """
+w, v = torch.ones(4, requires_grad=True), torch.ones(4, requires_grad=True)
+with torch.no_grad():
+    view = w.view(4)
+torch.autograd.backward([view.norm(), (blur(v) * blur(w * 2)).sum()])
+""",
     "a row of what may have been made without recording": """
 import elsewhere as torch
 rows = torch.ones(3, 4)
@@ -252,6 +330,123 @@ for turn in range(2):
 """,
 }
 FOUND = {
+    "what an optimizer holds, beside a loss that is made of what a model returns": (
+        "zero_grad_before_step",
+        """
+import elsewhere as torch
+def train(model, loader, optimizer):
+    for batch in loader:
+        loss = torch.full([4], model(batch), requires_grad=True).mean()
+        loss.backward()
+        optimizer.zero_grad()
+        optimizer.step()
+""",
+    ),
+    "what is made of a module that may return anything": (
+        "backward_twice",
+        """
+from elsewhere import wrapped
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+    def forward(self, x):
+        h = self.layer(x)
+        return x * h
+net = wrapped(Net())
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+out = net(torch.ones(3, 4)).exp()
+out.sum().backward()
+out.sum().backward()
+""",
+    ),
+    "what an optimizer holds that was made of an object which may bring a gradient": (
+        "zero_grad_before_step",
+        """
+import elsewhere as torch
+from elsewhere import nn
+class Net(nn.Module):
+    def __init__(self):
+        self.layer = nn.Linear(4, 4)
+    def forward(self, x):
+        h = self.layer(x)
+        return h
+net = Net()
+opt = torch.optim.Adam(net.parameters())
+w = torch.ones(3, 4, requires_grad=True)
+for turn in range(2):
+    out = net(torch.ones(3, 4))
+    (out * w).mean().backward()
+    opt.zero_grad()
+    opt.step()
+""",
+    ),
+    "what autocast was entered around, beside what it wasn't": (
+        "inplace_overwrites_saved",
+        """
+w, v = torch.ones(4, requires_grad=True), torch.ones(4, requires_grad=True)
+with torch.autocast("cpu"):
+    y = w.exp()
+    y += 1
+(y * v).sum().backward()
+""",
+    ),
+    "a leaf behind what may not have been recorded, where nothing else has a graph": (
+        "missing_zero_grad",
+        """
+from elsewhere import mode
+w = torch.ones(4, requires_grad=True)
+opt = torch.optim.SGD([w], lr=0.1)
+for turn in range(2):
+    with mode():
+        part = w.exp()
+    (part * 2).sum().backward()
+    opt.step()
+""",
+    ),
+    "what was recorded where the whole loss was, whatever was entered": (
+        "inplace_overwrites_saved",
+        """
+from elsewhere import mode
+w = torch.ones(4, requires_grad=True)
+with mode():
+    y = w.exp()
+    y += 1
+    loss = y.sum()
+loss.backward()
+""",
+    ),
+    "a leaf in a loss, beside what may not have been recorded": (
+        "missing_zero_grad",
+        """
+from elsewhere import mode
+w, v = torch.ones(4, requires_grad=True), torch.ones(4, requires_grad=True)
+opt = torch.optim.SGD([v], lr=0.1)
+for turn in range(2):
+    with mode():
+        part = w.exp()
+    (part * v).sum().backward()
+    opt.step()
+""",
+    ),
+    "a result on the way to a leaf that gradients are asked for": (
+        "grad_of_non_leaf",
+        """
+w, v = torch.ones(4, requires_grad=True), torch.ones(4, requires_grad=True)
+x = w + v
+x.sum().backward(inputs=[v])
+print(x.grad)
+""",
+    ),
+    "a term that was cut off from a loss, which is written afterwards": (
+        "severed_term",
+        """
+w, v = torch.ones(4, requires_grad=True), torch.ones(4, requires_grad=True)
+loss = v.mean() + w.pow(2).mean().item()
+loss.backward()
+loss.sigmoid_()
+""",
+    ),
     "a copy that was asked not to require grad": (
         "converted_loss_path",
         """
@@ -423,3 +618,19 @@ def test_it_is_found_under_a_condition(condition: str, body: str) -> None:
     source = parse("program.py", (IMPORTS + body).encode())
     assert isinstance(source, Source)
     assert {d.condition for d in analyse(source).defects if d.impact != "style"} == {condition}
+
+
+DETACHED = """
+class Net(nn.Module):
+    def forward(self, x):
+        x = x.detach().requires_grad_()
+        x[x > 0] = 0
+        return x
+"""
+
+
+@pytest.mark.parametrize("base", ["nn.Module", "elsewhere(nn.Module)"])
+def test_a_detached_leaf_is_one_whatever_it_was_made_of(base: str) -> None:
+    source = parse("program.py", (IMPORTS + DETACHED.replace("nn.Module", base)).encode())
+    assert isinstance(source, Source)
+    assert [(d.kind, d.certainty) for d in analyse(source).defects] == [("inplace_on_leaf", "certain")]
