@@ -73,6 +73,10 @@ def choose(
     fitting = [(effect, bound) for effect, bound in fitting if not effect.when or _holds(effect, bound)]
     asked = [pair for pair in fitting if "out" in pair[1] or "out" not in pair[0].args]
     fitting = asked or fitting  # some functions have but one row, whose `out` may be left away
+    whole = [
+        (effect, bound) for effect, bound in fitting if all(n in bound for n in effect.args[: effect.needs])
+    ]
+    fitting = whole or fitting
     if len(fitting) <= 1:
         return fitting[0] if fitting else None
     if all(effect.when and not any(flag in bound for flag, _ in effect.when) for effect, bound in fitting):
@@ -82,6 +86,8 @@ def choose(
         if not fitting[0][0].when:
             return fitting[0]
         fitting = [pair for pair in fitting if pair[0].when]
+    if len({effect.results for effect, _ in fitting}) > 1:
+        return None  # one tensor or several: nothing can be said of either
     return _agreed([effect for effect, _ in fitting]), fitting[0][1]
 
 
@@ -128,6 +134,10 @@ def _in_common(effects: Sequence[Effect]) -> Effect:
         view=first.view if len(views) == 1 else "maybe",
         returns_self=first.returns_self if len(selves) == 1 else "maybe",
         writes=tuple(name for name in first.writes if all(name in effect.writes for effect in effects)),
+        constant=first.constant if len({effect.constant for effect in effects}) == 1 else (),
+        vanishes=all(effect.vanishes for effect in effects),
+        once=all(effect.once for effect in effects),
+        shape=first.shape if len({effect.shape for effect in effects}) == 1 else "",
     )
 
 

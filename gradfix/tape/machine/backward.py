@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from gradfix.tape.machine.recording import Recording
     from gradfix.tape.machine.severed import Severed
 
-SURE, BY_USE = 2, 1
-"""How a node is part of a backward: for sure, or because nothing else can be meant (convention C): beside a
-leaf that it surely fills, something else can."""
+SURE, BY_USE, BESIDE = 2, 1, 0
+"""How a node is part of a backward: for sure, or because nothing else can be meant (convention C), or only
+perhaps: beside a leaf that it surely fills, and beside what is meant, something else can."""
 WAYS = 3
 """On how many different paths one backward looks at a node again."""
 STEPPED_BETWEEN = "whether a step since the backward before this changed what it needs isn't known"
@@ -40,26 +40,33 @@ NO_SCALAR = "grad can be implicitly created only for scalar outputs"
 class Ahead:
     """What a backward has still to come to: what it surely visits first, then what may be part of it."""
 
-    __slots__ = ("by_use", "guarded", "sure")
+    __slots__ = ("beside", "by_use", "guarded", "sure")
 
     def __init__(self, start: Node, arms: Sequence[Path], path: Path) -> None:
         self.sure: list[tuple[Node, Path]] = [(start, arm - path) for arm in arms]
         self.guarded = Guarded()
         """What it surely visits on some paths."""
         self.by_use: list[tuple[Node, Path]] = [] if self.sure else [(start, ALWAYS)]
+        self.beside: list[tuple[Node, Path]] = []
+
+    def left(self, virtual: bool) -> bool:
+        """Whether something is left; of a backward that is only thought of, of what it surely visits."""
+        return bool(self.sure or self.guarded.order or ((self.by_use or self.beside) and not virtual))
 
     def take(self) -> tuple[int, Node, Path]:
         """The next node, how it is part of the backward, and on which path."""
         if self.sure:
             return SURE, *self.sure.pop()
-        return (SURE, *self.guarded.pop()) if self.guarded.order else (BY_USE, *self.by_use.pop())
+        if self.guarded.order:
+            return (SURE, *self.guarded.pop())
+        return (BY_USE, *self.by_use.pop()) if self.by_use else (BESIDE, *self.beside.pop())
 
-    def put(self, node: Node, when: Path, known: bool) -> None:
+    def put(self, node: Node, when: Path, level: int) -> None:
         """One more."""
-        if known and when:
+        if level == SURE and when:
             self.guarded.add(node, when)
         else:
-            (self.sure if known else self.by_use).append((node, when))
+            (self.beside, self.by_use, self.sure)[level].append((node, when))
 
 
 class Backwards:
@@ -146,7 +153,7 @@ class Backwards:
         surely = walked and leading(self.graph, start, only or [])
         again = (self.recording.spoils, self.frees) if self._leaves_all(event, only) else None
         frees = event.retain is False and not event.virtual
-        while ahead.sure or ahead.guarded.order or (ahead.by_use and not event.virtual):
+        while ahead.left(event.virtual):
             level, node, when = ahead.take()
             if surely is not None and level == SURE and id(node) not in surely:
                 level = BY_USE  # what isn't known may lead to what is asked for, or not
@@ -170,14 +177,14 @@ class Backwards:
                 if not event.virtual and (wanted is None or id(node.leaf) in wanted):
                     self._reach(node, level, event, root.lean, when)
                 continue
-            if level == BY_USE:
+            if level != SURE:
                 event.strange = True
             if node.op == "module" and not event.virtual:
                 self._through_module(node, event)
             if level == SURE and self.raising.stops(node, event, root.lean, when):
                 continue
-            for parent, known, guard in self._above(node, level, here):
-                ahead.put(parent, when | guard, known)
+            for parent, above, guard in self._above(node, level, here):
+                ahead.put(parent, when | guard, above)
             if frees and level == SURE and node.saves:
                 self._free(node, event, when)
         if again and len(seen) > MANY and not event.doubted:
@@ -239,23 +246,35 @@ class Backwards:
         lean = lean | node.lean | event.lean
         if event.doubted:
             lean = lean | self.raising.in_doubt(node, event)
-        if level == BY_USE:
+        if level != SURE:
             lean = lean | {Convention.C}
         else:
             event.anchored = True
-        must = not event.returns and (level == SURE or not event.anchored)
+        must = not event.returns and (level == SURE or (level == BY_USE and not event.anchored))
         adds.append(Add(event, must, lean, event.path | when))
 
     @staticmethod
-    def _above(node: Node, level: int, path: Path) -> Iterator[tuple[Node, bool, Path]]:
-        """What backward visits after a node, whether it surely does, and under which guard."""
+    def _above(node: Node, level: int, path: Path) -> Iterator[tuple[Node, int, Path]]:
+        """What backward visits after a node, how that is part of it, and under which guard."""
         guards = node.guards or (ALWAYS,) * len(node.parents)
         sure = level == SURE and not node.may
+        else_by = _beside(node, level)
         for parent, guard in zip(reversed(node.parents), reversed(guards), strict=True):
             if contradicts(guard, path):
                 continue
             if sure and parent.requires is None and surely(parent):
                 for arm in live_arms(parent, path | guard):
-                    yield parent, True, arm - path
+                    yield parent, SURE, arm - path
+            elif parent.requires is True:
+                yield parent, SURE if sure else min(level, BY_USE), guard - path
             else:
-                yield parent, sure and parent.requires is True, guard - path
+                yield parent, else_by, guard - path
+
+
+def _beside(node: Node, level: int) -> int:
+    """How what may have a graph is part of a backward after a node: where another operand has one, and the
+    node is there only by use, that is enough to be meant."""
+    if level != BY_USE:
+        return min(level, BY_USE)
+    meant = node.requires is True and not node.may and any(one.requires is True for one in node.parents)
+    return BESIDE if meant else BY_USE

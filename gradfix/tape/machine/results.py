@@ -132,6 +132,8 @@ class Results:
         """Note that a result may be, or show, what it was made from: without recording too it may keep a
         history."""
         tensor.maybe = source
+        if source.storage.inference is None:
+            tensor.storage.inference = None  # made in inference mode only if it is a copy
         if self.grad_mode.grad is False and tensor.requires is False and source.requires is not False:
             tensor.node.requires = tensor.requires = tensor.leaf = None
             tensor.node.cut, tensor.node.may = "", True
@@ -150,14 +152,20 @@ class Results:
             self.grad_mode.inference is True and tensor.base.requires is False
         ):
             tensor.view = "no_grad"
-        if self.grad_mode.grad is False and self.graph.requires(tensor.base) is True:
-            self._unrecorded_view(tensor)
+        if self.grad_mode.grad is False:
+            self._unrecorded_view(tensor, self.graph.requires(tensor.base))
         tensor.generation = tensor.storage.generation
         if tensor.leaf is True and tensor.base.requires is not False:
             tensor.leaf = None
 
-    def _unrecorded_view(self, tensor: Tensor) -> None:
-        """A view made without recording still requires grad: backward takes it, and leads nowhere."""
+    def _unrecorded_view(self, tensor: Tensor, requires: Truth) -> None:
+        """A view made without recording requires grad if its base does: backward takes it, and leads
+        nowhere."""
+        if requires is None:
+            tensor.node.requires = tensor.requires = tensor.leaf = None
+            tensor.node.cut, tensor.node.may = "", True
+        if not requires:
+            return
         node = Node("leaf", tensor.place, tensor.node.parents, True)
         node.cut, node.cut_place = self.grad_mode.grad_off[0] or "no_grad", self.grad_mode.grad_off[1]
         node.path, node.lean, node.leaf = self.here.path, self.graph.lean(tensor.base or tensor), tensor

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from gradfix.defects import Assumption, Convention, Role
 from gradfix.defects.reasons import What
 from gradfix.defects.records import EarlyClear, NotCleared
-from gradfix.tape.domain.definitions import Instance
+from gradfix.tape.domain.definitions import Class, Instance
 from gradfix.tape.domain.events import Add, Backward, Clear, Doubt, Use
 from gradfix.tape.domain.graph import Tensor, upstream
 from gradfix.tape.domain.paths import contradicts, implies
@@ -344,16 +344,17 @@ def _items(value: Value) -> Iterable[Value]:
     return value.items.values() if isinstance(value, Map) else value.items if isinstance(value, Seq) else ()
 
 
-def _objects(value: Value, deep: int = MADE_OF) -> Iterator[Instance]:
-    """The objects that a value was made of, where it isn't known which parameters they have."""
-    if isinstance(value, Instance) and not value.module:
+def _objects(value: Value, deep: int = MADE_OF) -> Iterator[Instance | Class]:
+    """The objects that a value was made of, where it isn't known which parameters they have, or the class of
+    one that was made out of sight."""
+    if isinstance(value, Class) or (isinstance(value, Instance) and not value.module):
         yield value
     elif isinstance(value, Unknown) and deep:
         for held in value.holds:
             yield from _objects(held, deep - 1)
 
 
-def _parts(objects: Sequence[Instance]) -> Iterator[Value]:
+def _parts(objects: Sequence[Value]) -> Iterator[Value]:
     """Objects and what they hold, and what that holds."""
     stack: list[Value] = [*objects]
     seen: set[int] = set()

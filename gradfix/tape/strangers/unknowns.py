@@ -80,8 +80,8 @@ def call_unknown(vm: Interpreter, callee: Value, args: Args, kwargs: Kwargs, nod
     result = Unknown(_unfollowed(vm, callee, node), tuple(given))
     vm.strangers.results[id(result)] = (result, node, callee)
     unrecorded = vm.grad_mode.grad is False and vm.grad_mode.grad_off[1] is not None
-    owners = [one for one in getattr(callee, "holds", ()) if isinstance(one, Tensor)]
-    if unrecorded and isinstance(callee, Unknown) and not _may_hand_back(vm.machine, [*owners, *given]):
+    owners = [one for one in getattr(callee, "holds", ()) if isinstance(one, (Tensor, Unknown))]
+    if unrecorded and isinstance(callee, Unknown) and not _may_hand_back(vm, [*owners, *given]):
         result.made, result.requires, result.lean = _unrecorded(vm.machine, given, node), False, BY_USE
     result.part = True
     if isinstance(callee, (External, Unknown)):
@@ -91,13 +91,31 @@ def call_unknown(vm: Interpreter, callee: Value, args: Args, kwargs: Kwargs, nod
     return result
 
 
-def _may_hand_back(machine: Machine, given: Sequence[Value]) -> bool:
-    """Whether a call was given what is in a graph: it may return that as it is, recorded or not."""
-    nodes = upstream(
-        [node for value in given for node in machine.graph.nodes(value)],
-        lambda node: node.parents if node.may else (),
-    )
-    return any(node.requires is True for node in nodes)
+def _may_hand_back(vm: Interpreter, given: Sequence[Value]) -> bool:
+    """Whether a call was given what is or may be in a graph: it may return that as it is, recorded or not."""
+    nodes = [node for value in given for node in vm.graph.nodes(value)]
+    met = [*upstream(nodes, lambda node: node.parents if node.may or node.requires is None else ())]
+    if any(node.requires is True for node in met):
+        return True
+    values = [*given, *(node.facts["value"] for node in met if node.facts and "value" in node.facts)]
+    return any(_told_to_learn(vm.strangers, value) for value in values)
+
+
+MADE_OF = 3
+"""Through how many calls a leaf is looked for that a value may be."""
+
+
+def _told_to_learn(strangers: Strangers, value: Value, deep: int = MADE_OF) -> bool:
+    """Whether a call that isn't known made a value, or what it was made of, and was asked for one that
+    requires grad."""
+    if not isinstance(value, Unknown) or not deep:
+        return False
+    made = strangers.results.get(id(value))
+    told = made[1].keywords if made is not None and isinstance(made[1], ast.Call) else ()
+    asked = [one.value for one in told if one.arg == "requires_grad"]
+    if any(getattr(one, "value", None) is not False for one in asked):
+        return True
+    return any(_told_to_learn(strangers, held, deep - 1) for held in value.holds)
 
 
 def _for_its_effect(vm: Interpreter, callee: Value, reached: Sequence[Value]) -> None:

@@ -9,6 +9,98 @@ from gradfix.tape.entries import analyse
 
 IMPORTS = "import torch\nfrom torch import nn\nfrom torch.autograd import Variable\n"
 UNDECIDED = {
+    "a view without recording of a leaf that may require grad": """
+from elsewhere import blur
+w = Variable(torch.randn(4), requires_grad=blur(True))
+with torch.no_grad():
+    w = w.view(-1).add_(1)
+w.mean().backward()
+""",
+    "a loss of the smaller of two, of which one isn't known: or is it along a dimension?": """
+from elsewhere import blur
+w = torch.ones(4, requires_grad=True)
+x, c = blur(w), torch.zeros(4)
+low = torch.min(c, x)
+torch.where(low > 0, low, low).sum().backward()
+""",
+    "the same by a method": """
+from elsewhere import blur
+w = torch.ones(4, requires_grad=True)
+x, c = blur(w), torch.zeros(4)
+high = c.max(x)
+torch.where(high > 0, high, high).sum().backward()
+""",
+    "the indices along what may be a dimension, or the larger elements": """
+from elsewhere import blur
+w = torch.ones(4, requires_grad=True)
+larger = torch.zeros(2, 4).max(blur(w))[1]
+larger.sum().backward()
+""",
+    "the largest of what isn't known, which is no pair": """
+from elsewhere import blur
+w = torch.ones(4, requires_grad=True)
+torch.max(blur(w))[1].backward()
+""",
+    "what may be a leaf itself, or its copy made in inference mode": """
+from elsewhere import blur
+w = Variable(blur(torch.randn(4)), requires_grad=True)
+with torch.inference_mode():
+    x = w.float()
+(x / (w.abs() + 1)).mean().backward()
+""",
+    "a method without recording of what was made of a leaf": """
+from elsewhere import blur
+w = torch.ones(4, requires_grad=True)
+x = blur(w ** 2)
+with torch.no_grad():
+    v = x.view(2, 2)
+torch.sum(v).backward()
+""",
+    "a call without recording of what was made of what may be a leaf": """
+w = blur(torch.ones(4, requires_grad=True))
+w.masked_fill_(w > 0, 0.0)
+x = (w ** 2).sub(w)
+x[0] += 1
+torch.set_grad_enabled(False)
+v = blur(x.view(2, 2))
+torch.set_grad_enabled(True)
+torch.sum(v).backward()
+""",
+    "a call without recording of what was asked to require grad": """
+w = getattr(torch, name)(4, requires_grad=True)
+x = w * 2.0
+with torch.no_grad():
+    w = nn.functional.relu_(blur(w))
+w.norm().backward()
+""",
+    "what an optimizer holds that was made of an object out of sight": """
+import elsewhere as torch
+from elsewhere import blur
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+    def forward(self, x):
+        h = self.layer(x)
+        return h
+net = blur(Net)
+opt = torch.optim.SGD(blur(net), lr=0.1)
+w = nn.Parameter(torch.randn(3, 4))
+for turn in range(3):
+    out = net(torch.zeros(3, 4))
+    (w * torch.randn(3, 4)).sum().backward()
+    opt.zero_grad()
+    opt.step()
+""",
+    "a network that may be behind another one, in a loss of which less is known": """
+from elsewhere import blur
+made, judge = nn.Linear(4, 4), nn.Linear(4, 1)
+opt = torch.optim.SGD(made.parameters(), lr=0.1)
+for turn in range(2):
+    fake = made(torch.randn(3, 4))
+    blur(judge(blur(fake))).backward()
+    opt.step()
+""",
     "an argument that steps under a test and is cleared under another": """
 def train(model, loader, optimizer, criterion, every):
     optimizer.zero_grad()
