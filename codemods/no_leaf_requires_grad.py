@@ -7,8 +7,9 @@ code reads stays None. `torch.autograd.grad(out, x)` likewise has no gradient fo
 Rewrite: `requires_grad=True` for the tensor whose `.grad` is read, that is updated by hand, is given to an
 optimizer or differentiated for. Where the call takes no such keyword, or the tensor is computed further in
 the same expression, `.requires_grad_()` is put behind it, so that the name holds the leaf. Integer literals
-get a float dtype, since integers carry no gradient. A model that was frozen after it got a new layer is
-frozen before.
+get a float dtype, since integers carry no gradient. Where a loop binds the name anew and differentiates for
+it, `.requires_grad_()` is called at the start of each turn. A model that was frozen after it got a new
+layer is frozen before.
 
 Left alone: constants beside something that does require grad: batches, masks, noise, frozen factors.
 """
@@ -24,6 +25,7 @@ from gradfix.rewriting.arguments import keyword, with_keyword
 from gradfix.rewriting.late import frozen_before, unfrozen
 from gradfix.rewriting.names import walk
 from gradfix.rewriting.seats import dotted, put, shown
+from gradfix.rewriting.turns import leaf_each_turn
 from gradfix.rewriting.uncut import all_numbers, method_of, on
 from gradfix.rule import Decline, Fix, Options, Rule
 from gradfix.tape.effects.operations import having, told, where
@@ -48,6 +50,8 @@ def rewrite(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:
     made: cst.BaseExpression | None = call or tree.at(defect.culprit, cst.BinaryOperation)
     if made is None or defect.culprit == facts.backward:
         return Decline("give what should learn requires_grad=True, or unfreeze it")
+    if (each := leaf_each_turn(tree, made, facts.backward)) is not None:
+        return each
     leaf = {made: _switched_on(made)} if call is None else _leaf(tree, call)
     if isinstance(leaf, Decline):
         return leaf

@@ -1,4 +1,5 @@
-"""Gives every turn of a loop a graph of its own: what builds it moves in, a running total stays outside."""
+"""Gives every turn of a loop a graph of its own: what builds it moves in, a running total stays outside, what
+is differentiated for is a leaf each time."""
 
 from __future__ import annotations
 
@@ -10,9 +11,10 @@ from gradfix.defects import Span
 from gradfix.rewriting import shapes as m
 from gradfix.rewriting.names import binds, reads
 from gradfix.rewriting.order import within
+from gradfix.rewriting.seats import dotted, targets
 from gradfix.rewriting.statements import Anchor, Draft, anchor, between, path, siblings, text_of
 from gradfix.rewriting.states import LOOPS
-from gradfix.rule import Edit, Fix
+from gradfix.rule import Decline, Edit, Fix
 from gradfix.tree import Tree
 
 OWN_LOSS = "each turn learns from its own loss, no longer from the sum of all so far"
@@ -76,6 +78,30 @@ def own_loss(tree: Tree, backward: cst.Call) -> Fix | None:
     edits = (Edit(loss, value), Edit(root, cst.Name(loss.value)))
     says = f"{root.value} += {loss.value}.detach(); {loss.value}.backward()"
     return Fix(edits, says, OWN_LOSS)
+
+
+def leaf_each_turn(tree: Tree, made: cst.CSTNode, asked: Span | None) -> Fix | Decline | None:
+    """A tensor made before a loop that binds its name anew each turn: every turn's one is to require grad."""
+    small, call = tree.small_statement(made), asked and tree.at(asked, cst.Call)
+    names = targets(small)
+    if small is None or not call or len(names) != 1 or tree.function(call) is not tree.function(made):
+        return None
+    if not dotted(call.func).endswith("grad"):
+        return None  # a backward: what it is to reach is updated by hand
+    (name,) = names
+    outer = set(tree.ancestors(made))
+    loops = [one for one in path(tree, call) if isinstance(one, LOOPS) and one not in outer]
+    loop = next((one for one in reversed(loops) if name in binds(one)), None)
+    if loop is None or not isinstance(loop.body, cst.IndentedBlock):
+        return None
+    row = siblings(tree, loop.body.body[0])  # type: ignore[arg-type]
+    at = next(i for i, one in enumerate(row) if one in path(tree, call))
+    says = f"{name}.requires_grad_()"
+    if any(name in binds(one) for one in row[: at + 1]):
+        return Decline(f"call `{says}` in each turn, before anything is computed of it")
+    draft = Draft(tree)
+    draft.before(row[0], says)
+    return Fix(draft.edits(), f"in each turn: {says}")
 
 
 def _added(place: Anchor, total: str) -> cst.Name | None:
