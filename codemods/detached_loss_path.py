@@ -6,7 +6,8 @@ What breaks: a detached tensor shares the values and forgets how they were made.
 
 Rewrite: the cut goes, the tensor stays: `z = y.detach()` becomes `z = y`, `loss = y.data.sum()` becomes `loss
 = y.sum()`, the statement `y.detach_()` vanishes, and so does `y = y.detach()`. A later use that takes no
-tensor with a graph, `z.numpy()` for one, gets the `.detach()` for itself.
+tensor with a graph, `z.numpy()` for one, gets the `.detach()` for itself. It is unsafe where what is cut off
+only is taken for a module that learns and the optimizers hold others.
 
 Left alone: cuts beside which the loss still has a graph of its own: a discriminator's `D(fake.detach())`,
 targets of temporal differences, straight-through estimators, truncated backpropagation, moving averages,
@@ -34,4 +35,5 @@ RULE = Rule(
     code="GF201",
     message="`{culprit}` cuts the graph between the loss and everything that backward() should reach",
     rewrite=rewrite,
+    sometimes_unsafe=True,
 )

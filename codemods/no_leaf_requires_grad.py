@@ -9,7 +9,8 @@ optimizer or differentiated for. Where the call takes no such keyword, or the te
 the same expression, `.requires_grad_()` is put behind it, so that the name holds the leaf. Integer literals
 get a float dtype, since integers carry no gradient. Where a loop binds the name anew and differentiates for
 it, `.requires_grad_()` is called at the start of each turn. A model that was frozen after it got a new
-layer is frozen before.
+layer is frozen before. It is unsafe where a view of the tensor is written in place: a leaf that requires
+grad may not take that.
 
 Left alone: constants beside something that does require grad: batches, masks, noise, frozen factors.
 """
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 TAKES_KEYWORD = having("takes-requires-grad")
 FROM_LITERALS = {name: int(at) for name, at in told("literals").items()}
 INTEGERS = {"long", "int", "int8", "int16", "int32", "int64", "uint8", "short", "bool"}
+WRITTEN = "a view of it is written in place, which a leaf that requires grad may not take"
 MAKES_INTEGERS = where("dtype", "int", "bool")
 
 
@@ -58,7 +60,7 @@ def rewrite(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:
     edits = put(tree, leaf)
     if not edits:
         return Decline("give the tensor that should learn requires_grad=True: this one has it")
-    return Fix(edits, shown(tree, edits))
+    return Fix(edits, shown(tree, edits), WRITTEN if facts.written else "")
 
 
 def _leaf(tree: Tree, call: cst.Call) -> dict[cst.BaseExpression, cst.BaseExpression] | Decline:
@@ -133,4 +135,5 @@ RULE = Rule(
     code="GF204",
     message="nothing that {sought} requires grad: `{culprit}` makes a constant",
     rewrite=rewrite,
+    sometimes_unsafe=True,
 )

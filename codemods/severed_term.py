@@ -4,7 +4,8 @@ What breaks: `ce + 0.1 * penalty.item()` has the right value, and its gradient k
 Nothing raises; the parameters behind that term are trained without it, or not at all.
 
 Rewrite: as for a whole loss that was cut: `penalty.item()` becomes `penalty`, `torch.tensor([a, b]).sum()`
-becomes `torch.stack([a, b]).sum()`, `kl.detach()` becomes `kl`.
+becomes `torch.stack([a, b]).sum()`, `kl.detach()` becomes `kl`. It is unsafe where what is cut off only is
+taken for a module that learns and the optimizers hold others.
 
 Left alone: factors and weights that are constants on purpose (`a.detach() / b.detach()` in front of a term,
 focal weights, baselines), straight-through estimators, and terms whose graph reaches nothing that is trained.
@@ -31,4 +32,5 @@ RULE = Rule(
     code="GF207",
     message="`{culprit}` takes this term out of the gradient, although the loss around it still has one",
     rewrite=rewrite,
+    sometimes_unsafe=True,
 )

@@ -7,7 +7,8 @@ batch while the step comes after several of them: only the last one counts.
 The rewrite moves the call before the iteration's first backward, or behind the step where the step waits
 for several backwards; where gradients are cleared there already, the call just goes. A step that comes
 before its backward moves behind it. It is unsafe where it isn't known what else clears or measures them,
-and where a later backward needs what the step will then change. Left alone: clearing after the step,
+where a later backward needs what the step will then change, and where something behind that backward writes
+to the parameters by hand, as the step may belong behind that too. Left alone: clearing after the step,
 clearing what one network's loss has left in another one, and gradients that were only to be measured.
 """
 
@@ -17,16 +18,22 @@ import libcst as cst
 
 from gradfix.defects import Defect
 from gradfix.defects.records import EarlyClear
+from gradfix.rewriting import shapes as m
 from gradfix.rewriting.arguments import keyword
+from gradfix.rewriting.inplaces import writes_in_place
+from gradfix.rewriting.names import walk
+from gradfix.rewriting.nograd import in_no_grad
 from gradfix.rewriting.order import CLOSURE, Order, calls_of, filled_of, last_change, order_of, takes_closure
-from gradfix.rewriting.statements import Anchor, Draft, anchor, node_of, path, siblings, text_of
+from gradfix.rewriting.statements import Anchor, Draft, anchor, between, node_of, path, siblings, text_of
 from gradfix.rewriting.zeroing import zeroing_place
 from gradfix.rule import Decline, Fix, Options, Rule
 from gradfix.tree import Tree
 
+DATA = m.Attribute(attr=m.Name("data"))
 SIMPLE = (cst.SimpleStatementLine, cst.BaseSmallStatement)
 BY_HAND = "move the zero_grad before the iteration's first backward, or behind the step"
 SPOILS = "the step then changes what a later backward needs"
+WRITTEN = "what stands behind it writes to the parameters too, and may have to come first"
 SOMETIMES = "what a backward under a condition brings isn't erased any more either"
 UNKNOWN = "it isn't known what else clears or measures these gradients"
 BESIDE = "take this step out, or move the zero_grad behind it: the step comes again behind a later backward"
@@ -43,18 +50,14 @@ def rewrite(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:
     side, place = zeroing_place(tree, backward, step, facts.optimizer)
     if text_of(tree, zero) != tree.code(call) or not _always_runs(tree, zero, place):
         return Decline(BY_HAND)
-    filled = filled_of(tree, defect)
+    filled, order = filled_of(tree, defect), order_of(tree, defect)
+    if _has_another(filled, zero, step):
+        return Decline(BESIDE)
     if (late := _late(filled, zero, step, backward)) is not None:
         if takes_closure(tree, step, facts.optimizer):
             return Decline(CLOSURE)
-        draft = Draft(tree)
-        draft.move_after(*late)
-        says = f"{text_of(tree, late[0])} after {text_of(tree, late[1]).splitlines()[0]}"
         again = facts.spoils and any(keyword(one, "retain_graph") for one in calls_of(late[1], "backward"))
-        return Fix(draft.edits(), says, SPOILS if again else "")
-    if _has_another(filled, zero, step):
-        return Decline(BESIDE)
-    order = order_of(tree, defect)
+        return _behind(order, *late, SPOILS if again else "")
     if side == "before":
         place = _behind_measuring(order, place, zero)
         if (behind := _behind_step(order, filled, zero, place, step)) is not None:
@@ -77,6 +80,24 @@ def _late(
     behind = row[stepped + 1 : min(ends, default=len(row))]
     last = [one for one in behind if one is late or "fills" in filled.kinds(one)][-1]
     return stepping, last_change(filled.tree, last)
+
+
+def _behind(order: Order, step: Anchor, last: Anchor, unsafe: str) -> Fix:
+    """The step behind the last of its backwards; what writes to the parameters there may be for before it."""
+    tree, draft = order.tree, Draft(order.tree)
+    draft.move_after(step, last)
+    written = any(_may_write(order, one) for one in between(tree, last, None) if one is not step)
+    says = f"{text_of(tree, step)} after {text_of(tree, last).splitlines()[0]}"
+    return Fix(draft.edits(), says, unsafe or (WRITTEN if written else ""))
+
+
+def _may_write(order: Order, place: Anchor) -> bool:
+    """Whether a statement writes to the parameters by hand, or unrecorded to what isn't known."""
+    touches = order.under(place)
+    if touches or not isinstance(place, cst.BaseCompoundStatement):
+        return any(touch.kind == "writes" for touch in touches)
+    written = [node for node in walk(place) if writes_in_place(node)]
+    return any(in_no_grad(order.tree, node) or m.findall(node, DATA) for node in written)
 
 
 def _steps_or_clears(place: Anchor) -> bool:

@@ -111,6 +111,35 @@ print(loss.item())
 """
 
 
+SHARP = """model = nn.Linear(4, 1)
+opt = torch.optim.SGD(model.parameters(), lr=0.1)
+for _ in range(2):
+    opt.zero_grad()
+    model(x).pow(2).mean().backward()
+    moved = []
+    with torch.no_grad():
+        for p in model.parameters():
+            step = 0.05 * p.grad
+            p.add_(step)
+            moved.append((p, step))
+    opt.zero_grad()
+    model(x).pow(2).mean().backward()
+    with torch.no_grad():
+        for p, step in moved:
+            p.sub_(step)
+    opt.zero_grad()
+    opt.step()
+"""
+SWITCHED = """w, v = torch.randn(4, requires_grad=True), torch.randn(4, requires_grad=True)
+y = w.expand(2, 4).pow(2)
+torch.set_grad_enabled(False)
+z, _ = y
+torch.set_grad_enabled(True)
+F.mse_loss(z, v).backward()
+"""
+CUT_IN_PLACE = CUT.replace("head(encoder(x).detach())", "head(encoder(x).mul(2).detach_())")
+
+
 def verdict(before: str, after: str, which: int = 0) -> Said:
     """What is said of some text in place of the rewrite of what gradfix finds first."""
     finding = said(HEAD + before).findings[which]
@@ -168,6 +197,14 @@ def verdict(before: str, after: str, which: int = 0) -> Said:
         pytest.param(
             SUMMED_LATE, ("loss + 0.0", "(loss + 0.0).sum()"), "right", id="a loss that nothing was added to"
         ),
+        pytest.param(
+            SHARP, ("    opt.zero_grad()\n    opt.step()", "    opt.step()"), "right",
+            id="a gradient that was cleared when what was moved by hand had been moved back",
+        ),
+        pytest.param(
+            SWITCHED, ("torch.set_grad_enabled(False)\n", ""), "right", id="a mode that was switched off"
+        ),
+        pytest.param(CUT_IN_PLACE, (".detach_()", ""), "right", id="a cut made in place"),
         pytest.param(
             ENDED,
             ("    opt.step()\n    loss.backward()", "    loss.backward(retain_graph=True)\n    opt.step()"),
@@ -497,6 +534,79 @@ final = sum(l for l in losses)
 final.backward()
 print(c.grad)
 """
+RESTORED = SHARP.replace("    opt.zero_grad()\n    opt.step()\n", "").replace(
+    "    opt.zero_grad()\n    model(x)", "    opt.zero_grad()\n    opt.step()\n    model(x)", 1
+)
+ADVERSARY = """fake, real = nn.Linear(4, 4), nn.Linear(4, 1)
+opt = torch.optim.SGD(real.parameters(), lr=0.1)
+other = torch.optim.SGD(fake.parameters(), lr=0.1)
+for _ in range(2):
+    real.zero_grad()
+    opt.step()
+    real(x).mean().backward()
+    opt.step()
+    other.zero_grad()
+    real(fake(x)).mean().backward()
+    other.step()
+"""
+WRITTEN_VIEW = """c = torch.randn(3, 4)
+with torch.no_grad():
+    v = c.view(12)
+    v.add_(1)
+loss = (c * c).mean()
+loss.backward()
+print(c.grad, v.sum())
+"""
+COPIED = """import copy
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(4, 4)
+    def forward(self, x):
+        return torch.rand(8, 4)
+net = Net()
+slow = copy.deepcopy(net)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+loss = F.mse_loss(net(x), slow(x).detach())
+loss.backward()
+opt.step()
+"""
+STEPPED_IN_A_CALL = """one, two = nn.Sequential(nn.Linear(4, 4), nn.Tanh(), nn.Linear(4, 1)), nn.Linear(4, 1)
+opt = torch.optim.SGD(one.parameters(), lr=0.1)
+second = torch.optim.SGD(two.parameters(), lr=0.1)
+def learn():
+    loss, other = (one(x) ** 2).mean(), two(x).mean()
+    second.zero_grad()
+    opt.step()
+    other.backward()
+    second.step()
+    opt.zero_grad()
+    loss.backward()
+for _ in range(2):
+    learn()
+"""
+CALLED_BACK = """model = nn.Linear(4, 1)
+opt = torch.optim.LBFGS(model.parameters(), lr=0.1, max_iter=2)
+def closure():
+    loss = model(x).pow(2).mean()
+    loss.backward()
+    return loss
+for _ in range(2):
+    opt.step(closure)
+"""
+SCALED = """model = nn.Linear(4, 1)
+opt = torch.optim.SGD(model.parameters(), lr=0.1)
+def update(opt, scaler, loss):
+    opt.zero_grad()
+    scaler.scale(loss).backward()
+    scaler.step(opt)
+    scaler.update()
+def train(model, opt, scaler):
+    for part in x.split(4):
+        loss = torch.tensor(model(part).pow(2).mean())
+        update(opt, scaler, loss)
+train(model, opt, torch.amp.GradScaler("cpu", init_scale=4.0))
+"""
 Check = Callable[[str], bool]
 ONCE_WRONG: dict[str, tuple[str, Check]] = {
     "a target stays in the block that its prediction leaves": (TEMPORAL, lambda a: TEMPORAL_KEPT in a),
@@ -540,6 +650,15 @@ ONCE_WRONG: dict[str, tuple[str, Check]] = {
     "a leaf that is frozen learns from nothing": (
         FREED_LATER.replace("w[0].add_(1)", "w.add_(v)"), lambda a: not a),
     "a number that has no backward hides no other fix": (NUMBERS, lambda a: "(loss)" in a),
+    "a step does not come before what takes a move by hand back": (RESTORED, lambda a: not a),
+    "a step that comes again where it belongs does not move": (ADVERSARY, lambda a: not a),
+    "what is written through a view is made no leaf": (WRITTEN_VIEW, lambda a: not a),
+    "a target that nobody trains stays cut": (COPIED, lambda a: not a),
+    "a step that a call makes too early goes behind its own backward": (
+        STEPPED_IN_A_CALL, lambda a: "    loss.backward()\n    opt.step()\n" in a),
+    "a closure clears what its own last call has left": (
+        CALLED_BACK, lambda a: "    opt.zero_grad()\n    loss.backward()" in a),
+    "a loss goes on to its backward with its graph": (SCALED, lambda a: "update(opt, scaler, loss)" in a),
     "a list that is called is no list of modules": (LISTED, lambda a: "ModuleList" not in a),
 }  # fmt: skip
 
@@ -559,6 +678,15 @@ def words(text: str, outcome: Outcome) -> list[Said]:
     return [one for one in (weighed(broken, each)[0] for each in safe) if one.verdict in WRONG]
 
 
+UNREAD = """w = torch.zeros(4, requires_grad=True)
+w.add_(1)
+y = w * 2
+with torch.inference_mode():
+    v = y.view(2, 2)
+    v.add_(1)
+for row in v:
+    print(row)
+"""
 UNUSED = """class Net(nn.Module):
     def __init__(self):
         super().__init__()
@@ -574,6 +702,7 @@ UNUSED = """class Net(nn.Module):
     ("body", "code", "word"),
     [
         pytest.param(ON_ITS_LINE, "GF401", "right", id="on the same line"),
+        pytest.param(UNREAD, "GF103", "undecided", id="that torch refuses to read"),
         pytest.param(CLAMPED_UNSEEN, "GF101", "undecided", id="that changes the gradient"),
     ],
 )

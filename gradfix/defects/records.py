@@ -212,6 +212,8 @@ class Cut(Severed):
     backward: Span | None = None
     logged: tuple[Span, ...] = ()
     """Later uses as a plain number."""
+    held: bool = True
+    """Whether an optimizer may hold what is cut off; False: all that is known of train something else."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -252,6 +254,8 @@ class NoLeaf(Severed):
     """Where that was made which was frozen."""
     unasked: bool = False
     """Whether it was frozen by what made it, as that wasn't told otherwise."""
+    written: bool = False
+    """Whether something writes to it through a view."""
     sought: str = "backward() reaches"
     """What was to come to something that requires grad."""
 

@@ -31,6 +31,15 @@ def _writes_in_place(tree: Tree, node: cst.BaseExpression) -> bool:
     return name.endswith("_") or _writes_in_place(tree, call)
 
 
+def writes_in_place(node: cst.CSTNode) -> bool:
+    """`x.add_(y)`, `x += y` or `x[i] = y`, whatever x is."""
+    if isinstance(node, cst.Call):
+        name = node.func.attr.value if isinstance(node.func, cst.Attribute) else ""
+        return name.endswith("_") and not name.endswith("__") and name != "requires_grad_"
+    target = isinstance(node, cst.AssignTarget) and isinstance(node.target, cst.Subscript)
+    return target or isinstance(node, cst.AugAssign)
+
+
 def kept_beside(tree: Tree, node: cst.BaseExpression, form: str) -> bool:
     """Whether a number grows under one name while another name keeps it: of a tensor both would change."""
     if form not in NUMBERS:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import libcst as cst
 
 from gradfix.defects import Span
 from gradfix.defects.records import Overwritten
 from gradfix.rewriting.arguments import with_keyword
+from gradfix.rewriting.inplaces import writes_in_place
 from gradfix.rewriting.names import binds, reads, walk
 from gradfix.rewriting.order import VALUES, Order
 from gradfix.rewriting.statements import Anchor, Draft, between, node_of, siblings, text_of, together
@@ -18,6 +19,7 @@ from gradfix.tree import Tree
 AFTER = Decline("change the parameter after backward")
 BETWEEN = "what stands between the two then meets the parameters as they were"
 FROZEN = Decline("freeze the model before it gets the layers that are to learn, or unfreeze those")
+TANGLED = "what moves and what stays share a value that one of them may change"
 UNKNOWN = "it isn't known what else between the two reads these parameters"
 GOING = (cst.Return, cst.Yield, cst.Break, cst.Continue, cst.Await)
 
@@ -39,7 +41,8 @@ def behind_backward(tree: Tree, facts: Overwritten) -> Fix | Decline:
     for place in moving:
         draft.move_after(place, last)
     says = "; ".join(text_of(tree, place).splitlines()[0] for place in moving)
-    return Fix(draft.edits(), f"{says} after {text_of(tree, last)}", _unsafe(order, staying))
+    unsafe = _unsafe(order, staying) or (TANGLED if _tangled(tree, moving, staying) else "")
+    return Fix(draft.edits(), f"{says} after {text_of(tree, last)}", unsafe)
 
 
 def frozen_before(tree: Tree, culprit: Span, made: Sequence[Span]) -> Fix | Decline:
@@ -95,6 +98,22 @@ def stuck(moving: Sequence[Anchor], staying: Sequence[Anchor], target: Anchor) -
 def _names(places: Sequence[cst.CSTNode]) -> tuple[set[str], set[str]]:
     bound = {name for place in places for name in binds(place)}
     return bound, {name for place in places for name in reads(place)}
+
+
+def _tangled(tree: Tree, moving: Sequence[Anchor], staying: Sequence[Anchor]) -> bool:
+    """Whether one of two groups of statements may write to what the other one reads."""
+    own = set(binds(tree.module))
+    went, stayed = ({name for one in places for name in reads(one)} for places in (moving, staying))
+    shared = went & stayed
+    return any(shared.intersection(_changed(node, own)) for one in (*moving, *staying) for node in walk(one))
+
+
+def _changed(node: cst.CSTNode, own: set[str]) -> Iterator[str]:
+    """The names of what an expression may write to: in place, or by a function of this file."""
+    if writes_in_place(node):
+        yield next(reads(node.func if isinstance(node, cst.Call) else node), "")
+    elif isinstance(node, cst.Call) and isinstance(node.func, cst.Name) and node.func.value in own:
+        yield from (name for arg in node.args for name in reads(arg))
 
 
 def _unsafe(order: Order, staying: Sequence[Anchor]) -> str:

@@ -17,6 +17,7 @@ from gradfix.rewriting.numpytwins import NoTwinError, array_function, imported
 from gradfix.rewriting.registering import registers
 from gradfix.rewriting.seats import appended, dotted, one_line, put, shown, targets, vanished
 from gradfix.rewriting.sources import Sources, assigned_value
+from gradfix.rewriting.statements import node_of
 from gradfix.rewriting.uncut import (
     WRAPPERS,
     Uncut,
@@ -32,6 +33,7 @@ CUT_FORMS = also_in_place(having("detaches"))
 ARRAY_FORMS = {"numpy", "math", "tolist"}
 PASSES = (cst.BinaryOperation, cst.UnaryOperation, cst.Subscript)
 PLOTS = {"numpy", "matplotlib.pyplot"}
+UNHELD = "no optimizer is known to hold what then gets a gradient"
 SHORT = 40
 Swaps = dict[cst.BaseExpression, cst.BaseExpression]
 
@@ -43,12 +45,14 @@ class Cut:
     span: Span
     form: str = "detach"
     logged: tuple[Span, ...] = ()
+    held: bool = True
+    backward: Span | None = None
 
 
 def cut_of(defect: Defect) -> Cut:
     """The cut that a defect's culprit is."""
     facts = defect.told(CutFacts)
-    return Cut(defect.culprit, facts.form or "detach", facts.logged)
+    return Cut(defect.culprit, facts.form or "detach", facts.logged, facts.held, facts.backward)
 
 
 def any_cut(tree: Tree, span: Span) -> Fix | Decline:
@@ -63,7 +67,8 @@ def any_cut(tree: Tree, span: Span) -> Fix | Decline:
 def rejoined(cut: Cut, tree: Tree) -> Fix | Decline:
     """The fix that keeps the tensor where the cut stood."""
     edits = rejoining(cut, tree)
-    return edits if isinstance(edits, Decline) else Fix(edits, shown(tree, edits))
+    unsafe = "" if cut.held else UNHELD
+    return edits if isinstance(edits, Decline) else Fix(edits, shown(tree, edits), unsafe)
 
 
 def rejoining(cut: Cut, tree: Tree) -> tuple[Edit, ...] | Decline:
@@ -206,12 +211,22 @@ def _plain_uses(
     """The later uses as a plain value, with the conversion that each needs for itself."""
     for span in cut.logged:
         use = tree.at(span, cst.BaseExpression)
-        if use is not None:
+        if use is not None and not _for_backward(cut, tree, use):
             yield use, _converted(use, "detach" if cut.form in CUT_FORMS | ARRAY_FORMS - {"math"} else "item")
     if cut.form in CUT_FORMS:
         for name in targets(tree.small_statement(top)):
             for use in _array_uses(tree, top, name):
                 yield use, _converted(use, "detach")
+
+
+def _for_backward(cut: Cut, tree: Tree, use: cst.BaseExpression) -> bool:
+    """Whether a use hands the value to the function that runs the backward."""
+    arg, backward = tree.parent(use), node_of(tree, cut.backward)
+    call = tree.parent(arg) if isinstance(arg, cst.Arg) else None
+    function = tree.function(backward) if backward is not None else None
+    if not isinstance(call, cst.Call) or function is None or function is tree.function(use):
+        return False
+    return last_name(call.func) == function.name.value
 
 
 def _converted(value: cst.BaseExpression, method: str) -> cst.BaseExpression:

@@ -187,12 +187,18 @@ def bare(node: cst.BaseExpression) -> cst.BaseExpression:
     """A tensor without the cuts that stand directly on it: `x.detach().cpu()` is `x.cpu()`."""
     under = unwrapped(node)
     if under is not None:
-        return bare(under)
+        return node if _new_leaf(node, under) else bare(under)
     if isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute):
         kept = node.func.value
         found = bare(kept) if node.func.attr.value in SAME_FOR_TENSORS else kept
         return node if found is kept else _on(node, found)
     return node
+
+
+def _new_leaf(node: cst.BaseExpression, under: cst.BaseExpression) -> bool:
+    """Whether a value is taken out of its graph to begin one: `x.detach().requires_grad_()`."""
+    begins = isinstance(node, cst.Call) and last_name(node.func) == "requires_grad_"
+    return begins and unwrapped(under) is not None
 
 
 def unwrapped(node: cst.BaseExpression) -> cst.BaseExpression | None:

@@ -78,6 +78,34 @@ def test_a_change_that_something_between_meets_moves_only_if_asked() -> None:
     assert mended(body, unsafe=True) == CLEAR + BUILT + OTHER + BACKWARD + DECAY + STEP
 
 
+MADE = "    seen = torch.ones(3)\n"
+LOOKS = CLAMP + "        print(seen.sum())\n"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param("    seen.zero_()\n", id="in place"),
+        pytest.param("    seen[0] = 2\n", id="in a part"),
+        pytest.param("    spoil(seen)\n", id="by a function"),
+    ],
+)
+def test_a_change_that_looks_at_what_changes_in_between_moves_only_if_asked(change: str) -> None:
+    function = "def spoil(t):\n    t.zero_()\n"
+    moved = MADE + CLEAR + BUILT + change + BACKWARD + LOOKS + STEP
+    body = MADE + CLEAR + BUILT + LOOKS + change + BACKWARD + STEP
+    found = {}
+    for unsafe in (False, True):
+        outcome = fix(
+            "program.py",
+            NET.replace("for x", function + "for x").encode() + body.encode(),
+            Plan(Config(Path(), unsafe_fixes=unsafe)),
+        )
+        found[unsafe] = outcome.after
+    assert found[False] is None
+    assert (found[True] or b"").decode().endswith(moved)
+
+
 def test_a_change_whose_result_goes_into_the_loss_stays() -> None:
     assert mended(CLEAR + BUILT + USED + BACKWARD + STEP, unsafe=True) is None
 

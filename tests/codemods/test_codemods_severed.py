@@ -406,6 +406,13 @@ CONVERSIONS = [
         "numpy",
         id="numpy with an axis",
     ),
+    pytest.param(
+        "t = torch.tensor(x.detach().requires_grad_().item(), requires_grad=True)\n",
+        "t = x.detach().requires_grad_()\n",
+        "torch.tensor(x.detach().requires_grad_().item(), requires_grad=True)",
+        "tensor",
+        id="a leaf that was begun on purpose",
+    ),
     pytest.param("t = (x.tolist())[0]\n", "t = x[0]\n", "x.tolist()", "tolist", id="one entry of a list"),
 ]
 

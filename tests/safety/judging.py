@@ -7,7 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
-from itertools import takewhile, zip_longest
+from itertools import pairwise, takewhile, zip_longest
 
 from wild.judge import OF_AUTOGRAD
 
@@ -255,11 +255,13 @@ def explained(finding: Finding, source: str, runs: tuple[Play, Play], parted: Pa
             return parted.names <= before.leaves and all_steps(before, after)
         moved = finding.rule in ("step_before_backward", "inplace_overwrites_saved") and parted.sort in (
             "begin",
+            "end",
             "step",
             "missing step",
         )
-        later = parted.stepped and finding.rule == "step_before_backward"
-        return moved and (parted.sort != "begin" or later or parted.names <= before.leaves)
+        later = parted.stepped and parted.sort == "begin" and finding.rule == "step_before_backward"
+        looked = parted.sort in ("begin", "end")
+        return moved and (not looked or later or parted.names <= before.leaves)
     if parted.sort == "missing step" and finding.rule not in STEPS:
         return False
     if finding.rule in ANYBODY:
@@ -300,4 +302,12 @@ def covered(source: str, lines: Iterable[int]) -> set[int]:
             heads = {node.lineno, *(each.lineno for each in getattr(node, "decorator_list", ()))}
             if heads & found:
                 found |= set(range(node.lineno, (node.end_lineno or 0) + 1))
-    return found
+    return found | unrecorded(source, found)
+
+
+def unrecorded(source: str, lines: set[int]) -> set[int]:
+    """What follows a `torch.set_grad_enabled(...)` on one of these lines, up to the next one."""
+    calls = (node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Expr))
+    switches = sorted(node.lineno for node in calls if "set_grad_enabled(" in ast.unparse(node))
+    pairs = pairwise([*switches, source.count("\n") + 2])
+    return {line for start, end in pairs if start in lines for line in range(start, end)}

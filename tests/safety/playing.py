@@ -6,9 +6,10 @@ import contextlib
 import importlib
 import io
 import pkgutil
+import re
 import sys
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
@@ -19,10 +20,12 @@ from torch.overrides import TorchFunctionMode
 from wild.witness import owned, reached
 
 from .holding import Array, Held, Values, around, array, same
-from .reading import Reads, Touched, touching
+from .reading import Reads, Touched, of_gradients, touching
 
 PROGRAM = "program.py"
 Sort: TypeAlias = Literal["begin", "gradient", "step", "end"]
+REFUSED = re.compile("is being used in an in-place operation|is being modified inplace")
+"""What torch says of a write that only is refused where it would be recorded."""
 NUMBERS = ("item", "tolist", "numpy", "__float__", "__int__", "__array__")
 
 
@@ -85,6 +88,11 @@ class Player:
         self.clock = 0
         self.begun = False
         self.touching: dict[int, Touched] = {}
+        self.of_gradients: frozenset[int] = frozenset()
+        self.read = False
+        """Whether somebody got at a gradient since the last backward."""
+        self.steps = False
+        """Whether a step runs, which may run backwards of its own."""
         self.cut: list[tuple[tuple[int, ...], list[Any]]] = []
         self.optimizers: list[Any] = []
         self.busy = False
@@ -120,7 +128,8 @@ class Player:
         for leaf in self.leaves.values():
             value, grad = array(leaf.tensor), leaf.tensor.grad
             if value is not None and leaf.value is not None and not same(value, leaf.value):
-                self.use(leaf)
+                if self.read or self.steps:  # what is moved along something else has used none
+                    self.use(leaf)
                 leaf.value = value
             any_of_it = grad is not None and bool(grad.any())
             leaf.fresh |= any_of_it and not leaf.used  # by hand, where a backward has brought zeros
@@ -180,6 +189,7 @@ class Player:
 
     def passed(self, leaves: list[Any], before: list[Array | None]) -> None:
         values: Values = {}
+        self.read = False
         for tensor, old in zip(leaves, before, strict=True):
             new = None if tensor.grad is None else array(tensor.grad)
             if new is None:
@@ -208,8 +218,10 @@ class Player:
             for tensor in owned(optimizer):
                 if tensor.grad is not None:
                     self.use(self.leaf(tensor))
+        self.steps = True
 
     def stepped(self, optimizer: Any) -> None:
+        self.steps = False
         with self.aside():
             values: Values = {}
             for tensor in owned(optimizer):
@@ -224,6 +236,7 @@ class Player:
         """Before the first backward, each value that a name gets is kept."""
         self.play.lines.add(frame.f_lineno)
         self.clock += 1
+        self.read |= frame.f_lineno in self.of_gradients
         touched = self.touching.get(frame.f_lineno)
         if touched is None:
             return
@@ -295,19 +308,38 @@ class Cutter(TorchFunctionMode):
         self.player = player
 
     def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if getattr(function, "__name__", "") == "detach_" and not self.player.busy:
+            self.cut(args)  # of which nobody knows afterwards what was behind it
         result = function(*args, **(kwargs or {}))
         if self.player.busy:
             return result
         given = [each for each in flat((args, kwargs)) if each.requires_grad and standing(each)]
         if given and lost(function, result):
-            with self.player.aside():
-                self.player.kept += given
-                bases = [each if each._base is None else each._base for each in given if each.is_leaf]
-                leaves = [*reached(given), *reached(bases)]
-                for leaf in leaves:
-                    self.player.leaf(leaf)
-                self.player.cut.append((chain(), leaves))
+            self.cut(given)
         return result
+
+    def cut(self, given: Sequence[Any]) -> None:
+        """Keep the leaves behind what loses its graph here."""
+        with self.player.aside():
+            self.player.kept += given
+            bases = [each if each._base is None else each._base for each in given if each.is_leaf]
+            leaves = [*reached(list(given)), *reached(bases)]
+            for leaf in leaves:
+                self.player.leaf(leaf)
+            self.player.cut.append((chain(), leaves))
+
+
+class Allowing(TorchFunctionMode):
+    """Writes unrecorded what torch refuses to write where it records."""
+
+    def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        try:
+            return function(*args, **(kwargs or {}))
+        except RuntimeError as error:
+            if not REFUSED.search(str(error)):
+                raise
+        with torch.no_grad():
+            return function(*args, **(kwargs or {}))
 
 
 def flat(value: Any) -> Iterator[Any]:
@@ -339,11 +371,14 @@ def lost(function: Any, result: Any) -> bool:
     )
 
 
-def play(source: str, argv: list[str], *, cuts: bool = False, spared: bool = False) -> Play:
-    """One run; `spared`: saved values survive a write, and what is made in inference mode may be saved."""
+def play(
+    source: str, argv: list[str], *, cuts: bool = False, spared: bool = False, allowed: bool = False
+) -> Play:
+    """One run; `spared`: saved values survive a write, and what is made in inference mode may be saved;
+    `allowed`: a write that torch refuses to record isn't recorded."""
     globals_: dict[str, Any] = {"__name__": "__main__"}
     player = Player(globals_)
-    player.touching = touching(source)
+    player.touching, player.of_gradients = touching(source), of_gradients(source)
 
     def local(frame: types.FrameType, event: str, argument: Any) -> Any:
         if event == "line":
@@ -365,6 +400,8 @@ def play(source: str, argv: list[str], *, cuts: bool = False, spared: bool = Fal
             code = compile(source, PROGRAM, "exec")
             if cuts:
                 stack.enter_context(Cutter(player))
+            if allowed:
+                stack.enter_context(Allowing())
             if spared:
                 stack.enter_context(torch.autograd.graph.saved_tensors_hooks(kept_twice, as_saved))
                 stack.enter_context(mock.patch.object(torch, "inference_mode", torch.no_grad))

@@ -45,6 +45,12 @@ class Reads:
         return next((read for at, read in self.events.get(name, ()) if at > clock), False)
 
 
+def of_gradients(source: str) -> frozenset[int]:
+    """The lines that get at some `.grad`."""
+    found = (node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Attribute))
+    return frozenset(node.lineno for node in found if node.attr == "grad")
+
+
 def variable(code: types.CodeType, name: str) -> str:
     """A name as holding.around says it."""
     return f"{code.co_name}.{name}" if name in (*code.co_varnames, *code.co_cellvars) else name

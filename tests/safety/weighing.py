@@ -28,6 +28,7 @@ BOLD = plan_for(Config(Path("/"), unsafe_fixes=True), follows_imports=False)
 """The same with unsafe fixes too."""
 UNCOUNTED = "write_through_data"
 OVERWRITTEN = ("inplace_overwrites_saved", "inplace_module")
+REFUSED = ("inplace_on_leaf", "inplace_on_view_of_many")
 
 
 @dataclass(frozen=True)
@@ -39,13 +40,13 @@ class Circumstances:
     driver: str = ""
 
     @lru_cache(maxsize=64)  # noqa: B019
-    def play(self, source: str, *, cuts: bool = False, spared: bool = False) -> Play:
+    def play(self, source: str, *, cuts: bool = False, spared: bool = False, allowed: bool = False) -> Play:
         """One run; what one fix has shown of a program, the next one meets again."""
         if self.flags is None:
-            return play(source, list(self.argv), cuts=cuts, spared=spared)
+            return play(source, list(self.argv), cuts=cuts, spared=spared, allowed=allowed)
         with surroundings(self.flags, BODIES["computes"]):
             words = sys.argv[1:]
-            return play(source + self.driver, words, cuts=cuts, spared=spared)
+            return play(source + self.driver, words, cuts=cuts, spared=spared, allowed=allowed)
 
 
 @dataclass(frozen=True)
@@ -146,6 +147,8 @@ def _under(broken: Broken, way: Circumstances, finding: Finding, before: str, af
     hurt = one.error is not None and (finding.rule in OVERWRITTEN or inferred)
     spared = way.play(before, cuts=severed, spared=True) if hurt else None
     result = judged(finding, before, one, other, spared)
+    if one.error is not None and finding.rule in REFUSED and result.verdict == BREAKS:
+        spared = way.play(before, allowed=True)
     if result.verdict in (LEFT, BREAKS) and other.error:
         about = _in_the_way(broken, way, after, other, spared if result.verdict == BREAKS else None)
         return Said(UNDECIDED, about) if about else result

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from gradfix.defects import NOTHING, Assumption, Convention, Role, kind_of
 from gradfix.defects.records import Cut, NoGradient, NoLeaf, OnResult, Unrecorded, WithoutGraph, record_of
 from gradfix.tape.domain.events import Add, on_path, partings
-from gradfix.tape.domain.graph import upstream
+from gradfix.tape.domain.graph import Tensor, upstream
 from gradfix.tape.domain.paths import ALWAYS, contradicts
 from gradfix.tape.domain.within import Within
 from gradfix.tape.effects.operations import having
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from gradfix.defects import Impact, Span
     from gradfix.defects.records import Facts
     from gradfix.tape.domain.events import Backward
-    from gradfix.tape.domain.graph import Node, Tensor
+    from gradfix.tape.domain.graph import Node
     from gradfix.tape.domain.paths import Path
     from gradfix.tape.domain.values import Lean, Place
     from gradfix.tape.domain.why import Why
@@ -226,6 +226,7 @@ class Severed:
                     made=made,
                     arrives=arrives,
                     unasked=any((one.node.facts or {}).get("unasked") for one in meant),
+                    written=any(map(_written_by_views, meant or _leaves(below.values()))),
                 )
                 self.reports.report(
                     "no_leaf_requires_grad",
@@ -289,7 +290,19 @@ class Severed:
         if record is WithoutGraph:
             others, arrives = self.others(cut, event.met), self._arrives(event, cut)
             return WithoutGraph(backward=backward, others=others, arrives=arrives)
-        return Cut(form=cut.cut, backward=backward, arrives=self._arrives(event, cut))
+        arrives, held = self._arrives(event, cut), self._held(cut)
+        return Cut(form=cut.cut, backward=backward, arrives=arrives, held=held)
+
+    def _held(self, cut: Node) -> bool:
+        """Whether an optimizer may hold what is behind a cut: not where all of it only is assumed to learn,
+        and what the optimizers hold is something else."""
+        optimizers = self.leaves.optimizers
+        leaves = leaves_behind(cut)
+        assumed = bool(leaves) and all(Convention.B in leaf.node.lean for leaf in leaves)
+        if not assumed or not optimizers.train():
+            return True
+        held = {id(leaf) for one in optimizers.known for leaf in one.leaves}
+        return any(id(leaf) in held for leaf in leaves)
 
     def others(self, cut: Node, met: Collection[int]) -> bool:
         """Whether a backward that has met these nodes and goes on behind a cut may come to leaves that it
@@ -430,6 +443,16 @@ def _up_to_cuts(node: Node) -> Iterator[Node]:
 def _read_out(leaf: Node) -> bool:
     """Whether a leaf is made of a number that was read out of a tensor."""
     return any(parent.cut in READ_OUT for parent in leaf.parents)
+
+
+def _leaves(nodes: Collection[Node]) -> list[Tensor]:
+    return [node.leaf for node in nodes if node.leaf is not None]
+
+
+def _written_by_views(leaf: Tensor) -> bool:
+    """Whether something writes to a leaf through a view of it."""
+    written = [value for write in leaf.storage.writes if write.moment for value in write.moment.what]
+    return any(isinstance(one, Tensor) and one is not leaf and one.base is not None for one in written)
 
 
 def _within(cut: Node) -> Place:
