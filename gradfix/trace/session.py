@@ -224,6 +224,8 @@ class Session:
         layer = real(cls, *args, **kwargs)
         if self.state.active and len(args) < 2 and "freeze" not in kwargs:
             self.state.unasked.add(layer.weight, self.state.count, self.state.places.here(2))
+            # That was torch, and not the program, which told them to require none.
+            self.state.frozen.held.pop(id(layer.weight), None)
         return layer
 
     def _parameter(self, form: str) -> Watcher:
