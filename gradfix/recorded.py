@@ -21,10 +21,13 @@ FIELDS: Mapping[Role, str] = {
     Role.AGAIN: "again",
     Role.BACKWARD_HERE: "backward",
     Role.BACKWARD_NEEDS: "backward",
+    Role.WITHOUT: "backward",
+    Role.ASKED: "backward",
     Role.GIVEN: "backward",
     Role.FINDS_NONE: "step",
     Role.REPLACED: "replacement",
     Role.CUT: "cut",
+    Role.FROZEN: "cut",
     Role.CARRIED: "carried",
 }
 """Which step of the evidence is which field of the record."""

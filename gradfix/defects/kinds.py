@@ -44,6 +44,8 @@ class Kind:
     """Whether what was cut may also be meant as a plain number."""
     unrecorded: bool = False
     """Whether the cut is a region where nothing is recorded, which is often meant."""
+    beside: bool = False
+    """Whether it only stops the program, and no gradient is lost by it."""
     absence: bool = False
     """Whether it says that something is missing: that takes an account of all that could have supplied it."""
 
@@ -96,7 +98,7 @@ KINDS: Mapping[str, Kind] = {
     "graph_leak": Kind(culprit="statement", absence=True),
     "clip_before_unscale": Kind(),
     "gradient_edit_dropped": Kind(),
-    "numpy_of_graph": Kind(impact="crashes", refused=True),
+    "numpy_of_graph": Kind(impact="crashes", refused=True, beside=True),
 }
 PLAIN = Kind()
 

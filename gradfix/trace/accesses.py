@@ -11,6 +11,7 @@ from gradfix.defects import Role
 from gradfix.trace import calls
 from gradfix.trace.asked import only_asked
 from gradfix.trace.calls import GETTERS, NUMBERS, QUESTIONS, SETTERS, floats, storage
+from gradfix.trace.graphs import KEY
 from gradfix.trace.places import Spot
 from gradfix.trace.regions import Regions
 from gradfix.trace.sources import Source, leaves
@@ -18,6 +19,7 @@ from gradfix.trace.state import State
 from gradfix.trace.writes import Writes
 
 _T: Any = torch.Tensor
+OF_GRAPH = "Can't call numpy() on Tensor that requires grad"
 
 
 class Accesses:
@@ -56,7 +58,11 @@ class Accesses:
         source = (
             self._leaves_graph("converted_loss_path", NUMBERS[func.real], value) if floats(value) else None
         )
-        result = func(*args, **kwargs)
+        try:
+            result = func(*args, **kwargs)
+        except RuntimeError as error:
+            self._refused(value, str(error))
+            raise
         self.state.count += 1
         if source is not None:
             if NUMBERS[func.real] == "numpy":
@@ -64,6 +70,13 @@ class Accesses:
             else:
                 self.state.origins.put_number(result, source)
         return result
+
+    def _refused(self, value: Any, text: str) -> None:
+        """An array was asked for of what has a graph."""
+        if text.startswith(OF_GRAPH):
+            made, spot = value.grad_fn and value.grad_fn.metadata.get(KEY), self.state.places.here(3)
+            evidence = [(Role.GRAPH, made[1] if made else None), (Role.REFUSED, spot)]
+            self.state.defect("numpy_of_graph", spot, evidence, text)
 
     def _detach(self, func: Any, args: Any, kwargs: Any) -> Any:
         return self._off_graph("detach", func, args, kwargs)
@@ -73,7 +86,8 @@ class Accesses:
 
     def _off_graph(self, form: str, func: Any, args: Any, kwargs: Any) -> Any:
         value = args[0]
-        earlier = self.state.origins.get(value)
+        # Who takes a gradient off the graph that it hasn't got means a constant.
+        earlier = tuple(item for item in self.state.origins.get(value) if not item[0].asked)
         source = self._leaves_graph("detached_loss_path", form, value) if value.requires_grad else None
         result = func(*args, **kwargs)
         self.state.count += 1
@@ -104,7 +118,7 @@ class Accesses:
             return leaves(value)
         found: set[int] = set()
         for source, _ in self.state.origins.get(value):
-            found |= source.leaves
+            found |= source.leaves if not source.asked else set()
         return found
 
     def _grad_read(self, func: Any, args: Any, kwargs: Any) -> Any:

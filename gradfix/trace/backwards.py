@@ -81,8 +81,8 @@ class Backwards:
         with state.forgiving():
             self.first()
             leaves, inner = walked(roots)
-            leaves = only(leaves, kwargs.get("inputs"))
             if fills:
+                leaves = only(leaves, kwargs.get("inputs"))
                 state.ledger.before_backward(leaves)
             if self.writes.silent:
                 self._silent(roots, inner, spot)
@@ -94,7 +94,8 @@ class Backwards:
         except BaseException as error:
             self.running = []
             with state.forgiving():
-                self._failed(roots, leaves, spot, error)
+                asked = () if fills else args[1] if len(args) > 1 else kwargs.get("inputs")
+                self._failed(roots, asked, spot, error)
                 self.after_failure()
             raise
         self.running = []
@@ -105,6 +106,8 @@ class Backwards:
             keeps = keeps or any(value is True for value in args[2:4])
             self.filled += fills
             self._succeeded(roots, leaves if fills else [], spot, [] if keeps else inner)
+            if not fills and len(args) < 5 and "create_graph" not in kwargs:
+                self.severed.handed_out(result, leaves, spot)
         self.after()
         return result
 
@@ -192,7 +195,7 @@ class Backwards:
                 facts = {"form": op_of(node)}
                 self.state.defect("non_differentiable_loss", where, [(Role.BACKWARD_HERE, spot)], "", facts)
 
-    def _failed(self, roots: list[Any], leaves: list[Any], spot: Spot | None, error: BaseException) -> None:
+    def _failed(self, roots: list[Any], asked: Any, spot: Spot | None, error: BaseException) -> None:
         text = str(error)
         self.done += 1
         self._event(roots, spot, f"{type(error).__name__}: {text}", {})
@@ -200,8 +203,8 @@ class Backwards:
             self._spoiled(roots, spot, text)
         elif "backward through the graph a second time" in text or "already been freed" in text:
             self._freed(roots, spot, text)
-        elif "does not require grad and does not have a grad_fn" in text:
-            self.severed.root(roots, spot, text)
+        elif "does not require grad" in text:
+            self.severed.refused(roots, asked, spot, text)
         elif "implicitly created only for scalar outputs" in text:
             facts = {"shape": list(roots[0].shape) if roots else []}
             self.state.defect("non_scalar_backward", spot, self._made(roots), text, facts)

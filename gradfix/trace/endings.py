@@ -46,6 +46,8 @@ class Endings:
             trained = [p for p in missed if p.requires_grad and id(p) not in self.state.ledger.kept]
             if id(optimizer) in self.state.ledger.steps and trained:
                 self._optimizer(optimizer, trained, len(trained) == len(parameters), built_at, built)
+            if id(optimizer) in self.state.ledger.steps and self.state.unasked.held:
+                self._frozen(optimizer, built)
         self._in_no_optimizer(reasons)
         return reasons
 
@@ -95,6 +97,17 @@ class Endings:
         elif whole or (cut is not None and (not cut.region or _whole_group(optimizer, missed))):
             steps: list[Step] = [(Role.CUT, cut.spot)] if cut is not None else []
             self.state.defect("unreached_parameters", built, steps, "", facts)
+
+    def _frozen(self, optimizer: Any, built: Spot | None) -> None:
+        """A group of an optimizer that is frozen as it was made, which nobody has asked for."""
+        for group in optimizer.param_groups:
+            frozen = [p for p in group["params"] if not p.requires_grad and not self.state.frozen.get(p)]
+            made = [one for one in map(self.state.unasked.get, frozen) if one is not None]
+            if made and len(made) == len(group["params"]):
+                evidence = [(Role.FROZEN, made[0][1]), (Role.NEVER_TRAINED, built)]
+                names = [self.state.names.of(p) for p in frozen][:20]
+                facts = {"optimizer": self.steps.name(optimizer), "parameters": names, "cut_kind": "frozen"}
+                self.state.defect("unreached_parameters", built, evidence, "", facts)
 
     def _replacement(self, built_at: int) -> Spot | None:
         """A module built after the optimizer, trained by backward and by no optimizer."""

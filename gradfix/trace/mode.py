@@ -10,6 +10,7 @@ from torch.overrides import TorchFunctionMode
 from gradfix.trace import calls, extents
 from gradfix.trace.accesses import Accesses
 from gradfix.trace.calls import additive, floats, name_of, tensors, versioned
+from gradfix.trace.dropped import Dropped
 from gradfix.trace.graphs import KEY
 from gradfix.trace.hunt import Hunt
 from gradfix.trace.parts import Once
@@ -42,6 +43,7 @@ class Calls(TorchFunctionMode):
         self.hunt = Hunt(state, armed=False)
         self.adding: dict[Any, bool] = {}
         """Function -> whether it adds up; asked once each."""
+        self.dropped = Dropped(state)
         self.accesses = Accesses(state, writes, regions)
         self.special = self.accesses.table()
 
@@ -163,9 +165,19 @@ class Calls(TorchFunctionMode):
     def _terms(self, func: Any, args: Any, found: list[Any], result: Any) -> None:
         """A result in the graph remembers only terms that were cut off it."""
         sources = self._rebound(self._sources(func, args, found), found)
-        terms = tuple((source, term) for source, term in sources if term and source.cut)
+        terms: Sources = tuple((source, term) for source, term in sources if term and source.cut)
+        if any(source.asked and not term for source, term in sources) and additive(func, args):
+            terms = (*terms, *self._asked(found))
         if terms:
             self.state.origins.put(result, terms)
+
+    def _asked(self, found: list[Any]) -> Sources:
+        """Terms made of gradients that have no graph. What a leaf is moved by is a step, and no term."""
+        if any(value.is_leaf and value.requires_grad for value in found):
+            return ()
+        numbers = [value for value in found if not value.requires_grad and value.dim() == 0]
+        known = [source for value in numbers for source, _ in self.state.origins.get(value)]
+        return tuple((source, True) for source in known if source.asked)
 
     def _rebound(self, sources: Sources, found: list[Any]) -> Sources:
         """`w - lr * w.grad`: what comes out takes the place of the leaf, without being one."""
@@ -219,6 +231,7 @@ class Calls(TorchFunctionMode):
             sources = ((Source("made", spot, name_of(func), at=self.state.count), False),)
         if sources:
             self.state.origins.put(result, sources)
+            self.dropped.made(name_of(func), found, result, spot)
 
     def _cut_by(self, func: Any, lost: list[Any], result: Any, spot: Spot | None) -> Source | None:
         name = name_of(func)

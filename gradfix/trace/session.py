@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import os
 import sys
@@ -101,6 +102,9 @@ class Session:
         yield "Parameter(...)", lambda: type(torch.nn.Parameter), ("__call__",), self._parameter("Parameter")
         variable = lambda: type(_torch.autograd.Variable)  # noqa: E731
         yield "Variable(...)", variable, ("__call__",), self._parameter("Variable")
+        for layer in ("Embedding", "EmbeddingBag"):
+            frozen = functools.partial(getattr, torch.nn, layer)
+            yield "from_pretrained", frozen, ("from_pretrained",), self._from_pretrained
         yield "from_numpy", lambda: torch, ("from_numpy",), self._from_numpy
         yield "torch.compile", lambda: torch, ("compile",), self._compile
         for name in SCALER:
@@ -214,6 +218,15 @@ class Session:
         if self.state.active and sources:
             self.state.origins.put(result, sources)
         return result
+
+    def _from_pretrained(self, real: Any, cls: Any, *args: Any, **kwargs: Any) -> Any:
+        """Embeddings that are frozen as they are made, as nobody has said whether they are to be."""
+        layer = real(cls, *args, **kwargs)
+        if self.state.active and len(args) < 2 and "freeze" not in kwargs:
+            self.state.unasked.add(layer.weight, self.state.count, self.state.places.here(2))
+            # That was torch, and not the program, which told them to require none.
+            self.state.frozen.held.pop(id(layer.weight), None)
+        return layer
 
     def _parameter(self, form: str) -> Watcher:
         """`Parameter(t)` and `Variable(t)` make a leaf of whatever they are given."""

@@ -19,6 +19,29 @@ class Severed:
     def __init__(self, state: State) -> None:
         self.state = state
 
+    def handed_out(self, gradients: Any, leaves: list[Any], spot: Spot | None) -> None:
+        """`torch.autograd.grad` was asked for gradients, and not told whether they are to have a graph."""
+        behind = set(map(id, leaves))
+        for one in gradients:
+            if isinstance(one, torch.Tensor) and not one.requires_grad:
+                source = Source("gradient_without_graph", spot, "grad", False, self.state.count, behind)
+                self.state.origins.put(one, ((source, False),))
+
+    def refused(self, roots: list[Any], asked: Any, spot: Spot | None, text: str) -> None:
+        """Something does not require a gradient: what one was asked for, or what is behind the root."""
+        given = [asked] if isinstance(asked, torch.Tensor) else list(asked or ())
+        constants = [one for one in given if isinstance(one, torch.Tensor) and not one.requires_grad]
+        if not constants:
+            self.root(roots, spot, text)
+            return
+        # Of a result that is made of several, none is the one to learn.
+        sources = [source for source, _ in self.state.origins.get(constants[0])]
+        place = sources[0].spot if len(sources) == 1 and sources[0].kind == "made" else spot
+        evidence: list[Step] = [(Role.CONSTANT, place), (Role.ASKED, spot)]
+        names = [self.state.names.of(one) for one in constants]
+        facts = {"names": names, "sought": "autograd.grad() is asked for"}
+        self.state.defect("no_leaf_requires_grad", place, evidence, text, facts)
+
     def root(self, roots: list[Any], spot: Spot | None, text: str) -> None:
         """backward refused: nothing behind the root requires a gradient."""
         sources = self._known(roots)
@@ -100,9 +123,17 @@ class Severed:
 
     def _terms(self, cuts: list[Source], spot: Spot | None) -> None:
         for source in cuts:
-            if kind_of(source.kind).term and source.scalar:
+            if source.asked:
+                self._without(source, spot)
+            elif kind_of(source.kind).term and source.scalar:
                 facts = {"form": source.form, "cut_kind": source.kind, **self._lost(source)}
                 self.state.defect("severed_term", source.spot, [(Role.BACKWARD_HERE, spot)], "", facts)
+
+    def _without(self, source: Source, spot: Spot | None) -> None:
+        """A term of a loss is made of gradients without a graph: whose parameters does it leave alone?"""
+        if source.leaves & self.state.used.keys():
+            evidence: list[Step] = [(Role.CUT, source.spot), (Role.WITHOUT, spot)]
+            self.state.defect(source.kind, source.spot, evidence, "", self._lost(source))
 
 
 def misspelt(value: Any) -> str:

@@ -47,6 +47,11 @@ class Source:
         return self.kind == "leaf_rebound"
 
     @property
+    def asked(self) -> bool:
+        """Whether it is a gradient that `torch.autograd.grad` has handed out without a graph."""
+        return self.kind == "gradient_without_graph"
+
+    @property
     def region(self) -> bool:
         """Whether nothing is recorded for a whole stretch."""
         return self.kind == "forward_in_no_grad"

@@ -131,6 +131,8 @@ class State:
         self.optimizers = ByIdentity()
         self.frozen = ByIdentity()
         """Leaves that the program has told to require no gradient, after they did."""
+        self.unasked = ByIdentity()
+        """Weights that were made without a gradient by what does so unless told otherwise."""
         self.turns = 0
         """Steps so far, of optimizers and by hand."""
         self.used: dict[int, Spot | None] = {}

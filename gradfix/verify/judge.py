@@ -159,7 +159,7 @@ def _weigh(case: Case, claim: Claim | None) -> tuple[Word, str]:
     if case.after.failed:
         failure = case.after.failure
         return ("flows partly" if gained else "no change"), f"the program still fails: {failure}"
-    if not case.after.fine:
+    if not case.after.fine and not _beside(case, claim):
         return "no change", "the defect is gone, but no gradient arrives"
     lost = _new_defects(case)
     if lost:
@@ -167,11 +167,19 @@ def _weigh(case: Case, claim: Claim | None) -> tuple[Word, str]:
     return "flows", _arrives(seen, gained, case)
 
 
+def _beside(case: Case, claim: Claim | None) -> bool:
+    """Whether no gradient was lost, so that none has to arrive."""
+    kinds = [claim.kind] if claim is not None else [defect["kind"] for defect in case.before.defects]
+    return bool(kinds) and all(kind_of(kind).beside or kind_of(kind).style for kind in kinds)
+
+
 def _arrives(seen: str, gained: list[str], case: Case) -> str:
     if meant := frozen(case.before, case.after):
         return f"{seen}; gone after: {listed(sorted(meant))} frozen, as written"
     if gained:
         return f"{seen}; gone after, and a gradient arrives at {listed(gained)}"
+    if not case.after.fine:
+        return f"{seen}; gone after"
     return f"{seen}; gone after, and the gradient still arrives at {len(case.after.fine)} of its leaves"
 
 

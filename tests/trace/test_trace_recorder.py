@@ -336,9 +336,127 @@ BROKEN = {
         scaler.step(opt)
         """,
     ),
+    "a penalty of a gradient without a graph, beside a loss that is added up": (
+        "gradient_without_graph",
+        """
+        x.requires_grad_()
+        slope = torch.autograd.grad(model(x).sum(), x)[0]  # culprit
+        loss = F.mse_loss(model(x), y)
+        loss += 10 * ((slope.norm(dim=1) - 1) ** 2).mean()
+        loss.backward()
+        """,
+    ),
+    "the gradient of a gradient without a graph, where no parameter is": (
+        "gradient_without_graph",
+        """
+        t = torch.tensor(2.0, requires_grad=True)
+        first = torch.autograd.grad(t**3, t)[0]  # culprit
+        torch.autograd.grad(first, t)
+        """,
+    ),
+    "the gradient with respect to a batch that requires none": (
+        "no_leaf_requires_grad",
+        """
+        batch = torch.ones(2, 4)  # culprit
+        torch.autograd.grad(model(batch).sum(), batch)
+        """,
+    ),
+    "the gradient with respect to a mixture of which nothing requires one": (
+        "no_leaf_requires_grad",
+        """
+        mixed = torch.rand(8, 1) * x + torch.rand(8, 1) * model[0](x).detach()
+        torch.autograd.grad(model(mixed).sum(), inputs=mixed)  # culprit
+        """,
+    ),
+    "an array of a result, asked for by numpy itself": (
+        "numpy_of_graph",
+        """
+        import numpy
+        numpy.asarray(model(x))  # culprit
+        """,
+    ),
+    "a gradient scaled by a function that is given it": (
+        "gradient_edit_dropped",
+        """
+        def scale(gradient):
+            gradient.mul(0.5)  # culprit
+        model(x).sum().backward()
+        for p in model.parameters():
+            scale(p.grad)
+        opt.step()
+        """,
+    ),
+    "vectors frozen as they were made, in an optimizer of their own": (
+        "unreached_parameters",
+        """
+        words = nn.EmbeddingBag.from_pretrained(torch.randn(5, 4))
+        own = torch.optim.SGD(words.parameters(), lr=0.1)  # culprit
+        for _ in range(2):
+            model(words(torch.zeros(2, 3, dtype=torch.long))).sum().backward()
+            for one in (opt, own):
+                one.step()
+                one.zero_grad()
+        """,
+    ),
 }
 
 HEALTHY = {
+    "weights of terms, logged numbers and steps of gradients without a graph": """
+        x.requires_grad_()
+        for _ in range(2):
+            scale = torch.tensor(1.0, requires_grad=True)
+            slope = torch.autograd.grad(model(x).sum() * scale, x)[0]
+            inner = scale - 0.1 * torch.autograd.grad(model(x).sum() * scale, scale)[0]
+            share = slope.norm() / (slope.norm() + slope.abs().sum())
+            loss = share * F.mse_loss(model(x), y) + model(x + slope.sign()).mean() + inner
+            loss = loss + slope.norm().detach() + (model(x).mean() - slope.norm()).pow(2)
+            opt.zero_grad()
+            (loss + slope.norm().item()).backward()
+            opt.step()
+    """,
+    "a penalty of what has no parameters": """
+        points = torch.ones(8, 4, requires_grad=True)
+        slope = torch.autograd.grad(points.pow(3).sum(), points)[0]
+        (model(x).pow(2).mean() + slope.norm()).backward()
+    """,
+    "an attack on a frozen model, turn by turn": """
+        model.requires_grad_(False)
+        moved = x
+        for _ in range(3):
+            moved = moved.detach().requires_grad_()
+            slope = torch.autograd.grad(F.mse_loss(model(moved), y), moved)[0]
+            moved = moved + 0.1 * slope / slope.norm()
+        F.mse_loss(model(moved), y).backward()
+    """,
+    "what is made of a gradient beside it, kept, or dropped of a copy": """
+        kept = torch.zeros(4, 4)
+        def look(p):
+            torch.add(p.grad, 1, out=kept) if p.shape == kept.shape else None
+            p.grad.clone().mul(2)
+            p.grad.t().mul_(1) if p.dim() == 2 else None
+            p.grad.detach()
+            last = p.grad.mul(2)
+            (p.grad * 2).clamp(0, 1)
+            return p.grad.clamp(-1, 1)
+        model(x).sum().backward()
+        for p in model.parameters():
+            look(p)
+        opt.step()
+        model[0].weight.grad.mul(2)
+    """,
+    "vectors that are frozen in words, or learn after all": """
+        vectors = torch.randn(5, 4)
+        words = [nn.Embedding.from_pretrained(vectors, freeze=True), nn.Embedding.from_pretrained(vectors)]
+        words += [nn.Embedding.from_pretrained(vectors, False), nn.Embedding.from_pretrained(vectors)]
+        words[1].weight.requires_grad_(False)
+        words[3].weight.requires_grad_()
+        own = torch.optim.SGD([{"params": one.parameters()} for one in words], lr=0.1)
+        for _ in range(2):
+            model(sum(one(torch.zeros(2, dtype=torch.long)) for one in words)).sum().backward()
+            for one in (opt, own):
+                one.step()
+                one.zero_grad()
+    """,
     "a result told to require a gradient, of a leaf that is frozen and has none to lose": """
         t = torch.linspace(1, 8, 10, requires_grad=True)
         start = (2 * t)[0].detach().requires_grad_(True)
