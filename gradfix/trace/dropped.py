@@ -8,8 +8,9 @@ import sys
 from types import CodeType
 from typing import Any
 
+import torch
+
 from gradfix.defects import Role
-from gradfix.tape.effects import table
 from gradfix.tape.effects.operations import where
 from gradfix.trace.calls import storage
 from gradfix.trace.places import Spot, resolve
@@ -50,14 +51,15 @@ class Dropped:
 
 def changes(name: str) -> bool:
     """Whether there is one that does the same in place."""
-    return f"{name}_" in table.names("method") and name not in TRUTHS
+    return hasattr(torch.Tensor, f"{name}_") and name not in TRUTHS
 
 
 @functools.lru_cache(maxsize=4096)
 def thrown_away(code: CodeType, at: int) -> bool:
     """Whether what a call gives is a statement of its own, and at no place where a notebook would show it."""
     found = iter(dis.get_instructions(code))
-    if all(one.offset != at for one in found) or next(found).opname != "POP_TOP":
+    call = next((one.opname for one in found if one.offset == at), "")
+    if not call.startswith("CALL") or next(found).opname != "POP_TOP":
         return False
     column = resolve((code, at))["column"]
     return column != 0 if column is not None else code.co_name != "<module>"

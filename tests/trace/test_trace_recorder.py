@@ -435,6 +435,8 @@ HEALTHY = {
             p.grad.clone().mul(2)
             p.grad.t().mul_(1) if p.dim() == 2 else None
             p.grad.detach()
+            p.grad.gt(0)
+            p.grad.squeeze()
             last = p.grad.mul(2)
             (p.grad * 2).clamp(0, 1)
             return p.grad.clamp(-1, 1)
