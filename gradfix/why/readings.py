@@ -1,0 +1,125 @@
+"""What is looked for in the text where the tape is silent: one function for each reading that a message names."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable, Iterator, Mapping
+
+from gradfix.why.code import called, dotted
+from gradfix.why.messages import Reading
+from gradfix.why.overwrites import keeping, overwriting, stepping
+from gradfix.why.severed import cutting, without_gradient
+from gradfix.why.suspects import Agreement, Case, Suspect
+from gradfix.why.twice import carried, freed_before
+
+CULPRIT_RAISED = re.compile(
+    r"the line that raised (?:is|sets|makes)|the tensor on which backward|the name on which"
+)
+NO_REDUCTION = re.compile(r"reduction\s*=\s*['\"]none['\"]|reduce\s*=\s*False")
+
+
+def raising(case: Case) -> Iterator[Suspect]:
+    """The innermost line of the project on the way to what was raised."""
+    spot = case.raised
+    statement = case.statement(spot) if spot else None
+    if spot is None or statement is None:
+        return
+    means = case.said.message
+    sure = CULPRIT_RAISED.search(means.proves) is not None
+    points = 8 if sure and spot.verified else 6 if sure else 4
+    yield Suspect(
+        spot.path, case.place(spot.path, statement), f"`{case.text(spot.path, statement)}`: {means.means}",
+        (Agreement(points, "torch raised here"),), (), means.then, raised=sure and spot.verified,
+    )  # fmt: skip
+
+
+def reducing(case: Case) -> Iterator[Suspect]:
+    """Where a loss is made that keeps its elements."""
+    for step in case.way:
+        text = ast.unparse(step.statement)
+        if NO_REDUCTION.search(text):
+            yield Suspect(
+                step.path, case.place(step.path, step.statement),
+                f"`{case.text(step.path, step.statement)}` asks for no reduction",
+                (Agreement(6 - step.depth, "the loss is computed from it"),), (), "leave the reduction on",
+            )  # fmt: skip
+    yield from _built(
+        case, ("DataParallel",), "each device returns a loss of its own", 3, "`.mean()` of the losses"
+    )
+
+
+def wrapping(case: Case) -> Iterator[Suspect]:
+    """Where the model is wrapped for several processes."""
+    name, then = case.said.message.name, case.said.message.then
+    if name == "overwritten":
+        yield from keeping(case)
+        return
+    yield from _built(case, ("DistributedDataParallel", "DDP"), "wraps the model", 6, then)
+    if name == "marked twice":
+        again = ("checkpoint", "gradient_checkpointing_enable", "checkpoint_sequential")
+        yield from _built(case, again, "runs a part of the model anew in backward", 5, "use_reentrant=False")
+    for path, source in case.flow.sources.items():
+        for node in ast.walk(source.tree):
+            if isinstance(node, ast.keyword) and node.arg in ("strategy", "find_unused_parameters"):
+                where = node.value
+                says = f"`{node.arg}={case.text(path, where)}` says how the model is wrapped"
+                yield Suspect(
+                    path,
+                    case.place(path, where),
+                    says,
+                    (Agreement(6, "the message is of this wrapper"),),
+                    (),
+                    then,
+                )
+
+
+def _built(case: Case, names: tuple[str, ...], does: str, points: int, advice: str) -> Iterator[Suspect]:
+    for path, source in case.flow.sources.items():
+        for node in ast.walk(source.tree):
+            if isinstance(node, ast.Call) and called(node) in names and dotted(node.func):
+                says = f"`{case.text(path, node)}`: {does}"
+                yield Suspect(
+                    path,
+                    case.place(path, node),
+                    says,
+                    (Agreement(points, "the message is of it"),),
+                    (),
+                    advice,
+                )
+
+
+def calling(case: Case) -> Iterator[Suspect]:
+    """Where an operation without a derivative is called."""
+    operation = case.said.operation
+    for step in case.way:
+        for node in ast.walk(step.statement):
+            floors = (
+                isinstance(node, ast.BinOp) and isinstance(node.op, ast.FloorDiv) and "floor" in operation
+            )
+            if isinstance(node, ast.expr) and (
+                floors or (operation and called(node).replace("_", "").lower() == operation)
+            ):
+                yield Suspect(
+                    step.path, case.place(step.path, node), f"`{case.text(step.path, node)}` has no derivative",
+                    (Agreement(7, f"torch names {operation}, on the way to the loss"),), (), case.said.message.then,
+                )  # fmt: skip
+
+
+def rereading(case: Case) -> Iterator[Suspect]:
+    """What two backwards share."""
+    yield from freed_before(case)
+
+
+READINGS: Mapping[Reading, Callable[[Case], Iterator[Suspect]]] = {
+    "raised": raising,
+    "writes": overwriting,
+    "steps": stepping,
+    "again": rereading,
+    "carried": carried,
+    "cuts": cutting,
+    "reduction": reducing,
+    "wrapped": wrapping,
+    "calls": calling,
+    "no gradient": without_gradient,
+}

@@ -1,0 +1,158 @@
+"""Where a graph may have been cut on the way to a loss, or why a place got no gradient."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator, Mapping
+
+from gradfix.why.code import Scope, bound, called, covers, holder, statements
+from gradfix.why.flow import Step
+from gradfix.why.suspects import Agreement, Case, Suspect
+
+CUTTING: Mapping[str, tuple[int, str]] = {
+    "detach": (5, "cuts the graph"), "detach_": (5, "cuts the graph"), "item": (5, "makes a plain number of it"),
+    "numpy": (5, "makes a numpy array of it"), "tolist": (5, "makes plain numbers of it"),
+    "tensor": (4, "makes a new tensor of values only"), "as_tensor": (3, "may make a new tensor of values only"),
+    "from_numpy": (4, "makes a tensor of numpy's values"), "Tensor": (3, "makes a new tensor of values only"),
+    "FloatTensor": (3, "makes a new tensor of values only"), "Variable": (2, "wraps values anew"),
+    "Parameter": (2, "makes a new leaf"), "argmax": (5, "has no gradient"), "argmin": (5, "has no gradient"),
+    "round": (4, "has a gradient of zero"), "sign": (3, "has a gradient of zero"), "long": (4, "makes integers of it"),
+    "int": (4, "makes an integer of it"), "float": (1, "may make a plain number of it"), "bool": (4, "makes a bool of it"),
+    "eq": (4, "compares, which has no gradient"), "max": (0, ""), "sample": (4, "draws, which has no gradient"),
+    "multinomial": (4, "draws, which has no gradient"), "bincount": (4, "has no gradient"), "searchsorted": (4, "has no gradient"),
+}  # fmt: skip
+"""What a call of this name does to a graph, and how much that counts."""
+UNRECORDED = re.compile(r"\bno_grad\b|\binference_mode\b|set_grad_enabled\(\s*(?:False|[a-z_]\w*[^)]*)\)")
+FROZEN = re.compile(
+    r"\.requires_grad_\(\s*False\s*\)|\.requires_grad\s*=\s*False|\.volatile\s*=\s*True|volatile=True"
+)
+ADVICE = "leave it out on the way to the loss"
+
+
+def cutting(case: Case) -> Iterator[Suspect]:
+    """The cuts on the way from the loss to what should learn."""
+    for step in case.way:
+        yield from _in_step(case, step)
+        yield from _around(case, step)
+    yield from _freezing(case)
+
+
+def _near(step: Step, points: int) -> int:
+    """What is farther from the loss counts less."""
+    return max(points - step.depth - step.distance // 3, 1)
+
+
+def _in_step(case: Case, step: Step) -> Iterator[Suspect]:
+    """What in a statement cuts what it computes."""
+    value = getattr(step.statement, "value", None)
+    if value is None:
+        return
+    for node in _values(value):
+        points, does = CUTTING.get(called(node), (0, ""))
+        if isinstance(node, ast.Attribute) and node.attr == "data" and not isinstance(node.ctx, ast.Store):
+            points, does = 5, "cuts the graph"
+        if isinstance(node, ast.Compare) and node is value:
+            points, does = 3, "compares, which has no gradient"
+        if does and points and isinstance(node, ast.expr):
+            agrees = [Agreement(_near(step, points), "the loss is computed from it")]
+            yield Suspect(
+                step.path, case.place(step.path, node),
+                f"`{case.text(step.path, node)}` {does}", tuple(agrees),
+                ("assuming that no other way leads around it",), ADVICE,
+            )  # fmt: skip
+
+
+def _values(value: ast.AST) -> Iterator[ast.AST]:
+    """The parts of an expression that its value is made of: no indices, no conditions, no keywords of flags."""
+    yield value
+    inner: list[ast.AST] = []
+    if isinstance(value, ast.Subscript):
+        inner = [value.value]
+    elif isinstance(value, ast.IfExp):
+        inner = [value.body, value.orelse]
+    elif isinstance(value, ast.Compare):
+        inner = []
+    elif isinstance(value, ast.Call) and called(value) in ("size", "len", "print", "format", "range", "type"):
+        inner = []
+    else:
+        inner = list(ast.iter_child_nodes(value))
+    for each in inner:
+        yield from _values(each)
+
+
+def _around(case: Case, step: Step) -> Iterator[Suspect]:
+    """Blocks and decorators under which nothing is recorded."""
+    blocks: list[tuple[ast.expr, bool]] = []
+    for each in statements(step.scope):
+        if isinstance(each, ast.With) and covers(each, step.statement.lineno):
+            blocks += [(item.context_expr, True) for item in each.items]
+    blocks += [(each, True) for each in getattr(step.scope, "decorator_list", ())]
+    for expression, _ in blocks:
+        text = ast.unparse(expression)
+        if UNRECORDED.search(text) and "set_grad_enabled(True)" not in text:
+            points = 6 if "set_grad_enabled" not in text else 4
+            yield Suspect(
+                step.path, case.place(step.path, expression),
+                f"nothing is recorded under `{case.text(step.path, expression)}`",
+                (Agreement(_near(step, points), f"line {step.statement.lineno}, on the way to the loss, runs under it"),),
+                ("assuming that no other way leads around it",), "run the forward outside of it",
+            )  # fmt: skip
+
+
+def _freezing(case: Case) -> Iterator[Suspect]:
+    """What freezes parameters, anywhere in the files."""
+    for path, source in case.flow.sources.items():
+        scopes: list[Scope] = [source.tree, *_functions(source.tree)]
+        for scope in scopes:
+            for each in statements(scope):
+                text = ast.unparse(each) if isinstance(each, ast.Assign | ast.Expr) else ""
+                if FROZEN.search(text):
+                    yield Suspect(
+                        path, case.place(path, each), f"`{case.text(path, each)}` freezes",
+                        (Agreement(3, "what is frozen starts no graph"),),
+                        ("assuming that it freezes all that this loss is computed with",),
+                        "leave what is to be trained unfrozen",
+                    )  # fmt: skip
+
+
+def _functions(tree: ast.Module) -> Iterator[Scope]:
+    from gradfix.why.code import functions
+
+    yield from functions(tree)
+
+
+def without_gradient(case: Case) -> Iterator[Suspect]:
+    """Where a tensor was made whose gradient is None: the result of an operation, or a leaf that nobody uses."""
+    spot = case.raised
+    statement = case.statement(spot) if spot else None
+    if spot is None or statement is None:
+        return
+    scope = case.scope(spot)
+    for node in ast.walk(statement):
+        if isinstance(node, ast.Attribute) and node.attr == "grad" and (name := holder(node.value)):
+            for each in statements(scope):
+                if name in bound(each) and _recomputed(each, name):
+                    yield Suspect(
+                        spot.path, case.place(spot.path, each),
+                        f"`{case.text(spot.path, each)}` makes another tensor, and no leaf",
+                        (Agreement(5, f"the gradient of `{name}` is read at line {spot.line}"),),
+                        ("assuming that it is this tensor whose gradient is None",),
+                        "ask for the gradient of what was made last: `.detach().requires_grad_()`",
+                    )  # fmt: skip
+
+
+def _recomputed(statement: ast.stmt, name: str) -> bool:
+    """Whether a binding makes the result of an operation, not a leaf."""
+    value = getattr(statement, "value", None)
+    if not isinstance(statement, ast.Assign) or value is None or name.startswith("self."):
+        return False
+    text = ast.unparse(value)
+    marked = (
+        "requires_grad" in text
+        and isinstance(value, ast.BinOp | ast.Call)
+        and not text.endswith(("requires_grad=True)", "requires_grad_()", "requires_grad_(True)"))
+    )
+    return marked or (
+        name in {n.id for n in ast.walk(value) if isinstance(n, ast.Name)} and ".grad" not in text
+    )

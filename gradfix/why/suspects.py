@@ -1,0 +1,145 @@
+"""A place that may be at fault, with what of the message agrees with it and what one would have to assume."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Literal, TypeAlias
+
+from gradfix.defects import Span
+from gradfix.rule import Finding
+from gradfix.why.code import Scope, scope_at, span_of, statement_at
+from gradfix.why.flow import Flow, Step
+from gradfix.why.messages import Said
+from gradfix.why.project import Project, Spot
+
+Sure: TypeAlias = Literal["shown", "likely", "possible"]
+"""Shown: the tape or torch itself says so of this line. Likely: one place agrees by far better than all others."""
+BACKWARDS = ("backward", "manual_backward", "grad", "backward_", "scale_loss")
+ROOTS = ("training_step", "compute_loss", "shared_step", "_step", "closure")
+"""Functions of which a framework backpropagates what they return."""
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """Something that the message or the trace says and that fits a place."""
+
+    points: int
+    says: str
+
+
+@dataclass(frozen=True, slots=True)
+class Suspect:
+    """A place that would explain the message."""
+
+    path: str
+    span: Span
+    """Columns in characters."""
+    says: str
+    agrees: tuple[Agreement, ...] = ()
+    assumes: tuple[str, ...] = ()
+    advice: str = ""
+    finding: Finding | None = None
+    raised: bool = False
+    """Whether torch itself raised at it, and the message means the line that raised."""
+    code: str = ""
+    """The line as the trace quotes it, where the file isn't at hand."""
+
+    @property
+    def points(self) -> int:
+        """How well it agrees, less what it takes for granted."""
+        return sum(each.points for each in self.agrees) - len(self.assumes)
+
+    def joined(self, other: Suspect) -> Suspect:
+        """One place that was found in two ways: the tape's words count, both ways' agreements do."""
+        first, second = (self, other) if self.finding or not other.finding else (other, self)
+        agrees = tuple(dict.fromkeys((*first.agrees, *second.agrees)))
+        assumes = first.assumes if first.finding else second.assumes and first.assumes
+        return replace(
+            first,
+            agrees=agrees,
+            assumes=assumes,
+            advice=first.advice or second.advice,
+            raised=first.raised or second.raised,
+        )
+
+
+@dataclass(frozen=True)
+class Case:
+    """All that is known of a failure."""
+
+    said: Said
+    project: Project
+    flow: Flow
+    spots: tuple[Spot, ...]
+    """The frames in the project's files, from the outermost in."""
+    forward: tuple[Spot, ...]
+    """The same of anomaly mode's second traceback."""
+
+    @property
+    def raised(self) -> Spot | None:
+        """The innermost line of the project on the way to what was raised."""
+        return self.spots[-1] if self.spots else None
+
+    def tree(self, path: str) -> ast.Module:
+        """A file's `ast`."""
+        return self.flow.sources[path].tree
+
+    def scope(self, spot: Spot) -> Scope:
+        """The function that a line is in."""
+        return scope_at(self.tree(spot.path), spot.line)
+
+    def statement(self, spot: Spot) -> ast.stmt | None:
+        """The statement that a line is in."""
+        return statement_at(self.scope(spot), spot.line)
+
+    def place(self, path: str, node: ast.stmt | ast.expr) -> Span:
+        """Where a node stands, with columns in characters."""
+        return self.flow.sources[path].places.in_characters(span_of(node))
+
+    def text(self, path: str, node: ast.stmt | ast.expr) -> str:
+        """The first line of a node's text."""
+        return " ".join(self.flow.sources[path].places.text(span_of(node)).partition("\n")[0].split())
+
+    @cached_property
+    def backward(self) -> Spot | None:
+        """The innermost line that runs backward."""
+        for spot in reversed(self.spots):
+            statement = self.statement(spot)
+            if statement is not None and any(map(is_backward, ast.walk(statement))):
+                return spot
+        return None
+
+    @cached_property
+    def way(self) -> list[Step]:
+        """What the value that failed was computed from, the nearest first."""
+        spot = self.backward
+        if spot is not None and (statement := self.statement(spot)) is not None:
+            return self.flow.back(spot.path, self.scope(spot), statement)
+        roots = [each for name in ROOTS for each in self.flow.named.get(name, ())]
+        if roots:
+            return self.flow.of_functions(roots)
+        spot = self.raised
+        statement = self.statement(spot) if spot else None
+        return self.flow.back(spot.path, self.scope(spot), statement) if spot and statement else []
+
+
+def is_backward(node: ast.AST) -> bool:
+    """Whether a call runs backward."""
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute | ast.Name):
+        return False
+    name = node.func.attr if isinstance(node.func, ast.Attribute) else node.func.id
+    if name == "grad":
+        return isinstance(node.func, ast.Name) or "autograd" in ast.unparse(node.func)
+    return name in BACKWARDS
+
+
+def merged(suspects: Iterable[Suspect]) -> list[Suspect]:
+    """Each place once, the one that agrees best first."""
+    found: dict[tuple[str, int], Suspect] = {}
+    for suspect in suspects:
+        key = (suspect.path, suspect.span.line)
+        found[key] = found[key].joined(suspect) if key in found else suspect
+    return sorted(found.values(), key=lambda one: (-one.points, len(one.assumes), one.path, one.span))

@@ -1,0 +1,170 @@
+"""Which part of a graph two backwards share: an earlier backward, a value carried along, one made before the loop."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from gradfix.why.code import Scope, bound, called, class_at, covers, functions, loops_at, read, statements
+from gradfix.why.overwrites import other_backwards
+from gradfix.why.suspects import Agreement, Case, Suspect
+
+CUT_OFF = re.compile(
+    r"\.detach\(\)|\.detach_\(\)|\.data\b|\.item\(\)|\.numpy\(\)|\.clone\(\)\.detach|detach\(|repackage"
+)
+INNOCENT = re.compile(
+    r"^(?:\s*(?:self\.)?\w*(?:model|net|loader|optim|sched|criterion|dataset|device|args|config)\w*)$", re.I
+)
+SHARED = "assuming that it has a graph"
+
+
+def freed_before(case: Case) -> Iterator[Suspect]:
+    """Earlier backwards that walk what the failing one needs again, and where what they share is used first."""
+    spot = case.backward
+    if spot is None:
+        return
+    scope = case.scope(spot)
+    later = {id(step.statement): step for step in case.way if step.scope is scope}
+    for other in other_backwards(scope, spot):
+        text = ast.unparse(other)
+        if other.lineno > spot.line or "retain_graph=True" in text:
+            continue
+        earlier = [step for step in case.flow.back(spot.path, scope, other) if step.scope is scope]
+        shared = [
+            step.statement for step in earlier if id(step.statement) in later and _computes(step.statement)
+        ]
+        if not shared:
+            continue
+        names = {name for each in shared for name in bound(each)}
+        said = f"it walks what `{case.text(spot.path, shared[0])}` computed, and so does line {spot.line}"
+        yield Suspect(
+            spot.path, case.place(spot.path, other),
+            f"`{case.text(spot.path, other)}` frees what this backward needs again",
+            (Agreement(6, said),), (SHARED,),
+            "detach what is shared where only one of them is to train it; else retain_graph=True here",
+        )  # fmt: skip
+        yield from _uses(case, scope, [step.statement for step in earlier], names, later)
+
+
+def _uses(
+    case: Case, scope: Scope, earlier: list[ast.stmt], names: set[str], later: dict[int, object]
+) -> Iterator[Suspect]:
+    """Where the earlier loss takes up what both share."""
+    spot = case.backward
+    for statement in earlier:
+        taken = sorted(read(statement) & names)
+        if spot and taken and id(statement) not in later and not CUT_OFF.search(ast.unparse(statement)):
+            yield Suspect(
+                spot.path, case.place(spot.path, statement),
+                f"`{case.text(spot.path, statement)}` ties `{taken[0]}` into the loss that is walked first",
+                (Agreement(5, f"the loss of line {spot.line} is computed from `{taken[0]}` too"),), (SHARED,),
+                f"`{taken[0]}.detach()` here, if this loss is not to train what made it",
+            )  # fmt: skip
+
+
+def _computes(statement: ast.stmt) -> bool:
+    """Whether a statement may make a part of a graph."""
+    if isinstance(statement, ast.For | ast.AsyncFor | ast.With | ast.AsyncWith):
+        return False
+    value = getattr(statement, "value", None)
+    names = [called(node) for node in ast.walk(value) if isinstance(node, ast.Call)] if value else []
+    makes = any(
+        name and not name[:1].isupper() and name not in ("to", "cuda", "next", "iter") for name in names
+    )
+    arithmetic = value is not None and any(isinstance(node, ast.BinOp) for node in ast.walk(value))
+    return (makes or arithmetic) and not CUT_OFF.search(ast.unparse(statement))
+
+
+def carried(case: Case) -> Iterator[Suspect]:
+    """Values that keep the graph of the last iteration, of the last call, or of a time before the loop."""
+    spot = case.backward or case.raised
+    if spot is None:
+        return
+    scope = case.scope(spot)
+    around = loops_at(scope, spot.line)
+    own = {name for step in case.way if step.scope is scope for name in read(step.statement)}
+    if around:
+        yield from _through_the_loop(case, scope, around[-1], own)
+        yield from _before_the_loop(case, scope, around[0], own)
+    yield from _through_attributes(case)
+
+
+def _through_the_loop(case: Case, scope: Scope, loop: ast.stmt, wanted: set[str]) -> Iterator[Suspect]:
+    """What an iteration reads before it binds it anew."""
+    inside = [
+        each for each in statements(loop) if not isinstance(each, ast.If | ast.With | ast.For | ast.Try)
+    ]
+    for name in sorted(wanted):
+        binding = [each for each in inside if name in bound(each)]
+        reading = [each for each in inside if name in _reads(each)]
+        if not binding or not reading or reading[0].lineno > binding[0].lineno:
+            continue
+        if any(CUT_OFF.search(ast.unparse(each)) for each in binding) or INNOCENT.match(name):
+            continue
+        path = case.backward.path if case.backward else ""
+        yield Suspect(
+            path, case.place(path, binding[-1]),
+            f"`{case.text(path, binding[-1])}` carries `{name}` with its graph into the next iteration",
+            (Agreement(5, f"the next iteration reads `{name}` at line {reading[0].lineno}, and its loss hangs on it"),),
+            (SHARED,), f"`{name} = {name}.detach()` once this iteration's backward has run",
+        )  # fmt: skip
+
+
+def _reads(statement: ast.stmt) -> set[str]:
+    own = read(getattr(statement, "value", statement) or statement)
+    return own | bound(statement) if isinstance(statement, ast.AugAssign) else own
+
+
+def _before_the_loop(case: Case, scope: Scope, loop: ast.stmt, wanted: set[str]) -> Iterator[Suspect]:
+    """What is computed once and used by the backward of every iteration."""
+    inside = {name for each in statements(loop) for name in bound(each)}
+    path = case.backward.path if case.backward else ""
+    for each in statements(scope):
+        names = bound(each) & wanted - inside
+        if covers(loop, each.lineno) or not names or each.lineno > loop.lineno or not _computes(each):
+            continue
+        name = sorted(names)[0]
+        if INNOCENT.match(name) or isinstance(each, ast.AugAssign):
+            continue
+        yield Suspect(
+            path, case.place(path, each),
+            f"`{case.text(path, each)}` is computed once, and every iteration walks its graph",
+            (Agreement(3, f"the loss in the loop of line {loop.lineno} is computed from `{name}`"),), (SHARED,),
+            "compute it inside the loop, or detach it",
+        )  # fmt: skip
+
+
+def _through_attributes(case: Case) -> Iterator[Suspect]:
+    """What a module keeps from one call to the next."""
+    touched = {(step.path, step.scope) for step in case.way if not isinstance(step.scope, ast.Module)}
+    for path, scope in sorted(touched, key=lambda each: (each[0], getattr(each[1], "lineno", 0))):
+        tree = case.tree(path)
+        cls = class_at(tree, getattr(scope, "lineno", 0))
+        if cls is None or getattr(scope, "name", "") == "__init__":
+            continue
+        others = [each for each in functions(tree) if class_at(tree, each.lineno) is cls]
+        for statement in statements(scope):
+            for name in sorted(each for each in bound(statement) if each.startswith("self.")):
+                if _kept(statement, name, others):
+                    yield Suspect(
+                        path, case.place(path, statement),
+                        f"`{case.text(path, statement)}` keeps a graph in `{name}` from one call to the next",
+                        (Agreement(4, f"what the loss hangs on sets `{name}` and reads it"),), (SHARED,),
+                        f"keep `.detach()` of it in `{name}`",
+                    )  # fmt: skip
+
+
+def _kept(statement: ast.stmt, name: str, methods: list[ast.FunctionDef | ast.AsyncFunctionDef]) -> bool:
+    """Whether an attribute is set to something computed and read before it is set again."""
+    if not _computes(statement) or isinstance(statement, ast.If):
+        return False
+    for method in methods:
+        if method.name == "__init__":
+            continue
+        own = [each for each in statements(method) if not isinstance(each, ast.If | ast.With | ast.For)]
+        reading = next((each.lineno for each in own if name in _reads(each)), None)
+        setting = next((each.lineno for each in own if name in bound(each)), None)
+        if reading is not None and (setting is None or reading <= setting):
+            return True
+    return False

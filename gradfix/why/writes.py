@@ -1,0 +1,198 @@
+"""In-place writes as they stand in the text, and which operation made what they write."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from gradfix.why.code import Scope, bound, called, dotted, functions, holder, statements, targets
+from gradfix.why.flow import Flow
+
+Form: TypeAlias = Literal["augmented", "item", "method", "keyword", "module"]
+NO_WRITES = frozenset({"requires_grad_", "retain_grad_", "share_memory_", "train_", "eval_", "_"})
+UNNOTICED = re.compile(r"\.data\b|\.grad\b|\.detach\(\)\.numpy\(\)|\.items\b")
+"""What bumps no version of a tensor in the graph, or writes to gradients."""
+NOT_A_TENSOR = re.compile(
+    r"^(?:[\d.+-]+|\[.*\]|\{.*\}|(?:dict|list|set|len|int|str|range|defaultdict|OrderedDict|Counter|time\.\w+)\(.*\)"
+    r"|(?:np|numpy)\..*|['\"f].*['\"]|None|True|False|.*\.(?:item|tolist|numpy|size|numel|cpu\(\)\.numpy)\(.*\))$",
+    re.S,
+)
+OPERATORS: Mapping[type[ast.operator], str] = {
+    ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "div", ast.Pow: "pow", ast.MatMult: "matmul",
+}  # fmt: skip
+MADE_BY: Mapping[str, tuple[str, ...]] = {
+    "nativebatchnorm": ("batchnorm", "bn", "norm"),
+    "cudnnbatchnorm": ("batchnorm", "bn", "norm"),
+    "miopenbatchnorm": ("batchnorm", "bn", "norm"),
+    "nativelayernorm": ("layernorm", "ln", "norm"),
+    "nativegroupnorm": ("groupnorm", "gn", "norm"),
+    "convolution": ("conv",),
+    "cudnnconvolution": ("conv",),
+    "mkldnnconvolution": ("conv",),
+    "thnnconv2d": ("conv",),
+    "slowconvdilated2d": ("conv",),
+    "addmm": ("linear", "fc", "addmm", "proj"),
+    "mm": ("mm", "matmul", "linear", "fc", "proj"),
+    "bmm": ("bmm", "matmul", "einsum"),
+    "unsafeview": ("matmul", "linear", "view", "proj", "fc"),
+    "hardtanh": ("relu6", "hardtanh"),
+    "nativedropout": ("dropout", "drop"),
+    "fuseddropout": ("dropout", "drop"),
+    "div": ("div", "normalize", "mean"),
+    "truediv": ("div",),
+    "mul": ("mul", "dropout"),
+    "powbackward": ("pow",),
+    "linalgvectornorm": ("norm",),
+    "clampmin": ("clamp", "relu"),
+    "upsamplebilinear2d": ("interpolate", "upsample"),
+    "upsamplenearest2d": ("interpolate", "upsample"),
+    "asstrided": ("subscript", "view", "slice", "select", "chunk", "split"),
+    "slice": ("subscript",),
+    "select": ("subscript",),
+    "index": ("subscript",),
+    "copyslices": ("item",),
+}
+"""By which beginnings of names the text says what a node is made by, where that isn't the node's own name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """A write in place."""
+
+    node: ast.stmt | ast.expr
+    statement: ast.stmt
+    name: str
+    """What holds the written tensor: `x`, `self.h`."""
+    form: Form
+
+
+def writes(scope: Scope) -> Iterator[Write]:
+    """The writes of a scope that autograd would notice, as far as the text tells."""
+    plain = _plain(scope)
+    for statement in statements(scope):
+        for write in _in(statement):
+            if write.name and write.name not in plain and not UNNOTICED.search(_written(write)):
+                yield write
+
+
+def _written(write: Write) -> str:
+    if isinstance(write.node, ast.AugAssign):
+        return ast.unparse(write.node.target)
+    if isinstance(write.node, ast.Assign):
+        return ast.unparse(write.node.targets[0])
+    return ast.unparse(write.node.func) if isinstance(write.node, ast.Call) else ""
+
+
+def _in(statement: ast.stmt) -> Iterator[Write]:
+    if isinstance(statement, ast.AugAssign):
+        yield Write(statement, statement, holder(statement.target), "augmented")
+    elif isinstance(statement, ast.Assign):
+        for target in targets(statement):
+            if isinstance(target, ast.Subscript):
+                yield Write(statement, statement, holder(target), "item")
+    for call in _calls(statement):
+        name = called(call)
+        if name.endswith("_") and not name.startswith("_") and name not in NO_WRITES:
+            if isinstance(call.func, ast.Attribute) and not dotted(call.func.value).endswith("init"):
+                yield Write(call, statement, holder(call.func.value), "method")
+        elif _flagged(call) and call.args and not name[:1].isupper():
+            yield Write(call, statement, holder(call.args[0]), "keyword")
+
+
+def _calls(statement: ast.stmt) -> Iterator[ast.Call]:
+    """The calls of a statement's own line, those of statements in it left out."""
+    waiting: list[ast.AST] = [statement]
+    while waiting:
+        node = waiting.pop(0)
+        inner = [each for each in ast.iter_child_nodes(node) if not isinstance(each, ast.stmt)]
+        waiting += [each for each in inner if not isinstance(each, ast.Lambda)]
+        if isinstance(node, ast.Call):
+            yield node
+
+
+def _flagged(call: ast.Call) -> bool:
+    """Whether a call says `inplace=True`."""
+    return any(
+        word.arg == "inplace" and isinstance(word.value, ast.Constant) and word.value.value is True
+        for word in call.keywords
+    )
+
+
+def _plain(scope: Scope) -> set[str]:
+    """The names that hold numbers, strings, lists or arrays wherever the scope binds them."""
+    kinds: dict[str, set[bool]] = {}
+    for statement in statements(scope):
+        if isinstance(statement, ast.Assign | ast.AnnAssign) and statement.value is not None:
+            number = NOT_A_TENSOR.match(ast.unparse(statement.value)) is not None
+            for target in targets(statement):
+                if (name := holder(target)) and not isinstance(target, ast.Subscript):
+                    kinds.setdefault(name, set()).add(number)
+        elif isinstance(statement, ast.AugAssign):
+            value = statement.value
+            tensor = not isinstance(value, ast.Constant) and NOT_A_TENSOR.match(ast.unparse(value)) is None
+            if isinstance(statement.target, ast.Name) and tensor:
+                kinds.setdefault(statement.target.id, set()).add(False)
+    return {name for name, found in kinds.items() if found == {True}}
+
+
+def modules_in_place(tree: ast.Module) -> Iterator[ast.Call]:
+    """The calls that build a module which writes over its input: `nn.ReLU(inplace=True)`, `nn.ReLU(True)`."""
+    for node in ast.walk(tree):
+        if (
+            isinstance(node, ast.Call)
+            and called(node)[:1].isupper()
+            and (_flagged(node) or _positional(node))
+        ):
+            yield node
+
+
+def _positional(call: ast.Call) -> bool:
+    at = {"ReLU": 0, "ReLU6": 0, "SiLU": 0, "LeakyReLU": 1, "Dropout": 1, "ELU": 1, "Hardtanh": 2}.get(
+        called(call)
+    )
+    if at is None or len(call.args) <= at:
+        return False
+    given = call.args[at]
+    return isinstance(given, ast.Constant) and given.value is True
+
+
+def made_by(flow: Flow, scope: Scope, name: str, line: int) -> set[str]:
+    """Words for what made the value of a name last before a line: operations, functions, classes of layers."""
+    own = [each for each in statements(scope) if name in bound(each) and each.lineno < line]
+    own = [each for each in own if isinstance(each, ast.Assign | ast.AugAssign | ast.AnnAssign)]
+    return words(flow, own[-1]) if own else set()
+
+
+def words(flow: Flow, statement: ast.stmt) -> set[str]:
+    """Words for the operations of a statement's value, the last of a chain of calls first of all."""
+    found: set[str] = set()
+    if isinstance(statement, ast.AugAssign):
+        found.add(OPERATORS.get(type(statement.op), ""))
+    if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Subscript):
+        return {"item"}
+    for node in ast.walk(getattr(statement, "value", statement) or statement):
+        if isinstance(node, ast.BinOp):
+            found.add(OPERATORS.get(type(node.op), ""))
+        elif isinstance(node, ast.Subscript):
+            found.add("subscript")
+        elif isinstance(node, ast.Call):
+            name = called(node)
+            found |= {name.lower().replace("_", ""), *(cls.lower() for cls in flow.built.get(name, ()))}
+    return found - {""}
+
+
+def fits(operation: str, made: set[str]) -> bool:
+    """Whether words for what made a value can mean an operation."""
+    if not operation:
+        return False
+    beginnings = (operation, *MADE_BY.get(operation, ()))
+    return any(word.startswith(beginnings) for word in made)
+
+
+def scopes(tree: ast.Module) -> Iterator[Scope]:
+    """The module and every function in it."""
+    yield tree
+    yield from functions(tree)
