@@ -243,7 +243,7 @@ def run_command(words: tuple[str, ...], module: bool, **given: Any) -> None:
 
 @click.command("why", context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("words", nargs=-1, metavar="[TRACE] [PATHS]...")
-@click.option("--symptom", metavar="TEXT", help='What goes wrong instead of a traceback: "grad is None for w".')
+@click.option("--symptom", metavar="TEXT", help='What goes wrong, if nothing raises: "grad is None for w".')
 @click.option("--output-format", type=click.Choice(get_args(RunFormat)), default="text", show_default=True)
 @click.option("--color", type=click.Choice(("auto", "always", "never")), default="auto", show_default=True)
 def why_command(words: tuple[str, ...], symptom: str | None, output_format: RunFormat, color: Any) -> None:

@@ -43,7 +43,7 @@ ROOMS = (
     ("pool",),
     ("session", "progress", "explain"),
     ("proof", "recorded"),
-    ("run",),
+    ("run", "why"),
     ("report",),
     ("cli",),
     ("__main__", "pytest_plugin"),

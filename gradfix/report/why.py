@@ -15,8 +15,8 @@ from gradfix.report.wording import certainty, label, remedy, way_out
 if TYPE_CHECKING:
     from gradfix.outcome import View
     from gradfix.why.answers import Answer, Culprit
-    from gradfix.why.messages import Said
     from gradfix.why.project import Spot
+    from gradfix.why.said import Said
 
 MARGIN = " " * 6
 MOST = 3

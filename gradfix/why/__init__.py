@@ -1,1 +1,1 @@
-"""From a traceback that people paste to the line at fault: the failure is a fact, and what explains it is asked."""
+"""From a traceback to the line at fault: the failure is a fact, and what would explain it is asked."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from gradfix import engine, files, gate
 from gradfix.config import Config
+from gradfix.defects import kind_of
 from gradfix.findings import LONGEST_CULPRIT
 from gradfix.patch import unified
 from gradfix.plan import Plan
@@ -15,19 +16,26 @@ from gradfix.rule import Finding, TextEdit
 from gradfix.source import Source
 from gradfix.why.flow import Flow
 from gradfix.why.frames import Frame
-from gradfix.why.messages import Said, said_in
 from gradfix.why.pasted import lines
 from gradfix.why.project import Project, Spot
 from gradfix.why.readings import READINGS
-from gradfix.why.suspects import Agreement, Case, Suspect, Sure, merged
+from gradfix.why.said import Said, said_in
+from gradfix.why.steps import may_be_weight
+from gradfix.why.suspects import Agreement, Case, Sure, Suspect, merged
 from gradfix.why.traces import traces
 
 MOST_FILES = 40
-MOST_WITHOUT_FRAMES = 12
+MOST_WITHOUT_FRAMES = 150
 MOST_TOLD = 10
+LEAST_TOLD = 2
+"""A place of which less agrees isn't worth a word."""
 LEAST_LIKELY = 8
 AHEAD = 2
 """By how much the first has to agree better than the next to be called likely."""
+FOUND = "the tape finds it"
+ALLOWED = 1
+"""What it counts that the tape sees a write which it takes to be legal."""
+SHORTEST = 3
 TAPE = 9
 """What the tape's own word counts, less one for each step down the list of kinds."""
 
@@ -84,10 +92,11 @@ def answer(text: str, paths: Sequence[str], plan: Plan) -> Answer:
     spots = _own(project, said.trace.frames)
     forward = _own(project, said.trace.forward)
     case = Case(said, project, _flow(project, [*spots, *forward]), spots, forward)
-    suspects = merged([*_read(case), *_played(case, plan)])
-    if not suspects:
-        suspects = list(_quoted(case))
-    culprits = tuple(_told(each, suspects, project) for each in suspects[:MOST_TOLD])
+    suspects = merged(
+        [*_read(case), *_played(case, plan), *([] if case.reached and spots else _quoted(case))]
+    )
+    worth = [each for each in suspects if each.points >= LEAST_TOLD]
+    culprits = tuple(_told(each, worth, project) for each in worth[:MOST_TOLD])
     return Answer(said, culprits, spots, forward)
 
 
@@ -102,7 +111,7 @@ def _flow(project: Project, spots: Sequence[Spot]) -> Flow:
     starts = dict.fromkeys(spot.path for spot in reversed(spots))
     if not starts:
         starts = dict.fromkeys(project.files) if len(project.files) <= MOST_WITHOUT_FRAMES else {}
-    reached = project.reached(starts, MOST_FILES)
+    reached = project.reached(starts, MOST_FILES) if spots else list(starts)
     read = ((path, project.source(path)) for path in reached)
     return Flow({path: source for path, source in read if source is not None})
 
@@ -136,12 +145,30 @@ def _played(case: Case, plan: Plan) -> Iterator[Suspect]:
 
 
 def _of_finding(case: Case, path: str, finding: Finding, rank: int) -> Suspect:
-    agrees = [Agreement(TAPE - min(rank, 5), "the tape finds it")]
+    style = kind_of(finding.rule).style
+    agrees = [Agreement(ALLOWED if style else TAPE - min(rank, 5), FOUND)]
     if finding.certainty == "suspect":
         agrees.append(Agreement(-3, "the tape only suspects it"))
+    agrees += _of_weights(case, finding)
     agrees += _agreements(case, path, finding)
     assumes = tuple(f"assuming that {each}" for each in finding.assumptions)
     return Suspect(path, finding.span, finding.message, tuple(agrees), assumes, "", finding)
+
+
+def _of_weights(case: Case, finding: Finding) -> Iterator[Agreement]:
+    """Whether what was written over is what a step writes: a weight, or a layer's view of one."""
+    if case.said.message.name != "overwritten" or "version" not in case.said.facts:
+        return
+    weight = kind_of(finding.rule).family is not None and finding.rule in (
+        "step_before_backward",
+        "inplace_on_leaf",
+    )
+    if case.said.operation in ("t", "transpose") and not weight:
+        yield Agreement(-4, "torch names a layer's view of its weight, and this writes no weight")
+    elif not case.said.operation and not weight:
+        yield Agreement(-3, "torch says that no operation has made what was written over")
+    elif weight and may_be_weight(case):
+        yield Agreement(3, "what was written over is a weight, as far as the message tells")
 
 
 def _agreements(case: Case, path: str, finding: Finding) -> Iterator[Agreement]:
@@ -151,16 +178,15 @@ def _agreements(case: Case, path: str, finding: Finding) -> Iterator[Agreement]:
     back = case.backward
     if back is not None and (back.path, back.line) in told:
         yield Agreement(4, f"it ends at line {back.line}, where it failed")
-    elif any("backward" in step.says and step.role.name.startswith("BACKWARD") for step in finding.evidence):
-        if back is not None and any(step[0] == back.path for step in told):
-            yield Agreement(-2, "its backward is another one")
+    elif back is not None and any(step.role.name.startswith("BACKWARD") for step in finding.evidence):
+        yield Agreement(-2, "its backward is another one")
     raised = case.raised
     if raised is not None and (raised.path, raised.line) in told and raised != back:
         yield Agreement(3, f"line {raised.line} is on the way to what was raised")
     near = [spot for spot in case.forward if (spot.path, spot.line) in told]
     if near:
         yield Agreement(4, f"anomaly mode names line {near[-1].line}")
-    if case.said.operation and any(
+    if len(case.said.operation) >= SHORTEST and any(
         _mentions(case, path, step.path, step.span.line) for step in finding.evidence
     ):
         yield Agreement(3, f"torch names {case.said.operation}")
@@ -176,7 +202,7 @@ def _mentions(case: Case, path: str, other: str | None, line: int) -> bool:
 
 
 def _quoted(case: Case) -> Iterator[Suspect]:
-    """The line as the trace quotes it, where the project's files aren't at hand and torch raises at the culprit."""
+    """The line as the trace quotes it, where its file isn't at hand and torch raises at the culprit."""
     frames = [frame for frame in case.said.trace.frames if not frame.foreign]
     if not frames or "raised" not in case.said.message.readings or not frames[-1].code:
         return
@@ -209,7 +235,8 @@ def _sure(suspect: Suspect, among: Sequence[Suspect]) -> Sure:
     proven = (
         finding is not None
         and finding.certainty != "suspect"
-        and any(each.points >= 4 and each.says != "the tape finds it" for each in suspect.agrees)
+        and not kind_of(finding.rule).style
+        and any(each.points >= 3 and each.says != FOUND for each in suspect.agrees)
     )
     if suspect.raised or proven:
         return "shown"

@@ -23,7 +23,9 @@ class AskedError(Exception):
     """A question that can't be answered, with what to ask instead."""
 
 
-def asked(words: Sequence[str], symptom: str | None, echo: bool, plan: Callable[[Sequence[str]], Plan]) -> Answer:
+def asked(
+    words: Sequence[str], symptom: str | None, echo: bool, plan: Callable[[Sequence[str]], Plan]
+) -> Answer:
     """The answer to what was asked on the command line."""
     if symptom is not None:
         found = symptom_in(symptom)
@@ -44,7 +46,9 @@ def asked(words: Sequence[str], symptom: str | None, echo: bool, plan: Callable[
 def _there(paths: Sequence[str]) -> Sequence[str]:
     for path in paths:
         if not os.path.exists(path):
-            raise AskedError(f"{path}: no such file or directory; after the traceback come the project's files")
+            raise AskedError(
+                f"{path}: no such file or directory; after the traceback come the project's files"
+            )
     return paths
 
 

@@ -1,4 +1,4 @@
-"""What a file's `ast` says about lines: the function and the statement that a line is in, names, calls, imports."""
+"""What a file's `ast` says of a line: the function and the statement that it is in, names, calls, imports."""
 
 from __future__ import annotations
 
@@ -12,9 +12,8 @@ from gradfix.defects import Span
 Definition: TypeAlias = "ast.FunctionDef | ast.AsyncFunctionDef"
 Scope: TypeAlias = "Definition | ast.Module"
 LOOPS = (ast.For, ast.AsyncFor, ast.While)
-SIMPLE = (
-    ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Expr, ast.Return, ast.Delete, ast.Assert, ast.Raise,
-)  # fmt: skip
+COMPOUND = (*LOOPS, ast.If, ast.With, ast.AsyncWith, ast.Try, ast.Match)
+"""Statements that hold others."""
 
 
 def span_of(node: ast.stmt | ast.expr) -> Span:

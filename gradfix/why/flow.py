@@ -1,7 +1,7 @@
-"""What a value was computed from, read backwards through names, attributes and calls of the project's own code.
+"""What a value was computed from, read backwards through names, attributes and calls of the project.
 
-This is a reading, not the tape: names are followed by their text, and whatever might define one counts. It says
-where something that surely went wrong could have gone wrong.
+This is a reading, not the tape: names are followed by their text, and whatever might define one counts. It
+says where something that surely went wrong could have gone wrong.
 """
 
 from __future__ import annotations
@@ -65,15 +65,26 @@ class Flow:
             for cls in classes(source.tree):
                 own = [each for each in cls.body if isinstance(each, ast.FunctionDef)]
                 self.forwards[cls.name] += [(path, each) for each in own if each.name in FORWARD]
+        for source in self.sources.values():
             self._index(source.tree)
 
     def _index(self, tree: ast.Module) -> None:
         for node in ast.walk(tree):
             if isinstance(node, ast.Assign):
-                made = {name for each in ast.walk(node.value) if (name := called(each))[:1].isupper()}
+                made = {name for each in ast.walk(node.value) for name in self._classes(called(each))}
                 for target in node.targets:
                     if name := dotted(target).rpartition(".")[2]:
                         self.built[name] |= made
+
+    def _classes(self, name: str) -> set[str]:
+        """The classes that a call of this name may make: itself, or those that a function of it returns."""
+        if name in self.forwards or name[:1].isupper():
+            return {name}
+        own = self.named.get(name, ()) if name else ()
+        returned = (
+            each for _, function in own for each in statements(function) if isinstance(each, ast.Return)
+        )
+        return {cls for each in returned for node in ast.walk(each) if (cls := called(node)) in self.forwards}
 
     def callees(self, call: ast.Call, path: str, scope: Scope) -> list[tuple[str, Definition]]:
         """The functions of the project that a call may run."""

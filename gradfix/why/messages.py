@@ -1,22 +1,28 @@
-"""What torch says when a gradient breaks, what that means, and which defects explain it: one row per message."""
+"""What torch says when a gradient breaks, what that means, and which defects explain it: one row each."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-from types import MappingProxyType
+from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from gradfix.why.traces import Trace
-
 Reading: TypeAlias = Literal[
-    "raised", "writes", "steps", "again", "carried", "cuts", "reduction", "wrapped", "calls", "no gradient"
+    "raised",
+    "writes",
+    "steps",
+    "again",
+    "carried",
+    "cuts",
+    "reduction",
+    "wrapped",
+    "calls",
+    "expands",
+    "no gradient",
 ]
 """What is looked for in the text where the tape is silent: see gradfix.why.readings."""
 CUT = (
-    "converted_loss_path", "detached_loss_path", "forward_in_no_grad", "no_leaf_requires_grad", "leaf_rebound",
-    "requires_grad_on_result", "non_differentiable_loss", "requires_grad_misspelt", "reentrant_checkpoint_cut",
+    "converted_loss_path", "detached_loss_path", "forward_in_no_grad", "no_leaf_requires_grad",
+    "leaf_rebound", "requires_grad_on_result", "non_differentiable_loss", "requires_grad_misspelt",
+    "reentrant_checkpoint_cut",
 )  # fmt: skip
 OVERWRITES = (
     "inplace_overwrites_saved", "inplace_module", "step_before_backward", "inplace_on_leaf",
@@ -50,11 +56,17 @@ INPLACE_FACTS = (
 MESSAGES = (
     Message(
         name="overwritten",
-        patterns=(r"needed for gradient computation ha(?:s|ve) been modified by an in-?place operation" + INPLACE_FACTS,),
+        patterns=(
+            r"needed for gradient computation ha(?:s|ve) been modified by an in-?place operation"
+            + INPLACE_FACTS,
+        ),
         means="a value that backward needs was written over after an operation had saved it",
         proves="the line of the backward is only where it was noticed; the write came earlier",
-        then="run it once under `torch.autograd.set_detect_anomaly(True)`: it names the operation whose saved value "
-        "was written over; paste that here",
+        then=(
+            "run it once under `torch.autograd.set_detect_anomaly(True)`: it names the operation whose "
+            "saved value "
+            "was written over; paste that here"
+        ),
         kinds=OVERWRITES,
         readings=("writes", "steps", "carried", "wrapped"),
     ),
@@ -63,18 +75,26 @@ MESSAGES = (
         patterns=(r"[Tt]rying to backward through the graph a second time",),
         means="backward came to a part of the graph that an earlier backward had walked and freed",
         proves="two backwards share a part of their graph; one of the two has to leave it alone",
-        then="look for what is computed once, before the loop or in the last iteration, and used in both: detach it, or "
-        "compute it anew; `retain_graph=True` on the earlier backward only where both are to train it",
+        then=(
+            "look for what is computed once, before the loop or in the last iteration, and used in both: "
+            "detach it, or "
+            "compute it anew; `retain_graph=True` on the earlier backward only where both are to train it"
+        ),
         kinds=("backward_twice", "graph_leak", "step_before_backward"),
         readings=("again", "carried"),
     ),
     Message(
         name="leafless",
-        patterns=(r"element \d+ of (?:tensors|variables) does not require grad(?: and does not have a grad_fn)?",
-                  r"the tensor has requires_grad=False|element \d+ of variables tuple is volatile"),
+        patterns=(
+            r"element \d+ of (?:tensors|variables) does not require grad(?: and does not have a grad_fn)?",
+            r"the tensor has requires_grad=False|element \d+ of variables tuple is volatile",
+        ),
         means="nothing that the loss was computed from requires grad: the graph was cut, or never recorded",
         proves="every path from the loss to a parameter is cut, frozen, or ran where nothing is recorded",
-        then="print `x.requires_grad` of each value from the loss backwards: the first that says False is made at the cut",
+        then=(
+            "print `x.requires_grad` of each value from the loss backwards: the first that says False is "
+            "made at the cut"
+        ),
         kinds=CUT,
         readings=("cuts",),
     ),
@@ -89,17 +109,26 @@ MESSAGES = (
     ),
     Message(
         name="leaf written",
-        patterns=(r"a (?P<view>view of a )?leaf Variable that requires grad (?:is being|has been) used in an in-?place operation",
-                  r"leaf variable has been moved into the graph interior"),
+        patterns=(
+            r"a (?P<view>view of a )?leaf Variable that requires grad (?:is being|has been) used in "
+            r"an in-?place operation",
+            r"leaf variable has been moved into the graph interior",
+        ),
         means="a leaf that requires grad, or a view of one, is written in place while autograd records",
         proves="the line that raised is the write",
-        then="update a parameter under `torch.no_grad()`; to go on computing with the value, write to a `.clone()` of it",
+        then=(
+            "update a parameter under `torch.no_grad()`; to go on computing with the value, write to a "
+            "`.clone()` of it"
+        ),
         kinds=("inplace_on_leaf", "leaf_rebound"),
         readings=("raised",),
     ),
     Message(
         name="view of no_grad",
-        patterns=(r"A view was created in (?P<mode>no_grad|inference) mode and (?:is being|its base or another view of its base has been) modified inplace",),
+        patterns=(
+            r"A view was created in (?P<mode>no_grad|inference) mode and (?:is being|its base or "
+            r"another view of its base has been) modified inplace",
+        ),
         means="a view that was made where nothing is recorded is written where something is",
         proves="the line that raised is the write; the view was made under no_grad",
         then="make the view and write to it on the same side of `no_grad`",
@@ -108,8 +137,13 @@ MESSAGES = (
     ),
     Message(
         name="view stale",
-        patterns=(r"[Oo]utput (?P<output>\d+) of (?P<operation>\w+) is a view and its base or another view of its base has been modified inplace",),
-        means="a view is used of which the base, or a sister that the same call returned, was written in place",
+        patterns=(
+            r"[Oo]utput (?P<output>\d+) of (?P<operation>\w+) is a view and its base or another view "
+            r"of its base has been modified inplace",
+        ),
+        means=(
+            "a view is used of which the base, or a sister that the same call returned, was written in place"
+        ),
         proves="the line that raised only uses the view; the write came before it",
         then="find the write between the call that made the views and this line, and make it out of place",
         kinds=("inplace_on_view_of_many", "inplace_overwrites_saved", "inplace_module"),
@@ -117,8 +151,13 @@ MESSAGES = (
     ),
     Message(
         name="view written",
-        patterns=(r"[Oo]utput (?P<output>\d+) of (?P<operation>\w+) is a view and is being modified inplace",),
-        means="one of several views that one call returned, or a view from a custom function, is written in place",
+        patterns=(
+            r"[Oo]utput (?P<output>\d+) of (?P<operation>\w+) is a view and is being modified inplace",
+        ),
+        means=(
+            "one of several views that one call returned, or a view from a custom function, is written "
+            "in place"
+        ),
         proves="the line that raised is the write",
         then="write out of place, or to a `.clone()` of the view",
         kinds=("inplace_on_view_of_many", "inplace_module"),
@@ -128,14 +167,20 @@ MESSAGES = (
         name="shared memory",
         patterns=(r"more than one element of the written-to tensor refers to a single memory location",),
         means="an expanded tensor is written in place: several of its elements are the same memory",
-        proves="the line that raised is the write",
+        proves=(
+            "the line that raised is the write, or a backward that writes to a gradient of an expanded tensor"
+        ),
         then="write to a `.clone()` of it, or use `repeat` where `expand` made it",
         kinds=("inplace_on_view_of_many",),
+        readings=("raised", "expands"),
     ),
     Message(
         name="inference",
-        patterns=(r"Inference tensors cannot be saved for backward", r"Inplace update to inference tensor outside InferenceMode",
-                  r"Setting requires_grad=True on inference tensor"),
+        patterns=(
+            r"Inference tensors cannot be saved for backward",
+            r"Inplace update to inference tensor outside InferenceMode",
+            r"Setting requires_grad=True on inference tensor",
+        ),
         means="a tensor that was made under `inference_mode` is used in training",
         proves="the value comes from a block or a function under `torch.inference_mode()`",
         then="make it under `torch.no_grad()` instead, or `.clone()` it outside",
@@ -144,21 +189,34 @@ MESSAGES = (
     ),
     Message(
         name="unused",
-        patterns=(r"(?:One of the differentiated Tensors|The differentiated Tensor at index (?P<index>\d+)) appears to not have been used in the graph",
-                  r"One of the differentiated Tensors does not require grad"),
+        patterns=(
+            r"(?:One of the differentiated Tensors|The differentiated Tensor at index (?P<index>\d+)) "
+            r"appears to not have been used in the graph",
+            r"One of the differentiated Tensors does not require grad",
+        ),
         means="`autograd.grad` is asked for the gradient of a tensor that the output doesn't depend on",
-        proves="the graph of the output doesn't reach that input: another tensor was used, or the path is cut",
-        then="differentiate by the very tensor that went into the computation (a `.detach()`, `.to()`, a view or a slice "
-        "makes another one); `allow_unused=True` gives None where not using it is meant",
+        proves=(
+            "the graph of the output doesn't reach that input: another tensor was used, or the path is cut"
+        ),
+        then=(
+            "differentiate by the very tensor that went into the computation (a `.detach()`, `.to()`, a "
+            "view or a slice "
+            "makes another one); `allow_unused=True` gives None where not using it is meant"
+        ),
         kinds=(*UNUSED, "grad_of_non_leaf", "no_leaf_requires_grad"),
         readings=("raised", "cuts"),
     ),
     Message(
         name="numpy",
-        patterns=(r"Can't call numpy\(\) on (?:Tensor|Variable) that requires grad", r"Can't convert (?:Tensor|Variable) that requires grad to numpy"),
+        patterns=(
+            r"Can't call numpy\(\) on (?:Tensor|Variable) that requires grad",
+            r"Can't convert (?:Tensor|Variable) that requires grad to numpy",
+        ),
         means="a tensor that requires grad is turned into a numpy array, which would cut the graph unsaid",
         proves="the line that raised is the conversion",
-        then="`.detach().cpu().numpy()` to look at it or plot it; where its gradient is needed, stay in torch",
+        then=(
+            "`.detach().cpu().numpy()` to look at it or plot it; where its gradient is needed, stay in torch"
+        ),
         kinds=("converted_loss_path",),
     ),
     Message(
@@ -166,7 +224,9 @@ MESSAGES = (
         patterns=(r"[Oo]nly Tensors of floating point(?: and complex)? dtype can require gradients",),
         means="an integer or bool tensor is told to require grad",
         proves="the line that raised makes or marks the tensor",
-        then="`.float()` it first, or don't ask for its gradient; pass `requires_grad=False` to `nn.Parameter`",
+        then=(
+            "`.float()` it first, or don't ask for its gradient; pass `requires_grad=False` to `nn.Parameter`"
+        ),
         kinds=("no_leaf_requires_grad",),
     ),
     Message(
@@ -187,7 +247,9 @@ MESSAGES = (
     ),
     Message(
         name="copied result",
-        patterns=(r"Only Tensors created explicitly by the user \(graph leaves\) support the deepcopy protocol",),
+        patterns=(
+            r"Only Tensors created explicitly by the user \(graph leaves\) support the deepcopy protocol",
+        ),
         means="something that holds the result of an operation is deep-copied",
         proves="the copied object keeps a tensor that has a graph",
         then="keep a `.detach()` of it in the object",
@@ -196,11 +258,21 @@ MESSAGES = (
     ),
     Message(
         name="marked twice",
-        patterns=(r"Expected to mark a variable ready only once", r"[Pp]arameter at index (?P<index>\d+)(?: with name (?P<named>[\w.]+))? has been marked as ready twice"),
+        patterns=(
+            r"Expected to mark a variable ready only once",
+            r"[Pp]arameter at index (?P<index>\d+)(?: with name (?P<named>[\w.]+))? has been marked "
+            r"as ready twice",
+        ),
         means="DistributedDataParallel got a second gradient for a parameter in one backward",
-        proves="a parameter is reached twice: by reentrant checkpoints, or because the wrapped module runs more than once",
-        then="`use_reentrant=False` for checkpoints; no `find_unused_parameters=True` without need; `static_graph=True` "
-        "where the graph never changes",
+        proves=(
+            "a parameter is reached twice: by reentrant checkpoints, or because the wrapped module runs "
+            "more than once"
+        ),
+        then=(
+            "`use_reentrant=False` for checkpoints; no `find_unused_parameters=True` without need; "
+            "`static_graph=True` "
+            "where the graph never changes"
+        ),
         kinds=("reentrant_checkpoint_cut",),
         readings=("wrapped",),
     ),
@@ -216,8 +288,13 @@ MESSAGES = (
     ),
     Message(
         name="not a tensor",
-        patterns=(r"'(?P<type>float|int|NoneType|numpy\.\w+|ndarray|list|tuple|dict)' object has no attribute 'backward'",),
-        means="the loss isn't a tensor any more: it was turned into a plain value on the way, or never was one",
+        patterns=(
+            r"'(?P<type>float|int|NoneType|numpy\.\w+|ndarray|list|tuple|dict)' object has no "
+            r"attribute 'backward'",
+        ),
+        means=(
+            "the loss isn't a tensor any more: it was turned into a plain value on the way, or never was one"
+        ),
         proves="the name on which backward is called holds no tensor",
         then="follow the name back to where it is made: `.item()`, `float()` and numpy give plain numbers",
         kinds=("converted_loss_path",),
@@ -225,7 +302,10 @@ MESSAGES = (
     ),
     Message(
         name="no derivative",
-        patterns=(r"derivative for (?P<operation>[\w:]+) is not implemented", r"the derivative for '(?P<operation2>[\w:]+)' is not implemented"),
+        patterns=(
+            r"derivative for (?P<operation>[\w:]+) is not implemented",
+            r"the derivative for '(?P<operation2>[\w:]+)' is not implemented",
+        ),
         means="an operation on the way has no derivative",
         proves="a value that requires grad goes into that operation",
         then="compute it under `no_grad` if its gradient isn't wanted, else by other operations",
@@ -242,68 +322,23 @@ MESSAGES = (
     Message(
         name="no gradient",
         patterns=(
-            r"'NoneType' object has no attribute '(?P<attribute>data|zero_|norm|detach_?|clone|mul_|add_|div_|abs|pow|sum|mean|view|cpu|is_sparse|copy_|clamp_?|layout|device|requires_grad_?|shape|size|dtype|flatten|sign|item|numpy|grad_fn|coalesce|register_hook)'",
-            r"unsupported operand type\(s\) for [^:]+: '(?:float|int|Tensor|NoneType)' and '(?:NoneType|float|int|Tensor)'",
+            r"'NoneType' object has no attribute "
+            r"'(?P<attribute>data|zero_|norm|detach_?|clone|mul_|add_|div_|abs|pow|sum|mean|view|cpu|is_sparse|copy_|clamp_?|layout|device|requires_grad_?|shape|size|dtype|flatten|sign|item|numpy|grad_fn|coalesce|register_hook)'",
+            r"unsupported operand type\(s\) for [^:]+: '(?:float|int|Tensor|NoneType)' and "
+            r"'(?:NoneType|float|int|Tensor)'",
             r"expected Tensor as element (?P<index>\d+) in argument \d+, but got NoneType",
             r"\w+\(\): argument '\w+' \(position \d+\) must be Tensor, not NoneType",
         ),
-        means="a `.grad` is None where a tensor is expected: no backward has reached that leaf, or it is none",
+        means=(
+            "a `.grad` is None where a tensor is expected: no backward has reached that leaf, or it is none"
+        ),
         proves="until this line no gradient has arrived there",
-        then="ask `is_leaf` and `requires_grad` of the tensor; leave out what has none: `if p.grad is not None`",
+        then=(
+            "ask `is_leaf` and `requires_grad` of the tensor; leave out what has none: `if p.grad is not "
+            "None`"
+        ),
         kinds=("grad_of_non_leaf", "leaf_rebound", "zero_grad_before_step", *UNUSED, "forward_in_no_grad"),
         readings=("no gradient", "raised"),
     ),
-)  # fmt: skip
+)
 """From the most telling to the least: what a text says first in this order is its message."""
-
-
-@dataclass(frozen=True, slots=True)
-class Said:
-    """A message as it was found in a paste."""
-
-    message: Message
-    trace: Trace
-    facts: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
-
-    @property
-    def operation(self) -> str:
-        """The operation that the message names, without its suffixes: `relu` for ReluBackward0."""
-        return plain(self.facts.get("operation") or self.facts.get("operation2") or "")
-
-
-def plain(node: str) -> str:
-    """An operation by the name of its node, in all versions of torch: `relu` for ReluBackward1 and Relu."""
-    return re.sub(r"Backward\d*$|\d+$", "", node.rpartition("::")[2]).replace("_", "").lower()
-
-
-def said_in(found: Iterable[Trace], text: str) -> Said | None:
-    """The first failure that is about gradients; of a cut paste, the message that stands in its text."""
-    every = list(found)
-    told = [said for said in map(_read, every) if said]
-    for said in told:
-        if said.message.name != "no gradient" or _about_gradients(said.trace):
-            return said
-    bare = _matched(" ".join(text.split()), Trace((), ()))
-    if bare is None or bare.message.name == "no gradient":
-        return None
-    frames = next((trace for trace in every if trace.frames), bare.trace)
-    return Said(bare.message, frames, bare.facts)
-
-
-def _read(trace: Trace) -> Said | None:
-    return _matched(trace.said, trace)
-
-
-def _matched(text: str, trace: Trace) -> Said | None:
-    for message in MESSAGES:
-        for pattern in message.patterns:
-            if found := re.search(pattern, text):
-                facts = {name: value for name, value in found.groupdict().items() if value}
-                return Said(message, trace, facts)
-    return None
-
-
-def _about_gradients(trace: Trace) -> bool:
-    """Whether a None that failed was a gradient, as far as the quoted lines can tell."""
-    quoted = " ".join(frame.code for frame in trace.frames)
-    return re.search(r"grad|backward|clip|hook|\.step\(", quoted) is not None

@@ -1,4 +1,4 @@
-"""A paste as plain lines: without colours, bars, boxes and what a launcher or a logger writes before each line."""
+"""A paste as plain lines: without colours, bars, boxes and what launchers and loggers write before a line."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ RANK = re.compile(
 )
 """What torchrun, accelerate and others write before a line of one of several processes."""
 BOX = re.compile(r"^\s*[│|┃] ?(.*?)\s*[│|┃]\s*$")
-BEGINS = re.compile(r'^(?P<before>.*?)\s*(?:Traceback \(most recent call last\)|File "[^"]+", line \d+)')
+BEGINS = re.compile(r'^(?P<before>.*?)\s*(?:Traceback \(most recent call last\)|File "[^"]+" ?, ?line \d+)')
 LONGEST_PREFIX = 90
-NO_PREFIX = re.compile(r"^(?:During task|Original)\b")
+NO_PREFIX = re.compile(r"^(?:During task|Original|[Ii]n)\b")
 
 
 def lines(text: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""The project's own files that a traceback speaks of: frames of another machine found by their tails and texts."""
+"""The project's files that a traceback speaks of: frames of other machines, by their tails and texts."""
 
 from __future__ import annotations
 
@@ -19,6 +19,8 @@ LARGEST = 1_000_000
 SHORTEST = 8
 """A line shorter than this says too little to find a file by it."""
 MOST_SEARCHED = 2_000
+ALIKE = 0.8
+"""How alike two lines have to be for one to be the other, edited."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,11 +99,26 @@ class Project:
         if _same(there, frame.code):
             return Spot(frame, path, frame.line, verified=True)
         places = [number for number, line in enumerate(lines, 1) if _same(line, frame.code)]
-        named = [number for number in places if self._function(path, number) == frame.function]
         if not places:
-            return Spot(frame, "" if frame.foreign else path)
+            return self._edited(frame, path, lines)
+        named = [number for number in places if self._function(path, number) == frame.function]
         line = min(named or places, key=lambda number: abs(number - frame.line))
         return Spot(frame, path, line, moved=True, verified=True)
+
+    def _edited(self, frame: Frame, path: str, lines: Sequence[str]) -> Spot:
+        """The line of the same function that is most like the quoted one."""
+        from difflib import SequenceMatcher
+
+        nowhere = Spot(frame, "" if frame.foreign else path)
+        quoted = "".join(frame.code.split())
+        if len(quoted) < SHORTEST or frame.foreign:
+            return nowhere
+        own = [
+            number for number in range(1, len(lines) + 1) if self._function(path, number) == frame.function
+        ]
+        alike = {n: SequenceMatcher(None, quoted, "".join(lines[n - 1].split())).ratio() for n in own}
+        best = max(alike, key=lambda n: (alike[n], -abs(n - frame.line)), default=0)
+        return Spot(frame, path, best, moved=True) if best and alike[best] >= ALIKE else nowhere
 
     def _by_text(self, frame: Frame) -> Spot:
         """A cell's line, where exactly one file has it."""

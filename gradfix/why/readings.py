@@ -1,4 +1,4 @@
-"""What is looked for in the text where the tape is silent: one function for each reading that a message names."""
+"""What is looked for in the text where the tape is silent: a function for each reading of the messages."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from collections.abc import Callable, Iterator, Mapping
 
 from gradfix.why.code import called, dotted
 from gradfix.why.messages import Reading
-from gradfix.why.overwrites import keeping, overwriting, stepping
+from gradfix.why.overwrites import overwriting
 from gradfix.why.severed import cutting, without_gradient
+from gradfix.why.steps import keeping, stepping
 from gradfix.why.suspects import Agreement, Case, Suspect
 from gradfix.why.twice import carried, freed_before
 
@@ -25,8 +26,12 @@ def raising(case: Case) -> Iterator[Suspect]:
     statement = case.statement(spot) if spot else None
     if spot is None or statement is None:
         return
+    if not case.reached:
+        return
     means = case.said.message
     sure = CULPRIT_RAISED.search(means.proves) is not None
+    if means.name not in ("not scalar", "not a tensor") and case.walks(statement):
+        return  # raised inside of backward: the line says nothing
     points = 8 if sure and spot.verified else 6 if sure else 4
     yield Suspect(
         spot.path, case.place(spot.path, statement), f"`{case.text(spot.path, statement)}`: {means.means}",
@@ -94,15 +99,29 @@ def calling(case: Case) -> Iterator[Suspect]:
     operation = case.said.operation
     for step in case.way:
         for node in ast.walk(step.statement):
-            floors = (
-                isinstance(node, ast.BinOp) and isinstance(node.op, ast.FloorDiv) and "floor" in operation
-            )
-            if isinstance(node, ast.expr) and (
-                floors or (operation and called(node).replace("_", "").lower() == operation)
-            ):
+            if isinstance(node, ast.expr) and _is(operation, node):
+                says = f"`{case.text(step.path, node)}` has no derivative"
+                agrees = (Agreement(7, f"torch names {operation}, on the way to the loss"),)
+                place = case.place(step.path, node)
+                yield Suspect(step.path, place, says, agrees, (), case.said.message.then)
+
+
+def _is(operation: str, node: ast.expr) -> bool:
+    """Whether an expression is what a node is called after."""
+    floors = isinstance(node, ast.BinOp) and isinstance(node.op, ast.FloorDiv)
+    return (floors and "floor" in operation) or called(node).replace("_", "").lower() == (operation or None)
+
+
+def expanding(case: Case) -> Iterator[Suspect]:
+    """Where several elements of a tensor become one piece of memory."""
+    for step in case.way:
+        for node in ast.walk(step.statement):
+            if isinstance(node, ast.Call) and called(node) in ("expand", "expand_as", "broadcast_to"):
                 yield Suspect(
-                    step.path, case.place(step.path, node), f"`{case.text(step.path, node)}` has no derivative",
-                    (Agreement(7, f"torch names {operation}, on the way to the loss"),), (), case.said.message.then,
+                    step.path, case.place(step.path, node),
+                    f"`{case.text(step.path, node)}` lays several elements on one piece of memory",
+                    (Agreement(max(6 - step.depth, 1), "the loss is computed from it"),),
+                    ("assuming that its result or its gradient is written in place",), "`.clone()` it",
                 )  # fmt: skip
 
 
@@ -121,5 +140,6 @@ READINGS: Mapping[Reading, Callable[[Case], Iterator[Suspect]]] = {
     "reduction": reducing,
     "wrapped": wrapping,
     "calls": calling,
+    "expands": expanding,
     "no gradient": without_gradient,
 }

@@ -6,22 +6,28 @@ import ast
 import re
 from collections.abc import Iterator, Mapping
 
-from gradfix.why.code import Scope, bound, called, covers, holder, statements
+from gradfix.why.code import bound, called, covers, holder, statements
 from gradfix.why.flow import Step
 from gradfix.why.suspects import Agreement, Case, Suspect
+from gradfix.why.writes import scopes
 
 CUTTING: Mapping[str, tuple[int, str]] = {
-    "detach": (5, "cuts the graph"), "detach_": (5, "cuts the graph"), "item": (5, "makes a plain number of it"),
-    "numpy": (5, "makes a numpy array of it"), "tolist": (5, "makes plain numbers of it"),
-    "tensor": (4, "makes a new tensor of values only"), "as_tensor": (3, "may make a new tensor of values only"),
-    "from_numpy": (4, "makes a tensor of numpy's values"), "Tensor": (3, "makes a new tensor of values only"),
-    "FloatTensor": (3, "makes a new tensor of values only"), "Variable": (2, "wraps values anew"),
-    "Parameter": (2, "makes a new leaf"), "argmax": (5, "has no gradient"), "argmin": (5, "has no gradient"),
-    "round": (4, "has a gradient of zero"), "sign": (3, "has a gradient of zero"), "long": (4, "makes integers of it"),
-    "int": (4, "makes an integer of it"), "float": (1, "may make a plain number of it"), "bool": (4, "makes a bool of it"),
-    "eq": (4, "compares, which has no gradient"), "max": (0, ""), "sample": (4, "draws, which has no gradient"),
-    "multinomial": (4, "draws, which has no gradient"), "bincount": (4, "has no gradient"), "searchsorted": (4, "has no gradient"),
-}  # fmt: skip
+    **dict.fromkeys(("detach", "detach_"), (5, "cuts the graph")),
+    **dict.fromkeys(("item", "tolist"), (5, "makes plain numbers of it")),
+    "numpy": (5, "makes a numpy array of it"),
+    **dict.fromkeys(("tensor", "from_numpy"), (4, "makes a new tensor of values only")),
+    **dict.fromkeys(("as_tensor", "Tensor", "FloatTensor"), (3, "makes a new tensor of values only")),
+    "Variable": (2, "wraps values anew"),
+    "Parameter": (2, "makes a new leaf"),
+    **dict.fromkeys(("argmax", "argmin"), (5, "has no gradient")),
+    **dict.fromkeys(("bincount", "searchsorted"), (4, "has no gradient")),
+    **dict.fromkeys(("sample", "multinomial"), (4, "draws, which has no gradient")),
+    "eq": (4, "compares, which has no gradient"),
+    "round": (4, "has a gradient of zero"),
+    "sign": (3, "has a gradient of zero"),
+    **dict.fromkeys(("long", "int", "bool"), (4, "makes integers or bools of it")),
+    "float": (1, "may make a plain number of it"),
+}
 """What a call of this name does to a graph, and how much that counts."""
 UNRECORDED = re.compile(r"\bno_grad\b|\binference_mode\b|set_grad_enabled\(\s*(?:False|[a-z_]\w*[^)]*)\)")
 FROZEN = re.compile(
@@ -64,16 +70,16 @@ def _in_step(case: Case, step: Step) -> Iterator[Suspect]:
 
 
 def _values(value: ast.AST) -> Iterator[ast.AST]:
-    """The parts of an expression that its value is made of: no indices, no conditions, no keywords of flags."""
+    """The parts of an expression that its value is made of: no indices and no conditions."""
     yield value
     inner: list[ast.AST] = []
     if isinstance(value, ast.Subscript):
         inner = [value.value]
     elif isinstance(value, ast.IfExp):
         inner = [value.body, value.orelse]
-    elif isinstance(value, ast.Compare):
-        inner = []
-    elif isinstance(value, ast.Call) and called(value) in ("size", "len", "print", "format", "range", "type"):
+    elif isinstance(value, ast.Compare) or (
+        isinstance(value, ast.Call) and called(value) in ("size", "len", "print", "format", "range", "type")
+    ):
         inner = []
     else:
         inner = list(ast.iter_child_nodes(value))
@@ -83,19 +89,18 @@ def _values(value: ast.AST) -> Iterator[ast.AST]:
 
 def _around(case: Case, step: Step) -> Iterator[Suspect]:
     """Blocks and decorators under which nothing is recorded."""
-    blocks: list[tuple[ast.expr, bool]] = []
+    blocks: list[ast.expr] = list(getattr(step.scope, "decorator_list", ()))
     for each in statements(step.scope):
         if isinstance(each, ast.With) and covers(each, step.statement.lineno):
-            blocks += [(item.context_expr, True) for item in each.items]
-    blocks += [(each, True) for each in getattr(step.scope, "decorator_list", ())]
-    for expression, _ in blocks:
+            blocks += [item.context_expr for item in each.items]
+    for expression in blocks:
         text = ast.unparse(expression)
         if UNRECORDED.search(text) and "set_grad_enabled(True)" not in text:
             points = 6 if "set_grad_enabled" not in text else 4
             yield Suspect(
                 step.path, case.place(step.path, expression),
                 f"nothing is recorded under `{case.text(step.path, expression)}`",
-                (Agreement(_near(step, points), f"line {step.statement.lineno}, on the way to the loss, runs under it"),),
+                (Agreement(_near(step, points), f"line {step.statement.lineno}, on the way, runs under it"),),
                 ("assuming that no other way leads around it",), "run the forward outside of it",
             )  # fmt: skip
 
@@ -103,8 +108,7 @@ def _around(case: Case, step: Step) -> Iterator[Suspect]:
 def _freezing(case: Case) -> Iterator[Suspect]:
     """What freezes parameters, anywhere in the files."""
     for path, source in case.flow.sources.items():
-        scopes: list[Scope] = [source.tree, *_functions(source.tree)]
-        for scope in scopes:
+        for scope in scopes(source.tree):
             for each in statements(scope):
                 text = ast.unparse(each) if isinstance(each, ast.Assign | ast.Expr) else ""
                 if FROZEN.search(text):
@@ -116,14 +120,8 @@ def _freezing(case: Case) -> Iterator[Suspect]:
                     )  # fmt: skip
 
 
-def _functions(tree: ast.Module) -> Iterator[Scope]:
-    from gradfix.why.code import functions
-
-    yield from functions(tree)
-
-
 def without_gradient(case: Case) -> Iterator[Suspect]:
-    """Where a tensor was made whose gradient is None: the result of an operation, or a leaf that nobody uses."""
+    """Where a tensor was made whose gradient is None: the result of an operation."""
     spot = case.raised
     statement = case.statement(spot) if spot else None
     if spot is None or statement is None:

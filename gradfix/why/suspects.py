@@ -10,13 +10,13 @@ from typing import Literal, TypeAlias
 
 from gradfix.defects import Span
 from gradfix.rule import Finding
-from gradfix.why.code import Scope, scope_at, span_of, statement_at
-from gradfix.why.flow import Flow, Step
-from gradfix.why.messages import Said
+from gradfix.why.code import Scope, called, scope_at, span_of, statement_at, statements
+from gradfix.why.flow import MOST_ALIKE, Flow, Step
 from gradfix.why.project import Project, Spot
+from gradfix.why.said import Said
 
 Sure: TypeAlias = Literal["shown", "likely", "possible"]
-"""Shown: the tape or torch itself says so of this line. Likely: one place agrees by far better than all others."""
+"""Shown: the tape or torch itself says so of this line. Likely: it agrees by far better than all others."""
 BACKWARDS = ("backward", "manual_backward", "grad", "backward_", "scale_loss")
 ROOTS = ("training_step", "compute_loss", "shared_step", "_step", "closure")
 """Functions of which a framework backpropagates what they return."""
@@ -55,7 +55,7 @@ class Suspect:
     def joined(self, other: Suspect) -> Suspect:
         """One place that was found in two ways: the tape's words count, both ways' agreements do."""
         first, second = (self, other) if self.finding or not other.finding else (other, self)
-        agrees = tuple(dict.fromkeys((*first.agrees, *second.agrees)))
+        agrees = tuple({each.says: each for each in (*second.agrees, *first.agrees)}.values())
         assumes = first.assumes if first.finding else second.assumes and first.assumes
         return replace(
             first,
@@ -103,6 +103,38 @@ class Case:
         """The first line of a node's text."""
         return " ".join(self.flow.sources[path].places.text(span_of(node)).partition("\n")[0].split())
 
+    @property
+    def reached(self) -> bool:
+        """Whether the line that raised is among the files: not only the way to it."""
+        own = [frame for frame in self.said.trace.frames if not frame.foreign]
+        found = {spot.frame for spot in self.spots}
+        return not own or own[-1] in found or any(frame in found for frame in self.said.trace.frames[-1:])
+
+    @cached_property
+    def stepping(self) -> frozenset[str]:
+        """The functions of the project that step an optimizer themselves."""
+        return self._doing("step", "optimizer_step")
+
+    @cached_property
+    def walking(self) -> frozenset[str]:
+        """The functions of the project that run backward themselves."""
+        return self._doing("backward", "manual_backward")
+
+    def _doing(self, *names: str) -> frozenset[str]:
+        found = (
+            name
+            for name, own in self.flow.named.items()
+            if len(own) <= MOST_ALIKE and name not in names
+            for _, function in own
+            if any(called(node) in names for each in statements(function) for node in ast.walk(each))
+        )
+        return frozenset(found)
+
+    def walks(self, statement: ast.stmt) -> bool:
+        """Whether a statement runs backward, or calls what does."""
+        nodes = [node for node in ast.walk(statement) if isinstance(node, ast.Call)]
+        return any(is_backward(node) or called(node) in self.walking for node in nodes)
+
     @cached_property
     def backward(self) -> Spot | None:
         """The innermost line that runs backward."""
@@ -110,7 +142,11 @@ class Case:
             statement = self.statement(spot)
             if statement is not None and any(map(is_backward, ast.walk(statement))):
                 return spot
-        return None
+        return next((spot for spot in reversed(self.spots) if self._walks_at(spot)), None)
+
+    def _walks_at(self, spot: Spot) -> bool:
+        statement = self.statement(spot)
+        return statement is not None and self.walks(statement)
 
     @cached_property
     def way(self) -> list[Step]:

@@ -1,4 +1,4 @@
-"""What goes wrong without an exception, in the words of who sees it, and which defects explain it: one row each."""
+"""What goes wrong without an exception, in the words of who sees it, and what explains it: one row each."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ from gradfix.plan import Plan
 from gradfix.rule import Finding
 from gradfix.why.answers import MOST_FILES, TAPE, Answer, Culprit, found_in
 from gradfix.why.project import Project
-from gradfix.why.suspects import Agreement, Suspect, Sure, merged
+from gradfix.why.suspects import Agreement, Sure, Suspect, merged
 
 CUTS = (
-    "detached_loss_path", "converted_loss_path", "forward_in_no_grad", "leaf_rebound", "requires_grad_on_result",
-    "reentrant_checkpoint_cut", "severed_term", "unreached_parameters", "non_differentiable_loss",
+    "detached_loss_path", "converted_loss_path", "forward_in_no_grad", "leaf_rebound",
+    "requires_grad_on_result", "reentrant_checkpoint_cut", "severed_term", "unreached_parameters",
+    "non_differentiable_loss",
 )  # fmt: skip
 UNSEEN = ("optimizer_before_replacement", "unregistered_parameters", "requires_grad_misspelt")
 LOOP = ("missing_zero_grad", "zero_grad_before_step", "clip_before_unscale")
@@ -25,7 +26,7 @@ LOOP = ("missing_zero_grad", "zero_grad_before_step", "clip_before_unscale")
 class Symptom:
     """Something that people see."""
 
-    pattern: str
+    patterns: tuple[str, ...]
     example: str
     kinds: tuple[str, ...]
     """The defects that explain it, the likeliest first."""
@@ -34,32 +35,39 @@ class Symptom:
 
 SYMPTOMS = (
     Symptom(
-        pattern=r"(?:grad(?:ient)?s? (?:is|are|stays?|=+) none|none grad)(?:.*?\b(?:for|of|in)\s+(?P<name>[\w.\[\]]+))?"
-        r"|(?P<owner>[\w.\[\]]+)\.grad (?:is|stays|=+) none|no grad(?:ient)?s?\b(?:.*?\b(?:for|of|in|to)\s+(?P<other>[\w.\[\]]+))?",
+        patterns=(
+            r"(?:grad(?:ient)?s? (?:is|are|stays?|=+) none|none grad)"
+            r"(?:.*?\b(?:for|of|in)\s+(?P<name>[\w.\[\]]+))?",
+            r"(?P<name>[\w.\[\]]+)\.grad (?:is|stays|=+) none",
+            r"\bno grad(?:ient)?s?\b(?:.*?\b(?:for|of|in|to)\s+(?P<name>[\w.\[\]]+))?",
+        ),
         example="grad is None for NAME",
         kinds=("grad_of_non_leaf", *CUTS, *UNSEEN, "no_leaf_requires_grad"),
         then="`gradfix run train.py` runs three steps and says for each parameter why it has no gradient",
     ),
     Symptom(
-        pattern=r"memory|oom\b|leak",
+        patterns=(r"memory|\boom\b|\bleak",),
         example="memory grows",
         kinds=("graph_leak", "backward_twice"),
         then="look for what keeps a loss, or a hidden state, with its graph from one iteration to the next",
     ),
     Symptom(
-        pattern=r"nan|inf\b|explod|diverg|blows? up|unstable|spik",
+        patterns=(r"\bnan\b|\binf\b|explod|diverg|blows? up|unstable|spik",),
         example="loss becomes nan",
         kinds=("missing_zero_grad", "clip_before_unscale", "write_through_data", "leaf_rebound"),
         then="`torch.autograd.set_detect_anomaly(True)` names the operation that gives the first nan",
     ),
     Symptom(
-        pattern=r"\b(?:loss|accuracy|reward|metric|model|weights?|param\w*|network|it)\b.*(?:n't|not|stuck|same|constant|"
-        r"plateau|flat|no longer|stopp?|never|nothing|random)|(?:not|n't|doesn.t) (?:learn|train|converge|improve)|no improvement",
+        patterns=(
+            r"\b(?:loss|accuracy|reward|metric|model|weights?|param\w*|network|it)\b.*"
+            r"(?:n't|not|stuck|same|constant|plateau|flat|no longer|stopp?|never|nothing|random)",
+            r"(?:not|n't) (?:learn|train|converge|improve)|no improvement",
+        ),
         example="loss does not decrease",
         kinds=(*CUTS, *UNSEEN, *LOOP, "write_through_data", "no_leaf_requires_grad", "grad_of_non_leaf"),
         then="`gradfix run train.py` runs three steps and shows which parameters get no gradient, and why",
     ),
-)  # fmt: skip
+)
 """From the most telling to the least."""
 KNOWN = ", ".join(repr(each.example) for each in SYMPTOMS)
 
@@ -76,12 +84,11 @@ class Complaint:
 
 def symptom_in(text: str) -> Complaint | None:
     """The symptom that a sentence tells of."""
-    plain = " ".join(text.replace("’", "'").split())
+    plain = " ".join(text.replace("\u2019", "'").split())
     for symptom in SYMPTOMS:
-        found = re.search(symptom.pattern, plain, re.IGNORECASE)
-        if found:
-            names = [value for value in found.groupdict().values() if value]
-            return Complaint(symptom, plain, names[0] if names else "")
+        for pattern in symptom.patterns:
+            if found := re.search(pattern, plain, re.IGNORECASE):
+                return Complaint(symptom, plain, found.groupdict().get("name") or "")
     return None
 
 
@@ -89,12 +96,16 @@ def complained(complaint: Complaint, paths: Sequence[str], plan: Plan) -> Answer
     """Who explains a symptom, as far as the tape tells."""
     project = Project(paths, plan.config)
     files = [path for path in project.files if (source := project.source(path)) and passes(source.content)]
-    suspects = merged(each for path in files[:MOST_FILES] for each in _of_file(complaint, project, path, plan))
+    suspects = merged(
+        each for path in files[:MOST_FILES] for each in _of_file(complaint, project, path, plan)
+    )
     culprits = tuple(
         Culprit(each, _sure(each, number), texts={each.path: project.lines(each.path)})
         for number, each in enumerate(suspects)
     )
-    heading = f"{complaint.text}: {'what would explain it' if culprits else 'nothing that was read explains it'}"
+    heading = (
+        f"{complaint.text}: {'what would explain it' if culprits else 'nothing that was read explains it'}"
+    )
     return Answer(None, culprits, heading=heading, advice=complaint.symptom.then)
 
 

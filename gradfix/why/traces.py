@@ -10,7 +10,8 @@ from gradfix.why.frames import ARROW, FAILING, UNDERLINED, Frame, frame_in
 
 HEADER = re.compile(r"Traceback \(most recent call last\)")
 FORWARD = re.compile(
-    r"(?:Error detected in (?P<op>\w+)\.?.*)?Traceback of forward call that (?P<what>caused the error|induced)"
+    r"(?:Error detected in (?P<op>\w+)\.?.*)?Traceback of forward call that (?P<what>caused the "
+    r"error|induced)"
 )
 RAISED = re.compile(
     r"^(?P<indent>\s*)(?:E\s{2,})?\*{0,2}(?P<error>(?:[A-Za-z_]\w*\.)*\w*(?:Error|Exception|Interrupt))"

@@ -1,4 +1,4 @@
-"""Which part of a graph two backwards share: an earlier backward, a value carried along, one made before the loop."""
+"""What two backwards share: an earlier backward's graph, what is carried along, or made before a loop."""
 
 from __future__ import annotations
 
@@ -6,9 +6,21 @@ import ast
 import re
 from collections.abc import Iterator
 
-from gradfix.why.code import Scope, bound, called, class_at, covers, functions, loops_at, read, statements
-from gradfix.why.overwrites import other_backwards
-from gradfix.why.suspects import Agreement, Case, Suspect
+from gradfix.why.code import (
+    COMPOUND,
+    Scope,
+    bound,
+    called,
+    class_at,
+    covers,
+    functions,
+    loops_at,
+    read,
+    statements,
+)
+from gradfix.why.flow import Step
+from gradfix.why.project import Spot
+from gradfix.why.suspects import Agreement, Case, Suspect, is_backward
 
 CUT_OFF = re.compile(
     r"\.detach\(\)|\.detach_\(\)|\.data\b|\.item\(\)|\.numpy\(\)|\.clone\(\)\.detach|detach\(|repackage"
@@ -20,13 +32,13 @@ SHARED = "assuming that it has a graph"
 
 
 def freed_before(case: Case) -> Iterator[Suspect]:
-    """Earlier backwards that walk what the failing one needs again, and where what they share is used first."""
+    """Earlier backwards that walk what the failing one needs, and where what they share is used first."""
     spot = case.backward
     if spot is None:
         return
     scope = case.scope(spot)
     later = {id(step.statement): step for step in case.way if step.scope is scope}
-    for other in other_backwards(scope, spot):
+    for other in _other_backwards(scope, spot):
         text = ast.unparse(other)
         if other.lineno > spot.line or "retain_graph=True" in text:
             continue
@@ -48,7 +60,7 @@ def freed_before(case: Case) -> Iterator[Suspect]:
 
 
 def _uses(
-    case: Case, scope: Scope, earlier: list[ast.stmt], names: set[str], later: dict[int, object]
+    case: Case, scope: Scope, earlier: list[ast.stmt], names: set[str], later: dict[int, Step]
 ) -> Iterator[Suspect]:
     """Where the earlier loss takes up what both share."""
     spot = case.backward
@@ -106,7 +118,7 @@ def _through_the_loop(case: Case, scope: Scope, loop: ast.stmt, wanted: set[str]
         yield Suspect(
             path, case.place(path, binding[-1]),
             f"`{case.text(path, binding[-1])}` carries `{name}` with its graph into the next iteration",
-            (Agreement(5, f"the next iteration reads `{name}` at line {reading[0].lineno}, and its loss hangs on it"),),
+            (Agreement(5, f"the next iteration's loss hangs on it, from line {reading[0].lineno} on"),),
             (SHARED,), f"`{name} = {name}.detach()` once this iteration's backward has run",
         )  # fmt: skip
 
@@ -130,7 +142,7 @@ def _before_the_loop(case: Case, scope: Scope, loop: ast.stmt, wanted: set[str])
         yield Suspect(
             path, case.place(path, each),
             f"`{case.text(path, each)}` is computed once, and every iteration walks its graph",
-            (Agreement(3, f"the loss in the loop of line {loop.lineno} is computed from `{name}`"),), (SHARED,),
+            (Agreement(3, f"the loss in the loop of line {loop.lineno} hangs on `{name}`"),), (SHARED,),
             "compute it inside the loop, or detach it",
         )  # fmt: skip
 
@@ -168,3 +180,14 @@ def _kept(statement: ast.stmt, name: str, methods: list[ast.FunctionDef | ast.As
         if reading is not None and (setting is None or reading <= setting):
             return True
     return False
+
+
+def _other_backwards(scope: Scope, spot: Spot) -> list[ast.stmt]:
+    """The other statements of a scope that run backward."""
+    return [
+        each
+        for each in statements(scope)
+        if not isinstance(each, COMPOUND)
+        and any(map(is_backward, ast.walk(each)))
+        and not covers(each, spot.line)
+    ]

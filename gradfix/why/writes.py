@@ -149,6 +149,13 @@ def modules_in_place(tree: ast.Module) -> Iterator[ast.Call]:
             yield node
 
 
+def switches_in_place(statement: ast.Assign) -> bool:
+    """Whether a statement switches a module to writing over its input: `m.inplace = True`."""
+    target, value = statement.targets[0], statement.value
+    on = isinstance(value, ast.Constant) and value.value is True
+    return on and isinstance(target, ast.Attribute) and target.attr == "inplace"
+
+
 def _positional(call: ast.Call) -> bool:
     at = {"ReLU": 0, "ReLU6": 0, "SiLU": 0, "LeakyReLU": 1, "Dropout": 1, "ELU": 1, "Hardtanh": 2}.get(
         called(call)
@@ -160,7 +167,7 @@ def _positional(call: ast.Call) -> bool:
 
 
 def made_by(flow: Flow, scope: Scope, name: str, line: int) -> set[str]:
-    """Words for what made the value of a name last before a line: operations, functions, classes of layers."""
+    """Words for what made a name's value last before a line: operations, functions, classes of layers."""
     own = [each for each in statements(scope) if name in bound(each) and each.lineno < line]
     own = [each for each in own if isinstance(each, ast.Assign | ast.AugAssign | ast.AnnAssign)]
     return words(flow, own[-1]) if own else set()
