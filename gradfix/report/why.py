@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from gradfix.why.said import Said
 
 MARGIN = " " * 6
+FOUND = "the tape finds it"
+"""What goes without saying of a place that has a rule's code."""
 MOST = 3
 SURE = {
     "shown": ("the line at fault", "bold red"),
@@ -58,7 +60,8 @@ def _lines(answer: Answer, width: int) -> Iterator[Line]:
 
 
 def _message(answer: Answer, said: Said, width: int) -> Iterator[Line]:
-    yield from ([Piece(text, "bold")] for text in wrap(said.message.means.capitalize() + ".", width))
+    means = said.message.means
+    yield from ([Piece(text, "bold")] for text in wrap(f"{means[:1].upper()}{means[1:]}.", width))
     told = list(_facts(said))
     if told:
         yield from _paragraph("torch says", "; ".join(told), width)
@@ -107,7 +110,7 @@ def _culprit(answer: Answer, culprit: Culprit, number: int, width: int) -> Itera
     yield from ([Piece(MARGIN + text)] for text in wrap(harmless(suspect.says), width - len(MARGIN)))
     yield from _frame(culprit, width)
     for agreement in sorted(suspect.agrees, key=lambda each: -each.points):
-        if agreement.points > 0 and agreement.says:
+        if agreement.points > 0 and agreement.says != FOUND:
             yield from _indented("agrees", agreement.says, width, "cyan")
     for assumption in suspect.assumes:
         yield from _indented("if", assumption.removeprefix("assuming that "), width, "yellow")
@@ -161,7 +164,7 @@ def _closing(answer: Answer, width: int) -> Iterator[Line]:
     more = len(answer.culprits) - MOST
     if more > 0:
         yield [Piece(f"{more} more would explain it less well; --output-format json lists them.", "dim")]
-    if not answer.culprits:
+    if not answer.culprits and answer.said is not None:
         yield from _paragraph("", f"{SILENT}.", width)
     if answer.said is not None and not _settled(answer):
         if not answer.spots and answer.said.trace.frames:
@@ -171,7 +174,8 @@ def _closing(answer: Answer, width: int) -> Iterator[Line]:
                 "name the project's folder: gradfix why TRACE FOLDER",
                 width,
             )
-        yield from _paragraph("next", answer.said.message.then, width, "green")
+        if all(culprit.suspect.advice != answer.said.message.then for culprit in answer.culprits[:1]):
+            yield from _paragraph("next", answer.said.message.then, width, "green")
     elif answer.advice:
         yield from _paragraph("next", answer.advice, width, "green")
 
@@ -226,4 +230,3 @@ def _fields(culprit: Culprit) -> Mapping[str, Any]:
         "advice": (way_out(finding) if finding else "") or suspect.advice or None,
         "diff": culprit.diff.decode(culprit.encoding.removesuffix("-sig"), "replace") or None,
     }
-

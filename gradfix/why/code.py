@@ -146,6 +146,14 @@ def bound(statement: ast.stmt) -> set[str]:
     return {name for name in map(holder, targets(statement)) if name}
 
 
+@lru_cache(maxsize=256)
+def names_of_imports(tree: ast.Module) -> frozenset[str]:
+    """The names that a file's imports bind."""
+    nodes = (node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom))
+    aliases = (alias for node in nodes for alias in node.names)
+    return frozenset(alias.asname or alias.name.partition(".")[0] for alias in aliases)
+
+
 def imported(tree: ast.Module) -> Iterator[tuple[str, int]]:
     """The modules that a file imports, with their leading dots; of `from a import b` also `a.b`."""
     for node in ast.walk(tree):

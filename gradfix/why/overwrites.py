@@ -13,6 +13,7 @@ from gradfix.why.code import (
     dotted,
     holder,
     loops_at,
+    names_of_imports,
     read,
     statements,
 )
@@ -32,6 +33,8 @@ from gradfix.why.writes import (
 SAME = "assuming that what it writes is the tensor that was saved"
 LEAST = 3
 """A write of which less agrees is no suspect."""
+PARTS = frozenset({"asstrided", "copyslices", "select", "slice", "indexput", "indexputimpl"})
+"""What assigning to a part of a tensor leaves behind."""
 VIEWS = frozenset(
     {"asstrided", "select", "slice", "unbind", "split", "index", "view", "copyslices", "unsafeview"}
 )
@@ -53,6 +56,8 @@ def _of_scope(case: Case, path: str, scope: Scope, on_the_way: bool) -> Iterator
     """The writes of a function; those to one tensor as one suspect, at the one that agrees best."""
     found: dict[str, list[tuple[int, Write, tuple[Agreement, ...]]]] = {}
     for write in writes(scope):
+        if write.name in names_of_imports(case.tree(path)):
+            continue
         agrees = tuple(_agreements(case, path, scope, write, on_the_way))
         points = sum(each.points for each in agrees)
         if points >= LEAST:
@@ -73,7 +78,7 @@ def _agreements(case: Case, path: str, scope: Scope, write: Write, on_the_way: b
     if fits(operation, made_by(case.flow, scope, write.name, line)):
         points = 3 if operation in VIEWS else 5
         yield Agreement(points, f"torch names {operation}, and that is what made `{write.name}`")
-    if write.form == "item" and operation in VIEWS:
+    if write.form == "item" and operation in PARTS:
         points = 5 if operation == "copyslices" else 2
         yield Agreement(points, f"{operation} is what assigning to a part of a tensor leaves behind")
     if on_the_way:

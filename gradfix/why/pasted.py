@@ -14,7 +14,7 @@ RANK = re.compile(
 BOX = re.compile(r"^\s*[│|┃] ?(.*?)\s*[│|┃]\s*$")
 BEGINS = re.compile(r'^(?P<before>.*?)\s*(?:Traceback \(most recent call last\)|File "[^"]+" ?, ?line \d+)')
 LONGEST_PREFIX = 90
-NO_PREFIX = re.compile(r"^(?:During task|Original|[Ii]n)\b")
+NO_PREFIX = re.compile(r"^(?:During task|Original|[Ii]n)\b|^\w*(?:Error|Exception|Interrupt)$")
 
 
 def lines(text: str) -> list[str]:

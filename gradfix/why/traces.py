@@ -17,6 +17,8 @@ RAISED = re.compile(
     r"^(?P<indent>\s*)(?:E\s{2,})?\*{0,2}(?P<error>(?:[A-Za-z_]\w*\.)*\w*(?:Error|Exception|Interrupt))"
     r"(?::\s*(?P<message>.*)|\s*)$"
 )
+REPLICA = re.compile(r"^Caught \w+ in .*\b(?:replica|worker)\b")
+"""What DataParallel and loaders say before they quote the traceback of another thread or process."""
 CHAINED = re.compile(r"^\s*(?:During handling of|The above exception was)")
 
 
@@ -90,6 +92,8 @@ class Reading:
             if forward["what"] != "induced":
                 self.forward, self.operation = self.into, forward["op"] or ""
         elif header or CHAINED.match(line):
+            if REPLICA.search(" ".join(self.message)):
+                self.error = ""
             self.end()
         self.expecting = False if forward or header else self.expecting
         return bool(forward or header or CHAINED.match(line))
@@ -109,6 +113,7 @@ class Reading:
         arrow, failing = ARROW.match(line), FAILING.match(line)
         if arrow and self.into:
             self.into[-1] = self.into[-1].pointing(arrow)
+            self.expecting = False
         elif failing:
             self.pointed = failing["code"].strip()
         elif self.expecting and line.strip() and not _unindented_error(line):

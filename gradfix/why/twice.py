@@ -26,7 +26,8 @@ CUT_OFF = re.compile(
     r"\.detach\(\)|\.detach_\(\)|\.data\b|\.item\(\)|\.numpy\(\)|\.clone\(\)\.detach|detach\(|repackage"
 )
 INNOCENT = re.compile(
-    r"^(?:\s*(?:self\.)?\w*(?:model|net|loader|optim|sched|criterion|dataset|device|args|config)\w*)$", re.I
+    r"^(?:\s*(?:self\.)?\w*(?:model|net|loader|optim|sched|criterion|dataset|device|args|config|parser|logger|writer|path)\w*)$",
+    re.I,
 )
 SHARED = "assuming that it has a graph"
 
@@ -88,6 +89,14 @@ def _computes(statement: ast.stmt) -> bool:
     return (makes or arithmetic) and not CUT_OFF.search(ast.unparse(statement))
 
 
+def _runs(statement: ast.stmt) -> bool:
+    """Whether a statement gives a value to something that may be a network."""
+    value = getattr(statement, "value", None)
+    calls = [node for node in ast.walk(value) if isinstance(node, ast.Call)] if value is not None else []
+    given = any(not isinstance(word, ast.Constant) for call in calls for word in call.args)
+    return given and _computes(statement)
+
+
 def carried(case: Case) -> Iterator[Suspect]:
     """Values that keep the graph of the last iteration, of the last call, or of a time before the loop."""
     spot = case.backward or case.raised
@@ -134,7 +143,7 @@ def _before_the_loop(case: Case, scope: Scope, loop: ast.stmt, wanted: set[str])
     path = case.backward.path if case.backward else ""
     for each in statements(scope):
         names = bound(each) & wanted - inside
-        if covers(loop, each.lineno) or not names or each.lineno > loop.lineno or not _computes(each):
+        if covers(loop, each.lineno) or not names or each.lineno > loop.lineno or not _runs(each):
             continue
         name = sorted(names)[0]
         if INNOCENT.match(name) or isinstance(each, ast.AugAssign):
