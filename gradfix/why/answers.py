@@ -32,6 +32,8 @@ LEAST_TOLD = 2
 LEAST_LIKELY = 8
 AHEAD = 2
 """By how much the first has to agree better than the next to be called likely."""
+PAIRS = frozenset({"backward_twice"})
+"""Kinds of which two places are at fault together, and either may be the one to change."""
 FOUND = "the tape finds it"
 ALLOWED = 1
 """What it counts that the tape sees a write which it takes to be legal."""
@@ -92,9 +94,8 @@ def answer(text: str, paths: Sequence[str], plan: Plan) -> Answer:
     spots = _own(project, said.trace.frames)
     forward = _own(project, said.trace.forward)
     case = Case(said, project, _flow(project, [*spots, *forward]), spots, forward)
-    suspects = merged(
-        [*_read(case), *_played(case, plan), *([] if case.reached and spots else _quoted(case))]
-    )
+    quoted = [] if case.reached and spots else _quoted(case)
+    suspects = merged([*_read(case), *_played(case, plan), *quoted], case.flow.sources)
     worth = [each for each in suspects if each.points >= LEAST_TOLD]
     culprits = tuple(_told(each, worth, project) for each in worth[:MOST_TOLD])
     return Answer(said, culprits, spots, forward)
@@ -232,13 +233,15 @@ def _sure(suspect: Suspect, among: Sequence[Suspect]) -> Sure:
     if suspect is not first:
         return "possible"
     finding = suspect.finding
+    equals = any(other.points >= suspect.points for other in rest)
     proven = (
         finding is not None
         and finding.certainty != "suspect"
         and not kind_of(finding.rule).style
+        and finding.rule not in PAIRS
         and any(each.points >= 3 and each.says != FOUND for each in suspect.agrees)
     )
-    if suspect.raised or proven:
+    if suspect.raised or (proven and not equals):
         return "shown"
     ahead = not rest or suspect.points >= rest[0].points + AHEAD
     return "likely" if suspect.points >= LEAST_LIKELY and ahead else "possible"

@@ -90,7 +90,7 @@ def dotted(node: ast.AST) -> str:
     return ""
 
 
-def called(node: ast.AST) -> str:
+def called(node: ast.AST | None) -> str:
     """The last part of what a call calls; "" for anything that isn't a call."""
     if not isinstance(node, ast.Call):
         return ""

@@ -9,7 +9,7 @@ PLACES = tuple(
     re.compile(pattern)
     for pattern in (
         r'^\s*(?:[Ii]n )?[Ff]ile "(?P<path>[^"]+)" ?, ?line (?P<line>\d+)(?:, in (?P<function>.+?))?\s*$',
-        r"^\s*File (?P<path>\S.*?\.pyw?):(?P<line>\d+)(?:, in (?P<function>.+?)(?:\(.*\)?)?)?\s*$",
+        r"^\s*File (?P<path>\S.*?\.pyw?):(?P<line>\d+)(?:,? in (?P<function>.+?)(?:\(.*\)?)?)?\s*$",
         r"^\s*(?P<path><ipython-input-[^>]+>|[~./\\\w][^:*?\"<>|]*?\.pyw?|[A-Za-z]:\\[^:*?\"<>|]+?\.pyw?)"
         r" in (?P<function><?[\w.]+>?)(?:[ (:].*)?$",
         r"^\s*(?P<path>Cell In ?\[\d*\]|Input In ?\[\d*\]|In \[\d*\])"

@@ -16,6 +16,7 @@ Reading: TypeAlias = Literal[
     "wrapped",
     "calls",
     "expands",
+    "filled",
     "no gradient",
 ]
 """What is looked for in the text where the tape is silent: see gradfix.why.readings."""
@@ -43,6 +44,10 @@ class Message:
     """What is certain whatever the project's text is."""
     then: str
     """What to do where the line at fault isn't found."""
+    raises_there: bool = False
+    """Whether the line that raises is the one at fault."""
+    shows: str = ""
+    """What has to be written in it for that."""
     kinds: tuple[str, ...] = ()
     """The defects that explain it, the likeliest first."""
     readings: tuple[Reading, ...] = ("raised",)
@@ -103,6 +108,7 @@ MESSAGES = (
         patterns=(r"grad can be implicitly created only for scalar outputs",),
         means="the loss has more than one element, so torch doesn't know what to weigh each of them with",
         proves="the tensor on which backward is called is not a scalar",
+        raises_there=True,
         then="reduce it: `loss.mean().backward()`; under DataParallel each device returns a loss of its own",
         kinds=("non_scalar_backward",),
         readings=("reduction", "raised"),
@@ -116,6 +122,7 @@ MESSAGES = (
         ),
         means="a leaf that requires grad, or a view of one, is written in place while autograd records",
         proves="the line that raised is the write",
+        raises_there=True,
         then=(
             "update a parameter under `torch.no_grad()`; to go on computing with the value, write to a "
             "`.clone()` of it"
@@ -131,6 +138,7 @@ MESSAGES = (
         ),
         means="a view that was made where nothing is recorded is written where something is",
         proves="the line that raised is the write; the view was made under no_grad",
+        raises_there=True,
         then="make the view and write to it on the same side of `no_grad`",
         kinds=("inplace_on_view_of_many", "inplace_on_leaf"),
         readings=("raised",),
@@ -159,6 +167,7 @@ MESSAGES = (
             "in place"
         ),
         proves="the line that raised is the write",
+        raises_there=True,
         then="write out of place, or to a `.clone()` of the view",
         kinds=("inplace_on_view_of_many", "inplace_module"),
         readings=("raised",),
@@ -170,6 +179,7 @@ MESSAGES = (
         proves=(
             "the line that raised is the write, or a backward that writes to a gradient of an expanded tensor"
         ),
+        raises_there=True,
         then="write to a `.clone()` of it, or use `repeat` where `expand` made it",
         kinds=("inplace_on_view_of_many",),
         readings=("raised", "expands"),
@@ -214,16 +224,20 @@ MESSAGES = (
         ),
         means="a tensor that requires grad is turned into a numpy array, which would cut the graph unsaid",
         proves="the line that raised is the conversion",
+        raises_there=True,
+        shows=r"numpy|\bnp\.|array",
         then=(
             "`.detach().cpu().numpy()` to look at it or plot it; where its gradient is needed, stay in torch"
         ),
         kinds=("converted_loss_path",),
+        readings=("raised", "filled"),
     ),
     Message(
         name="integers",
         patterns=(r"[Oo]nly Tensors of floating point(?: and complex)? dtype can require gradients",),
         means="an integer or bool tensor is told to require grad",
         proves="the line that raised makes or marks the tensor",
+        raises_there=True,
         then=(
             "`.float()` it first, or don't ask for its gradient; pass `requires_grad=False` to `nn.Parameter`"
         ),
@@ -234,6 +248,7 @@ MESSAGES = (
         patterns=(r"you can only change requires_grad flags of leaf (?:variables|Variables)",),
         means="`requires_grad` is set on the result of an operation; only leaves have that switch",
         proves="the line that raised sets it",
+        raises_there=True,
         then="freeze the parameters that it is computed from, or `.detach()` it",
         kinds=("requires_grad_on_result",),
     ),
@@ -296,6 +311,7 @@ MESSAGES = (
             "the loss isn't a tensor any more: it was turned into a plain value on the way, or never was one"
         ),
         proves="the name on which backward is called holds no tensor",
+        raises_there=True,
         then="follow the name back to where it is made: `.item()`, `float()` and numpy give plain numbers",
         kinds=("converted_loss_path",),
         readings=("cuts", "raised"),

@@ -14,9 +14,10 @@ from gradfix.why.steps import keeping, stepping
 from gradfix.why.suspects import Agreement, Case, Suspect
 from gradfix.why.twice import carried, freed_before
 
-CULPRIT_RAISED = re.compile(
-    r"the line that raised (?:is|sets|makes)|the tensor on which backward|the name on which"
-)
+RAISED_WITHIN = frozenset({"shared memory"})
+"""Messages that a backward may raise about its own writes, of which the line that called it says nothing."""
+KEPT_OUT = re.compile(r"\.item\(|\.detach\(|\.data\b|float\(|\.numpy\(|\.tolist\(")
+FILLED = "assuming that what is appended requires grad"
 NO_REDUCTION = re.compile(r"reduction\s*=\s*['\"]none['\"]|reduce\s*=\s*False")
 
 
@@ -26,17 +27,28 @@ def raising(case: Case) -> Iterator[Suspect]:
     statement = case.statement(spot) if spot else None
     if spot is None or statement is None:
         return
-    if not case.reached:
-        return
     means = case.said.message
-    sure = CULPRIT_RAISED.search(means.proves) is not None
-    if means.name not in ("not scalar", "not a tensor") and case.walks(statement):
-        return  # raised inside of backward: the line says nothing
+    if not case.reached or (case.walks(statement) and not means.raises_there):
+        return
+    if case.walks(statement) and means.name in RAISED_WITHIN:
+        return
+    sure = means.raises_there and re.search(means.shows, ast.unparse(statement)) is not None
     points = 8 if sure and spot.verified else 6 if sure else 4
     yield Suspect(
         spot.path, case.place(spot.path, statement), f"`{case.text(spot.path, statement)}`: {means.means}",
         (Agreement(points, "torch raised here"),), (), means.then, raised=sure and spot.verified,
     )  # fmt: skip
+
+
+def filling(case: Case) -> Iterator[Suspect]:
+    """Where tensors with a graph are put into a list that is an array later."""
+    for step in case.way:
+        call = step.statement.value if isinstance(step.statement, ast.Expr) else None
+        if called(call) == "append" and not KEPT_OUT.search(ast.unparse(step.statement)):
+            says = f"`{case.text(step.path, step.statement)}` keeps a tensor with its graph"
+            agrees = (Agreement(6 - step.depth, "what is converted is filled here"),)
+            place = case.place(step.path, step.statement)
+            yield Suspect(step.path, place, says, agrees, (FILLED,), "append `.item()` or `.detach()` of it")
 
 
 def reducing(case: Case) -> Iterator[Suspect]:
@@ -141,5 +153,6 @@ READINGS: Mapping[Reading, Callable[[Case], Iterator[Suspect]]] = {
     "wrapped": wrapping,
     "calls": calling,
     "expands": expanding,
+    "filled": filling,
     "no gradient": without_gradient,
 }

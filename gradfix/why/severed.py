@@ -6,8 +6,9 @@ import ast
 import re
 from collections.abc import Iterator, Mapping
 
-from gradfix.why.code import bound, called, covers, holder, statements
+from gradfix.why.code import Scope, bound, called, covers, holder, statements
 from gradfix.why.flow import Step
+from gradfix.why.project import Spot
 from gradfix.why.suspects import Agreement, Case, Suspect
 from gradfix.why.writes import scopes
 
@@ -33,6 +34,7 @@ UNRECORDED = re.compile(r"\bno_grad\b|\binference_mode\b|set_grad_enabled\(\s*(?
 FROZEN = re.compile(
     r"\.requires_grad_\(\s*False\s*\)|\.requires_grad\s*=\s*False|\.volatile\s*=\s*True|volatile=True"
 )
+AROUND = "assuming that no other way leads around it"
 ADVICE = "leave it out on the way to the loss"
 
 
@@ -41,6 +43,8 @@ def cutting(case: Case) -> Iterator[Suspect]:
     for step in case.way:
         yield from _in_step(case, step)
         yield from _around(case, step)
+    for spot in case.spots:
+        yield from _under(case, spot)
     yield from _freezing(case)
 
 
@@ -65,7 +69,7 @@ def _in_step(case: Case, step: Step) -> Iterator[Suspect]:
             yield Suspect(
                 step.path, case.place(step.path, node),
                 f"`{case.text(step.path, node)}` {does}", tuple(agrees),
-                ("assuming that no other way leads around it",), ADVICE,
+                (AROUND,), ADVICE,
             )  # fmt: skip
 
 
@@ -88,21 +92,35 @@ def _values(value: ast.AST) -> Iterator[ast.AST]:
 
 
 def _around(case: Case, step: Step) -> Iterator[Suspect]:
-    """Blocks and decorators under which nothing is recorded."""
-    blocks: list[ast.expr] = list(getattr(step.scope, "decorator_list", ()))
-    for each in statements(step.scope):
-        if isinstance(each, ast.With) and covers(each, step.statement.lineno):
-            blocks += [item.context_expr for item in each.items]
-    for expression in blocks:
+    """Blocks and decorators under which nothing is recorded of what is computed."""
+    for expression in _unrecorded(step.scope, step.statement.lineno):
+        says = f"nothing is recorded under `{case.text(step.path, expression)}`"
+        agrees = (Agreement(_near(step, 6), f"line {step.statement.lineno}, on the way, runs under it"),)
+        advice = "run the forward outside of it"
+        yield Suspect(step.path, case.place(step.path, expression), says, agrees, (AROUND,), advice)
+
+
+def _under(case: Case, spot: Spot) -> Iterator[Suspect]:
+    """The same of a call on the way to what was raised."""
+    for expression in _unrecorded(case.scope(spot), spot.line):
+        says = f"nothing is recorded under `{case.text(spot.path, expression)}`"
+        agrees = (Agreement(6, f"the call of line {spot.line}, inside which it failed, runs under it"),)
+        advice = "make the call outside of it, or under `torch.enable_grad()`"
+        yield Suspect(spot.path, case.place(spot.path, expression), says, agrees, (), advice)
+
+
+def _unrecorded(scope: Scope, line: int) -> Iterator[ast.expr]:
+    """What switches recording off for a line of a scope."""
+    found: list[ast.expr] = list(getattr(scope, "decorator_list", ()))
+    for each in statements(scope):
+        if isinstance(each, ast.With) and covers(each, line):
+            found += [item.context_expr for item in each.items]
+        elif isinstance(each, ast.Expr) and called(each.value) == "set_grad_enabled" and each.lineno < line:
+            found.append(each.value)
+    for expression in found:
         text = ast.unparse(expression)
         if UNRECORDED.search(text) and "set_grad_enabled(True)" not in text:
-            points = 6 if "set_grad_enabled" not in text else 4
-            yield Suspect(
-                step.path, case.place(step.path, expression),
-                f"nothing is recorded under `{case.text(step.path, expression)}`",
-                (Agreement(_near(step, points), f"line {step.statement.lineno}, on the way, runs under it"),),
-                ("assuming that no other way leads around it",), "run the forward outside of it",
-            )  # fmt: skip
+            yield expression
 
 
 def _freezing(case: Case) -> Iterator[Suspect]:

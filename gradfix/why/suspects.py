@@ -172,10 +172,15 @@ def is_backward(node: ast.AST) -> bool:
     return name in BACKWARDS
 
 
-def merged(suspects: Iterable[Suspect]) -> list[Suspect]:
-    """Each place once, the one that agrees best first."""
+def merged(suspects: Iterable[Suspect], files: Iterable[str]) -> list[Suspect]:
+    """Each place once, the one that agrees best first, then that in the nearest of the files."""
+    near = {path: number for number, path in enumerate(files)}
     found: dict[tuple[str, int], Suspect] = {}
     for suspect in suspects:
         key = (suspect.path, suspect.span.line)
         found[key] = found[key].joined(suspect) if key in found else suspect
-    return sorted(found.values(), key=lambda one: (-one.points, len(one.assumes), one.path, one.span))
+
+    def rank(one: Suspect) -> tuple[int, int, int, Span]:
+        return -one.points, len(one.assumes), near.get(one.path, len(near)), one.span
+
+    return sorted(found.values(), key=rank)

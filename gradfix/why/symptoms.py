@@ -96,9 +96,8 @@ def complained(complaint: Complaint, paths: Sequence[str], plan: Plan) -> Answer
     """Who explains a symptom, as far as the tape tells."""
     project = Project(paths, plan.config)
     files = [path for path in project.files if (source := project.source(path)) and passes(source.content)]
-    suspects = merged(
-        each for path in files[:MOST_FILES] for each in _of_file(complaint, project, path, plan)
-    )
+    found = (each for path in files[:MOST_FILES] for each in _of_file(complaint, project, path, plan))
+    suspects = merged(found, files)
     culprits = tuple(
         Culprit(each, _sure(each, number), texts={each.path: project.lines(each.path)})
         for number, each in enumerate(suspects)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from gradfix.why.code import (
     COMPOUND,
@@ -18,7 +18,6 @@ from gradfix.why.code import (
     read,
     statements,
 )
-from gradfix.why.flow import Step
 from gradfix.why.project import Spot
 from gradfix.why.suspects import Agreement, Case, Suspect, is_backward
 
@@ -57,23 +56,23 @@ def freed_before(case: Case) -> Iterator[Suspect]:
             (Agreement(6, said),), (SHARED,),
             "detach what is shared where only one of them is to train it; else retain_graph=True here",
         )  # fmt: skip
-        yield from _uses(case, scope, [step.statement for step in earlier], names, later)
+        before = [step.statement for step in earlier if id(step.statement) not in later]
+        behind = [step.statement for step in later.values() if step not in earlier]
+        yield from _uses(case, spot.path, before, names, "first")
+        yield from _uses(case, spot.path, behind, names, "then")
 
 
 def _uses(
-    case: Case, scope: Scope, earlier: list[ast.stmt], names: set[str], later: dict[int, Step]
+    case: Case, path: str, statements_: Iterable[ast.stmt], names: set[str], when: str
 ) -> Iterator[Suspect]:
-    """Where the earlier loss takes up what both share."""
-    spot = case.backward
-    for statement in earlier:
+    """Where a loss takes up what both share."""
+    for statement in statements_:
         taken = sorted(read(statement) & names)
-        if spot and taken and id(statement) not in later and not CUT_OFF.search(ast.unparse(statement)):
-            yield Suspect(
-                spot.path, case.place(spot.path, statement),
-                f"`{case.text(spot.path, statement)}` ties `{taken[0]}` into the loss that is walked first",
-                (Agreement(5, f"the loss of line {spot.line} is computed from `{taken[0]}` too"),), (SHARED,),
-                f"`{taken[0]}.detach()` here, if this loss is not to train what made it",
-            )  # fmt: skip
+        if taken and _computes(statement):
+            says = f"`{case.text(path, statement)}` ties `{taken[0]}` into the loss that is walked {when}"
+            advice = f"`{taken[0]}.detach()` here, if this loss is not to train what made it"
+            agrees = (Agreement(5, f"the other loss is computed from `{taken[0]}` too"),)
+            yield Suspect(path, case.place(path, statement), says, agrees, (SHARED,), advice)
 
 
 def _computes(statement: ast.stmt) -> bool:
