@@ -156,7 +156,8 @@ def _patch(culprit: Culprit) -> Iterator[Line]:
     text = culprit.diff.decode(culprit.encoding.removesuffix("-sig"), "replace")
     for line in text.split("\n")[:-1]:
         style = next((style for sign, style in DIFF if line.startswith(sign)), "")
-        yield [Piece("  "), Piece("\t".join(map(harmless, line.rstrip("\r").split("\t"))), style)]
+        shown = "\t".join(map(harmless, line.rstrip("\r").split("\t")))
+        yield [Piece("  "), Piece(shown, style)] if shown.strip() else []
 
 
 def _closing(answer: Answer, width: int) -> Iterator[Line]:
