@@ -95,7 +95,7 @@ def answer(text: str, paths: Sequence[str], plan: Plan) -> Answer:
     forward = _own(project, said.trace.forward)
     case = Case(said, project, _flow(project, [*spots, *forward]), spots, forward)
     quoted = [] if case.reached and spots else _quoted(case)
-    suspects = merged([*_read(case), *_played(case, plan), *quoted], case.flow.sources)
+    suspects = merged([*_read(case), *_played(case, plan), *quoted], case.flow.sources, case.raised)
     worth = [each for each in suspects if each.points >= LEAST_TOLD]
     culprits = tuple(_told(each, worth, project) for each in worth[:MOST_TOLD])
     return Answer(said, culprits, spots, forward)

@@ -9,6 +9,7 @@ from gradfix.why.code import (
     Scope,
     bound,
     called,
+    class_at,
     covers,
     dotted,
     holder,
@@ -39,6 +40,7 @@ VIEWS = frozenset(
     {"asstrided", "select", "slice", "unbind", "split", "index", "view", "copyslices", "unsafeview"}
 )
 ACTIVATIONS = frozenset({"relu", "dropout", "nativedropout", "leakyrelu", "hardtanh", "silu", "elu"})
+CHAINS = frozenset({"sequential", "modulelist", "moduledict"})
 OUTER = (7, 6, 5, 4)
 """What it counts that a write fits the innermost forward line of the project, the one around it ..."""
 
@@ -75,16 +77,21 @@ def _agreements(case: Case, path: str, scope: Scope, write: Write, on_the_way: b
     line = write.statement.lineno
     yield from _with_forward(case, path, scope, write)
     yield from _with_versions(case, scope, line)
-    if fits(operation, made_by(case.flow, scope, write.name, line)):
+    made = made_by(case.flow, scope, write.name, line)
+    if fits(operation, made):
         points = 3 if operation in VIEWS else 5
         yield Agreement(points, f"torch names {operation}, and that is what made `{write.name}`")
+    elif operation in ACTIVATIONS and made & CHAINS:
+        yield Agreement(1, f"`{write.name}` comes out of a chain of modules, which may end in {operation}")
     if write.form == "item" and operation in PARTS:
         points = 5 if operation == "copyslices" else 2
         yield Agreement(points, f"{operation} is what assigning to a part of a tensor leaves behind")
     if on_the_way:
         yield Agreement(2, "it is on the way to the loss")
-    elif write.form == "augmented" and isinstance(write.statement, ast.AugAssign):
+    elif case.way and write.form == "augmented":
         yield Agreement(-1, "it is not seen on the way to the loss")
+    if not case.way and _within_module(case, path, scope):
+        yield Agreement(1, "it is part of a module")
     if any(write.name in bound(step.statement) and step.scope is scope for step in case.way):
         yield Agreement(2, f"the loss is computed from `{write.name}`")
     spot = case.raised
@@ -109,6 +116,12 @@ def _with_forward(case: Case, path: str, scope: Scope, write: Write) -> Iterator
             said = f"it stands {where} line {spot.line}, whose operation failed, and writes a tensor of it"
             yield Agreement(points if after else points - 2, said)
         return
+
+
+def _within_module(case: Case, path: str, scope: Scope) -> bool:
+    """Whether a function is a method of a class that has a `forward`."""
+    cls = class_at(case.tree(path), getattr(scope, "lineno", 0))
+    return cls is not None and bool(case.flow.forwards.get(cls.name))
 
 
 def _with_versions(case: Case, scope: Scope, line: int) -> Iterator[Agreement]:

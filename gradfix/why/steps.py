@@ -129,7 +129,7 @@ def _is_step(case: Case, statement: ast.stmt) -> bool:
                 return "sched" not in last
             if made & {"Adam", "SGD", "AdamW", "RMSprop", "Adagrad", "LBFGS"}:
                 return True
-        elif called(call) in case.stepping:
+        elif case.steps(call):
             return True
     return False
 

@@ -18,6 +18,7 @@ from gradfix.why.said import Said
 Sure: TypeAlias = Literal["shown", "likely", "possible"]
 """Shown: the tape or torch itself says so of this line. Likely: it agrees by far better than all others."""
 BACKWARDS = ("backward", "manual_backward", "grad", "backward_", "scale_loss")
+OF_MODULES = frozenset({"train", "eval", "forward", "cuda", "to", "apply"})
 ROOTS = ("training_step", "compute_loss", "shared_step", "_step", "closure")
 """Functions of which a framework backpropagates what they return."""
 
@@ -133,7 +134,11 @@ class Case:
     def walks(self, statement: ast.stmt) -> bool:
         """Whether a statement runs backward, or calls what does."""
         nodes = [node for node in ast.walk(statement) if isinstance(node, ast.Call)]
-        return any(is_backward(node) or called(node) in self.walking for node in nodes)
+        return any(is_backward(node) or _runs(node, self.walking) for node in nodes)
+
+    def steps(self, call: ast.Call) -> bool:
+        """Whether a call runs a function of the project that steps an optimizer."""
+        return _runs(call, self.stepping)
 
     @cached_property
     def backward(self) -> Spot | None:
@@ -162,6 +167,12 @@ class Case:
         return self.flow.back(spot.path, self.scope(spot), statement) if spot and statement else []
 
 
+def _runs(call: ast.Call, functions: frozenset[str]) -> bool:
+    """Whether a call runs one of these functions, and no method that every module has."""
+    name = called(call)
+    return name in functions and (isinstance(call.func, ast.Name) or name not in OF_MODULES)
+
+
 def is_backward(node: ast.AST) -> bool:
     """Whether a call runs backward."""
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute | ast.Name):
@@ -172,15 +183,16 @@ def is_backward(node: ast.AST) -> bool:
     return name in BACKWARDS
 
 
-def merged(suspects: Iterable[Suspect], files: Iterable[str]) -> list[Suspect]:
-    """Each place once, the one that agrees best first, then that in the nearest of the files."""
+def merged(suspects: Iterable[Suspect], files: Iterable[str], failed: Spot | None = None) -> list[Suspect]:
+    """Each place once, the one that agrees best first, then what is nearest to the line that failed."""
     near = {path: number for number, path in enumerate(files)}
     found: dict[tuple[str, int], Suspect] = {}
     for suspect in suspects:
         key = (suspect.path, suspect.span.line)
         found[key] = found[key].joined(suspect) if key in found else suspect
 
-    def rank(one: Suspect) -> tuple[int, int, int, Span]:
-        return -one.points, len(one.assumes), near.get(one.path, len(near)), one.span
+    def rank(one: Suspect) -> tuple[int, int, int, int, Span]:
+        away = abs(failed.line - one.span.line) if failed is not None and failed.path == one.path else 0
+        return -one.points, len(one.assumes), near.get(one.path, len(near)), away, one.span
 
     return sorted(found.values(), key=rank)

@@ -186,9 +186,14 @@ def words(flow: Flow, statement: ast.stmt) -> set[str]:
         elif isinstance(node, ast.Subscript):
             found.add("subscript")
         elif isinstance(node, ast.Call):
-            name = called(node)
+            name = called(node) or _element(node)
             found |= {name.lower().replace("_", ""), *(cls.lower() for cls in flow.built.get(name, ()))}
     return found - {""}
+
+
+def _element(call: ast.Call) -> str:
+    """What holds the module of which an element is called: `layers` for `self.layers[0](x)`."""
+    return dotted(call.func.value).rpartition(".")[2] if isinstance(call.func, ast.Subscript) else ""
 
 
 def fits(operation: str, made: set[str]) -> bool:

@@ -280,7 +280,7 @@ def main(model, loader):
         ),
         pytest.param(CARRIED, "loss.backward()", FREED, 1, id="a state that is carried along"),
         pytest.param(KEPT, "loss.backward()", FREED, 1, id="a state that a module keeps"),
-        pytest.param(SHARED, "g_loss.backward()", FREED, 2, id="a fake that both losses use"),
+        pytest.param(SHARED, "g_loss.backward()", FREED, 3, id="a fake that both losses use"),
         pytest.param(ROUNDED, "loss.backward()", LEAFLESS, 1, id="an argmax in a loss"),
         pytest.param(
             LISTED, "plt.plot(losses)", "RuntimeError: Can't call numpy() on Tensor that requires grad.", 1,

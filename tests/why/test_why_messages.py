@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 import pytest
 
@@ -217,91 +217,29 @@ def test_rows_name_kinds_and_readings_that_exist() -> None:
     assert len({row.name for row in MESSAGES}) == len(MESSAGES)
 
 
-def _overwritten() -> None:
-    import torch
-
-    y = torch.ones(3, requires_grad=True).sigmoid()
-    y += 1
-    y.sum().backward()
-
-
-def _freed() -> None:
-    import torch
-
-    y = torch.ones(3, requires_grad=True).exp().sum()
-    y.backward()
-    y.backward()
-
-
-def _leafless() -> None:
-    import torch
-
-    torch.ones(3).sum().backward()
-
-
-def _scalar() -> None:
-    import torch
-
-    (torch.ones(3, requires_grad=True) * 2).backward()
-
-
-def _leaf() -> None:
-    import torch
-
-    torch.ones(3, requires_grad=True).add_(1)
-
-
-def _views() -> None:
-    import torch
-
-    first, _ = (torch.ones(2, 3, requires_grad=True) * 1).unbind(0)
-    first += 1
-
-
-def _unused() -> None:
-    import torch
-
-    a, b = torch.ones(1, requires_grad=True), torch.ones(1, requires_grad=True)
-    torch.autograd.grad((a * 2).sum(), [a, b])
-
-
-def _integers() -> None:
-    import torch
-
-    torch.arange(3).requires_grad_()
-
-
-def _inference() -> None:
-    import torch
-
-    with torch.inference_mode():
-        x = torch.ones(3)
-    (torch.ones(3, requires_grad=True) * x).sum().backward()
-
-
-def _floor() -> None:
-    import torch
-
-    (torch.ones(3, requires_grad=True) // 2).sum().backward()
+PROVOKED = {
+    "a write over what was saved": ("overwritten", "y = w.sigmoid(); y += 1; y.sum().backward()"),
+    "a second walk": ("freed", "y = w.exp().sum(); y.backward(); y.backward()"),
+    "nothing that requires grad": ("leafless", "torch.ones(3).sum().backward()"),
+    "no scalar": ("not scalar", "(w * 2).backward()"),
+    "a leaf that is written": ("leaf written", "w.add_(1)"),
+    "one of many views that is written": ("view written", "a, _ = (w * 1).unbind(0)[:2]; a += 1"),
+    "an input that isn't used": ("unused", "torch.autograd.grad(w.sum(), [w, v])"),
+    "integers that are to require grad": ("integers", "torch.arange(3).requires_grad_()"),
+    "an array of what requires grad": ("numpy", "w.numpy()"),
+    "a tensor of inference mode": ("inference", "(w * made()).sum().backward()"),
+    "an operation without a derivative": ("no derivative", "(w // 2).sum().backward()"),
+}
 
 
 @pytest.mark.torch
-@pytest.mark.parametrize(
-    ("provoke", "name"),
-    [
-        pytest.param(_overwritten, "overwritten", id="a write over what was saved"),
-        pytest.param(_freed, "freed", id="a second walk"),
-        pytest.param(_leafless, "leafless", id="nothing that requires grad"),
-        pytest.param(_scalar, "not scalar", id="no scalar"),
-        pytest.param(_leaf, "leaf written", id="a leaf that is written"),
-        pytest.param(_views, "view written", id="one of many views that is written"),
-        pytest.param(_unused, "unused", id="an input that isn't used"),
-        pytest.param(_integers, "integers", id="integers that are to require grad"),
-        pytest.param(_inference, "inference", id="a tensor of inference mode"),
-        pytest.param(_floor, "no derivative", id="an operation without a derivative"),
-    ],
-)
-def test_what_the_installed_torch_says_is_known_for(provoke: Callable[[], None], name: str) -> None:
+@pytest.mark.parametrize("provoked", [pytest.param(told, id=name) for name, told in PROVOKED.items()])
+def test_what_the_installed_torch_says_is_known_for(provoked: tuple[str, str]) -> None:
+    import torch
+
+    name, program = provoked
+    leaves = {each: torch.ones(3, requires_grad=True) for each in ("w", "v")}
+    made = torch.inference_mode()(lambda: torch.ones(3))
     with pytest.raises(RuntimeError) as raised:
-        provoke()
+        exec(program, {"torch": torch, "made": made, **leaves})
     assert read(str(raised.value))[0] == name
