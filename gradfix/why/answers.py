@@ -32,8 +32,6 @@ LEAST_TOLD = 2
 LEAST_LIKELY = 8
 AHEAD = 2
 """By how much the first has to agree better than the next to be called likely."""
-PAIRS = frozenset({"backward_twice"})
-"""Kinds of which two places are at fault together, and either may be the one to change."""
 FOUND = "the tape finds it"
 ALLOWED = 1
 """What it counts that the tape sees a write which it takes to be legal."""
@@ -160,10 +158,7 @@ def _of_weights(case: Case, finding: Finding) -> Iterator[Agreement]:
     """Whether what was written over is what a step writes: a weight, or a layer's view of one."""
     if case.said.message.name != "overwritten" or "version" not in case.said.facts:
         return
-    weight = kind_of(finding.rule).family is not None and finding.rule in (
-        "step_before_backward",
-        "inplace_on_leaf",
-    )
+    weight = kind_of(finding.rule).weights
     if case.said.operation in ("t", "transpose") and not weight:
         yield Agreement(-4, "torch names a layer's view of its weight, and this writes no weight")
     elif not case.said.operation and not weight:
@@ -238,7 +233,7 @@ def _sure(suspect: Suspect, among: Sequence[Suspect]) -> Sure:
         finding is not None
         and finding.certainty != "suspect"
         and not kind_of(finding.rule).style
-        and finding.rule not in PAIRS
+        and not kind_of(finding.rule).pair
         and any(each.points >= 3 and each.says != FOUND for each in suspect.agrees)
     )
     if suspect.raised or (proven and not equals):

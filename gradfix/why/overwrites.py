@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from gradfix.tape.effects.nodes import ACTIVATIONS, PARTS, VIEWS
 from gradfix.why.code import (
     Scope,
     bound,
@@ -34,12 +35,6 @@ from gradfix.why.writes import (
 SAME = "assuming that what it writes is the tensor that was saved"
 LEAST = 3
 """A write of which less agrees is no suspect."""
-PARTS = frozenset({"asstrided", "copyslices", "select", "slice", "indexput", "indexputimpl"})
-"""What assigning to a part of a tensor leaves behind."""
-VIEWS = frozenset(
-    {"asstrided", "select", "slice", "unbind", "split", "index", "view", "copyslices", "unsafeview"}
-)
-ACTIVATIONS = frozenset({"relu", "dropout", "nativedropout", "leakyrelu", "hardtanh", "silu", "elu"})
 CHAINS = frozenset({"sequential", "modulelist", "moduledict"})
 OUTER = (7, 6, 5, 4)
 """What it counts that a write fits the innermost forward line of the project, the one around it ..."""

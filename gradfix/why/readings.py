@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Callable, Iterator, Mapping
 
+from gradfix.tape.effects.nodes import EXPANDING
 from gradfix.why.code import called, dotted
 from gradfix.why.messages import Reading
 from gradfix.why.overwrites import overwriting
@@ -128,7 +129,7 @@ def expanding(case: Case) -> Iterator[Suspect]:
     """Where several elements of a tensor become one piece of memory."""
     for step in case.way:
         for node in ast.walk(step.statement):
-            if isinstance(node, ast.Call) and called(node) in ("expand", "expand_as", "broadcast_to"):
+            if isinstance(node, ast.Call) and called(node) in EXPANDING:
                 yield Suspect(
                     step.path, case.place(step.path, node),
                     f"`{case.text(step.path, node)}` lays several elements on one piece of memory",

@@ -4,32 +4,15 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
+from gradfix.tape.effects.nodes import CUTTING
 from gradfix.why.code import Scope, bound, called, covers, holder, statements
 from gradfix.why.flow import Step
 from gradfix.why.project import Spot
 from gradfix.why.suspects import Agreement, Case, Suspect
 from gradfix.why.writes import scopes
 
-CUTTING: Mapping[str, tuple[int, str]] = {
-    **dict.fromkeys(("detach", "detach_"), (5, "cuts the graph")),
-    **dict.fromkeys(("item", "tolist"), (5, "makes plain numbers of it")),
-    "numpy": (5, "makes a numpy array of it"),
-    **dict.fromkeys(("tensor", "from_numpy"), (4, "makes a new tensor of values only")),
-    **dict.fromkeys(("as_tensor", "Tensor", "FloatTensor"), (3, "makes a new tensor of values only")),
-    "Variable": (2, "wraps values anew"),
-    "Parameter": (2, "makes a new leaf"),
-    **dict.fromkeys(("argmax", "argmin"), (5, "has no gradient")),
-    **dict.fromkeys(("bincount", "searchsorted"), (4, "has no gradient")),
-    **dict.fromkeys(("sample", "multinomial"), (4, "draws, which has no gradient")),
-    "eq": (4, "compares, which has no gradient"),
-    "round": (4, "has a gradient of zero"),
-    "sign": (3, "has a gradient of zero"),
-    **dict.fromkeys(("long", "int", "bool"), (4, "makes integers or bools of it")),
-    "float": (1, "may make a plain number of it"),
-}
-"""What a call of this name does to a graph, and how much that counts."""
 UNRECORDED = re.compile(r"\bno_grad\b|\binference_mode\b|set_grad_enabled\(\s*(?:False|[a-z_]\w*[^)]*)\)")
 FROZEN = re.compile(
     r"\.requires_grad_\(\s*False\s*\)|\.requires_grad\s*=\s*False|\.volatile\s*=\s*True|volatile=True"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from gradfix.tape.effects.nodes import WEIGHTS
 from gradfix.why.code import COMPOUND, Scope, called, covers, dotted, loops_at, statements
 from gradfix.why.frames import Frame
 from gradfix.why.project import Spot
@@ -12,8 +13,6 @@ from gradfix.why.suspects import Agreement, Case, Suspect
 from gradfix.why.writes import scopes
 
 WRAPPERS = ("DistributedDataParallel", "DDP")
-WEIGHTS = frozenset({"t", "transpose", "permute", "asstrided", "view", "numpyt"})
-"""What makes a layer's view of its weight, which is what a step writes over."""
 
 
 def stepping(case: Case) -> Iterator[Suspect]:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from gradfix.tape.effects.nodes import INPLACE_AT, MADE_BY, OPERATORS
 from gradfix.why.code import Scope, bound, called, dotted, functions, holder, statements, targets
 from gradfix.why.flow import Flow
 
@@ -20,42 +21,6 @@ NOT_A_TENSOR = re.compile(
     r"|(?:np|numpy)\..*|['\"f].*['\"]|None|True|False|.*\.(?:item|tolist|numpy|size|numel|cpu\(\)\.numpy)\(.*\))$",
     re.S,
 )
-OPERATORS: Mapping[type[ast.operator], str] = {
-    ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "div", ast.Pow: "pow", ast.MatMult: "matmul",
-}  # fmt: skip
-MADE_BY: Mapping[str, tuple[str, ...]] = {
-    "nativebatchnorm": ("batchnorm", "bn", "norm"),
-    "cudnnbatchnorm": ("batchnorm", "bn", "norm"),
-    "miopenbatchnorm": ("batchnorm", "bn", "norm"),
-    "nativelayernorm": ("layernorm", "ln", "norm"),
-    "nativegroupnorm": ("groupnorm", "gn", "norm"),
-    "convolution": ("conv",),
-    "cudnnconvolution": ("conv",),
-    "mkldnnconvolution": ("conv",),
-    "thnnconv2d": ("conv",),
-    "slowconvdilated2d": ("conv",),
-    "addmm": ("linear", "fc", "addmm", "proj"),
-    "mm": ("mm", "matmul", "linear", "fc", "proj"),
-    "bmm": ("bmm", "matmul", "einsum"),
-    "unsafeview": ("matmul", "linear", "view", "proj", "fc"),
-    "hardtanh": ("relu6", "hardtanh"),
-    "nativedropout": ("dropout", "drop"),
-    "fuseddropout": ("dropout", "drop"),
-    "div": ("div", "normalize", "mean"),
-    "truediv": ("div",),
-    "mul": ("mul", "dropout"),
-    "powbackward": ("pow",),
-    "linalgvectornorm": ("norm",),
-    "clampmin": ("clamp", "relu"),
-    "upsamplebilinear2d": ("interpolate", "upsample"),
-    "upsamplenearest2d": ("interpolate", "upsample"),
-    "asstrided": ("subscript", "view", "slice", "select", "chunk", "split"),
-    "slice": ("subscript",),
-    "select": ("subscript",),
-    "index": ("subscript",),
-    "copyslices": ("item",),
-}
-"""By which beginnings of names the text says what a node is made by, where that isn't the node's own name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,9 +122,7 @@ def switches_in_place(statement: ast.Assign) -> bool:
 
 
 def _positional(call: ast.Call) -> bool:
-    at = {"ReLU": 0, "ReLU6": 0, "SiLU": 0, "LeakyReLU": 1, "Dropout": 1, "ELU": 1, "Hardtanh": 2}.get(
-        called(call)
-    )
+    at = INPLACE_AT.get(called(call))
     if at is None or len(call.args) <= at:
         return False
     given = call.args[at]
