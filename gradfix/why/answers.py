@@ -224,16 +224,18 @@ def _told(suspect: Suspect, among: Sequence[Suspect], project: Project) -> Culpr
 
 
 def _sure(suspect: Suspect, among: Sequence[Suspect]) -> Sure:
+    """How sure the best is, among the others; which of a pair is to change is left open."""
     first, rest = among[0], among[1:]
     if suspect is not first:
         return "possible"
     finding = suspect.finding
+    if finding is not None and kind_of(finding.rule).pair:
+        return "possible"
     equals = any(other.points >= suspect.points for other in rest)
     proven = (
         finding is not None
         and finding.certainty != "suspect"
         and not kind_of(finding.rule).style
-        and not kind_of(finding.rule).pair
         and any(each.points >= 3 and each.says != FOUND for each in suspect.agrees)
     )
     if suspect.raised or (proven and not equals):

@@ -486,3 +486,22 @@ def test_the_line_at_fault_is_named_first_for(name: str, anomaly: bool, tmp_path
     told = asked(text.replace(str(tmp_path), "/another/machine"), tmp_path)
     assert told.culprits, text
     assert told.culprits[0].suspect.span.line == line_of(PROGRAMS[name], MARK)
+
+
+WALKED = """\
+import torch
+
+x = torch.ones(3, requires_grad=True)
+made = x.exp()
+first = made.sum()
+second = made.mean()
+first.backward()
+second.backward()
+"""
+
+
+def test_which_of_two_backwards_is_to_change_is_left_open(tmp_path: Path) -> None:
+    put(tmp_path, train=WALKED)
+    told = asked(raised("train.py", 8, "<module>", "second.backward()", FREED), tmp_path)
+    assert first(told) == ("train.py", 7, "possible")
+    assert told.culprits[0].suspect.finding is not None
