@@ -17,7 +17,7 @@ from gradfix.rule import Safety
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
 PART = r"(?<=<!-- {name} -->\n)(.*?)(?=<!-- end of {name} -->)"
-FILE = re.compile(r"<!-- file: (?P<name>\S+) -->\n```python\n(?P<text>.*?)```", re.DOTALL)
+FILE = re.compile(r"<!-- file: (?P<name>\S+) -->\n```(?:python|text)\n(?P<text>.*?)```", re.DOTALL)
 HIDDEN = re.compile(r"<!-- file: (?P<name>\S+)\n(?P<text>.*?)-->", re.DOTALL)
 SESSION = re.compile(r"(?<=```console\n)(.*?)(?=```\n)", re.DOTALL)
 WIDTH = "100"

@@ -45,7 +45,7 @@ ROOMS = (
     ("pool",),
     ("session", "progress", "explain", "process"),
     ("proof", "recorded", "review", "watch"),
-    ("run",),
+    ("run", "why"),
     ("report",),
     ("cli",),
     ("__main__", "pytest_plugin", "ipython"),

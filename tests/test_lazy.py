@@ -85,6 +85,11 @@ def test_without_a_finding_nothing_that_rewrites_is_imported(
     assert (codemods(modules), "gradfix.tape.entries" in modules) == (set(), played)
 
 
+def test_a_listing_imports_nothing_that_reads_tracebacks(tmp_path: Path) -> None:
+    (tmp_path / "file.py").write_text(BROKEN)
+    assert not {name for name in imported(tmp_path, "file.py") if name.startswith("gradfix.why")}
+
+
 def test_a_finding_imports_its_own_codemod_and_no_other(tmp_path: Path) -> None:
     (tmp_path / "file.py").write_text(BROKEN)
     modules = imported(tmp_path, "file.py")

@@ -15,7 +15,7 @@ import pytest
 import yaml
 from readme_text import README, SESSION, convention_rows, current, files, rule_rows
 
-from gradfix.cli import main, run_command
+from gradfix.cli import main, run_command, why_command
 from gradfix.config import read_file
 from gradfix.pytest_plugin import pytest_addoption
 from gradfix.registry import codemods, unknown
@@ -84,7 +84,7 @@ def test_the_hooks_of_the_readme_are_the_hooks_of_the_project() -> None:
 
 @pytest.mark.parametrize("option", sorted(set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", TEXT))))
 def test_an_option_that_readme_names_exists(option: str) -> None:
-    parameters = [*main.params, *run_command.params]
+    parameters = [*main.params, *run_command.params, *why_command.params]
     of_pytest: list[str] = []
     group = SimpleNamespace(addoption=lambda name, **_: of_pytest.append(name))
     pytest_addoption(cast("pytest.Parser", SimpleNamespace(getgroup=lambda _: group)))

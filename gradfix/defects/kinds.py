@@ -46,6 +46,10 @@ class Kind:
     """Whether the cut is a region where nothing is recorded, which is often meant."""
     beside: bool = False
     """Whether it only stops the program, and no gradient is lost by it."""
+    weights: bool = False
+    """Whether what it writes over is a leaf that learns."""
+    pair: bool = False
+    """Whether two places are at fault together, of which either may be the one to change."""
     absence: bool = False
     """Whether it says that something is missing: that takes an account of all that could have supplied it."""
 
@@ -64,9 +68,11 @@ SEVERED, OVERWRITTEN = Family.SEVERED, Family.OVERWRITTEN
 KINDS: Mapping[str, Kind] = {
     "inplace_overwrites_saved": Kind(impact="crashes", family=OVERWRITTEN, culprit="write", refused=True),
     "inplace_on_graph_tensor": Kind(impact="style", culprit="write"),
-    "inplace_on_leaf": Kind(impact="crashes", family=OVERWRITTEN, culprit="write", refused=True),
+    "inplace_on_leaf": Kind(
+        impact="crashes", family=OVERWRITTEN, culprit="write", refused=True, weights=True
+    ),
     "inplace_module": Kind(impact="crashes", family=OVERWRITTEN, refused=True),
-    "step_before_backward": Kind(impact="crashes", family=OVERWRITTEN),
+    "step_before_backward": Kind(impact="crashes", family=OVERWRITTEN, weights=True),
     "leaf_rebound": Kind(impact="crashes", family=SEVERED, culprit="statement", rank=0),
     "write_through_data": Kind(family=OVERWRITTEN, culprit="write"),
     "inplace_on_view_of_many": Kind(impact="crashes", family=OVERWRITTEN, culprit="write", refused=True),
@@ -91,7 +97,7 @@ KINDS: Mapping[str, Kind] = {
     "requires_grad_misspelt": Kind(family=SEVERED, culprit="statement", leafless=True),
     "reentrant_checkpoint_cut": Kind(family=SEVERED, rank=2),
     "non_scalar_backward": Kind(impact="crashes", refused=True),
-    "backward_twice": Kind(impact="crashes", refused=True),
+    "backward_twice": Kind(impact="crashes", refused=True, pair=True),
     "backward_in_no_grad": Kind(impact="style"),
     "missing_zero_grad": Kind(absence=True),
     "zero_grad_before_step": Kind(absence=True),

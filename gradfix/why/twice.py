@@ -1,0 +1,201 @@
+"""What two backwards share: an earlier backward's graph, what is carried along, or made before a loop."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterable, Iterator
+
+from gradfix.why.code import (
+    COMPOUND,
+    Scope,
+    bound,
+    called,
+    class_at,
+    covers,
+    functions,
+    loops_at,
+    read,
+    statements,
+)
+from gradfix.why.project import Spot
+from gradfix.why.suspects import Agreement, Case, Suspect, is_backward
+
+CUT_OFF = re.compile(
+    r"\.detach\(\)|\.detach_\(\)|\.data\b|\.item\(\)|\.numpy\(\)|\.clone\(\)\.detach|detach\(|repackage"
+)
+INNOCENT = re.compile(
+    r"^(?:\s*(?:self\.)?\w*(?:model|net|loader|optim|sched|criterion|dataset|device|args|config|parser|logger|writer|path)\w*)$",
+    re.I,
+)
+SHARED = "assuming that it has a graph"
+
+
+def freed_before(case: Case) -> Iterator[Suspect]:
+    """Earlier backwards that walk what the failing one needs, and where what they share is used first."""
+    spot = case.backward
+    if spot is None:
+        return
+    scope = case.scope(spot)
+    later = {id(step.statement): step for step in case.way if step.scope is scope}
+    for other in _other_backwards(scope, spot):
+        text = ast.unparse(other)
+        if other.lineno > spot.line or "retain_graph=True" in text:
+            continue
+        earlier = [step for step in case.flow.back(spot.path, scope, other) if step.scope is scope]
+        shared = [
+            step.statement for step in earlier if id(step.statement) in later and _computes(step.statement)
+        ]
+        if not shared:
+            continue
+        names = {name for each in shared for name in bound(each)}
+        said = f"it walks what `{case.text(spot.path, shared[0])}` computed, and so does line {spot.line}"
+        yield Suspect(
+            spot.path, case.place(spot.path, other),
+            f"`{case.text(spot.path, other)}` frees what this backward needs again",
+            (Agreement(6, said),), (SHARED,),
+            "detach what is shared where only one of them is to train it; else retain_graph=True here",
+        )  # fmt: skip
+        before = [step.statement for step in earlier if id(step.statement) not in later]
+        behind = [step.statement for step in later.values() if step not in earlier]
+        yield from _uses(case, spot.path, before, names, "first")
+        yield from _uses(case, spot.path, behind, names, "then")
+
+
+def _uses(
+    case: Case, path: str, statements_: Iterable[ast.stmt], names: set[str], when: str
+) -> Iterator[Suspect]:
+    """Where a loss takes up what both share."""
+    for statement in statements_:
+        taken = sorted(read(statement) & names)
+        if taken and _computes(statement):
+            says = f"`{case.text(path, statement)}` ties `{taken[0]}` into the loss that is walked {when}"
+            advice = f"`{taken[0]}.detach()` here, if this loss is not to train what made it"
+            agrees = (Agreement(5, f"the other loss is computed from `{taken[0]}` too"),)
+            yield Suspect(path, case.place(path, statement), says, agrees, (SHARED,), advice)
+
+
+def _computes(statement: ast.stmt) -> bool:
+    """Whether a statement may make a part of a graph."""
+    if isinstance(statement, ast.For | ast.AsyncFor | ast.With | ast.AsyncWith):
+        return False
+    value = getattr(statement, "value", None)
+    names = [called(node) for node in ast.walk(value) if isinstance(node, ast.Call)] if value else []
+    makes = any(
+        name and not name[:1].isupper() and name not in ("to", "cuda", "next", "iter") for name in names
+    )
+    arithmetic = value is not None and any(isinstance(node, ast.BinOp) for node in ast.walk(value))
+    return (makes or arithmetic) and not CUT_OFF.search(ast.unparse(statement))
+
+
+def _runs(statement: ast.stmt) -> bool:
+    """Whether a statement gives a value to something that may be a network."""
+    value = getattr(statement, "value", None)
+    calls = [node for node in ast.walk(value) if isinstance(node, ast.Call)] if value is not None else []
+    given = any(not isinstance(word, ast.Constant) for call in calls for word in call.args)
+    return given and _computes(statement)
+
+
+def carried(case: Case) -> Iterator[Suspect]:
+    """Values that keep the graph of the last iteration, of the last call, or of a time before the loop."""
+    spot = case.backward or case.raised
+    if spot is None:
+        return
+    scope = case.scope(spot)
+    around = loops_at(scope, spot.line)
+    own = {name for step in case.way if step.scope is scope for name in read(step.statement)}
+    if around:
+        yield from _through_the_loop(case, scope, around[-1], own)
+        yield from _before_the_loop(case, scope, around[0], own)
+    yield from _through_attributes(case)
+
+
+def _through_the_loop(case: Case, scope: Scope, loop: ast.stmt, wanted: set[str]) -> Iterator[Suspect]:
+    """What an iteration reads before it binds it anew."""
+    inside = [
+        each for each in statements(loop) if not isinstance(each, ast.If | ast.With | ast.For | ast.Try)
+    ]
+    for name in sorted(wanted):
+        binding = [each for each in inside if name in bound(each)]
+        reading = [each for each in inside if name in _reads(each)]
+        if not binding or not reading or reading[0].lineno > binding[0].lineno:
+            continue
+        if any(CUT_OFF.search(ast.unparse(each)) for each in binding) or INNOCENT.match(name):
+            continue
+        path = case.backward.path if case.backward else ""
+        yield Suspect(
+            path, case.place(path, binding[-1]),
+            f"`{case.text(path, binding[-1])}` carries `{name}` with its graph into the next iteration",
+            (Agreement(5, f"the next iteration's loss hangs on it, from line {reading[0].lineno} on"),),
+            (SHARED,), f"`{name} = {name}.detach()` once this iteration's backward has run",
+        )  # fmt: skip
+
+
+def _reads(statement: ast.stmt) -> set[str]:
+    own = read(getattr(statement, "value", statement) or statement)
+    return own | bound(statement) if isinstance(statement, ast.AugAssign) else own
+
+
+def _before_the_loop(case: Case, scope: Scope, loop: ast.stmt, wanted: set[str]) -> Iterator[Suspect]:
+    """What is computed once and used by the backward of every iteration."""
+    inside = {name for each in statements(loop) for name in bound(each)}
+    path = case.backward.path if case.backward else ""
+    for each in statements(scope):
+        names = bound(each) & wanted - inside
+        if covers(loop, each.lineno) or not names or each.lineno > loop.lineno or not _runs(each):
+            continue
+        name = sorted(names)[0]
+        if INNOCENT.match(name) or isinstance(each, ast.AugAssign):
+            continue
+        yield Suspect(
+            path, case.place(path, each),
+            f"`{case.text(path, each)}` is computed once, and every iteration walks its graph",
+            (Agreement(3, f"the loss in the loop of line {loop.lineno} hangs on `{name}`"),), (SHARED,),
+            "compute it inside the loop, or detach it",
+        )  # fmt: skip
+
+
+def _through_attributes(case: Case) -> Iterator[Suspect]:
+    """What a module keeps from one call to the next."""
+    touched = {(step.path, step.scope) for step in case.way if not isinstance(step.scope, ast.Module)}
+    for path, scope in sorted(touched, key=lambda each: (each[0], getattr(each[1], "lineno", 0))):
+        tree = case.tree(path)
+        cls = class_at(tree, getattr(scope, "lineno", 0))
+        if cls is None or getattr(scope, "name", "") == "__init__":
+            continue
+        others = [each for each in functions(tree) if class_at(tree, each.lineno) is cls]
+        for statement in statements(scope):
+            for name in sorted(each for each in bound(statement) if each.startswith("self.")):
+                if _kept(statement, name, others):
+                    yield Suspect(
+                        path, case.place(path, statement),
+                        f"`{case.text(path, statement)}` keeps a graph in `{name}` from one call to the next",
+                        (Agreement(4, f"what the loss hangs on sets `{name}` and reads it"),), (SHARED,),
+                        f"keep `.detach()` of it in `{name}`",
+                    )  # fmt: skip
+
+
+def _kept(statement: ast.stmt, name: str, methods: list[ast.FunctionDef | ast.AsyncFunctionDef]) -> bool:
+    """Whether an attribute is set to something computed and read before it is set again."""
+    if not _computes(statement) or isinstance(statement, ast.If):
+        return False
+    for method in methods:
+        if method.name == "__init__":
+            continue
+        own = [each for each in statements(method) if not isinstance(each, ast.If | ast.With | ast.For)]
+        reading = next((each.lineno for each in own if name in _reads(each)), None)
+        setting = next((each.lineno for each in own if name in bound(each)), None)
+        if reading is not None and (setting is None or reading <= setting):
+            return True
+    return False
+
+
+def _other_backwards(scope: Scope, spot: Spot) -> list[ast.stmt]:
+    """The other statements of a scope that run backward."""
+    return [
+        each
+        for each in statements(scope)
+        if not isinstance(each, COMPOUND)
+        and any(map(is_backward, ast.walk(each)))
+        and not covers(each, spot.line)
+    ]
