@@ -106,8 +106,9 @@ class Gradfix(click.Command):
     ) -> Any:
         """`gradfix run` is a command of its own; a folder of that name is `./run`."""
         words = list(sys.argv[1:] if args is None else args)
-        if words[:1] == ["run"]:
-            return run_command.main(words[1:], f"{prog_name or 'gradfix'} run", **extra)
+        own = {"run": run_command, "server": server_command}.get(words[0]) if words else None
+        if own is not None:
+            return own.main(words[1:], f"{prog_name or 'gradfix'} {words[0]}", **extra)
         return super().main(words, prog_name, **extra)
 
 
@@ -239,6 +240,26 @@ def run_command(words: tuple[str, ...], module: bool, **given: Any) -> None:
     view = View(given["output_format"], colours(sys.stdout, "auto", os.environ))
     render(told, wish.mode, sys.stdout, view)
     sys.exit(told.exit_code)
+
+
+@click.command("server", context_settings={"help_option_names": ["-h", "--help"]})
+@click.option("--stdio", is_flag=True, help="Speak on standard input and output, as it does anyway.")
+@click.option(
+    "--time-limit",
+    type=click.FloatRange(min=0.1),
+    default=30.0,
+    show_default=True,
+    help="Seconds that a file may take.",
+)
+def server_command(stdio: bool, time_limit: float) -> None:
+    """Tell an editor what is found while you type. Needs `pip install 'gradfix[server]'`."""
+    try:
+        from gradfix.server.main import serve
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in ("pygls", "lsprotocol"):
+            raise
+        raise click.UsageError("gradfix server needs pygls: pip install 'gradfix[server]'") from error
+    serve(version(), time_limit)
 
 
 def _explained(list_rules: bool, explain: str | None, **_: Any) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
 from pathlib import PurePath
 from typing import TypeAlias
@@ -47,10 +47,26 @@ class UnsettledError(Exception):
 @garbage.seldom()
 def fix(path: str, content: bytes, plan: Plan, known: Known | None = None) -> Outcome:
     """Find what breaks gradients in a file, and the complete text with everything mended that may be."""
+    return _guarded(path, lambda progress: _fix(path, content, plan, known or Counter(), progress))
+
+
+@garbage.seldom()
+def found(path: str, content: bytes, plan: Plan) -> Outcome:
+    """Find what breaks gradients in a file, and leave for later how each would be mended."""
+
+    def listed(progress: Progress) -> Outcome:
+        seen = _looked(path, content, plan, progress, mending=False)
+        return _listed(path, seen) if isinstance(seen, Seen) else seen
+
+    return _guarded(path, listed)
+
+
+def _guarded(path: str, work: Callable[[Progress], Outcome]) -> Outcome:
+    """The one place where a file's troubles end: the run goes on."""
     progress = Progress()
     try:
-        return _fix(path, content, plan, known or Counter(), progress)
-    except Exception as error:  # the one place where a file's troubles end: the run goes on
+        return work(progress)
+    except Exception as error:
         return Outcome(path, failure=Failure(progress.stage, _reason(error)))
 
 
@@ -76,7 +92,10 @@ def known(findings: Iterable[Finding], lines: LineMap) -> Known:
     return _moved(Counter((finding.code, finding.span.line) for finding in findings), lines)
 
 
-def _fix(path: str, content: bytes, plan: Plan, known: Known, progress: Progress) -> Outcome:
+def _looked(
+    path: str, content: bytes, plan: Plan, progress: Progress, mending: bool = True
+) -> Seen | Outcome:
+    """The first look at a file; what came of it where there is nothing to look at."""
     source = parse(path, content)
     if isinstance(source, Failure):
         return Outcome(path, failure=source)
@@ -84,7 +103,14 @@ def _fix(path: str, content: bytes, plan: Plan, known: Known, progress: Progress
     if silencing.skip_file:
         return Outcome(path, skipped="# gradfix: skip-file")
     progress.stage = "tape"
-    first = _without(known, look(source, silencing, plan))
+    return look(source, silencing, plan, mending)
+
+
+def _fix(path: str, content: bytes, plan: Plan, known: Known, progress: Progress) -> Outcome:
+    first = _looked(path, content, plan, progress)
+    if isinstance(first, Outcome):
+        return first
+    first = _without(known, first)
     if not first.candidates:
         return _listed(path, first)
     progress.stage = "rewrite"

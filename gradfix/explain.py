@@ -8,6 +8,7 @@ from gradfix.outcome import RuleCard
 from gradfix.rule import Safety
 
 FIXES = {Safety.SAFE: "safe fix", Safety.UNSAFE: "unsafe fix", None: "no fix"}
+PAGES = "https://github.com/gradfix/gradfix/blob/main/codemods"
 
 
 def listing(cards: Iterable[RuleCard]) -> str:
@@ -20,6 +21,11 @@ def listing(cards: Iterable[RuleCard]) -> str:
 def page(card: RuleCard) -> str:
     """All there is to say about a rule."""
     return f"{card.code} {card.name} ({_fix(card)})\n\n{card.docs}\n"
+
+
+def address(rule: str) -> str:
+    """Where a rule's page is read in a browser."""
+    return f"{PAGES}/{rule}.py"
 
 
 def _fix(card: RuleCard) -> str:

@@ -16,6 +16,7 @@ FOREIGN = frozenset(("torch", "torchvision", "torchaudio", "numpy", *sys.stdlib_
 INIT = f"{os.sep}__init__.py"
 
 Read = Callable[[str], "bytes | None"]
+Parse = Callable[[str, bytes], "Source | Failure"]
 
 
 def read_small(path: str) -> bytes | None:
@@ -32,8 +33,12 @@ def read_small(path: str) -> bytes | None:
 class Neighbours:
     """Finds first-party modules; each file is parsed once, as long as it is among the last MOST."""
 
-    def __init__(self, read: Read = read_small) -> None:
+    def __init__(
+        self, read: Read = read_small, is_file: Callable[[str], bool] = os.path.isfile, parsed: Parse = parse
+    ) -> None:
         self._read = read
+        self._found = is_file
+        self._parse = parsed
         self._sources: dict[str, Source | None] = {}
         self._there: dict[str, bool] = {}
         """Whether there is a file."""
@@ -54,6 +59,11 @@ class Neighbours:
                     return source
         return None
 
+    @property
+    def asked(self) -> frozenset[str]:
+        """Every place where a file was looked for."""
+        return frozenset(self._there)
+
     def _folders(self, own: str, level: int) -> tuple[str, ...]:
         """Where a module is looked for that a file in a folder imports."""
         if level:
@@ -70,7 +80,7 @@ class Neighbours:
     def _is_file(self, path: str) -> bool:
         there = self._there.get(path)
         if there is None:
-            there = self._there[path] = os.path.isfile(path)
+            there = self._there[path] = self._found(path)
         return there
 
     def _source(self, path: str) -> Source | None:
@@ -82,7 +92,7 @@ class Neighbours:
 
     def _parsed(self, path: str) -> Source | None:
         content = self._read(path)
-        source = parse(path, content) if content is not None else None
+        source = self._parse(path, content) if content is not None else None
         return None if isinstance(source, Failure) else source
 
 

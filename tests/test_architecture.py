@@ -45,6 +45,7 @@ ROOMS = (
     ("proof", "recorded"),
     ("run",),
     ("report",),
+    ("server",),
     ("cli",),
     ("__main__", "pytest_plugin"),
 )
@@ -201,6 +202,8 @@ def test_nobody_imports_a_rule_by_name() -> None:
         pytest.param("pathspec", {"patterns"}, id="pathspec"),
         pytest.param("click", {"cli"}, id="click"),
         pytest.param("rich", {"progress", "report"}, id="rich"),
+        pytest.param("pygls", {"server"}, id="pygls"),
+        pytest.param("lsprotocol", {"server"}, id="lsprotocol"),
     ],
 )
 def test_a_library_stays_in_its_rooms(library: str, rooms: set[str]) -> None:
