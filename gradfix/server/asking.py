@@ -41,6 +41,10 @@ class Answer:
     """Why it could not be looked at all: the configuration can't be read."""
 
 
+READY = Answer(Outcome(""))
+"""What is said before anything was asked: all is at hand that a text may need."""
+
+
 def packed(message: object) -> bytes:
     """A message as it goes through the pipe."""
     body = pickle.dumps(message, pickle.HIGHEST_PROTOCOL)

@@ -12,8 +12,8 @@ from gradfix.server.documents import Document, encoded
 from gradfix.server.process import Player, UnansweredError
 from gradfix.source import Failure
 
-QUIET, LONGEST_QUIET = 0.05, 1.0
-"""Seconds without a change before a text is looked at: half of what the last look took, within these."""
+QUIET, LONGEST_QUIET = 0.05, 0.5
+"""Seconds without a change before a text is looked at: a quarter of the last look, within these."""
 PATIENCE = 1.0
 """Seconds after which a look at a text that has changed since is ended; a new process takes as long."""
 REST = 0.5
@@ -98,9 +98,11 @@ class Desk:
     async def run(self) -> None:
         """Look at one text after another, for ever."""
         try:
-            await self.player.start()
+            await self._started()
             while True:
-                await self._look(await self._next())
+                document = await self._next()
+                await self._started()
+                await self._look(document)
         finally:
             await self.player.stop()
 
@@ -129,6 +131,11 @@ class Desk:
             document.cost = answer.seconds if answer is not None else self.player.seconds
         if answer is None or not self._taken(document, answer, ask.mend):
             document.settle()
+
+    async def _started(self) -> None:
+        """See to it that a look is only a look, and no start; who can't be started is told of when asked."""
+        with contextlib.suppress(UnansweredError):
+            await self.player.start()
 
     async def _answer(self, ask: Ask, document: Document) -> Answer | None:
         try:
@@ -211,4 +218,4 @@ class Desk:
 
 def quiet(document: Document) -> float:
     """How long a text must stay as it is before it is looked at."""
-    return min(max(document.cost / 2, QUIET), LONGEST_QUIET)
+    return min(max(document.cost / 4, QUIET), LONGEST_QUIET)

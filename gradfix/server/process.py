@@ -7,6 +7,7 @@ import contextlib
 import pickle
 import sys
 from asyncio.subprocess import PIPE, Process
+from collections.abc import Awaitable
 from pathlib import Path
 
 from gradfix.server.asking import HEAD, Answer, Ask, packed
@@ -18,6 +19,9 @@ from gradfix.server.worker import main
 main()
 """
 """Without the folder that the editor stands in: what lies there is read and never imported."""
+
+STARTING = 60.0
+"""Seconds that its start may take."""
 
 
 class UnansweredError(Exception):
@@ -33,29 +37,33 @@ class Player:
         self._starting = asyncio.Lock()
 
     async def start(self) -> Process:
-        """The process, started where there is none."""
+        """The process, started where there is none, when it has everything at hand."""
         async with self._starting:
             if self._process is None or self._process.returncode is not None:
                 boot = BOOT.format(root=str(Path(__file__).resolve().parents[2]))
                 self._process = await asyncio.create_subprocess_exec(
                     sys.executable, "-c", boot, stdin=PIPE, stdout=PIPE
                 )
-            return self._process
+                await self._within(_heard(self._process), STARTING)
+        return self._process
 
     async def ask(self, ask: Ask) -> Answer:
         """The answer, or why there is none."""
-        process = await self.start()
-        answer = None
+        return await self._within(_exchange(await self.start(), ask), self.seconds)
+
+    async def _within(self, answer: Awaitable[Answer], seconds: float) -> Answer:
+        """An answer within so many seconds; the process that has none is ended."""
+        heard = None
         try:
-            answer = await asyncio.wait_for(_exchange(process, ask), self.seconds)
+            heard = await asyncio.wait_for(answer, seconds)
         except asyncio.TimeoutError:
-            raise UnansweredError(f"it takes longer than {self.seconds:g} seconds") from None
+            raise UnansweredError(f"it takes longer than {seconds:g} seconds") from None
         except (OSError, EOFError):
             raise UnansweredError("the process that plays it died") from None
         finally:
-            if answer is None:
+            if heard is None:
                 self.kill()
-        return answer
+        return heard
 
     def kill(self) -> None:
         """End the process at once, whatever it is at."""
@@ -73,9 +81,14 @@ class Player:
 
 
 async def _exchange(process: Process, ask: Ask) -> Answer:
-    assert process.stdin is not None and process.stdout is not None
+    assert process.stdin is not None
     process.stdin.write(packed(ask))
     await process.stdin.drain()
+    return await _heard(process)
+
+
+async def _heard(process: Process) -> Answer:
+    assert process.stdout is not None
     head = await process.stdout.readexactly(HEAD)
     answer = pickle.loads(await process.stdout.readexactly(int.from_bytes(head, "big")))
     assert isinstance(answer, Answer)

@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import BinaryIO
 
 from gradfix.server.analyst import Analyst
-from gradfix.server.asking import HEAD, Ask, packed
+from gradfix.server.asking import HEAD, READY, Answer, Ask, packed
 
 WARMING = b"""\
 import torch
@@ -31,12 +31,17 @@ def main() -> None:
     waiting: queue.Queue[Ask] = queue.Queue()
     threading.Thread(target=_listen, args=(asks, waiting), daemon=True).start()
     analyst = _warmed()
+    _say(answers, READY)
     while True:
         ask = waiting.get()
         began = time.perf_counter()
         answer = analyst.answer(ask)
-        answers.write(packed(replace(answer, seconds=time.perf_counter() - began)))
-        answers.flush()
+        _say(answers, replace(answer, seconds=time.perf_counter() - began))
+
+
+def _say(answers: BinaryIO, message: Answer) -> None:
+    answers.write(packed(message))
+    answers.flush()
 
 
 def _warmed() -> Analyst:
