@@ -13,6 +13,7 @@ import time
 from dataclasses import replace
 from typing import BinaryIO
 
+from gradfix.garbage import SELDOM
 from gradfix.server.analyst import Analyst
 from gradfix.server.asking import HEAD, READY, Answer, Ask, packed
 
@@ -37,6 +38,7 @@ def main() -> None:
         began = time.perf_counter()
         answer = analyst.answer(ask)
         _say(answers, replace(answer, seconds=time.perf_counter() - began))
+        gc.collect(0)
 
 
 def _say(answers: BinaryIO, message: Answer) -> None:
@@ -51,6 +53,7 @@ def _warmed() -> Analyst:
         analyst.answer(Ask("warming.py", WARMING, os.sep, named=False, mend=mend))
     gc.collect()
     gc.freeze()
+    gc.set_threshold(SELDOM, *gc.get_threshold()[1:])  # garbage is looked for behind an answer, not before
     return analyst
 
 
