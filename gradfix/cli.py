@@ -104,11 +104,10 @@ class Gradfix(click.Command):
     def main(  # type: ignore[override]
         self, args: Sequence[str] | None = None, prog_name: str | None = None, **extra: Any
     ) -> Any:
-        """`gradfix run` is a command of its own; a folder of that name is `./run`."""
+        """`gradfix run` and `server` are commands of their own; a folder of that name is `./run`."""
         words = list(sys.argv[1:] if args is None else args)
-        own = {"run": run_command, "server": server_command}.get(words[0]) if words else None
-        if own is not None:
-            return own.main(words[1:], f"{prog_name or 'gradfix'} {words[0]}", **extra)
+        if words and words[0] in COMMANDS:
+            return COMMANDS[words[0]].main(words[1:], f"{prog_name or 'gradfix'} {words[0]}", **extra)
         return super().main(words, prog_name, **extra)
 
 
@@ -260,6 +259,9 @@ def server_command(stdio: bool, time_limit: float) -> None:
             raise
         raise click.UsageError("gradfix server needs pygls: pip install 'gradfix[server]'") from error
     serve(version(), time_limit)
+
+
+COMMANDS = {"run": run_command, "server": server_command}
 
 
 def _explained(list_rules: bool, explain: str | None, **_: Any) -> int:

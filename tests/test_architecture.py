@@ -230,6 +230,12 @@ def test_what_few_calls_need_is_imported_when_it_is_used(name: str) -> None:
     assert used & dear == set()
 
 
+def test_what_plays_texts_for_an_editor_knows_nothing_of_the_protocol() -> None:
+    used = {each.partition(".")[0] for one in needed("server.worker") for each in imports(one)}
+    assert "pickle" in used
+    assert used & {"pygls", "lsprotocol", "asyncio"} == set()
+
+
 @cache
 def calls(name: str) -> frozenset[str]:
     """What a module calls, as it is written there."""

@@ -50,7 +50,8 @@ class Analyst:
         return self._looked(ask, plan)
 
     def _looked(self, ask: Ask, plan: Plan) -> Answer:
-        neighbours = self._neighbours(ask.others or {})
+        own = {ask.path: ask.content} if ask.named else {}  # which it may import too, by way of others
+        neighbours = self._neighbours({**(ask.others or {}), **own})
 
         def analyse(source: Source, plan: Plan) -> Analysis:
             return self._analysis(replace(ask, content=source.content, mend=False), source, plan, neighbours)

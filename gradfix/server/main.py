@@ -14,6 +14,7 @@ from pygls.exceptions import FeatureRequestError
 from pygls.lsp.server import LanguageServer
 
 from gradfix import files
+from gradfix.finder import SUFFIXES
 from gradfix.rule import Finding
 from gradfix.server import hover
 from gradfix.server.actions import FIX_ALL, QUICK_FIX, Offer, actions
@@ -94,10 +95,8 @@ class Server(LanguageServer):
 
     def on_open(self, params: types.DidOpenTextDocumentParams) -> None:
         """A text was opened."""
-        item = params.text_document
-        document = self._document(item.uri)
+        document = self._document(params.text_document)
         if document is not None:
-            document.text, document.version = item.text, item.version
             self.desk.open(document)
 
     def on_change(self, params: types.DidChangeTextDocumentParams) -> None:
@@ -192,15 +191,14 @@ class Server(LanguageServer):
             if self._work is work:
                 self._begin()
 
-    def _document(self, uri: str) -> Document | None:
+    def _document(self, item: types.TextDocumentItem) -> Document | None:
         """A new document; None for what is not looked at."""
-        scheme, _, path, *_ = uris.urlparse(uri)
-        if scheme not in SCHEMES:
+        scheme, _, path, *_ = uris.urlparse(item.uri)
+        if scheme not in SCHEMES or not (item.language_id == "python" or path.endswith(SUFFIXES)):
             return None
-        if scheme == "file":
-            path = os.path.abspath(uris.to_fs_path(uri) or path)
-            return Document(uri, path, os.path.dirname(path), True, "")
-        return Document(uri, path, self.workspace.root_path or os.getcwd(), False, "")
+        path = (uris.to_fs_path(item.uri) or "") if scheme == "file" else ""
+        folder = os.path.dirname(path) if path else self.workspace.root_path or os.getcwd()
+        return Document(item.uri, path or item.uri, folder, bool(path), item.text, item.version)
 
     def _ruler(self, text: str) -> Ruler:
         return Ruler(text, self.workspace.position_encoding or types.PositionEncodingKind.Utf16)

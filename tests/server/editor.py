@@ -92,13 +92,13 @@ class Editor:
 
         self.run(waiting())
 
-    def open(self, path: Path | str, text: str) -> str:
+    def open(self, path: Path | str, text: str, language: str = "python") -> str:
         """Open a text, which need not be what is on disk; its address."""
         uri = path if isinstance(path, str) else uris.from_fs_path(str(path))
         assert uri is not None
         self.versions[uri] = 1
         self.published.pop(uri, None)
-        item = types.TextDocumentItem(uri, "python", 1, text)
+        item = types.TextDocumentItem(uri, language, 1, text)
         self.client.text_document_did_open(types.DidOpenTextDocumentParams(item))
         return uri
 

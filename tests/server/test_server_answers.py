@@ -66,6 +66,7 @@ LINES = (
     "def f(x):\n    return x\n",
     "torch.set_grad_enabled(False)\n",
     "from model import penalty\n",
+    "from train import optimizer\noptimizer.step()\n",
     "  half(\n",
 )
 

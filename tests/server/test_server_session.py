@@ -301,6 +301,29 @@ def test_an_earlier_version_that_an_editor_shows_beside_a_file_is_not_looked_at(
     assert editor.offered(past, at(5)) == []
 
 
+def test_what_is_no_python_is_not_looked_at(editor: Editor, tmp_path: Path) -> None:
+    other = editor.open(tmp_path / "a.ipynb", BROKEN, "json")
+    editor.shown(editor.open(tmp_path / "a.py", BROKEN, "unknown"))
+    assert other not in editor.published
+
+
+def test_a_text_that_is_typed_sign_by_sign_is_looked_at_when_it_stands(
+    editor: Editor, tmp_path: Path
+) -> None:
+    uri = editor.open(tmp_path / "a.py", "")
+    for end in range(len(BROKEN)):
+        editor.type(uri, BROKEN[: end + 1])
+    assert codes(editor.shown(uri)) == [("GF101", 5)]
+
+
+def test_a_huge_text_is_looked_at(editor: Editor, tmp_path: Path) -> None:
+    above = "".join(f"number_{i} = {i}\n" for i in range(20_000))
+    uri = editor.open(tmp_path / "a.py", above + BROKEN)
+    assert codes(editor.shown(uri)) == [("GF101", 20_005)]
+    editor.type(uri, "#\n" + above + BROKEN + "(")
+    assert codes(editor.shown(uri)) == [("GF101", 20_006)]
+
+
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
