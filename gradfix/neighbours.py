@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from hashlib import sha256
 
 from gradfix.source import Failure, Source, parse
 
@@ -30,6 +32,18 @@ def read_small(path: str) -> bytes | None:
         return None
 
 
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What was found of other files: where it is the same again, whatever was made of it is."""
+
+    there: Mapping[str, bool]
+    """Whether there is a file, by path."""
+    contents: Mapping[str, bytes]
+    """The contents that were read, in short; nothing for a file that can't be read."""
+    roots: Mapping[str, tuple[str, ...]]
+    """By a file's folder, those that may be on the path."""
+
+
 class Neighbours:
     """Finds first-party modules; each file is parsed once, as long as it is among the last MOST."""
 
@@ -40,6 +54,7 @@ class Neighbours:
         self._found = is_file
         self._parse = parsed
         self._sources: dict[str, Source | None] = {}
+        self._contents: dict[str, bytes] = {}
         self._there: dict[str, bool] = {}
         """Whether there is a file."""
         self._roots: dict[str, tuple[str, ...]] = {}
@@ -60,9 +75,17 @@ class Neighbours:
         return None
 
     @property
-    def asked(self) -> frozenset[str]:
-        """Every place where a file was looked for."""
-        return frozenset(self._there)
+    def reading(self) -> Reading:
+        """All that was found so far."""
+        return Reading(dict(self._there), dict(self._contents), dict(self._roots))
+
+    def finds(self, reading: Reading) -> bool:
+        """Say whether the same is found now."""
+        return (
+            all(self._is_file(path) == there for path, there in reading.there.items())
+            and all(_short(self._read(path)) == short for path, short in reading.contents.items())
+            and all(self._folders(own, 0) == folders for own, folders in reading.roots.items())
+        )
 
     def _folders(self, own: str, level: int) -> tuple[str, ...]:
         """Where a module is looked for that a file in a folder imports."""
@@ -92,8 +115,13 @@ class Neighbours:
 
     def _parsed(self, path: str) -> Source | None:
         content = self._read(path)
+        self._contents[path] = _short(content)
         source = self._parse(path, content) if content is not None else None
         return None if isinstance(source, Failure) else source
+
+
+def _short(content: bytes | None) -> bytes:
+    return b"" if content is None else sha256(content).digest()
 
 
 def _on_the_path(own: str) -> Iterator[str]:

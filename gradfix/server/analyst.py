@@ -2,30 +2,49 @@
 
 A text is always played whole: an entry may ask of the whole file who reads a name or clears a gradient, and
 all entries are judged together at the end, so that of no part of the answer it is known that it holds after
-an edit elsewhere. What is kept is what depends on bytes alone: the trees of the neighbours, and the analysis
-of the text that is to be mended next.
+an edit elsewhere. What is kept is what depends on bytes alone: the trees of the neighbours, and the analyses
+of the last texts, for as long as what they import is the same. So nothing is played again to be mended, when
+it is saved, when an edit is taken back, or when a rewrite that was tried is accepted.
 """
 
 from __future__ import annotations
 
 import os
+from collections import deque
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
 
 from gradfix import engine, gate
 from gradfix.config import Config, ConfigError, read
 from gradfix.finder import excludes, is_excluded
-from gradfix.neighbours import LARGEST, MOST, Neighbours, read_small
+from gradfix.neighbours import LARGEST, MOST, Neighbours, Reading, read_small
 from gradfix.outcome import Outcome
 from gradfix.plan import Plan, plan_for, played
 from gradfix.registry import RegistryError
 from gradfix.server.asking import Answer, Ask
 from gradfix.source import Failure, Source, parse
 from gradfix.tape.analysis import Analysis
+from gradfix.tape.effects.frameworks import Row
 
 INSTALLED = frozenset(("site-packages", "dist-packages"))
 """Folders of libraries, which are not the user's to change."""
+
+
+KEPT = 32
+"""How many analyses are kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """An analysis, with all that it hangs on."""
+
+    path: str
+    content: bytes
+    named: bool
+    frameworks: tuple[tuple[str, Row], ...]
+    reading: Reading
+    analysis: Analysis
 
 
 class Analyst:
@@ -33,8 +52,7 @@ class Analyst:
 
     def __init__(self) -> None:
         self._parsed: dict[str, tuple[bytes, Source | Failure]] = {}
-        self._last: tuple[Ask, Config, Analysis] | None = None
-        """The analysis of the last text that was played, with what was asked."""
+        self._kept: deque[Kept] = deque(maxlen=KEPT)
 
     def answer(self, ask: Ask) -> Answer:
         """What the command line says of this text."""
@@ -51,22 +69,31 @@ class Analyst:
 
     def _looked(self, ask: Ask, plan: Plan) -> Answer:
         own = {ask.path: ask.content} if ask.named else {}  # which it may import too, by way of others
-        neighbours = self._neighbours({**(ask.others or {}), **own})
+        others = {**(ask.others or {}), **own}
+        asked: set[str] = set()
 
         def analyse(source: Source, plan: Plan) -> Analysis:
-            return self._analysis(replace(ask, content=source.content, mend=False), source, plan, neighbours)
+            kept = self._analysis(source, plan, others)
+            asked.update(kept.reading.there)
+            return kept.analysis
 
         plan = replace(plan, config=replace(plan.config, unsafe_fixes=False), analyse=analyse)
         look = engine.fix if ask.mend else engine.found
-        if not ask.mend:
-            self._last = None  # what it imports may be another on disk by now
-        return Answer(look(ask.path, ask.content, plan), neighbours.asked)
+        return Answer(look(ask.path, ask.content, plan), frozenset(asked))
 
-    def _analysis(self, ask: Ask, source: Source, plan: Plan, neighbours: Neighbours) -> Analysis:
-        """The analysis of a text: that of the last one, where nothing else is asked."""
-        if self._last is None or self._last[:2] != (ask, plan.config):
-            self._last = (ask, plan.config, played(source, plan, neighbours))
-        return self._last[2]
+    def _analysis(self, source: Source, plan: Plan, others: Mapping[str, bytes]) -> Kept:
+        """The analysis of a text: an earlier one, where all that it hangs on is the same."""
+        hangs_on = (source.path, source.content, plan.follows_imports, plan.config.frameworks)
+        for kept in self._kept:
+            if (kept.path, kept.content, kept.named, kept.frameworks) == hangs_on:
+                if self._neighbours(others).finds(kept.reading):
+                    return kept
+                self._kept.remove(kept)
+                break
+        neighbours = self._neighbours(others)
+        analysis = played(source, plan, neighbours)
+        self._kept.append(Kept(*hangs_on, neighbours.reading, analysis))
+        return self._kept[-1]
 
     def _neighbours(self, others: Mapping[str, bytes]) -> Neighbours:
         """Other files as they are now: those that are open first, then what is on disk."""

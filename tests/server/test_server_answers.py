@@ -14,10 +14,14 @@ from typing import Any
 
 import pytest
 
+from gradfix.neighbours import Neighbours
 from gradfix.outcome import Outcome, Run, View
+from gradfix.plan import Plan, played
 from gradfix.report.json import render
 from gradfix.server.analyst import Analyst
 from gradfix.server.asking import Ask
+from gradfix.source import Source
+from gradfix.tape.analysis import Analysis
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 MODEL = """\
@@ -53,6 +57,7 @@ for _ in range(3):
     seen.mean().backward()
     optimizer.step()
 """
+BROKEN = TRAIN.replace("    seen = seen + 1\n", "    seen += seen + 1\n")
 LINES = (
     "    out += x\n",
     "seen += 1\n",
@@ -125,7 +130,7 @@ def test_a_server_that_was_typed_into_says_what_the_command_line_says(seed: int,
         ask = asked(tmp_path, chance.choice([name, "train.py"]), open_)
         said = warm.answer(ask)
         assert said == Analyst().answer(ask)
-        if chance.random() < 0.5 and said.outcome.failure is not None:
+        if chance.random() < (0.5 if said.outcome.failure is not None else 0.2):
             open_[name] = before
     for name, text in open_.items():
         (tmp_path / name).write_bytes(text.encode())
@@ -144,3 +149,39 @@ def test_a_server_that_was_typed_into_says_what_the_command_line_says(seed: int,
     assert told([replace(outcome, path=name) for name, outcome in found.items()]) == without
     failed = {name for name, outcome in found.items() if outcome.failure}
     assert failed == {name for name in open_ if f"{name}:" in done.stderr.decode()}
+
+
+@pytest.mark.parametrize(
+    ("then", "times"),
+    [
+        pytest.param({}, 0, id="not when it is the same"),
+        pytest.param({"train.py": BROKEN.replace("seen + 1", "seen + 2")}, 1, id="when it is another"),
+        pytest.param({"model.py": MODEL + "\n"}, 1, id="when what it imports is another"),
+        pytest.param({"other.py": "import torch\n"}, 0, id="not when what it doesn't import is"),
+    ],
+)
+def test_a_text_is_played_again(
+    then: Mapping[str, str], times: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plays: list[bytes] = []
+
+    def counted(source: Source, plan: Plan, neighbours: Neighbours) -> Analysis:
+        plays.append(source.content)
+        return played(source, plan, neighbours)
+
+    monkeypatch.setattr("gradfix.server.analyst.played", counted)
+    (tmp_path / "pyproject.toml").touch()
+    open_ = {"model.py": MODEL, "train.py": BROKEN, "other.py": ""}
+    warm = Analyst()
+    assert warm.answer(asked(tmp_path, "train.py", open_)).outcome.findings
+    assert len(plays) == 1
+    mended = warm.answer(asked(tmp_path, "train.py", open_, mend=True)).outcome.after
+    assert plays == [BROKEN.encode(), mended]
+    plays.clear()
+    open_.update(then)
+    warm.answer(asked(tmp_path, "train.py", open_))
+    assert len(plays) == times
+    assert mended is not None
+    open_ = {"model.py": MODEL, "train.py": mended.decode()}
+    assert warm.answer(asked(tmp_path, "train.py", open_)).outcome.findings == ()
+    assert len(plays) == times
