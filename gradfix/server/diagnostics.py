@@ -44,6 +44,19 @@ def diagnostics(outcome: Outcome, texts: Texts, related: bool) -> list[Diagnosti
     return [_diagnostic(finding, texts, related) for finding in outcome.findings]
 
 
+def doubts(outcome: Outcome, texts: Texts) -> list[Diagnostic]:
+    """A diagnostic for each comment that may not silence what was meant."""
+    return [
+        Diagnostic(
+            range=texts.ruler.found(comment.line, comment.text),
+            message=f"`{comment.text}`: {comment.doubt}",
+            severity=DiagnosticSeverity.Warning,
+            source=SOURCE,
+        )
+        for comment in outcome.doubtful_suppressions
+    ]
+
+
 def _diagnostic(finding: Finding, texts: Texts, related: bool) -> Diagnostic:
     page = address(finding.rule)
     shown = Diagnostic(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
@@ -19,7 +18,7 @@ from gradfix.rule import Finding
 from gradfix.server import hover
 from gradfix.server.actions import FIX_ALL, QUICK_FIX, Offer, actions
 from gradfix.server.desk import Desk
-from gradfix.server.diagnostics import Texts, diagnostics
+from gradfix.server.diagnostics import Texts, diagnostics, doubts
 from gradfix.server.documents import Document
 from gradfix.server.moved import Shift, moved
 from gradfix.server.positions import Ruler
@@ -35,14 +34,6 @@ def serve(version: str, seconds: float) -> None:
     Server(version, seconds).start_io()
 
 
-@dataclass
-class Shown:
-    """The diagnostics that an editor shows of a document, with the findings that they are made of."""
-
-    text: str
-    pairs: list[tuple[Finding, types.Diagnostic]] = field(default_factory=list)
-
-
 class Server(LanguageServer):
     """The side that speaks the protocol: hands texts to the desk and tells the editor what it finds."""
 
@@ -50,7 +41,8 @@ class Server(LanguageServer):
         # whole texts: pygls ends a line at a form feed, where neither editors nor Python do
         super().__init__("gradfix", version, text_document_sync_kind=types.TextDocumentSyncKind.Full)
         self.desk = Desk(Player(seconds), self)
-        self.shown: dict[str, Shown] = {}
+        self.shown: dict[str, list[tuple[Finding, types.Diagnostic]]] = {}
+        """By the address of a document, what the editor shows of it."""
         self._work: asyncio.Task[None] | None = None
         self._hear()
 
@@ -78,8 +70,7 @@ class Server(LanguageServer):
     def on_initialized(self, _: types.InitializedParams) -> None:
         """The editor is ready: begin to work, and ask to be told of files that change."""
         self._begin()
-        watching = self._can("workspace", "did_change_watched_files", "dynamic_registration")
-        if watching:
+        if self._can("workspace", "did_change_watched_files", "dynamic_registration"):
             globs = [types.FileSystemWatcher(pattern) for pattern in WATCHED]
             options = types.DidChangeWatchedFilesRegistrationOptions(globs)
             method = types.WORKSPACE_DID_CHANGE_WATCHED_FILES
@@ -132,7 +123,7 @@ class Server(LanguageServer):
         if document is None or shown is None or document.found is None:
             return []
         mended = document.mended or document.found
-        found = [(finding, each) for finding, (_, each) in zip(mended.findings, shown.pairs, strict=False)]
+        found = [(finding, each) for finding, (_, each) in zip(mended.findings, shown, strict=False)]
         versioned = self._can("workspace", "workspace_edit", "document_changes")
         offer = Offer(document, found, self._ruler(document.text), versioned)
         return await asyncio.to_thread(lambda: list(actions(offer, params)))
@@ -140,10 +131,10 @@ class Server(LanguageServer):
     def on_hover(self, params: types.HoverParams) -> types.Hover | None:
         """What there is to say about a place."""
         uri, place = params.text_document.uri, params.position
-        document, shown = self.desk.documents.get(uri), self.shown.get(uri)
+        document, shown = self.desk.documents.get(uri), self.shown.get(uri, [])
         if document is None:
             return None
-        here = next((pair for pair in shown.pairs if _holds(pair[1].range, place)), None) if shown else None
+        here = next((pair for pair in shown if _holds(pair[1].range, place)), None)
         if here is not None:
             mended = document.mended.findings if document.mended is not None else ()
             finding = next(
@@ -161,13 +152,14 @@ class Server(LanguageServer):
         related = self._can("text_document", "publish_diagnostics", "related_information")
         made = diagnostics(document.found, texts, related)
         pairs = list(zip(document.found.findings, made, strict=True))
+        beside = doubts(document.found, texts)
         if document.text != document.basis:
             shift, ruler = Shift(document.basis, document.text), self._ruler(document.text)
-            pairs = [
-                (one, after) for one, each in pairs for after in moved([each], shift, ruler, document.uri)
-            ]
-        self.shown[document.uri] = Shown(document.text, pairs)
-        found = [each for _, each in pairs]
+            then = partial(moved, shift=shift, ruler=ruler, uri=document.uri)
+            pairs = [(one, after) for one, each in pairs for after in then([each])]
+            beside = list(then(beside))
+        self.shown[document.uri] = pairs
+        found = [*(each for _, each in pairs), *beside]
         self.text_document_publish_diagnostics(
             types.PublishDiagnosticsParams(document.uri, found, document.version)
         )

@@ -46,6 +46,12 @@ class Ruler:
             self.position(edit.line, edit.column - 1), self.position(edit.end_line, edit.end_column - 1)
         )
 
+    def found(self, line: int, text: str) -> Range:
+        """Where a text stands in a line, from 1."""
+        before, _, _ = self._lines[line - 1].partition(text)
+        start, end = self._width(before), self._width(before + text)
+        return Range(Position(line - 1, start), Position(line - 1, end))
+
     def between(self, start: int, end: int) -> Range:
         """The range of whole lines, from 0, the end left out."""
         return Range(self._start(start), self._start(end))

@@ -40,10 +40,7 @@ class Player:
         """The process, started where there is none, when it has everything at hand."""
         async with self._starting:
             if self._process is None or self._process.returncode is not None:
-                boot = BOOT.format(root=str(Path(__file__).resolve().parents[2]))
-                self._process = await asyncio.create_subprocess_exec(
-                    sys.executable, "-c", boot, stdin=PIPE, stdout=PIPE
-                )
+                self._process = await _started()
                 await self._within(_heard(self._process), STARTING)
         return self._process
 
@@ -78,6 +75,14 @@ class Player:
         self.kill()
         if process is not None:
             await process.wait()
+
+
+async def _started() -> Process:
+    boot = BOOT.format(root=str(Path(__file__).resolve().parents[2]))
+    try:
+        return await asyncio.create_subprocess_exec(sys.executable, "-c", boot, stdin=PIPE, stdout=PIPE)
+    except OSError as error:
+        raise UnansweredError(f"no process can be started ({error})") from error
 
 
 async def _exchange(process: Process, ask: Ask) -> Answer:

@@ -177,6 +177,14 @@ def test_the_comment_that_suppresses_a_finding_does(editor: Editor, tmp_path: Pa
     assert editor.hover(uri, 0, 0) == ""
 
 
+def test_a_comment_that_may_not_silence_what_was_meant_is_doubted(editor: Editor, tmp_path: Path) -> None:
+    uri = editor.open(tmp_path / "a.py", BROKEN.replace("y += 1", "y += 1  # ä gradfix: ignore[GF999]"))
+    finding, doubt = editor.shown(uri)
+    assert (finding.code, doubt.code) == ("GF101", None)
+    assert doubt.message.startswith("`gradfix: ignore[GF999]`: 'GF999' names no rule")
+    assert doubt.range == types.Range(types.Position(4, 12), types.Position(4, 34))
+
+
 def test_hovering_over_a_finding_says_what_to_do_and_what_its_rule_is_about(
     editor: Editor, tmp_path: Path
 ) -> None:
