@@ -14,10 +14,12 @@ from gradfix.source import Failure
 
 QUIET, LONGEST_QUIET = 0.05, 0.5
 """Seconds without a change before a text is looked at: a quarter of the last look, within these."""
+LIGHT = 0.15
+"""A look of so many seconds at most is worth it at once, when a text changes that has been at rest."""
 PATIENCE = 1.0
 """Seconds after which a look at a text that has changed since is ended; a new process takes as long."""
 REST = 0.5
-"""Seconds after which it is looked for what would mend it, if nobody asks before."""
+"""Seconds after which a text is at rest: it is looked for what would mend it, if nobody has asked before."""
 ANSWER = 5.0
 """Seconds that a request waits for what isn't known yet."""
 
@@ -57,7 +59,9 @@ class Desk:
         """A text was changed: it is looked at when it has come to rest."""
         document = self.documents.get(uri)
         if document is not None:
-            document.change(text, version, self._now() + quiet(document))
+            now = self._now()
+            rested = now - document.changed > REST and document.cost <= LIGHT
+            document.change(text, version, now, now if rested else now + quiet(document))
             self.touch([document.path])
 
     def close(self, uri: str) -> None:

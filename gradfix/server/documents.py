@@ -36,6 +36,8 @@ class Document:
     """The same with what would mend it."""
     asked: frozenset[str] = frozenset()
     """Where files were looked for that it may import."""
+    changed: float = 0.0
+    """When its text was last changed."""
     cost: float = 0.0
     """How many seconds the last look took."""
     complaint: str = ""
@@ -48,9 +50,9 @@ class Document:
         """Whether what was found was found in the text as it stands."""
         return self.found is not None and self.basis == self.text
 
-    def change(self, text: str, version: int | None, due: float) -> None:
+    def change(self, text: str, version: int | None, now: float, due: float) -> None:
         """Another text stands there now."""
-        self.text, self.version = text, version
+        self.text, self.version, self.changed = text, version, now
         self.stir(due)
 
     def stir(self, due: float) -> None:

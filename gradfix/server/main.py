@@ -188,7 +188,7 @@ class Server(LanguageServer):
         scheme, _, path, *_ = uris.urlparse(item.uri)
         if scheme not in SCHEMES or not (item.language_id == "python" or path.endswith(SUFFIXES)):
             return None
-        path = (uris.to_fs_path(item.uri) or "") if scheme == "file" else ""
+        path = os.path.abspath(uris.to_fs_path(item.uri) or path) if scheme == "file" and path else ""
         folder = os.path.dirname(path) if path else self.workspace.root_path or os.getcwd()
         return Document(item.uri, path or item.uri, folder, bool(path), item.text, item.version)
 

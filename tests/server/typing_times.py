@@ -18,7 +18,9 @@ from pathlib import Path
 
 from editor import Editor
 
-EDITS = 10
+EDITS = 6
+PAUSE = 0.7
+"""Seconds between two edits, in which the server does what it does when nobody types."""
 TICKS = os.sysconf("SC_CLK_TCK")
 
 
@@ -50,6 +52,7 @@ def times(editor: Editor, file: Path, chance: random.Random) -> Iterator[tuple[f
     editor.offered(uri)
     (player,) = editor.processes()
     for edited in edits(text, chance):
+        time.sleep(PAUSE)
         began, before = time.perf_counter(), computed(player)
         editor.type(uri, edited)
         editor.shown(uri)
