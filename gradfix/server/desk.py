@@ -17,7 +17,7 @@ QUIET, LONGEST_QUIET = 0.05, 0.5
 LIGHT = 0.15
 """A look of so many seconds at most is worth it at once, when a text changes that has been at rest."""
 PATIENCE = 1.0
-"""Seconds after which a look at a text that has changed since is ended; a new process takes as long."""
+"""Seconds that a look at a text that has changed since may still take; a new process takes as long."""
 REST = 0.5
 """Seconds after which a text is at rest: it is looked for what would mend it, if nobody has asked before."""
 ANSWER = 5.0
@@ -208,8 +208,10 @@ class Desk:
         """There may be something to do."""
         self._stirred.set()
         if self._busy is not None and not self._holds(*self._busy[:2]):
-            rest = self._busy[2] + PATIENCE - self._now()
-            asyncio.get_running_loop().call_later(max(rest, 0), self._give_up, self._busy)
+            document, _, began = self._busy
+            left = began + document.cost - self._now()
+            wait = max(left, 0) + PATIENCE if left <= PATIENCE else 0
+            asyncio.get_running_loop().call_later(wait, self._give_up, self._busy)
 
     def _give_up(self, busy: tuple[Document, str, float]) -> None:
         """End a look at a text that has changed since."""
