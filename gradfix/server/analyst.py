@@ -3,8 +3,8 @@
 A text is always played whole: an entry may ask of the whole file who reads a name or clears a gradient, and
 all entries are judged together at the end, so that of no part of the answer it is known that it holds after
 an edit elsewhere. What is kept is what depends on bytes alone: the trees of the neighbours, and the analyses
-of the last texts, for as long as what they import is the same. So nothing is played again to be mended, when
-it is saved, when an edit is taken back, or when a rewrite that was tried is accepted.
+of the last texts, for as long as what they import is the same. So nothing is played again when it is saved,
+or when an edit is taken back.
 """
 
 from __future__ import annotations

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Protocol
 
 from gradfix.server.asking import Answer, Ask
@@ -37,16 +38,24 @@ class Editor(Protocol):
         """Something that keeps everything from working."""
 
 
+@dataclass
+class Seat:
+    """One at the desk: the first finds, the second says how to mend it, and never keeps the first waiting."""
+
+    player: Player
+    mends: bool
+    busy: tuple[Document, int, float] | None = None
+    """What is being looked at, at which of its turns, and until when it should be done."""
+
+
 class Desk:
     """The open texts, and one look after another at them."""
 
-    def __init__(self, player: Player, editor: Editor) -> None:
-        self.player = player
+    def __init__(self, seconds: float, editor: Editor) -> None:
+        self.seats = [Seat(Player(seconds), mends) for mends in (False, True)]
         self.editor = editor
         self.documents: dict[str, Document] = {}
         self._stirred = asyncio.Event()
-        self._busy: tuple[Document, str, float] | None = None
-        """What is being looked at, with its text and since when."""
         self._trouble = ""
 
     def open(self, document: Document) -> None:
@@ -101,20 +110,32 @@ class Desk:
 
     async def run(self) -> None:
         """Look at one text after another, for ever."""
+        seats = [asyncio.ensure_future(self._sit(seat)) for seat in self.seats]
         try:
-            await self._started()
-            while True:
-                document = await self._next()
-                await self._started()
-                await self._look(document)
+            await asyncio.gather(*seats)
         finally:
-            await self.player.stop()
+            for each in seats:
+                each.cancel()
+            await asyncio.wait(seats)
 
-    async def _next(self) -> Document:
+    async def _sit(self, seat: Seat) -> None:
+        try:
+            if not seat.mends:
+                await _ready(seat)
+            while True:
+                document = await self._next(seat.mends)
+                await _ready(seat)
+                if document.due is not None and document.mending is seat.mends:
+                    await self._look(seat, document)
+        finally:
+            await seat.player.stop()
+
+    async def _next(self, mends: bool) -> Document:
         """The next document to look at, when its time has come."""
         while True:
             self._stirred.clear()
-            due = {one.uri: one.due for one in self.documents.values() if one.due is not None}
+            waiting = (one for one in self.documents.values() if one.mending is mends)
+            due = {one.uri: one.due for one in waiting if one.due is not None}
             soonest = min(due, key=due.__getitem__, default=None)
             wait = None if soonest is None else due[soonest] - self._now()
             if soonest is not None and wait is not None and wait <= 0:
@@ -122,30 +143,26 @@ class Desk:
             with contextlib.suppress(asyncio.TimeoutError):
                 await asyncio.wait_for(self._stirred.wait(), wait)
 
-    async def _look(self, document: Document) -> None:
+    async def _look(self, seat: Seat, document: Document) -> None:
         """Ask about a document, and take down the answer if that is still the question."""
-        ask, text = document.ask(self._others(document)), document.text
+        ask, turn = document.ask(self._others(document)), document.turn
         document.due = None
-        self._busy = (document, text, self._now())
-        answer = await self._answer(ask, document)
-        self._busy = None
-        if not self._holds(document, text):
+        seat.busy = (document, turn, self._now() + (0 if seat.mends else document.cost))
+        answer = await self._answer(seat, ask, document)
+        seat.busy = None
+        if not self._holds(document, turn):
             return
         if not ask.mend:
-            document.cost = answer.seconds if answer is not None else self.player.seconds
+            document.cost = answer.seconds if answer is not None else seat.player.seconds
         if answer is None or not self._taken(document, answer, ask.mend):
             document.settle()
 
-    async def _started(self) -> None:
-        """See to it that a look is only a look, and no start; who can't be started is told of when asked."""
-        with contextlib.suppress(UnansweredError):
-            await self.player.start()
-
-    async def _answer(self, ask: Ask, document: Document) -> Answer | None:
+    async def _answer(self, seat: Seat, ask: Ask, document: Document) -> Answer | None:
+        turn = document.turn
         try:
-            return await self.player.ask(ask)
+            return await seat.player.ask(ask)
         except UnansweredError as error:
-            if self._holds(document, document.text):
+            if self._holds(document, turn):
                 self._complain(document, f"{document.path} is not looked at: {error}")
             return None
 
@@ -158,9 +175,9 @@ class Desk:
         if document.due is None or document.mending:
             document.stir(self._now() + quiet(document))
 
-    def _holds(self, document: Document, text: str) -> bool:
+    def _holds(self, document: Document, turn: int) -> bool:
         """Whether an answer is one about a text as it stands, and about all that it hangs on."""
-        return document.due is None and document.text == text and self.documents.get(document.uri) is document
+        return document.turn == turn and self.documents.get(document.uri) is document
 
     def _taken(self, document: Document, answer: Answer, mend: bool) -> bool:
         """Take down an answer; whether there is more to ask."""
@@ -181,6 +198,7 @@ class Desk:
         self.editor.show(document)
         if outcome.findings:
             document.due, document.mending = self._now() + (0 if document.awaited else REST), True
+            self._stirred.set()
         return document.mending
 
     def _failed(self, document: Document, failure: Failure) -> None:
@@ -207,19 +225,26 @@ class Desk:
     def _stir(self) -> None:
         """There may be something to do."""
         self._stirred.set()
-        if self._busy is not None and not self._holds(*self._busy[:2]):
-            document, _, began = self._busy
-            left = began + document.cost - self._now()
-            wait = max(left, 0) + PATIENCE if left <= PATIENCE else 0
-            asyncio.get_running_loop().call_later(wait, self._give_up, self._busy)
-
-    def _give_up(self, busy: tuple[Document, str, float]) -> None:
-        """End a look at a text that has changed since."""
-        if self._busy is busy:
-            self.player.kill()
+        for seat in self.seats:
+            if seat.busy is not None and not self._holds(*seat.busy[:2]):
+                left = seat.busy[2] - self._now()
+                wait = max(left, 0) + PATIENCE if left <= PATIENCE else 0
+                asyncio.get_running_loop().call_later(wait, _give_up, seat, seat.busy)
 
     def _now(self) -> float:
         return asyncio.get_running_loop().time()
+
+
+async def _ready(seat: Seat) -> None:
+    """See to it that a look is only a look, and no start; who can't be started is told of when asked."""
+    with contextlib.suppress(UnansweredError):
+        await seat.player.start()
+
+
+def _give_up(seat: Seat, busy: tuple[Document, int, float]) -> None:
+    """End a look at a text that has changed since."""
+    if seat.busy is busy:
+        seat.player.kill()
 
 
 def quiet(document: Document) -> float:

@@ -22,6 +22,8 @@ class Document:
     """Whether it is a file, or to become one."""
     text: str
     version: int | None = None
+    turn: int = 0
+    """Counts how often something has changed that an answer hangs on."""
     due: float | None = None
     """When it is to be looked at next, on the clock of the loop; None: it was, or is."""
     mending: bool = False
@@ -57,6 +59,7 @@ class Document:
 
     def stir(self, due: float) -> None:
         """What was found may not hold any more."""
+        self.turn += 1
         self.due, self.mending, self.mended = due, False, None
         self.done.clear()
 

@@ -22,7 +22,6 @@ from gradfix.server.diagnostics import Texts, diagnostics, doubts
 from gradfix.server.documents import Document
 from gradfix.server.moved import Shift, moved
 from gradfix.server.positions import Ruler
-from gradfix.server.process import Player
 
 SCHEMES = ("file", "untitled")
 """What an editor has open besides, such as an earlier version of a file, nobody edits."""
@@ -40,7 +39,7 @@ class Server(LanguageServer):
     def __init__(self, version: str, seconds: float) -> None:
         # whole texts: pygls ends a line at a form feed, where neither editors nor Python do
         super().__init__("gradfix", version, text_document_sync_kind=types.TextDocumentSyncKind.Full)
-        self.desk = Desk(Player(seconds), self)
+        self.desk = Desk(seconds, self)
         self.shown: dict[str, list[tuple[Finding, types.Diagnostic]]] = {}
         """By the address of a document, what the editor shows of it."""
         self._work: asyncio.Task[None] | None = None

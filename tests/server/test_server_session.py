@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 from collections.abc import Iterator, Sequence
@@ -355,23 +356,22 @@ def test_what_cannot_be_read_is_a_line_in_the_log(
 def test_the_death_of_what_plays_texts_is_a_line_in_the_log(editor: Editor, tmp_path: Path) -> None:
     uri = editor.open(tmp_path / "a.py", BROKEN)
     assert len(editor.shown(uri)) == 1
-    (player,) = editor.processes()
-    os.kill(player, signal.SIGSTOP)
+    players = stopped(editor)
     editor.type(uri, MENDED)
-    os.kill(player, signal.SIGKILL)
+    for player in players:
+        os.kill(player, signal.SIGKILL)
     editor.until(lambda: editor.log or editor.published[uri].version == 2)
     editor.type(uri, "#\n" + BROKEN)
     assert codes(editor.shown(uri)) == [("GF101", 6)]
-    assert editor.processes() != [player]
+    assert set(players).isdisjoint(editor.processes())
 
 
 def test_a_text_that_takes_too_long_is_given_up_and_the_next_is_looked_at(tmp_path: Path) -> None:
     editor = Editor(tmp_path, MODERN, "--time-limit", "2")
-    uri = editor.open(tmp_path / "a.py", BROKEN)
+    uri = editor.open(tmp_path / "a.py", MENDED)
     editor.shown(uri)
-    (player,) = editor.processes()
-    os.kill(player, signal.SIGSTOP)
-    editor.type(uri, MENDED)
+    (player,) = stopped(editor)
+    editor.type(uri, "#\n" + MENDED)
     editor.until(lambda: editor.log)
     assert editor.log == [f"{tmp_path}/a.py is not looked at: it takes longer than 2 seconds"]
     editor.type(uri, "#\n" + BROKEN)
@@ -380,24 +380,48 @@ def test_a_text_that_takes_too_long_is_given_up_and_the_next_is_looked_at(tmp_pa
     assert editor.leave() == 0
 
 
-def test_a_look_at_a_text_that_has_changed_since_is_ended(editor: Editor, tmp_path: Path) -> None:
-    uri = editor.open(tmp_path / "a.py", BROKEN)
+def test_a_look_at_a_text_that_has_changed_since_is_ended(tmp_path: Path) -> None:
+    editor = Editor(tmp_path)
+    uri = editor.open(tmp_path / "a.py", MENDED)
     editor.shown(uri)
-    editor.offered(uri, at(5))
-    (player,) = editor.processes()
-    os.kill(player, signal.SIGSTOP)
-    editor.type(uri, MENDED)
+    (player,) = stopped(editor)
+    editor.type(uri, "#\n" + MENDED)
     editor.run(_moment())
     editor.type(uri, "#\n" + BROKEN)
     assert codes(editor.shown(uri)) == [("GF101", 6)]
     assert player not in editor.processes()
     assert editor.log == []
+    assert editor.leave() == 0
+
+
+def test_what_would_mend_a_text_never_keeps_what_is_found_waiting(tmp_path: Path) -> None:
+    editor = Editor(tmp_path)
+    uri = editor.open(tmp_path / "a.py", BROKEN)
+    editor.shown(uri)
+    (finding,) = editor.processes()
+    assert len(editor.offered(uri, at(5))) == 3
+    (mending,) = {*editor.processes()} - {finding}
+    os.kill(mending, signal.SIGSTOP)
+    for number in range(3):
+        editor.type(uri, "#\n" * number + BROKEN)
+        assert codes(editor.shown(uri)) == [("GF101", 5 + number)]
+        editor.run(_moment())
+    assert len(editor.offered(uri, at(7))) == 3
+    assert finding in editor.processes()
+    assert mending not in editor.processes()
+    assert editor.leave() == 0
+
+
+def stopped(editor: Editor) -> list[int]:
+    """The processes that play texts, which for now do nothing."""
+    players = editor.processes()
+    for player in players:
+        os.kill(player, signal.SIGSTOP)
+    return players
 
 
 async def _moment() -> None:
-    import asyncio
-
-    await asyncio.sleep(0.5)
+    await asyncio.sleep(0.7)
 
 
 def test_an_editor_that_can_do_little_is_served_too(tmp_path: Path) -> None:
@@ -449,4 +473,5 @@ def test_who_leaves_leaves_no_process_behind(tmp_path: Path) -> None:
     editor.run(editor.gone())
     editor.loop.close()
     editor_left = [each for each in players if Path(f"/proc/{each}").exists()]
-    assert (len(players), editor_left) == (1, [])
+    assert players
+    assert editor_left == []
