@@ -21,9 +21,6 @@ class Ruler:
         self._units = PositionEncodingKind(units)
         self._mark = len(BOM) if text.startswith(BOM) else 0
 
-    def __len__(self) -> int:
-        return len(self._lines)
-
     def position(self, line: int, character: int) -> Position:
         """The position of a line, from 1, and a column in characters, from 0 and behind any mark."""
         if line > len(self._lines):
@@ -59,10 +56,6 @@ class Ruler:
     def length(self, line: int) -> int:
         """How long a line from 0 is, without its end."""
         return self._width(self._lines[line].rstrip("\r\n")) if line < len(self._lines) else 0
-
-    def text(self, start: int, end: int) -> str:
-        """The text of whole lines."""
-        return "".join(self._lines[start:end])
 
     def pointed(self, place: Position) -> tuple[str, int]:
         """The line of a position, and its column in characters."""
