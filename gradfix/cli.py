@@ -144,7 +144,7 @@ class Gradfix(click.Command):
     def main(  # type: ignore[override]
         self, args: Sequence[str] | None = None, prog_name: str | None = None, **extra: Any
     ) -> Any:
-        """`gradfix run` and `why` are commands of their own; a folder of that name is `./run`."""
+        """`gradfix run`, `why` and `server` are commands of their own; a folder of that name is `./run`."""
         words = list(sys.argv[1:] if args is None else args)
         process.open_streams()
         try:
@@ -331,7 +331,27 @@ def why_command(words: tuple[str, ...], symptom: str | None, output_format: RunF
     sys.exit(told.exit_code)
 
 
-COMMANDS = {"run": run_command, "why": why_command}
+@click.command("server", context_settings={"help_option_names": ["-h", "--help"]})
+@click.option("--stdio", is_flag=True, help="Speak on standard input and output, as it does anyway.")
+@click.option(
+    "--time-limit",
+    type=click.FloatRange(min=0.1),
+    default=30.0,
+    show_default=True,
+    help="Seconds that a file may take.",
+)
+def server_command(stdio: bool, time_limit: float) -> None:
+    """Tell an editor what is found while you type. Needs `pip install 'gradfix[server]'`."""
+    try:
+        from gradfix.server.main import serve
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in ("pygls", "lsprotocol"):
+            raise
+        raise click.UsageError("gradfix server needs pygls: pip install 'gradfix[server]'") from error
+    serve(version(), time_limit)
+
+
+COMMANDS = {"run": run_command, "why": why_command, "server": server_command}
 
 
 def _explained(list_rules: bool, explain: str | None, **_: Any) -> int:

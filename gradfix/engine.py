@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
 from pathlib import PurePath
 from typing import Protocol, TypeAlias
@@ -89,13 +89,28 @@ def fix(path: str, content: bytes, plan: Plan, known: Known | None = None) -> Ou
     return chosen(path, content, Everything(plan), known)
 
 
-@garbage.seldom()
 def chosen(path: str, content: bytes, choice: Choice, known: Known | None = None) -> Outcome:
     """The same, with what somebody chooses."""
+    return _guarded(path, lambda progress: _fix(path, content, choice, known or Counter(), progress))
+
+
+def found(path: str, content: bytes, plan: Plan) -> Outcome:
+    """Find what breaks gradients in a file, and leave for later how each would be mended."""
+
+    def listing(progress: Progress) -> Outcome:
+        seen = _looked(path, content, plan, progress, mending=False)
+        return listed(path, seen) if isinstance(seen, Seen) else seen
+
+    return _guarded(path, listing)
+
+
+@garbage.seldom()
+def _guarded(path: str, work: Callable[[Progress], Outcome]) -> Outcome:
+    """The one place where a file's troubles end: the run goes on."""
     progress = Progress()
     try:
-        return _fix(path, content, choice, known or Counter(), progress)
-    except Exception as error:  # the one place where a file's troubles end: the run goes on
+        return work(progress)
+    except Exception as error:
         return Outcome(path, failure=Failure(progress.stage, _reason(error)))
 
 
@@ -127,7 +142,10 @@ def known(findings: Iterable[Finding], lines: LineMap) -> Known:
     return _moved(Counter((finding.code, finding.span.line) for finding in findings), lines)
 
 
-def _fix(path: str, content: bytes, choice: Choice, known: Known, progress: Progress) -> Outcome:
+def _looked(
+    path: str, content: bytes, plan: Plan, progress: Progress, mending: bool = True
+) -> Seen | Outcome:
+    """The first look at a file; what came of it where there is nothing to look at."""
     source = parse(path, content)
     if isinstance(source, Foreign):
         return Outcome(path, skipped=source.reason)
@@ -137,7 +155,14 @@ def _fix(path: str, content: bytes, choice: Choice, known: Known, progress: Prog
     if silencing.skip_file:
         return Outcome(path, skipped="# gradfix: skip-file")
     progress.stage = "tape"
-    first = without(known, look(source, silencing, choice.plan))
+    return look(source, silencing, plan, mending)
+
+
+def _fix(path: str, content: bytes, choice: Choice, known: Known, progress: Progress) -> Outcome:
+    seen = _looked(path, content, choice.plan, progress)
+    if isinstance(seen, Outcome):
+        return seen
+    first, source = without(known, seen), seen.source
     if not first.candidates:
         return listed(path, first)
     progress.stage = "rewrite"

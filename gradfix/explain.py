@@ -8,6 +8,7 @@ from gradfix.outcome import RuleCard
 from gradfix.rule import Safety
 
 FIXES = {Safety.SAFE: "safe fix", Safety.UNSAFE: "unsafe fix", None: "no fix"}
+PAGES = "https://github.com/gradfix/gradfix/blob/main/codemods"
 
 
 def listing(cards: Iterable[RuleCard]) -> str:
@@ -29,6 +30,11 @@ def offered(cards: Iterable[RuleCard], typed: str) -> list[str]:
     codes = [card.code for card in every if card.code.startswith(word.upper())]
     names = sorted(card.name for card in every if card.name.startswith(word))
     return [f"{before}{comma}{rule}" for rule in codes or names]
+
+
+def address(rule: str) -> str:
+    """Where a rule's page is read in a browser."""
+    return f"{PAGES}/{rule}.py"
 
 
 def _fix(card: RuleCard) -> str:

@@ -51,8 +51,8 @@ class Seen:
         return tuple(candidate.finding for candidate in self.candidates)
 
 
-def look(source: Source, suppressions: Suppressions, plan: Plan) -> Seen:
-    """Play a text on the tape and turn what it says into findings."""
+def look(source: Source, suppressions: Suppressions, plan: Plan, mending: bool = True) -> Seen:
+    """Play a text on the tape and turn what it says into findings, with the rewrites that would mend them."""
     analysis = plan.analyse(source, plan)
     rules = plan.rules(source.path) if analysis.defects or suppressions.ignores else {}
     selected = (defect for defect in analysis.defects if defect.kind in rules)
@@ -60,7 +60,7 @@ def look(source: Source, suppressions: Suppressions, plan: Plan) -> Seen:
     silencing = {id(defect): _silencing(defect, suppressions, rules) for defect in every}
     defects = [defect for defect in every if plan.lists(defect)]
     heard = [defect for defect in defects if silencing[id(defect)] is None]
-    tree, obstacle = _tree(source) if heard else (None, "")
+    tree, obstacle = _tree(source) if heard and mending else (None, "")
     return Seen(
         source,
         tree,

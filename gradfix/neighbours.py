@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from hashlib import sha256
 
 from gradfix.source import Failure, Source, parse
 
@@ -16,6 +18,7 @@ FOREIGN = frozenset(("torch", "torchvision", "torchaudio", "numpy", *sys.stdlib_
 INIT = f"{os.sep}__init__.py"
 
 Read = Callable[[str], "bytes | None"]
+Parse = Callable[[str, bytes], "Source | Failure"]
 
 
 def read_small(path: str) -> bytes | None:
@@ -29,12 +32,29 @@ def read_small(path: str) -> bytes | None:
         return None
 
 
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What was found of other files: where it is the same again, whatever was made of it is."""
+
+    there: Mapping[str, bool]
+    """Whether there is a file, by path."""
+    contents: Mapping[str, bytes]
+    """The contents that were read, in short; nothing for a file that can't be read."""
+    roots: Mapping[str, tuple[str, ...]]
+    """By a file's folder, those that may be on the path."""
+
+
 class Neighbours:
     """Finds first-party modules; each file is parsed once, as long as it is among the last MOST."""
 
-    def __init__(self, read: Read = read_small) -> None:
+    def __init__(
+        self, read: Read = read_small, is_file: Callable[[str], bool] = os.path.isfile, parsed: Parse = parse
+    ) -> None:
         self._read = read
+        self._found = is_file
+        self._parse = parsed
         self._sources: dict[str, Source | None] = {}
+        self._contents: dict[str, bytes] = {}
         self._there: dict[str, bool] = {}
         """Whether there is a file."""
         self._roots: dict[str, tuple[str, ...]] = {}
@@ -54,6 +74,19 @@ class Neighbours:
                     return source
         return None
 
+    @property
+    def reading(self) -> Reading:
+        """All that was found so far."""
+        return Reading(dict(self._there), dict(self._contents), dict(self._roots))
+
+    def finds(self, reading: Reading) -> bool:
+        """Say whether the same is found now."""
+        return (
+            all(self._is_file(path) == there for path, there in reading.there.items())
+            and all(_short(self._read(path)) == short for path, short in reading.contents.items())
+            and all(self._folders(own, 0) == folders for own, folders in reading.roots.items())
+        )
+
     def _folders(self, own: str, level: int) -> tuple[str, ...]:
         """Where a module is looked for that a file in a folder imports."""
         if level:
@@ -70,7 +103,7 @@ class Neighbours:
     def _is_file(self, path: str) -> bool:
         there = self._there.get(path)
         if there is None:
-            there = self._there[path] = os.path.isfile(path)
+            there = self._there[path] = self._found(path)
         return there
 
     def _source(self, path: str) -> Source | None:
@@ -82,8 +115,13 @@ class Neighbours:
 
     def _parsed(self, path: str) -> Source | None:
         content = self._read(path)
-        source = parse(path, content) if content is not None else None
+        self._contents[path] = _short(content)
+        source = self._parse(path, content) if content is not None else None
         return None if isinstance(source, Failure) else source
+
+
+def _short(content: bytes | None) -> bytes:
+    return b"" if content is None else sha256(content).digest()
 
 
 def _on_the_path(own: str) -> Iterator[str]:

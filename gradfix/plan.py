@@ -26,11 +26,16 @@ Analyse: TypeAlias = "Callable[[Source, Plan], Analysis]"
 
 
 def tape(source: Source, plan: Plan) -> Analysis:
+    """Play a file on the abstract tape, with what it imports as it stands on disk."""
+    return played(source, plan, _neighbours())
+
+
+def played(source: Source, plan: Plan, neighbours: Neighbours) -> Analysis:
     """Play a file on the abstract tape, imported only when there is a file to play."""
     from gradfix.tape.entries import analyse
 
     rows = plan.config.frameworks
-    resolve = _neighbours() if plan.follows_imports else None
+    resolve = neighbours if plan.follows_imports else None
     found = analyse(source, resolve, merged(ROWS, rows)) if rows else analyse(source, resolve)
     return found if source.notebook is None else _in_order(found, source.notebook)
 

@@ -47,6 +47,7 @@ ROOMS = (
     ("proof", "recorded", "review", "watch"),
     ("run", "why"),
     ("report",),
+    ("server",),
     ("cli",),
     ("__main__", "pytest_plugin", "ipython"),
     ("",),
@@ -206,6 +207,8 @@ def test_nobody_imports_a_rule_by_name() -> None:
         pytest.param("pathspec", {"patterns"}, id="pathspec"),
         pytest.param("click", {"cli"}, id="click"),
         pytest.param("rich", {"progress", "report"}, id="rich"),
+        pytest.param("pygls", {"server"}, id="pygls"),
+        pytest.param("lsprotocol", {"server"}, id="lsprotocol"),
     ],
 )
 def test_a_library_stays_in_its_rooms(library: str, rooms: set[str]) -> None:
@@ -230,6 +233,12 @@ def test_what_few_calls_need_is_imported_when_it_is_used(name: str) -> None:
     used = {each.partition(".")[0] for one in needed(name) for each in imports(one, lazily=False)}
     assert "ast" in used
     assert used & dear == set()
+
+
+def test_what_plays_texts_for_an_editor_knows_nothing_of_the_protocol() -> None:
+    used = {each.partition(".")[0] for one in needed("server.worker") for each in imports(one)}
+    assert "pickle" in used
+    assert used & {"pygls", "lsprotocol", "asyncio"} == set()
 
 
 @cache

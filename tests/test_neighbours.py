@@ -94,3 +94,29 @@ def test_modules_are_followed_however_many_came_before(project: Path) -> None:
 def test_a_large_module_is_not_followed(project: Path) -> None:
     (project / "models.py").write_text("#" * 1_000_001)
     assert Neighbours()(str(project / "train.py"), "models", 0) is None
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "same"),
+    [
+        pytest.param("unrelated.py", "here = 1", True, id="another file"),
+        pytest.param("models.py", "raise SystemExit", True, id="the same again"),
+        pytest.param("models.py", "here = 1", False, id="another content"),
+        pytest.param("models.py", None, False, id="a file that is gone"),
+        pytest.param("package/nothing.py", "", False, id="a file that was looked for"),
+        pytest.param("package/setup.py", "", False, id="a root nearer to the file"),
+    ],
+)
+def test_what_was_found_holds_until_something_else_would_be_found(
+    path: str, text: str | None, same: bool, project: Path
+) -> None:
+    first = Neighbours()
+    importing = str(project / "package" / "train.py")
+    assert first(importing, "models", 0) is not None
+    assert first(importing, "nothing", 0) is None
+    assert Neighbours().finds(first.reading)
+    if text is None:
+        (project / path).unlink()
+    else:
+        (project / path).write_text(text)
+    assert Neighbours().finds(first.reading) is same

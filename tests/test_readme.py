@@ -5,8 +5,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
@@ -15,13 +17,19 @@ import pytest
 import yaml
 from readme_text import README, SESSION, convention_rows, current, files, rule_rows
 
-from gradfix.cli import main, run_command, why_command
+from gradfix.cli import main, run_command, server_command, why_command
 from gradfix.config import read_file
 from gradfix.pytest_plugin import pytest_addoption
 from gradfix.registry import codemods, unknown
 
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
 TEXT = README.read_text("utf-8")
 PROSE = re.sub(r"^```.*?^```", "", TEXT, flags=re.DOTALL | re.MULTILINE)
+STARTED = ["gradfix", "server"]
 SLOW = re.compile(r"\$ (python|gradfix run|gradfix .*--verify)")
 
 
@@ -60,15 +68,15 @@ def test_a_link_into_the_project_leads_somewhere(link: str) -> None:
     assert (README.parent / link).exists()
 
 
-def block(language: str) -> str:
-    """README's one block in a language."""
-    (found,) = re.findall(rf"```{language}\n(.*?)```", TEXT, re.DOTALL)
+def block(language: str, word: str) -> str:
+    """README's one block in a language that holds a word."""
+    (found,) = [each for each in re.findall(rf"```{language}\n(.*?)```", TEXT, re.DOTALL) if word in each]
     return str(found)
 
 
 def test_the_configuration_is_accepted_and_names_rules_that_exist(tmp_path: Path) -> None:
     file = tmp_path / "pyproject.toml"
-    file.write_text(block("toml"), "utf-8")
+    file.write_text(block("toml", "[tool.gradfix]"), "utf-8")
     selectors = [code for codes in read_file(file).selectors().values() for code in codes]
     assert selectors
     assert list(unknown(codemods(), selectors)) == []
@@ -78,13 +86,22 @@ def test_the_hooks_of_the_readme_are_the_hooks_of_the_project() -> None:
     offered = {
         hook["id"] for hook in yaml.safe_load((README.parent / ".pre-commit-hooks.yaml").read_text("utf-8"))
     }
-    told = set(re.findall(r"- id: (\S+)", block("yaml")))
+    told = set(re.findall(r"- id: (\S+)", block("yaml", "hooks:")))
     assert told == offered == {"gradfix", "gradfix-check"}
+
+
+def test_the_lines_for_editors_start_the_server() -> None:
+    settings = json.loads(block("json", "glspc"))
+    helix = tomllib.loads(block("toml", "[language-server."))["language-server"]["gradfix"]
+    assert [settings["glspc.server.command"], *settings["glspc.server.commandArguments"]] == STARTED
+    assert [helix["command"], *helix["args"]] == STARTED
+    for other in (block("lua", "vim.lsp"), block("elisp", "eglot")):
+        assert re.search(r'"gradfix",? "server"', other)
 
 
 @pytest.mark.parametrize("option", sorted(set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", TEXT))))
 def test_an_option_that_readme_names_exists(option: str) -> None:
-    parameters = [*main.params, *run_command.params, *why_command.params]
+    parameters = [*main.params, *run_command.params, *why_command.params, *server_command.params]
     of_pytest: list[str] = []
     group = SimpleNamespace(addoption=lambda name, **_: of_pytest.append(name))
     pytest_addoption(cast("pytest.Parser", SimpleNamespace(getgroup=lambda _: group)))
