@@ -153,7 +153,8 @@ class Gradfix(click.Command):
                     return COMMANDS[words[0]].main(words[1:], f"{prog_name or 'gradfix'} {words[0]}", **extra)
                 return super().main(words, prog_name, **extra)
             finally:
-                sys.stdout.flush()
+                if not sys.stdout.closed:  # the server of an editor closes it as it ends
+                    sys.stdout.flush()
         except OSError as error:
             process.stuck(error)
 
