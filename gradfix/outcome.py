@@ -8,15 +8,14 @@ diffs (`unified(path, before, after) -> bytes`) and counts them (`count(diff) ->
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from operator import itemgetter
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from gradfix.rule import Finding, Safety
+from gradfix.source import Cells as Cells
 from gradfix.source import Failure as Failure
-from gradfix.source import Source, parse
+from gradfix.source import Source, parse, placed_in
 from gradfix.tape.analysis import Silence
 
 if TYPE_CHECKING:
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
 Mode: TypeAlias = Literal["list", "diff", "apply", "review", "add-ignore"]
 OutputFormat: TypeAlias = Literal["text", "concise", "json", "github", "gitlab", "sarif", "rdjson"]
 """What `--output-format` may be."""
-Cells: TypeAlias = "tuple[tuple[int, int], ...]"
 RunFormat: TypeAlias = Literal["text", "json"]
 """What it may be for `gradfix run`."""
 
@@ -132,8 +130,7 @@ class Outcome:
     def at(self, line: int) -> tuple[int | None, int]:
         """The cell of a notebook in which a line of the text on disk is, and its line there."""
         cells = self.cells_after if self.written else self.cells
-        index = bisect_right(cells, line - 1, key=itemgetter(1)) - 1
-        return (cells[index][0], line - cells[index][1]) if index >= 0 else (None, line)
+        return placed_in(cells, line)
 
     @property
     def lines(self) -> list[str]:

@@ -9,8 +9,10 @@ import re
 import sys
 import tokenize
 import warnings
+from bisect import bisect_right
 from dataclasses import dataclass
 from functools import cached_property
+from operator import itemgetter
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from gradfix.places import LINE_END, Places
@@ -19,6 +21,9 @@ if TYPE_CHECKING:
     from gradfix.notebook import Notebook
 
 Stage: TypeAlias = Literal["read", "decode", "parse", "tape", "rewrite", "check", "write"]
+
+Cells: TypeAlias = "tuple[tuple[int, int], ...]"
+"""The number of each cell of a notebook, with the line that it stands behind."""
 
 NOTEBOOK = ".ipynb"
 PYTHON_2 = re.compile(
@@ -74,7 +79,7 @@ class Source:
         return Places(self.text)
 
     @property
-    def cells(self) -> tuple[tuple[int, int], ...]:
+    def cells(self) -> Cells:
         """The number of each cell of a notebook, with the line that it stands behind."""
         return () if self.notebook is None else self.notebook.starts
 
@@ -86,6 +91,19 @@ class Source:
     def encode(self, text: str) -> bytes:
         """The bytes of the file with another text."""
         return text.encode(self.encoding) if self.notebook is None else self.notebook.encode(text)
+
+
+def placed_in(cells: Cells, line: int) -> tuple[int | None, int]:
+    """The cell in which a line of a notebook's program is, and its line there."""
+    index = bisect_right(cells, line - 1, key=itemgetter(1)) - 1
+    return (cells[index][0], line - cells[index][1]) if index >= 0 else (None, line)
+
+
+def by_cell(source: Source) -> dict[int, bytes]:
+    """The text of each cell of a notebook, with an end to its last line."""
+    cells = source.notebook.cells if source.notebook else ()
+    ended = ((cell.number, cell.text.removesuffix("\n") + "\n") for cell in cells)
+    return {number: text.encode("utf-8", "surrogatepass") for number, text in ended}
 
 
 def parse(path: str, content: bytes) -> Source | Failure:

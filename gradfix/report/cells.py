@@ -8,16 +8,18 @@ from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from gradfix.defects import Evidence, Span
-from gradfix.outcome import Outcome
+from gradfix.outcome import Cells, Outcome
 from gradfix.places import lines
 from gradfix.rule import TextEdit
 from gradfix.source import Source, parse
+from gradfix.source import by_cell as in_cells
 
 if TYPE_CHECKING:
     from gradfix.defects.reasons import Reason
     from gradfix.notebook import Notebook
     from gradfix.outcome import Run
     from gradfix.rule import Finding
+    from gradfix.why.answers import Answer, Culprit
 
 
 def placed(run: Run, name: str) -> Run:
@@ -34,7 +36,37 @@ def by_cell(run: Run) -> Run:
 
 def cell_path(outcome: Outcome, cell: int | None) -> str:
     """How a place in a cell begins."""
-    return outcome.path if cell is None else f"{outcome.path}:cell {cell}"
+    return in_cell(outcome.path, cell)
+
+
+def in_cell(path: str, cell: int | None) -> str:
+    """A path with the number of a cell."""
+    return path if cell is None else f"{path}:cell {cell}"
+
+
+def culprits_by_cell(answer: Answer) -> list[Culprit]:
+    """The culprits of a traceback in the same way."""
+    return [_culprit_by_cell(each, answer.cells.get(each.suspect.path, ())) for each in answer.culprits]
+
+
+def _culprit_by_cell(culprit: Culprit, cells: Cells) -> Culprit:
+    suspect, whole = culprit.suspect, culprit.texts.get(culprit.suspect.path, ())
+    outcome = Outcome(suspect.path, cells=cells)
+    cell, _ = outcome.at(suspect.span.line)
+    if cell is None:
+        return culprit
+    path, ends = in_cell(suspect.path, cell), [*(start - 1 for _, start in cells[1:]), len(whole)]
+    texts = {
+        in_cell(suspect.path, number): whole[start:end]
+        for (number, start), end in zip(cells, ends, strict=True)
+    }
+    finding = suspect.finding and finding_in_cell(suspect.finding, outcome, path)
+    span = lowered(suspect.span, outcome)
+    return replace(
+        culprit,
+        suspect=replace(suspect, path=path, span=span, finding=finding),
+        texts={**culprit.texts, **texts},
+    )
 
 
 def _by_cell(outcome: Outcome) -> Iterator[Outcome]:
@@ -48,7 +80,7 @@ def _by_cell(outcome: Outcome) -> Iterator[Outcome]:
         findings = [one for one in outcome.shown if outcome.at(one.span.line)[0] == number]
         yield Outcome(
             path,
-            findings=tuple(_in_cell(finding, outcome, path) for finding in findings),
+            findings=tuple(finding_in_cell(finding, outcome, path) for finding in findings),
             before=text,
             after=after[number] if after[number] != text else None,
             verdicts=outcome.verdicts if after[number] != text else (),
@@ -59,22 +91,21 @@ def _texts(outcome: Outcome, content: bytes) -> dict[int, bytes]:
     """The text of each cell, with an end to its last line."""
     source = parse(outcome.path, content)
     assert isinstance(source, Source) and source.notebook is not None  # it was read before
-    ended = ((cell.number, cell.text.removesuffix("\n") + "\n") for cell in source.notebook.cells)
-    return {number: text.encode("utf-8", "surrogatepass") for number, text in ended}
+    return in_cells(source)
 
 
-def _in_cell(finding: Finding, outcome: Outcome, path: str) -> Finding:
+def finding_in_cell(finding: Finding, outcome: Outcome, path: str) -> Finding:
     """A finding with its lines counted from the beginning of cells; what lies in others has their names."""
 
     def placed(step: Evidence) -> Evidence:
         if step.path is not None:
             return step
         where = cell_path(outcome, outcome.at(step.span.line)[0])
-        return replace(step, span=_lowered(step.span, outcome), path=None if where == path else where)
+        return replace(step, span=lowered(step.span, outcome), path=None if where == path else where)
 
     return replace(
         finding,
-        span=_lowered(finding.span, outcome),
+        span=lowered(finding.span, outcome),
         evidence=tuple(map(placed, finding.evidence)),
         unknowns=tuple(_known_in(reason, outcome) for reason in finding.unknowns),
     )
@@ -85,10 +116,10 @@ def _known_in(reason: Reason, outcome: Outcome) -> Reason:
     if reason.span is None or reason.path is not None:
         return replace(reason, of=of)
     where = cell_path(outcome, outcome.at(reason.span.line)[0])
-    return replace(reason, of=of, span=_lowered(reason.span, outcome), path=where)
+    return replace(reason, of=of, span=lowered(reason.span, outcome), path=where)
 
 
-def _lowered(span: Span, outcome: Outcome) -> Span:
+def lowered(span: Span, outcome: Outcome) -> Span:
     return replace(span, line=outcome.at(span.line)[1], end_line=outcome.at(span.end_line)[1])
 
 

@@ -7,10 +7,12 @@ from collections.abc import Iterator, Mapping
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any, TextIO
 
+from gradfix.report.cells import culprits_by_cell, in_cell
 from gradfix.report.frame import drawn, elsewhere
 from gradfix.report.quotes import quotes
 from gradfix.report.screen import Line, Piece, cells, columns, harmless, write
 from gradfix.report.wording import certainty, label, remedy, way_out
+from gradfix.source import placed_in
 
 if TYPE_CHECKING:
     from gradfix.outcome import View
@@ -53,7 +55,7 @@ def _lines(answer: Answer, width: int) -> Iterator[Line]:
         yield from _message(answer, answer.said, width)
     elif answer.heading:
         yield [Piece(harmless(answer.heading), "bold")]
-    for number, culprit in enumerate(answer.culprits[:MOST], 1):
+    for number, culprit in enumerate(culprits_by_cell(answer)[:MOST], 1):
         yield []
         yield from _culprit(answer, culprit, number, width)
     yield from _closing(answer, width)
@@ -67,7 +69,7 @@ def _message(answer: Answer, said: Said, width: int) -> Iterator[Line]:
         yield from _paragraph("torch says", "; ".join(told), width)
     for name, spots in (("raised at", answer.spots), ("forward at", answer.forward)):
         if spots:
-            yield from _paragraph(name, _where(spots[-1]), width)
+            yield from _paragraph(name, _where(spots[-1], answer), width)
     yield from _paragraph("proven", said.message.proves, width)
 
 
@@ -84,10 +86,12 @@ def _facts(said: Said) -> Iterator[str]:
         yield f"the backward of {said.trace.operation} failed"
 
 
-def _where(spot: Spot) -> str:
-    moved = f" (line {spot.frame.line} in the traceback)" if spot.moved and spot.frame.line else ""
+def _where(spot: Spot, answer: Answer) -> str:
+    cell, line = placed_in(answer.cells.get(spot.path, ()), spot.line)
+    moved = spot.moved and spot.frame.line not in (0, line)
+    then = f" (line {spot.frame.line} in the traceback)" if moved else ""
     code = f"  {spot.frame.code}" if spot.frame.code else ""
-    return f"{spot.path}:{spot.line}{moved}{code}"
+    return f"{in_cell(spot.path, cell)}:{line}{then}{code}"
 
 
 def _paragraph(name: str, text: str, width: int, style: str = "dim") -> Iterator[Line]:
@@ -197,28 +201,33 @@ def fields(answer: Answer) -> dict[str, Any]:
         "next": said.message.then if said else answer.advice or None,
         "facts": dict(said.facts) if said else {},
         "failed_operation": (said.trace.operation or None) if said else None,
-        "frames": [_spot(spot) for spot in answer.spots],
-        "forward": [_spot(spot) for spot in answer.forward],
-        "culprits": [_fields(culprit) for culprit in answer.culprits],
+        "frames": [_spot(spot, answer) for spot in answer.spots],
+        "forward": [_spot(spot, answer) for spot in answer.forward],
+        "culprits": [_fields(culprit, answer) for culprit in answer.culprits],
     }
 
 
-def _spot(spot: Spot) -> Mapping[str, Any]:
+def _spot(spot: Spot, answer: Answer) -> Mapping[str, Any]:
+    cell, line = placed_in(answer.cells.get(spot.path, ()), spot.line)
     return {
         "filename": spot.path,
-        "row": spot.line,
+        "cell": cell,
+        "row": line,
         "in_traceback": {"filename": spot.frame.path, "row": spot.frame.line},
         "function": spot.frame.function or None,
         "moved": spot.moved,
     }
 
 
-def _fields(culprit: Culprit) -> Mapping[str, Any]:
+def _fields(culprit: Culprit, answer: Answer) -> Mapping[str, Any]:
     suspect, finding = culprit.suspect, culprit.suspect.finding
+    cells, span = answer.cells.get(suspect.path, ()), suspect.span
+    cell, line = placed_in(cells, span.line)
     return {
         "filename": suspect.path,
-        "location": {"row": suspect.span.line, "column": suspect.span.column + 1},
-        "end_location": {"row": suspect.span.end_line, "column": suspect.span.end_column + 1},
+        "cell": cell,
+        "location": {"row": line, "column": span.column + 1},
+        "end_location": {"row": placed_in(cells, span.end_line)[1], "column": span.end_column + 1},
         "sure": culprit.sure,
         "code": finding.code if finding else None,
         "name": finding.rule if finding else None,

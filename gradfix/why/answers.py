@@ -13,7 +13,7 @@ from gradfix.findings import LONGEST_CULPRIT
 from gradfix.patch import unified
 from gradfix.plan import Plan
 from gradfix.rule import Finding, TextEdit
-from gradfix.source import Source
+from gradfix.source import Cells, Source, by_cell, parse
 from gradfix.why.flow import Flow
 from gradfix.why.frames import Frame
 from gradfix.why.pasted import lines
@@ -67,6 +67,8 @@ class Answer:
     """Why nothing can be said, and what to do."""
     raised: str = ""
     """What a traceback says that isn't about gradients."""
+    cells: Mapping[str, Cells] = field(default_factory=dict)
+    """Of each notebook the cells, with the line of its program that they stand behind."""
 
     @property
     def exit_code(self) -> int:
@@ -78,6 +80,7 @@ NOTHING_PASTED = (
     "no traceback in it: give the whole output from `Traceback (most recent call last)` on; "
     "`python train.py 2>&1 | gradfix why -` takes it as it comes"
 )
+CUT_OFF = "the traceback ends before its last line, which says what was raised: give that line too"
 
 
 def answer(text: str, paths: Sequence[str], plan: Plan) -> Answer:
@@ -87,6 +90,8 @@ def answer(text: str, paths: Sequence[str], plan: Plan) -> Answer:
     if said is None:
         if not found:
             return Answer(None, error=NOTHING_PASTED)
+        if not found[-1].said:
+            return Answer(None, error=CUT_OFF)
         return Answer(None, raised=found[-1].said)
     project = Project(paths, plan.config)
     spots = _own(project, said.trace.frames)
@@ -96,7 +101,7 @@ def answer(text: str, paths: Sequence[str], plan: Plan) -> Answer:
     suspects = merged([*_read(case), *_played(case, plan), *quoted], case.flow.sources, case.raised)
     worth = [each for each in suspects if each.points >= LEAST_TOLD]
     culprits = tuple(_told(each, worth, project) for each in worth[:MOST_TOLD])
-    return Answer(said, culprits, spots, forward)
+    return Answer(said, culprits, spots, forward, cells=project.cells)
 
 
 def _own(project: Project, frames: Iterable[Frame]) -> tuple[Spot, ...]:
@@ -173,19 +178,19 @@ def _agreements(case: Case, path: str, finding: Finding) -> Iterator[Agreement]:
     told |= {(step.path or path, step.span.line) for step in finding.evidence}
     back = case.backward
     if back is not None and (back.path, back.line) in told:
-        yield Agreement(4, f"it ends at line {back.line}, where it failed")
+        yield Agreement(4, f"it ends at {case.line(back.path, back.line)}, where it failed")
     elif back is not None and any(step.role.name.startswith("BACKWARD") for step in finding.evidence):
         yield Agreement(-2, "its backward is another one")
     raised = case.raised
     if raised is not None and (raised.path, raised.line) in told and raised != back:
-        yield Agreement(3, f"line {raised.line} is on the way to what was raised")
+        yield Agreement(3, f"{case.line(raised.path, raised.line)} is on the way to what was raised")
     near = [spot for spot in case.forward if (spot.path, spot.line) in told]
     if near:
-        yield Agreement(4, f"anomaly mode names line {near[-1].line}")
+        yield Agreement(4, f"anomaly mode names {case.line(near[-1].path, near[-1].line)}")
     if len(case.said.operation) >= SHORTEST and any(
         _mentions(case, path, step.path, step.span.line) for step in finding.evidence
     ):
-        yield Agreement(3, f"torch names {case.said.operation}")
+        yield Agreement(3, f"its lines name {case.said.operation}, as torch does")
     if any(step.path == path for step in case.way) or any(spot.path == path for spot in case.spots):
         yield Agreement(1, "it is on the way to the loss")
 
@@ -219,7 +224,7 @@ def _told(suspect: Suspect, among: Sequence[Suspect], project: Project) -> Culpr
     diff = _diff(suspect, source) if source is not None else b""
     steps = suspect.finding.evidence if suspect.finding else ()
     paths = dict.fromkeys([suspect.path, *(step.path for step in steps if step.path)]) if source else {}
-    texts = {path: project.lines(path) for path in paths}
+    texts = {path: project.shown(path) for path in paths}
     return Culprit(suspect, _sure(suspect, among), diff, source.encoding if source else "utf-8", texts)
 
 
@@ -249,9 +254,14 @@ def _diff(suspect: Suspect, source: Source) -> bytes:
     edits = suspect.finding.edits if suspect.finding else ()
     if not edits:
         return b""
-    after = edited(source.text, edits)
+    after = source.encode(edited(source.text, edits))
     path = suspect.path if not os.path.isabs(suspect.path) else os.path.relpath(suspect.path)
-    return unified(path, source.content, source.encode(after))
+    if source.notebook is None:
+        return unified(path, source.content, after)
+    written = parse(suspect.path, after)
+    assert isinstance(written, Source)  # it was rewritten within its cells
+    new = by_cell(written)
+    return b"".join(unified(f"{path}:cell {n}", text, new[n]) for n, text in by_cell(source).items())
 
 
 def edited(text: str, edits: Iterable[TextEdit]) -> str:

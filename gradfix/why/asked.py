@@ -10,8 +10,10 @@ from collections.abc import Callable, Sequence
 
 from gradfix import files
 from gradfix.plan import Plan
-from gradfix.why.answers import Answer, answer
+from gradfix.why.answers import NOTHING_PASTED, Answer, answer
+from gradfix.why.pasted import lines
 from gradfix.why.symptoms import KNOWN, complained, symptom_in
+from gradfix.why.traces import traces
 
 STDIN = "-"
 LAST = 20_000
@@ -31,6 +33,8 @@ def asked(
         found = symptom_in(symptom)
         if found is None:
             raise AskedError(f"--symptom: {symptom!r} isn't known; what is: {KNOWN}")
+        if words and (words[0] == STDIN or (os.path.isfile(words[0]) and traces(lines(_read(words[0]))))):
+            raise AskedError(f"--symptom and a traceback ({words[0]}): give one of them")
         paths = _there(words or (".",))
         return complained(found, paths, plan(paths))
     if not words:
@@ -38,7 +42,7 @@ def asked(
     text = _piped(echo) if words[0] == STDIN else _read(words[0])
     paths = _there(words[1:] or (".",))
     told = answer(text, paths, plan(paths))
-    if told.error and words[0] == STDIN and text.strip() and "Error" not in text:
+    if told.error == NOTHING_PASTED and words[0] == STDIN and text.strip() and "Error" not in text:
         return Answer(None, heading="nothing failed in what came through the pipe")
     return told
 

@@ -108,7 +108,8 @@ def _with_forward(case: Case, path: str, scope: Scope, write: Write) -> Iterator
         around = any(covers(loop, write.statement.lineno) for loop in loops_at(scope, spot.line))
         if after or around:
             where = "behind" if after else "in the loop of"
-            said = f"it stands {where} line {spot.line}, whose operation failed, and writes a tensor of it"
+            here = case.line(path, spot.line)
+            said = f"it stands {where} {here}, whose operation failed, and writes a tensor of it"
             yield Agreement(points if after else points - 2, said)
         return
 
@@ -170,7 +171,8 @@ def _of_module(case: Case, path: str, call: ast.Call) -> Iterator[Agreement]:
         used = [s for s in statements(case.scope(spot)) if _calls_one(s, holders) and s.lineno >= spot.line]
         if spot.path == path and used and _shares(case, spot, used):
             yield Agreement(
-                points - 1, f"it runs behind line {spot.line}, whose operation failed, on a tensor of it"
+                points - 1,
+                f"it runs behind {case.line(path, spot.line)}, whose operation failed, on a tensor of it",
             )
             break
     operation, name = case.said.operation, called(call).lower()

@@ -12,7 +12,7 @@ from pathlib import PurePosixPath
 from gradfix import files, finder
 from gradfix.config import Config
 from gradfix.neighbours import Neighbours
-from gradfix.source import Failure, Source, parse
+from gradfix.source import Cells, Failure, Source, parse
 from gradfix.why.frames import Frame
 
 LARGEST = 1_000_000
@@ -67,6 +67,17 @@ class Project:
         """The lines of a file."""
         source = self.source(path)
         return re.split(r"\r\n|\r|\n", source.text) if source else []
+
+    def shown(self, path: str) -> list[str]:
+        """The same as they are written: a notebook's magics aren't Python."""
+        source = self.source(path)
+        notebook = source.notebook if source else None
+        return notebook.shown.split("\n") if notebook else self.lines(path)
+
+    @property
+    def cells(self) -> dict[str, Cells]:
+        """Of each notebook that was read the cells, with the line that they stand behind."""
+        return {path: source.cells for path, source in self.sources.items() if source and source.cells}
 
     def spot(self, frame: Frame) -> Spot:
         """Where a frame stands in the project; nowhere, if nothing there agrees with it."""
@@ -145,16 +156,17 @@ class Project:
         from gradfix.why.code import imported
 
         resolve, found = Neighbours(), dict.fromkeys(os.path.abspath(path) for path in starts)
-        waiting = list(found)
+        waiting, written = list(found), {os.path.abspath(path): path for path in self.files}
         while waiting and len(found) < most:
-            source = self.source(finder.shown(waiting.pop(0)))
+            path = waiting.pop(0)
+            source = self.source(written.get(path) or finder.shown(path))
             for module, level in imported(source.tree) if source else ():
                 other = resolve(source.path if source else "", module, level)
                 path = os.path.abspath(other.path) if other else ""
                 if path and path not in found and len(found) < most:
                     found[path] = None
                     waiting.append(path)
-        return [finder.shown(path) for path in found]
+        return [written.get(path) or finder.shown(path) for path in found]
 
 
 def _parts(path: str) -> list[str]:

@@ -78,7 +78,8 @@ def _around(case: Case, step: Step) -> Iterator[Suspect]:
     """Blocks and decorators under which nothing is recorded of what is computed."""
     for expression in _unrecorded(step.scope, step.statement.lineno):
         says = f"nothing is recorded under `{case.text(step.path, expression)}`"
-        agrees = (Agreement(_near(step, 6), f"line {step.statement.lineno}, on the way, runs under it"),)
+        line = case.line(step.path, step.statement.lineno)
+        agrees = (Agreement(_near(step, 6), f"{line}, on the way, runs under it"),)
         advice = "run the forward outside of it"
         yield Suspect(step.path, case.place(step.path, expression), says, agrees, (AROUND,), advice)
 
@@ -87,7 +88,8 @@ def _under(case: Case, spot: Spot) -> Iterator[Suspect]:
     """The same of a call on the way to what was raised."""
     for expression in _unrecorded(case.scope(spot), spot.line):
         says = f"nothing is recorded under `{case.text(spot.path, expression)}`"
-        agrees = (Agreement(6, f"the call of line {spot.line}, inside which it failed, runs under it"),)
+        line = case.line(spot.path, spot.line)
+        agrees = (Agreement(6, f"the call of {line}, inside which it failed, runs under it"),)
         advice = "make the call outside of it, or under `torch.enable_grad()`"
         yield Suspect(spot.path, case.place(spot.path, expression), says, agrees, (), advice)
 
@@ -132,10 +134,11 @@ def without_gradient(case: Case) -> Iterator[Suspect]:
         if isinstance(node, ast.Attribute) and node.attr == "grad" and (name := holder(node.value)):
             for each in statements(scope):
                 if name in bound(each) and _recomputed(each, name):
+                    line = case.line(spot.path, spot.line)
                     yield Suspect(
                         spot.path, case.place(spot.path, each),
                         f"`{case.text(spot.path, each)}` makes another tensor, and no leaf",
-                        (Agreement(5, f"the gradient of `{name}` is read at line {spot.line}"),),
+                        (Agreement(5, f"the gradient of `{name}` is read at {line}"),),
                         ("assuming that it is this tensor whose gradient is None",),
                         "ask for the gradient of what was made last: `.detach().requires_grad_()`",
                     )  # fmt: skip

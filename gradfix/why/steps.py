@@ -88,7 +88,7 @@ def _of_step(case: Case, scope: Scope, spot: Spot, step: ast.stmt) -> Iterator[A
     direct = [each for each in early if each.depth == 0 and any(map(called, ast.walk(each.statement)))]
     if direct:
         made = min(each.statement.lineno for each in direct)
-        yield Agreement(2, f"the loss was computed before it, from line {made} on")
+        yield Agreement(2, f"the loss was computed before it, from {case.line(spot.path, made)} on")
 
 
 def _of_later_step(case: Case, scope: Scope, spot: Spot) -> Iterator[Agreement]:
@@ -97,9 +97,8 @@ def _of_later_step(case: Case, scope: Scope, spot: Spot) -> Iterator[Agreement]:
     own = [step.statement for step in case.way if step.scope is scope and step.depth == 0]
     once = [each for each in own if each.lineno < loop.lineno and _computes(each)]
     if once:
-        yield Agreement(
-            5, f"the loss hangs on line {once[0].lineno}, which runs once before the loop around both"
-        )
+        line = case.line(spot.path, once[0].lineno)
+        yield Agreement(5, f"the loss hangs on {line}, which runs once before the loop around both")
     else:
         yield Agreement(-1, "it stands behind the backward, in the same loop")
 

@@ -10,6 +10,7 @@ from typing import Literal, TypeAlias
 
 from gradfix.defects import Span
 from gradfix.rule import Finding
+from gradfix.source import placed_in
 from gradfix.why.code import Scope, called, scope_at, span_of, statement_at, statements
 from gradfix.why.flow import MOST_ALIKE, Flow, Step
 from gradfix.why.project import Project, Spot
@@ -95,6 +96,11 @@ class Case:
     def statement(self, spot: Spot) -> ast.stmt | None:
         """The statement that a line is in."""
         return statement_at(self.scope(spot), spot.line)
+
+    def line(self, path: str, number: int) -> str:
+        """A line as a sentence names it: in a notebook by its cell."""
+        cell, line = placed_in(self.project.cells.get(path, ()), number)
+        return f"line {line}" if cell is None else f"line {line} of cell {cell}"
 
     def place(self, path: str, node: ast.stmt | ast.expr) -> Span:
         """Where a node stands, with columns in characters."""

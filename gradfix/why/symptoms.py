@@ -99,13 +99,13 @@ def complained(complaint: Complaint, paths: Sequence[str], plan: Plan) -> Answer
     found = (each for path in files[:MOST_FILES] for each in _of_file(complaint, project, path, plan))
     suspects = merged(found, files)
     culprits = tuple(
-        Culprit(each, _sure(each, number), texts={each.path: project.lines(each.path)})
+        Culprit(each, _sure(each, number), texts={each.path: project.shown(each.path)})
         for number, each in enumerate(suspects)
     )
     heading = (
         f"{complaint.text}: {'what would explain it' if culprits else 'nothing that was read explains it'}"
     )
-    return Answer(None, culprits, heading=heading, advice=complaint.symptom.then)
+    return Answer(None, culprits, heading=heading, advice=complaint.symptom.then, cells=project.cells)
 
 
 def _of_file(complaint: Complaint, project: Project, path: str, plan: Plan) -> Iterator[Suspect]:

@@ -49,7 +49,8 @@ def freed_before(case: Case) -> Iterator[Suspect]:
         if not shared:
             continue
         names = {name for each in shared for name in bound(each)}
-        said = f"it walks what `{case.text(spot.path, shared[0])}` computed, and so does line {spot.line}"
+        line = case.line(spot.path, spot.line)
+        said = f"it walks what `{case.text(spot.path, shared[0])}` computed, and so does {line}"
         yield Suspect(
             spot.path, case.place(spot.path, other),
             f"`{case.text(spot.path, other)}` frees what this backward needs again",
@@ -123,10 +124,11 @@ def _through_the_loop(case: Case, scope: Scope, loop: ast.stmt, wanted: set[str]
         if any(CUT_OFF.search(ast.unparse(each)) for each in binding) or INNOCENT.match(name):
             continue
         path = case.backward.path if case.backward else ""
+        first = case.line(path, reading[0].lineno)
         yield Suspect(
             path, case.place(path, binding[-1]),
             f"`{case.text(path, binding[-1])}` carries `{name}` with its graph into the next iteration",
-            (Agreement(5, f"the next iteration's loss hangs on it, from line {reading[0].lineno} on"),),
+            (Agreement(5, f"the next iteration's loss hangs on it, from {first} on"),),
             (SHARED,), f"`{name} = {name}.detach()` once this iteration's backward has run",
         )  # fmt: skip
 
@@ -150,8 +152,8 @@ def _before_the_loop(case: Case, scope: Scope, loop: ast.stmt, wanted: set[str])
         yield Suspect(
             path, case.place(path, each),
             f"`{case.text(path, each)}` is computed once, and every iteration walks its graph",
-            (Agreement(3, f"the loss in the loop of line {loop.lineno} hangs on `{name}`"),), (SHARED,),
-            "compute it inside the loop, or detach it",
+            (Agreement(3, f"the loss in the loop of {case.line(path, loop.lineno)} hangs on `{name}`"),),
+            (SHARED,), "compute it inside the loop, or detach it",
         )  # fmt: skip
 
 

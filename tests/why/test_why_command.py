@@ -190,3 +190,78 @@ def test_what_a_program_writes_is_passed_on_as_it_is_read() -> None:
     done = subprocess.run(command, input=TRACE, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (1, TRACE)
     assert "train.py:5 GF101" in done.stdout
+
+
+def test_the_files_may_lie_anywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    Path("elsewhere").mkdir()
+    monkeypatch.chdir("elsewhere")
+    result = why("../trace.txt", "..")
+    assert result.exit_code == 1
+    assert "1. ../train.py:5 GF101 [the line at fault" in result.stdout
+    assert "raised at: ../train.py:6  y.sum().backward()" in result.stdout
+
+
+def test_a_traceback_without_its_last_line_says_what_is_missing() -> None:
+    result = why("-", stdin="".join(TRACE.splitlines(keepends=True)[:3]))
+    assert result.exit_code == 2 and result.stdout == ""
+    assert "ends before its last line" in result.stderr
+
+
+@pytest.mark.parametrize("trace", ["trace.txt", "-"])
+def test_a_symptom_goes_with_no_traceback(trace: str) -> None:
+    result = why(trace, "--symptom", "grad is None for w", stdin=TRACE)
+    assert result.exit_code == 2
+    assert f"--symptom and a traceback ({trace}): give one of them" in result.stderr
+
+
+CELLS = (
+    "%matplotlib inline\nimport torch\nx = torch.ones(3, requires_grad=True)",
+    "y = torch.sigmoid(x)\nprint(y)",
+    "\ny += 1\ny.sum().backward()",
+)
+IN_A_CELL = """\
+---------------------------------------------------------------------------
+RuntimeError                              Traceback (most recent call last)
+Cell In[3], line 3
+      1
+      2 y += 1
+----> 3 y.sum().backward()
+
+RuntimeError: one of the variables needed for gradient computation has been modified by an inplace \
+operation: [torch.FloatTensor [3]], which is output 0 of SigmoidBackward0, is at version 1; expected \
+version 0 instead. Hint: enable anomaly detection to find the operation
+"""
+
+
+def _notebook() -> None:
+    cells: list[dict[str, object]] = [
+        {"cell_type": "code", "metadata": {}, "source": text, "execution_count": None, "outputs": []}
+        for text in CELLS
+    ]
+    whole = {"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 4}
+    Path("lesson.ipynb").write_text(json.dumps(whole))
+
+
+def test_places_in_a_notebook_are_a_cell_and_a_line_in_it() -> None:
+    _notebook()
+    told = why("-", "lesson.ipynb", stdin=IN_A_CELL).stdout
+    assert "raised at: lesson.ipynb:cell 3:3  y.sum().backward()\n" in told
+    assert "1. lesson.ipynb:cell 3:2 GF101" in told
+    assert "    2 | y += 1" in told
+    assert "in lesson.ipynb:cell 2\n    1 | y = torch.sigmoid(x)   <- saved here\n" in told
+    assert "agrees: it ends at line 3 of cell 3, where it failed" in told
+    assert "+++ b/lesson.ipynb:cell 3" in told and "  -y += 1\n  +y = y + 1\n" in told
+
+
+def test_json_names_the_cell_of_a_notebook() -> None:
+    _notebook()
+    told = json.loads(why("-", "lesson.ipynb", "--output-format", "json", stdin=IN_A_CELL).stdout)
+    culprit, frame = told["culprits"][0], told["frames"][-1]
+    assert (culprit["filename"], culprit["cell"], culprit["location"]) == (
+        "lesson.ipynb", 3, {"row": 2, "column": 1},
+    )  # fmt: skip
+    assert (frame["cell"], frame["row"]) == (3, 3)
+    assert (
+        json.loads(why("trace.txt", "train.py", "--output-format", "json").stdout)["frames"][0]["cell"]
+        is None
+    )
