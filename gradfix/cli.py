@@ -238,6 +238,9 @@ def main(**given: Any) -> None:
 
     PATHS are files and directories, by default the working directory; - reads standard input. Exits with 0 if
     there is nothing to report, 1 if there are findings (with --diff: a diff), 2 if a file or the call fails.
+
+    Commands of their own, each with a --help: gradfix run PROGRAM runs it and explains what breaks, gradfix
+    why TRACE names the line at fault for a traceback, gradfix server talks to an editor.
     """
     given["mode"] = _mode(given)
     _refuse_two_reports(given)
@@ -349,6 +352,8 @@ def server_command(stdio: bool, time_limit: float) -> None:
         if (error.name or "").partition(".")[0] not in ("pygls", "lsprotocol"):
             raise
         raise click.UsageError("gradfix server needs pygls: pip install 'gradfix[server]'") from error
+    if sys.stdin.isatty():
+        click.echo("gradfix server waits for an editor to speak to it; Ctrl-C ends it", err=True)
     serve(version(), time_limit)
 
 

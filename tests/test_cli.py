@@ -505,3 +505,8 @@ def test_no_progress_bar_for_a_pipe() -> None:
         make(f"{number}.py", "# tape: slow\n")
     done = subprocess.run(command("--jobs", "1"), env=environment(), capture_output=True, check=True)
     assert done.stderr == b""
+
+
+def test_help_names_the_other_commands() -> None:
+    told = CliRunner().invoke(main, ["--help"]).output
+    assert all(f"gradfix {name}" in " ".join(told.split()) for name in ("run", "why", "server"))
