@@ -134,7 +134,9 @@ def test_applying_rewrites_the_lines_and_nothing_else() -> None:
     before = file.read_text()
     result = gradfix("--apply")
     assert file.read_text() == before.replace('"h += 1"', '"h = h + 1"')
-    assert result.stderr == "1 finding fixed in 1 file.\n"
+    assert result.stderr == (
+        "b.ipynb:cell 4:2: fixed GF101 inplace_overwrites_saved: h = h + 1\n1 finding fixed in 1 file.\n"
+    )
     nbformat.validate(nbformat.read(file, as_version=4))
     assert gradfix("--apply").stderr == ""
 
