@@ -23,7 +23,7 @@ MOVES = having("moves")
 def rewrite(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:
     """Take it out of the graph first."""
     call = tree.at(defect.culprit, cst.Call)
-    if call is None or not isinstance(call.func, cst.Attribute):
+    if call is None or not isinstance(call.func, cst.Attribute) or call.func.attr.value != "numpy":
         return Decline("detach the tensor before the conversion")
     tensor = call.func.value
     while isinstance(tensor, cst.Call) and isinstance(tensor.func, cst.Attribute):
