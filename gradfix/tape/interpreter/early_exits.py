@@ -104,6 +104,8 @@ def leave(vm: Interpreter, how: str) -> str:
     loops, exits = vm.names.frame.loops, vm.names.frame.exits
     inner = next((way for loop in reversed(loops) if (way := loop.turn or loop.whole)), exits)
     target = exits
+    if how != "return" and not loops:
+        return how  # a jump without a loop, which Python refuses to compile: the function ends there
     if how != "return":
         target = loops[-1].turn if how == "continue" else loops[-1].whole or loops[-1].turn
     if target is None or inner is None:
