@@ -52,7 +52,7 @@ def rewrite(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:
     made: cst.BaseExpression | None = call or tree.at(defect.culprit, cst.BinaryOperation)
     if made is None or defect.culprit == facts.backward:
         return Decline("give what should learn requires_grad=True, or unfreeze it")
-    if (each := leaf_each_turn(tree, made, facts.backward)) is not None:
+    if facts.asked and (each := leaf_each_turn(tree, made, facts.asked)) is not None:
         return each
     leaf = {made: _switched_on(made)} if call is None else _leaf(tree, call)
     if isinstance(leaf, Decline):

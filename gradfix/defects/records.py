@@ -258,6 +258,8 @@ class NoLeaf(Severed):
     """Whether something writes to it through a view."""
     sought: str = "backward() reaches"
     """What was to come to something that requires grad."""
+    asked: Span | None = None
+    """Where `autograd.grad` asks for its gradient."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,7 @@ from gradfix.defects import Span
 from gradfix.rewriting import shapes as m
 from gradfix.rewriting.names import binds, reads
 from gradfix.rewriting.order import within
-from gradfix.rewriting.seats import dotted, targets
+from gradfix.rewriting.seats import targets
 from gradfix.rewriting.statements import Anchor, Draft, anchor, between, path, siblings, text_of
 from gradfix.rewriting.states import LOOPS
 from gradfix.rule import Decline, Edit, Fix
@@ -86,8 +86,6 @@ def leaf_each_turn(tree: Tree, made: cst.CSTNode, asked: Span | None) -> Fix | D
     names = targets(small)
     if small is None or not call or len(names) != 1 or tree.function(call) is not tree.function(made):
         return None
-    if not dotted(call.func).endswith("grad"):
-        return None  # a backward: what it is to reach is updated by hand
     (name,) = names
     outer = set(tree.ancestors(made))
     loops = [one for one in path(tree, call) if isinstance(one, LOOPS) and one not in outer]
@@ -95,9 +93,9 @@ def leaf_each_turn(tree: Tree, made: cst.CSTNode, asked: Span | None) -> Fix | D
     if loop is None or not isinstance(loop.body, cst.IndentedBlock):
         return None
     row = siblings(tree, loop.body.body[0])  # type: ignore[arg-type]
-    at = next(i for i, one in enumerate(row) if one in path(tree, call))
+    at = next((i for i, one in enumerate(row) if one in path(tree, call)), None)
     says = f"{name}.requires_grad_()"
-    if any(name in binds(one) for one in row[: at + 1]):
+    if at is None or any(name in binds(one) for one in row[: at + 1]):
         return Decline(f"call `{says}` in each turn, before anything is computed of it")
     draft = Draft(tree)
     draft.before(row[0], says)

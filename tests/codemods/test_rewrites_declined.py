@@ -14,6 +14,15 @@ from gradfix.plan import Plan
 EVERY = Config(Path(), select=("ALL",))
 HEAD = "import torch\nfrom torch import nn\n"
 LEFT = {
+    "a sample that the test of its own loop differentiates for": (
+        "GF204",
+        """
+energy = nn.Linear(3, 1)
+sample = torch.randn(4, 3)
+while torch.autograd.grad(energy(sample).pow(2).sum(), sample)[0].norm() > 1:
+    sample = sample.detach() * 0.5
+""",
+    ),
     "a step whose gradients a helper clears before the later backward": (
         "GF105",
         """

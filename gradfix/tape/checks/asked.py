@@ -48,7 +48,7 @@ def _of_constant(vm: Interpreter, tensor: Tensor, told: GradientsAsked, says: st
         "no_leaf_requires_grad",
         made,
         [(made, Role.CONSTANT), (here, Role.ASKED)],
-        NoLeaf(backward=span, target=tensor.name, sought=sought),
+        NoLeaf(backward=span, asked=span, target=tensor.name, sought=sought),
         when=vm.here.path - vm.here.assumed,
         says=says,
         account=severed.told_otherwise(node),
