@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from gradfix.cli import COMMANDS
+
 ROOT = Path(__file__).parent.parent
 ROOMS = (
     ("spelling", "tape.effects.frameworks", "tape.effects.operations", "defects"),
@@ -48,6 +50,7 @@ ROOMS = (
     ("run", "why"),
     ("report",),
     ("server",),
+    ("commands",),
     ("cli",),
     ("__main__", "pytest_plugin", "ipython"),
     ("",),
@@ -205,7 +208,7 @@ def test_nobody_imports_a_rule_by_name() -> None:
         pytest.param("libcst", {"tree", "edits", "findings", "rewriting", "codemods"}, id="libcst"),
         pytest.param("unidiff", {"patch"}, id="unidiff"),
         pytest.param("pathspec", {"patterns"}, id="pathspec"),
-        pytest.param("click", {"cli"}, id="click"),
+        pytest.param("click", {"cli", "commands"}, id="click"),
         pytest.param("rich", {"progress", "report"}, id="rich"),
         pytest.param("pygls", {"server"}, id="pygls"),
         pytest.param("lsprotocol", {"server"}, id="lsprotocol"),
@@ -227,12 +230,22 @@ def needed(name: str) -> set[str]:
     return found
 
 
-@pytest.mark.parametrize("name", ["cli", "session"])
-def test_what_few_calls_need_is_imported_when_it_is_used(name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "cheap"),
+    [("cli", "ast"), *((f"commands.{each}", "click") for each in COMMANDS), ("session", "ast")],
+)
+def test_what_few_calls_need_is_imported_when_it_is_used(name: str, cheap: str) -> None:
     dear = {"libcst", "rich", "unidiff", "pathspec", "torch", "multiprocessing", "concurrent", "subprocess"}
     used = {each.partition(".")[0] for one in needed(name) for each in imports(one, lazily=False)}
-    assert "ast" in used
+    assert cheap in used
     assert used & dear == set()
+
+
+def test_a_command_knows_no_other() -> None:
+    """Each is imported when it is called; what two of them need stands beside them."""
+    own = {f"commands.{name}" for name in COMMANDS}
+    assert own <= modules().keys()
+    assert {name: own & own_imports(name) for name in modules() if own & own_imports(name)} == {}
 
 
 def test_what_plays_texts_for_an_editor_knows_nothing_of_the_protocol() -> None:

@@ -1,0 +1,1 @@
+"""What can be asked of gradfix at a shell: a module for each command, wired in `gradfix.cli`."""

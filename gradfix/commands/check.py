@@ -1,0 +1,104 @@
+"""`gradfix PATHS`: one run, from its options to its report."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from gradfix.commands.settled import interpreter, memory_limit, plan_of
+
+if TYPE_CHECKING:
+    from gradfix.outcome import Run
+    from gradfix.session import Request
+
+
+def request_of(given: dict[str, Any]) -> Request:
+    """What a session is asked for."""
+    from gradfix.pool import usable_cpus
+    from gradfix.session import STDIN, Request
+
+    paths: tuple[str, ...] = given["paths"] or (".",)
+    if STDIN in paths and len(paths) > 1:
+        raise click.UsageError("- stands alone")
+    if STDIN in paths and (given["mode"] == "add-ignore" or given["since"]):
+        raise click.UsageError("standard input has no history and can't be silenced")
+    if STDIN in paths and given["watch"]:
+        raise click.UsageError("--watch waits for files to change; standard input is none")
+    jobs: int = given["jobs"] or usable_cpus()
+    name = given["stdin_filename"] or "<stdin>"
+    return Request(paths, given["mode"], plan_of(paths, given), jobs, given["since"], name)
+
+
+def checked(given: dict[str, Any]) -> Run:
+    """One run, from the options to what the user reads."""
+    from gradfix.config import ConfigError
+    from gradfix.progress import Bar
+    from gradfix.registry import RegistryError
+    from gradfix.since import RevisionError
+
+    try:
+        request = request_of(given)
+        with Bar(visible=sys.stderr.isatty()) as bar:
+            done = _run(request, given, bar.start)
+        if request.mode == "review":
+            done = _reviewed(done, request, given)
+    except (ConfigError, RegistryError) as error:
+        raise click.UsageError(str(error)) from error
+    except RevisionError as error:
+        raise click.UsageError(f"--since: {error}") from error
+    _show(done, request, given)
+    if given["report"]:
+        from gradfix.report.html import page
+
+        Path(given["report"]).write_text(page(done), "utf-8")
+    return done
+
+
+def _run(request: Request, given: dict[str, Any], start: Callable[[int], Callable[[int], None]]) -> Run:
+    """The run, with the judge's word on every rewrite if that is asked for."""
+    if not (given["verify"] or given["verify_cmd"]):
+        from gradfix.session import run
+
+        return run(request, start)
+    from gradfix.proof import Proving, proved
+    from gradfix.verify import Limits, parse_line
+
+    try:
+        command = parse_line(given["verify_cmd"]) if given["verify_cmd"] else None
+    except ValueError as error:
+        raise click.UsageError(f"--verify-cmd: {error}") from error
+    memory = memory_limit(given["memory_limit"])
+    limits = Limits(given["max_steps"], memory=memory, allow_writes=given["verify_allow_writes"])
+    python = interpreter(given["python"], command)
+    proving = Proving(given["verify"] or "strict", command, python, limits, given["time_limit"])
+    return proved(request, proving, start)
+
+
+def _reviewed(found: Run, request: Request, given: dict[str, Any]) -> Run:
+    """The run with what somebody says of each finding."""
+    from gradfix.report.question import Terminal
+    from gradfix.report.screen import colours
+    from gradfix.review import review
+
+    return review(
+        found, request, Terminal(sys.stdout, sys.stdin, colours(sys.stdout, given["color"], os.environ))
+    )
+
+
+def _show(done: Run, request: Request, given: dict[str, Any]) -> None:
+    from gradfix.outcome import View
+    from gradfix.report.screen import colours
+    from gradfix.report.show import show
+
+    out = sys.stdout
+    if request.reads_stdin and request.mode == "apply":
+        sys.stdout.buffer.write(done.outcomes[0].shown_bytes)
+        sys.stdout.flush()
+        out = sys.stderr
+    colour = colours(out, given["color"], os.environ)
+    show(done, View(given["output_format"], colour, given["verbose"], given["statistics"]), out, sys.stderr)
