@@ -9,14 +9,15 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 from unittest.mock import patch
 
-from gradfix.defects import Certainty, Defect, Role
+from gradfix.defects import Certainty, Convention, Defect, Role
 from gradfix.source import Source, parse
+from gradfix.tape.domain.values import Value
 from gradfix.tape.entries import analyse
 from gradfix.tape.interpreter.conditions import Verdict, condition
 from gradfix.tape.interpreter.interpreter import Interpreter
 from gradfix.tape.interpreter.limits import Resolver
 from gradfix.tape.machine.reports import Findings
-from gradfix.tape.python import control
+from gradfix.tape.python import control, loops
 
 from .edits import Edited, Text
 
@@ -101,10 +102,12 @@ class Ways:
     def __init__(self, source: Source, resolve: Resolver) -> None:
         self.text = Text(source.content)
         self.reached: set[int] = set()
+        self.once: set[Where] = set()
+        """The loops that are known to have one turn."""
         self.open: set[str] = set()
         self.decided: set[str] = set()
         """What was tested somewhere and known: with a flag that one object has and another one hasn't."""
-        evaluate, begin, decide = Interpreter.eval, Findings.__init__, condition
+        evaluate, begin, decide, turn = Interpreter.eval, Findings.__init__, condition, loops._each_turn
         kept: list[Findings] = []
 
         def noting(vm: Interpreter, node: ast.expr) -> object:
@@ -122,17 +125,34 @@ class Ways:
                 self.decided |= {ast.unparse(one) for one in ast.walk(node) if isinstance(one, ast.expr)}
             return verdict
 
+        def turning(
+            vm: Interpreter,
+            node: ast.For | ast.AsyncFor | ast.While,
+            turns: Sequence[Value | None],
+            certain: bool,
+            exact: bool,
+        ) -> tuple[int, str | None]:
+            if vm.here.at_home:
+                loop = self.text.start(node), self.text.end(node)
+                (self.once if exact and len(turns) == 1 else several).add(loop)
+            return turn(vm, node, turns, certain, exact)
+
+        several: set[Where] = set()
         with (
+            patch.object(loops, "_each_turn", turning),
             patch.object(Interpreter, "eval", noting),
             patch.object(Findings, "__init__", keeping),
             patch.object(control, "condition", deciding),
         ):
             analyse(source, resolve)
+        self.once -= several
         self.open |= {text for findings in kept for text in findings.texts.values()}
 
     def known(self, one: More) -> bool:
         """Whether the tape had played the path that a finding is on."""
         first, last = one.where
+        if Convention.E in one.defect.lean and any(start <= first < end for start, end in self.once):
+            return False  # in a second turn, of which it was known that there is none
         reached = any(first <= place < max(last, first + 1) for place in self.reached)
         tests = [test for test in one.defect.condition.split(" and ") if test]
         if one.sort == "surer" and any(self._subject(test) in self.decided for test in tests):

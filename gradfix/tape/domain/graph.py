@@ -71,6 +71,8 @@ class NodeFacts(TypedDict, total=False):
     unasked: bool
     """Whether that is what the function does which made it, unless it is told otherwise."""
     unreduced: bool
+    past: bool
+    """Whether what it returns is of a class that lets nothing of its own into it."""
     several: bool
     """Whether it has more than one element, though its shape isn't known."""
 
@@ -79,8 +81,8 @@ class Write:
     """One in-place write to a storage."""
 
     __slots__ = (
-        "aliased", "born", "built", "counter", "form", "leaf", "module", "moment", "parts", "path", "place",
-        "silent", "stepped", "unrecorded", "written",
+        "aliased", "born", "built", "counter", "form", "later", "leaf", "module", "moment", "parts", "path",
+        "place", "silent", "stepped", "unrecorded", "written",
     )  # fmt: skip
 
     def __init__(self, place: Place, path: Path, form: str, silent: bool, counter: Tensor | None) -> None:
@@ -93,6 +95,8 @@ class Write:
         """Whether it leaves the version counter alone (`.data = `, fused optimizers)."""
         self.counter = counter
         """The version counter that it raises: see Tensor."""
+        self.later = False
+        """Whether it was done in a turn of a loop that isn't known to have one."""
         self.unrecorded = False
         """Whether it was done where nothing is recorded: only data is written so, and what nobody trains."""
         self.parts: list[Write] = []

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from gradfix.defects import Convention, Role
 from gradfix.defects.records import BackwardUnrecorded, NonScalar
 from gradfix.tape.domain.events import Add, live_arms, surely
+from gradfix.tape.domain.graph import upstream
 from gradfix.tape.domain.paths import ALWAYS, contradicts
 from gradfix.tape.domain.values import stamp
 from gradfix.tape.effects import shapes
@@ -32,6 +34,8 @@ SURE, BY_USE, BESIDE = 2, 1, 0
 perhaps: beside a leaf that it surely fills, and beside what is meant, something else can."""
 WAYS = 3
 """On how many different paths one backward looks at a node again."""
+FAR = 40
+"""How many operations are looked through for what was asked to require grad."""
 STEPPED_BETWEEN = "whether a step since the backward before this changed what it needs isn't known"
 UNDERIVED = having("underived")
 NO_SCALAR = "grad can be implicitly created only for scalar outputs"
@@ -253,28 +257,40 @@ class Backwards:
         must = not event.returns and (level == SURE or (level == BY_USE and not event.anchored))
         adds.append(Add(event, must, lean, event.path | when))
 
-    @staticmethod
-    def _above(node: Node, level: int, path: Path) -> Iterator[tuple[Node, int, Path]]:
+    def _above(self, node: Node, level: int, path: Path) -> Iterator[tuple[Node, int, Path]]:
         """What backward visits after a node, how that is part of it, and under which guard."""
         guards = node.guards or (ALWAYS,) * len(node.parents)
         sure = level == SURE and not node.may
-        else_by = _beside(node, level)
+        past = node.requires is None and node.facts is not None and "past" in node.facts
+        else_by = BESIDE if past else min(level, BY_USE) if level != BY_USE else self._by_use(node)
         for parent, guard in zip(reversed(node.parents), reversed(guards), strict=True):
             if contradicts(guard, path):
                 continue
             if sure and parent.requires is None and surely(parent):
                 for arm in live_arms(parent, path | guard):
                     yield parent, SURE, arm - path
-            elif parent.requires is True:
+            elif parent.requires is True and not past:
                 yield parent, SURE if sure else min(level, BY_USE), guard - path
             else:
                 yield parent, else_by, guard - path
 
+    def _by_use(self, node: Node) -> int:
+        """How what may have a graph is part of a backward that comes to a node only by use: where another
+        operand has one, and the node is there for that, it is enough to be meant."""
+        if node.requires is True and not node.may and any(one.requires is True for one in node.parents):
+            return BESIDE
+        return BESIDE if len(node.parents) > 1 and any(map(self._asked, node.parents)) else BY_USE
 
-def _beside(node: Node, level: int) -> int:
-    """How what may have a graph is part of a backward after a node: where another operand has one, and the
-    node is there only by use, that is enough to be meant."""
-    if level != BY_USE:
-        return min(level, BY_USE)
-    meant = node.requires is True and not node.may and any(one.requires is True for one in node.parents)
-    return BESIDE if meant else BY_USE
+    def _asked(self, operand: Node) -> bool:
+        """Whether somebody asked for a leaf that an operand may be made of."""
+        leaves = self.severed.leaves
+        return bool(leaves.asked) and any(
+            leaves.may_learn(node.facts["value"])
+            for node in islice(upstream([operand], _perhaps), FAR)
+            if node.facts is not None and "value" in node.facts
+        )
+
+
+def _perhaps(node: Node) -> tuple[Node, ...]:
+    """What went into a node that may have a graph."""
+    return node.parents if node.requires is None else ()

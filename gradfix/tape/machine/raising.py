@@ -35,6 +35,7 @@ FEW = 100
 DRAWS = {*having("draws"), *map(name_of_layer, layers_having("drops"))}
 OVERWRITTEN = "one of the variables needed for gradient computation has been modified by an inplace operation"
 RECORDED: frozenset[Assumption] = frozenset({Assumption.RECORDED_HERE})
+LATER: frozenset[Convention] = frozenset({Convention.E})
 TWICE = "Trying to backward through the graph a second time"
 
 
@@ -129,7 +130,7 @@ class Raising:
         steps = [(saved.node.place, Role.SAVED), (write.place, Role.OVERWRITTEN)]
         if not event.virtual:
             steps.append((event.place, Role.BACKWARD))
-        lean = lean | saved.lean | event.lean
+        lean = lean | saved.lean | event.lean | (LATER if write.later else NOTHING)
         alternative = saved.path - write.path
         if Convention.D in lean and saved.argument and any(one.unrecorded for one in saved.writes):
             return  # what came in is data, as it is written where nothing is recorded

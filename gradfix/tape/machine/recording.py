@@ -119,6 +119,7 @@ class Recording:
         """Overwrite a tensor's storage: what nodes saved of it is spoiled, where the paths agree."""
         write = Write(place, self.here.path, form, silent or tensor.counter is not None, tensor.counter)
         write.unrecorded = self.grad_mode.grad is False or form == "callee"
+        write.later = self.reports.repeat
         storage = tensor.storage
         again = self._again()
         if form != "step":
@@ -137,7 +138,7 @@ class Recording:
         for guard, part in storage.parts:
             if (both := meet(write.path, guard)) is not None:
                 seen = Write(write.place, both, write.form, write.silent, part.counter)
-                seen.unrecorded = write.unrecorded
+                seen.unrecorded, seen.later = write.unrecorded, write.later
                 write.parts.append(seen)
                 self._note(part.storage, seen, silent, again)
 

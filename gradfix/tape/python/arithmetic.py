@@ -226,6 +226,8 @@ def _simple(left: Value, right: Value) -> bool:
 
 def in_place_operator(vm: Interpreter, held: Value, right: Value, node: ast.AugAssign) -> Value:
     """`held op= right`: the same object where it is written in place, a new value elsewhere."""
+    if isinstance(held, Unknown) and held.options and held.tensor is None:  # too many to be kept apart
+        return vm.forks.each(Alt(held.options), lambda one: in_place_operator(vm, one, right, node))
     written(vm.machine, held, node)
     held = in_graph(vm.graph, held)
     name, _ = OPERATORS[type(node.op)]

@@ -20,7 +20,7 @@ from gradfix.tape.strangers.assumed_optimizers import doubted
 from gradfix.tape.torch.layers import is_packed, layer_attribute, store_on_layer
 from gradfix.tape.torch.module_methods import MODULE_METHODS
 from gradfix.tape.torch.modules import OWN_DICTS, all_of, freeze, own_dict
-from gradfix.tape.torch.param_groups import param_groups, some_gradient, written
+from gradfix.tape.torch.param_groups import param_groups, some_gradient, some_leaf, written
 from gradfix.tape.torch.tensor_attributes import store_on_tensor, tensor_attribute
 
 if TYPE_CHECKING:
@@ -200,6 +200,8 @@ def store_attribute(
             store_on_tensor(vm, owner.tensor, name, value, node, augmented)
         elif name == "grad":
             some_gradient(vm.machine, owner)
+        elif name == "requires_grad":
+            some_leaf(vm.machine, owner, value)
         if owner.children is None:
             vm.trail.learn(owner, "children", {})
         vm.graph.put_into(owner, value)

@@ -168,9 +168,11 @@ def follow(
         _left_out(vm.machine, function, args, kwargs, node)
         for value in (function, *args, *kwargs.values()):
             escape(vm.strangers, value)
-        return unknown_of(
+        lost = unknown_of(
             Why(What.BUDGET, "calls too deep to follow", vm.here.at(node)), *args, *kwargs.values()
         )
+        vm.strangers.results[id(lost)] = (lost, node, function)
+        return lost
     if receiver is None and function.owner is not None and args:
         receiver = args[0]
     before = past(vm.budget, function, args, kwargs)

@@ -35,11 +35,12 @@ from gradfix.tape.torch.factories import (
 )
 from gradfix.tape.torch.functions import functional, torch_function
 from gradfix.tape.torch.layers import CONTAINERS, make_layer
-from gradfix.tape.torch.modules import leaves, opaque, set_leaf
+from gradfix.tape.torch.modules import leaves, opaque
 from gradfix.tape.torch.optimizers import KINDS, clip, make_optimizer
 from gradfix.tape.torch.other_packages import EINOPS, NUMPY, SILENT_PACKAGES, harmless, numpy_call
 from gradfix.tape.torch.tensors import method_call
 from gradfix.tape.torch.walks import backward_from_roots, grad_of_roots
+from gradfix.tape.torch.weights import set_leaf
 
 if TYPE_CHECKING:
     from gradfix.tape.domain.values import Args, Kwargs, Value

@@ -27,7 +27,7 @@ from gradfix.tape.domain.paths import contradicts, implies
 from gradfix.tape.domain.torch_values import Layer, Optimizer, Weights
 from gradfix.tape.domain.values import Const, External, Map, Seq, Unknown
 from gradfix.tape.domain.why import Why
-from gradfix.tape.machine.account import newest_call
+from gradfix.tape.machine.account import newest_call, why_of_call
 from gradfix.tape.machine.cuts import in_order
 from gradfix.tape.machine.here import span_of
 from gradfix.tape.strangers.own_forwards import passes_by
@@ -94,10 +94,25 @@ def supposed(strangers: Strangers, value: Unknown, node: ast.AST) -> Supposed:
             ]
             before = [(event, Passed(strangers, strangers.names, root)) for event, root in ran]
             others = [passed.arrived(event, found) for event, passed in before if not passed.beside(found)]
-            events.extend(others)
+            events.extend([*others, *_calls_since(strangers, found, others)])
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and strangers.here.at_home:
         strangers.trail.set(found.optimizer, "name", strangers.reports.text(node.func.value))
     return found
+
+
+def _calls_since(strangers: Strangers, own: Supposed, arrived: Sequence[Add | Doubt]) -> list[Doubt]:
+    """The calls that may have used what arrived before anything was known of an optimizer, since it is there:
+    each may be the step of another one, for which that was."""
+    newest = next((one.backward.moment for one in reversed(arrived) if isinstance(one, Add)), None)
+    made = {id(strangers.results[id(one)][1]) for one in own.owners if id(one) in strangers.results}
+    since: list[Doubt] = []
+    for call in strangers.timeline.strangers:
+        if newest is not None and call.number > newest.number:
+            place = call.place if isinstance(call.place, ast.AST) else None
+            since.append(Doubt(place, call.path, why_of_call(call)))
+        if id(call.place) in made:
+            since.clear()
+    return since
 
 
 def clear_supposed(strangers: Strangers, value: Unknown, node: ast.AST) -> None:
@@ -296,8 +311,10 @@ def filled(vm: Interpreter, walked: Walked) -> None:
     vm.strangers.fed.update(calls)
     for one in vm.strangers.supposed.values():
         if not passed.beside(one):
-            _too_early(vm.strangers, one, event, calls)
-            one.leaf.gradient().events.append(passed.arrived(event, one))
+            arrival = passed.arrived(event, one)
+            if isinstance(arrival, Add):
+                _too_early(vm.strangers, one, event, calls)
+            one.leaf.gradient().events.append(arrival)
 
 
 def _line(place: Place) -> int:
@@ -306,7 +323,8 @@ def _line(place: Place) -> int:
 
 
 def _onward(node: Node) -> tuple[Node, ...]:
-    return node.parents if _passes(node) and node.leaf is None else ()
+    past = node.op == "module" and node.facts is not None and "past" in node.facts
+    return node.parents if _passes(node) and node.leaf is None and not past else ()
 
 
 def _passes(node: Node) -> bool:

@@ -16,7 +16,8 @@ from gradfix.tape.domain.why import Why
 from gradfix.tape.interpreter.aliases import names_read
 from gradfix.tape.machine.account import newest_call
 from gradfix.tape.strangers.assumed_optimizers import doubted, let_go, step_supposed
-from gradfix.tape.torch.modules import children, leaves, one_of_these, set_leaf
+from gradfix.tape.torch.modules import children, leaves, one_of_these
+from gradfix.tape.torch.weights import set_leaf
 
 if TYPE_CHECKING:
     from gradfix.tape.domain.definitions import Scope

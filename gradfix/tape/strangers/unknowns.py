@@ -30,10 +30,11 @@ from gradfix.tape.strangers.own_forwards import passes_by
 from gradfix.tape.strangers.reaching import Reaching
 from gradfix.tape.torch.conversions import cut_tensor, number
 from gradfix.tape.torch.distributions import PACKAGE, distribution_method
-from gradfix.tape.torch.modules import freeze, leaves, opaque, set_leaf, set_training
+from gradfix.tape.torch.modules import freeze, leaves, opaque, set_training
 from gradfix.tape.torch.param_groups import written
 from gradfix.tape.torch.tensors import KEEPS, copied, filled, method_call, zero
 from gradfix.tape.torch.walks import run_backward
+from gradfix.tape.torch.weights import set_leaf
 
 if TYPE_CHECKING:
     from gradfix.tape.domain.torch_values import Opaque
@@ -79,6 +80,8 @@ def call_unknown(vm: Interpreter, callee: Value, args: Args, kwargs: Kwargs, nod
             may_thaw(vm.machine, value)
     result = Unknown(_unfollowed(vm, callee, node), tuple(given))
     vm.strangers.results[id(result)] = (result, node, callee)
+    if _asked_to_learn(node) or any(map(vm.machine.leaves.may_learn, (callee, *given))):
+        vm.machine.leaves.asked[id(result)] = result
     unrecorded = vm.grad_mode.grad is False and vm.grad_mode.grad_off[1] is not None
     owners = [one for one in getattr(callee, "holds", ()) if isinstance(one, (Tensor, Unknown))]
     if unrecorded and isinstance(callee, Unknown) and not _may_hand_back(vm, [*owners, *given]):
@@ -98,24 +101,13 @@ def _may_hand_back(vm: Interpreter, given: Sequence[Value]) -> bool:
     if any(node.requires is True for node in met):
         return True
     values = [*given, *(node.facts["value"] for node in met if node.facts and "value" in node.facts)]
-    return any(_told_to_learn(vm.strangers, value) for value in values)
+    return any(map(vm.machine.leaves.may_learn, values))
 
 
-MADE_OF = 3
-"""Through how many calls a leaf is looked for that a value may be."""
-
-
-def _told_to_learn(strangers: Strangers, value: Value, deep: int = MADE_OF) -> bool:
-    """Whether a call that isn't known made a value, or what it was made of, and was asked for one that
-    requires grad."""
-    if not isinstance(value, Unknown) or not deep:
-        return False
-    made = strangers.results.get(id(value))
-    told = made[1].keywords if made is not None and isinstance(made[1], ast.Call) else ()
-    asked = [one.value for one in told if one.arg == "requires_grad"]
-    if any(getattr(one, "value", None) is not False for one in asked):
-        return True
-    return any(_told_to_learn(strangers, held, deep - 1) for held in value.holds)
+def _asked_to_learn(node: ast.AST) -> bool:
+    """Whether a call asks for what requires grad."""
+    told = node.keywords if isinstance(node, ast.Call) else ()
+    return any(getattr(one.value, "value", None) is not False for one in told if one.arg == "requires_grad")
 
 
 def _for_its_effect(vm: Interpreter, callee: Value, reached: Sequence[Value]) -> None:
@@ -165,7 +157,9 @@ def call_opaque(
             hand_out(vm.strangers, value)
     made = vm.machine.recording.node("module", vm.here.at(node), [*leaves(vm.machine, module)[0], *given])
     made.may = not sure
-    if made.requires is True and (not sure or passes_by(module.of)):
+    if made.requires is True and passes_by(module.of):
+        made.requires, made.facts = None, {"past": True}
+    if made.requires is True and not sure:
         made.requires = None
     if made.requires is False and _holds_others(module.of):
         made.requires = None

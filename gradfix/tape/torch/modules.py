@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 from gradfix.defects import Convention
 from gradfix.defects.reasons import What
 from gradfix.tape.domain.definitions import Instance
-from gradfix.tape.domain.graph import Node, Tensor
+from gradfix.tape.domain.graph import Tensor
 from gradfix.tape.domain.torch_values import Layer, Opaque, Weights
 from gradfix.tape.domain.values import Alt, Const, Unknown
 from gradfix.tape.domain.why import Why
-from gradfix.tape.torch.weights import parameters_of, weights
+from gradfix.tape.torch.weights import parameters_of, set_leaf, weights
 
 if TYPE_CHECKING:
     from gradfix.tape.domain.values import Place, Value
@@ -37,6 +37,10 @@ def opaque(machine: Machine, value: Unknown, node: ast.AST | None = None) -> Opa
         module.weights.lean = frozenset({Convention.B})
         module.weights.node.lean = frozenset({Convention.B})
         machine.trail.learn(value, "module", module)
+        if inside := [*_modules_in(value)]:
+            machine.leaves.stands_for[id(module.weights)] = lambda: (
+                leaf for one in inside for leaf in leaves(machine, one)[0]
+            )
         if machine.leaves.told and any(_frozen(machine, held) for held in value.holds):
             set_leaf(machine, module.weights, None)
         return module
@@ -45,6 +49,16 @@ def opaque(machine: Machine, value: Unknown, node: ast.AST | None = None) -> Opa
 
 DEEP = 4
 """How often what isn't known is made of what isn't known."""
+
+
+def _modules_in(value: Value, deep: int = DEEP) -> Iterator[Value]:
+    """The modules that something was made of which isn't known: it may be one of them. What is a module's
+    attribute isn't that module."""
+    for held in value.holds if isinstance(value, Unknown) and deep else ():
+        if not isinstance(held, (Layer, Instance)):
+            yield from _modules_in(held, deep - 1)
+        elif isinstance(value, Unknown) and value.why.what is not What.ATTRIBUTE:
+            yield held
 
 
 def _frozen(machine: Machine, value: Value) -> bool:
@@ -180,19 +194,3 @@ def freeze(machine: Machine, group: Weights, value: Value, place: Place) -> None
     wanted = bool(value.value) if isinstance(value, Const) and all_of(machine.here, group) else None
     for leaf in group.leaves:
         set_leaf(machine, leaf, wanted, place)
-
-
-def set_leaf(
-    machine: Machine, leaf: Tensor, wanted: bool | None, place: Place = None, *, unasked: bool = False
-) -> None:
-    """Let a leaf require grad, or not, or perhaps."""
-    if leaf.requires is wanted:
-        return
-    node = Node("leaf", leaf.place, (), wanted)
-    node.leaf = leaf
-    node.lean, node.path = leaf.lean, machine.here.path
-    if wanted is False:
-        machine.leaves.told[id(leaf)] = leaf
-        node.facts = {"frozen": place, "unasked": unasked}
-    machine.trail.set(leaf, "requires", wanted)
-    machine.trail.set(leaf, "node", node)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from gradfix.defects.reasons import What
@@ -13,7 +13,8 @@ from gradfix.tape.domain.graph import Tensor
 from gradfix.tape.domain.torch_values import Group, Layer, Opaque, Optimizer, Weights
 from gradfix.tape.domain.values import Const, Seq, Unknown
 from gradfix.tape.domain.why import Why, fact
-from gradfix.tape.torch.modules import leaves, set_leaf
+from gradfix.tape.torch.modules import leaves
+from gradfix.tape.torch.weights import set_leaf
 
 if TYPE_CHECKING:
     from gradfix.tape.domain.values import Args, Truth, Value
@@ -58,23 +59,35 @@ def group_method(gradients: Gradients, group: Group, name: str, args: Args) -> V
 
 def some_gradient(machine: Machine, owner: Unknown) -> None:
     """`.grad` of what may be any of the parameters that it came from: somebody may fill or clear it."""
-    gradients = machine.gradients
+    for held in _some_of(machine, owner):
+        machine.gradients.clear(held, None, must=False)
+
+
+def some_leaf(machine: Machine, owner: Unknown, wanted: Value) -> None:
+    """`.requires_grad` of the same: any of them may be told so."""
+    for leaf in (leaf for held in _some_of(machine, owner) for leaf in held):
+        if not isinstance(wanted, Const) or leaf.requires is not bool(wanted.value):
+            set_leaf(machine, leaf, None)
+
+
+def _some_of(machine: Machine, owner: Unknown) -> Iterator[list[Tensor]]:
+    """The parameters that a value came from."""
     stack, seen = [*owner.holds], 0
     while stack and seen < FAR:
         value = stack.pop()
         seen += 1
         if isinstance(value, (Weights, Optimizer)):
-            gradients.clear(value.leaves, None, must=False)
+            yield value.leaves
         elif isinstance(value, Group):
-            gradients.clear(value.weights.leaves, None, must=False)
+            yield value.weights.leaves
         elif isinstance(value, Tensor) and value.leaf and value.requires is not False:
-            gradients.clear([value], None, must=False)
+            yield [value]
         elif isinstance(value, Unknown):
             stack.extend(value.holds)
         elif isinstance(value, Seq):
             stack.extend(value.items)
         elif isinstance(value, (Layer, Instance, Opaque)):
-            gradients.clear(leaves(machine, value)[0], None, must=False)
+            yield leaves(machine, value)[0]
             stack.extend(value.attrs.values() if isinstance(value, Instance) else ())
 
 

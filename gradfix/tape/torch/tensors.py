@@ -17,6 +17,7 @@ from gradfix.tape.effects.operations import DUNDERS, having, in_place
 from gradfix.tape.effects.overloads import choose
 from gradfix.tape.machine.cuts import DETACHES
 from gradfix.tape.torch.manual_steps import hand_written_step
+from gradfix.tape.torch.weights import change_others
 
 if TYPE_CHECKING:
     from gradfix.tape.domain.graph import Tensor
@@ -172,6 +173,7 @@ def set_requires_grad(names: Names, tensor: Tensor, value: Value, node: ast.AST)
         made = Node("leaf", tensor.place, (), wanted)
         made.leaf, made.path, made.facts = tensor, names.here.path, {"frozen": names.here.at(node)}
         names.trail.set(tensor, "node", made)
+    change_others(names.machine, tensor, wanted)
 
 
 def _some_of_many(names: Names, tensor: Tensor) -> bool:

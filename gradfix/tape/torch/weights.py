@@ -5,11 +5,12 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from gradfix.tape.domain.graph import Tensor
+from gradfix.tape.domain.graph import Node, Tensor
 from gradfix.tape.domain.values import NONE, Const, asked_shape
 
 if TYPE_CHECKING:
     from gradfix.tape.domain.torch_values import Layer
+    from gradfix.tape.domain.values import Place
     from gradfix.tape.machine.machine import Machine
 
 FLAG_OFF = {"bias": "bias", "affine": "weight bias", "elementwise_affine": "weight bias"}
@@ -48,3 +49,28 @@ def parameters_of(machine: Machine, layer: Layer) -> dict[str, Tensor]:
         if isinstance(value, Tensor):
             found[name] = value
     return found
+
+
+def set_leaf(
+    machine: Machine, leaf: Tensor, wanted: bool | None, place: Place = None, *, unasked: bool = False
+) -> None:
+    """Let a leaf require grad, or not, or perhaps."""
+    if leaf.requires is wanted:
+        return
+    node = Node("leaf", leaf.place, (), wanted)
+    node.leaf = leaf
+    node.lean, node.path = leaf.lean, machine.here.path
+    if wanted is False:
+        machine.leaves.told[id(leaf)] = leaf
+        node.facts = {"frozen": place, "unasked": unasked}
+    machine.trail.set(leaf, "requires", wanted)
+    machine.trail.set(leaf, "node", node)
+    change_others(machine, leaf, wanted)
+
+
+def change_others(machine: Machine, stand_in: Tensor, wanted: bool | None) -> None:
+    """What is done to the parameters of a module that isn't known may be done to those of another one."""
+    stands_for = machine.leaves.stands_for.get(id(stand_in))
+    for leaf in stands_for() if stands_for is not None else ():
+        if leaf.requires is not wanted:
+            set_leaf(machine, leaf, None)

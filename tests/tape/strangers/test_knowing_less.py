@@ -9,6 +9,81 @@ from gradfix.tape.entries import analyse
 
 IMPORTS = "import torch\nfrom torch import nn\nfrom torch.autograd import Variable\n"
 UNDECIDED = {
+    "what freezes a part of a network, it isn't known which": """
+from elsewhere import blur
+net = nn.Sequential(nn.Linear(4, 4), nn.Sequential(nn.Tanh(), nn.ReLU(inplace=True), nn.Linear(4, 4)))
+for p in net[blur(0)].parameters():
+    p.requires_grad = False
+net(torch.ones(3, 4)).sum().backward()
+""",
+    "the same of what may be its parameters": """
+from elsewhere import blur
+net = nn.Sequential(nn.Linear(4, 4), nn.Sequential(nn.Tanh(), nn.ReLU(inplace=True), nn.Linear(4, 4)))
+for p in blur(net[0].parameters()):
+    p.requires_grad = False
+net(torch.ones(3, 4)).sum().backward()
+""",
+    "the same of what was made of a part": """
+from elsewhere import blur
+net = nn.Sequential(nn.Linear(4, 4), nn.Sequential(nn.Tanh(), nn.ReLU(inplace=True), nn.Linear(4, 4)))
+blur(net[0]).requires_grad_(False)
+net(torch.ones(3, 4)).sum().backward()
+""",
+    "a term that may have a graph beside one of what was asked for as a leaf": """
+from elsewhere import blur
+w = torch.ones(4, requires_grad=True)
+other = blur(4, requires_grad=True)
+for turn in range(3):
+    part = other.reshape(2, 2)
+    (part.abs().sum() + blur(w.pow(2).mean())).backward()
+    if w.grad is not None:
+        w.data -= 0.1 * w.grad
+""",
+    "a network of a class that hands back what it is given": """
+from elsewhere import blur
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+    def forward(self, x):
+        h = self.layer(x)
+        return x
+net = blur(Net)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+for turn in range(2):
+    loss = nn.functional.mse_loss(net(torch.zeros(3, 4)), blur(1))
+    loss.backward()
+    opt.zero_grad()
+    opt.step()
+""",
+    "an optimizer that isn't known of such a network": """
+from elsewhere import blur
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+    def forward(self, x):
+        h = self.layer(x)
+        return x
+net = blur(Net)
+opt = blur(net.parameters())
+w = torch.ones(3, 4, requires_grad=True)
+for turn in range(2):
+    opt.zero_grad()
+    loss = nn.functional.mse_loss(net(torch.zeros(3, 4)), w)
+    opt.step()
+    loss.backward()
+""",
+    "a call that may be the step of another optimizer, before the first clearing of this one": """
+def train(made, judge, loader, first, second, name):
+    for x in loader:
+        fake = made(x)
+        judge(fake).mean().backward()
+        getattr(first, name)()
+        second.zero_grad()
+        judge(fake.detach()).mean().backward()
+        second.step()
+""",
     "a view without recording of a leaf that may require grad": """
 from elsewhere import blur
 w = Variable(torch.randn(4), requires_grad=blur(True))
@@ -598,6 +673,54 @@ for turn in range(2):
             w.copy_(w - w.grad)
 """,
     ),
+    "a network of a class that is given back by its forward, in a like training": (
+        "zero_grad_before_step",
+        """
+from elsewhere import blur
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+    def forward(self, x):
+        return self.layer(x)
+net = blur(Net)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+for turn in range(2):
+    loss = nn.functional.mse_loss(net(torch.zeros(3, 4)), blur(1))
+    loss.backward()
+    opt.zero_grad()
+    opt.step()
+""",
+    ),
+    "one of several views, written where it is one of too many to be told apart": (
+        "inplace_on_view_of_many",
+        """
+class Attention(nn.Module):
+    def __init__(self, size, bias):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(3 * size, size))
+        if bias:
+            self.bias = nn.Parameter(torch.ones(3 * size))
+        else:
+            self.register_parameter("bias", None)
+    def forward(self, query, key, value):
+        same = query.data_ptr() == key.data_ptr()
+        if same:
+            q, k, v = self.projected(query).chunk(3, dim=-1)
+        elif key.data_ptr() == value.data_ptr():
+            k, v = self.projected(key).chunk(2, dim=-1)
+            q = self.projected(query)
+        else:
+            q = self.projected(query)
+        q *= 0.5
+        return q
+    def projected(self, x):
+        bias = self.bias
+        if bias is not None:
+            bias = bias[0:3]
+        return nn.functional.linear(x, self.weight[0:3, :], bias)
+""",
+    ),
     "what an optimizer may hold that was made after all that a backward fills": (
         "zero_grad_before_step",
         """
@@ -726,3 +849,42 @@ def test_a_detached_leaf_is_one_whatever_it_was_made_of(base: str) -> None:
     source = parse("program.py", (IMPORTS + DETACHED.replace("nn.Module", base)).encode())
     assert isinstance(source, Source)
     assert [(d.kind, d.certainty) for d in analyse(source).defects] == [("inplace_on_leaf", "certain")]
+
+
+TOO_DEEP = """
+def turned(x, h):
+    return torch.cos(x)
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer, self.norm = nn.Linear(4, 4), nn.LayerNorm(4)
+    def forward(self, x):
+        h = torch.tanh(self.layer(x))
+        out = turned(x, h)
+        h += self.norm(h)
+        return out
+"""
+
+
+@pytest.mark.parametrize("depth", [3, 2, 1])
+def test_what_is_too_deep_to_be_followed_may_return_nothing_of_what_it_got(
+    depth: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gradfix.tape.python.following.DEPTH", depth)
+    assert not listed(TOO_DEEP)
+
+
+AGAIN = """
+w = torch.ones(4, requires_grad=True)
+loss = (w ** 2).sum()
+for turn in range({turns}):
+    loss.tanh_()
+loss.backward()
+"""
+
+
+@pytest.mark.parametrize(("turns", "expected"), [("2", ["certain"]), ("blur(2)", ["likely"]), ("1", [])])
+def test_what_takes_a_second_turn_is_certain_where_there_is_one(turns: str, expected: list[str]) -> None:
+    source = parse("program.py", (IMPORTS + AGAIN.format(turns=turns)).encode())
+    assert isinstance(source, Source)
+    assert [d.certainty for d in analyse(source).defects if d.impact != "style"] == expected
