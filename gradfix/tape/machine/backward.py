@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from gradfix.defects import Convention, Role
+from gradfix.defects import NOTHING, Convention, Role
 from gradfix.defects.records import BackwardUnrecorded, NonScalar
 from gradfix.tape.domain.events import Add, live_arms, surely
 from gradfix.tape.domain.graph import upstream
@@ -115,15 +115,8 @@ class Backwards:
         if not event.virtual:
             if root.requires is None:
                 self.severed.severed_on_some_paths(root, node, event)
-            known: NodeFacts = node.facts or {}
-            several = known.get("several") or shapes.many(root.shape)
-            unreduced = several is None and bool(known.get("unreduced"))
-            if whole and (several or unreduced):
-                made = (root.place, Role.MADE_LARGE)
-                lean = root.lean | {Convention.C} if unreduced else root.lean
-                scalar = NonScalar(root=self._root_text(event))
-                self.reports.report("non_scalar_backward", event.place, [made], scalar, lean=lean,
-                            when=event.path, says=NO_SCALAR)  # fmt: skip
+            if whole:
+                self.wants_scalar(root, event)
             if self.grad_mode.grad is False and root.requires is True:
                 here = [(event.place, Role.BACKWARD)]
                 facts = BackwardUnrecorded(backward=self.reports.span(event.place))
@@ -138,6 +131,18 @@ class Backwards:
             self.reports.silence(event.place, "whether this has a graph isn't known", node)
         elif event.strange:
             self.reports.silence(event.place, "not all that this may reach is known", node)
+
+    def wants_scalar(self, root: Tensor, event: Backward, taken: Lean = NOTHING) -> None:
+        """Say so where a root that is given no gradient is more than one number."""
+        known: NodeFacts = self.graph.history(root).facts or {}
+        several = known.get("several") or shapes.many(root.shape)
+        unreduced = several is None and bool(known.get("unreduced"))
+        if several or unreduced:
+            made = (root.place, Role.MADE_LARGE)
+            lean = taken | (root.lean | {Convention.C} if unreduced else root.lean)
+            scalar = NonScalar(root=self._root_text(event))
+            self.reports.report("non_scalar_backward", event.place, [made], scalar, lean=lean,
+                        when=event.path, says=NO_SCALAR)  # fmt: skip
 
     def _root_text(self, event: Backward) -> str:
         """The source text of what backward runs on: a method's owner, or what a function is given first. The

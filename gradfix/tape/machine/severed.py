@@ -138,7 +138,8 @@ class Severed:
             whole = [cut for cut in chosen if id(cut) in terms]
             for cut in whole if whole == chosen else chosen[:1]:
                 lean = NOTHING if sure else frozenset({Convention.B})
-                self.report_cut(cut, event, [here], says=says, lean=lean, account=account, root=node)
+                steps = [here, *self._perhaps_sooner(node, event)]
+                self.report_cut(cut, event, steps, says=says, lean=lean, account=account, root=node)
         elif not cuts and self._switched_off(node, event.path - (self.here.path - self.here.assumed)):
             pass  # nothing is to be learnt
         elif not cuts:
@@ -160,6 +161,22 @@ class Severed:
         return any(
             places <= {id(cut.cut_place) for cut in all_cuts(self.graph.history(root), FEW)} for root in roots
         )
+
+    def _perhaps_sooner(self, node: Node, event: Backward) -> list[tuple[Place, Role]]:
+        """The backwards before one, of the same leaves or cuts, that fail like it unless what isn't known of
+        their roots has a graph: whoever runs the program may never come to that one."""
+        before = [
+            one
+            for one, root in self.backwards
+            if one.number < event.number and one.place is not event.place
+            if root.requires is None and not contradicts(one.path, event.path)
+        ]
+        own = {id(one) for one in _ends_below(node)} if before else set()
+        return [
+            (one.place, Role.BACKWARD)
+            for one in before
+            if one.start is not None and any(id(end) in own for end in _ends_below(one.start))
+        ]
 
     def _either_way(self, path: Path) -> bool:
         """Whether one test comes out differently for two values: in the turns of a loop, say."""
@@ -219,6 +236,7 @@ class Severed:
                 places = [(event.place, "")]  # it is for other leaves
             for place, name in places:
                 steps = [(place, Role.CONSTANT), (event.place, Role.BACKWARD)]
+                steps += self._perhaps_sooner(node, event)
                 arrives = bool(meant) or place is event.place
                 facts = NoLeaf(
                     backward=self.reports.span(event.place),
@@ -438,6 +456,11 @@ def _decided(place: Place) -> bool:
 def _up_to_cuts(node: Node) -> Iterator[Node]:
     """What could still bring a gradient to a node if it were told to require one: nothing behind a cut."""
     return upstream([node], lambda one: () if one.cut else one.parents)
+
+
+def _ends_below(node: Node) -> Iterator[Node]:
+    """Where a backward from a node would end: leaves, and what is cut."""
+    return (one for one in _up_to_cuts(node) if one.leaf is not None or one.cut)
 
 
 def _read_out(leaf: Node) -> bool:

@@ -6,6 +6,7 @@ import ast
 from functools import partial
 from typing import TYPE_CHECKING
 
+from gradfix.defects import Convention
 from gradfix.tape.domain.events import Backward
 from gradfix.tape.domain.graph import Storage, Tensor
 from gradfix.tape.domain.torch_values import Weights
@@ -18,6 +19,10 @@ if TYPE_CHECKING:
     from gradfix.tape.domain.events import Met
     from gradfix.tape.domain.values import Args, Kwargs, Value
     from gradfix.tape.interpreter.interpreter import Interpreter
+
+
+USED_AS = frozenset({Convention.B})
+"""What it takes that something has a graph of which gradients are asked for."""
 
 
 def backward(vm: Interpreter, tensor: Tensor, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
@@ -135,6 +140,8 @@ def grad_of_roots(vm: Interpreter, args: Args, kwargs: Kwargs, node: ast.Call) -
             continue
         event.aimed = tuple(_asked_for(vm, options.get("inputs", NONE)))
         known = root.requires is False
+        if not known and "grad_outputs" not in options and not open_ended(kwargs, node):
+            vm.machine.backward.wants_scalar(root, event, USED_AS)
         if not (known and vm.machine.severed.unrecorded_root(root, event)):
             reason = "this has no graph" if known else "whether this has a graph isn't known"
             vm.reports.silence(vm.here.at(node), f"{reason}; no rule is about gradients that are asked for")

@@ -5,8 +5,9 @@ from __future__ import annotations
 import textwrap
 
 import pytest
-from short import analysis, culprits, kinds
+from short import analysis, culprits, kinds, whole
 
+from gradfix.defects import Role
 from gradfix.defects.reasons import What
 
 
@@ -200,3 +201,54 @@ def test_a_function_that_is_handed_on_may_fill_the_lists_around_it() -> None:
             torch.cat([one.view(-1) for one in gather(model(x))]).sum().backward()
     """
     assert kinds(body) == set()
+
+
+SOONER = """
+    import torch
+    from torch import nn
+    from elsewhere import draw
+    net, other = nn.Linear(4, 1), nn.Linear(4, 1)
+    {frozen}
+    first, second = {root}(draw()).mean(), net(torch.ones(3, 4)).mean()
+    first.backward()
+    second.backward()
+"""
+FROZEN = "net.requires_grad_(False)"
+
+
+@pytest.mark.parametrize(
+    ("root", "backwards"),
+    [("net", ["second.backward()", "first.backward()"]), ("other", ["second.backward()"])],
+)
+def test_a_backward_before_that_may_fail_alike_is_named_as_well(root: str, backwards: list[str]) -> None:
+    body = SOONER.format(frozen=FROZEN, root=root)
+    (found,) = analysis(body).defects
+    text = whole(body).splitlines()
+    named = [text[one.span.line - 1].strip() for one in found.evidence if one.role is Role.BACKWARD]
+    assert (found.kind, found.certainty, named) == ("no_leaf_requires_grad", "certain", backwards)
+
+
+ASKED = """
+    import torch
+    from torch import nn
+    from elsewhere import blur
+    weights = blur(1)
+    error = (blur(weights) - torch.ones(4, 2)) ** 2
+    grads = torch.autograd.grad({root}, weights{more})
+"""
+
+
+@pytest.mark.parametrize(
+    ("root", "more", "expected"),
+    [
+        ("error", "", [("non_scalar_backward", "likely")]),
+        ("error.sum()", "", []),
+        ("error", ", grad_outputs=torch.ones(4, 2)", []),
+        ("error", ", **blur(2)", []),
+    ],
+)
+def test_gradients_are_asked_for_of_one_number_whatever_it_is_made_of(
+    root: str, more: str, expected: list[tuple[str, str]]
+) -> None:
+    found = analysis(ASKED.format(root=root, more=more)).defects
+    assert [(defect.kind, defect.certainty) for defect in found] == expected
