@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from gradfix.defects import Convention
 from gradfix.defects.reasons import What
-from gradfix.tape.domain.values import Seq, Unknown
+from gradfix.tape.domain.values import External, Seq, Unknown
 from gradfix.tape.domain.within import Within
 from gradfix.tape.machine.cuts import in_order
 from gradfix.tape.machine.severed import NO_GRAPH
@@ -106,6 +106,16 @@ def _learns(strangers: Strangers, cut: Node) -> bool:
         value = node.facts.get("value") if node.facts else None
         if node.requires is True or node.op in ("module", "call"):
             return True
-        if isinstance(value, Unknown) and id(value) in strangers.results:
+        made = strangers.results.get(id(value)) if isinstance(value, Unknown) else None
+        if made is not None and not _from_elsewhere(made[2]):
             return True
     return False
+
+
+def _from_elsewhere(callee: Value) -> bool:
+    """Whether what is called was imported, or is bound by nobody: a function, that holds nothing which
+    learns."""
+    while isinstance(callee, Unknown) and len(callee.holds) == 1:
+        callee = callee.holds[0]
+    unbound = isinstance(callee, Unknown) and callee.why.what is What.RUN_TIME
+    return unbound or isinstance(callee, External)

@@ -40,9 +40,15 @@ def cut_tensor(machine: Machine, tensor: Tensor, how: str, node: ast.AST) -> Ten
     return result
 
 
+REFUSED = "torch doesn't detach views in place; no rule is about that"
+
+
 def detach_in_place(machine: Machine, tensor: Tensor, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
     if machine.grad_mode.inference:
         return tensor  # what it would change isn't kept track of
+    if tensor.base is not None and tensor.view != "loose":
+        machine.reports.silence(machine.here.at(node), REFUSED)
+        return tensor
     made = machine.graph.cut("detach_", tensor, machine.here.at(node))
     made.doubted = machine.grad_mode.mode_in_doubt is not False  # inference mode leaves it in its graph
     machine.trail.set(tensor, "node", made)

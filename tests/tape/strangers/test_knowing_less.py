@@ -56,6 +56,30 @@ for turn in range(2):
     opt.zero_grad()
     opt.step()
 """,
+    "a view that torch doesn't detach in place, of what may be a leaf": """
+from elsewhere import blur
+w = torch.zeros(3, 4, requires_grad=blur(True))
+v = w.unsqueeze(1).squeeze(1)
+v.detach_()
+(v * v).mean().backward(inputs=[w])
+""",
+    "a result that a method which isn't known may detach in place": """
+w = nn.Parameter(torch.randn(3, 4))
+x = w * 2
+getattr(x, name)()
+first, second, third = x.unbind()
+first += 1
+""",
+    "a batch that is detached after a function has had it": """
+from elsewhere import blur
+def train(model, loader, optimizer):
+    for batch, target in loader:
+        optimizer.zero_grad()
+        out = torch.log(blur(target.abs() + 1))
+        out.detach_()
+        nn.functional.mse_loss(out, batch).backward()
+        optimizer.step()
+""",
     "an optimizer that isn't known of such a network": """
 from elsewhere import blur
 class Net(nn.Module):
