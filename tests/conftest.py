@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import gc
+import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,6 +16,29 @@ if TYPE_CHECKING:
     from xdist.scheduler import WorkStealingScheduling
 
     from gradfix.verify import Launcher
+
+
+WHOLLY_TORCH = re.compile(r"^pytestmark = pytest\.mark\.torch$", re.MULTILINE)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """One more than there are CPUs: there is always a test that waits for a process, a limit or an editor."""
+    from gradfix.pool import usable_cpus
+
+    return usable_cpus() + 1
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Who wants no test with torch doesn't import it to leave out all that a module holds."""
+    unwanted = config.getoption("markexpr") == "not torch" and collection_path.suffix == ".py"
+    return True if unwanted and WHOLLY_TORCH.search(collection_path.read_text("utf-8")) else None
+
+
+def pytest_collection_finish() -> None:
+    """Thousands of tests and all of torch stay to the end: no search for garbage need look at them."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.hookimpl(optionalhook=True)

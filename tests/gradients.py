@@ -1,19 +1,18 @@
 """Runs programs under torch and tells the gradients that each of them ends up with.
 
-Reads a line of JSON per question, a path and the texts of the programs that pretend to stand there, and
-answers with one record for each. The texts of one question run in one fork of this process.
+Reads a line of JSON per question, paths each with the texts of the programs that pretend to stand there, and
+answers with one record for each text. The texts of one question run in one fork of this process.
 """
 
 from __future__ import annotations
 
 import json
-import random
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from warm import executed, forked, warm
+from warm import afresh, executed, forked, warm
 
 if TYPE_CHECKING:
     import torch
@@ -26,10 +25,10 @@ def main() -> None:
     warm()
     watched = Steps()
     for line in sys.stdin:
-        path, texts = json.loads(line)
-        answer, ended = forked(lambda: json.dumps([watched.record(Path(path), text) for text in texts]))  # noqa: B023
+        programs = [(Path(path), text) for path, texts in json.loads(line) for text in texts]
+        answer, ended = forked(lambda: json.dumps([watched.record(*each) for each in programs]))  # noqa: B023
         crashed = {"error": f"the process ended with {ended}"}
-        print(answer if not ended else json.dumps([crashed for _ in texts]), flush=True)
+        print(answer if not ended else json.dumps([crashed for _ in programs]), flush=True)
 
 
 class Steps:
@@ -53,9 +52,12 @@ class Steps:
 
     def record(self, path: Path, text: str) -> dict[str, Any]:
         """How a program ends, its error, its gradients at steps and after backwards, its last values."""
-        self._forget()
+        self.optimizers.clear()
+        self.steps.clear()
+        self.backwards.clear()
         names: dict[str, object] = {}
-        error = executed(path, text.encode(), names)
+        with afresh():
+            error = executed(path, text.encode(), names)
         leaves = list(_leaves(names.values()))
         held = [p for each in self.optimizers for group in each.param_groups for p in group["params"]]
         return {
@@ -82,20 +84,6 @@ class Steps:
     def _step(self, optimizer: torch.optim.Optimizer, *_: object) -> None:
         grads = [printed(p.grad) for group in optimizer.param_groups for p in group["params"]]
         self.steps.setdefault(id(optimizer), []).append(grads)
-
-    def _forget(self) -> None:
-        """Begin as a process of its own would."""
-        import torch
-
-        self.optimizers.clear()
-        self.steps.clear()
-        self.backwards.clear()
-        torch.set_grad_enabled(True)
-        torch.set_default_dtype(torch.float32)
-        torch.manual_seed(0)
-        random.seed(0)
-        if "numpy" in sys.modules:
-            sys.modules["numpy"].random.seed(0)
 
 
 def _leaves(values: Any) -> Iterator[torch.Tensor]:

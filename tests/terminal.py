@@ -11,10 +11,10 @@ import termios
 from pathlib import Path
 
 ON_TOY = """
-import pytest, signal, toy
+import signal, toy
 from gradfix.cli import main
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs start without it
-toy.install(pytest.MonkeyPatch())
+toy.install(setattr)
 main(prog_name="gradfix")
 """
 PROMPT = "?]?"

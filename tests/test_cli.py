@@ -19,10 +19,10 @@ from gradfix.cli import main
 from gradfix.trace.processes import descendants
 
 ON_TOY = """
-import pytest, signal, toy
+import signal, toy
 from gradfix.cli import main
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs start without it
-toy.install(pytest.MonkeyPatch())
+toy.install(setattr)
 main(prog_name="gradfix")
 """
 GATED = "import torch\n"
@@ -31,7 +31,7 @@ GATED = "import torch\n"
 @pytest.fixture(autouse=True)
 def _there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    toy.install(monkeypatch)
+    toy.install(monkeypatch.setattr)
 
 
 def gradfix(*arguments: str, stdin: bytes | None = None) -> Result:

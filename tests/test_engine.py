@@ -19,7 +19,7 @@ from gradfix.rule import Safety, TextEdit
 
 @pytest.fixture(autouse=True)
 def _toy(monkeypatch: pytest.MonkeyPatch) -> None:
-    toy.install(monkeypatch)
+    toy.install(monkeypatch.setattr)
 
 
 def mended(content: bytes) -> bytes | None:

@@ -39,7 +39,7 @@ def deadly(given: Task) -> Outcome:
 
 @pytest.fixture
 def _toy(monkeypatch: pytest.MonkeyPatch) -> None:
-    toy.install(monkeypatch)
+    toy.install(monkeypatch.setattr)
 
 
 @pytest.mark.parametrize(

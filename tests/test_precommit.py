@@ -151,13 +151,6 @@ def stops_the_first_commit_and_passes_the_second(project: Project) -> None:
     assert (second.returncode, second.stdout.count("Passed")) == (0, 2)
 
 
-def test_try_repo_rewrites_the_file_and_fails(project: Project, source: tuple[Path, str]) -> None:
-    code, shown = project.pre_commit("try-repo", str(source[0]), "gradfix", "--all-files", "--verbose")
-    assert code == 1
-    assert "files were modified by this hook" in shown
-    assert (project.folder / "train.py").read_text("utf-8") == AFTER.read_text("utf-8")
-
-
 def test_configured_hooks_list_keep_off_and_mend(project: Project, source: tuple[Path, str]) -> None:
     """One story, so that the environment of the hooks is installed once."""
     project.write(".pre-commit-config.yaml", CONFIG.format(source=source[0], revision=source[1]))

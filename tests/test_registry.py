@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import TypeAlias
@@ -14,7 +15,7 @@ from gradfix.config import Config
 from gradfix.engine import fix
 from gradfix.plan import Plan
 from gradfix.registry import RegistryError, codemods, collect, find, resolve, suggestion, unknown
-from gradfix.rule import Rule, Safety
+from gradfix.rule import Finding, Rule, Safety
 
 FIXTURES = Path(__file__).parent.parent / "fixtures"
 Text: TypeAlias = tuple[str, bytes]
@@ -138,18 +139,21 @@ def test_a_rule_that_is_sometimes_unsafe_says_when() -> None:
     assert told and all("unsafe" in codemods()[name].docs for name in told)
 
 
+@cache
+def found(name: str) -> list[Finding]:
+    """What is found of a rule in its fixtures."""
+    cases = (FIXTURES / name).glob("*/before.py")
+    plan = Plan(Config(FIXTURES, select=(name,)))
+    return [each for case in cases for each in fix(str(case), case.read_bytes(), plan).findings]
+
+
 @pytest.mark.parametrize("name", sorted(codemods()))
 def test_a_rule_that_promises_safe_fixes_has_no_other_in_its_fixtures(name: str) -> None:
     rule = codemods()[name].rule
-    cases = (FIXTURES / name).glob("*/before.py")
-    plan = Plan(Config(FIXTURES, select=(name,)))
-    found = {f.safety for case in cases for f in fix(str(case), case.read_bytes(), plan).findings}
-    assert rule.sometimes_unsafe or rule.safety is not Safety.SAFE or Safety.UNSAFE not in found
+    safeties = {each.safety for each in found(name)}
+    assert rule.sometimes_unsafe or rule.safety is not Safety.SAFE or Safety.UNSAFE not in safeties
 
 
 @pytest.mark.parametrize("name", sorted(codemods()))
 def test_an_unsafe_fix_says_why_and_a_safe_one_has_nothing_to_say(name: str) -> None:
-    cases = (FIXTURES / name).glob("*/before.py")
-    plan = Plan(Config(FIXTURES, select=(name,)))
-    found = [f for case in cases for f in fix(str(case), case.read_bytes(), plan).findings]
-    assert [f.message for f in found if bool(f.unsafe) != (f.safety is Safety.UNSAFE)] == []
+    assert [f.message for f in found(name) if bool(f.unsafe) != (f.safety is Safety.UNSAFE)] == []

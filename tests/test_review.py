@@ -26,7 +26,7 @@ GATED = "import torch\n"
 @pytest.fixture(autouse=True)
 def _there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    toy.install(monkeypatch)
+    toy.install(monkeypatch.setattr)
 
 
 class Scripted:

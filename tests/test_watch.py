@@ -30,7 +30,7 @@ CLEARED = "\x1b[2J"
 @pytest.fixture(autouse=True)
 def _there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    toy.install(monkeypatch)
+    toy.install(monkeypatch.setattr)
 
 
 def make(name: str, text: str) -> Path:
@@ -139,7 +139,7 @@ def test_what_other_modules_say_is_read_anew(monkeypatch: pytest.MonkeyPatch) ->
         "a.py",
         "from layers import act\ny = act(torch.ones(3, requires_grad=True))\ny += 1\ny.sum().backward()\n",
     )
-    real = ON_TOY.replace("toy.install(pytest.MonkeyPatch())\n", "")
+    real = ON_TOY.replace("toy.install(setattr)\n", "")
     words = [sys.executable, "-u", "-c", real, "--watch", "--output-format", "concise", "a.py", "layers.py"]
     with subprocess.Popen(
         words, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True

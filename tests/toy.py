@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import ast
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
 import libcst as cst
-import pytest
 
 from gradfix import registry
 from gradfix.config import Config
@@ -126,9 +125,9 @@ def plan(**options: object) -> Plan:
     return Plan(PLAN.config.with_options(**options))
 
 
-def install(monkeypatch: pytest.MonkeyPatch) -> None:
+def install(put: Callable[[object, str, object], None]) -> None:
     """Put the toy in the place of the tape and of the rules; processes that are forked inherit it."""
     import gradfix.tape.entries
 
-    monkeypatch.setattr(gradfix.tape.entries, "analyse", analyse)
-    monkeypatch.setattr(registry, "codemods", lambda: RULES)
+    put(gradfix.tape.entries, "analyse", analyse)
+    put(registry, "codemods", lambda: RULES)

@@ -25,11 +25,14 @@ from .bugs import BUGS, Injected, inject
 FIXTURES = Path(__file__).parent.parent.parent / "fixtures"
 WATCH = Path(__file__).parent.parent / "gradients.py"
 CLOSE = 1e-4
+TOGETHER = 20
 NO_TENSOR = "object has no attribute 'detach'"
 """How a program fails whose prediction is a list of tensors: there is no such bug."""
 
 Record: TypeAlias = "dict[str, Any]"
-Ask: TypeAlias = Callable[[Path, list[str]], "list[Record]"]
+Programs: TypeAlias = "list[tuple[Path, list[str]]]"
+"""Texts by the path where they pretend to stand."""
+Ask: TypeAlias = Callable[[Programs], "list[Record]"]
 Fate: TypeAlias = Literal["restored", "harmless change", "half mended", "declined", "missed", "broken"]
 Impact: TypeAlias = Literal["fails", "silent", "harmless"]
 """Of an injected program: its asserts fail; it trains otherwise all the same; it trains as the original."""
@@ -59,8 +62,8 @@ def torch_process() -> Iterator[Ask]:
         assert warm.stdin is not None and warm.stdout is not None
         questions, answers = warm.stdin, warm.stdout
 
-        def ask(path: Path, texts: list[str]) -> list[Record]:
-            print(json.dumps([str(path), texts]), file=questions, flush=True)
+        def ask(programs: Programs) -> list[Record]:
+            print(json.dumps([(str(path), texts) for path, texts in programs]), file=questions, flush=True)
             records: list[Record] = json.loads(answers.readline())
             return records
 
@@ -76,16 +79,37 @@ def survey(ask: Ask, bugs: Iterable[str] = BUGS) -> list[Judged]:
     """Inject each bug wherever it fits and mend it; torch judges in its own process meanwhile."""
     with ThreadPoolExecutor(1) as referee:
         waiting = []
-        for path in healthy():
-            text = path.read_text("utf-8")
-            mended = [_mended(path, each) for bug in bugs for each in inject(bug, text)]
-            texts = dict.fromkeys([text, *(each for pair in mended for each in _texts(*pair))])
-            waiting.append((path, mended, list(texts), referee.submit(ask, path, list(texts))))
+        for paths in _few_at_once(healthy()):
+            mended = [_injected(path, bugs) for path in paths]
+            programs = [(path, _asked(path, each)) for path, each in zip(paths, mended, strict=True)]
+            waiting.append((mended, programs, referee.submit(ask, programs)))
         return [
             each
-            for path, mended, texts, records in waiting
-            for each in _judged(path, mended, dict(zip(texts, records.result(), strict=True)))
+            for mended, programs, answers in waiting
+            for each in _all_judged(mended, programs, iter(answers.result()))
         ]
+
+
+def _few_at_once(paths: list[Path]) -> Iterator[list[Path]]:
+    """What is run in one process: the fork costs more than a program."""
+    for start in range(0, len(paths), TOGETHER):
+        yield paths[start : start + TOGETHER]
+
+
+def _injected(path: Path, bugs: Iterable[str]) -> Mended:
+    text = path.read_text("utf-8")
+    return [_mended(path, each) for bug in bugs for each in inject(bug, text)]
+
+
+def _asked(path: Path, mended: Mended) -> list[str]:
+    """The texts that torch is to judge: the original, and of each bug the program with it and without."""
+    texts = [path.read_text("utf-8"), *(each for pair in mended for each in _texts(*pair))]
+    return list(dict.fromkeys(texts))
+
+
+def _all_judged(mended: list[Mended], programs: Programs, answers: Iterator[Record]) -> Iterator[Judged]:
+    for each, (path, texts) in zip(mended, programs, strict=True):
+        yield from _judged(path, each, {text: next(answers) for text in texts})
 
 
 def restored(judged: Iterable[Judged]) -> float:

@@ -22,8 +22,8 @@ from gradfix.source import Source, parse
 
 FIXTURES = Path(__file__).parent.parent.parent / "fixtures"
 PLAN = Plan(Config(FIXTURES, unsafe_fixes=True))
-EACH = 60
-"""Which of the injected programs are looked at."""
+FILES, EACH = 5, 12
+"""Into which of the healthy files bugs are put, and which of the broken ones are looked at."""
 ONE_IS_ENOUGH = {
     "detached_loss_path/parenthesised_sum",
     "no_leaf_requires_grad/weights_of_a_linear_regression",
@@ -36,7 +36,7 @@ def broken() -> Iterator[tuple[str, str]]:
     for path in sorted(FIXTURES.glob("*/*/before.py")):
         yield f"{path.parent.parent.name}/{path.parent.name}", path.read_text("utf-8")
     healthy = sorted([*FIXTURES.glob("*/*/after.py"), *FIXTURES.glob("*/*/keep.py")])
-    texts = ((path, path.read_text("utf-8")) for path in healthy)
+    texts = ((path, path.read_text("utf-8")) for path in healthy[::FILES])
     injected = [(path, one) for path, text in texts for bug in BUGS for one in inject(bug, text)]
     for path, one in injected[::EACH]:
         yield f"{path.parent.name}: {one.bug} in line {one.line}", one.text

@@ -266,11 +266,20 @@ def test_torchrun_is_a_program_like_any_other(words: str, launcher: Launcher, tm
     assert set(found.last.fine) == {"model.weight", "model.bias"}
 
 
-@pytest.mark.parametrize("limits", WAYS, ids=WAY_NAMES)
-@pytest.mark.parametrize("words", ["torchrun --standalone train.py", "torchrun --standalone --module train"])
+@pytest.mark.parametrize(
+    ("words", "limits"),
+    [
+        pytest.param("torchrun --standalone train.py", Limits(), id="a file in a namespace"),
+        *(
+            pytest.param("torchrun --standalone --module train", limits, id=f"a module {name}")
+            for limits, name in zip(WAYS, WAY_NAMES, strict=True)
+        ),
+    ],
+)
 def test_what_torchrun_started_is_mended(
     words: str, limits: Limits, launcher: Launcher, tmp_path: Path
 ) -> None:
+    """A file that another process starts is mended in each of the ways below."""
     body = "h = model(torch.ones(2, 4)).exp(); h += 1; h.sum().backward()"
     found = told(launcher, tmp_path, ALONE.format(body=body), limits, words=words, mode="diff")
     (outcome,) = found.outcomes
@@ -317,20 +326,23 @@ def test_a_script_is_started_as_python_does(launcher: Launcher, tmp_path: Path) 
 
 
 @pytest.mark.parametrize(
-    ("leave", "said"),
+    ("words", "leave", "said"),
     [
-        ("sys.exit(3)", "left with exit code 3 in line 6"),
-        ("sys.exit('no data')", "left with exit code 1 (no data) in line 6"),
-        ("os._exit(3)", "left with exit code 3"),
+        ("train.py", "sys.exit(3)", "left with exit code 3 in line 6"),
+        ("train.py", "sys.exit('no data')", "left with exit code 1 (no data) in line 6"),
+        ("train.py", "os._exit(3)", "left with exit code 3"),
+        ("--module train", "sys.exit('no data')", "left with exit code 1 (no data) in line 6"),
     ],
 )
-@pytest.mark.parametrize("words", ["torchrun --standalone train.py", "torchrun --standalone --module train"])
 def test_a_rank_that_leaves_with_an_exit_code_is_named(
-    leave: str, said: str, words: str, launcher: Launcher, tmp_path: Path
+    words: str, leave: str, said: str, launcher: Launcher, tmp_path: Path
 ) -> None:
     body = f"model(torch.ones(2, 4)).sum().backward()\n    import os, sys; {leave}"
     found = told(
-        launcher, tmp_path, ALONE.format(body=body).replace("\n    opt.zero_grad()", ""), words=words
+        launcher,
+        tmp_path,
+        ALONE.format(body=body).replace("\n    opt.zero_grad()", ""),
+        words=f"torchrun --standalone {words}",
     )
     assert f"; rank 0 {said}" in found.broken
 
