@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,11 +23,11 @@ WHOLLY_TORCH = re.compile(r"^pytestmark = pytest\.mark\.torch$", re.MULTILINE)
 
 
 @pytest.hookimpl(optionalhook=True)
-def pytest_xdist_auto_num_workers() -> int:
-    """One more than there are CPUs: there is always a test that waits for a process, a limit or an editor."""
+def pytest_xdist_auto_num_workers() -> int | None:
+    """One more than there are CPUs, as some test always waits; unless the environment says how many."""
     from gradfix.pool import usable_cpus
 
-    return usable_cpus() + 1
+    return None if os.environ.get("PYTEST_XDIST_AUTO_NUM_WORKERS") else usable_cpus() + 1
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
