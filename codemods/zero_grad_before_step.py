@@ -51,6 +51,8 @@ def rewrite(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:
     if text_of(tree, zero) != tree.code(call) or not _always_runs(tree, zero, place):
         return Decline(BY_HAND)
     filled, order = filled_of(tree, defect), order_of(tree, defect)
+    if tree.function(backward) is not tree.function(step):
+        side, place = _written_here(filled, zero) or (side, place)
     if _has_another(filled, zero, step):
         return Decline(BESIDE)
     if (late := _late(filled, zero, step, backward)) is not None:
@@ -63,6 +65,16 @@ def rewrite(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:
         if (behind := _behind_step(order, filled, zero, place, step)) is not None:
             side, place = "after", behind
     return _moved(order, zero, (side, place), facts.spoils)
+
+
+def _written_here(filled: Order, zero: Anchor) -> tuple[str, Anchor] | None:
+    """The first backward that stands beside the clearing itself, where another function's is erased too: that
+    one is not known to be for this step."""
+    row = siblings(filled.tree, zero)
+    found = (
+        one for one in row[: row.index(zero)] if "fills" in filled.kinds(one) and calls_of(one, "backward")
+    )
+    return next((("before", one) for one in found), None)
 
 
 def _late(

@@ -19,6 +19,11 @@ VALUES: frozenset[TouchKind] = frozenset({"reads", "writes"})
 CLIPS = ("clip_grad_norm_", "clip_grad_value_", "unscale_")
 CHANGES = m.Attribute(attr=m.Name("grad")) | m.Call(func=m.Attribute(attr=reduce(or_, map(m.Name, CLIPS))))
 """What is done to gradients between a backward and its step."""
+GRADIENT = m.Attribute(attr=m.Name("grad"))
+CLEARS = m.Assign(targets=[m.AssignTarget(GRADIENT)], value=m.Name("None")) | m.Call(
+    func=m.Attribute(value=GRADIENT, attr=m.Name("zero_"))
+)
+"""What is done to them behind it."""
 
 
 class Order:
@@ -74,7 +79,7 @@ def last_change(tree: Tree, backward: Anchor) -> Anchor:
     """The last of the statements behind a backward that change its gradients before a step is to use them."""
     last = backward
     for place in between(tree, backward, None):
-        if not m.findall(place, CHANGES):
+        if not m.findall(place, CHANGES) or m.findall(place, CLEARS):
             break
         last = place
     return last

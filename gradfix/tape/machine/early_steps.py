@@ -15,7 +15,7 @@ from gradfix.tape.machine.touches import of_gradients
 if TYPE_CHECKING:
     from gradfix.defects import Touched
     from gradfix.tape.domain.events import Backward
-    from gradfix.tape.domain.graph import Write
+    from gradfix.tape.domain.graph import Tensor, Write
     from gradfix.tape.domain.moments import Moment
     from gradfix.tape.domain.torch_values import Optimizer
     from gradfix.tape.machine.histories import Graph
@@ -111,7 +111,12 @@ class EarlySteps:
         if supposed or not steps or later.root is None:
             return bool(supposed)
         below = nodes_below(self.graph.history(later.root))
-        return any(node.may or any(one.write.form == "step" for one in node.spoiled or ()) for node in below)
+        return any(
+            node.may
+            or any(one.write.form == "step" for one in node.spoiled or ())
+            or (node.leaf is not None and _may_be_stepped(node.leaf, earlier, later))
+            for node in below
+        )
 
     def frozen(self) -> tuple[str, ...]:
         """The optimizers that hold leaves that need no gradient, or may need none."""
@@ -134,6 +139,19 @@ class EarlySteps:
             if optimizer.name and id(root) in walked and not any(one in walked for one in broken):
                 found.append(optimizer.name)
         return tuple(found)
+
+
+def _may_be_stepped(leaf: Tensor, earlier: Backward, later: Backward) -> bool:
+    """Whether a step between two backwards may have changed a leaf: it isn't known if that had a gradient."""
+    slot = leaf.slot
+    uses = [one for one in (slot.events if slot is not None else ()) if isinstance(one, Use)]
+    first, last = (one.moment.number if one.moment is not None else None for one in (earlier, later))
+    written = {id(write.place) for write in leaf.storage.writes if write.form == "step"}
+    return any(
+        id(use.place) not in written
+        and (use.moment is None or first is None or last is None or first < use.moment.number < last)
+        for use in uses
+    )
 
 
 def _step_of(write: Write) -> Step | None:
