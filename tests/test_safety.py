@@ -12,9 +12,9 @@ pytest.importorskip("torch")
 
 from safety.campaign import Tally, several, uses
 from safety.forks import forked
-from safety.judging import WRONG, Said, judged
+from safety.judging import STEPS, WRONG, Said, judged
 from safety.playing import play, warm
-from safety.weighing import Broken, Circumstances, said, weighed
+from safety.weighing import Broken, Circumstances, said, under, weighed
 
 from gradfix.outcome import Outcome
 from gradfix.rule import Safety
@@ -137,6 +137,58 @@ z, _ = y
 torch.set_grad_enabled(True)
 F.mse_loss(z, v).backward()
 """
+CANCELLED = """w = nn.Parameter(torch.ones(1))
+for _ in range(2):
+    (w ** 2).sum().backward()
+    with torch.no_grad():
+        w.copy_(w - w.grad)
+"""
+MOVED_BACK = """w = nn.Parameter(torch.zeros(1))
+for _ in range(2):
+    with torch.no_grad():
+        w.data.zero_()
+    w.sum().backward()
+    with torch.no_grad():
+        w.copy_(w - w.grad)
+"""
+WRITTEN_LEAF = """w, c = torch.ones(4, requires_grad=True), torch.ones(4)
+h = (c * 2).requires_grad_()
+y = h * h
+with torch.no_grad():
+    h.mul_(0.5)
+(w - y).pow(2).mean().backward()
+"""
+DRIFTED = """w = nn.Parameter(torch.zeros(1))
+opt = torch.optim.SGD([w], lr=1.0)
+kept = []
+def turn(factor):
+    kept.append(1e6 * w.detach())
+    loss = (w * factor).sum()
+    loss.backward()
+    opt.zero_grad()
+    opt.step()
+turn(1e-8)
+turn(1e-8)
+"""
+PENALISED = """net = nn.Sequential(nn.Linear(4, 4), nn.Tanh(), nn.Linear(4, 1))
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+for _ in range(2):
+    mixed = x.clone().requires_grad_(True)
+    grads = torch.autograd.grad(net(mixed).sum(), mixed)[0]
+    loss = net(x).mean() + (grads.norm(2, dim=1) - 1).pow(2).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+CLEARED_LATE = """net = nn.Sequential(nn.Linear(4, 4), nn.Tanh(), nn.Linear(4, 1))
+opt = torch.optim.SGD(net.parameters(), lr=0.1, weight_decay=0.1)
+for _ in range(2):
+    loss = net(x).pow(2).mean()
+    opt.step()
+    loss.backward()
+    for p in net.parameters():
+        p.grad.zero_()
+"""
 CUT_IN_PLACE = CUT.replace("head(encoder(x).detach())", "head(encoder(x).mul(2).detach_())")
 
 
@@ -144,7 +196,8 @@ def verdict(before: str, after: str, which: int = 0) -> Said:
     """What is said of some text in place of the rewrite of what gradfix finds first."""
     finding = said(HEAD + before).findings[which]
     one, other = play(HEAD + before, [], cuts=True), play(HEAD + after, [])
-    spared = play(HEAD + before, [], cuts=True, spared=True) if one.error else None
+    hurt = one.error and finding.rule not in STEPS
+    spared = play(HEAD + before, [], cuts=True, spared="counted") if hurt else None
     return judged(finding, HEAD + before, one, other, spared)
 
 
@@ -205,6 +258,50 @@ def verdict(before: str, after: str, which: int = 0) -> Said:
             SWITCHED, ("torch.set_grad_enabled(False)\n", ""), "right", id="a mode that was switched off"
         ),
         pytest.param(CUT_IN_PLACE, (".detach_()", ""), "right", id="a cut made in place"),
+        pytest.param(
+            CANCELLED, ("w.grad)\n", "w.grad)\n        w.grad = None\n"), "right",
+            id="gradients that add up to nothing",
+        ),
+        pytest.param(
+            MOVED_BACK, ("w.grad)\n", "w.grad)\n        w.grad = None\n"), "right",
+            id="a leaf that is put back before the next backward",
+        ),
+        pytest.param(
+            WRITTEN_LEAF,
+            (
+                "with torch.no_grad():\n    h.mul_(0.5)\n(w - y).pow(2).mean().backward()\n",
+                "(w - y).pow(2).mean().backward()\nwith torch.no_grad():\n    h.mul_(0.5)\n",
+            ),
+            "right", id="a leaf that is written behind the backward that reaches it first",
+        ),
+        pytest.param(
+            DRIFTED,
+            ("    loss.backward()\n    opt.zero_grad()", "    opt.zero_grad()\n    loss.backward()"),
+            "right", id="a value that shows a step too small to be seen",
+        ),
+        pytest.param(
+            PENALISED, (", mixed)[0]", ", mixed, create_graph=True)[0]"), "right",
+            id="a gradient that is given a graph",
+        ),
+        pytest.param(
+            CLEARED_LATE,
+            (CLEARED_LATE[CLEARED_LATE.index("    opt.step") :], """    loss.backward()
+    opt.step()
+    for p in net.parameters():
+        p.grad.zero_()
+"""), "right", id="a step before what clears",
+        ),
+        pytest.param(
+            CLEARED_LATE, ("    opt.step()\n", ""), "changed", id="no step at all before what clears",
+        ),
+        pytest.param(
+            CLEARED_LATE,
+            (CLEARED_LATE[CLEARED_LATE.index("    opt.step") :], """    loss.backward()
+    for p in net.parameters():
+        p.grad.zero_()
+    opt.step()
+"""), "left", id="a step behind what clears",
+        ),
         pytest.param(
             ENDED,
             ("    opt.step()\n    loss.backward()", "    loss.backward(retain_graph=True)\n    opt.step()"),
@@ -607,6 +704,38 @@ def train(model, opt, scaler):
         update(opt, scaler, loss)
 train(model, opt, torch.amp.GradScaler("cpu", init_scale=4.0))
 """
+COMBINED = """class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.scale, self.head = nn.Parameter(torch.ones(4)), nn.Linear(4, 1)
+    def forward(self, x):
+        x += x.clone() * self.scale
+        return self.head(x)
+net = Net()
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+for _ in range(2):
+    out = net(x)
+    collected = []
+    for i, loss in enumerate([out.abs().mean(), out.pow(2).mean()]):
+        opt.zero_grad()
+        loss.backward(retain_graph=i == 0)
+        collected.append([p.grad.clone() for p in net.parameters() if p.grad is not None])
+    for p, a, b in zip(net.parameters(), *collected):
+        p.grad = a + b
+    opt.step()
+"""
+ATTACKED = """model = nn.Linear(4, 1)
+opt = torch.optim.SGD(model.parameters(), lr=0.1)
+def objective(x):
+    attacked = x.clone().requires_grad_(True)
+    model(attacked).pow(2).mean().backward()
+    return model((attacked + attacked.grad.sign()).detach()).pow(2).mean()
+for _ in range(2):
+    loss = objective(x)
+    loss.backward()
+    opt.zero_grad()
+    opt.step()
+"""
 Check = Callable[[str], bool]
 ONCE_WRONG: dict[str, tuple[str, Check]] = {
     "a target stays in the block that its prediction leaves": (TEMPORAL, lambda a: TEMPORAL_KEPT in a),
@@ -644,6 +773,11 @@ ONCE_WRONG: dict[str, tuple[str, Check]] = {
         STEPPED.replace("nn.Linear(4, 1)", "nn.Sequential(nn.Linear(4, 4), nn.Tanh(), nn.Linear(4, 1))"),
         lambda a: not a),
     "a graph is not kept across a step of anybody": (STEPPED_BY_ANYBODY, lambda a: not a),
+    "a graph is not kept across a step that may have changed it": (COMBINED, lambda a: not a),
+    "a step goes before what clears its gradients": (
+        CLEARED_LATE, lambda a: "    loss.backward()\n    opt.step()\n    for" in a),
+    "what another function leaves for nobody is erased as ever": (
+        ATTACKED, lambda a: "    opt.zero_grad()\n    loss.backward()\n    opt.step()" in a),
     "a graph is kept across a step that changes none of it": (STEPPED, lambda a: "retain_graph" in a),
     "a program may go wrong behind what is saved again": (SAVED_AND_WRONG, lambda a: "torch.no_grad" in a),
     "a leaf that is frozen stays one": (FREED_LATER, lambda a: "no_grad():\n    w[0].add_(1)" in a),
@@ -712,6 +846,23 @@ def test_a_fix_is_judged_beside_another(body: str, code: str, word: str) -> None
     answer = forked(partial(weighed, Broken(text, (Circumstances(),)), found[0]))
     assert answer is not None
     assert answer[0].verdict == word, answer
+
+
+@pytest.mark.parametrize(
+    ("more", "word"),
+    [
+        pytest.param("", "undecided", id="as it would be without"),
+        pytest.param("y = y * 2 - y.detach()\n", "other gradient", id="unlike what it would be without"),
+    ],
+)
+def test_a_write_that_nothing_counts_excuses_no_more_than_its_own_gradient(more: str, word: str) -> None:
+    text = HEAD + CLAMPED_UNSEEN
+    finding = next(one for one in said(text).findings if one.rule == "inplace_overwrites_saved")
+    after = text.replace("y[1:] -= y[0]\n", "y = torch.cat([y[:1], y[1:] - y[0]])\n" + more)
+    way = Circumstances()
+    answer = forked(partial(under, Broken(text, (way,)), way, finding, text, after))
+    assert answer is not None
+    assert answer.verdict == word, answer
 
 
 def test_a_module_that_its_program_never_runs_is_run() -> None:

@@ -51,6 +51,8 @@ class Parting:
     names: frozenset[str]
     stepped: bool = False
     """Whether a step was made before it."""
+    drifted: frozenset[str] = frozenset()
+    """What was not quite the same before it any more."""
 
 
 def differing(before: Play, after: Play, one: Moment, other: Moment) -> frozenset[str]:
@@ -77,6 +79,7 @@ def parting(before: Play, after: Play) -> Parting | None:
     mine = before.moments[: before.failed or None] if before.error else list(before.moments)
     while before.error and mine and mine[-1].sort == "end":
         mine.pop()
+    drifted: set[str] = set()
     theirs: dict[str, list[Moment]] = {}
     for moment in after.moments:
         theirs.setdefault(moment.sort, []).append(moment)
@@ -90,10 +93,17 @@ def parting(before: Play, after: Play) -> Parting | None:
             return Parting("missing " + moment.sort, frozenset(moment.values))
         names = differing(before, after, moment, others[place])
         if names:
-            return Parting(moment.sort, names, stepped_before(after, others[place]))
+            return Parting(moment.sort, names, stepped_before(after, others[place]), frozenset(drifted))
+        drifted |= drifting(moment, others[place])
     if not before.error and any(len(others) > left[sort] for sort, others in theirs.items() if sort != "end"):
         return Parting("more", frozenset())
     return None
+
+
+def drifting(one: Moment, other: Moment) -> set[str]:
+    """The names whose values differ by no more than rounding would, and may by more later on."""
+    both = one.values.keys() & other.values.keys()
+    return {name for name in both if one.values[name].tobytes() != other.values[name].tobytes()}
 
 
 def stepped_before(run: Play, moment: Moment) -> bool:
@@ -154,6 +164,8 @@ def judged(finding: Finding, source: str, before: Play, after: Play, spared: Pla
         return unchanged(finding, before, after)
     if before.error and not shown and parted is None:
         return Said(UNDECIDED, "another defect ends both runs")
+    if finding.rule in STEPS and after.idle - (frozenset() if shown else before.idle):
+        return Said(LEFT, "a step finds its gradients cleared")
     return arrived(finding, source, before, after, spared) if shown else Said(RIGHT)
 
 
@@ -257,12 +269,11 @@ def explained(finding: Finding, source: str, runs: tuple[Play, Play], parted: Pa
             "begin",
             "end",
             "step",
-            "missing step",
         )
         later = parted.stepped and parted.sort == "begin" and finding.rule == "step_before_backward"
         looked = parted.sort in ("begin", "end")
-        return moved and (not looked or later or parted.names <= before.leaves)
-    if parted.sort == "missing step" and finding.rule not in STEPS:
+        return moved and (not looked or later or parted.names <= before.leaves | after.leaves)
+    if parted.sort == "missing step":
         return False
     if finding.rule in ANYBODY:
         return bool(parted.names)
@@ -275,7 +286,8 @@ def explained(finding: Finding, source: str, runs: tuple[Play, Play], parted: Pa
         nameless = any(name.startswith("free") for name in parted.names)  # one of them, under two names
         new = after.leaves - before.leaves
         names &= both | (new & lost(finding, source, before) if nameless else new)
-    return bool(names) and names <= lost(finding, source, before)
+    found = lost(finding, source, before)
+    return names <= found if names else bool(parted.drifted & found)
 
 
 def lost(finding: Finding, source: str, run: Play) -> frozenset[str]:

@@ -23,6 +23,7 @@ from .holding import Array, Held, Values, around, array, same
 from .reading import Reads, Touched, of_gradients, touching
 
 PROGRAM = "program.py"
+Spared: TypeAlias = Literal["", "counted", "all"]
 Sort: TypeAlias = Literal["begin", "gradient", "step", "end"]
 REFUSED = re.compile("is being used in an in-place operation|is being modified inplace")
 """What torch says of a write that only is refused where it would be recorded."""
@@ -60,6 +61,8 @@ class Play:
     """Leaves that a step moved along a gradient that another had used."""
     erased: set[str] = field(default_factory=set)
     """Leaves whose gradient was cleared before a step had used it."""
+    idle: set[str] = field(default_factory=set)
+    """Leaves whose gradient a step found cleared, and nothing in its place."""
     cuts: list[tuple[tuple[int, ...], frozenset[str]]] = field(default_factory=list)
     """Where a value lost its graph, and the leaves behind it."""
 
@@ -72,6 +75,9 @@ class Leaf:
     value: Array | None
     fresh: bool = False
     used: bool = False
+    erased: bool = False
+    moved: bool = False
+    """Whether it was seen to move since gradients were settled last: another may have moved it back."""
 
 
 class Player:
@@ -91,6 +97,8 @@ class Player:
         self.of_gradients: frozenset[int] = frozenset()
         self.read = False
         """Whether somebody got at a gradient since the last backward."""
+        self.gradients_read = False
+        """Whether the line before did."""
         self.steps = False
         """Whether a step runs, which may run backwards of its own."""
         self.cut: list[tuple[tuple[int, ...], list[Any]]] = []
@@ -125,18 +133,26 @@ class Player:
 
     def settle(self) -> None:
         """Notice what was cleared, and what was moved by hand."""
+        self.notice()
         for leaf in self.leaves.values():
-            value, grad = array(leaf.tensor), leaf.tensor.grad
-            if value is not None and leaf.value is not None and not same(value, leaf.value):
-                if self.read or self.steps:  # what is moved along something else has used none
-                    self.use(leaf)
-                leaf.value = value
+            grad = leaf.tensor.grad
+            if leaf.moved and (self.read or self.steps):  # what is moved along something else has used none
+                self.use(leaf)
+            leaf.moved = False
             any_of_it = grad is not None and bool(grad.any())
             leaf.fresh |= any_of_it and not leaf.used  # by hand, where a backward has brought zeros
             if (leaf.fresh or leaf.used) and not any_of_it:
                 if leaf.fresh:
                     self.play.erased.add(self.name(leaf.tensor))
+                    leaf.erased = True
                 leaf.fresh = leaf.used = False
+
+    def notice(self) -> None:
+        """Notice what has moved."""
+        for leaf in self.leaves.values():
+            value = array(leaf.tensor)
+            if value is not None and leaf.value is not None and not same(value, leaf.value):
+                leaf.moved, leaf.value = True, value
 
     def use(self, leaf: Leaf) -> None:
         if leaf.used:
@@ -195,7 +211,10 @@ class Player:
             if new is None:
                 continue
             delta = new if old is None or old.shape != new.shape else new - old
-            self.leaf(tensor).fresh |= bool(delta.any())
+            leaf = self.leaf(tensor)
+            leaf.fresh |= bool(delta.any())
+            if leaf.used and leaf.fresh and not new.any():
+                self.play.stale.add(self.name(tensor))  # it moves along what adds up to nothing
             values[self.name(tensor)] = delta
         self.play.leaves |= values.keys()
         self.put("gradient", values)
@@ -209,15 +228,30 @@ class Player:
             pairs = [(self.name(t), array(g)) for t, g in zip(targets, answer, strict=True) if g is not None]
             self.put("gradient", {n: g for n, g in pairs if g is not None})
             self.play.leaves |= {n for n, _ in pairs}
+            if not any(each.requires_grad for each in flat(answer)):
+                self.severed(list(flat(roots)))
         return answer
+
+    def severed(self, given: list[Any]) -> None:
+        """Keep the leaves behind what loses its graph here."""
+        self.kept += given
+        bases = [each if each._base is None else each._base for each in given if each.is_leaf]
+        leaves = [*reached(given), *reached(bases)]
+        for leaf in leaves:
+            self.leaf(leaf)
+        self.cut.append((chain(), leaves))
 
     def stepping(self, optimizer: Any) -> None:
         with self.aside():
             self.look()
             self.settle()
             for tensor in owned(optimizer):
+                leaf = self.leaf(tensor)
+                if leaf.erased and not leaf.fresh:
+                    self.play.idle.add(self.name(tensor))
+                leaf.erased = False
                 if tensor.grad is not None:
-                    self.use(self.leaf(tensor))
+                    self.use(leaf)
         self.steps = True
 
     def stepped(self, optimizer: Any) -> None:
@@ -236,6 +270,10 @@ class Player:
         """Before the first backward, each value that a name gets is kept."""
         self.play.lines.add(frame.f_lineno)
         self.clock += 1
+        if self.gradients_read and not self.busy:
+            with self.aside():
+                self.notice()
+        self.gradients_read = frame.f_lineno in self.of_gradients
         self.read |= frame.f_lineno in self.of_gradients
         touched = self.touching.get(frame.f_lineno)
         if touched is None:
@@ -319,14 +357,8 @@ class Cutter(TorchFunctionMode):
         return result
 
     def cut(self, given: Sequence[Any]) -> None:
-        """Keep the leaves behind what loses its graph here."""
         with self.player.aside():
-            self.player.kept += given
-            bases = [each if each._base is None else each._base for each in given if each.is_leaf]
-            leaves = [*reached(list(given)), *reached(bases)]
-            for leaf in leaves:
-                self.player.leaf(leaf)
-            self.player.cut.append((chain(), leaves))
+            self.player.severed(list(given))
 
 
 class Allowing(TorchFunctionMode):
@@ -372,10 +404,10 @@ def lost(function: Any, result: Any) -> bool:
 
 
 def play(
-    source: str, argv: list[str], *, cuts: bool = False, spared: bool = False, allowed: bool = False
+    source: str, argv: list[str], *, cuts: bool = False, spared: Spared = "", allowed: bool = False
 ) -> Play:
-    """One run; `spared`: saved values survive a write, and what is made in inference mode may be saved;
-    `allowed`: a write that torch refuses to record isn't recorded."""
+    """One run; `spared`: saved values survive the writes that count, or all of them, and what is made in
+    inference mode may be saved; `allowed`: a write that torch refuses to record isn't recorded."""
     globals_: dict[str, Any] = {"__name__": "__main__"}
     player = Player(globals_)
     player.touching, player.of_gradients = touching(source), of_gradients(source)
@@ -403,7 +435,7 @@ def play(
             if allowed:
                 stack.enter_context(Allowing())
             if spared:
-                stack.enter_context(torch.autograd.graph.saved_tensors_hooks(kept_twice, as_saved))
+                stack.enter_context(torch.autograd.graph.saved_tensors_hooks(kept_twice, SPARED[spared]))
                 stack.enter_context(mock.patch.object(torch, "inference_mode", torch.no_grad))
             sys.settrace(tracer)
             exec(code, globals_)
@@ -425,6 +457,14 @@ def as_saved(kept: tuple[torch.Tensor, torch.Tensor, int]) -> torch.Tensor:
     """The copy where torch would raise; a write that it doesn't count is met as ever."""
     saved, copy, version = kept
     return saved if version in (-1, saved._version) else copy
+
+
+def as_it_was(kept: tuple[torch.Tensor, torch.Tensor, int]) -> torch.Tensor:
+    """The copy, whether torch would notice the write or not."""
+    return kept[1]
+
+
+SPARED = {"counted": as_saved, "all": as_it_was}
 
 
 def where(error: BaseException) -> tuple[int, ...]:

@@ -20,8 +20,22 @@ from gradfix.outcome import Outcome
 from gradfix.plan import Plan, plan_for
 from gradfix.rule import Finding, Safety
 
-from .judging import BREAKS, LEFT, OTHER, RIGHT, UNDECIDED, WRONG, Said, crash, judged, like, near, parting
-from .playing import PROGRAM, Play, play
+from .judging import (
+    BREAKS,
+    LEFT,
+    OTHER,
+    RIGHT,
+    UNDECIDED,
+    WRONG,
+    Said,
+    arrived,
+    crash,
+    judged,
+    like,
+    near,
+    parting,
+)
+from .playing import PROGRAM, Play, Spared, play
 
 PLAN = plan_for(Config(Path("/")), follows_imports=False)
 BOLD = plan_for(Config(Path("/"), unsafe_fixes=True), follows_imports=False)
@@ -40,7 +54,7 @@ class Circumstances:
     driver: str = ""
 
     @lru_cache(maxsize=64)  # noqa: B019
-    def play(self, source: str, *, cuts: bool = False, spared: bool = False, allowed: bool = False) -> Play:
+    def play(self, source: str, *, cuts: bool = False, spared: Spared = "", allowed: bool = False) -> Play:
         """One run; what one fix has shown of a program, the next one meets again."""
         if self.flags is None:
             return play(source, list(self.argv), cuts=cuts, spared=spared, allowed=allowed)
@@ -128,7 +142,7 @@ def _is(each: Finding, finding: Finding, before: str, after: str) -> bool:
 
 def _over_all(broken: Broken, finding: Finding, before: str, after: str) -> Said:
     """The worst that is said of a fix under any circumstances."""
-    found = [_under(broken, way, finding, before, after) for way in broken.ways]
+    found = [under(broken, way, finding, before, after) for way in broken.ways]
     wrong = [each for each in found if each.verdict in WRONG]
     if wrong:
         # what one way leaves alone may be what another one shows
@@ -136,16 +150,17 @@ def _over_all(broken: Broken, finding: Finding, before: str, after: str) -> Said
         if real or all(each.verdict != RIGHT for each in found):
             return (real or wrong)[0]
     shown = next((each for each in found if each.verdict == RIGHT), None)
-    further = (_under(broken, way, finding, before, after) for way in broken.further if shown is None)
+    further = (under(broken, way, finding, before, after) for way in broken.further if shown is None)
     return shown or next((each for each in further if each.verdict != UNDECIDED), found[0])
 
 
-def _under(broken: Broken, way: Circumstances, finding: Finding, before: str, after: str) -> Said:
+def under(broken: Broken, way: Circumstances, finding: Finding, before: str, after: str) -> Said:
+    """What is said of a text in place of another one under some circumstances."""
     severed = kind_of(finding.rule).family is Family.SEVERED
     one, other = way.play(before, cuts=severed), way.play(after, cuts=severed)
     inferred = one.error is not None and "nference tensor" in one.error[0]
     hurt = one.error is not None and (finding.rule in OVERWRITTEN or inferred)
-    spared = way.play(before, cuts=severed, spared=True) if hurt else None
+    spared = way.play(before, cuts=severed, spared="counted") if hurt else None
     result = judged(finding, before, one, other, spared)
     if one.error is not None and finding.rule in REFUSED and result.verdict == BREAKS:
         spared = way.play(before, allowed=True)
@@ -153,7 +168,9 @@ def _under(broken: Broken, way: Circumstances, finding: Finding, before: str, af
         about = _in_the_way(broken, way, after, other, spared if result.verdict == BREAKS else None)
         return Said(UNDECIDED, about) if about else result
     if result.verdict == OTHER and any(each.rule == UNCOUNTED for each in said(broken.source).findings):
-        return Said(UNDECIDED, "a write that nothing counts gives another gradient too")
+        spared, other = (way.play(text, cuts=severed, spared="all") for text in (before, after))
+        if arrived(finding, before, one, other, spared).verdict != OTHER:
+            return Said(UNDECIDED, "a write that nothing counts gives another gradient too")
     return result
 
 
@@ -167,7 +184,7 @@ def _in_the_way(broken: Broken, way: Circumstances, after: str, other: Play, spa
     if spared.error and like(spared.error) == like(other.error):
         return "the program has a fault of its own"
     if OF_AUTOGRAD.search(other.error[0]):
-        others = way.play(after, spared=True)  # where no write hurts: is it the same program?
+        others = way.play(after, spared="counted")  # where no write hurts: is it the same program?
         if not others.error and parting(spared, others) is None:
             return "another write is still in its way"
     return ""
