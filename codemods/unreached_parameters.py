@@ -5,13 +5,14 @@ weights while the loss of the others goes down. Typical: a generator's loss comp
 an actor's from `critic(state, action.detach())`, a code passed to the decoder as `encoder(x).data`.
 
 Rewrite: where a cut keeps the gradient from them, the cut goes. Where that is a sample, `sample()` becomes
-`rsample()`, which passes gradients on; that is unsafe, as it draws other numbers. Where all that an
-optimizer or one of its groups was given runs under `no_grad`, it moves out; that is unsafe where another
-backward meets it too. Where all of a group was frozen as it was made, by a function that does so unless told
-otherwise (`nn.Embedding.from_pretrained(vectors)`), it is told: `freeze=False`. Where nothing was cut there
-is no fix: use the parameters in the loss, or take them out of the optimizer. Nor is there one where an
-operation without a gradient chooses, as the nearest code of a codebook: what is chosen is put behind a
-straight-through estimator by hand.
+`rsample()`, which passes gradients on; that is unsafe, as it draws other numbers. Where all that an optimizer
+or one of its groups was given runs under `no_grad`, it moves out; that is unsafe where another backward meets
+it too. So is taking out one of two cuts that keep the same parameters from a loss. Where all of a group was
+frozen as it was made, by a function that does so unless told otherwise
+(`nn.Embedding.from_pretrained(vectors)`), it is told: `freeze=False`. Where nothing was cut there is no fix:
+use the parameters in the loss, or take them out of the optimizer. Nor is there one where an operation without
+a gradient chooses, as the nearest code of a codebook: what is chosen is put behind a straight-through
+estimator by hand.
 
 Left alone: frozen parameters, parameters that another loss or another branch reaches, and parameters whose
 use gradfix cannot follow.
@@ -39,6 +40,7 @@ CHOOSES = Decline(
     "what is chosen here passes no gradient on: with x for what it is chosen for and y for what is chosen, "
     "go on with y + (x - x.detach())"
 )
+EITHER = "what these parameters make is cut off in another place as well, and one of the two may be meant"
 SHARED = "another backward meets what was cut as well, and then reaches these parameters too"
 
 
@@ -56,7 +58,8 @@ def rewrite(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:
     if not facts.alone:
         return Decline("another cut stands behind this one: let a gradient through both")
     fix = recorded(tree, facts.cut, facts.forward) if facts.forward else any_cut(tree, facts.cut)
-    return replace(fix, unsafe=SHARED) if isinstance(fix, Fix) and facts.shared else fix
+    unsafe = SHARED if facts.shared else EITHER if facts.either else ""
+    return replace(fix, unsafe=unsafe) if isinstance(fix, Fix) and unsafe else fix
 
 
 def _reparametrised(tree: Tree, call: cst.Call | None, kind: str) -> Fix | Decline:

@@ -736,6 +736,23 @@ for _ in range(2):
     opt.zero_grad()
     opt.step()
 """
+INNER = """w = torch.ones(4, requires_grad=True)
+fast, opt = w, torch.optim.SGD([w], lr=0.1)
+(g,) = torch.autograd.grad((fast - x).pow(2).sum(), fast, create_graph=True)
+fast -= 0.1 * g
+fast.sum().backward()
+opt.step()
+"""
+CUT_TWICE = """policy, critic = nn.Linear(4, 2), nn.Linear(4, 1)
+opt = torch.optim.SGD([*policy.parameters(), *critic.parameters()], lr=0.1)
+for reward in torch.rand(2, 8, 1):
+    value = critic(x)
+    advantage = (reward - value).detach()
+    loss = (reward - value.detach()).pow(2).mean() - (policy(x).log_softmax(1)[:, :1] * advantage).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
 Check = Callable[[str], bool]
 ONCE_WRONG: dict[str, tuple[str, Check]] = {
     "a target stays in the block that its prediction leaves": (TEMPORAL, lambda a: TEMPORAL_KEPT in a),
@@ -778,6 +795,8 @@ ONCE_WRONG: dict[str, tuple[str, Check]] = {
         CLEARED_LATE, lambda a: "    loss.backward()\n    opt.step()\n    for" in a),
     "what another function leaves for nobody is erased as ever": (
         ATTACKED, lambda a: "    opt.zero_grad()\n    loss.backward()\n    opt.step()" in a),
+    "an inner step that is differentiated is recorded": (INNER, lambda a: not a),
+    "of two cuts of the same parameters none goes": (CUT_TWICE, lambda a: not a),
     "a graph is kept across a step that changes none of it": (STEPPED, lambda a: "retain_graph" in a),
     "a program may go wrong behind what is saved again": (SAVED_AND_WRONG, lambda a: "torch.no_grad" in a),
     "a leaf that is frozen stays one": (FREED_LATER, lambda a: "no_grad():\n    w[0].add_(1)" in a),

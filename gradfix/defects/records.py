@@ -297,6 +297,8 @@ class Unreached(Facts):
     """Whether another backward meets what was cut as well."""
     alone: bool = True
     """Whether nothing else keeps the gradient from some of them."""
+    either: bool = False
+    """Whether what they make reaches the same loss another way too, which is cut as well."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

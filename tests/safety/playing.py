@@ -213,7 +213,7 @@ class Player:
             delta = new if old is None or old.shape != new.shape else new - old
             leaf = self.leaf(tensor)
             leaf.fresh |= bool(delta.any())
-            if leaf.used and leaf.fresh and not new.any():
+            if leaf.used and leaf.fresh and same(new, 0 * new):
                 self.play.stale.add(self.name(tensor))  # it moves along what adds up to nothing
             values[self.name(tensor)] = delta
         self.play.leaves |= values.keys()

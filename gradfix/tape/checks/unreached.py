@@ -111,7 +111,14 @@ def _unreached(names: Names, optimizer: Optimizer, event: Backward, cut: Node) -
         forward=(forward,) if forward else (),
         shared=any(node is cut for nodes in met for node in nodes),
         alone=cut.cut in MODES or any(cut is one for one in alone),
+        either=cut.cut not in MODES and any(_cut_as_well(root, cut, wanted) for root in roots),
     )
+
+
+def _cut_as_well(root: Node, cut: Node, wanted: set[int]) -> bool:
+    """Whether another cut, be it that of a loss's target, keeps the same leaves from a root."""
+    kept = _ends(cut) & wanted
+    return any(one.cut and one is not cut and _ends(one) & kept for one in _recorded_to(root))
 
 
 def _recorded_to(root: Node) -> Iterator[Node]:

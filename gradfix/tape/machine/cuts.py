@@ -21,6 +21,8 @@ DETACHES = also_in_place(having("detaches"))
 MODES = frozenset({"no_grad", "inference_mode", "set_grad_enabled"})
 ASKED = "autograd.grad"
 """The gradients that were asked for without a graph of their own."""
+DIFFERENTIATED = "differentiated"
+"""What makes the gradients that are asked for together with a graph of their own."""
 KIND_OF_CUT = {
     **dict.fromkeys([ASKED], "gradient_without_graph"),
     **dict.fromkeys(CONVERSIONS, "converted_loss_path"),

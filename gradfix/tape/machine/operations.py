@@ -15,6 +15,7 @@ from gradfix.tape.domain.values import NOTHING, Seq, Unknown
 from gradfix.tape.domain.why import Why
 from gradfix.tape.effects import shapes
 from gradfix.tape.effects.operations import having, in_place
+from gradfix.tape.machine.cuts import DIFFERENTIATED
 from gradfix.tape.machine.here import span_of
 
 if TYPE_CHECKING:
@@ -225,10 +226,11 @@ class Operations:
         lean = (
             owner.lean if self.grad_mode.mode_in_doubt is False else owner.lean | {Assumption.RECORDED_HERE}
         )
-        learned = any(
+        written = [parent for parent in node.parents if parent is not target.node]
+        learned = any(one.op == DIFFERENTIATED for one in upstream(written)) or any(
             any(one.leaf not in (None, owner) for one in upstream([parent]))
-            for parent in node.parents
-            if parent is not target.node and parent.requires is True
+            for parent in written
+            if parent.requires is True
         )
         updated = not learned and (owner.parameter or owner.slot is not None)
         leaf = WrittenLeaf(**facts.named(), role="update" if updated else "value",

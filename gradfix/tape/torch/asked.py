@@ -10,7 +10,7 @@ from gradfix.tape.domain.graph import Storage, Tensor
 from gradfix.tape.domain.values import FALSE, NONE, Const, Seq, Unknown
 from gradfix.tape.domain.why import Why
 from gradfix.tape.interpreter.inside import open_ended
-from gradfix.tape.machine.cuts import ASKED
+from gradfix.tape.machine.cuts import ASKED, DIFFERENTIATED
 
 if TYPE_CHECKING:
     from gradfix.tape.domain.values import Kwargs, Value
@@ -31,6 +31,9 @@ def gradients(machine: Machine, outputs: Value, options: Kwargs, node: ast.Call)
     result = Unknown(Why(What.COMPUTED, "gradients"), (outputs,))
     if isinstance(create, Const) and not open_ended(options, node):
         result.requires = bool(create.value) and machine.graph.requires(outputs)
+    if result.requires is True:
+        result.made = machine.graph.guess(result)
+        result.made.op = DIFFERENTIATED
     return result
 
 
