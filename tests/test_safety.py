@@ -189,6 +189,12 @@ for _ in range(2):
     for p in net.parameters():
         p.grad.zero_()
 """
+CUT_AND_EARLY = """net = nn.Linear(4, 1)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+loss = net(x).detach().pow(2).mean()
+opt.step()
+loss.backward()
+"""
 CUT_IN_PLACE = CUT.replace("head(encoder(x).detach())", "head(encoder(x).mul(2).detach_())")
 
 
@@ -258,6 +264,14 @@ def verdict(before: str, after: str, which: int = 0) -> Said:
             SWITCHED, ("torch.set_grad_enabled(False)\n", ""), "right", id="a mode that was switched off"
         ),
         pytest.param(CUT_IN_PLACE, (".detach_()", ""), "right", id="a cut made in place"),
+        pytest.param(
+            CUT_AND_EARLY,
+            (
+                ".detach().pow(2).mean()\nopt.step()\nloss.backward()",
+                ".pow(2).mean()\nloss.backward()\nopt.step()",
+            ),
+            "right", id="a cut taken out and a step in its place",
+        ),
         pytest.param(
             CANCELLED, ("w.grad)\n", "w.grad)\n        w.grad = None\n"), "right",
             id="gradients that add up to nothing",
@@ -880,6 +894,20 @@ def test_a_write_that_nothing_counts_excuses_no_more_than_its_own_gradient(more:
     after = text.replace("y[1:] -= y[0]\n", "y = torch.cat([y[:1], y[1:] - y[0]])\n" + more)
     way = Circumstances()
     answer = forked(partial(under, Broken(text, (way,)), way, finding, text, after))
+    assert answer is not None
+    assert answer.verdict == word, answer
+
+
+@pytest.mark.parametrize(
+    ("healthy", "word"),
+    [pytest.param(True, "undecided", id="has"), pytest.param(False, "breaks", id="has not")],
+)
+def test_a_fault_that_the_healthy_program_has_is_its_own(healthy: bool, word: str) -> None:
+    twice = HEAD + STEPPED.replace("opt.step()\n", "") + "raise ValueError(3)\n"
+    finding = next(one for one in said(twice).findings if one.rule == "backward_twice")
+    after = twice.replace("loss.backward()", "loss.backward(retain_graph=True)", 1)
+    way, other = Circumstances(), twice if not healthy else twice.replace("loss.backward()\n", "", 1)
+    answer = forked(partial(under, Broken(twice, (way,), healthy=other), way, finding, twice, after))
     assert answer is not None
     assert answer.verdict == word, answer
 

@@ -259,7 +259,7 @@ def explained(finding: Finding, source: str, runs: tuple[Play, Play], parted: Pa
     if shown:
         if finding.rule in ("no_leaf_requires_grad", "grad_of_non_leaf") and parted.sort == "gradient":
             return not parted.names & both
-        if kind_of(finding.rule).family is Family.SEVERED and parted.sort == "gradient":
+        if kind_of(finding.rule).family is Family.SEVERED and parted.sort in ("gradient", "step"):
             return parted.names & both <= lost(finding, source, before)
         if finding.rule == "non_scalar_backward":
             return parted.sort == "begin"

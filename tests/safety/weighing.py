@@ -177,6 +177,9 @@ def under(broken: Broken, way: Circumstances, finding: Finding, before: str, aft
 def _in_the_way(broken: Broken, way: Circumstances, after: str, other: Play, spared: Play | None) -> str:
     """What else ends the run of a rewritten text, if anything; `spared`: the run in which no write hurts."""
     assert other.error is not None
+    healthy = way.play(broken.healthy) if broken.healthy else None
+    if healthy is not None and healthy.error and like(healthy.error) == like(other.error):
+        return "the program has a fault of its own"
     if any(crash(each, after, other) for each in said(after).findings) or _hindered(broken, after, other):
         return "another defect fails in the same words"  # which has no safe fix
     if spared is None:
