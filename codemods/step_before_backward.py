@@ -12,7 +12,8 @@ evaluation, a moving average), the later backward moves before the step instead.
 call between isn't known, as it may read them too. Where both losses are for one optimizer, its step after
 the first goes; that is unsafe, as the parameters move once where they would have moved twice. A step before
 its own backward moves behind it, with what changes or reads the parameters between the two; so does,
-unsafely, one that no step follows behind the later backward.
+unsafely, one that no step follows behind the later backward. What a module's `__init__` computes of
+parameters, and a loop keeps by `retain_graph=True`, moves into the method that reads it.
 
 Left alone: losses built after the step, graphs that share nothing, values that backward doesn't need.
 """
@@ -28,6 +29,7 @@ from gradfix.defects.records import EarlyStep
 from gradfix.rewriting.aimed import aimed, call_at, inputs_of, later_step, stepped
 from gradfix.rewriting.arguments import keyword, without_argument
 from gradfix.rewriting.late import stuck
+from gradfix.rewriting.made_once import where_read
 from gradfix.rewriting.order import (
     CLOSURE,
     VALUES,
@@ -215,16 +217,19 @@ def _clears(tree: Tree, place: Anchor, beside: Order) -> bool:
 
 
 def _carried(tree: Tree, backward: cst.Call, defect: Defect) -> Fix | Decline:
-    """The graph of one iteration is carried into the next: detach the state, and keep the graph no longer."""
-    kept = keyword(backward, "retain_graph")
+    """The graph of one iteration is carried into the next, or was made once by a constructor: detach the
+    state, or make it where it is read, and keep the graph no longer."""
+    kept, facts = keyword(backward, "retain_graph"), defect.told(EarlyStep)
     if kept is None:
         return Decline("this backward frees the graph that it meets again: detach what is carried over")
-    assign = node_of(tree, defect.told(EarlyStep).carried) or carrier(tree, backward)
-    if not isinstance(assign, cst.Assign):
-        return Decline("detach what one iteration carries into the next: its graph needs the old parameters")
-    loop = next(place for place in reversed(path(tree, backward)) if isinstance(place, LOOPS))
-    alone = len(calls_of(loop, "backward")) == 1
+    loops = [place for place in path(tree, backward) if isinstance(place, LOOPS)]
+    alone = len(calls_of(loops[-1] if loops else tree.module, "backward")) == 1
     new = without_argument(backward, kept) if alone else backward
+    if (anew := where_read(tree, facts.saved, facts.draws, (backward, new) if alone else None)) is not None:
+        return anew
+    assign = node_of(tree, facts.carried) or carrier(tree, backward)
+    if not isinstance(assign, cst.Assign) or not loops:
+        return Decline("detach what one iteration carries into the next: its graph needs the old parameters")
     return detached(tree, backward, new, assign)
 
 

@@ -131,6 +131,10 @@ class EarlyStep(Ordered):
     """The backward that this step is for."""
     carried: Span | None = None
     """The assignment that carries a hidden state into the next iteration."""
+    saved: Span | None = None
+    """The operation that saved what the step changes."""
+    draws: bool = False
+    """Whether something in the graph draws random numbers."""
     steps: tuple[Span, ...] = ()
     """The later steps that change what the backward needs as well."""
     beside: Touched = None

@@ -17,8 +17,11 @@ DRAWS = "each call then draws random numbers of its own"
 CHANGED = "what it is made of may have changed since the module was made"
 
 
-def where_read(tree: Tree, shared: Span | None, draws: bool) -> Fix | None:
-    """`self.gain = self.scale.exp()` of `__init__`, where the method begins that reads `self.gain`."""
+def where_read(
+    tree: Tree, shared: Span | None, draws: bool, swap: tuple[cst.Call, cst.Call] | None = None
+) -> Fix | None:
+    """`self.gain = self.scale.exp()` of `__init__`, where the method begins that reads `self.gain`; `swap`:
+    a call, and what stands in its place then."""
     node = node_of(tree, shared)
     small = tree.small_statement(node) if node is not None else None
     made_in = tree.function(small) if small is not None else None
@@ -34,6 +37,8 @@ def where_read(tree: Tree, shared: Span | None, draws: bool) -> Fix | None:
     if place not in made_in.body.body or not isinstance(reader.body, cst.IndentedBlock):
         return None
     draft = Draft(tree)
+    if swap is not None:
+        draft.swap(*swap)
     _begin(draft, reader, place)
     changed = bool(
         _own(walk(small.value)) & _own(one for row in between(tree, place, None) for one in walk(row))

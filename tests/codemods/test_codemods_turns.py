@@ -140,6 +140,26 @@ def test_what_a_constructor_computes_moves_where_one_method_reads_it(
         assert (unsafe in one.unsafe) if unsafe else not one.unsafe
 
 
+@pytest.mark.parametrize(
+    ("made", "unsafe"),
+    [
+        pytest.param("        self.gain = self.scale.pow(2)\n", "", id="it draws nothing"),
+        pytest.param(
+            "        self.gain = F.dropout(self.scale.pow(2))\n", "draws random numbers", id="it draws"
+        ),
+    ],
+)
+def test_what_a_constructor_computes_is_not_kept_by_its_graph(made: str, unsafe: str) -> None:
+    head = "import torch.nn.functional as F\n"
+    kept = TRAINS.replace("loss.backward()", "loss.backward(retain_graph=True)")
+    text = NET + head + MODULE.format(made=made, beside="") + kept
+    (one,) = fix("program.py", text.encode(), Plan(Config(Path()))).findings
+    assert one.code == "GF105"
+    assert (unsafe in one.unsafe) if unsafe else not one.unsafe
+    after = fix("program.py", text.encode(), Plan(Config(Path(), unsafe_fixes=True))).after or b""
+    assert b"    loss.backward()\n" in after
+
+
 def test_a_message_names_what_a_function_runs_backward_on() -> None:
     text = NET + "loss = net(x).pow(2)\nprint(torch.autograd.grad(loss, net.parameters()))\n"
     outcome = fix("program.py", text.encode(), Plan(Config(Path())))

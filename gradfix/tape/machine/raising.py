@@ -162,7 +162,12 @@ class Raising:
         write = spoil.write
         if write.form == "step":
             event.spoilt.add(id(write.place))
-            return Blamed("step_before_backward", write.place, self.early_steps.facts(write, event))
+            facts = replace(
+                self.early_steps.facts(write, event),
+                saved=self.reports.span(spoil.saved.node.place),
+                draws=self._built(event)[1],
+            )
+            return Blamed("step_before_backward", write.place, facts)
         known = self._known(spoil, event).named()
         if write.form == "module":
             built = write.built or write.place
