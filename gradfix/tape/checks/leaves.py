@@ -105,7 +105,7 @@ def gradient_read(vm: Interpreter, read: GradientRead) -> None:
         and not vm.machine.leaves.hooked
     ):
         known = [root for _, root in vm.machine.severed.backwards]
-        if any(one is owner for one in known) or not _walked(vm.graph, owner):
+        if any(one is owner or _may_be(one.node, owner) for one in known) or not _walked(vm.graph, owner):
             return
         made = (owner.node.place, Role.MADE_NO_LEAF)
         lean = owner.lean
@@ -133,6 +133,19 @@ def _kept(machine: Machine, owner: Tensor) -> Account:
 
 def _walked(graph: Graph, owner: Tensor) -> bool:
     return graph.history(owner).clean >= 0
+
+
+def _may_be(root: Node, owner: Tensor) -> bool:
+    """Whether what isn't known may be one of the values that went into it: it may hand them back."""
+    unknown, seen = [root], {id(root)}
+    for node in unknown:
+        if node.op != "unknown":
+            continue
+        if owner.node in node.parents:
+            return True
+        unknown += [parent for parent in node.parents if id(parent) not in seen]
+        seen |= {id(parent) for parent in node.parents}
+    return False
 
 
 def checkpointed(vm: Interpreter, run: CheckpointRun) -> None:

@@ -912,3 +912,18 @@ def test_what_takes_a_second_turn_is_certain_where_there_is_one(turns: str, expe
     source = parse("program.py", (IMPORTS + AGAIN.format(turns=turns)).encode())
     assert isinstance(source, Source)
     assert [d.certainty for d in analyse(source).defects if d.impact != "style"] == expected
+
+
+ROOTS = """
+w = torch.ones(4, requires_grad=True)
+loss = w.norm()
+torch.autograd.backward({roots})
+print(loss.grad)
+"""
+
+
+@pytest.mark.parametrize("roots", ["[loss, w.sum()]", "blur([loss, w.sum()])", "blur(blur(loss))"])
+def test_the_root_of_a_backward_is_asked_for_its_gradient_as_ever_when_it_goes_through_an_unknown_call(
+    roots: str,
+) -> None:
+    assert not listed(ROOTS.format(roots=roots))
