@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from html import escape
 
-from docs.played import Edge, Role, Row
+from docs.pictures import Row
+from docs.played import Edge, Role
 
 LANE, LINE, TOP = 16, 40, 22
 """How far apart branches and lines are, and where the first one is."""

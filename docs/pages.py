@@ -47,8 +47,6 @@ HOME = """\
 FAMILY = """\
 ## {told}
 
-| code | rule | what it is about |
-|---|---|---|
 {rows}
 """
 BY_MESSAGE = """\
@@ -125,8 +123,7 @@ def home() -> str:
 
 
 def _row(card: RuleCard) -> str:
-    page = f"rules/{card.name}.md"
-    return f"| [{card.code}]({page}) | [{card.name}]({page}) | {card.summary} |"
+    return f"- [{card.code} {card.name}](rules/{card.name}.md)<br>{card.summary}"
 
 
 def _message(message: Message) -> str:

@@ -9,7 +9,7 @@ from io import StringIO
 from pathlib import Path
 
 from docs.drawn import svg
-from docs.played import before_and_after
+from docs.pictures import before_and_after
 from gradfix.config import Config
 from gradfix.engine import fix
 from gradfix.outcome import Outcome, Run, View

@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 import pytest
 
 from docs.drawn import lanes, legend, svg
-from docs.played import LONGEST, Row, before_and_after
+from docs.pictures import LONGEST, Row, before_and_after
 from docs.shown import Example
 from gradfix.registry import codemods
 
