@@ -8,7 +8,8 @@ from gradfix.outcome import RuleCard
 from gradfix.rule import Safety
 
 FIXES = {Safety.SAFE: "safe fix", Safety.UNSAFE: "unsafe fix", None: "no fix"}
-PAGES = "https://github.com/gradfix/gradfix/blob/main/codemods"
+PAGES = "https://gradfix.github.io/gradfix"
+"""Where the pages are published, as the project's metadata has it."""
 
 
 def listing(cards: Iterable[RuleCard]) -> str:
@@ -34,7 +35,7 @@ def offered(cards: Iterable[RuleCard], typed: str) -> list[str]:
 
 def address(rule: str) -> str:
     """Where a rule's page is read in a browser."""
-    return f"{PAGES}/{rule}.py"
+    return f"{PAGES}/rules/{rule}/"
 
 
 def _fix(card: RuleCard) -> str:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import importlib.util
 import os
 import re
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,8 +20,15 @@ if TYPE_CHECKING:
 
     from gradfix.verify import Launcher
 
-
+DOCS = Path(__file__).parent.parent / "docs" / "__init__.py"
 WHOLLY_TORCH = re.compile(r"^pytestmark = pytest\.mark\.torch$", re.MULTILINE)
+
+
+def pytest_configure() -> None:
+    """The package that makes the pages is not installed, nor is the checkout's root on the path."""
+    spec = importlib.util.spec_from_file_location("docs", DOCS, submodule_search_locations=[str(DOCS.parent)])
+    assert spec is not None
+    sys.modules.setdefault("docs", importlib.util.module_from_spec(spec))
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from gradfix.explain import PAGES
+
 if sys.version_info >= (3, 11):
     import tomllib
 else:
@@ -43,7 +45,9 @@ def test_the_pages_name_the_project_and_its_tag() -> None:
     template = (ROOT / ".ci" / "gitlab.yml").read_text("utf-8")
     assert f"git+{ADDRESS}@v{VERSION}\n" in template
     assert f"remote: https://raw.githubusercontent.com/{OWN}/v{VERSION}/.ci/gitlab.yml\n" in template
-    assert all(address.startswith(ADDRESS) for address in PROJECT["urls"].values())
+    pages = "https://{}.github.io/{}".format(*OWN.split("/"))
+    assert all(address.startswith((ADDRESS, pages)) for address in PROJECT["urls"].values())
+    assert PROJECT["urls"]["Documentation"] == f"{pages}/" == f"{PAGES}/"
 
 
 class Checkout:

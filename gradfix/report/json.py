@@ -4,13 +4,15 @@
 `suspect`. `assumptions` are what one would have to make sure of before a suspect is more than that;
 `unknowns` say of what: `what` it is (`argument`, `call`, `import`, `budget` ...), its `name`, where it came
 from, as far as that is known, and what it would be `settled_by`. `cell` is the cell of a notebook that rows
-are counted in, null elsewhere.
+are counted in, null elsewhere; `url` is the page of the rule. gradfix/schemas/findings.json has it all.
 """
 
 from __future__ import annotations
 
 import json
 from typing import TYPE_CHECKING, Any, TextIO
+
+from gradfix.explain import address
 
 if TYPE_CHECKING:
     from gradfix.defects import Evidence, Span
@@ -102,7 +104,7 @@ def _finding(outcome: Outcome, finding: Finding) -> Fields:
         "fix": _fix(outcome, finding),
         "by_hand": finding.decline or None,
         "noqa_row": outcome.at(finding.span.line)[1],
-        "url": None,
+        "url": address(finding.rule),
         **_verdict(outcome, finding),
     }
 

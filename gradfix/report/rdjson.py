@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
+from gradfix.explain import address
 from gradfix.report.wording import label, severity, told, way_out
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ def _diagnostic(outcome: Outcome, lines: Sequence[str], finding: Finding) -> Fie
         "message": _message(finding),
         "location": {"path": outcome.path, "range": _range(lines, finding.span)},
         "severity": SEVERITIES[severity(finding)],
-        "code": {"value": finding.code},
+        "code": {"value": finding.code, "url": address(finding.rule)},
         "suggestions": [_suggestion(lines, edit) for edit in _offered(finding)],
         "relatedLocations": [_related(outcome, lines, step) for step in finding.evidence],
     }

@@ -11,6 +11,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, TextIO
 from urllib.parse import quote
 
+from gradfix.explain import PAGES, address
 from gradfix.report.wording import label, severity, told, way_out
 
 if TYPE_CHECKING:
@@ -138,6 +139,7 @@ def _rule(card: RuleCard) -> Fields:
     return {
         "id": card.code,
         "name": card.name,
+        "helpUri": address(card.name),
         "shortDescription": {"text": card.summary or card.name},
         "fullDescription": {"text": card.docs or card.name},
         "help": {"text": card.docs or card.name, "markdown": card.docs or card.name},
@@ -157,7 +159,8 @@ def _notification(outcome: Outcome, failure: Failure) -> Fields:
 
 
 def _driver(run: Run) -> Fields:
-    driver: Fields = {"name": "gradfix", "rules": [_rule(card) for card in run.rules()]}
+    rules = [_rule(card) for card in run.rules()]
+    driver: Fields = {"name": "gradfix", "informationUri": f"{PAGES}/", "rules": rules}
     try:
         driver["version"] = version("gradfix")
     except PackageNotFoundError:

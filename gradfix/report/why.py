@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any, TextIO
 
+from gradfix.explain import address
 from gradfix.report.cells import culprits_by_cell, in_cell
 from gradfix.report.frame import drawn, elsewhere
 from gradfix.report.quotes import quotes
@@ -232,6 +233,7 @@ def _fields(culprit: Culprit, answer: Answer) -> Mapping[str, Any]:
         "code": finding.code if finding else None,
         "name": finding.rule if finding else None,
         "certainty": finding.certainty if finding else None,
+        "url": address(finding.rule) if finding else None,
         "message": suspect.says,
         "agrees": [each.says for each in suspect.agrees if each.points > 0],
         "disagrees": [each.says for each in suspect.agrees if each.points < 0],

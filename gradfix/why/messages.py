@@ -23,7 +23,7 @@ Reading: TypeAlias = Literal[
 CUT = (
     "converted_loss_path", "detached_loss_path", "forward_in_no_grad", "no_leaf_requires_grad",
     "leaf_rebound", "requires_grad_on_result", "non_differentiable_loss", "requires_grad_misspelt",
-    "reentrant_checkpoint_cut",
+    "reentrant_checkpoint_cut", "gradient_without_graph",
 )  # fmt: skip
 OVERWRITES = (
     "inplace_overwrites_saved", "inplace_module", "step_before_backward", "inplace_on_leaf",
@@ -229,7 +229,7 @@ MESSAGES = (
         then=(
             "`.detach().cpu().numpy()` to look at it or plot it; where its gradient is needed, stay in torch"
         ),
-        kinds=("converted_loss_path",),
+        kinds=("numpy_of_graph", "converted_loss_path"),
         readings=("raised", "filled"),
     ),
     Message(

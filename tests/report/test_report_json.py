@@ -61,7 +61,7 @@ def test_a_finding_has_the_fields_of_ruff_and_its_own() -> None:
         },
         "by_hand": None,
         "noqa_row": 7,
-        "url": None,
+        "url": "https://gradfix.github.io/gradfix/rules/inplace_overwrites_saved/",
     }
 
 

@@ -7,6 +7,8 @@ from typing import Any
 
 from report_runs import outcome, overwritten, rendered, suspected
 
+from gradfix.explain import address
+
 SOURCE = "y = F.relu('名', x)\nz = '名'; y += 1\n"
 
 
@@ -30,7 +32,8 @@ def cut(place: dict[str, Any]) -> str:
 def test_the_location_counts_bytes() -> None:
     found = diagnostic()
     assert cut(found["location"]["range"]) == "y += 1"
-    assert (found["severity"], found["code"]) == ("ERROR", {"value": "GF101"})
+    assert found["severity"] == "ERROR"
+    assert found["code"] == {"value": "GF101", "url": address("inplace_overwrites_saved")}
 
 
 def test_the_suggestion_replaces_exactly_the_culprit() -> None:

@@ -15,6 +15,7 @@ import pytest
 from report_runs import BLOCK, broken, by_hand, outcome, overwritten, rendered, span, suspected
 
 from gradfix.defects import Evidence, Role
+from gradfix.explain import PAGES, address
 
 SCHEMA = json.loads(Path(__file__).with_name("sarif-2.1.0-rtm.5.json").read_text("utf-8"))
 
@@ -70,6 +71,12 @@ def test_a_rewrite_is_a_fix_and_advice_is_in_the_message() -> None:
 def test_the_rules_that_ran_are_described() -> None:
     (rule,) = run_of(outcome([]))["tool"]["driver"]["rules"]
     assert (rule["id"], rule["name"]) == ("GF101", "inplace_overwrites_saved")
+
+
+def test_the_tool_and_each_rule_say_where_they_are_explained() -> None:
+    driver = run_of(outcome([]))["tool"]["driver"]
+    assert driver["informationUri"] == f"{PAGES}/"
+    assert [rule["helpUri"] for rule in driver["rules"]] == [address("inplace_overwrites_saved")]
 
 
 def test_a_failed_file_is_a_notification_and_the_run_no_success() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -13,8 +12,6 @@ from lsprotocol.types import Position, PositionEncodingKind, Range
 
 from gradfix.cli import main
 from gradfix.defects import Span
-from gradfix.explain import address
-from gradfix.registry import codemods
 from gradfix.rule import TextEdit
 from gradfix.server.documents import encoded
 from gradfix.server.moved import Shift
@@ -101,14 +98,6 @@ def test_lines_around_what_is_put_in_stay_the_lines_that_they_are(
         place = shift(line)
         assert place is not None
         assert after[place] == text
-
-
-def test_a_rule_has_its_page_where_its_module_is() -> None:
-    root = Path(__file__).parents[2]
-    for name in codemods():
-        place, _, inner = address(name).partition("/blob/main/")
-        assert (root / inner).is_file()
-        assert place in (root / "README.md").read_text("utf-8")
 
 
 def test_without_pygls_the_server_says_what_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:

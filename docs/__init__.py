@@ -1,0 +1,1 @@
+"""The pages of the rules, made of the rules and their fixtures: `python -m docs`."""
