@@ -18,17 +18,21 @@ from gradfix.why.flow import Flow
 from gradfix.why.frames import Frame
 from gradfix.why.pasted import lines
 from gradfix.why.project import Project, Spot
-from gradfix.why.readings import READINGS
+from gradfix.why.readings import OF_A_BACKWARD, READINGS
 from gradfix.why.said import Said, said_in
 from gradfix.why.steps import may_be_weight
 from gradfix.why.suspects import Agreement, Case, Sure, Suspect, merged
 from gradfix.why.traces import traces
 
 MOST_FILES = 40
-MOST_WITHOUT_FRAMES = 150
+MOST_WITHOUT_FRAMES = 600
+MOST_PLAYED = 150
+"""The files that are played where no frame says which."""
 MOST_TOLD = 10
 LEAST_TOLD = 2
 """A place of which less agrees isn't worth a word."""
+LEAST_OF_BARE = 1
+"""The same where the paste says so little that little can agree."""
 LEAST_LIKELY = 8
 AHEAD = 2
 """By how much the first has to agree better than the next to be called likely."""
@@ -78,7 +82,7 @@ class Answer:
 
 NOTHING_PASTED = (
     "no traceback in it: give the whole output from `Traceback (most recent call last)` on; "
-    "`python train.py 2>&1 | gradfix why -` takes it as it comes"
+    "`python PROGRAM 2>&1 | gradfix why -` takes it as it comes"
 )
 CUT_OFF = "the traceback ends before its last line, which says what was raised: give that line too"
 
@@ -98,8 +102,11 @@ def answer(text: str, paths: Sequence[str], plan: Plan) -> Answer:
     forward = _own(project, said.trace.forward)
     case = Case(said, project, _flow(project, [*spots, *forward]), spots, forward)
     quoted = [] if case.reached and spots else _quoted(case)
-    suspects = merged([*_read(case), *_played(case, plan), *quoted], case.flow.sources, case.raised)
-    worth = [each for each in suspects if each.points >= LEAST_TOLD]
+    told = bool(spots or said.operation)
+    reading = (replace(each, told=told) for each in _read(case))
+    suspects = merged([*reading, *_played(case, plan), *quoted], case.flow.sources, case.raised)
+    least = LEAST_TOLD if told else LEAST_OF_BARE
+    worth = [each for each in suspects if each.points >= least]
     culprits = tuple(_told(each, worth, project) for each in worth[:MOST_TOLD])
     return Answer(said, culprits, spots, forward, cells=project.cells)
 
@@ -121,9 +128,19 @@ def _flow(project: Project, spots: Sequence[Spot]) -> Flow:
 
 
 def _read(case: Case) -> Iterator[Suspect]:
-    """What the text says by itself."""
+    """What the text says by itself; of a bare message, for each backward that may have raised it."""
     for reading in case.said.message.readings:
-        yield from READINGS[reading](case)
+        for one in case.each if reading in OF_A_BACKWARD else [case]:
+            for suspect in READINGS[reading](one):
+                yield _supposed(suspect, one, len(case.each)) if one.supposed else suspect
+
+
+def _supposed(suspect: Suspect, case: Case, among: int) -> Suspect:
+    """A suspect that stands with the backward that is supposed to have failed."""
+    spot = case.spots[-1]
+    where = f"{spot.path}, " if spot.path != suspect.path else ""
+    told = f"assuming that it was the backward of {where}{case.line(spot.path, spot.line)}"
+    return replace(suspect, assumes=(*suspect.assumes, told)) if among > 1 else suspect
 
 
 def wide(config: Config) -> Config:
@@ -142,7 +159,8 @@ def found_in(path: str, plan: Plan) -> tuple[tuple[Finding, ...], bytes]:
 def _played(case: Case, plan: Plan) -> Iterator[Suspect]:
     """What the tape says of the files, where it would explain the message."""
     kinds = case.said.message.kinds
-    for path in case.flow.sources if kinds else ():
+    few = case.spots or len(case.flow.sources) <= MOST_PLAYED
+    for path in case.flow.sources if kinds and few else ():
         for finding in found_in(path, plan)[0]:
             if finding.rule in kinds:
                 yield _of_finding(case, path, finding, kinds.index(finding.rule))
@@ -204,7 +222,7 @@ def _mentions(case: Case, path: str, other: str | None, line: int) -> bool:
 
 def _quoted(case: Case) -> Iterator[Suspect]:
     """The line as the trace quotes it, where its file isn't at hand and torch raises at the culprit."""
-    frames = [frame for frame in case.said.trace.frames if not frame.foreign]
+    frames = [frame for frame in case.said.trace.frames if frame.path and not frame.foreign]
     if not frames or "raised" not in case.said.message.readings or not frames[-1].code:
         return
     frame, means = frames[-1], case.said.message
@@ -231,7 +249,7 @@ def _told(suspect: Suspect, among: Sequence[Suspect], project: Project) -> Culpr
 def _sure(suspect: Suspect, among: Sequence[Suspect]) -> Sure:
     """How sure the best is, among the others; which of a pair is to change is left open."""
     first, rest = among[0], among[1:]
-    if suspect is not first:
+    if suspect is not first or (suspect.finding is None and not suspect.told):
         return "possible"
     finding = suspect.finding
     if finding is not None and kind_of(finding.rule).pair:

@@ -42,6 +42,12 @@ def classes(tree: ast.Module) -> tuple[ast.ClassDef, ...]:
     return tuple(node for node in ast.walk(tree) if isinstance(node, ast.ClassDef))
 
 
+def scopes(tree: ast.Module) -> Iterator[Scope]:
+    """The module and every function in it."""
+    yield tree
+    yield from functions(tree)
+
+
 def scope_at(tree: ast.Module, line: int) -> Scope:
     """The innermost function that a line is in, else the module."""
     around = [each for each in functions(tree) if covers(each, line)]

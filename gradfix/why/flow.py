@@ -57,6 +57,10 @@ class Flow:
     """By the name of their class."""
     built: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
     """The classes, by the names and attributes that hold what they make."""
+    optimised: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
+    """What an optimizer was given the parameters of, by the name that holds the optimizer."""
+    tables: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
+    """The classes that a dict of them offers, by its name."""
 
     def __post_init__(self) -> None:
         for path, source in self.sources.items():
@@ -66,15 +70,32 @@ class Flow:
                 own = [each for each in cls.body if isinstance(each, ast.FunctionDef)]
                 self.forwards[cls.name] += [(path, each) for each in own if each.name in FORWARD]
         for source in self.sources.values():
+            self._tabulate(source.tree)
+        for source in self.sources.values():
             self._index(source.tree)
+
+    def _tabulate(self, tree: ast.Module) -> None:
+        for node in tree.body:
+            if isinstance(node, ast.Assign) and isinstance(node.value, ast.Dict):
+                offered = {dotted(value).rpartition(".")[2] for value in node.value.values}
+                for target in node.targets:
+                    self.tables[dotted(target)] |= {name for name in offered if name[:1].isupper()}
 
     def _index(self, tree: ast.Module) -> None:
         for node in ast.walk(tree):
             if isinstance(node, ast.Assign):
-                made = {name for each in ast.walk(node.value) for name in self._classes(called(each))}
+                made = {name for each in ast.walk(node.value) for name in self._made(each)}
+                nets = {net for each in ast.walk(node.value) if (net := _owner(each))}
                 for target in node.targets:
                     if name := dotted(target).rpartition(".")[2]:
                         self.built[name] |= made
+                        self.optimised[name] |= nets
+
+    def _made(self, node: ast.AST) -> set[str]:
+        """The classes of which a call may make something."""
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Subscript):
+            return self.tables.get(dotted(node.func.value), set())
+        return self._classes(called(node))
 
     def _classes(self, name: str) -> set[str]:
         """The classes that a call of this name may make: itself, or those that a function of it returns."""
@@ -159,7 +180,7 @@ class _Walk:
         """Go on with the statements that make what a name holds."""
         for place in self._scopes(path, scope, name):
             for statement in statements(place):
-                if name in bound(statement) or _fills(statement, name):
+                if name in bound(statement) or fills(statement, name):
                     self._add(path, statement, place, depth, distance + 1)
 
     def _scopes(self, path: str, scope: Scope, name: str) -> Iterator[Scope]:
@@ -185,7 +206,14 @@ class _Walk:
             self.reads(path, scope, value, depth, distance)
 
 
-def _fills(statement: ast.stmt, name: str) -> bool:
+def _owner(node: ast.AST) -> str:
+    """Whose parameters an expression asks for: `net` for `self.net.parameters()`."""
+    if not isinstance(node, ast.Call) or called(node) not in ("parameters", "named_parameters"):
+        return ""
+    return dotted(node.func).rpartition(".")[0].rpartition(".")[2]
+
+
+def fills(statement: ast.stmt, name: str) -> bool:
     """Whether a call puts something into what a name holds: `losses.append(loss)`."""
     call = statement.value if isinstance(statement, ast.Expr) else None
     if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute) or not call.args:

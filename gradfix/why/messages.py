@@ -18,6 +18,10 @@ Reading: TypeAlias = Literal[
     "expands",
     "filled",
     "no gradient",
+    "leaf writes",
+    "results",
+    "returns",
+    "converted",
 ]
 """What is looked for in the text where the tape is silent: see gradfix.why.readings."""
 CUT = (
@@ -128,7 +132,7 @@ MESSAGES = (
             "`.clone()` of it"
         ),
         kinds=("inplace_on_leaf", "leaf_rebound"),
-        readings=("raised",),
+        readings=("raised", "leaf writes"),
     ),
     Message(
         name="view of no_grad",
@@ -259,6 +263,7 @@ MESSAGES = (
         proves="the tensor that the optimizer is given was computed from another one",
         then="make the value first and mark it afterwards: `.detach().requires_grad_()`",
         kinds=("grad_of_non_leaf",),
+        readings=("results", "raised"),
     ),
     Message(
         name="copied result",
@@ -314,7 +319,7 @@ MESSAGES = (
         raises_there=True,
         then="follow the name back to where it is made: `.item()`, `float()` and numpy give plain numbers",
         kinds=("converted_loss_path",),
-        readings=("cuts", "raised"),
+        readings=("converted", "returns", "raised"),
     ),
     Message(
         name="no derivative",

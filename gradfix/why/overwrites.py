@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from gradfix.tape.effects.nodes import ACTIVATIONS, PARTS, VIEWS
 from gradfix.why.code import (
+    COMPOUND,
     Scope,
     bound,
     called,
@@ -17,16 +18,17 @@ from gradfix.why.code import (
     loops_at,
     names_of_imports,
     read,
+    scopes,
     statements,
 )
 from gradfix.why.project import Spot
 from gradfix.why.suspects import Agreement, Case, Suspect
 from gradfix.why.writes import (
     Write,
+    counts,
     fits,
     made_by,
     modules_in_place,
-    scopes,
     switches_in_place,
     words,
     writes,
@@ -35,6 +37,9 @@ from gradfix.why.writes import (
 SAME = "assuming that what it writes is the tensor that was saved"
 LEAST = 3
 """A write of which less agrees is no suspect."""
+LEAST_OF_BARE = 2
+"""The same where the paste says so little that little can agree."""
+KEEPS_ITS_RESULT = ("relu", "sigmoid", "tanh", "softmax", "exp", "sqrt", "norm", "elu", "prod")
 CHAINS = frozenset({"sequential", "modulelist", "moduledict"})
 OUTER = (7, 6, 5, 4)
 """What it counts that a write fits the innermost forward line of the project, the one around it ..."""
@@ -53,11 +58,11 @@ def _of_scope(case: Case, path: str, scope: Scope, on_the_way: bool) -> Iterator
     """The writes of a function; those to one tensor as one suspect, at the one that agrees best."""
     found: dict[str, list[tuple[int, Write, tuple[Agreement, ...]]]] = {}
     for write in writes(scope):
-        if write.name in names_of_imports(case.tree(path)):
+        if write.name in names_of_imports(case.tree(path)) or getattr(scope, "name", "") == "__init__":
             continue
         agrees = tuple(_agreements(case, path, scope, write, on_the_way))
         points = sum(each.points for each in agrees)
-        if points >= LEAST:
+        if points >= (LEAST if case.spots or case.said.operation else LEAST_OF_BARE):
             found.setdefault(write.name, []).append((points, write, agrees))
     for name, every in found.items():
         _, best, agrees = max(every, key=lambda each: (each[0], -each[1].statement.lineno))
@@ -83,17 +88,49 @@ def _agreements(case: Case, path: str, scope: Scope, write: Write, on_the_way: b
         yield Agreement(points, f"{operation} is what assigning to a part of a tensor leaves behind")
     if on_the_way:
         yield Agreement(2, "it is on the way to the loss")
-    elif case.way and write.form == "augmented":
+    elif case.spots and case.way and write.form == "augmented":
         yield Agreement(-1, "it is not seen on the way to the loss")
-    if not case.way and _within_module(case, path, scope):
+    elif _within_module(case, path, scope):
         yield Agreement(1, "it is part of a module")
+    yield from _unlike_a_tensor(write)
+    if not case.spots:
+        yield from _saved_before(case, path, scope, write, made)
     if any(write.name in bound(step.statement) and step.scope is scope for step in case.way):
         yield Agreement(2, f"the loss is computed from `{write.name}`")
     spot = case.raised
     if spot is not None and (path, scope) == (spot.path, case.scope(spot)) and line < spot.line:
         yield Agreement(1, "it stands in the function that failed, before the line that raised")
-    if _unrecorded(scope, line):
+    if case.unrecorded(scope, write.statement):
         yield Agreement(-2, "nothing is recorded where it stands")
+
+
+def _unlike_a_tensor(write: Write) -> Iterator[Agreement]:
+    """What speaks against a tensor: counters and settings are written in this way."""
+    node = write.node
+    if not isinstance(node, ast.AugAssign):
+        return
+    if counts(node):
+        yield Agreement(-1, "counters are written in this way")
+    if isinstance(node.target, ast.Attribute) and not write.name.startswith("self."):
+        yield Agreement(-1, "it writes an attribute of something else")
+
+
+def _saved_before(case: Case, path: str, scope: Scope, write: Write, made: set[str]) -> Iterator[Agreement]:
+    """What may have saved a tensor before it is written: the operation that made it, or one that read it."""
+    if not case.said.operation and any(word.startswith(KEEPS_ITS_RESULT) for word in made):
+        yield Agreement(2, f"what made `{write.name}` keeps its result for backward")
+    before = [each for each in statements(scope) if each.lineno < write.statement.lineno]
+    made_at = max((each.lineno for each in before if write.name in bound(each)), default=0)
+    for each in before:
+        if each.lineno > made_at and not isinstance(each, COMPOUND) and write.name in _given(each):
+            yield Agreement(2, f"{case.line(path, each.lineno)} has used it before, and may have saved it")
+            return
+
+
+def _given(statement: ast.stmt) -> set[str]:
+    """The names that a statement gives to something that computes."""
+    nodes = [node for node in ast.walk(statement) if isinstance(node, ast.Call | ast.BinOp)]
+    return {name for node in nodes for name in read(node)}
 
 
 def _with_forward(case: Case, path: str, scope: Scope, write: Write) -> Iterator[Agreement]:
@@ -132,14 +169,6 @@ def _with_versions(case: Case, scope: Scope, line: int) -> Iterator[Agreement]:
         yield Agreement(-2, "torch says that no operation has made what was written over")
 
 
-def _unrecorded(scope: Scope, line: int) -> bool:
-    """Whether a line stands under no_grad."""
-    around = [each for each in statements(scope) if isinstance(each, ast.With) and covers(each, line)]
-    words = [ast.unparse(item.context_expr) for each in around for item in each.items]
-    words += [ast.unparse(each) for each in getattr(scope, "decorator_list", ())]
-    return any("no_grad" in word or "inference_mode" in word for word in words)
-
-
 def _modules(case: Case, path: str) -> Iterator[Suspect]:
     """Modules that write over their input."""
     for statement in ast.walk(case.tree(path)):
@@ -152,7 +181,8 @@ def _modules(case: Case, path: str) -> Iterator[Suspect]:
             yield Suspect(path, place, says, tuple(switched), (SAME,), "leave inplace off")
     for call in modules_in_place(case.tree(path)):
         agrees = tuple(_of_module(case, path, call))
-        if sum(each.points for each in agrees) >= LEAST:
+        least = LEAST if case.spots or case.said.operation else LEAST_OF_BARE
+        if sum(each.points for each in agrees) >= least:
             says = f"`{case.text(path, call)}` builds a module that writes over its input"
             yield Suspect(
                 path, case.place(path, call), says, agrees, (SAME,), "build it without inplace=True"
@@ -182,6 +212,8 @@ def _of_module(case: Case, path: str, call: ast.Call) -> Iterator[Agreement]:
         yield Agreement(4, f"torch names {operation}, and that is what makes the module's input")
     if any(step.path == path for step in case.way):
         yield Agreement(1, "its file is on the way to the loss")
+    if not case.spots and not operation:
+        yield Agreement(1, "it writes over whatever goes into it")
 
 
 def _shares(case: Case, spot: Spot, used: list[ast.stmt]) -> bool:

@@ -15,7 +15,8 @@ from gradfix.neighbours import Neighbours
 from gradfix.source import Cells, Failure, Source, parse
 from gradfix.why.frames import Frame
 
-LARGEST = 1_000_000
+LARGEST, LARGEST_NOTEBOOK = 1_000_000, 20_000_000
+"""Bytes; most of a notebook are its outputs."""
 SHORTEST = 8
 """A line shorter than this says too little to find a file by it."""
 MOST_SEARCHED = 2_000
@@ -59,7 +60,8 @@ class Project:
         """A file, if it can be read."""
         if path not in self.sources:
             content = files.read(path)
-            read = parse(path, content) if isinstance(content, bytes) and len(content) <= LARGEST else None
+            most = LARGEST_NOTEBOOK if path.endswith(".ipynb") else LARGEST
+            read = parse(path, content) if isinstance(content, bytes) and len(content) <= most else None
             self.sources[path] = None if isinstance(read, Failure) else read
         return self.sources[path]
 
@@ -89,7 +91,18 @@ class Project:
             if spot.verified:
                 return spot
             best = best if best.path else spot
-        return best
+        return best if best.path or frame.foreign else self._renamed(frame)
+
+    def _renamed(self, frame: Frame) -> Spot:
+        """The line of a file that isn't here by this name: where one place has its text and function."""
+        found = [
+            Spot(frame, path, number, moved=True, verified=True)
+            for path in self.files[:MOST_SEARCHED]
+            if len(frame.code) >= SHORTEST
+            for number, line in enumerate(self.lines(path), 1)
+            if _same(line, frame.code) and frame.function in ("", self._function(path, number))
+        ]
+        return found[0] if len(found) == 1 else Spot(frame)
 
     def _alike(self, path: str) -> Iterator[str]:
         """The files that a path may stand for, the likeliest first."""

@@ -8,15 +8,21 @@ from collections.abc import Callable, Iterator, Mapping
 
 from gradfix.tape.effects.nodes import EXPANDING
 from gradfix.why.code import called, dotted
+from gradfix.why.leaves import leaf_writes, leafless_results
 from gradfix.why.messages import Reading
 from gradfix.why.overwrites import overwriting
-from gradfix.why.severed import cutting, without_gradient
+from gradfix.why.severed import converting, cutting, without_gradient
 from gradfix.why.steps import keeping, stepping
 from gradfix.why.suspects import Agreement, Case, Suspect
 from gradfix.why.twice import carried, freed_before
 
 RAISED_WITHIN = frozenset({"shared memory"})
 """Messages that a backward may raise about its own writes, of which the line that called it says nothing."""
+COLLECTIONS: Mapping[str, tuple[type[ast.expr], ...]] = {
+    "tuple": (ast.Tuple,), "list": (ast.List, ast.ListComp), "dict": (ast.Dict, ast.DictComp),
+}  # fmt: skip
+"""What an expression is that makes a collection, by the name of its type."""
+OF_A_WRAPPER = ("strategy", "find_unused_parameters")
 KEPT_OUT = re.compile(r"\.item\(|\.detach\(|\.data\b|float\(|\.numpy\(|\.tolist\(")
 FILLED = "assuming that what is appended requires grad"
 NO_REDUCTION = re.compile(r"reduction\s*=\s*['\"]none['\"]|reduce\s*=\s*False")
@@ -67,6 +73,20 @@ def reducing(case: Case) -> Iterator[Suspect]:
     )
 
 
+def returning(case: Case) -> Iterator[Suspect]:
+    """Functions on the way that return what has no backward: several values, or a collection of them."""
+    kinds = COLLECTIONS.get(case.said.facts.get("type", ""), ())
+    for step in case.way:
+        value = step.statement.value if isinstance(step.statement, ast.Return) else None
+        if isinstance(value, kinds):
+            yield Suspect(
+                step.path, case.place(step.path, step.statement),
+                f"`{case.text(step.path, step.statement)}` returns more than the loss",
+                (Agreement(max(7 - step.depth, 1), "the loss is what it returns"),), (),
+                "take it apart where it is called, or return the loss alone",
+            )  # fmt: skip
+
+
 def wrapping(case: Case) -> Iterator[Suspect]:
     """Where the model is wrapped for several processes."""
     name, then = case.said.message.name, case.said.message.then
@@ -79,9 +99,9 @@ def wrapping(case: Case) -> Iterator[Suspect]:
         yield from _built(case, again, "runs a part of the model anew in backward", 5, "use_reentrant=False")
     for path, source in case.flow.sources.items():
         for node in ast.walk(source.tree):
-            if isinstance(node, ast.keyword) and node.arg in ("strategy", "find_unused_parameters"):
-                where = node.value
-                says = f"`{node.arg}={case.text(path, where)}` says how the model is wrapped"
+            where = _wrapper_told(node)
+            if where is not None:
+                says = f"`{case.text(path, where)}` says how the model is wrapped"
                 yield Suspect(
                     path,
                     case.place(path, where),
@@ -90,6 +110,14 @@ def wrapping(case: Case) -> Iterator[Suspect]:
                     (),
                     then,
                 )
+
+
+def _wrapper_told(node: ast.AST) -> ast.expr | None:
+    """What says how a wrapper works: an argument of it, or a value kept under an argument's name."""
+    if isinstance(node, ast.keyword) and node.arg in OF_A_WRAPPER:
+        return None if isinstance(node.value, ast.Name) and node.value.id == node.arg else node.value
+    named = isinstance(node, ast.Assign) and any(dotted(each) in OF_A_WRAPPER for each in node.targets)
+    return node.value if isinstance(node, ast.Assign) and named else None
 
 
 def _built(case: Case, names: tuple[str, ...], does: str, points: int, advice: str) -> Iterator[Suspect]:
@@ -143,6 +171,8 @@ def rereading(case: Case) -> Iterator[Suspect]:
     yield from freed_before(case)
 
 
+OF_A_BACKWARD: frozenset[Reading] = frozenset({"steps", "again", "carried"})
+"""What is read around the backward that failed."""
 READINGS: Mapping[Reading, Callable[[Case], Iterator[Suspect]]] = {
     "raised": raising,
     "writes": overwriting,
@@ -156,4 +186,8 @@ READINGS: Mapping[Reading, Callable[[Case], Iterator[Suspect]]] = {
     "expands": expanding,
     "filled": filling,
     "no gradient": without_gradient,
+    "leaf writes": leaf_writes,
+    "results": leafless_results,
+    "returns": returning,
+    "converted": converting,
 }

@@ -7,28 +7,42 @@ import re
 from collections.abc import Iterator
 
 from gradfix.tape.effects.nodes import CUTTING
-from gradfix.why.code import Scope, bound, called, covers, holder, statements
+from gradfix.why.code import Scope, bound, called, covers, holder, scopes, statements
 from gradfix.why.flow import Step
 from gradfix.why.project import Spot
 from gradfix.why.suspects import Agreement, Case, Suspect
-from gradfix.why.writes import scopes
 
 UNRECORDED = re.compile(r"\bno_grad\b|\binference_mode\b|set_grad_enabled\(\s*(?:False|[a-z_]\w*[^)]*)\)")
 FROZEN = re.compile(
     r"\.requires_grad_\(\s*False\s*\)|\.requires_grad\s*=\s*False|\.volatile\s*=\s*True|volatile=True"
 )
 AROUND = "assuming that no other way leads around it"
+INSIDE = "assuming that a call in the block runs the backward that failed"
 ADVICE = "leave it out on the way to the loss"
 
 
 def cutting(case: Case) -> Iterator[Suspect]:
     """The cuts on the way from the loss to what should learn."""
+    seen: set[tuple[str, int]] = set()
     for step in case.way:
         yield from _in_step(case, step)
-        yield from _around(case, step)
+        for suspect in _around(case, step):
+            if (key := (suspect.path, suspect.span.line)) not in seen:
+                seen.add(key)
+                yield suspect
     for spot in case.spots:
         yield from _under(case, spot)
     yield from _freezing(case)
+    if not case.spots and not case.way:
+        yield from _anywhere(case)
+
+
+def converting(case: Case) -> Iterator[Suspect]:
+    """What on the way makes something else than a tensor."""
+    for step in case.way:
+        for suspect in _in_step(case, step):
+            if "plain number" in suspect.says or "numpy" in suspect.says:
+                yield suspect
 
 
 def _near(step: Step, points: int) -> int:
@@ -82,6 +96,18 @@ def _around(case: Case, step: Step) -> Iterator[Suspect]:
         agrees = (Agreement(_near(step, 6), f"{line}, on the way, runs under it"),)
         advice = "run the forward outside of it"
         yield Suspect(step.path, case.place(step.path, expression), says, agrees, (AROUND,), advice)
+
+
+def _anywhere(case: Case) -> Iterator[Suspect]:
+    """Blocks that record nothing of a call, where no backward is in sight: one of the calls runs it."""
+    for path, source in case.flow.sources.items():
+        for scope in scopes(source.tree):
+            for block in (each for each in statements(scope) if isinstance(each, ast.With)):
+                for expression in _unrecorded(scope, block.body[0].lineno):
+                    says = f"nothing is recorded under `{case.text(path, expression)}`"
+                    agrees = (Agreement(2, "no backward is in these files: one of the calls runs it"),)
+                    place = case.place(path, expression)
+                    yield Suspect(path, place, says, agrees, (INSIDE,), "call it outside of the block")
 
 
 def _under(case: Case, spot: Spot) -> Iterator[Suspect]:

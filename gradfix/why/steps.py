@@ -6,11 +6,9 @@ import ast
 from collections.abc import Iterator
 
 from gradfix.tape.effects.nodes import WEIGHTS
-from gradfix.why.code import COMPOUND, Scope, called, covers, dotted, loops_at, statements
-from gradfix.why.frames import Frame
+from gradfix.why.code import COMPOUND, Scope, bound, called, covers, dotted, loops_at, statements
 from gradfix.why.project import Spot
 from gradfix.why.suspects import Agreement, Case, Suspect
-from gradfix.why.writes import scopes
 
 WRAPPERS = ("DistributedDataParallel", "DDP")
 
@@ -20,21 +18,10 @@ def stepping(case: Case) -> Iterator[Suspect]:
     if not may_be_weight(case):
         return
     if case.backward is None:
-        yield from _steps_anywhere(case)
         return
     inner = case.spots.index(case.backward)
     for outward, spot in enumerate(reversed(case.spots[: inner + 1])):
         yield from _steps_around(case, spot, -min(outward, 2))
-
-
-def _steps_anywhere(case: Case) -> Iterator[Suspect]:
-    """Steps before any backward, where the traceback doesn't say which one failed."""
-    for path, source in case.flow.sources.items() if not case.spots else ():
-        for scope in scopes(source.tree):
-            for statement in statements(scope):
-                if not isinstance(statement, COMPOUND) and case.walks(statement):
-                    frame = Frame(path, statement.lineno)
-                    yield from _steps_around(case, Spot(frame, path, statement.lineno), -1)
 
 
 def _steps_around(case: Case, spot: Spot, less: int) -> Iterator[Suspect]:
@@ -81,9 +68,10 @@ def _of_step(case: Case, scope: Scope, spot: Spot, step: ast.stmt) -> Iterator[A
     if int(facts.get("expected", 0)) >= 1:
         yield Agreement(1, "it had been written before it was saved, as weights are")
     if step.lineno > spot.line:
-        yield from _of_later_step(case, scope, spot)
+        yield from _of_later_step(case, scope, spot, step)
         return
     yield Agreement(2, "it stands between other work and this backward")
+    yield from _of_nets(case, spot, step, step.lineno)
     early = [each for each in case.way if each.scope is scope and each.statement.lineno < step.lineno]
     direct = [each for each in early if each.depth == 0 and any(map(called, ast.walk(each.statement)))]
     if direct:
@@ -91,7 +79,36 @@ def _of_step(case: Case, scope: Scope, spot: Spot, step: ast.stmt) -> Iterator[A
         yield Agreement(2, f"the loss was computed before it, from {case.line(spot.path, made)} on")
 
 
-def _of_later_step(case: Case, scope: Scope, spot: Spot) -> Iterator[Agreement]:
+def _of_nets(case: Case, spot: Spot, step: ast.stmt, before: int) -> Iterator[Agreement]:
+    """Whether what the optimizer was given is what the loss was computed with before a line."""
+    stepped = {net for name in _steppers(case, step) for net in case.flow.optimised.get(name, ())}
+    if not stepped:
+        return
+    used: dict[str, int] = {}
+    own = (each for each in statements(case.scope(spot)) if before < each.lineno < spot.line)
+    anew = {name for each in own for name in bound(each)}
+    for each in case.way:
+        made = bound(each.statement)
+        if each.path == spot.path and each.statement.lineno < before and not (made and made <= anew):
+            for node in (one for one in ast.walk(each.statement) if isinstance(one, ast.Call)):
+                name = dotted(node.func).removesuffix(".forward").rpartition(".")[2]
+                used.setdefault(name, each.statement.lineno)
+    both = sorted(stepped & used.keys())
+    if both:
+        line = case.line(spot.path, used[both[0]])
+        yield Agreement(4, f"it steps `{both[0]}`, with which {line} computed the loss")
+
+
+def _steppers(case: Case, step: ast.stmt) -> Iterator[str]:
+    """What holds the optimizers that a statement steps: the receiver, or what a function is given."""
+    for call in (node for node in ast.walk(step) if isinstance(node, ast.Call)):
+        if isinstance(call.func, ast.Attribute) and called(call) in ("step", "optimizer_step"):
+            yield (dotted(call.func.value) or ast.unparse(call.func.value)).rpartition(".")[2]
+        for argument in (*call.args, *(word.value for word in call.keywords)):
+            yield dotted(argument).rpartition(".")[2]
+
+
+def _of_later_step(case: Case, scope: Scope, spot: Spot, step: ast.stmt) -> Iterator[Agreement]:
     """A step behind the backward, which the next round of the loop runs into."""
     loop = loops_at(scope, spot.line)[-1]
     own = [step.statement for step in case.way if step.scope is scope and step.depth == 0]
@@ -99,6 +116,7 @@ def _of_later_step(case: Case, scope: Scope, spot: Spot) -> Iterator[Agreement]:
     if once:
         line = case.line(spot.path, once[0].lineno)
         yield Agreement(5, f"the loss hangs on {line}, which runs once before the loop around both")
+        yield from _of_nets(case, spot, step, loop.lineno)
     else:
         yield Agreement(-1, "it stands behind the backward, in the same loop")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal, TypeAlias
@@ -11,8 +11,20 @@ from typing import Literal, TypeAlias
 from gradfix.defects import Span
 from gradfix.rule import Finding
 from gradfix.source import placed_in
-from gradfix.why.code import Scope, called, scope_at, span_of, statement_at, statements
+from gradfix.why.code import (
+    COMPOUND,
+    Definition,
+    Scope,
+    called,
+    covers,
+    scope_at,
+    scopes,
+    span_of,
+    statement_at,
+    statements,
+)
 from gradfix.why.flow import MOST_ALIKE, Flow, Step
+from gradfix.why.frames import Frame
 from gradfix.why.project import Project, Spot
 from gradfix.why.said import Said
 
@@ -22,6 +34,7 @@ BACKWARDS = ("backward", "manual_backward", "grad", "backward_", "scale_loss")
 OF_MODULES = frozenset({"train", "eval", "forward", "cuda", "to", "apply"})
 ROOTS = ("training_step", "compute_loss", "shared_step", "_step", "closure")
 """Functions of which a framework backpropagates what they return."""
+MOST_SUPPOSED = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +61,9 @@ class Suspect:
     """Whether torch itself raised at it, and the message means the line that raised."""
     code: str = ""
     """The line as the trace quotes it, where the file isn't at hand."""
+
+    told: bool = True
+    """Whether the paste says enough for the text alone to make it likely: a frame, or an operation."""
 
     @property
     def points(self) -> int:
@@ -79,6 +95,8 @@ class Case:
     """The frames in the project's files, from the outermost in."""
     forward: tuple[Spot, ...]
     """The same of anomaly mode's second traceback."""
+    supposed: bool = False
+    """Whether the frames are supposed: the paste names none, and this backward may be the one."""
 
     @property
     def raised(self) -> Spot | None:
@@ -92,6 +110,14 @@ class Case:
     def scope(self, spot: Spot) -> Scope:
         """The function that a line is in."""
         return scope_at(self.tree(spot.path), spot.line)
+
+    def unrecorded(self, scope: Scope, statement: ast.stmt) -> bool:
+        """Whether a statement stands under no_grad."""
+        withs = [each for each in statements(scope) if isinstance(each, ast.With)]
+        around = [each for each in withs if covers(each, statement.lineno)]
+        words = [ast.unparse(item.context_expr) for each in around for item in each.items]
+        words += [ast.unparse(each) for each in getattr(scope, "decorator_list", ())]
+        return any("no_grad" in word or "inference_mode" in word for word in words)
 
     def statement(self, spot: Spot) -> ast.stmt | None:
         """The statement that a line is in."""
@@ -126,6 +152,38 @@ class Case:
     def walking(self) -> frozenset[str]:
         """The functions of the project that run backward themselves."""
         return self._doing("backward", "manual_backward")
+
+    @cached_property
+    def each(self) -> list[Case]:
+        """The failure; of a bare message, once for each backward that it may have been raised by."""
+        if self.spots:
+            return [self]
+        chains = [chain for path in self.flow.sources for chain in self._chains(path)]
+        return [replace(self, spots=chain, supposed=True) for chain in chains[:MOST_SUPPOSED]]
+
+    def _chains(self, path: str) -> Iterator[tuple[Spot, ...]]:
+        """The backwards of a file, each behind the calls that may have led to it."""
+        for scope in scopes(self.tree(path)):
+            for statement in statements(scope):
+                if not isinstance(statement, COMPOUND) and any(map(is_backward, ast.walk(statement))):
+                    inner = _supposed(path, statement)
+                    callers = self._callers(getattr(scope, "name", ""))
+                    yield from ((caller, inner) for caller in callers)
+                    if not callers:
+                        yield (inner,)
+
+    def _callers(self, name: str) -> list[Spot]:
+        """Where a function of the project is called, by its name; nowhere, if too many have that name."""
+        if not name or name in OF_MODULES or len(self.flow.named.get(name, ())) > MOST_ALIKE:
+            return []
+        return [
+            _supposed(path, statement)
+            for path, source in self.flow.sources.items()
+            for scope in scopes(source.tree)
+            for statement in statements(scope)
+            if not isinstance(statement, COMPOUND)
+            and any(called(node) == name for node in ast.walk(statement))
+        ]
 
     def _doing(self, *names: str) -> frozenset[str]:
         found = (
@@ -162,15 +220,35 @@ class Case:
     @cached_property
     def way(self) -> list[Step]:
         """What the value that failed was computed from, the nearest first."""
+        if self.supposed or not self.spots:
+            return self._supposed_way()
         spot = self.backward
         if spot is not None and (statement := self.statement(spot)) is not None:
             return self.flow.back(spot.path, self.scope(spot), statement)
-        roots = [each for name in ROOTS for each in self.flow.named.get(name, ())]
-        if roots:
+        if roots := self._roots():
             return self.flow.of_functions(roots)
         spot = self.raised
         statement = self.statement(spot) if spot else None
         return self.flow.back(spot.path, self.scope(spot), statement) if spot and statement else []
+
+    def _roots(self) -> list[tuple[str, Definition]]:
+        return [each for name in ROOTS for each in self.flow.named.get(name, ())]
+
+    def _supposed_way(self) -> list[Step]:
+        """The same from a backward and the calls that lead to it; without frames, from every one."""
+        if not self.spots:
+            ways = [self.flow.of_functions(self._roots()), *(each.way for each in self.each)]
+        else:
+            told = [(spot, self.statement(spot)) for spot in reversed(self.spots)]
+            ways = [self.flow.back(one.path, self.scope(one), each) for one, each in told if each]
+        places: dict[tuple[str, int], Step] = {}
+        for step in (step for way in ways for step in way):
+            places.setdefault((step.path, id(step.statement)), step)
+        return list(places.values())
+
+
+def _supposed(path: str, statement: ast.stmt) -> Spot:
+    return Spot(Frame(path, statement.lineno), path, statement.lineno)
 
 
 def _runs(call: ast.Call, functions: frozenset[str]) -> bool:

@@ -43,7 +43,7 @@ SYMPTOMS = (
         ),
         example="grad is None for NAME",
         kinds=("grad_of_non_leaf", *CUTS, *UNSEEN, "no_leaf_requires_grad"),
-        then="`gradfix run train.py` runs three steps and says for each parameter why it has no gradient",
+        then="`gradfix run {program}` runs three steps and says for each parameter why it has no gradient",
     ),
     Symptom(
         patterns=(r"memory|\boom\b|\bleak",),
@@ -65,7 +65,7 @@ SYMPTOMS = (
         ),
         example="loss does not decrease",
         kinds=(*CUTS, *UNSEEN, *LOOP, "write_through_data", "no_leaf_requires_grad", "grad_of_non_leaf"),
-        then="`gradfix run train.py` runs three steps and shows which parameters get no gradient, and why",
+        then="`gradfix run {program}` runs three steps and shows which parameters get no gradient, and why",
     ),
 )
 """From the most telling to the least."""
@@ -105,7 +105,20 @@ def complained(complaint: Complaint, paths: Sequence[str], plan: Plan) -> Answer
     heading = (
         f"{complaint.text}: {'what would explain it' if culprits else 'nothing that was read explains it'}"
     )
-    return Answer(None, culprits, heading=heading, advice=complaint.symptom.then, cells=project.cells)
+    advice = complaint.symptom.then.format(program=_program(project, files))
+    return Answer(None, culprits, heading=heading, advice=advice, cells=project.cells)
+
+
+def _program(project: Project, paths: Sequence[str]) -> str:
+    """What would be run to see it: the one of these files that is a program, best one that runs backward."""
+
+    def rank(path: str) -> tuple[bool, bool]:
+        source = project.source(path)
+        text = source.text if source else ""
+        return "__main__" not in text and "import_module" not in text, "backward(" not in text
+
+    programs = [path for path in paths if path.endswith(".py")]
+    return min(programs, key=rank, default="PROGRAM")
 
 
 def _of_file(complaint: Complaint, project: Project, path: str, plan: Plan) -> Iterator[Suspect]:

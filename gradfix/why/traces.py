@@ -139,7 +139,9 @@ class Reading:
         if not self.error or not (self.frames or self.message):
             self.error, self.message = "", []
             return
-        said = " ".join(self.message)
+        if self.pointed and not self.frames:
+            self.frames.append(Frame("", 0, "", self.pointed))
+        said, self.pointed = " ".join(self.message), ""
         self.done.append(Trace(tuple(self.frames), tuple(self.forward), self.operation, self.error, said))
         self.frames, self.forward, self.operation = [], [], ""
         self.into, self.error, self.message = self.frames, "", []

@@ -13,13 +13,17 @@ from gradfix.why.code import (
     called,
     class_at,
     covers,
+    dotted,
     functions,
     loops_at,
     read,
     statements,
 )
+from gradfix.why.flow import fills
 from gradfix.why.project import Spot
+from gradfix.why.steps import may_be_weight
 from gradfix.why.suspects import Agreement, Case, Suspect, is_backward
+from gradfix.why.writes import counts, plain_names
 
 CUT_OFF = re.compile(
     r"\.detach\(\)|\.detach_\(\)|\.data\b|\.item\(\)|\.numpy\(\)|\.clone\(\)\.detach|detach\(|repackage"
@@ -28,6 +32,7 @@ INNOCENT = re.compile(
     r"^(?:\s*(?:self\.)?\w*(?:model|net|loader|optim|sched|criterion|dataset|device|args|config|parser|logger|writer|path)\w*)$",
     re.I,
 )
+OF_MODULES = frozenset({"forward", "parameters", "train", "eval", "state_dict", "step", "zero_grad", "apply"})
 SHARED = "assuming that it has a graph"
 
 
@@ -36,15 +41,22 @@ def freed_before(case: Case) -> Iterator[Suspect]:
     spot = case.backward
     if spot is None:
         return
-    scope = case.scope(spot)
-    later = {id(step.statement): step for step in case.way if step.scope is scope}
-    for other in _other_backwards(scope, spot):
+    for scope, other in _other_backwards(case, spot):
+        own = scope is case.scope(spot)
+        cls = class_at(case.tree(spot.path), spot.line)
+        objects = _objects(case, cls) if cls is not None else set()
+        later = {id(step.statement): step for step in case.way if not own or step.scope is scope}
         text = ast.unparse(other)
         if other.lineno > spot.line or "retain_graph=True" in text:
             continue
-        earlier = [step for step in case.flow.back(spot.path, scope, other) if step.scope is scope]
+        back = case.flow.back(spot.path, scope, other)
+        earlier = [step for step in back if not own or step.scope is scope]
         shared = [
-            step.statement for step in earlier if id(step.statement) in later and _computes(step.statement)
+            step.statement
+            for step in earlier
+            if id(step.statement) in later
+            and _computes(step.statement)
+            and (own or not (bound(step.statement) & objects or _making(step.scope)))
         ]
         if not shared:
             continue
@@ -57,10 +69,17 @@ def freed_before(case: Case) -> Iterator[Suspect]:
             (Agreement(6, said),), (SHARED,),
             "detach what is shared where only one of them is to train it; else retain_graph=True here",
         )  # fmt: skip
+        if not own:
+            continue
         before = [step.statement for step in earlier if id(step.statement) not in later]
         behind = [step.statement for step in later.values() if step not in earlier]
         yield from _uses(case, spot.path, before, names, "first")
         yield from _uses(case, spot.path, behind, names, "then")
+
+
+def _making(scope: Scope) -> bool:
+    """Whether a function only makes what others compute with."""
+    return isinstance(scope, ast.Module) or scope.name.startswith(("__init__", "init"))
 
 
 def _uses(
@@ -100,13 +119,14 @@ def _runs(statement: ast.stmt) -> bool:
 def carried(case: Case) -> Iterator[Suspect]:
     """Values that keep the graph of the last iteration, of the last call, or of a time before the loop."""
     spot = case.backward or case.raised
-    if spot is None:
+    if spot is None or (case.said.message.name == "overwritten" and not may_be_weight(case)):
         return
     scope = case.scope(spot)
     around = loops_at(scope, spot.line)
     own = {name for step in case.way if step.scope is scope for name in read(step.statement)}
     if around:
         yield from _through_the_loop(case, scope, around[-1], own)
+        yield from _through_a_container(case, around[-1], own)
         yield from _before_the_loop(case, scope, around[0], own)
     yield from _through_attributes(case)
 
@@ -116,12 +136,14 @@ def _through_the_loop(case: Case, scope: Scope, loop: ast.stmt, wanted: set[str]
     inside = [
         each for each in statements(loop) if not isinstance(each, ast.If | ast.With | ast.For | ast.Try)
     ]
-    for name in sorted(wanted):
+    for name in sorted(wanted - plain_names(scope)):
         binding = [each for each in inside if name in bound(each)]
         reading = [each for each in inside if name in _reads(each)]
         if not binding or not reading or reading[0].lineno > binding[0].lineno:
             continue
         if any(CUT_OFF.search(ast.unparse(each)) for each in binding) or INNOCENT.match(name):
+            continue
+        if all(counts(each) or _of_a_setting(each) for each in binding):
             continue
         path = case.backward.path if case.backward else ""
         first = case.line(path, reading[0].lineno)
@@ -131,6 +153,27 @@ def _through_the_loop(case: Case, scope: Scope, loop: ast.stmt, wanted: set[str]
             (Agreement(5, f"the next iteration's loss hangs on it, from {first} on"),),
             (SHARED,), f"`{name} = {name}.detach()` once this iteration's backward has run",
         )  # fmt: skip
+
+
+def _of_a_setting(statement: ast.stmt) -> bool:
+    """Whether a statement adds an attribute of something else, as `opt.batch_size`."""
+    value = statement.value if isinstance(statement, ast.AugAssign) else None
+    return isinstance(value, ast.Attribute) and not dotted(value).startswith("self.")
+
+
+def _through_a_container(case: Case, loop: ast.stmt, wanted: set[str]) -> Iterator[Suspect]:
+    """What an iteration puts into something that outlives it, and that a later one reads."""
+    path = case.backward.path if case.backward else ""
+    rebound = {name for each in statements(loop) for name in bound(each)}
+    for each in statements(loop):
+        for name in sorted(wanted - rebound):
+            if fills(each, name) and not CUT_OFF.search(ast.unparse(each)) and not INNOCENT.match(name):
+                yield Suspect(
+                    path, case.place(path, each),
+                    f"`{case.text(path, each)}` keeps graphs in `{name}` for later iterations",
+                    (Agreement(5, f"the loss hangs on `{name}`, which outlives an iteration"),),
+                    (SHARED,), "put `.detach()` of it in, or compute it under `torch.no_grad()`",
+                )  # fmt: skip
 
 
 def _reads(statement: ast.stmt) -> set[str]:
@@ -166,8 +209,9 @@ def _through_attributes(case: Case) -> Iterator[Suspect]:
         if cls is None or getattr(scope, "name", "") == "__init__":
             continue
         others = [each for each in functions(tree) if class_at(tree, each.lineno) is cls]
+        objects = _objects(case, cls)
         for statement in statements(scope):
-            for name in sorted(each for each in bound(statement) if each.startswith("self.")):
+            for name in sorted(each for each in bound(statement) - objects if each.startswith("self.")):
                 if _kept(statement, name, others):
                     yield Suspect(
                         path, case.place(path, statement),
@@ -175,6 +219,18 @@ def _through_attributes(case: Case) -> Iterator[Suspect]:
                         (Agreement(4, f"what the loss hangs on sets `{name}` and reads it"),), (SHARED,),
                         f"keep `.detach()` of it in `{name}`",
                     )  # fmt: skip
+
+
+def _objects(case: Case, cls: ast.ClassDef) -> set[str]:
+    """The attributes of a class that hold modules and the like: they are called, or their methods are."""
+    found = set()
+    for node in (each for each in ast.walk(cls) if isinstance(each, ast.Call)):
+        func = node.func
+        if isinstance(func, ast.Attribute) and (func.attr in case.flow.named or func.attr in OF_MODULES):
+            func = func.value
+        if dotted(func).startswith("self."):
+            found.add(dotted(func))
+    return found
 
 
 def _kept(statement: ast.stmt, name: str, methods: list[ast.FunctionDef | ast.AsyncFunctionDef]) -> bool:
@@ -192,12 +248,14 @@ def _kept(statement: ast.stmt, name: str, methods: list[ast.FunctionDef | ast.As
     return False
 
 
-def _other_backwards(scope: Scope, spot: Spot) -> list[ast.stmt]:
-    """The other statements of a scope that run backward."""
-    return [
-        each
-        for each in statements(scope)
-        if not isinstance(each, COMPOUND)
-        and any(map(is_backward, ast.walk(each)))
-        and not covers(each, spot.line)
-    ]
+def _other_backwards(case: Case, spot: Spot) -> Iterator[tuple[Scope, ast.stmt]]:
+    """The other statements that run backward: of the same function, and of the same class."""
+    tree = case.tree(spot.path)
+    cls = class_at(tree, spot.line)
+    here = case.scope(spot)
+    methods = [each for each in functions(tree) if cls is not None and class_at(tree, each.lineno) is cls]
+    for scope in dict.fromkeys((here, *methods)):
+        for each in statements(scope):
+            walks = not isinstance(each, COMPOUND) and any(map(is_backward, ast.walk(each)))
+            if walks and not covers(each, spot.line):
+                yield scope, each

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from gradfix.tape.effects.nodes import INPLACE_AT, MADE_BY, OPERATORS
-from gradfix.why.code import Scope, bound, called, dotted, functions, holder, statements, targets
+from gradfix.why.code import Scope, bound, called, dotted, holder, statements, targets
 from gradfix.why.flow import Flow
 
 Form: TypeAlias = Literal["augmented", "item", "method", "keyword", "module"]
@@ -36,11 +36,37 @@ class Write:
 
 def writes(scope: Scope) -> Iterator[Write]:
     """The writes of a scope that autograd would notice, as far as the text tells."""
-    plain = _plain(scope)
+    plain = plain_names(scope)
     for statement in statements(scope):
         for write in _in(statement):
-            if write.name and write.name not in plain and not UNNOTICED.search(_written(write)):
+            named = bool(write.name) and write.name not in plain and not _of_a_collection(scope, write)
+            if named and not UNNOTICED.search(_written(write)):
                 yield write
+
+
+def _of_a_collection(scope: Scope, write: Write) -> bool:
+    """Whether a write goes to a list or to an entry of a dict, as its own text tells."""
+    if isinstance(write.node, ast.AugAssign):
+        return isinstance(write.node.value, ast.List | ast.ListComp | ast.JoinedStr | ast.Tuple)
+    target = write.node.targets[0] if isinstance(write.node, ast.Assign) else None
+    while isinstance(target, ast.Attribute):
+        target = target.value
+    if not isinstance(target, ast.Subscript):
+        return False
+    key = target.slice
+    if isinstance(key, ast.Constant) and isinstance(key.value, str):
+        return True
+    around = (each for each in statements(scope) if isinstance(each, ast.For))
+    keys = {name for each in around if _keys(each, write.name) for name in bound(each)}
+    return isinstance(key, ast.Name) and key.id in keys
+
+
+def _keys(loop: ast.For, name: str) -> bool:
+    """Whether a loop goes over the keys of what a name holds."""
+    over = loop.iter
+    if isinstance(over, ast.Call) and called(over) in ("keys", "items", "list", "sorted"):
+        over = over.func.value if isinstance(over.func, ast.Attribute) else over.args[0]
+    return holder(over) == name
 
 
 def _written(write: Write) -> str:
@@ -86,21 +112,46 @@ def _flagged(call: ast.Call) -> bool:
     )
 
 
-def _plain(scope: Scope) -> set[str]:
+def _pairs(statement: ast.stmt, value: ast.expr) -> Iterator[tuple[ast.expr, ast.expr]]:
+    """What a statement assigns to with what it gets, tuples taken apart on both sides."""
+    every = list(targets(statement))
+    parts = value.elts if isinstance(value, ast.Tuple) and len(value.elts) == len(every) else ()
+    yield from zip(every, parts or [value] * len(every), strict=True)
+
+
+def counts(statement: ast.AST) -> bool:
+    """Whether a statement adds a whole number, as counters do."""
+    value = statement.value if isinstance(statement, ast.AugAssign) else None
+    return isinstance(value, ast.Constant) and isinstance(value.value, int)
+
+
+def plain_names(scope: Scope) -> set[str]:
     """The names that hold numbers, strings, lists or arrays wherever the scope binds them."""
-    kinds: dict[str, set[bool]] = {}
+    plain: set[str] = set()
+    for _ in range(2):  # what is added to a number may be a number by a later line's word
+        kinds: dict[str, set[bool]] = {}
+        for name, value in _bindings(scope):
+            kinds.setdefault(name, set()).add(_is_plain(value, plain))
+        plain = {name for name, found in kinds.items() if found == {True}}
+    return plain
+
+
+def _bindings(scope: Scope) -> Iterator[tuple[str, ast.expr]]:
+    """What is bound in a scope, with what is added to it."""
     for statement in statements(scope):
         if isinstance(statement, ast.Assign | ast.AnnAssign) and statement.value is not None:
-            number = NOT_A_TENSOR.match(ast.unparse(statement.value)) is not None
-            for target in targets(statement):
+            for target, value in _pairs(statement, statement.value):
                 if (name := holder(target)) and not isinstance(target, ast.Subscript):
-                    kinds.setdefault(name, set()).add(number)
-        elif isinstance(statement, ast.AugAssign):
-            value = statement.value
-            tensor = not isinstance(value, ast.Constant) and NOT_A_TENSOR.match(ast.unparse(value)) is None
-            if isinstance(statement.target, ast.Name) and tensor:
-                kinds.setdefault(statement.target.id, set()).add(False)
-    return {name for name, found in kinds.items() if found == {True}}
+                    yield name, value
+        elif isinstance(statement, ast.AugAssign) and isinstance(statement.target, ast.Name):
+            yield from (
+                () if isinstance(statement.value, ast.Constant) else [(statement.target.id, statement.value)]
+            )
+
+
+def _is_plain(value: ast.expr, plain: set[str]) -> bool:
+    known = isinstance(value, ast.Name) and value.id in plain
+    return known or NOT_A_TENSOR.match(ast.unparse(value)) is not None
 
 
 def modules_in_place(tree: ast.Module) -> Iterator[ast.Call]:
@@ -165,9 +216,3 @@ def fits(operation: str, made: set[str]) -> bool:
         return False
     beginnings = (operation, *MADE_BY.get(operation, ()))
     return any(word.startswith(beginnings) for word in made)
-
-
-def scopes(tree: ast.Module) -> Iterator[Scope]:
-    """The module and every function in it."""
-    yield tree
-    yield from functions(tree)
