@@ -115,7 +115,7 @@ def _program(project: Project, paths: Sequence[str]) -> str:
     def rank(path: str) -> tuple[bool, bool]:
         source = project.source(path)
         text = source.text if source else ""
-        return "__main__" not in text and "import_module" not in text, "backward(" not in text
+        return "__main__" not in text, "backward(" not in text
 
     programs = [path for path in paths if path.endswith(".py")]
     return min(programs, key=rank, default="PROGRAM")

@@ -136,7 +136,7 @@ def _through_the_loop(case: Case, scope: Scope, loop: ast.stmt, wanted: set[str]
     inside = [
         each for each in statements(loop) if not isinstance(each, ast.If | ast.With | ast.For | ast.Try)
     ]
-    for name in sorted(wanted - plain_names(scope)):
+    for name in sorted(wanted - plain_names(scope) - bound(loop)):
         binding = [each for each in inside if name in bound(each)]
         reading = [each for each in inside if name in _reads(each)]
         if not binding or not reading or reading[0].lineno > binding[0].lineno:
