@@ -14,9 +14,8 @@ from gradfix.commands.check import checked
 from gradfix.commands.check_options import WithVerify, refuse, with_options
 from gradfix.commands.rules import explained
 from gradfix.commands.settled import wanted_mode
+from gradfix.commands.words import COMMANDS
 
-COMMANDS = ("run", "why", "server")
-"""Each is a module of its own in `gradfix.commands`, imported when it is called."""
 NOTHING, FOUND = 0, 1
 
 

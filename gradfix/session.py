@@ -11,10 +11,11 @@ from gradfix.engine import Known
 from gradfix.outcome import Mode, Outcome, Run
 from gradfix.plan import Plan
 from gradfix.since import Revision, RevisionError, since
-from gradfix.source import Failure
+from gradfix.source import NOTEBOOK, Failure, is_notebook
 from gradfix.task import Step, Task, mend, silence
 
 STDIN = "-"
+UNNAMED = "<stdin>"
 Advance = Callable[[int], None]
 Count = Callable[["Outcome | None"], None]
 """Told of each file that is done with, and of what came of it if it was looked into."""
@@ -29,7 +30,7 @@ class Request:
     plan: Plan
     jobs: int = 1
     since: str | None = None
-    stdin_filename: str = "<stdin>"
+    stdin_filename: str = UNNAMED
 
     @property
     def reads_stdin(self) -> bool:
@@ -88,6 +89,8 @@ def run(
 
 def _from_stdin(request: Request) -> Outcome:
     path, content = request.stdin_filename, sys.stdin.buffer.read()
+    if path == UNNAMED and is_notebook(content):
+        path += NOTEBOOK
     if not request.concerns(content):
         return Outcome(path, gated=True, before=content)
     return replace(request.step(Task(path, content, request.plan)), before=content)

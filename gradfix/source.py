@@ -138,6 +138,11 @@ def _notebook(path: str, content: bytes) -> Source | Failure:
     return Source(path, content, notebook.program, tree, encoding, "\n", notebook)
 
 
+def is_notebook(content: bytes) -> bool:
+    """Whether bytes that have no name look like a notebook's."""
+    return content.lstrip(codecs.BOM_UTF8 + b" \t\r\n").startswith(b"{") and b'"nbformat"' in content
+
+
 def _fault(text: str) -> tuple[str, int | None] | None:
     tree = _tree(text)
     return (tree.reason, tree.line) if isinstance(tree, Failure) else None

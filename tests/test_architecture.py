@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from gradfix.cli import COMMANDS
+from gradfix.commands.words import COMMANDS
 
 ROOT = Path(__file__).parent.parent
 ROOMS = (

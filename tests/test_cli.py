@@ -66,6 +66,29 @@ def found(*arguments: str) -> list[str]:
     return codes(gradfix("--output-format", "json", *arguments))
 
 
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        pytest.param("wy", "why", id="why"),
+        pytest.param("rnu", "run", id="run"),
+        pytest.param("serve", "server", id="server"),
+    ],
+)
+def test_a_word_that_is_nearly_a_command_is_guessed_at(typed: str, meant: str) -> None:
+    result = gradfix(typed)
+    assert result.exit_code == 2
+    assert f"is `gradfix {meant}` meant?" in result.stderr
+
+
+def test_a_folder_that_is_nearly_called_as_a_command_is_a_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "runs").mkdir()
+    (tmp_path / "runs" / "a.py").write_text("import torch\n")
+    assert gradfix("runs").exit_code == 0
+
+
 def test_listing_names_what_it_finds_and_changes_nothing() -> None:
     file = make("a.py")
     result = gradfix()

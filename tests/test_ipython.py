@@ -77,6 +77,15 @@ def test_gradfix_lists_what_is_found_in_the_cells_that_were_run(play: Play) -> N
 
 
 @pytest.mark.torch
+def test_of_a_cell_that_was_edited_and_run_again_the_last_text_counts(play: Play) -> None:
+    shell = shells.InteractiveShell.instance()
+    play(MODEL)
+    for text in (BROKEN, BROKEN.replace("h += 1", "h = h + 1")):
+        shell.run_cell(text, store_history=True, cell_id="broken")
+    assert play("%gradfix") == "gradfix: nothing found in the cells that were run\n"
+
+
+@pytest.mark.torch
 def test_a_watched_cell_ends_with_a_verdict(play: Play) -> None:
     assert play(MODEL, f"%%gradfix\n{LOOP}") == "gradfix: gradients flow: 2 leaves reached\n"
 

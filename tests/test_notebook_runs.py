@@ -243,6 +243,15 @@ def test_standard_input_is_a_notebook_where_its_name_says_so() -> None:
     assert after.encode() == content.replace(b"g += 1", b"g = g + 1")
 
 
+def test_standard_input_without_a_name_is_a_notebook_where_it_looks_like_one() -> None:
+    content = written(MODEL, BROKEN)
+    assert gradfix("-", "--output-format", "concise", stdin=content).stdout.startswith(
+        "<stdin>.ipynb:cell 3:2:1: GF101"
+    )
+    after = gradfix("-", "--apply", stdin=content).stdout
+    assert after.encode() == content.replace(b"g += 1", b"g = g + 1")
+
+
 def test_since_a_revision_only_what_is_new_in_a_notebook_counts() -> None:
     make("b.ipynb", MODEL, BROKEN)
     git("init", "-q")

@@ -96,6 +96,8 @@ def test_a_closed_stream_changes_no_exit_code(stream: str) -> None:
         pytest.param(
             "gradfix --explain back", ["backward_in_no_grad", "backward_twice"], id="a rule by its name"
         ),
+        pytest.param("gradfix w", ["why", "w"], id="a command, else a file"),
+        pytest.param("gradfix train.py w", ["w"], id="another file"),
     ],
 )
 def test_a_shell_completes(words: str, offered: list[str]) -> None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def request_of(given: dict[str, Any]) -> Request:
     """What a session is asked for."""
     from gradfix.pool import usable_cpus
-    from gradfix.session import STDIN, Request
+    from gradfix.session import STDIN, UNNAMED, Request
 
     paths: tuple[str, ...] = given["paths"] or (".",)
     if STDIN in paths and len(paths) > 1:
@@ -30,7 +30,7 @@ def request_of(given: dict[str, Any]) -> Request:
     if STDIN in paths and given["watch"]:
         raise click.UsageError("--watch waits for files to change; standard input is none")
     jobs: int = given["jobs"] or usable_cpus()
-    name = given["stdin_filename"] or "<stdin>"
+    name = given["stdin_filename"] or UNNAMED
     return Request(paths, given["mode"], plan_of(paths, given), jobs, given["since"], name)
 
 

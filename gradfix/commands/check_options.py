@@ -10,6 +10,7 @@ import click
 
 from gradfix.commands.rules import completed
 from gradfix.commands.version import version
+from gradfix.commands.words import completed_paths, refuse_misspelt
 from gradfix.defects import Enough
 from gradfix.outcome import OutputFormat
 
@@ -70,11 +71,12 @@ class WithVerify(click.Command):
                 raise click.UsageError(
                     f"--verify={given}: give --verify, --verify=strict or --verify=lenient"
                 )
+        refuse_misspelt(args)
         return super().parse_args(context, options + args[end:])
 
 
 OPTIONS: tuple[Callable[[Any], Any], ...] = (
-    click.argument("paths", nargs=-1, metavar="[PATHS]"),
+    click.argument("paths", nargs=-1, metavar="[PATHS]", shell_complete=completed_paths),
     click.option("--diff", is_flag=True, help="Show what --apply would write, change nothing."),
     click.option("--apply", "--fix", is_flag=True, help="Rewrite the files."),
     click.option("--interactive", is_flag=True, help="Ask what to do with each finding (with --apply)."),
