@@ -11,6 +11,8 @@ from gradfix.defects import Span
 
 Definition: TypeAlias = "ast.FunctionDef | ast.AsyncFunctionDef"
 Scope: TypeAlias = "Definition | ast.Module"
+MOST_TREES, MOST_SCOPES = 1024, 16_384
+"""The files and functions of which an index is kept."""
 LOOPS = (ast.For, ast.AsyncFor, ast.While)
 COMPOUND = (*LOOPS, ast.If, ast.With, ast.AsyncWith, ast.Try, ast.Match)
 """Statements that hold others."""
@@ -30,13 +32,13 @@ def covers(node: ast.AST, line: int) -> bool:
     return bool(min([first, *(each.lineno for each in decorators)]) <= line <= last)
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=MOST_TREES)
 def functions(tree: ast.Module) -> tuple[Definition, ...]:
     """Every function of a file."""
     return tuple(node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=MOST_TREES)
 def classes(tree: ast.Module) -> tuple[ast.ClassDef, ...]:
     """Every class of a file."""
     return tuple(node for node in ast.walk(tree) if isinstance(node, ast.ClassDef))
@@ -66,14 +68,19 @@ def class_at(tree: ast.Module, line: int) -> ast.ClassDef | None:
     return max(around, key=lambda each: each.lineno, default=None)
 
 
-def statements(scope: ast.AST) -> Iterator[ast.stmt]:
+@lru_cache(maxsize=MOST_SCOPES)
+def statements(scope: ast.AST) -> tuple[ast.stmt, ...]:
     """The statements of a scope in the order of the text, without those of functions and classes in it."""
+    return tuple(_statements(scope))
+
+
+def _statements(scope: ast.AST) -> Iterator[ast.stmt]:
     for child in ast.iter_child_nodes(scope):
-        if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda):
+        if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.expr):
             continue
         if isinstance(child, ast.stmt):
             yield child
-        yield from statements(child)
+        yield from _statements(child)
 
 
 def statement_at(scope: Scope, line: int) -> ast.stmt | None:
@@ -152,7 +159,7 @@ def bound(statement: ast.stmt) -> set[str]:
     return {name for name in map(holder, targets(statement)) if name}
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=MOST_TREES)
 def names_of_imports(tree: ast.Module) -> frozenset[str]:
     """The names that a file's imports bind."""
     nodes = (node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom))

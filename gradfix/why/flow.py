@@ -10,9 +10,11 @@ import ast
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from gradfix.source import Source
 from gradfix.why.code import (
+    COMPOUND,
     Definition,
     Scope,
     bound,
@@ -23,6 +25,7 @@ from gradfix.why.code import (
     functions,
     holder,
     read,
+    scopes,
     span_of,
     statements,
 )
@@ -59,6 +62,7 @@ class Flow:
     """The classes, by the names and attributes that hold what they make."""
     optimised: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
     """What an optimizer was given the parameters of, by the name that holds the optimizer."""
+    found: dict[tuple[str, ...], frozenset[str]] = field(default_factory=dict)
     tables: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
     """The classes that a dict of them offers, by its name."""
 
@@ -73,6 +77,30 @@ class Flow:
             self._tabulate(source.tree)
         for source in self.sources.values():
             self._index(source.tree)
+
+    def doing(self, *names: str) -> frozenset[str]:
+        """The functions of the project that call something of one of these names themselves."""
+        if names not in self.found:
+            self.found[names] = frozenset(
+                name
+                for name, own in self.named.items()
+                if len(own) <= MOST_ALIKE and name not in names
+                for _, function in own
+                if any(called(node) in names for each in statements(function) for node in ast.walk(each))
+            )
+        return self.found[names]
+
+    @cached_property
+    def calling(self) -> dict[str, list[tuple[str, ast.stmt]]]:
+        """The statements that call something, without others in them, by its name."""
+        found: dict[str, list[tuple[str, ast.stmt]]] = defaultdict(list)
+        for path, source in self.sources.items():
+            for scope in scopes(source.tree):
+                for each in statements(scope):
+                    nodes = () if isinstance(each, COMPOUND) else ast.walk(each)
+                    for name in {called(node) for node in nodes if isinstance(node, ast.Call)}:
+                        found[name].append((path, each))
+        return found
 
     def _tabulate(self, tree: ast.Module) -> None:
         for node in tree.body:

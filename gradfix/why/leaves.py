@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 
+from gradfix.tape.effects.nodes import VIEWING
 from gradfix.why.code import Scope, called, holder, scopes, statements
 from gradfix.why.suspects import Agreement, Case, Suspect
 from gradfix.why.writes import Write, writes
@@ -13,9 +14,6 @@ from gradfix.why.writes import Write, writes
 OF_A_LAYER = re.compile(r"\.(?:weight|bias)\b")
 """What torch's layers call their parameters."""
 MARKED = re.compile(r"requires_grad=True|\.requires_grad_\((?:True)?\)|\bParameter\(")
-VIEWING = frozenset(
-    {"view", "reshape", "view_as", "flatten", "t", "transpose", "squeeze", "unsqueeze", "chunk"}
-)
 COPIED = re.compile(r"\.data\b|\.detach\(|\.clone\(|\.grad\b|\.copy\(")
 
 

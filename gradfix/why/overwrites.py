@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from gradfix.tape.effects.nodes import ACTIVATIONS, PARTS, VIEWS
+from gradfix.tape.effects.nodes import ACTIVATIONS, KEEPS_ITS_RESULT, PARTS, VIEWS
 from gradfix.why.code import (
     COMPOUND,
     Scope,
@@ -39,7 +39,6 @@ LEAST = 3
 """A write of which less agrees is no suspect."""
 LEAST_OF_BARE = 2
 """The same where the paste says so little that little can agree."""
-KEEPS_ITS_RESULT = ("relu", "sigmoid", "tanh", "softmax", "exp", "sqrt", "norm", "elu", "prod")
 CHAINS = frozenset({"sequential", "modulelist", "moduledict"})
 OUTER = (7, 6, 5, 4)
 """What it counts that a write fits the innermost forward line of the project, the one around it ..."""

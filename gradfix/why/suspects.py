@@ -143,15 +143,15 @@ class Case:
         found = {spot.frame for spot in self.spots}
         return not own or own[-1] in found or any(frame in found for frame in self.said.trace.frames[-1:])
 
-    @cached_property
+    @property
     def stepping(self) -> frozenset[str]:
         """The functions of the project that step an optimizer themselves."""
-        return self._doing("step", "optimizer_step")
+        return self.flow.doing("step", "optimizer_step")
 
-    @cached_property
+    @property
     def walking(self) -> frozenset[str]:
         """The functions of the project that run backward themselves."""
-        return self._doing("backward", "manual_backward")
+        return self.flow.doing("backward", "manual_backward")
 
     @cached_property
     def each(self) -> list[Case]:
@@ -176,24 +176,7 @@ class Case:
         """Where a function of the project is called, by its name; nowhere, if too many have that name."""
         if not name or name in OF_MODULES or len(self.flow.named.get(name, ())) > MOST_ALIKE:
             return []
-        return [
-            _supposed(path, statement)
-            for path, source in self.flow.sources.items()
-            for scope in scopes(source.tree)
-            for statement in statements(scope)
-            if not isinstance(statement, COMPOUND)
-            and any(called(node) == name for node in ast.walk(statement))
-        ]
-
-    def _doing(self, *names: str) -> frozenset[str]:
-        found = (
-            name
-            for name, own in self.flow.named.items()
-            if len(own) <= MOST_ALIKE and name not in names
-            for _, function in own
-            if any(called(node) in names for each in statements(function) for node in ast.walk(each))
-        )
-        return frozenset(found)
+        return [_supposed(path, statement) for path, statement in self.flow.calling.get(name, ())]
 
     def walks(self, statement: ast.stmt) -> bool:
         """Whether a statement runs backward, or calls what does."""

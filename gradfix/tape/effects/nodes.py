@@ -47,6 +47,12 @@ PARTS = frozenset({"asstrided", "copyslices", "select", "slice", "indexput", "in
 VIEWS = frozenset(
     {"asstrided", "select", "slice", "unbind", "split", "index", "view", "copyslices", "unsafeview"}
 )
+VIEWING = frozenset(
+    {"view", "reshape", "view_as", "flatten", "t", "transpose", "squeeze", "unsqueeze", "chunk"}
+)
+"""Methods whose results are views, mostly."""
+KEEPS_ITS_RESULT = ("relu", "sigmoid", "tanh", "softmax", "exp", "sqrt", "norm", "elu", "prod")
+"""Beginnings of names of what saves its result for backward."""
 ACTIVATIONS = frozenset({"relu", "dropout", "nativedropout", "leakyrelu", "hardtanh", "silu", "elu"})
 """What also works in place."""
 INPLACE_AT: Mapping[str, int] = {

@@ -54,17 +54,22 @@ def read_again(names: Names, place: Place) -> bool:
         return False
     frame = names.frame
     owner: ast.AST = (frame.code.node if frame.code is not None else None) or names.program.tree
-    around = [one for one in all_in(owner) if isinstance(one, SMALL) and _holds(one, place)]
-    inside = {id(one) for one in all_in(place)}
-    if any(_reads(each, written.id, inside) for each in around):
-        return True
-    if any(written.id in _bound(each) for each in around):
-        return False
+    around = _statement_around(names.program, owner, place)
+    if around is not None:
+        if _reads(around, written.id, {id(one) for one in all_in(place)}):
+            return True
+        if written.id in _bound(around):
+            return False
     return _read_later(names.program, frame, written.id, place)
 
 
-def _holds(outer: ast.AST, inner: ast.AST) -> bool:
-    return any(one is inner for one in all_in(outer))
+def _statement_around(program: Program, owner: ast.AST, place: ast.AST) -> ast.AST | None:
+    """The statement that holds a place in a piece of code; none of them holds another."""
+    table = program.around.get(id(owner))
+    if table is None:
+        small = (one for one in all_in(owner) if isinstance(one, SMALL))
+        table = program.around[id(owner)] = {id(part): one for one in small for part in all_in(one)}
+    return table.get(id(place))
 
 
 SMALL = (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Expr, ast.Return)

@@ -45,6 +45,8 @@ class Program:
         """How blocks can be left in one arm of a branch."""
         self.loads: dict[int, dict[str, list[int]]] = {}
         """The lines on which each function reads its names."""
+        self.around: dict[int, dict[int, ast.AST]] = {}
+        """The statement without others in it that each part of a function stands in."""
         self.parting: dict[int, bool] = {}
         """Whether the arms of branches differ in what requires grad."""
         self.switching: dict[str, list[int]] = {}
