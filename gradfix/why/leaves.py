@@ -26,7 +26,7 @@ def leaf_writes(case: Case) -> Iterator[Suspect]:
             for write in writes(scope):
                 if (why := _of_a_leaf(case, scope, write)) and not case.unrecorded(scope, write.statement):
                     says = f"`{case.text(path, write.statement)}` writes {why} in place"
-                    agrees = (Agreement(5, "a leaf that requires grad"),)
+                    agrees = (Agreement(5, "torch names such a leaf, and this is one"),)
                     assumes = ("assuming that gradients are recorded where it runs",)
                     place = case.place(path, write.statement)
                     yield Suspect(path, place, says, agrees, assumes, case.said.message.then)
