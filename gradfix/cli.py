@@ -25,7 +25,7 @@ class Gradfix(WithVerify):
     def main(  # type: ignore[override]
         self, args: Sequence[str] | None = None, prog_name: str | None = None, **extra: Any
     ) -> Any:
-        """`gradfix run`, `why` and `server` are commands of their own; a folder of that name is `./run`."""
+        """What COMMANDS holds are commands of their own; a folder of that name is `./run`."""
         words = list(sys.argv[1:] if args is None else args)
         process.open_streams()
         try:
@@ -65,7 +65,8 @@ def main(**given: Any) -> None:
     there is nothing to report, 1 if there are findings (with --diff: a diff), 2 if a file or the call fails.
 
     Commands of their own, each with a --help: gradfix run PROGRAM runs it and explains what breaks, gradfix
-    why TRACE names the line at fault for a traceback, gradfix server talks to an editor.
+    why TRACE names the line at fault for a traceback, gradfix server talks to an editor, gradfix clean takes
+    away what is kept of earlier runs.
     """
     given["mode"] = wanted_mode(given)
     refuse(given)

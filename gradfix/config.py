@@ -44,6 +44,8 @@ class Config:
     """What the user's own trainers do, by the names of their classes and functions."""
     suspects: bool = False
     """Whether what leans on more than conventions is listed too; it is never rewritten."""
+    cache_dir: str | None = None
+    """Where outcomes are kept, seen from the root; None: in a folder of its own there."""
 
     def with_options(self, **given: object) -> Config:
         """The same with the options that were given on the command line; None means not given."""
@@ -160,6 +162,10 @@ def _is_roles(value: object) -> bool:
     return _is_strings(value) and all(item in ROLES for item in cast("list[str]", value))
 
 
+def _is_path(value: object) -> bool:
+    return isinstance(value, str) and value.strip() != "" and "\0" not in value
+
+
 def _is_bool(value: object) -> bool:
     return isinstance(value, bool)
 
@@ -187,6 +193,7 @@ FLAGS: Mapping[str, Reading] = {
 KINDS: Mapping[str, Reading] = {
     "per_file_ignores": ("a table of lists of strings", _is_strings_by_pattern, _by_pattern),
     "force_exclude": BOOL,
+    "cache_dir": ("a path", _is_path, str),
     "unsafe_fixes": BOOL,
     "suspects": BOOL,
     "min_certainty": _one_of(*get_args(Enough)),

@@ -25,7 +25,7 @@ DEFAULT_EXCLUDES = (
         f".{name}"
         for name in ("git", "hg", "svn", "venv", "tox", "nox", "eggs", "direnv", "ipynb_checkpoints")
     ),
-    *(f".{tool}_cache" for tool in ("mypy", "ruff", "pytest")),
+    *(f".{tool}_cache" for tool in ("gradfix", "mypy", "ruff", "pytest")),
 )
 SUFFIXES = (".py", ".pyw", NOTEBOOK)
 

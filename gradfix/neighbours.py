@@ -36,10 +36,8 @@ def read_small(path: str) -> bytes | None:
 class Reading:
     """What was found of other files: where it is the same again, whatever was made of it is."""
 
-    there: Mapping[str, bool]
-    """Whether there is a file, by path."""
-    contents: Mapping[str, bytes]
-    """The contents that were read, in short; nothing for a file that can't be read."""
+    files: Mapping[str, bytes | None]
+    """The contents by path, in short: nothing of a file that can't be read, None where there is no file."""
     roots: Mapping[str, tuple[str, ...]]
     """By a file's folder, those that may be on the path."""
 
@@ -59,33 +57,51 @@ class Neighbours:
         """Whether there is a file."""
         self._roots: dict[str, tuple[str, ...]] = {}
         """By a file's folder, those that may be on the path."""
+        self.begin()
+
+    def begin(self) -> None:
+        """Another file is read for: what it is told counts as found for it, whoever asked for that first."""
+        self._told: dict[str, bytes | None] = {}
+        self._told_roots: dict[str, tuple[str, ...]] = {}
 
     def __call__(self, importing: str, module: str, level: int) -> Source | None:
         """The module that a file names, with `level` leading dots; None where it isn't the project's own."""
         if level == 0 and module.partition(".")[0] in FOREIGN:
             return None
         inner = os.sep.join(filter(None, module.split(".")))
-        for folder in self._folders(os.path.dirname(os.path.abspath(importing)), level):
+        own = os.path.dirname(os.path.abspath(importing))
+        folders = self._folders(own, level)
+        if level == 0:
+            self._told_roots[own] = folders
+        for folder in folders:
             place = os.path.join(folder, inner)
             for path in (
                 (f"{place}.py", os.path.join(place, "__init__.py")) if inner else (f"{folder}{INIT}",)
             ):
-                if self._is_file(path) and (source := self._source(path)) is not None:
+                source = self._source(path) if self._is_file(path) else None
+                self._told[path] = self._contents[path] if self._there[path] else None
+                if source is not None:
                     return source
         return None
 
     @property
     def reading(self) -> Reading:
-        """All that was found so far."""
-        return Reading(dict(self._there), dict(self._contents), dict(self._roots))
+        """All that was found since another file was begun."""
+        return Reading(self._told, self._told_roots)
 
     def finds(self, reading: Reading) -> bool:
         """Say whether the same is found now."""
-        return (
-            all(self._is_file(path) == there for path, there in reading.there.items())
-            and all(_short(self._read(path)) == short for path, short in reading.contents.items())
-            and all(self._folders(own, 0) == folders for own, folders in reading.roots.items())
+        return all(self._content(path) == short for path, short in reading.files.items()) and all(
+            self._folders(own, 0) == folders for own, folders in reading.roots.items()
         )
+
+    def _content(self, path: str) -> bytes | None:
+        """What is found of a file, which isn't parsed for it."""
+        if not self._is_file(path):
+            return None
+        if path not in self._contents:
+            self._contents[path] = _short(self._read(path))
+        return self._contents[path]
 
     def _folders(self, own: str, level: int) -> tuple[str, ...]:
         """Where a module is looked for that a file in a folder imports."""

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
+from gradfix.neighbours import Reading
 from gradfix.rule import Finding, Safety
 from gradfix.source import Cells as Cells
 from gradfix.source import Failure as Failure
@@ -89,6 +90,8 @@ class Outcome:
     """True: `after` is on disk, or what comes out in the place of standard input."""
     verdicts: tuple[Verdict, ...] = ()
     """What the judge says: of the file first, then of its findings. Empty unless asked for."""
+    reading: Reading | None = None
+    """What was read of other files for it, where that is to be known."""
 
     @property
     def unmended(self) -> Outcome:

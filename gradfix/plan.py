@@ -27,15 +27,15 @@ Analyse: TypeAlias = "Callable[[Source, Plan], Analysis]"
 
 def tape(source: Source, plan: Plan) -> Analysis:
     """Play a file on the abstract tape, with what it imports as it stands on disk."""
-    return played(source, plan, _neighbours())
+    return played(source, plan, neighbours())
 
 
-def played(source: Source, plan: Plan, neighbours: Neighbours) -> Analysis:
+def played(source: Source, plan: Plan, others: Neighbours) -> Analysis:
     """Play a file on the abstract tape, imported only when there is a file to play."""
     from gradfix.tape.entries import analyse
 
     rows = plan.config.frameworks
-    resolve = neighbours if plan.follows_imports else None
+    resolve = others if plan.follows_imports else None
     found = analyse(source, resolve, merged(ROWS, rows)) if rows else analyse(source, resolve)
     return found if source.notebook is None else _in_order(found, source.notebook)
 
@@ -52,14 +52,14 @@ def _leaning(defect: Defect, notebook: Notebook) -> Defect:
 
 
 @cache
-def _neighbours() -> Neighbours:
+def neighbours() -> Neighbours:
     """One for each process, so that a module that many files import is parsed once."""
     return Neighbours()
 
 
 def forget() -> None:
     """What other modules of the project say may have changed since they were read."""
-    _neighbours.cache_clear()
+    neighbours.cache_clear()
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import sys
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from gradfix import files, finder, gate, pool
 from gradfix.engine import Known
@@ -12,7 +14,10 @@ from gradfix.outcome import Mode, Outcome, Run
 from gradfix.plan import Plan
 from gradfix.since import Revision, RevisionError, since
 from gradfix.source import NOTEBOOK, Failure, is_notebook
-from gradfix.task import Step, Task, mend, silence
+from gradfix.task import Step, Task, mend, noted, silence
+
+if TYPE_CHECKING:
+    from gradfix.cache.kept import Cache
 
 STDIN = "-"
 UNNAMED = "<stdin>"
@@ -31,6 +36,8 @@ class Request:
     jobs: int = 1
     since: str | None = None
     stdin_filename: str = UNNAMED
+    cache: Cache | None = None
+    """What earlier runs have found, which needs no looking at again."""
 
     @property
     def reads_stdin(self) -> bool:
@@ -39,7 +46,21 @@ class Request:
     @property
     def step(self) -> Step:
         """What is done with each file."""
-        return silence if self.mode == "add-ignore" else mend
+        if self.mode == "add-ignore":
+            return silence
+        return noted if self.cache is not None else mend
+
+    def kept(self, task: Task) -> Outcome | None:
+        """What an earlier run has found in a file; what is to be written is always made anew."""
+        found = self.cache.find(task) if self.cache is not None else None
+        shows = self.mode in ("list", "diff")
+        return found if found is not None and (shows or not found.findings) else None
+
+    def keep(self, task: Task, outcome: Outcome) -> Outcome:
+        """Keep it for later runs; what was read for it is of no more use."""
+        if self.cache is not None:
+            self.cache.keep(task, outcome)
+        return replace(outcome, reading=None)
 
     def delivered(self, outcome: Outcome) -> Outcome:
         """Put a new text where it belongs: on disk, or into what is made of standard input."""
@@ -54,10 +75,10 @@ class Request:
 
 @dataclass(slots=True)
 class Book:
-    """The outcomes by the place of their file, and which places the tasks stand for."""
+    """The outcomes by the place of their file, and the tasks that are under way with theirs."""
 
     outcomes: dict[int, Outcome] = field(default_factory=dict)
-    tasks: list[int] = field(default_factory=list)
+    tasks: deque[tuple[int, Task]] = field(default_factory=deque)
 
 
 def run(
@@ -117,24 +138,37 @@ def _outcomes(
     found: Sequence[finder.Found], request: Request, revision: Revision | None, count: Count
 ) -> list[Outcome]:
     book = Book()
-    dated = (_dated(task, revision) for task in _tasks(found, book, count, request))
-    for number, outcome in enumerate(pool.run(dated, request.jobs, request.step)):
-        book.outcomes[book.tasks[number]] = outcome
-        count(outcome)
+    try:
+        tasks = _tasks(found, book, count, request, revision)
+        for outcome in pool.run(tasks, request.jobs, request.step):
+            place, task = book.tasks.popleft()
+            book.outcomes[place] = request.keep(task, outcome)
+            count(book.outcomes[place])
+    finally:
+        if request.cache is not None:
+            request.cache.close()
     return [book.outcomes[place] for place in range(len(found))]
 
 
-def _tasks(found: Sequence[finder.Found], book: Book, count: Count, request: Request) -> Iterator[Task]:
+def _tasks(
+    found: Sequence[finder.Found], book: Book, count: Count, request: Request, revision: Revision | None
+) -> Iterator[Task]:
     """A task for each file that has to be parsed; the other files are done with at once."""
     for place, each in enumerate(found):
         content = each.failure or files.read(each.path)
-        if isinstance(content, bytes) and request.concerns(content):
-            book.tasks.append(place)
-            yield Task(each.path, content, request.plan)
-        else:
+        if not (isinstance(content, bytes) and request.concerns(content)):
             failure = content if isinstance(content, Failure) else None
             book.outcomes[place] = Outcome(each.path, failure=failure, gated=failure is None)
             count(None)
+            continue
+        task = _dated(Task(each.path, content, request.plan), revision)
+        kept = request.kept(task)
+        if kept is None:
+            book.tasks.append((place, task))
+            yield task
+        else:
+            book.outcomes[place] = kept
+            count(kept)
 
 
 def _dated(task: Task, revision: Revision | None) -> Task:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from gradfix import engine
 from gradfix.outcome import Outcome
 from gradfix.patch import LineMap
-from gradfix.plan import Plan
+from gradfix.plan import Plan, neighbours
 from gradfix.since import Earlier
 from gradfix.source import NOTEBOOK, Failure, parse
 
@@ -46,6 +46,14 @@ class Task:
 def mend(task: Task) -> Outcome:
     """The step that finds what breaks gradients, and the text with it mended."""
     return engine.fix(task.path, task.content, task.plan, task.known())
+
+
+def noted(task: Task) -> Outcome:
+    """The same step, with all that was read of other files for it."""
+    others = neighbours()
+    others.begin()
+    outcome = mend(task)
+    return replace(outcome, reading=others.reading)
 
 
 def silence(task: Task) -> Outcome:

@@ -13,7 +13,9 @@ import click
 from gradfix.commands.settled import interpreter, memory_limit, plan_of
 
 if TYPE_CHECKING:
+    from gradfix.cache.kept import Cache
     from gradfix.outcome import Run
+    from gradfix.plan import Plan
     from gradfix.session import Request
 
 
@@ -31,7 +33,18 @@ def request_of(given: dict[str, Any]) -> Request:
         raise click.UsageError("--watch waits for files to change; standard input is none")
     jobs: int = given["jobs"] or usable_cpus()
     name = given["stdin_filename"] or UNNAMED
-    return Request(paths, given["mode"], plan_of(paths, given), jobs, given["since"], name)
+    plan = plan_of(paths, given)
+    return Request(paths, given["mode"], plan, jobs, given["since"], name, _cache(plan, given))
+
+
+def _cache(plan: Plan, given: dict[str, Any]) -> Cache | None:
+    """Where outcomes are kept; what is to be run is looked at anew."""
+    if given["no_cache"] or given["verify"] or given["verify_cmd"]:
+        return None
+    from gradfix.cache.kept import Cache
+    from gradfix.cache.place import place
+
+    return Cache(place(plan.config, given["cache_at"]), plan)
 
 
 def checked(given: dict[str, Any]) -> Run:
@@ -45,6 +58,8 @@ def checked(given: dict[str, Any]) -> Run:
         request = request_of(given)
         with Bar(visible=sys.stderr.isatty()) as bar:
             done = _run(request, given, bar.start)
+        if given["verbose"] and request.cache is not None and request.cache.trouble:
+            click.echo(f"gradfix: works without a cache: {request.cache.trouble}", err=True)
         if request.mode == "review":
             done = _reviewed(done, request, given)
     except (ConfigError, RegistryError) as error:

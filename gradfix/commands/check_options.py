@@ -144,6 +144,16 @@ OPTIONS: tuple[Callable[[Any], Any], ...] = (
         help="Instead of the nearest pyproject.toml.",
     ),
     click.option("-v", "--verbose", is_flag=True, help="Also say where gradfix keeps silent, and why."),
+    click.option(
+        "--no-cache", is_flag=True, envvar="GRADFIX_NO_CACHE", help="Look at every file, whatever is kept."
+    ),
+    click.option(
+        "--cache-dir",
+        "cache_at",
+        metavar="FOLDER",
+        envvar="GRADFIX_CACHE_DIR",
+        help="Where what was found is kept.  [.gradfix_cache]",
+    ),
     click.option("--list-rules", is_flag=True, help="List all rules."),
     click.option("--explain", metavar="RULE", help="Say what a rule is about.", shell_complete=completed),
     click.option(

@@ -11,7 +11,7 @@ import click
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
-COMMANDS = ("run", "why", "server")
+COMMANDS = ("run", "why", "server", "clean")
 """Each is a module of its own in `gradfix.commands`, imported when it is called."""
 
 

@@ -74,7 +74,7 @@ class Analyst:
 
         def analyse(source: Source, plan: Plan) -> Analysis:
             kept = self._analysis(source, plan, others)
-            asked.update(kept.reading.there)
+            asked.update(kept.reading.files)
             return kept.analysis
 
         plan = replace(plan, config=replace(plan.config, unsafe_fixes=False), analyse=analyse)

@@ -1,0 +1,1 @@
+"""What earlier runs have found, kept for as long as all that it hangs on is the same."""
