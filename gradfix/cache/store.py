@@ -6,6 +6,7 @@ checksum, and a file that is something else is replaced.
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import time
 from collections.abc import Callable
@@ -100,6 +101,8 @@ class Store:
 
     def _open(self) -> None:
         place.make(self._folder)
+        if os.path.islink(f"{self._folder}/{place.NAME}"):  # what it leads to is somebody else's
+            place.discard(self._folder)
         try:
             self._file = self._opened()
         except sqlite3.OperationalError:

@@ -1,0 +1,378 @@
+"""A run with what earlier ones have found says exactly what a run without it says."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from gradfix import plan as plans
+from gradfix import session
+from gradfix.cache import key as keys
+from gradfix.cache.kept import Cache, _packed, _unpacked
+from gradfix.cache.key import ELSEWHERE, key, settings_of
+from gradfix.cache.place import NAME
+from gradfix.cache.records import reader, written
+from gradfix.cache.store import Store
+from gradfix.cli import main
+from gradfix.config import Config
+from gradfix.outcome import Outcome, Run
+from gradfix.plan import Plan, plan_for
+from gradfix.since import Earlier
+from gradfix.tape.effects.frameworks import Entry, Row
+from gradfix.task import Task
+
+ROOT = Path(__file__).parents[2]
+MAIN = """import torch
+from helper import act
+
+w = torch.ones(3, requires_grad=True)
+y = act(w)
+y += 1
+y.sum().backward()
+"""
+SAVES = "def act(x):\n    return x.sigmoid()\n"
+SAVES_NOT = "def act(x):\n    return x * 2\n"
+DEEPER = "from deeper import act\n"
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "project"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    return folder
+
+
+def ran(plan: Plan, kept: Path | None, mode: Any = "list", jobs: int = 1) -> Run:
+    plans.forget()
+    cache = Cache(str(kept), plan) if kept is not None else None
+    run = session.run(session.Request((".",), mode, plan, jobs, cache=cache), lambda _: lambda _: None)
+    assert cache is None or cache.trouble == ""
+    return run
+
+
+def write(name: str, text: str | None) -> None:
+    file = Path(name)
+    if text is None:
+        file.unlink(missing_ok=True)
+    else:
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(text)
+
+
+@pytest.fixture
+def played(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The files that are played from here on."""
+    from gradfix.tape import entries
+
+    found: list[str] = []
+    analyse = entries.analyse
+
+    def noting(source: Any, *rest: Any) -> Any:
+        found.append(Path(source.path).as_posix())
+        return analyse(source, *rest)
+
+    monkeypatch.setattr(entries, "analyse", noting)
+    return found
+
+
+CONTENTS = (SAVES, SAVES_NOT, DEEPER, "def act(x:\n", None)
+EDITS = st.one_of(
+    st.tuples(
+        st.sampled_from(
+            ("helper.py", "deeper.py", "package/helper.py", "package/helper/__init__.py", "src/helper.py")
+        ),
+        st.sampled_from(CONTENTS),
+    ),
+    st.tuples(st.sampled_from(("package/setup.py", "setup.py")), st.sampled_from(("", None))),
+    st.tuples(
+        st.sampled_from(("main.py", "package/main.py", "package/other.py")),
+        st.sampled_from((MAIN, MAIN.replace("y += 1", "y += 1  # gradfix: ignore"), None)),
+    ),
+)
+OPTIONS: tuple[dict[str, Any], ...] = (
+    {},
+    {"suspects": True},
+    {"unsafe_fixes": True},
+    {"per_file_ignores": (("package", ("GF101",)),)},
+    {"ignore": ("GF101",)},
+    {"min_certainty": "certain"},
+)
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(steps=st.lists(st.tuples(EDITS, st.sampled_from(OPTIONS)), min_size=2, max_size=8))
+def test_after_any_edits_it_says_what_is_said_without_it(
+    steps: list[tuple[tuple[str, str | None], dict[str, Any]]],
+    tmp_path_factory: pytest.TempPathFactory,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    kept = tmp_path_factory.mktemp("kept")
+    monkeypatch.chdir(tmp_path_factory.mktemp("project"))
+    write("helper.py", SAVES)
+    write("main.py", MAIN)
+    write("package/main.py", MAIN)
+    Path("setup.py").touch()
+    for (name, text), options in steps:
+        write(name, text)
+        plan = plan_for(Config(Path.cwd()).with_options(**options))
+        assert ran(plan, kept).outcomes == ran(plan, None).outcomes
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        pytest.param("helper.py", SAVES_NOT, id="another content"),
+        pytest.param("helper.py", None, id="a file that is gone"),
+        pytest.param("deeper.py", SAVES_NOT, id="another content of what that imports"),
+        pytest.param("package/helper.py", SAVES_NOT, id="a file that comes first"),
+        pytest.param("package/setup.py", "", id="a root that is nearer"),
+    ],
+)
+def test_what_was_found_is_forgotten_where_other_files_are_not_what_they_were(
+    name: str, text: str | None, project: Path, tmp_path: Path, played: list[str]
+) -> None:
+    write("helper.py", DEEPER)
+    write("deeper.py", SAVES)
+    write("package/main.py", MAIN)
+    write("setup.py", "")
+    plan = plan_for(Config(project))
+    first = ran(plan, tmp_path / "kept")
+    assert [len(each.findings) for each in first.outcomes if each.path.endswith("main.py")] == [1]
+    played.clear()
+    assert ran(plan, tmp_path / "kept").outcomes == first.outcomes
+    assert played == []
+    write(name, text)
+    last = ran(plan, tmp_path / "kept")
+    assert "package/main.py" in played
+    assert [len(each.findings) for each in last.outcomes if each.path.endswith("main.py")] == [0]
+
+
+def test_what_one_file_read_counts_for_another_that_came_later(
+    project: Path, tmp_path: Path, played: list[str]
+) -> None:
+    """In one process the helper is parsed once for both."""
+    write("helper.py", SAVES)
+    write("a.py", MAIN)
+    write("b.py", MAIN)
+    write("c.py", "import torch\n")
+    plan = plan_for(Config(project))
+    ran(plan, tmp_path / "kept")
+    played.clear()
+    write("helper.py", SAVES_NOT)
+    assert [len(each.findings) for each in ran(plan, tmp_path / "kept").outcomes[:2]] == [0, 0]
+    assert {"a.py", "b.py"} <= set(played)
+    assert "c.py" not in played
+
+
+def copied(project: Path) -> None:
+    """Fixtures of all rules, a few of each, with a notebook and files that can't be worked on."""
+    for rule in sorted((ROOT / "fixtures").iterdir()):
+        for number, case in enumerate(sorted(rule.iterdir())[:2]):
+            for file in sorted(case.glob("*.py")):
+                shutil.copy(file, project / f"{rule.name}_{number}_{file.name}")
+    for number, notebook in enumerate(sorted((ROOT / "fixtures").rglob("*.ipynb"))[:2]):
+        shutil.copy(notebook, project / f"{number}.ipynb")
+    write("python_2.py", "import torch\nprint 'x'\n")
+    write("skipped.py", "# gradfix: skip-file\nimport torch\n")
+    write("silent.py", "import torch\nx = 1  # gradfix: ignore[GF101]\n")
+    Path("latin.py").write_bytes("# coding: latin-1\nimport torch\ns = 'ä'\n".encode("latin-1"))
+
+
+def said(*arguments: str) -> tuple[str, str, int]:
+    plans.forget()
+    result = CliRunner().invoke(main, ["-j1", *arguments], prog_name="gradfix")
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+    return result.stdout, result.stderr, result.exit_code
+
+
+FORMS = (
+    ("--verbose",),
+    ("--diff",),
+    ("--statistics",),
+    *(("--output-format", each) for each in ("json", "sarif", "rdjson", "github", "gitlab", "concise")),
+    ("--suspects", "--verbose"),
+    ("--suspects", "--output-format=json"),
+    ("--unsafe-fixes", "--diff"),
+)
+
+
+def test_every_form_of_the_report_is_the_same(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    copied(project)
+    without = {form: said("--no-cache", *form) for form in FORMS}
+    for form in FORMS:
+        said(*form)
+    parsed = 'x = "not to be played"'
+
+    def never(*_: Any) -> Any:
+        raise AssertionError(parsed)
+
+    monkeypatch.setattr("gradfix.tape.entries.analyse", never)
+    assert {form: said(*form) for form in FORMS} == without
+    assert said()[0].count("GF") > 20
+
+
+def test_processes_keep_for_each_other(
+    project: Path, tmp_path: Path, played: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gradfix.pool.SMALL", 100)
+    write("helper.py", SAVES)
+    for number in range(6):
+        write(f"main_{number}.py", MAIN)
+    plan = plan_for(Config(project))
+    first = ran(plan, tmp_path / "kept", jobs=2)
+    assert played == []
+    assert ran(plan, tmp_path / "kept").outcomes == first.outcomes
+    assert played == []
+    assert ran(plan, None).outcomes == first.outcomes
+
+
+def forged(kept: Path, plan: Plan, name: str) -> None:
+    """Put an outcome with a text of somebody else's where that of a file is kept."""
+    task = Task(name, Path(name).read_bytes(), plan)
+    store = Store(str(kept))
+    row = store.get(key(task, settings_of(plan)))
+    assert row is not None
+    found: Outcome = reader(Outcome)(_unpacked(row[2]))
+    store.put((row[0], row[1], _packed(written(replace(found, after=b"import os\n")))))
+    store.close()
+
+
+@pytest.fixture
+def listed(project: Path, tmp_path: Path) -> Iterator[tuple[Path, Plan]]:
+    """A project with a finding that was listed before."""
+    write("helper.py", SAVES)
+    write("main.py", MAIN)
+    plan = plan_for(Config(project))
+    assert ran(plan, tmp_path / "kept").outcomes[1].after is not None
+    yield tmp_path / "kept", plan
+
+
+def test_what_is_written_is_never_taken_from_what_is_kept(listed: tuple[Path, Plan]) -> None:
+    kept, plan = listed
+    forged(kept, plan, "main.py")
+    assert ran(plan, kept, "diff").outcomes[1].after == b"import os\n"
+    ran(plan, kept, "apply")
+    assert Path("main.py").read_text() == MAIN.replace("y += 1", "y = y + 1")
+
+
+def test_comments_that_silence_are_never_taken_from_what_is_kept(listed: tuple[Path, Plan]) -> None:
+    kept, plan = listed
+    forged(kept, plan, "main.py")
+    ran(plan, kept, "add-ignore")
+    assert "y += 1  # gradfix: ignore[GF101]" in Path("main.py").read_text()
+    assert ran(plan, kept).outcomes == ran(plan, None).outcomes
+
+
+@pytest.mark.parametrize("part", ["reading", "found"])
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"x", _packed([]), _packed(None), _packed({}), _packed([1, [2], {"a": 3}]), _packed([0, {}, []])],
+    ids=repr,
+)
+def test_a_row_that_is_something_else_is_passed_over(
+    part: str, content: bytes, listed: tuple[Path, Plan], played: list[str]
+) -> None:
+    kept, plan = listed
+    store = Store(str(kept))
+    row = store.get(key(Task("main.py", Path("main.py").read_bytes(), plan), settings_of(plan)))
+    assert row is not None
+    store.put((row[0], content, row[2]) if part == "reading" else (row[0], row[1], content))
+    store.close()
+    assert ran(plan, kept).outcomes == ran(plan, None).outcomes
+    assert played[0] == "main.py"
+
+
+def test_a_bomb_is_not_unpacked() -> None:
+    with pytest.raises(ValueError):
+        _unpacked(_packed("x" * 20_000_000))
+
+
+def test_texts_are_not_kept_where_nothing_is_found(project: Path, tmp_path: Path) -> None:
+    write("quiet.py", "import torch\n" + "".join(f"x{n} = torch.ones({n})\n" for n in range(3000)))
+    ran(plan_for(Config(project)), tmp_path / "kept")
+    assert b"torch.ones" not in (tmp_path / "kept" / NAME).read_bytes()
+    assert (tmp_path / "kept" / NAME).stat().st_size < 20_000
+
+
+def test_what_failed_is_tried_again(project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write("main.py", "import torch\n")
+    plan = plan_for(Config(project))
+    with monkeypatch.context() as patched:
+        patched.setattr("gradfix.tape.entries.analyse", lambda *_: 1 / 0)
+        assert ran(plan, tmp_path / "kept").outcomes[0].failure is not None
+    assert ran(plan, tmp_path / "kept").outcomes[0].failure is None
+
+
+TASK = Task("x.py", b"import torch\n", Plan(Config(Path("/project"))))
+OTHERS: dict[str, Any] = {
+    "root": Path("/elsewhere"),
+    "select": ("GF1",),
+    "ignore": ("GF2",),
+    "extend_select": ("GF102",),
+    "per_file_ignores": (("a", ("GF1",)),),
+    "unsafe_fixes": True,
+    "min_certainty": "certain",
+    "fix_certainty": "certain",
+    "reduction": "mean",
+    "frameworks": (("Mine", Row(methods={"fit": Entry(grad=False)})),),
+    "suspects": True,
+}
+
+
+@pytest.mark.parametrize("name", [each.name for each in fields(Config) if each.name not in ELSEWHERE])
+def test_every_setting_that_says_something_of_a_file_counts(name: str) -> None:
+    other = Plan(replace(TASK.plan.config, **{name: OTHERS[name]}))
+    assert settings_of(other) != settings_of(TASK.plan)
+
+
+def test_settings_have_one_order() -> None:
+    rows = [Row(backward=frozenset(names)) for names in (("a", "b", "c"), ("c", "b", "a"))]
+    told = {settings_of(Plan(replace(TASK.plan.config, frameworks=(("Mine", row),)))) for row in rows}
+    assert len(told) == 1
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        pytest.param(replace(TASK, path="y.py"), id="another name"),
+        pytest.param(replace(TASK, content=b"import torch \n"), id="another content"),
+        pytest.param(replace(TASK, earlier=Earlier(b"", b"")), id="a past"),
+        pytest.param(replace(TASK, path="x.pyimport ", content=b"torch\n"), id="a border that moved"),
+    ],
+)
+def test_what_a_file_is_counts(other: Task) -> None:
+    assert key(other, b"") != key(TASK, b"")
+
+
+def test_another_gradfix_finds_nothing_of_this_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = key(TASK, b"")
+    monkeypatch.setattr(keys, "maker", lambda: b"gradfix-9.9.9.dist-info")
+    assert key(TASK, b"") != before
+
+
+def test_a_checkout_counts_with_all_that_is_in_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rules that somebody works on change under the same version."""
+    for name in ("gradfix/engine.py", "gradfix/tape/effects.json", "codemods/rule.py"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("")
+    monkeypatch.setattr(keys, "PACKAGE", tmp_path / "gradfix")
+    made = [keys.maker.__wrapped__()]
+    for name in ("gradfix/engine.py", "gradfix/tape/effects.json", "codemods/rule.py"):
+        (tmp_path / name).write_text("1")
+        made.append(keys.maker.__wrapped__())
+    (tmp_path / "gradfix-1.0.dist-info").mkdir()
+    made.append(keys.maker.__wrapped__())
+    assert len(set(made)) == 5
+    (tmp_path / "gradfix/engine.py").write_text("2")
+    os.rename(tmp_path / "gradfix-1.0.dist-info", tmp_path / "gradfix-1.1.dist-info")
+    assert keys.maker.__wrapped__() not in made
