@@ -18,7 +18,7 @@ import yaml
 from readme_text import README, SESSION, convention_rows, current, files, rule_rows
 
 from gradfix.cli import main
-from gradfix.commands import run, server, why
+from gradfix.commands import clean, run, server, why
 from gradfix.config import read_file
 from gradfix.pytest_plugin import pytest_addoption
 from gradfix.registry import codemods, unknown
@@ -104,7 +104,7 @@ def test_the_lines_for_editors_start_the_server() -> None:
 
 @pytest.mark.parametrize("option", sorted(set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", TEXT))))
 def test_an_option_that_readme_names_exists(option: str) -> None:
-    parameters = [*main.params, *(each for one in (run, why, server) for each in one.command.params)]
+    parameters = [*main.params, *(each for one in (run, why, server, clean) for each in one.command.params)]
     of_pytest: list[str] = []
     group = SimpleNamespace(addoption=lambda name, **_: of_pytest.append(name))
     pytest_addoption(cast("pytest.Parser", SimpleNamespace(getgroup=lambda _: group)))

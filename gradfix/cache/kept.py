@@ -34,7 +34,8 @@ class Cache:
 
     def find(self, task: Task) -> Outcome | None:
         """What was found in a file, if it would be found again."""
-        row = self._opened().get(key(task, self.settings))
+        store = self._opened()
+        row = store.get(key(task, self.settings)) if store is not None else None
         if row is None:
             return None
         _, reading, found = row
@@ -48,12 +49,13 @@ class Cache:
 
     def keep(self, task: Task, outcome: Outcome) -> None:
         """Keep what was found; what failed is tried again, and the text itself is at hand."""
-        if outcome.failure is not None or outcome.reading is None:
+        store = self._opened()
+        if store is None or outcome.failure is not None or outcome.reading is None:
             return
         before = None if outcome.before is None else b""
         bare = replace(outcome, path="", before=before, reading=None)
         reading, found = _packed(_told(outcome.reading)), _packed(written(bare))
-        self._opened().put((key(task, self.settings), reading, found))
+        store.put((key(task, self.settings), reading, found))
 
     def close(self) -> None:
         """Write what is left to write."""
@@ -62,10 +64,13 @@ class Cache:
             self.trouble = self._store.trouble
             self._store = None
 
-    def _opened(self) -> Store:
-        if self._store is None:
-            from gradfix.cache.store import Store
-
+    def _opened(self) -> Store | None:
+        if self._store is None and not self.trouble:
+            try:
+                from gradfix.cache.store import Store
+            except ImportError as error:  # a Python that was built without SQLite
+                self.trouble = str(error)
+                return None
             self._store = Store(self.folder)
         return self._store
 

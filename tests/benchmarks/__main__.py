@@ -6,7 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from . import cost, robust, scaling
+from . import command, cost, robust, scaling
 
 
 def main(arguments: list[str]) -> int:
@@ -15,6 +15,10 @@ def main(arguments: list[str]) -> int:
     if options.scaling:
         wanted = [s for s in scaling.SCENES if options.scene in s.name]
         print(scaling.table(options.patience, wanted))
+    elif options.start:
+        print(command.starts(command.start(max(options.repeat, 3))))
+    elif options.again:
+        print(command.agains({folder: command.again(folder, options.repeat) for folder in options.folders}))
     elif options.robust:
         text, well = robust.table(options.folders, options.patience)
         print(text)
@@ -31,6 +35,8 @@ def parsed(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--scaling", action="store_true", help="synthetic files of growing size instead")
     parser.add_argument("--scene", default="", help="only scaling scenes with this in their name")
     parser.add_argument("--robust", action="store_true", help="count how every file ends")
+    parser.add_argument("--again", action="store_true", help="time the command where it was before, and ruff")
+    parser.add_argument("--start", action="store_true", help="time calls with next to nothing to do")
     parser.add_argument("--repeat", type=int, default=1, help="measure so often, take the best")
     parser.add_argument("--patience", type=float, default=10.0, help="seconds that one file may take")
     parser.add_argument("--slowest", type=int, default=10)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from .command import again, agains, start, starts
 from .cost import cost, table
 from .robust import ends
 from .robust import table as robust_table
@@ -71,6 +72,20 @@ def test_the_command_is_timed_with_its_imports_and_without_its_start(folder: Pat
     assert result.command.startup > 0
     assert result.command.peak > 10
     assert "the command, imports followed" in table([result], 0)
+
+
+def test_a_folder_is_timed_as_it_is_looked_at_again(folder: Path) -> None:
+    taken = again(folder, 1)
+    assert min(taken.without, taken.keeping, taken.finding) > 0
+    assert folder.name[-30:] in agains({folder: taken})
+    assert not (folder / ".gradfix_cache").exists()
+
+
+def test_starting_up_is_timed_beside_python() -> None:
+    taken = start(1)
+    assert len(taken) == 5
+    assert min(taken.values()) > 0
+    assert starts(taken).splitlines()[0].endswith(" 1.0 x")
 
 
 def test_work_that_takes_too_long_is_ended() -> None:

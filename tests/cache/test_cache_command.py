@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -125,6 +126,13 @@ def test_trouble_is_a_line_where_more_is_asked_for_and_changes_nothing(verbose: 
     more = set(result.stderr.splitlines()) - set(expected.stderr.splitlines())
     assert len(more) == verbose
     assert all(line.startswith("gradfix: works without a cache: ") for line in more)
+
+
+def test_a_python_without_sqlite_has_no_cache(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "gradfix.cache.store", None)
+    result = gradfix("-v")
+    assert result.exit_code == 1
+    assert "gradfix: works without a cache: " in result.stderr
 
 
 def test_what_is_kept_is_not_looked_for_findings() -> None:
