@@ -16,6 +16,7 @@ import tempfile
 from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 
 COMMAND = (sys.executable, "-m", "gradfix", "-j1")
@@ -78,8 +79,7 @@ def again(folder: Path, repeat: int) -> Again:
             for number, call in enumerate(([*WITHOUT, str(folder)], keeping, keeping)):
                 best[number] = min(best[number], used(call, ENDS)[0])
     ruff = [*RUFF, str(folder)]
-    there = subprocess.run([*RUFF, "--version"], capture_output=True, check=False).returncode == 0
-    other = min(used(ruff, ENDS)[0] for _ in range(repeat)) if there else None
+    other = min(used(ruff, ENDS)[0] for _ in range(repeat)) if find_spec("ruff") else None
     return Again(best[0], best[1], best[2], other)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from collections.abc import Iterator
@@ -39,6 +40,7 @@ y = act(w)
 y += 1
 y.sum().backward()
 """
+LAST = "y.sum().backward()\n"
 SAVES = "def act(x):\n    return x.sigmoid()\n"
 SAVES_NOT = "def act(x):\n    return x * 2\n"
 DEEPER = "from deeper import act\n"
@@ -175,13 +177,14 @@ def test_what_one_file_read_counts_for_another_that_came_later(
 
 
 def copied(project: Path) -> None:
-    """Fixtures of all rules, a few of each, with a notebook and files that can't be worked on."""
+    """A fixture of each rule, with a notebook and files that can't be worked on."""
     for rule in sorted((ROOT / "fixtures").iterdir()):
-        for number, case in enumerate(sorted(rule.iterdir())[:2]):
-            for file in sorted(case.glob("*.py")):
-                shutil.copy(file, project / f"{rule.name}_{number}_{file.name}")
-    for number, notebook in enumerate(sorted((ROOT / "fixtures").rglob("*.ipynb"))[:2]):
-        shutil.copy(notebook, project / f"{number}.ipynb")
+        for file in sorted(min(rule.iterdir()).glob("*.py")):
+            shutil.copy(file, project / f"{rule.name}_{file.name}")
+    cells = (MAIN.replace("from helper import act", "act = torch.exp")[: -len(LAST)], LAST)
+    code = {"cell_type": "code", "metadata": {}, "outputs": [], "execution_count": None}
+    told = {"cells": [code | {"source": cell} for cell in cells], "metadata": {}, "nbformat": 4}
+    write("cells.ipynb", json.dumps(told | {"nbformat_minor": 4}, indent=1))
     write("python_2.py", "import torch\nprint 'x'\n")
     write("skipped.py", "# gradfix: skip-file\nimport torch\n")
     write("silent.py", "import torch\nx = 1  # gradfix: ignore[GF101]\n")
@@ -219,6 +222,7 @@ def test_every_form_of_the_report_is_the_same(project: Path, monkeypatch: pytest
     monkeypatch.setattr("gradfix.tape.entries.analyse", never)
     assert {form: said(*form) for form in FORMS} == without
     assert said()[0].count("GF") > 20
+    assert "cells.ipynb:cell 1:6" in said("--output-format", "concise")[0]
 
 
 def test_processes_keep_for_each_other(
