@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from collections.abc import Iterator
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +16,8 @@ from hypothesis import strategies as st
 
 from gradfix import plan as plans
 from gradfix import session
-from gradfix.cache import key as keys
 from gradfix.cache.kept import Cache, _packed, _unpacked
-from gradfix.cache.key import ELSEWHERE, key, settings_of
+from gradfix.cache.key import key, settings_of
 from gradfix.cache.place import NAME
 from gradfix.cache.records import reader, written
 from gradfix.cache.store import Store
@@ -27,8 +25,6 @@ from gradfix.cli import main
 from gradfix.config import Config
 from gradfix.outcome import Outcome, Run
 from gradfix.plan import Plan, plan_for
-from gradfix.since import Earlier
-from gradfix.tape.effects.frameworks import Entry, Row
 from gradfix.task import Task
 
 ROOT = Path(__file__).parents[2]
@@ -182,7 +178,7 @@ def copied(project: Path) -> None:
         for file in sorted(min(rule.iterdir()).glob("*.py")):
             shutil.copy(file, project / f"{rule.name}_{file.name}")
     cells = (MAIN.replace("from helper import act", "act = torch.exp")[: -len(LAST)], LAST)
-    code = {"cell_type": "code", "metadata": {}, "outputs": [], "execution_count": None}
+    code: dict[str, Any] = {"cell_type": "code", "metadata": {}, "outputs": [], "execution_count": None}
     told = {"cells": [code | {"source": cell} for cell in cells], "metadata": {}, "nbformat": 4}
     write("cells.ipynb", json.dumps(told | {"nbformat_minor": 4}, indent=1))
     write("python_2.py", "import torch\nprint 'x'\n")
@@ -221,7 +217,7 @@ def test_every_form_of_the_report_is_the_same(project: Path, monkeypatch: pytest
 
     monkeypatch.setattr("gradfix.tape.entries.analyse", never)
     assert {form: said(*form) for form in FORMS} == without
-    assert said()[0].count("GF") > 20
+    assert said()[0].count("GF") > 10
     assert "cells.ipynb:cell 1:6" in said("--output-format", "concise")[0]
 
 
@@ -315,68 +311,3 @@ def test_what_failed_is_tried_again(project: Path, tmp_path: Path, monkeypatch: 
         patched.setattr("gradfix.tape.entries.analyse", lambda *_: 1 / 0)
         assert ran(plan, tmp_path / "kept").outcomes[0].failure is not None
     assert ran(plan, tmp_path / "kept").outcomes[0].failure is None
-
-
-TASK = Task("x.py", b"import torch\n", Plan(Config(Path("/project"))))
-OTHERS: dict[str, Any] = {
-    "root": Path("/elsewhere"),
-    "select": ("GF1",),
-    "ignore": ("GF2",),
-    "extend_select": ("GF102",),
-    "per_file_ignores": (("a", ("GF1",)),),
-    "unsafe_fixes": True,
-    "min_certainty": "certain",
-    "fix_certainty": "certain",
-    "reduction": "mean",
-    "frameworks": (("Mine", Row(methods={"fit": Entry(grad=False)})),),
-    "suspects": True,
-}
-
-
-@pytest.mark.parametrize("name", [each.name for each in fields(Config) if each.name not in ELSEWHERE])
-def test_every_setting_that_says_something_of_a_file_counts(name: str) -> None:
-    other = Plan(replace(TASK.plan.config, **{name: OTHERS[name]}))
-    assert settings_of(other) != settings_of(TASK.plan)
-
-
-def test_settings_have_one_order() -> None:
-    rows = [Row(backward=frozenset(names)) for names in (("a", "b", "c"), ("c", "b", "a"))]
-    told = {settings_of(Plan(replace(TASK.plan.config, frameworks=(("Mine", row),)))) for row in rows}
-    assert len(told) == 1
-
-
-@pytest.mark.parametrize(
-    "other",
-    [
-        pytest.param(replace(TASK, path="y.py"), id="another name"),
-        pytest.param(replace(TASK, content=b"import torch \n"), id="another content"),
-        pytest.param(replace(TASK, earlier=Earlier(b"", b"")), id="a past"),
-        pytest.param(replace(TASK, path="x.pyimport ", content=b"torch\n"), id="a border that moved"),
-    ],
-)
-def test_what_a_file_is_counts(other: Task) -> None:
-    assert key(other, b"") != key(TASK, b"")
-
-
-def test_another_gradfix_finds_nothing_of_this_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    before = key(TASK, b"")
-    monkeypatch.setattr(keys, "maker", lambda: b"gradfix-9.9.9.dist-info")
-    assert key(TASK, b"") != before
-
-
-def test_a_checkout_counts_with_all_that_is_in_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rules that somebody works on change under the same version."""
-    for name in ("gradfix/engine.py", "gradfix/tape/effects.json", "codemods/rule.py"):
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text("")
-    monkeypatch.setattr(keys, "PACKAGE", tmp_path / "gradfix")
-    made = [keys.maker.__wrapped__()]
-    for name in ("gradfix/engine.py", "gradfix/tape/effects.json", "codemods/rule.py"):
-        (tmp_path / name).write_text("1")
-        made.append(keys.maker.__wrapped__())
-    (tmp_path / "gradfix-1.0.dist-info").mkdir()
-    made.append(keys.maker.__wrapped__())
-    assert len(set(made)) == 5
-    (tmp_path / "gradfix/engine.py").write_text("2")
-    os.rename(tmp_path / "gradfix-1.0.dist-info", tmp_path / "gradfix-1.1.dist-info")
-    assert keys.maker.__wrapped__() not in made
