@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -219,6 +220,23 @@ def test_every_form_of_the_report_is_the_same(project: Path, monkeypatch: pytest
     assert {form: said(*form) for form in FORMS} == without
     assert said()[0].count("GF") > 10
     assert "cells.ipynb:cell 1:6" in said("--output-format", "concise")[0]
+
+
+def test_what_is_new_since_a_revision_hangs_on_what_was_there(project: Path) -> None:
+    git = ("git", "-c", "user.name=somebody", "-c", "user.email=somebody@example.org")
+    write("helper.py", SAVES)
+    write("main.py", MAIN)
+    subprocess.run([*git, "init", "-q"], check=True)
+    for text in (MAIN, MAIN.replace("y += 1", "y += 2"), MAIN.replace("y += 1", "y = y + 1")):
+        write("main.py", text)
+        subprocess.run([*git, "add", "."], check=True)
+        subprocess.run([*git, "commit", "-qm", "more"], check=True)
+    write("main.py", MAIN)
+    forms = [(), ("--since", "HEAD"), ("--since", "HEAD~1"), ("--since", "HEAD~2")]
+    without = [said("--no-cache", *form) for form in forms]
+    assert [code for _, _, code in without] == [1, 1, 1, 0]
+    for _ in range(2):
+        assert [said(*form) for form in forms] == without
 
 
 def test_processes_keep_for_each_other(
