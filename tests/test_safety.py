@@ -705,6 +705,25 @@ def closure():
 for _ in range(2):
     opt.step(closure)
 """
+REREAD = """class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.vectors = nn.ParameterList([nn.Parameter(torch.randn(4)) for _ in range(2)])
+        self.head = nn.Linear(4, 1)
+    def forward(self, x):
+        for vector in self.vectors:
+            x += x * vector
+        return self.head(x)
+net = Net()
+opt = torch.optim.LBFGS(net.parameters(), lr=0.1, max_iter=2)
+for part, in torch.utils.data.DataLoader(torch.utils.data.TensorDataset(x), batch_size=4):
+    def closure():
+        opt.zero_grad()
+        loss = net(part).abs().mean()
+        loss.backward()
+        return loss
+    opt.step(closure)
+"""
 SCALED = """model = nn.Linear(4, 1)
 opt = torch.optim.SGD(model.parameters(), lr=0.1)
 def update(opt, scaler, loss):
@@ -825,6 +844,7 @@ ONCE_WRONG: dict[str, tuple[str, Check]] = {
         STEPPED_IN_A_CALL, lambda a: "    loss.backward()\n    opt.step()\n" in a),
     "a closure clears what its own last call has left": (
         CALLED_BACK, lambda a: "    opt.zero_grad()\n    loss.backward()" in a),
+    "what the next call of a closure reads is not kept from it": (REREAD, lambda a: not a),
     "a loss goes on to its backward with its graph": (SCALED, lambda a: "update(opt, scaler, loss)" in a),
     "a list that is called is no list of modules": (LISTED, lambda a: "ModuleList" not in a),
 }  # fmt: skip

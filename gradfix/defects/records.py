@@ -36,6 +36,9 @@ class Written(Facts):
     is a list; "" for a value that nothing holds."""
     aliased: bool = False
     """Whether another live name sees the write, so that out of place would change what it reads."""
+    met_again: bool = False
+    """Whether it is in a closure that a step calls several times, and the next call meets what it has written:
+    the graph that the write has put it into is freed by then."""
     promotes: bool = False
     """Whether dtypes are known to differ, so that out of place would change the dtype."""
     in_tuple: bool = False

@@ -49,7 +49,7 @@ def out_of_place(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:
         return NOT_FOUND
     told = defect.told(Written)
     saved = None
-    if told.aliased and not later_link(node):
+    if told.aliased and not told.met_again and not later_link(node):
         saved = clone_saved(defect, tree) or clone_read(defect, tree, told.target)
     return saved or heeding_aliases(written_anew(defect, tree, node), defect, tree, node)
 

@@ -30,19 +30,26 @@ def sees_write(names: Names, tensor: Tensor, place: Place) -> bool:
     frame: Frame | None = names.frame
     inner = True
     while frame is not None:
+        receiver = frame.receiver
         for name, value in frame.scope.names.items():
-            if type(value) not in SHOWING:
+            if value is receiver or type(value) not in HOLDING:
                 continue
             if inner and isinstance(written, ast.Name) and written.id == name:
                 continue
             seen = not inner or _is_learned(value) or _read_later(names.program, frame, name, place)
-            if seen and shows(value, memory):
+            if seen and _gives(value, memory, written):
                 return True
-        receiver = frame.receiver
         if isinstance(receiver, Instance) and _held_by(receiver, memory, written if inner else None):
             return True
         frame, inner = frame.caller, False
     return False
+
+
+def _gives(value: Value, memory: frozenset[Storage], written: ast.AST | None) -> bool:
+    """Whether a name's value gives access to any of these storages, but for the attribute that is written."""
+    if isinstance(value, Instance):
+        return _held_by(value, memory, written)
+    return shows(value, memory)
 
 
 def read_again(names: Names, place: Place) -> bool:
@@ -126,6 +133,7 @@ def _is_learned(value: Value) -> bool:
 
 SHOWING = frozenset({Tensor, Unknown, Alt, Seq, Map})
 """What can give access to a tensor's memory by itself."""
+HOLDING = SHOWING | {Instance}
 
 
 def _memory(tensor: Tensor) -> Iterator[Storage]:

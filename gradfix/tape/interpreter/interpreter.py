@@ -191,6 +191,10 @@ class Interpreter:
         """Whether a name other than the written one shows the same memory later on."""
         return self.names.sees_write(tensor, place)
 
+    def meets_again(self, tensor: Tensor) -> bool:
+        """Whether the next call of a closure that is called several times meets the same memory."""
+        return self.names.meets_again(tensor)
+
     def in_tuple(self, place: Place) -> bool:
         """Whether what is written is an element of a tuple."""
         return self.names.in_tuple(place)

@@ -32,6 +32,7 @@ class Scoped(TypedDict, total=False):
     """What differs inside of something only."""
 
     frame: Frame
+    since: int
 
 
 class Names:
@@ -55,6 +56,9 @@ class Names:
         """Names that nothing binds here."""
         self.frame: Frame = before.frame if before else Frame(Scope({}, None, None), None, ALWAYS)
         self.rebound: dict[int, tuple[Tensor, Tensor, ast.AST]] = {**before.rebound} if before else {}
+        self.since = 0
+        """When the closure was called that a step calls again and again, in the numbers of births; 0 outside.
+        What is older it meets again at its next call."""
 
     def within(self, **now: Unpack[Scoped]) -> Within:
         """A block in which this is so, and as it was after it."""
@@ -123,6 +127,15 @@ class Names:
     def sees_write(self, tensor: Tensor, place: Place) -> bool:
         """Whether a name other than the written one shows the same memory later on."""
         return sees_write(self, tensor, place)
+
+    def meets_again(self, tensor: Tensor) -> bool:
+        """Whether this memory is there already when a closure is called that will be called again."""
+        if not self.since:
+            return False
+        oldest = tensor
+        while oldest.base is not None:
+            oldest = oldest.base
+        return oldest.storage.argument or oldest.born < self.since
 
     def read_again(self, place: Place) -> bool:
         """Whether the name that a call writes through is read behind it, before it is bound anew."""

@@ -102,8 +102,11 @@ class EarlySteps:
                     found[id(spoil.write.place)] = step
         return list(found.values())
 
-    def stepped(self, earlier: Backward, later: Backward) -> bool:
-        """Whether a step between two backwards has changed what the later one needs, or may have."""
+    def stepped(self, earlier: Backward, later: Backward, grows: bool) -> bool:
+        """Whether a step between two backwards has changed what the later one needs, or may have.
+
+        `grows`: what each turn builds is in the graph of the next one, which may have kept what is stepped.
+        """
         steps, supposed = (
             [step for step in known if earlier.number < step < later.number]
             for known in (self.optimizers.steps, self.optimizers.supposed)
@@ -111,7 +114,7 @@ class EarlySteps:
         if supposed or not steps or later.root is None:
             return bool(supposed)
         below = nodes_below(self.graph.history(later.root))
-        return any(
+        return grows or any(
             node.may
             or any(one.write.form == "step" for one in node.spoiled or ())
             or (node.leaf is not None and _may_be_stepped(node.leaf, earlier, later))

@@ -264,9 +264,11 @@ class Operations:
         """Note what a rewrite of this write would have to know, where something was saved."""
         if target.storage.savers or write.parts or target.requires:
             write.leaf = _leaf_written(target)
+            again = self.python.meets_again(target)
             write.written = Written(
                 target=self.target(place),
-                aliased=target.storage.argument or self.python.sees_write(target, place),
+                aliased=again or target.storage.argument or self.python.sees_write(target, place),
+                met_again=again,
                 in_tuple=self.python.in_tuple(place),
                 unrecorded=self.keeping.grad_mode.grad is False and target.requires is not False,
             )

@@ -20,6 +20,9 @@ class Python(Protocol):
     def sees_write(self, tensor: Tensor, place: Place) -> bool:
         """Whether another live name would see a write to a tensor's memory."""
 
+    def meets_again(self, tensor: Tensor) -> bool:
+        """Whether the next call of a closure that is called several times meets the same memory."""
+
     def in_tuple(self, place: Place) -> bool:
         """Whether what is written is an element of a tuple, to which nothing can be assigned."""
 

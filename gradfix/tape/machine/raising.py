@@ -230,7 +230,9 @@ class Raising:
                 built=built,
                 draws=draws,
                 shared=self.reports.span(node.place),
-                stepped=self.early_steps.stepped(earlier, event),
+                stepped=self.early_steps.stepped(
+                    earlier, event, grows=earlier.place is event.place and not outside
+                ),
             ),
             lean=lean | node.lean,
             when=event.path | guard,

@@ -247,4 +247,7 @@ def in_place_operator(vm: Interpreter, held: Value, right: Value, node: ast.AugA
         return held
     if isinstance(held, Unknown) and vm.grad_mode.grad is not True:
         return held  # a tensor that is written where nothing is recorded is in the graph that it was in
-    return vm.forks.each(right, lambda one: operate(vm, type(node.op), held, one, node))
+    result = vm.forks.each(right, lambda one: operate(vm, type(node.op), held, one, node))
+    if isinstance(held, Unknown) and isinstance(result, Tensor) and not result.storage.argument:
+        result.storage.argument = True  # it may be what was written, which others may see
+    return result

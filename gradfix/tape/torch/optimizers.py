@@ -12,7 +12,7 @@ from gradfix.tape.domain.definitions import Instance
 from gradfix.tape.domain.events import Unscale
 from gradfix.tape.domain.graph import Node, Tensor
 from gradfix.tape.domain.torch_values import Group, Layer, Opaque, Optimizer, Weights
-from gradfix.tape.domain.values import NONE, Alt, Const, Map, Seq, Unknown, unknown_of
+from gradfix.tape.domain.values import NONE, Alt, Const, Map, Seq, Unknown, stamp, unknown_of
 from gradfix.tape.domain.why import Why, fact
 from gradfix.tape.interpreter.modes import kept, set_mode
 from gradfix.tape.interpreter.occasions import StrangerStepped
@@ -161,9 +161,9 @@ def optimizer_method(
         with vm.machine.gradients.within(asked=closure is not NONE):
             if closure is not NONE:
                 if receiver.iterates is True:  # it writes the parameters and asks for the loss again
-                    _ask(vm, closure, node)
+                    _ask(vm, closure, True, node)
                     vm.machine.gradients.step(receiver, vm.here.at(node))
-                _ask(vm, closure, node)
+                _ask(vm, closure, receiver.iterates is not False, node)
             vm.machine.gradients.step(receiver, vm.here.at(node))
         return NONE
     if name == "add_param_group" and args:
@@ -180,9 +180,10 @@ def optimizer_method(
     return Unknown(Why(What.OPERATION, f"`.{name}()` of an optimizer"))
 
 
-def _ask(vm: Interpreter, closure: Value, node: ast.AST) -> None:
-    """Call a closure as optimizers do: recording, whatever the grad mode around the step."""
-    with kept(vm):
+def _ask(vm: Interpreter, closure: Value, several: bool, node: ast.AST) -> None:
+    """Call a closure as optimizers do, `several` times: recording, whatever the grad mode around the step."""
+    since = stamp() if several else 0
+    with kept(vm), vm.names.within(since=since):
         set_mode(vm.machine, "enable_grad", True, vm.here.at(node))
         vm.call(closure, [], {}, node)
 
