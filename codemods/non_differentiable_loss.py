@@ -5,9 +5,10 @@ What breaks: argmax, comparisons and integer casts return tensors without a grap
 `round()`, `sign()` and `floor()` keep the graph and their gradient is zero everywhere, so nothing raises and
 nothing is trained.
 
-Rewrite: none. What stands in for the operation is a choice of the model: cross entropy on the logits for an
-argmax or an accuracy, a sigmoid for a threshold, a straight-through estimator `x + (x.round() - x).detach()`
-for a rounding, Gumbel softmax for a sampled index.
+What stands in for the operation is a choice of the model. A rounding that a run has seen to pass nothing on
+gets a straight-through estimator, `x + (x.round() - x).detach()`; that is unsafe, as its gradient is that of
+x. The others are left to hand: cross entropy on the logits for an argmax or an accuracy, a sigmoid for a
+threshold, Gumbel softmax for a sampled index.
 
 Left alone: metrics beside the loss, masks and indices that only select, and straight-through estimators.
 """
@@ -19,8 +20,9 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from gradfix.defects.records import NoGradient
+from gradfix.rewriting.straight import straight_through
 from gradfix.rewriting.surrogates import advice
-from gradfix.rule import Decline, Fix, Options, Rule
+from gradfix.rule import Decline, Fix, Options, Rule, Safety
 from gradfix.tape.effects.operations import told
 
 if TYPE_CHECKING:
@@ -39,15 +41,16 @@ FAMILIES = told("surrogate")
 
 
 def rewrite(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:
-    """Name what could stand in for the operation, in the names of the code where they are known."""
+    """A rounding goes straight through; of the others, say what could stand in, in the names of the code."""
     family = FAMILIES.get(defect.told(NoGradient).op, "comparison")
     node = tree.at(defect.culprit, cst.BaseExpression)
-    return Decline(advice(tree, node, family) or SURROGATES[family])
+    fix = straight_through(tree, node) if family == "rounding" else None
+    return fix or Decline(advice(tree, node, family) or SURROGATES[family])
 
 
 RULE = Rule(
     code="GF205",
     message="`{op}` has no gradient to pass on, so nothing before it learns: use a differentiable surrogate",
     rewrite=rewrite,
-    safety=None,
+    safety=Safety.UNSAFE,
 )

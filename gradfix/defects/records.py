@@ -37,7 +37,7 @@ class Written(Facts):
     aliased: bool = False
     """Whether another live name sees the write, so that out of place would change what it reads."""
     met_again: bool = False
-    """Whether it is in a closure that a step calls several times, and the next call meets what it has written:
+    """Whether it is in a closure that a step calls several times, and the next call meets what is written:
     the graph that the write has put it into is freed by then."""
     promotes: bool = False
     """Whether dtypes are known to differ, so that out of place would change the dtype."""

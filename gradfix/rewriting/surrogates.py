@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import libcst as cst
 
 from gradfix.rewriting import shapes as m
-from gradfix.rewriting.calls import last_name
+from gradfix.rewriting.calls import keyword, last_name
 from gradfix.rewriting.names import walk
 from gradfix.tree import Tree
 
@@ -58,11 +58,11 @@ def _sides(tree: Tree, node: cst.BaseExpression) -> tuple[cst.BaseExpression, st
                  cst.GreaterThanEqual: ">=", cst.LessThanEqual: "<="}  # fmt: skip
         sign = signs.get(type(one.operator))
         return (node.left, sign, one.comparator) if sign else None
-    operands = _operands(tree, node) if isinstance(node, cst.Call) and last_name(node.func) in ALIKE else []
-    return (operands[0], "==", operands[1]) if len(operands) == 2 else None
+    given = operands(tree, node) if isinstance(node, cst.Call) and last_name(node.func) in ALIKE else []
+    return (given[0], "==", given[1]) if len(given) == 2 else None
 
 
-def _operands(tree: Tree, call: cst.Call) -> list[cst.BaseExpression]:
+def operands(tree: Tree, call: cst.Call) -> list[cst.BaseExpression]:
     """What a function or a method of torch is given, the tensor first."""
     given = [arg.value for arg in call.args if arg.keyword is None and not arg.star]
     if not isinstance(call.func, cst.Attribute) or tree.code(call.func.value) == tree.torch:
@@ -70,11 +70,16 @@ def _operands(tree: Tree, call: cst.Call) -> list[cst.BaseExpression]:
     return [call.func.value, *given]
 
 
+def writes(call: cst.Call) -> bool:
+    """Whether a call puts its result where something else was."""
+    return last_name(call.func).endswith("_") or keyword(call, "out") is not None
+
+
 def _scores(tree: Tree, node: cst.BaseExpression) -> str:
     """The scores of which a value names the best, as it is written here or where its name was bound."""
     if isinstance(node, cst.Call) and (name := last_name(node.func)) in PICKS:
-        operands = _operands(tree, node)
-        return PICKS[name] + tree.code(operands[0]) if operands and _short(tree, operands[0]) else ""
+        given = operands(tree, node)
+        return PICKS[name] + tree.code(given[0]) if given and _short(tree, given[0]) else ""
     if isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute) and not node.args:
         return _scores(tree, node.func.value)  # `.view(-1)` has arguments; `.float()`, `.long()` have none
     if not isinstance(node, cst.Name):
@@ -92,10 +97,10 @@ def _bound(tree: Tree, name: cst.Name) -> Iterator[str]:
         if m.matches(target, m.Name(name.value)):
             yield _scores(tree, value) if not m.matches(value, m.Name(name.value)) else ""
         elif isinstance(target, cst.Tuple) and len(target.elements) == 2 and isinstance(value, cst.Call):
-            second, operands = target.elements[1].value, _operands(tree, value)
+            second, given = target.elements[1].value, operands(tree, value)
             sign = PAIRS.get(last_name(value.func))
-            if m.matches(second, m.Name(name.value)) and sign is not None and operands:
-                yield sign + tree.code(operands[0])
+            if m.matches(second, m.Name(name.value)) and sign is not None and given:
+                yield sign + tree.code(given[0])
 
 
 def _indexed(tree: Tree, node: cst.BaseExpression) -> str:
@@ -113,18 +118,21 @@ def _indexed(tree: Tree, node: cst.BaseExpression) -> str:
 
 
 def _rounded(tree: Tree, node: cst.BaseExpression) -> str:
-    operands = _operands(tree, node) if isinstance(node, cst.Call) else []
-    if len(operands) != 1 or not _short(tree, operands[0]) or not _plain(operands[0]):
+    given = operands(tree, node) if isinstance(node, cst.Call) and not writes(node) else []
+    if len(given) != 1 or not _short(tree, given[0]) or not _plain(given[0]):
         return ""
-    text = tree.code(operands[0])
+    text = tree.code(given[0])
+    if isinstance(given[0], cst.Call) and isinstance(node, cst.Call):
+        once = tree.code(node.deep_replace(given[0], cst.Name("x")))
+        return f"round with a straight-through estimator: with x = {text}, x + ({once} - x).detach()"
     return f"round with a straight-through estimator: {text} + ({tree.code(node)} - {text}).detach()"
 
 
 def _cast(tree: Tree, node: cst.BaseExpression) -> str:
-    operands = _operands(tree, node) if isinstance(node, cst.Call) else []
-    if not operands or not _short(tree, operands[0]):
+    given = operands(tree, node) if isinstance(node, cst.Call) else []
+    if not given or not _short(tree, given[0]):
         return ""
-    return f"compute the loss from `{tree.code(operands[0])}`, before the cast to integers"
+    return f"compute the loss from `{tree.code(given[0])}`, before the cast to integers"
 
 
 def _plain(node: cst.BaseExpression) -> bool:

@@ -645,7 +645,18 @@ DECLINES = [
         ]
     ),
     pytest.param(
-        FLAT, "x.round()\n", found("x.round()", op="round"), "x + (x.round() - x).detach()", id="round"
+        FLAT,
+        "f(g(x).round())\n",
+        found("g(x).round()", op="round"),
+        "with x = g(x), x + (x.round() - x).detach()",
+        id="a rounding of what is called, which nothing holds",
+    ),
+    pytest.param(
+        FLAT,
+        "x.round_()\n",
+        found("x.round_()", op="round"),
+        "x + (x.round() - x).detach()",
+        id="a rounding in place",
     ),
     pytest.param(
         FLAT, "x > 0\n", found("x > 0", op=">"), "torch.sigmoid((x - 0) / temperature)", id="a comparison"
@@ -660,6 +671,40 @@ DECLINES = [
 @pytest.mark.parametrize(("kind", "source", "one", "words"), DECLINES)
 def test_what_is_not_certain_is_declined_with_advice(kind: str, source: str, one: Found, words: str) -> None:
     assert words in reason(kind, source, one)
+
+
+@pytest.mark.parametrize(
+    ("source", "culprit", "after"),
+    [
+        pytest.param(
+            "q = z.round()\n", "z.round()", "q = z + (z.round() - z).detach()\n", id="the method of a name"
+        ),
+        pytest.param(
+            "f(torch.sign(self.z))\n",
+            "torch.sign(self.z)",
+            "f(self.z + (torch.sign(self.z) - self.z).detach())\n",
+            id="a function of an attribute",
+        ),
+        pytest.param(
+            "q = z[0].floor() / 4\n",
+            "z[0].floor()",
+            "q = (z[0] + (z[0].floor() - z[0]).detach()) / 4\n",
+            id="a part of something",
+        ),
+        pytest.param(
+            "if a:\n    q = net(x).round(decimals=1)\n",
+            "net(x).round(decimals=1)",
+            "if a:\n    q = net(x)\n    q = q + (q.round(decimals=1) - q).detach()\n",
+            id="of a call: it runs once",
+        ),
+    ],
+)
+def test_what_is_rounded_gets_a_straight_through_estimator(source: str, culprit: str, after: str) -> None:
+    one = found(culprit, op="round")
+    _, fix = answer(FLAT, "import torch\n" + source, one)
+    assert isinstance(fix, Fix)
+    assert fix.unsafe
+    assert mended(FLAT, "import torch\n" + source, one) == "import torch\n" + after
 
 
 BLOCKS = [

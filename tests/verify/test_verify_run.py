@@ -146,6 +146,15 @@ def test_finds_the_culprit_in_another_file_of_the_project(launcher: Launcher, tm
     assert found.outcomes[0].verdicts[0].verdict == "flows"
 
 
+def test_a_rounding_that_passes_nothing_on_goes_straight_through(tmp_path: Path) -> None:
+    text = HEAD + "q = model[0](x).round()\nloss = (q - 1).pow(2).mean()\nloss.backward()\n"
+    (tmp_path / "train.py").write_text(text)
+    told = gradfix(tmp_path, "run", "--unsafe-fixes", "--apply", "train.py").stdout
+    after = (tmp_path / "train.py").read_text()
+    assert "q = model[0](x)\nq = q + (q.round() - q).detach()\n" in after, told
+    assert "flows" in told
+
+
 def test_evidence_in_another_file_is_shown_with_its_line(tmp_path: Path) -> None:
     (tmp_path / "pkg").mkdir()
     (tmp_path / "pkg" / "parts.py").write_text("def hard(scores):\n    return scores.argmax(1).float()\n")
