@@ -10,9 +10,10 @@ or one of its groups was given runs under `no_grad`, it moves out; that is unsaf
 it too. So is taking out one of two cuts that keep the same parameters from a loss. Where all of a group was
 frozen as it was made, by a function that does so unless told otherwise
 (`nn.Embedding.from_pretrained(vectors)`), it is told: `freeze=False`. Where nothing was cut there is no fix:
-use the parameters in the loss, or take them out of the optimizer. Nor is there one where an operation without
-a gradient chooses, as the nearest code of a codebook: what is chosen is put behind a straight-through
-estimator by hand.
+use the parameters in the loss, or take them out of the optimizer. Where an operation without a gradient
+chooses the nearest code of a codebook, what is chosen is put behind a straight-through estimator:
+`codes[index] + (z - z.detach())`. That is unsafe, and done by hand where it isn't known that the two have one
+shape.
 
 Left alone: frozen parameters, parameters that another loss or another branch reaches, and parameters whose
 use gradfix cannot follow.
@@ -29,6 +30,7 @@ from gradfix.defects.records import Unreached
 from gradfix.rewriting.dissolve import recorded
 from gradfix.rewriting.late import unfrozen
 from gradfix.rewriting.rejoin import any_cut
+from gradfix.rewriting.straight import chosen_through
 from gradfix.rule import Decline, Edit, Fix, Options, Rule
 
 if TYPE_CHECKING:
@@ -54,7 +56,7 @@ def rewrite(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:
     if facts.cut_kind in ("sample", "drawn"):
         return _reparametrised(tree, tree.at(facts.cut, cst.Call), facts.cut_kind)
     if facts.cut_kind == "constant":
-        return CHOOSES
+        return chosen_through(tree, facts) or CHOOSES
     if not facts.alone:
         return Decline("another cut stands behind this one: let a gradient through both")
     fix = recorded(tree, facts.cut, facts.forward) if facts.forward else any_cut(tree, facts.cut)

@@ -306,6 +306,12 @@ class Unreached(Facts):
     """Whether nothing else keeps the gradient from some of them."""
     either: bool = False
     """Whether what they make reaches the same loss another way too, which is cut as well."""
+    chosen: Span | None = None
+    """What is looked up in a codebook by an index without a gradient, which is used for nothing else."""
+    scored: Span | None = None
+    """The call or operator that holds what it is chosen for against that codebook."""
+    rank: int | None = None
+    """How many dimensions that index has, where it is known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

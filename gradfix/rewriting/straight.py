@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+from functools import partial
+from typing import TYPE_CHECKING
+
 import libcst as cst
 
+from gradfix.rewriting.calls import keyword, last_name
 from gradfix.rewriting.holders import repeatable
+from gradfix.rewriting.names import binds, walk
 from gradfix.rewriting.statements import Draft, anchor
 from gradfix.rewriting.surrogates import operands, writes
 from gradfix.rule import Edit, Fix
-from gradfix.tree import Tree
 
+if TYPE_CHECKING:
+    from gradfix.defects.records import Unreached
+    from gradfix.tree import Tree
+
+CHOSEN = "its gradient is that of what it is chosen for, which is a choice of the model"
 IDENTITY = "its gradient is that of what is rounded, which is a choice of the model"
+DIMS = ("dim", "axis")
 LOWEST = (cst.Arg, cst.Assign, cst.AnnAssign, cst.Return, cst.Index, cst.Element, cst.Expr)
 """Where an expression needs no brackets."""
 
@@ -36,11 +46,76 @@ def straight_through(tree: Tree, call: cst.CSTNode | None) -> Fix | None:
     return Fix(draft.edits(), tree.code(new), IDENTITY)
 
 
+def chosen_through(tree: Tree, facts: Unreached) -> Fix | None:
+    """`codes[index] + (z - z.detach())` for what z is nearest to: the codes learn as before."""
+    if facts.chosen is None or facts.scored is None or facts.cut is None or not facts.alone:
+        return None
+    looked = tree.at(facts.chosen, cst.Subscript, cst.Call)
+    scored = tree.at(facts.scored, cst.Call, cst.BinaryOperation)
+    if not isinstance(looked, (cst.Subscript, cst.Call)) or scored is None:
+        return None
+    name = _scored_for(tree, scored)
+    function = tree.function(looked)
+    if name is None or tree.function(scored) is not function:
+        return None
+    scope = function or tree.module
+    if _bound(scope).count(name) != 1 or "\n" in tree.code(looked):
+        return None
+    if not _along_the_last(tree, facts, 1 if _is_matrix(tree, scope, name) else facts.rank):
+        return None
+    new = cst.parse_expression(f"{tree.code(looked)} + ({name} - {name}.detach())")
+    return Fix((Edit(looked, _in_brackets(tree, looked, new)),), tree.code(new), CHOSEN)
+
+
+def _bound(scope: cst.FunctionDef | cst.Module) -> list[str]:
+    """What is bound in a function or module, each as often as that is done."""
+    if isinstance(scope, cst.Module):
+        return list(binds(scope))
+    given = (*scope.params.posonly_params, *scope.params.params, *scope.params.kwonly_params)
+    return [*(one.name.value for one in given), *binds(scope.body)]
+
+
+def _is_matrix(tree: Tree, scope: cst.FunctionDef | cst.Module, name: str) -> bool:
+    """Whether a name is bound to `x.view(-1, width)`."""
+    made = (one.value for one in walk(scope) if isinstance(one, cst.Assign) and name in binds(one))
+    return any(
+        isinstance(one, cst.Call)
+        and last_name(one.func) in ("view", "reshape")
+        and isinstance(one.func, cst.Attribute)
+        and [arg.star for arg in one.args if arg.keyword is None] == ["", ""]
+        and tree.code(one.func.value) != tree.torch
+        for one in made
+    )
+
+
+def _along_the_last(tree: Tree, facts: Unreached, rank: int | None) -> bool:
+    """Whether an index is taken along the last dimension, and without keeping it."""
+    index = tree.at(facts.cut, cst.Call) if facts.cut is not None else None
+    if index is None or keyword(index, "keepdim") is not None:
+        return False
+    given = [*operands(tree, index)[1:], *(one.value for one in map(partial(keyword, index), DIMS) if one)]
+    return len(given) == 1 and tree.code(given[0]) in ("-1", str(rank))
+
+
+def _scored_for(tree: Tree, scored: cst.CSTNode | None) -> str | None:
+    """The name of what is held against a codebook, perhaps times a number."""
+    left: cst.BaseExpression | None = None
+    if isinstance(scored, cst.Call):
+        left = next(iter(operands(tree, scored)), None)
+    elif isinstance(scored, cst.BinaryOperation):
+        left = scored.left
+    if isinstance(left, cst.BinaryOperation) and isinstance(left.operator, cst.Multiply):
+        sides = [left.left, left.right]
+        left = next((one for one in sides if not isinstance(one, (cst.Integer, cst.Float))), None)
+        left = left if any(isinstance(one, (cst.Integer, cst.Float)) for one in sides) else None
+    return left.value if isinstance(left, cst.Name) else None
+
+
 def _estimator(tree: Tree, rounded: cst.Call, before: str) -> cst.BaseExpression:
     return cst.parse_expression(f"{before} + ({tree.code(rounded)} - {before}).detach()")
 
 
-def _in_brackets(tree: Tree, call: cst.Call, new: cst.BaseExpression) -> cst.BaseExpression:
+def _in_brackets(tree: Tree, call: cst.BaseExpression, new: cst.BaseExpression) -> cst.BaseExpression:
     if isinstance(tree.parent(call), LOWEST) or call.lpar:
         return new
     return new.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])

@@ -707,6 +707,57 @@ def test_what_is_rounded_gets_a_straight_through_estimator(source: str, culprit:
     assert mended(FLAT, "import torch\n" + source, one) == "import torch\n" + after
 
 
+LOOKED_UP = """import torch
+d = torch.cdist(z, codes)
+index = d.argmin(DIM)
+q = codes[index]
+"""
+SCORED = found("SGD(p)", cut_kind="constant", at_cut="d.argmin(DIM)", at_chosen="codes[index]",
+               at_scored="torch.cdist(z, codes)")  # fmt: skip
+
+
+def looked_up(dim: str, before: str, **facts: Plain) -> tuple[str, Found]:
+    culprit, known = SCORED
+    known = {**known, "at_cut": f"d.argmin({dim})", **facts}
+    return before + LOOKED_UP.replace("DIM", dim) + "o = SGD(p)\n", (culprit, known)
+
+
+@pytest.mark.parametrize(
+    ("dim", "before", "rank"),
+    [
+        pytest.param("-1", "z = f(x)\n", None, id="along the last dimension"),
+        pytest.param("dim=1", "z = f(x)\n", 1, id="an index of one dimension"),
+        pytest.param("1", "z = x.view(-1, 4)\n", None, id="of the rows of a matrix"),
+    ],
+)
+def test_what_is_chosen_from_a_codebook_gets_a_straight_through_estimator(
+    dim: str, before: str, rank: int | None
+) -> None:
+    source, one = looked_up(dim, before, rank=rank)
+    _, fix = answer(UNREACHED, source, one)
+    assert isinstance(fix, Fix)
+    assert fix.unsafe
+    assert "q = codes[index] + (z - z.detach())\n" in mended(UNREACHED, source, one)
+
+
+@pytest.mark.parametrize(
+    ("dim", "before", "facts"),
+    [
+        pytest.param("", "z = f(x)\n", {}, id="over all"),
+        pytest.param("1", "z = f(x)\n", {}, id="along what may not be the last dimension"),
+        pytest.param("1", "z = f(x)\n", {"rank": 2}, id="along another dimension"),
+        pytest.param("1", "z = torch.reshape(x, shape)\n", {}, id="of what has any shape"),
+        pytest.param("-1, keepdim=True", "z = f(x)\n", {}, id="with a dimension more"),
+        pytest.param("-1", "z = f(x)\nz = g(z)\n", {}, id="a name of two values"),
+        pytest.param("-1", "z = f(x)\n", {"alone": False}, id="beside another cut"),
+    ],
+)
+def test_what_may_have_another_shape_is_chosen_by_hand(
+    dim: str, before: str, facts: dict[str, Plain]
+) -> None:
+    assert "y + (x - x.detach())" in reason(UNREACHED, *looked_up(dim, before, **facts))
+
+
 BLOCKS = [
     pytest.param(
         "# a\nwith torch.no_grad():\n\n    # b\n    x = f(y)\n\n    # c\n\nz = 1\n",

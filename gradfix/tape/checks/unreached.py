@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from gradfix.defects import Assumption, Role, kind_of
 from gradfix.defects.records import Unreached
+from gradfix.tape.checks.choices import choice
 from gradfix.tape.checks.wanted_cuts import asked_for
 from gradfix.tape.domain.graph import Tensor, upstream
 from gradfix.tape.machine.account import why_of_call
@@ -112,6 +113,7 @@ def _unreached(names: Names, optimizer: Optimizer, event: Backward, cut: Node) -
         shared=any(node is cut for nodes in met for node in nodes),
         alone=cut.cut in MODES or any(cut is one for one in alone),
         either=cut.cut not in MODES and any(_cut_as_well(root, cut, wanted) for root in roots),
+        **(choice(names.reports, cut, roots[0]) if roots else {}),
     )
 
 

@@ -75,6 +75,8 @@ class NodeFacts(TypedDict, total=False):
     """Whether what it returns is of a class that lets nothing of its own into it."""
     several: bool
     """Whether it has more than one element, though its shape isn't known."""
+    rank: int
+    """How many dimensions it has, where it says which elements are best."""
 
 
 class Write:

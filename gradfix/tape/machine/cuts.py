@@ -30,6 +30,8 @@ KIND_OF_CUT = {
     **dict.fromkeys(MODES, "forward_in_no_grad"),
     **dict.fromkeys(("constant", "vanishes", "sample", "drawn"), "non_differentiable_loss"),
 }
+CHOOSING = frozenset({"argmax", "argmin"})
+"""What says by an index which elements are best."""
 SUMS = also_in_place(having("additive")) | having("copies") | {"scale", "phi"}
 """Operations of torch and of the machine whose result is a sum, perhaps of one."""
 LOSSES = where("shape", "loss", "loss-by-row", "loss-by-class")

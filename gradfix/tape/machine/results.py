@@ -10,6 +10,7 @@ from gradfix.tape.effects import contractions, pieces, shapes, strides
 from gradfix.tape.effects.contractions import LOSSES, PRODUCTS, REDUCTIONS
 from gradfix.tape.effects.geometry import ALIKE, AS_OTHER, JOINS, SHAPES
 from gradfix.tape.effects.operations import having, told, where
+from gradfix.tape.machine.cuts import CHOOSING
 
 if TYPE_CHECKING:
     from gradfix.tape.domain.effect import Effect
@@ -85,6 +86,8 @@ class Results:
             made.cut, made.cut_place, made.path, made.lean = "constant", node.place, node.path, node.lean
         tensor = self.output(made)
         tensor.shape = self.shape(node.op, effect, bound, source)
+        if node.op in CHOOSING and tensor.shape is not None:
+            made.facts = {**(made.facts or {}), "rank": len(tensor.shape)}
         if node.op in LOSSES and isinstance(how := bound.get("reduction"), Const) and how.value == "none":
             made.facts = {**(made.facts or {}), "unreduced": True}
         if tensor.shape is None and effect.shape == "elementwise" and any(map(_several, bound.values())):
