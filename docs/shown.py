@@ -53,7 +53,7 @@ EXAMPLES: Mapping[str, str] = {
     "clip_before_unscale": "no_unscale",
     "gradient_edit_dropped": "model_is_an_argument",
 }
-"""The fixture that a page shows, by rule; a rule that never rewrites has one in docs/examples."""
+"""The fixture that a page shows, by rule; what rewrites nothing without a run has it in docs/examples."""
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, TypedDict
 
 from gradfix.tape.domain.graph import upstream
+from gradfix.tape.effects.operations import where
 from gradfix.tape.machine.cuts import CHOOSING
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ MATRIX = "embedding"
 """The lookup that takes nothing but a matrix."""
 LOOKUPS = frozenset({MATRIX, "getitem"})
 PRODUCTS = frozenset({"matmul", "mm"})
-TURNED = frozenset({"t", "transpose", "T", "mT"})
+TURNED = where("shape", "transposed", "swapped") | {"T", "mT"}
 FEW = 100
 """So many operations make the scores that an index is taken from."""
 
@@ -48,7 +49,7 @@ def choice(reports: Reports, cut: Node, root: Node) -> Choice:
     if len(scores) != 1:
         return {}
     chosen, scored = reports.span(users[0].place), reports.span(scores[0].place)
-    return {"chosen": chosen, "scored": scored, "rank": (cut.facts or {}).get("rank")}
+    return Choice(chosen=chosen, scored=scored, rank=(cut.facts or {}).get("rank"))
 
 
 def _of(node: Node, book: Node) -> bool:
