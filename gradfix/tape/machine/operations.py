@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from gradfix.defects import Assumption, Convention, Role
 from gradfix.defects.reasons import What
 from gradfix.defects.records import Written, WrittenLeaf, WrittenView
-from gradfix.tape.domain.graph import Node, Tensor, upstream
+from gradfix.tape.domain.graph import Node, Number, Tensor, upstream
 from gradfix.tape.domain.values import NOTHING, Seq, Unknown
 from gradfix.tape.domain.why import Why
 from gradfix.tape.effects import shapes
@@ -42,6 +42,11 @@ def _promotes(target: Tensor, bound: Mapping[str, Value]) -> bool:
     return bool(target.dtype) and any(
         other.dtype and shapes.promoted([target.dtype, other.dtype]) != target.dtype for other in others
     )
+
+
+def _factor(number: Node, place: Place) -> Node:
+    """What `alpha=` is to a sum: it weighs one of the terms, and is none."""
+    return Node("factor", place, (number,), False)
 
 
 ANEW = in_place(having("overwrites"))
@@ -84,6 +89,8 @@ class Operations:
             return same
         lists = _lists(effect, bound) if any(type(value) is Seq for value in inputs) else ()
         node = self.recording.node(op, place, inputs, lists)
+        if isinstance(factor := bound.get("alpha"), Number):
+            node.parents = tuple(_factor(one, place) if one is factor.node else one for one in node.parents)
         if effect.writes:
             return self._in_place(node, effect, bound, place, form)
         if isinstance(out, Tensor):
