@@ -15,7 +15,7 @@ from gradfix.tape.domain.paths import ALWAYS, Arm
 from gradfix.tape.domain.values import NOTHING, Foreign
 from gradfix.tape.domain.within import Within
 from gradfix.tape.machine.here import span_of
-from gradfix.tape.machine.telling import told
+from gradfix.tape.machine.telling import tellable, told
 
 if TYPE_CHECKING:
     from gradfix.defects import Impact, Span
@@ -230,8 +230,11 @@ class Reports:
         return len(places) > len(set(places))
 
     def chosen_apart(self, when: Path) -> bool:
-        """Whether a path takes two calls that read alike, where each is tested, to answer differently."""
+        """Whether a path takes two calls that read alike, where each is tested, to answer differently, or
+        is made of nothing but tests that do, from turn to turn."""
         texts, tests = self.findings.texts, self.findings.tests
+        if not tellable(texts, when):
+            return True
         calls = [(texts.get(key), key, holds) for key, holds in when if type(tests.get(key)) is ast.Call]
         return any(
             text is not None and text == other and holds is not said and tests[key] is not tests[one]

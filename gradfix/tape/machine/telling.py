@@ -41,6 +41,12 @@ def told(texts: Mapping[Key, str], paths: Iterable[Path]) -> str:
     return " and ".join(_apart(word) if len(ways[0]) > 1 else word for word in ways[0])
 
 
+def tellable(texts: Mapping[Key, str], path: Path) -> bool:
+    """Whether there are words for when a path is taken: not where all its tests come out one way and the
+    other in turns."""
+    return _words(texts, _tested(path)) is not None
+
+
 def _tested(path: Path) -> Path:
     """The literals that statements test."""
     return frozenset([one for one in path if not (type(one[0]) is Equals and one[0].subject == ENTRY)])

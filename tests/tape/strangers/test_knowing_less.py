@@ -927,3 +927,19 @@ def test_the_root_of_a_backward_is_asked_for_its_gradient_as_ever_when_it_goes_t
     roots: str,
 ) -> None:
     assert not listed(ROOTS.format(roots=roots))
+
+
+SWITCHED = """
+w = torch.ones(4, requires_grad=True)
+for _ in range(2):
+    torch.set_grad_enabled(False)
+    torch.set_grad_enabled({mode})
+loss = (w * 2).sum()
+loss.requires_grad_()
+loss.backward()
+"""
+
+
+@pytest.mark.parametrize("mode", ["True", "blur(True)"])
+def test_what_takes_one_test_to_come_out_both_ways_in_turn_and_nothing_else_is_not_listed(mode: str) -> None:
+    assert not listed(SWITCHED.format(mode=mode))
