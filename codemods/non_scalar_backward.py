@@ -5,21 +5,26 @@ them, and raises "grad can be implicitly created only for scalar outputs". Most 
 forgotten: after an elementwise error, or with a loss that was built with `reduction="none"`.
 
 The rewrite reduces at the backward: `z.sum().backward()`, or `.mean()` where the code itself or the
-configuration (`reduction = "mean"`) says so. Where the loss is read as one number as well (`loss.item()`),
-it is reduced where it is made; the fix is unsafe where it is handed to the function that runs backward. Where
-a loss that was told `reduction="none"` goes further than to this backward, it is told `"mean"`, which is
-unsafe as it changes what all others get. Left alone: one element, a `gradient=` argument, and losses of
-unknown shape.
+configuration (`reduction = "mean"`) says so. Where the loss is read as one number as well (`loss.item()`,
+`f"{loss:.3f}"`), it is reduced where it is made; the fix is unsafe where it is handed to the function that
+runs backward. Where a loss that was told `reduction="none"` goes further than to this backward, it is told
+`"mean"`, which is unsafe as it changes what all others get; where somebody needs it for each element, or it
+is built in another file, it is reduced here, which is unsafe where others may want one number too. Left
+alone: one element, a `gradient=` argument, and losses of unknown shape.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import libcst as cst
 
 from gradfix.defects import Defect, Role
+from gradfix.defects.records import NonScalar
 from gradfix.rewriting import shapes as m
 from gradfix.rewriting.calls import last_name
-from gradfix.rewriting.reductions import assigned, at_its_source, told_not_to
+from gradfix.rewriting.one_number import indexed, read_as_one
+from gradfix.rewriting.reductions import UNREDUCED, Criterion, as_item, assigned, told_not_to
 from gradfix.rewriting.statements import anchor, method_call, siblings
 from gradfix.rule import Decline, Edit, Fix, Options, Rule
 from gradfix.tree import Tree
@@ -32,58 +37,37 @@ def rewrite(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:
     root = _root(call) if call is not None else None
     if call is None or root is None or isinstance(root, SEVERAL):
         return Decline("reduce what backward runs on to one element, with .sum() or .mean()")
-    loss = _made(tree, defect)
-    elsewhere = at_its_source(tree, call, root, loss) if loss is not None else None
-    if elsewhere is not None:
-        return elsewhere
-    unreduced = _unreduced(tree, _scaled(root)) or (loss is not None and told_not_to(tree, loss) is not None)
+    criterion = Criterion(tree, defect.told(NonScalar), _made(tree, defect))
+    return criterion.at_its_source(call, root) or _reduced_here(tree, (call, root), criterion, options)
+
+
+def _reduced_here(
+    tree: Tree, backward: tuple[cst.Call, cst.BaseExpression], criterion: Criterion, options: Options
+) -> Fix:
+    """The loss reduced at its backward, or where it is made as it is read as one number elsewhere."""
+    call, root = backward
+    unreduced = criterion.told or _unreduced(tree, _scaled(root))
     told = "mean" if unreduced else options.reduction
-    made = _made_as_a_number(tree, call, root)
+    half = UNREDUCED if criterion.half(call) else ""
+    reading = Reading(tree, call, _scaled(root), unreduced)
+    made = reading.made()
     if made is not None:
         reduced = method_call(made, str(told))
-        return Fix((Edit(made, reduced),), f"{tree.code(root)} = {' '.join(tree.code(reduced).split())}")
+        says = f"{tree.code(root)} = {' '.join(tree.code(reduced).split())}"
+        return Fix((Edit(made, reduced), *map(as_item, reading.old())), says, half)
     reduced = method_call(root, str(told))
     says = " ".join(tree.code(call).replace(tree.code(root), tree.code(reduced), 1).split())
-    others = _given(tree, call, root) or _read_as_a_number(tree, call, _scaled(root))
-    return Fix((Edit(root, reduced),), says, OTHERS if others else "")
+    others = reading.given() or reading.anywhere()
+    return Fix((Edit(root, reduced),), says, half or (OTHERS if others else ""))
 
 
 OTHERS = "others read this loss as one number, which it is only where it is made"
-
-
-def _given(tree: Tree, call: cst.Call, root: cst.BaseExpression) -> bool:
-    """Whether the loss is an argument, which others of the file read as one number under the same name."""
-    function = tree.function(call)
-    if function is None or not isinstance(root, cst.Name):
-        return False
-    return any(param.name.value == root.value for param in function.params.params) and bool(
-        m.findall(tree.module, _number(root.value))
-    )
 
 
 def _made(tree: Tree, defect: Defect) -> cst.Call | None:
     """The call that made the tensor of several elements."""
     places = [one.span for one in defect.evidence if one.role is Role.MADE_LARGE and one.path is None]
     return tree.at(places[0], cst.Call) if places else None
-
-
-def _made_as_a_number(tree: Tree, call: cst.Call, root: cst.BaseExpression) -> cst.BaseExpression | None:
-    """What the loss is assigned, once, where it is read as one number elsewhere: that is what has to be
-    one."""
-    root = _scaled(root)
-    if not isinstance(root, cst.Name) or not _read_as_a_number(tree, call, root):
-        return None
-    scope, name = tree.function(call) or tree.module, m.Name(root.value)
-    targets = m.findall(scope, m.AssignTarget(name) | m.AugAssign(name) | m.NamedExpr(name))
-    made = m.findall(scope, m.Assign(targets=[m.AssignTarget(name)]))
-    if len(made) < len(targets):
-        return None
-    here = anchor(tree, call)
-    row = siblings(tree, here)
-    before = row[: row.index(here)]
-    near = [one for one in made if anchor(tree, one) in before]
-    one = (made if len(made) == 1 else near)[-1:]
-    return one[0].value if one and isinstance(one[0], cst.Assign) else None
 
 
 def _scaled(root: cst.BaseExpression) -> cst.BaseExpression:
@@ -95,39 +79,78 @@ def _scaled(root: cst.BaseExpression) -> cst.BaseExpression:
     return root.right if isinstance(root.left, cst.BaseNumber) else root
 
 
-def _number(name: str) -> m.Shape:
-    item = m.Call(func=m.Attribute(value=m.Name(name), attr=m.Name("item")))
-    told: m.Shape = item | m.Call(func=m.Name("float"), args=[m.Arg(m.Name(name))])
-    return told
+@dataclass(frozen=True)
+class Reading:
+    """Who reads the loss of a backward as one number; where it is `unreduced`, by showing it too."""
 
+    tree: Tree
+    call: cst.Call
+    root: cst.BaseExpression
+    unreduced: bool
 
-def _read_as_a_number(tree: Tree, call: cst.Call, root: cst.BaseExpression) -> bool:
-    """Whether the function that runs backward reads the loss so, or one that gets the loss from it."""
-    if not isinstance(root, cst.Name):
+    def given(self) -> bool:
+        """Whether the loss is an argument, which others of the file read so under the same name."""
+        function = self.tree.function(self.call)
+        if function is None or not isinstance(self.root, cst.Name):
+            return False
+        name = self.root.value
+        return any(param.name.value == name for param in function.params.params) and self._in(
+            self.tree.module, name
+        )
+
+    def made(self) -> cst.BaseExpression | None:
+        """What the loss is assigned, once, where it is read as one number elsewhere: that is what has to be
+        one."""
+        root, tree = self.root, self.tree
+        if not isinstance(root, cst.Name) or not self.anywhere():
+            return None
+        scope, name = tree.function(self.call) or tree.module, m.Name(root.value)
+        targets = m.findall(scope, m.AssignTarget(name) | m.AugAssign(name) | m.NamedExpr(name))
+        made = m.findall(scope, m.Assign(targets=[m.AssignTarget(name)]))
+        if len(made) < len(targets):
+            return None
+        here = anchor(tree, self.call)
+        row = siblings(tree, here)
+        before = row[: row.index(here)]
+        near = [one for one in made if anchor(tree, one) in before]
+        one = (made if len(made) == 1 else near)[-1:]
+        return one[0].value if one and isinstance(one[0], cst.Assign) else None
+
+    def old(self) -> list[cst.Subscript]:
+        """The reads of the loss that one number doesn't take."""
+        scope = self.tree.function(self.call) or self.tree.module
+        return indexed(self.tree, scope, cst.ensure_type(self.root, cst.Name).value)
+
+    def anywhere(self) -> bool:
+        """Whether the function that runs backward reads the loss so, or one that gets the loss from it."""
+        if not isinstance(self.root, cst.Name):
+            return False
+        function, name = self.tree.function(self.call), self.root.value
+        scope = function or self.tree.module
+        if self._in(scope, name) or self._handed(scope, name):
+            return True
+        if function is None:
+            return False
+        handed_out = _hands_out(function, m.Name(name)) and self._in(self.tree.module, name)
+        return handed_out or _steps_with(self.tree, function, m.Name(name))
+
+    def _in(self, scope: cst.CSTNode, name: str) -> bool:
+        return read_as_one(self.tree, scope, name, self.unreduced)
+
+    def _handed(self, scope: cst.CSTNode, name: str) -> bool:
+        """Whether a function of the file that is called with the loss reads that as one number."""
+        for call in m.findall(scope, m.Call()):
+            if not isinstance(call, cst.Call):
+                continue
+            places = [n for n, arg in enumerate(call.args) if m.matches(arg, m.Arg(m.Name(name)))]
+            named = m.FunctionDef(m.Name(last_name(call.func)))
+            for function in m.findall(self.tree.module, named) if places else ():
+                assert isinstance(function, cst.FunctionDef)
+                names = [each.name.value for each in function.params.params]
+                names = names[1:] if isinstance(call.func, cst.Attribute) else names
+                if any(n < len(names) and self._in(function, names[n]) for n in places):
+                    return True
         return False
-    function, name = tree.function(call), m.Name(root.value)
-    scope = function or tree.module
-    if m.findall(scope, _number(root.value)) or _handed(tree, scope, root.value):
-        return True
-    if function is None:
-        return False
-    handed_out = _hands_out(function, name) and m.findall(tree.module, _number(root.value))
-    return bool(handed_out) or _steps_with(tree, function, name)
-
-
-def _handed(tree: Tree, scope: cst.CSTNode, name: str) -> bool:
-    """Whether a function of the file that is called with the loss reads that as one number."""
-    for call in m.findall(scope, m.Call()):
-        if not isinstance(call, cst.Call):
-            continue
-        places = [n for n, arg in enumerate(call.args) if m.matches(arg, m.Arg(m.Name(name)))]
-        for function in m.findall(tree.module, m.FunctionDef(m.Name(last_name(call.func)))) if places else ():
-            assert isinstance(function, cst.FunctionDef)
-            names = [each.name.value for each in function.params.params]
-            names = names[1:] if isinstance(call.func, cst.Attribute) else names
-            if any(n < len(names) and m.findall(function, _number(names[n])) for n in places):
-                return True
-    return False
 
 
 def _hands_out(function: cst.FunctionDef | None, name: m.Shape) -> bool:

@@ -373,6 +373,17 @@ class NonScalar(Facts):
 
     root: str = ""
     """Source text."""
+    built: tuple[Span, ...] = ()
+    """The calls that built the loss modules which made it, told not to reduce."""
+    asked: tuple[Span, ...] = ()
+    """Where those are called in this file, by all that was executed of it."""
+    elsewhere: bool = False
+    """Whether one of them is built or called in another file as well."""
+
+    def again(self, other: NonScalar) -> NonScalar:
+        """The same backward, with the loss of another time."""
+        built = tuple(dict.fromkeys((*self.built, *other.built)))
+        return replace(self, built=built, elsewhere=self.elsewhere or other.elsewhere)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

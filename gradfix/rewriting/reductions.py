@@ -2,34 +2,87 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+
 import libcst as cst
 
+from gradfix.defects.records import NonScalar
 from gradfix.rewriting import shapes as m
 from gradfix.rewriting.arguments import keyword
+from gradfix.rewriting.calls import last_name
 from gradfix.rewriting.names import walk
+from gradfix.rewriting.one_number import indexed
+from gradfix.rewriting.statements import method_call
 from gradfix.rule import Edit, Fix
 from gradfix.tape.effects.operations import having, where
 from gradfix.tree import Tree
 
 EVERYWHERE = "it is reduced wherever this loss is used"
+UNREDUCED = "others that use this loss get it unreduced, as before"
 REDUCED = where("shape", "reduced") | having("selects")
 
 
-def at_its_source(tree: Tree, backward: cst.Call, root: cst.BaseExpression, loss: cst.Call) -> Fix | None:
-    """The loss function reduces, where its result goes further than to this backward."""
-    built = told_not_to(tree, loss)
-    if built is None:
-        return None
-    sites = [loss] if built is loss else _calls(tree, tree.code(loss.func))
-    alone = len(sites) == 1 and tree.function(loss) is tree.function(backward)
-    if alone and not _returned(tree, backward, root):
-        return None
-    if any(_by_elements(tree, site) for site in sites):
-        return None
-    given = keyword(built, "reduction")
-    assert given is not None
-    new = given.with_changes(value=cst.SimpleString('"mean"'))
-    return Fix((Edit(given, new),), " ".join(tree.code(built.deep_replace(given, new)).split()), EVERYWHERE)
+class Criterion:
+    """The loss that backward runs on, where it was told not to reduce: what says so, and who calls it.
+
+    `made` is the call that made what backward runs on, if it is known.
+    """
+
+    def __init__(self, tree: Tree, facts: NonScalar, made: cst.Call | None) -> None:
+        self.tree = tree
+        self.elsewhere = facts.elsewhere
+        found = [tree.at(span, cst.Call) for span in facts.built]
+        self.built = [one for one in found if one is not None]
+        if not self.built and made is not None and (said := told_not_to(tree, made)) is not None:
+            self.built = [said]
+        self.told = bool(self.built) or facts.elsewhere
+        asked = [tree.at(span, cst.Call) for span in facts.asked]
+        calls = [made if made in self.built else None, *asked, *_by_name(tree, self.built)]
+        self.sites = list(dict.fromkeys(call for call in calls if call is not None))
+
+    def at_its_source(self, backward: cst.Call, root: cst.BaseExpression) -> Fix | None:
+        """It reduces, where its result goes further than to this backward."""
+        if not self.built or not all(map(says_none, self.built)) or self.needed_whole():
+            return None
+        if self._alone(backward) and not _returned(self.tree, backward, root):
+            return None
+        told = [_told_mean(one) for one in self.built]
+        edits = [Edit(old, new) for old, new in told]
+        says = " ".join(self.tree.code(self.built[0].deep_replace(*told[0])).split())
+        return Fix((*edits, *self._old_reads()), says, EVERYWHERE)
+
+    def needed_whole(self) -> bool:
+        """Whether somebody needs it for each element."""
+        return any(_by_elements(self.tree, site) for site in self.sites)
+
+    def half(self, backward: cst.Call) -> bool:
+        """Whether others would still get it unreduced who may want one number, as this backward does."""
+        here = self.tree.function(backward)
+        others = (site for site in self.sites if self.tree.function(site) is not here)
+        return self.elsewhere or any(not _by_elements(self.tree, site) for site in others)
+
+    def _alone(self, backward: cst.Call) -> bool:
+        here = self.tree.function(backward)
+        return len(self.sites) == 1 and self.tree.function(self.sites[0]) is here and not self.elsewhere
+
+    def _old_reads(self) -> Iterator[Edit]:
+        """The reads of its results that one number doesn't take."""
+        found = {}
+        for site in self.sites:
+            above, scope = self.tree.parent(site), self.tree.function(site) or self.tree.module
+            if isinstance(above, cst.Assign):
+                found.update(
+                    {
+                        id(one): one
+                        for one in indexed(self.tree, scope, self.tree.code(above.targets[0].target))
+                    }
+                )
+        yield from map(as_item, found.values())
+
+
+def as_item(read: cst.Subscript) -> Edit:
+    """`loss.item()` for `loss.data[0]`."""
+    return Edit(read, method_call(cst.ensure_type(read.value, cst.Attribute).value, "item"))
 
 
 def told_not_to(tree: Tree, loss: cst.Call) -> cst.Call | None:
@@ -60,6 +113,23 @@ def says_none(call: cst.Call) -> bool:
     return given is not None and isinstance(given.value, cst.SimpleString) and given.value.raw_value == "none"
 
 
+def _told_mean(built: cst.Call) -> tuple[cst.Arg, cst.Arg]:
+    """What a loss is told, and what it is to be told."""
+    given = keyword(built, "reduction")
+    assert given is not None
+    return given, given.with_changes(value=cst.SimpleString('"mean"'))
+
+
+def _by_name(tree: Tree, built: Sequence[cst.Call]) -> Iterator[cst.Call]:
+    """The calls under a name that only these losses have: nobody may have run them."""
+    for one in built:
+        above = tree.small_statement(one)
+        if isinstance(above, cst.Assign) and len(above.targets) == 1:
+            name = tree.code(above.targets[0].target)
+            if assigned(tree, name) is above.value:
+                yield from _calls(tree, name)
+
+
 def _calls(tree: Tree, name: str) -> list[cst.Call]:
     calls = (call for call in m.findall(tree.module, m.Call()) if isinstance(call, cst.Call))
     return [call for call in calls if tree.code(call.func) == name]
@@ -76,15 +146,18 @@ def _by_elements(tree: Tree, site: cst.Call) -> bool:
     """Whether what a loss returns is weighed, chosen from or reduced element by element."""
     above = tree.parent(site)
     if not isinstance(above, cst.Assign):
-        return _weighed(above)
+        return _weighed(tree, above)
     target, function = tree.code(above.targets[0].target), tree.function(site)
     reads = [one for one in walk(function or tree.module) if isinstance(one, cst.BaseExpression)]
-    return any(tree.code(one) == target and _weighed(tree.parent(one)) for one in reads)
+    return any(tree.code(one) == target and _weighed(tree, tree.parent(one)) for one in reads)
 
 
-def _weighed(above: cst.CSTNode) -> bool:
+def _weighed(tree: Tree, above: cst.CSTNode) -> bool:
     if isinstance(above, cst.Attribute):
         return above.attr.value in REDUCED
+    if isinstance(above, cst.Arg):
+        call = tree.parent(above)
+        return isinstance(call, cst.Call) and call.args[0] is above and last_name(call.func) in REDUCED
     product = isinstance(above, cst.BinaryOperation) and isinstance(above.operator, cst.Multiply)
     numbers = product and any(isinstance(one, cst.BaseNumber) for one in (above.left, above.right))  # type: ignore[attr-defined]
     return isinstance(above, cst.Subscript) or (product and not numbers)

@@ -71,6 +71,8 @@ class NodeFacts(TypedDict, total=False):
     unasked: bool
     """Whether that is what the function does which made it, unless it is told otherwise."""
     unreduced: bool
+    criterion: Place
+    """Where the loss module was built that made it, and that was told not to reduce."""
     past: bool
     """Whether what it returns is of a class that lets nothing of its own into it."""
     several: bool

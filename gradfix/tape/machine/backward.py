@@ -8,7 +8,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from gradfix.defects import NOTHING, Convention, Role
-from gradfix.defects.records import BackwardUnrecorded, NonScalar
+from gradfix.defects.records import BackwardUnrecorded
 from gradfix.tape.domain.events import Add, live_arms, surely
 from gradfix.tape.domain.graph import upstream
 from gradfix.tape.domain.paths import ALWAYS, contradicts
@@ -18,6 +18,7 @@ from gradfix.tape.effects.operations import having
 from gradfix.tape.machine.guarded import Guarded
 from gradfix.tape.machine.raising import Raising
 from gradfix.tape.machine.reach import MANY, leading, remember
+from gradfix.tape.machine.unreduced import facts_of
 
 if TYPE_CHECKING:
     from gradfix.tape.domain.events import Backward
@@ -140,7 +141,7 @@ class Backwards:
         if several or unreduced:
             made = (root.place, Role.MADE_LARGE)
             lean = taken | (root.lean | {Convention.C} if unreduced else root.lean)
-            scalar = NonScalar(root=self._root_text(event))
+            scalar = facts_of(self.reports, self._root_text(event), self.graph.history(root))
             self.reports.report("non_scalar_backward", event.place, [made], scalar, lean=lean,
                         when=event.path, says=NO_SCALAR)  # fmt: skip
 

@@ -6,11 +6,11 @@ import ast
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import TYPE_CHECKING, Generic, TypedDict, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeAlias, TypedDict, TypeVar
 
 from gradfix.defects import KINDS, Assumption, Convention, Defect, Evidence, Role
 from gradfix.defects.reasons import Reason
-from gradfix.defects.records import Facts, Ordered, Overwritten
+from gradfix.defects.records import Facts, NonScalar, Ordered, Overwritten
 from gradfix.tape.domain.paths import ALWAYS, Arm
 from gradfix.tape.domain.values import NOTHING, Foreign
 from gradfix.tape.domain.within import Within
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from gradfix.tape.machine.account import Account
 
 F = TypeVar("F", bound=Facts)
+Where: TypeAlias = "tuple[str, Span]"
 SUREST = ("certain", "likely", "suspect")
 DEEP = 3
 """How many parts of parts a reason tells; then what they are all of."""
@@ -62,6 +63,8 @@ class Findings:
         """The paths on which each of them happens, in the order in which they were met."""
         self.silences: dict[tuple[Span, str], Node | None] = {}
         """What was looked at and couldn't be decided, in words, and what that was made of."""
+        self.unreduced: dict[Where, dict[Where, None]] = {}
+        """Where loss modules are called that were told not to reduce, by where they are built."""
         self.texts: dict[Key, str] = {}
         """How path conditions are called where they are told."""
         self.tests: dict[Key, ast.AST] = {}
@@ -70,7 +73,22 @@ class Findings:
     def told(self) -> list[Defect]:
         """The defects in the order of their places, each with the condition under which it happens."""
         order = sorted(self.found, key=lambda key: (key[1], key[0]))
-        return [replace(self.found[key], condition=told(self.texts, self.paths[key])) for key in order]
+        return [
+            replace(
+                self.found[key],
+                condition=told(self.texts, self.paths[key]),
+                facts=self._asked(self.found[key].facts),
+            )
+            for key in order
+        ]
+
+    def _asked(self, facts: Facts) -> Facts:
+        """The facts with all calls of the losses that they are about."""
+        if not isinstance(facts, NonScalar) or not facts.built:
+            return facts
+        calls = {one: None for built in facts.built for one in self.unreduced.get((self.main, built), ())}
+        here = tuple(span for file, span in calls if file == self.main)
+        return replace(facts, asked=here, elsewhere=facts.elsewhere or len(here) < len(calls))
 
     def reason(self, why: Why, deep: int = DEEP) -> Reason:
         """A reason as a person reads it: with the text and the line of what isn't known."""
@@ -86,6 +104,12 @@ class Findings:
         if not name and isinstance(node, ast.Call):
             name = f"`{self.text(node.func, path)}`"
         return Reason(why.what, name, span_of(node), path if foreign else None, inner)
+
+    def where(self, place: ast.AST | Foreign) -> Where:
+        """A place by its file and span."""
+        if isinstance(place, Foreign):
+            return place.path, span_of(place.node)
+        return self.main, span_of(place)
 
     def text(self, node: ast.AST, file: str) -> str:
         """The source text of a node of a file, on one line."""
@@ -275,14 +299,19 @@ class Reports:
 
 
 def also_touched(defect: Defect, facts: Facts) -> Defect:
-    """A defect with what touches its leaves when it happens once more."""
-    if isinstance(defect.facts, Ordered) and isinstance(facts, Ordered):
-        both: Facts = defect.facts.again(facts)
-    elif isinstance(defect.facts, Overwritten) and isinstance(facts, Overwritten):
-        both = defect.facts.again(facts)
-    else:
-        return defect
+    """A defect with what touches its leaves, or made its loss, when it happens once more."""
+    both = _both(defect.facts, facts)
     return defect if both == defect.facts else replace(defect, facts=both)
+
+
+def _both(one: Facts, other: Facts) -> Facts:
+    if isinstance(one, Ordered) and isinstance(other, Ordered):
+        return one.again(other)
+    if isinstance(one, Overwritten) and isinstance(other, Overwritten):
+        return one.again(other)
+    if isinstance(one, NonScalar) and isinstance(other, NonScalar):
+        return one.again(other)
+    return one
 
 
 def also_runs(defect: Defect, evidence: Iterable[Evidence]) -> Defect:

@@ -210,6 +210,8 @@ def _run_layer(
         _tell_module(vm, layer, given[0], node)
         return result
     result = vm.forks.operate(op, _without_buffer_writes(effect), bound, vm.here.at(node))
+    if op in LOSSES and isinstance(result, Tensor):
+        _tell_criterion(vm, layer, result, node)
     _measure(layer, next(iter(bound.values())), result)
     return _nested(vm.machine.results, layer, args[0], result) if isinstance(result, Seq) and args else result
 
@@ -259,6 +261,14 @@ def _tell_module(vm: Interpreter, layer: Layer, written: Value, node: ast.AST) -
         place = vm.here.at(node)
         known = write.written or Written(aliased=vm.sees_write(written, place))
         write.written = replace(known, aliased=known.aliased or vm.names.read_again(place))
+
+
+def _tell_criterion(vm: Interpreter, layer: Layer, result: Tensor, node: ast.AST) -> None:
+    """Say on a loss that isn't reduced which module made it, and of the module where it is called."""
+    place, here, findings = layer.place, vm.here.at(node), vm.reports.findings
+    if place is not None and here is not None and (result.node.facts or {}).get("unreduced"):
+        result.node.facts = {**(result.node.facts or {}), "criterion": place}
+        findings.unreduced.setdefault(findings.where(place), {})[findings.where(here)] = None
 
 
 def _call_sequence(vm: Interpreter, layer: Layer, args: Sequence[Value], node: ast.AST) -> Value:

@@ -1,0 +1,90 @@
+"""Where a tensor is read as one number: what fails on several elements, or shows them where one was meant."""
+
+from __future__ import annotations
+
+import re
+
+import libcst as cst
+
+from gradfix.rewriting import shapes as m
+from gradfix.rewriting.calls import last_name
+from gradfix.tree import Tree
+
+SAME = frozenset({"detach", "cpu", "clone"})
+"""Methods whose result has the same elements."""
+TAKES = frozenset({"float", "int", "add_scalar"})
+"""What takes one number only."""
+SHOWS = frozenset({"print", "str", "repr", "format"})
+"""What shows whatever it gets."""
+CONVERSION = re.compile(r"%[-+ #0]*[\d*]*(?:\.[\d*]+)?([a-zA-Z])")
+SPECIFIED = re.compile(r"\{[^{}]*:[^{}]+\}")
+FIRST = [m.SubscriptElement(m.Index(m.Integer("0")))]
+
+
+def read_as_one(tree: Tree, scope: cst.CSTNode, name: str, shown: bool = False) -> bool:
+    """Whether code reads the tensor of a name so; where `shown`, what would show all of it counts too."""
+    names = (one for one in m.findall(scope, m.Name(name)) if _is_variable(tree, one))
+    return any(_reads_one(tree, _bare(tree, one), shown) for one in names)
+
+
+def indexed(tree: Tree, scope: cst.CSTNode, name: str) -> list[cst.Subscript]:
+    """The `loss.data[0]` of old code, which torch takes of a tensor with one dimension only."""
+    data = m.Subscript(m.Attribute(m.Name(name), m.Name("data")), FIRST)
+    return [one for one in m.findall(scope, data) if isinstance(one, cst.Subscript)]
+
+
+def _is_variable(tree: Tree, name: cst.CSTNode) -> bool:
+    above = tree.parent(name)
+    attribute = isinstance(above, cst.Attribute) and above.attr is name
+    return not attribute and not (isinstance(above, cst.Arg) and above.keyword is name)
+
+
+def _bare(tree: Tree, node: cst.CSTNode) -> cst.CSTNode:
+    """The outermost expression with the same elements: `loss.detach().cpu()` of `loss`."""
+    above = tree.parent(node)
+    while isinstance(above, cst.Attribute) and above.value is node:
+        call = tree.parent(above)
+        if above.attr.value == "data":
+            node = above
+        elif above.attr.value in SAME and isinstance(call, cst.Call) and call.func is above:
+            node = call
+        else:
+            break
+        above = tree.parent(node)
+    return node
+
+
+def _reads_one(tree: Tree, node: cst.CSTNode, shown: bool) -> bool:
+    above = tree.parent(node)
+    if isinstance(above, cst.Attribute):
+        return above.attr.value == "item"
+    if isinstance(above, cst.Subscript):
+        return isinstance(node, cst.Attribute) and m.matches(above.slice, FIRST)
+    if isinstance(above, cst.FormattedStringExpression):
+        return shown or bool(above.format_spec)
+    if isinstance(above, cst.Arg):
+        call = tree.parent(above)
+        return isinstance(call, cst.Call) and _takes_one(call, shown)
+    return _formatted(tree, node, shown)
+
+
+def _takes_one(call: cst.Call, shown: bool) -> bool:
+    """Whether a function takes one number, or shows what it is given."""
+    name = last_name(call.func)
+    if isinstance(call.func, cst.Attribute) and isinstance(call.func.value, cst.SimpleString):
+        return name == "format" and (shown or SPECIFIED.search(call.func.value.value) is not None)
+    return name in TAKES or (shown and name in SHOWS and isinstance(call.func, cst.Name))
+
+
+def _formatted(tree: Tree, node: cst.CSTNode, shown: bool) -> bool:
+    """Whether an operand of `"..." % (...)` is shown there, or has to be a number."""
+    above, place = tree.parent(node), 0
+    if isinstance(above, cst.Element):
+        row = tree.parent(above)
+        place = row.elements.index(above) if isinstance(row, cst.Tuple) else 0
+        node, above = row, tree.parent(row)
+    if not m.matches(above, m.BinaryOperation(left=m.SimpleString(), operator=m.Modulo(), right=node)):
+        return False
+    assert isinstance(above, cst.BinaryOperation)
+    kinds = CONVERSION.findall(cst.ensure_type(above.left, cst.SimpleString).value.replace("%%", ""))
+    return shown or (place < len(kinds) and kinds[place] not in "sra")

@@ -1,0 +1,32 @@
+"""Which loss modules made what backward runs on, where they were told not to reduce."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from gradfix.defects.records import NonScalar
+from gradfix.tape.domain.graph import upstream
+
+if TYPE_CHECKING:
+    from gradfix.tape.domain.graph import Node
+    from gradfix.tape.machine.reports import Reports
+
+SCALES = frozenset({"mul", "div", "truediv", "neg", "scale"})
+"""What keeps each element of a loss, where nothing else goes in that learns."""
+
+
+def facts_of(reports: Reports, text: str, root: Node) -> NonScalar:
+    """What backward runs on, by its text and by what made it."""
+    told = [
+        made["criterion"] for node in upstream([root], _scaled) if (made := node.facts or {}).get("criterion")
+    ]
+    spans = [reports.span(place) for place in told]
+    here = tuple(dict.fromkeys(span for span in spans if span is not None))
+    return NonScalar(root=text, built=here, elsewhere=None in spans)
+
+
+def _scaled(node: Node) -> Iterable[Node]:
+    """What a node only scales, and each of those of which it is one."""
+    one = node.op in SCALES and len(node.parents) == 1
+    return node.parents if one or node.guards is not None else ()
