@@ -54,7 +54,8 @@ def _reduced_here(
     if made is not None:
         reduced = method_call(made, str(told))
         says = f"{tree.code(root)} = {' '.join(tree.code(reduced).split())}"
-        return Fix((Edit(made, reduced), *map(as_item, reading.old())), says, half)
+        old = indexed(tree, made, tree.code(reading.root))
+        return Fix((Edit(made, reduced), *map(as_item, old)), says, half)
     reduced = method_call(root, str(told))
     says = " ".join(tree.code(call).replace(tree.code(root), tree.code(reduced), 1).split())
     others = reading.given() or reading.anywhere()
@@ -115,11 +116,6 @@ class Reading:
         near = [one for one in made if anchor(tree, one) in before]
         one = (made if len(made) == 1 else near)[-1:]
         return one[0].value if one and isinstance(one[0], cst.Assign) else None
-
-    def old(self) -> list[cst.Subscript]:
-        """The reads of the loss that one number doesn't take."""
-        scope = self.tree.function(self.call) or self.tree.module
-        return indexed(self.tree, scope, cst.ensure_type(self.root, cst.Name).value)
 
     def anywhere(self) -> bool:
         """Whether the function that runs backward reads the loss so, or one that gets the loss from it."""

@@ -8,6 +8,7 @@ import libcst as cst
 
 from gradfix.rewriting import shapes as m
 from gradfix.rewriting.calls import last_name
+from gradfix.rewriting.statements import anchor, between
 from gradfix.tree import Tree
 
 SAME = frozenset({"detach", "cpu", "clone"})
@@ -27,10 +28,11 @@ def read_as_one(tree: Tree, scope: cst.CSTNode, name: str, shown: bool = False) 
     return any(_reads_one(tree, _bare(tree, one), shown) for one in names)
 
 
-def indexed(tree: Tree, scope: cst.CSTNode, name: str) -> list[cst.Subscript]:
-    """The `loss.data[0]` of old code, which torch takes of a tensor with one dimension only."""
+def indexed(tree: Tree, made: cst.CSTNode, name: str) -> list[cst.Subscript]:
+    """The `loss.data[0]` of old code behind the making of a loss: one number has no first element."""
     data = m.Subscript(m.Attribute(m.Name(name), m.Name("data")), FIRST)
-    return [one for one in m.findall(scope, data) if isinstance(one, cst.Subscript)]
+    behind = between(tree, anchor(tree, made), None)
+    return [one for place in behind for one in m.findall(place, data) if isinstance(one, cst.Subscript)]
 
 
 def _is_variable(tree: Tree, name: cst.CSTNode) -> bool:

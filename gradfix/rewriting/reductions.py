@@ -67,17 +67,10 @@ class Criterion:
 
     def _old_reads(self) -> Iterator[Edit]:
         """The reads of its results that one number doesn't take."""
-        found = {}
-        for site in self.sites:
-            above, scope = self.tree.parent(site), self.tree.function(site) or self.tree.module
-            if isinstance(above, cst.Assign):
-                found.update(
-                    {
-                        id(one): one
-                        for one in indexed(self.tree, scope, self.tree.code(above.targets[0].target))
-                    }
-                )
-        yield from map(as_item, found.values())
+        made = ((site, self.tree.parent(site)) for site in self.sites)
+        named = [(site, above.targets[0].target) for site, above in made if isinstance(above, cst.Assign)]
+        reads = [one for site, name in named for one in indexed(self.tree, site, self.tree.code(name))]
+        return map(as_item, dict.fromkeys(reads))
 
 
 def as_item(read: cst.Subscript) -> Edit:

@@ -152,6 +152,18 @@ def test_the_first_element_of_old_code_becomes_the_number() -> None:
     assert mended(f"{LOSS}shown = loss.data[0]\n{BACK}") == f"{MEAN_LOSS}shown = loss.item()\n{BACK}"
 
 
+def test_the_first_element_of_another_loss_under_the_name_stays() -> None:
+    other = "loss = net(x).pow(2).mean(0)\nprint(loss.data[0])\n"
+    program = f"{other}{LOSS}shown = loss.data[0]\n{BACK}"
+    assert mended(program) == f"{other}{MEAN_LOSS}shown = loss.item()\n{BACK}"
+
+
+def test_the_first_element_becomes_the_number_where_the_loss_is_built_to_be_one() -> None:
+    shown = evaluate("loss = loss_fn(model(x), y)\n        return loss.data[0]")
+    number = shown.replace("data[0]", "item()")
+    assert mended(NONE + TRAIN + shown + BOTH) == MEAN + TRAIN + number + BOTH
+
+
 @pytest.mark.parametrize(
     "reading",
     [
