@@ -133,6 +133,8 @@ class Beside:
     """Whether the comments of a statement that goes stay behind."""
     ends: bool = False
     """Whether the statements behind it on its line all go."""
+    headed: bool = False
+    """Whether the comments above it are about what comes before it too."""
 
 
 class Draft:
@@ -156,7 +158,10 @@ class Draft:
         self._at(place).gone = True
 
     def move_before(self, place: Anchor, target: Anchor) -> None:
-        self._at(target).before.append(self._taken(place))
+        """What moves up among the lines that a comment heads stays under that comment."""
+        beside = self._at(target)
+        beside.headed = beside.headed or _one_paragraph(self.tree, target, place)
+        beside.before.append(self._taken(place))
 
     def move_after(self, place: Anchor, target: Anchor) -> None:
         self._at(target).after.append(self._taken(place))
@@ -246,6 +251,16 @@ def _own_comments(leading: Sequence[cst.EmptyLine]) -> list[cst.EmptyLine]:
     return own
 
 
+def _one_paragraph(tree: Tree, first: Anchor, last: Anchor) -> bool:
+    """Whether a statement follows another with no blank line, comment or block on the way."""
+    if home(tree, first) is not home(tree, last) or last not in between(tree, first, None):
+        return False
+    return all(
+        isinstance(place, cst.SimpleStatementLine) and not place.leading_lines
+        for place in (*between(tree, first, last), last)
+    )
+
+
 def _removal(node: cst.CSTNode, beside: Beside) -> Iterator[Edit]:
     if not beside.comments and isinstance(node, cst.SimpleStatementLine):
         for comment in _own_comments(node.leading_lines):
@@ -276,7 +291,7 @@ def _on_own_lines(beside: Beside, kept: list[cst.CSTNode]) -> list[cst.CSTNode]:
         return [*beside.before, *kept, *beside.after]
     node = kept[0]
     leading = list(getattr(node, "leading_lines", ()))
-    own = _own_comments(leading)
+    own = [] if beside.headed else _own_comments(leading)
     above = leading[: len(leading) - len(own)]
     first, *rest = beside.before
     first = first.with_changes(leading_lines=[*above, *first.leading_lines])

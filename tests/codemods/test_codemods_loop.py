@@ -481,6 +481,21 @@ LAYOUTS: dict[str, tuple[str, Found, str]] = {
         erased("opt.zero_grad()", LOSS, "opt.step()", "opt"),
         "opt.zero_grad(); loss.backward()\nopt.step()\n",
     ),
+    "a comment that heads what moves too": (
+        "loss = f()\n\n# back and step\nloss.backward()\nclip()\nopt.zero_grad()  # all\nopt.step()\n",
+        erased("opt.zero_grad()", LOSS, "opt.step()", "opt"),
+        "loss = f()\n\n# back and step\nopt.zero_grad()  # all\nloss.backward()\nclip()\nopt.step()\n",
+    ),
+    "a comment about the backward alone": (
+        "loss = f()\n# back\nloss.backward()\n\nopt.zero_grad()\nopt.step()\n",
+        erased("opt.zero_grad()", LOSS, "opt.step()", "opt"),
+        "loss = f()\nopt.zero_grad()\n# back\nloss.backward()\n\nopt.step()\n",
+    ),
+    "a block between the comment and what moves": (
+        "loss = f()\n# back\nloss.backward()\nif log:\n    show()\nopt.zero_grad()\nopt.step()\n",
+        erased("opt.zero_grad()", LOSS, "opt.step()", "opt"),
+        "loss = f()\nopt.zero_grad()\n# back\nloss.backward()\nif log:\n    show()\nopt.step()\n",
+    ),
     "a blank line and a comment above what moves": (
         "loss = f()\n# back\nloss.backward()\n\n# clear\nopt.zero_grad()  # all\nopt.step()\n",
         erased("opt.zero_grad()", LOSS, "opt.step()", "opt"),
