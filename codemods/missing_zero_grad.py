@@ -6,9 +6,10 @@ just absent: it stands before the loop, in the other branch, or belongs to the o
 
 The rewrite puts `optimizer.zero_grad()` before the first backward of the iteration; where a step waits for
 several backwards (`if (i + 1) % n == 0: optimizer.step()`), after the step and what still looks at the
-gradients; that is unsafe where other functions may look at them later. A call that stands right before the
-loop moves in. For updates written by hand it sets `w.grad = None` after the update (before the
-backward where the update binds the name to a new tensor), or calls the module's
+gradients; that is unsafe where other functions may look at them later. Where another branch of the same
+condition steps the same optimizer, it goes before the condition; it is unsafe where that branch may step. A
+call that stands right before the loop moves in. For updates written by hand it sets `w.grad = None` after
+the update (before the backward where the update binds the name to a new tensor), or calls the module's
 `zero_grad()` where gradients are read later. Left alone: gradients cleared anywhere between the steps (at the
 end of the iteration, by the model, in a helper, in a closure), accumulation over several batches before one
 step, and gradients that no step uses.
@@ -23,6 +24,7 @@ import libcst as cst
 from gradfix.defects import Defect
 from gradfix.defects.records import NotCleared
 from gradfix.rewriting import shapes as m
+from gradfix.rewriting.branches import before_all
 from gradfix.rewriting.names import visible
 from gradfix.rewriting.order import Order, calls_of, order_of
 from gradfix.rewriting.statements import Anchor, Draft, anchor, between, node_of, path, siblings, text_of
@@ -59,9 +61,11 @@ def rewrite(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:
         and _steps_twice(tree, optimizer)
     ):
         side, place = "before", anchor(tree, backward)
-    clear = clearing(tree, optimizer)
+    clear, half = clearing(tree, optimizer), ""
     if facts.early:
         return _in_order(tree, anchor(tree, step), anchor(tree, backward), clear)
+    if side == "before":
+        place, half = before_all(tree, place, optimizer)
     outside = _before_the_loop(tree, place, clear) if side == "before" else None
     if outside is not None:
         draft.move_before(outside, place)
@@ -75,7 +79,7 @@ def rewrite(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:
             return Decline("clear what the step before this loop has used, before the loop")
         draft.after(last, clear)
         return Fix(draft.edits(), clear, _unsafe(order))
-    return Fix(draft.edits(), clear)
+    return Fix(draft.edits(), clear, half)
 
 
 def _steps_twice(tree: Tree, optimizer: str) -> bool:

@@ -16,6 +16,7 @@ from gradfix.engine import fix
 from gradfix.places import Places
 from gradfix.plan import plan_for
 from gradfix.registry import codemods
+from gradfix.rewriting.branches import HALF
 from gradfix.rule import Decline, Fix, Options, Safety
 from gradfix.tree import Tree
 
@@ -460,6 +461,43 @@ LAYOUTS: dict[str, tuple[str, Found, str]] = {
         "for x in xs:\n    opt.zero_grad()\n    loss.backward()\n    if amp:\n        scaler.step(opt)\n"
         "    else:\n        opt.step()\n",
     ),
+    "a step in each branch behind its own backward": (
+        "for x in xs:\n    if amp:\n        with cast():\n            scaler.scale(loss).backward()\n"
+        "        scaler.unscale_(opt)\n        scaler.step(opt)\n    else:\n        loss.backward()\n"
+        "        opt.step()\n",
+        ZERO_LAST,
+        "for x in xs:\n    opt.zero_grad()\n    if amp:\n        with cast():\n"
+        "            scaler.scale(loss).backward()\n        scaler.unscale_(opt)\n        scaler.step(opt)\n"
+        "    else:\n        loss.backward()\n        opt.step()\n",
+    ),
+    "a step in the first of three branches": (
+        "for x in xs:\n    if a:\n        scaler.step(opt)\n    elif b:\n        pass\n    else:\n"
+        "        loss.backward()\n        opt.step()\n",
+        ZERO_LAST,
+        "for x in xs:\n    opt.zero_grad()\n    if a:\n        scaler.step(opt)\n    elif b:\n        pass\n"
+        "    else:\n        loss.backward()\n        opt.step()\n",
+    ),
+    "a step in the other branch that clears for itself": (
+        "for x in xs:\n    if amp:\n        opt.zero_grad()\n        scaler.step(opt)\n    else:\n"
+        "        loss.backward()\n        opt.step()\n",
+        ZERO_LAST,
+        "for x in xs:\n    if amp:\n        opt.zero_grad()\n        scaler.step(opt)\n    else:\n"
+        "        opt.zero_grad()\n        loss.backward()\n        opt.step()\n",
+    ),
+    "another optimizer's step in the other branch": (
+        "for x in xs:\n    if amp:\n        scaler.step(other)\n    else:\n        loss.backward()\n"
+        "        opt.step()\n",
+        ZERO_LAST,
+        "for x in xs:\n    if amp:\n        scaler.step(other)\n    else:\n        opt.zero_grad()\n"
+        "        loss.backward()\n        opt.step()\n",
+    ),
+    "a loop of its own in each branch": (
+        "if amp:\n    for x in xs:\n        scaler.step(opt)\nelse:\n    for x in xs:\n"
+        "        loss.backward()\n        opt.step()\n",
+        ZERO_LAST,
+        "if amp:\n    for x in xs:\n        scaler.step(opt)\nelse:\n    for x in xs:\n"
+        "        opt.zero_grad()\n        loss.backward()\n        opt.step()\n",
+    ),
     "a step unless the loss is sick": (
         "for x in xs:\n    loss.backward()\n    if torch.isfinite(loss):\n        opt.step()\n",
         ZERO_LAST,
@@ -761,6 +799,23 @@ DECLINED: dict[str, tuple[str, Found, str]] = {
 def test_what_is_not_certain_is_declined(reason: str) -> None:
     source, one, says = DECLINED[reason]
     assert says in declined(source, one)
+
+
+@pytest.mark.parametrize(
+    ("body", "unsafe"),
+    [
+        pytest.param("    if i % 4 == 3:\n            scaler.step(opt)", True, id="it waits for several"),
+        pytest.param("    amp_update(loss, opt)", True, id="a helper is given the optimizer"),
+        pytest.param("    scaler.unscale_(opt)", False, id="it only unscales"),
+    ],
+)
+def test_clearing_is_unsafe_where_the_other_branch_may_step_too(body: str, unsafe: bool) -> None:
+    source = (
+        f"for i, x in xs:\n    if amp:\n    {body}\n    else:\n        loss.backward()\n        opt.step()\n"
+    )
+    mended, tree = rewrite(source, ZERO_LAST)
+    assert isinstance(mended, Fix) and mended.unsafe == (HALF if unsafe else "")
+    assert "else:\n        opt.zero_grad()\n" in edits.apply(tree, mended.edits)
 
 
 def test_the_configured_reduction_is_used_where_the_code_suggests_none() -> None:
