@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from gradfix.tree import Tree
 
 LONGEST_CULPRIT = 72
+FIRST = "mend line {line} first: this may be right then"
 NO_WAY = "compute it from what should learn: a rewrite here alone brings no gradient that anybody asks for"
 
 
@@ -61,10 +62,11 @@ def look(source: Source, suppressions: Suppressions, plan: Plan, mending: bool =
     defects = [defect for defect in every if plan.lists(defect)]
     heard = [defect for defect in defects if silencing[id(defect)] is None]
     tree, obstacle = _tree(source) if heard and mending else (None, "")
+    candidates = [_candidate(one, rules[one.kind], source, tree or obstacle, plan) for one in heard]
     return Seen(
         source,
         tree,
-        tuple(_candidate(defect, rules[defect.kind], source, tree or obstacle, plan) for defect in heard),
+        tuple(_one_by_one(heard, candidates, tree, plan) if tree is not None else candidates),
         len(defects) - len(heard),
         tuple(_unused(suppressions, {by for by in silencing.values() if by}, rules)),
         tuple(_doubtful(suppressions)),
@@ -122,6 +124,25 @@ def _candidate(defect: Defect, codemod: Codemod, source: Source, tree: Tree | st
         reason = answer.reason if isinstance(answer, Decline) else ""
         return Candidate(replace(finding, decline=reason), None)
     return _mended(finding, answer, codemod, tree)
+
+
+def _one_by_one(
+    defects: Sequence[Defect], candidates: Sequence[Candidate], tree: Tree, plan: Plan
+) -> list[Candidate]:
+    """The candidates, without the fixes that the next look may show to be needless."""
+    going = [i for i, one in enumerate(candidates) if one.fix is not None and plan.applies(one.finding)]
+    told = list(candidates)
+    if len(going) > 1:
+        from gradfix.rewriting.one_cause import waits
+
+        for waiting, first in waits(tree, [defects[i] for i in going]):
+            reason = FIRST.format(line=candidates[going[first]].finding.span.line)
+            told[going[waiting]] = _declined(candidates[going[waiting]].finding, reason)
+    return told
+
+
+def _declined(finding: Finding, reason: str) -> Candidate:
+    return Candidate(replace(finding, safety=None, says="", unsafe="", edits=(), decline=reason), None)
 
 
 def _answer(defect: Defect, codemod: Codemod, source: Source, tree: Tree, plan: Plan) -> Fix | Decline:
