@@ -9,9 +9,10 @@ import libcst as cst
 from gradfix.rewriting import shapes as m
 from gradfix.rewriting.calls import last_name
 from gradfix.rewriting.statements import anchor, between
+from gradfix.tape.effects.operations import having
 from gradfix.tree import Tree
 
-SAME = frozenset({"detach", "cpu", "clone"})
+SAME = having("moves") | having("detaches") | {"clone"}
 """Methods whose result has the same elements."""
 TAKES = frozenset({"float", "int", "add_scalar"})
 """What takes one number only."""

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 
 from gradfix.defects.records import NonScalar
 from gradfix.tape.domain.graph import upstream
+from gradfix.tape.effects.operations import having
 
 if TYPE_CHECKING:
     from gradfix.tape.domain.graph import Node
     from gradfix.tape.machine.reports import Reports
 
-SCALES = frozenset({"mul", "div", "truediv", "neg", "scale"})
+SCALES = having("scales") | {"neg", "scale"}
 """What keeps each element of a loss, where nothing else goes in that learns."""
 
 
