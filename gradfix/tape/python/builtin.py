@@ -6,7 +6,7 @@ import ast
 import builtins
 from collections.abc import Hashable
 from functools import partial
-from typing import TYPE_CHECKING, TypeGuard
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 from gradfix.defects.reasons import What
 from gradfix.tape.domain.definitions import Instance
@@ -73,7 +73,7 @@ def builtin(names: Names, name: str) -> Value:
 def call_builtin(vm: Interpreter, name: str, args: Args, kwargs: Kwargs, node: ast.Call) -> Value:
     """Call one of Python's own functions."""
     if name in ("list", "tuple", "set", "sorted", "reversed", "frozenset"):
-        return _collect(vm, name, args, node)
+        return _collect(vm, name, args, kwargs, node)
     if name == "dict":
         items: dict[Hashable, Value] = _entries(args[0]) if args else {}
         items.update(kwargs)
@@ -135,7 +135,7 @@ def _quiet(name: str, args: Args) -> Value:
     return NONE if name == "print" else unknown_of(fact(f"{name}()"), *(args if name == "vars" else ()))
 
 
-def _collect(vm: Interpreter, name: str, args: Args, node: ast.Call) -> Value:
+def _collect(vm: Interpreter, name: str, args: Args, kwargs: Kwargs, node: ast.Call) -> Value:
     kind = {"sorted": "list", "reversed": "list", "frozenset": "set"}.get(name, name)
     if not args:
         return Seq(kind, [], place=node)
@@ -145,14 +145,35 @@ def _collect(vm: Interpreter, name: str, args: Args, node: ast.Call) -> Value:
             if args[0].named
             else Seq(kind, list(args[0].leaves), open=not args[0].complete, place=node)
         )
-    if isinstance(args[0], Range) and len(args[0].range) <= 64:
+    if name == "reversed" and isinstance(args[0], Range):
+        return Range(args[0].range[::-1])
+    if isinstance(args[0], Range) and len(args[0].range) <= 64 and name != "sorted":
         return Seq(kind, [Const(i) for i in args[0].range])
     items, known = elements(vm, args[0], node)
-    if items is None:
+    if items is None or (name == "reversed" and not known):
         return Seq(kind, [part(args[0])], open=True)
-    if name == "reversed" and known:
+    if name == "reversed":
         items = list(reversed(items))
+    plain = [item for item in items if isinstance(item, Const)]
+    if name == "sorted" and len(plain) == len(items):
+        ordered = _sorted(plain, kwargs) if known else None
+        return Seq(kind, [part(args[0])], open=True) if ordered is None else Seq(kind, ordered, place=node)
     return Seq(kind, list(items), open=not known or name == "sorted", place=node)
+
+
+def _plain(item: Const) -> Any:
+    return item.value
+
+
+def _sorted(items: list[Const], kwargs: Kwargs) -> list[Value] | None:
+    """Plain values in order, where it is known which order that is."""
+    reverse = kwargs.get("reverse", Const(False))
+    if not isinstance(reverse, Const) or not kwargs.keys() <= {"reverse"}:
+        return None
+    try:
+        return [*sorted(items, key=_plain, reverse=bool(reverse.value))]
+    except TypeError:
+        return None
 
 
 def _numeric(vm: Interpreter, name: str, args: Args, kwargs: Kwargs, node: ast.Call) -> Value:
