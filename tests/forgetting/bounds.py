@@ -11,7 +11,7 @@ from unittest.mock import patch
 
 from gradfix.source import Source
 from gradfix.tape import entries
-from gradfix.tape.domain import trail
+from gradfix.tape.domain import alternatives, trail
 from gradfix.tape.interpreter import repeated_calls
 from gradfix.tape.interpreter.limits import Resolver
 from gradfix.tape.python import following
@@ -43,6 +43,19 @@ def setting(name: str, module: object, **values: object) -> Bound:
     return Bound(name, partial(replaced, module, values))
 
 
+def together(name: str, *bounds: Bound) -> Bound:
+    """Several at once."""
+
+    @contextmanager
+    def entered() -> Iterator[None]:
+        with ExitStack() as stack:
+            for bound in bounds:
+                stack.enter_context(bound.entered())
+            yield
+
+    return Bound(name, entered)
+
+
 def budgets(random: Random, resolve: Resolver) -> Iterator[Bound]:
     """A part of the work; in short files only a small one is ever missed."""
     for by in (2, 4, 8, 64, 512):
@@ -57,9 +70,10 @@ def shares(random: Random, resolve: Resolver) -> Iterator[Bound]:
 
 
 def limits(random: Random, resolve: Resolver) -> Iterator[Bound]:
-    """Fewer alternatives that are kept apart."""
+    """Fewer alternatives that are kept apart, and none looked at of what is one of more."""
     for most in (3, 2, 1):
         yield setting(f"{most}", trail, LIMIT=most)
+        yield together(f"{most}, as one", setting("", trail, LIMIT=most), setting("", alternatives, WIDE=0))
     yield setting("no spread", entries, SPREAD_FLOOR=0, BYTES_PER_SPREAD=10**9)
 
 

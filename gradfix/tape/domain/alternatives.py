@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 LIMIT = 4
 """How many alternatives are kept apart."""
+WIDE = 64
+"""How many values are looked at one by one of which one is, where these are of several in turn."""
 T = TypeVar("T")
 Options: TypeAlias = Sequence[tuple[Path, T]]
 """What there is on each path."""
@@ -283,3 +285,27 @@ def multiply(left: Value, right: Value) -> bool:
         for other, _ in right.options:
             met += meet(guard, other) is not None
     return met > LIMIT
+
+
+def wide(value: Unknown) -> bool:
+    """Whether a value is one of more than are looked at one by one, each way to it counted."""
+    stack, met = [value], 0
+    while stack:
+        met += len(stack[-1].options)
+        if met > WIDE:
+            return True
+        stack.extend([option for _, option in stack.pop().options if type(option) is Unknown])
+    return False
+
+
+def each_of(value: Unknown) -> list[Value]:
+    """The values of which one is, however many: each once, whatever the ways to it."""
+    found: dict[int, Value] = {id(value): value}
+    stack = [value]
+    while stack:
+        for _, option in stack.pop().options:
+            if id(option) not in found:
+                found[id(option)] = option
+                if type(option) is Unknown:
+                    stack.append(option)
+    return list(found.values())

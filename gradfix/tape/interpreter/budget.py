@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from gradfix.tape.domain.within import Within
+from gradfix.tape.interpreter.limits import TooComplexError
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -19,7 +20,7 @@ class Scoped(TypedDict, total=False):
 
 
 class Budget:
-    """Work is counted in expressions and statements."""
+    """Work is counted in expressions and statements, and in the alternatives that these are done for."""
 
     def __init__(self, work: int, trail: Trail) -> None:
         self.trail = trail
@@ -38,6 +39,12 @@ class Budget:
         """How often each function was called."""
         self.past: dict[Any, Any] = {}
         """What following calls of each kind has cost."""
+
+    def spend(self, work: int) -> None:
+        """Use some up, for what is done more than once in one expression."""
+        self.work -= work
+        if self.work < self.floor:
+            raise TooComplexError
 
     def within(self, **now: Unpack[Scoped]) -> Within:
         """A block in which this is so, and as it was after it."""

@@ -19,14 +19,16 @@ if TYPE_CHECKING:
     from gradfix.tape.domain.trail import Changes
     from gradfix.tape.domain.values import Place, Value
     from gradfix.tape.effects.overloads import Bound
+    from gradfix.tape.interpreter.budget import Budget
     from gradfix.tape.machine.machine import Machine
 
 
 class Forks:
     """What goes several ways at once."""
 
-    def __init__(self, machine: Machine) -> None:
+    def __init__(self, machine: Machine, budget: Budget) -> None:
         self.machine = machine
+        self.budget = budget
         self.here = machine.here
         self.trail = machine.trail
         self.graph = machine.graph
@@ -43,6 +45,7 @@ class Forks:
         options: list[tuple[Path, Value]] = []
         arms: list[tuple[Path, Changes]] = []
         self.trail.spread -= len(feasible)
+        self.budget.spend(len(feasible))
         with self.here.within(path=base, assumed=assumed):
             for both, option in feasible:
                 added = both - base

@@ -25,15 +25,27 @@ FOREIGN_LIMIT = 24
 FOREIGN_WORK = 3000
 NOTHING_STATED = Stated(ast.Module([], []))
 TORCH_STARS = ("torch", "torch.nn", "torch.nn.functional", "torch.optim", "torch.autograd")
+FILES = {
+    "torch": ("functional",),
+    "torch.amp": ("autocast_mode", "grad_scaler"),
+    "torch.autograd": ("function", "grad_mode", "variable"),
+    "torch.cuda.amp": ("autocast_mode", "grad_scaler"),
+    "torch.nn": ("parameter",),
+    "torch.nn.parallel": ("data_parallel", "distributed"),
+    "torch.nn.utils": ("clip_grad", "spectral_norm", "weight_norm"),
+}
+"""The files in which the packages of torch define what they hand out under a name of their own."""
+HANDED_OUT = {f"{package}.{file}": package for package, files in FILES.items() for file in files}
 
 
 def canonical(path: str) -> str:
-    """One dotted path for each name of torch.nn, wherever it is imported from."""
-    if path.startswith("torch.nn.modules.") and path.count(".") >= 4:
-        return "torch.nn." + path.rpartition(".")[2]
-    if path.startswith("torch.functional."):
-        return "torch." + path.rpartition(".")[2]
-    return path
+    """One dotted path for each name of torch, wherever it is taken from."""
+    if not path.startswith("torch."):
+        return path
+    file, _, name = path.rpartition(".")
+    if (package := HANDED_OUT.get(file)) is not None:
+        return f"{package}.{name}"
+    return f"torch.nn.{name}" if file.startswith("torch.nn.modules.") else path
 
 
 def module_value(names: Names, module: str, level: int) -> Value:

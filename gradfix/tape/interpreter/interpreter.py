@@ -107,11 +107,11 @@ class Interpreter:
         self.names: Names = Names(
             machine, program, partial(asked_for, self), before.names if before else None
         )
-        self.forks = Forks(machine)
+        self.budget = Budget(work, machine.trail)
+        self.forks = Forks(machine, self.budget)
         self.switches = Switches(self.names)
         self.notes: Notes = Notes(machine, before.notes if before else None)
         self.strangers: Strangers = Strangers(self.names, before.strangers if before else None)
-        self.budget = Budget(work, machine.trail)
         self.running = Running(machine.trail)
 
     def eval(self, node: ast.expr) -> Value:

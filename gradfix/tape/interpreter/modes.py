@@ -24,15 +24,11 @@ if TYPE_CHECKING:
     from gradfix.tape.machine.grad_mode import GradMode
     from gradfix.tape.machine.machine import Machine
 
-SWITCHES = (
-    "torch.set_grad_enabled",
-    "torch.autograd.set_grad_enabled",
-    "torch.autograd.grad_mode.set_grad_enabled",
-)
+SWITCHES = ("torch.set_grad_enabled", "torch.autograd.set_grad_enabled")
 
 MODES_BY_PATH = {
     f"{prefix}.{name}": name
-    for prefix in ("torch", "torch.autograd", "torch.autograd.grad_mode")
+    for prefix in ("torch", "torch.autograd")
     for name in ("no_grad", "enable_grad", "inference_mode")
 }
 

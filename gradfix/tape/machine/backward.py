@@ -197,6 +197,8 @@ class Backwards:
                 ahead.put(parent, when | guard, above)
             if frees and level == SURE and node.saves:
                 self._free(node, event, when)
+        if event.virtual and (ahead.by_use or ahead.beside):
+            self.raising.perhaps(start, [node for node, _ in (*ahead.by_use, *ahead.beside)])
         if again and len(seen) > MANY and not event.doubted:
             remember(start, again)
         if frees:

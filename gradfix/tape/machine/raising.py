@@ -36,6 +36,7 @@ DRAWS = {*having("draws"), *map(name_of_layer, layers_having("drops"))}
 OVERWRITTEN = "one of the variables needed for gradient computation has been modified by an inplace operation"
 RECORDED: frozenset[Assumption] = frozenset({Assumption.RECORDED_HERE})
 LATER: frozenset[Convention] = frozenset({Convention.E})
+PERHAPS = "whether a backward needs what is written over here isn't known"
 TWICE = "Trying to backward through the graph a second time"
 
 
@@ -91,6 +92,12 @@ class Raising:
         self._twice(node, gone[0], event, lean, when | gone[1])
         event.raised = True
         return True
+
+    def perhaps(self, start: Node, beside: list[Node]) -> None:
+        """Say what a backward would find written over, if it comes to it through what isn't known."""
+        for node in islice(upstream(beside, _recorded), FEW):
+            for spoil in node.spoiled or ():
+                self.reports.silence(spoil.write.place, PERHAPS, start)
 
     def in_doubt(self, node: Node, event: Backward) -> Lean:
         """What it takes that a backward comes to a node: that it was recorded, and all on the way to it.
@@ -245,6 +252,11 @@ def _either_way(node: Node) -> tuple[Node, ...]:
     if not node.doubted:
         return node.parents
     return node.parents[:1] if node.op.endswith("_") or node.op == "copy_slices" else ()
+
+
+def _recorded(node: Node) -> tuple[Node, ...]:
+    """What went into a node that may have a graph."""
+    return node.parents if node.requires is not False else ()
 
 
 def _ends(node: Node) -> bool:

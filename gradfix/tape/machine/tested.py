@@ -23,6 +23,7 @@ class Scoped(TypedDict, total=False):
     """What differs inside of something only."""
 
     turns: list[int]
+    cut: int
 
 
 class Tested:
@@ -38,6 +39,14 @@ class Tested:
         """When the turns began that are running, of loops that are not run to their end."""
         self.drawn: dict[int, int] = {**before.drawn} if before else {}
         """What such a turn was given of an iterable that isn't known, by identity, and that turn."""
+        self.cut = 0
+        """When the innermost loop began that has more turns than are run."""
+        self.grown: dict[int, Value] = {}
+        """The lists that a turn of such a loop has made longer, by identity."""
+        self.counted: set[int] = set()
+        """The calls that ask how long one of them is, by identity."""
+        self.outcomes: dict[int, set[bool]] = {}
+        """How the tests came out that hold such a call, by identity."""
         self.picks: dict[Key, int] = {**before.picks} if before else {}
         """The path conditions that are tests of what such a turn has made, and that turn."""
         self.graph_tests: set[Key] = {*before.graph_tests} if before else set()

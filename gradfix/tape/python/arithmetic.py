@@ -8,11 +8,12 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from gradfix.defects.reasons import What
-from gradfix.tape.domain.alternatives import alternatives, multiply, one_of
+from gradfix.tape.domain.alternatives import alternatives, each_of, multiply, one_of, wide
 from gradfix.tape.domain.graph import Node, Number, Tensor
 from gradfix.tape.domain.values import FALSE, TRUE, Alt, Const, Map, Seq, Unknown, unknown_of
 from gradfix.tape.domain.why import Why, fact
 from gradfix.tape.interpreter.conditions import compared, condition
+from gradfix.tape.strangers.handed_out import escape
 from gradfix.tape.torch.functions import torch_function
 from gradfix.tape.torch.param_groups import written
 from gradfix.tape.torch.tensors import in_graph, method_call
@@ -227,6 +228,8 @@ def _simple(left: Value, right: Value) -> bool:
 def in_place_operator(vm: Interpreter, held: Value, right: Value, node: ast.AugAssign) -> Value:
     """`held op= right`: the same object where it is written in place, a new value elsewhere."""
     if isinstance(held, Unknown) and held.options and held.tensor is None:  # too many to be kept apart
+        if wide(held):
+            return _one_of_any(vm, held, right, node)
         return vm.forks.each(Alt(held.options), lambda one: in_place_operator(vm, one, right, node))
     written(vm.machine, held, node)
     held = in_graph(vm.graph, held)
@@ -245,6 +248,21 @@ def in_place_operator(vm: Interpreter, held: Value, right: Value, node: ast.AugA
         if not isinstance(right, Seq) or right.open:
             vm.trail.set(held, "open", True)
         return held
+    return _replaced(vm, held, right, node)
+
+
+def _one_of_any(vm: Interpreter, held: Unknown, right: Value, node: ast.AugAssign) -> Value:
+    """`held op= right` for one of any number: which tensor is written isn't known, so each may be."""
+    found = each_of(held)
+    vm.budget.spend(len(found))
+    for one in found:
+        if isinstance(one, Tensor):
+            escape(vm.strangers, one)
+    return _replaced(vm, held, one_of(right), node)
+
+
+def _replaced(vm: Interpreter, held: Value, right: Value, node: ast.AugAssign) -> Value:
+    """`held op= right` for what is no tensor: a new value."""
     if isinstance(held, Unknown) and vm.grad_mode.grad is not True:
         return held  # a tensor that is written where nothing is recorded is in the graph that it was in
     result = vm.forks.each(right, lambda one: operate(vm, type(node.op), held, one, node))

@@ -14,7 +14,7 @@ from gradfix.tape.domain.values import Alt, Const, External, Seq, Undefined, Unk
 from gradfix.tape.domain.why import Why, fact
 from gradfix.tape.effects import table
 from gradfix.tape.interpreter.granted import training
-from gradfix.tape.interpreter.imports import member
+from gradfix.tape.interpreter.imports import canonical, member
 from gradfix.tape.interpreter.occasions import AttributeBound, PutSomewhere, Replaced
 from gradfix.tape.strangers.assumed_optimizers import doubted
 from gradfix.tape.torch.layers import is_packed, layer_attribute, store_on_layer
@@ -44,7 +44,7 @@ def load_attribute(vm: Interpreter, owner: Value, name: str, node: ast.AST) -> V
             some_gradient(vm.machine, owner)
         return unknown_attribute(vm, owner, name, node)
     if isinstance(owner, External):
-        return External(f"{owner.path}.{name}")
+        return External(canonical(f"{owner.path}.{name}"))
     if isinstance(owner, Package):
         return member(vm, owner, name) or Unknown(Why(What.ATTRIBUTE, f"`{name}` of another file"))
     if isinstance(owner, Instance):

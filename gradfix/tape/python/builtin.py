@@ -81,6 +81,8 @@ def call_builtin(vm: Interpreter, name: str, args: Args, kwargs: Kwargs, node: a
     if name in ("float", "int", "bool", "complex", "abs", "sum", "max", "min"):
         return _numeric(vm, name, args, kwargs, node)
     if name in ("range", "len"):
+        if vm.machine.tested.grown and args and id(args[0]) in vm.machine.tested.grown:
+            vm.machine.tested.counted.add(id(node))
         return _counting(name, args)
     if name in ("enumerate", "zip", "map", "filter", "iter", "next"):
         return iterating(vm, name, args, node)

@@ -10,6 +10,7 @@ from gradfix.tape.domain.graph import Tensor
 from gradfix.tape.domain.torch_values import Layer, Opaque
 from gradfix.tape.domain.values import Alt, Const, External, Undefined, Unknown
 from gradfix.tape.domain.why import fact
+from gradfix.tape.interpreter.imports import canonical
 from gradfix.tape.python.arguments import arguments, each_argument, unstarred
 from gradfix.tape.python.classes import forward_only
 from gradfix.tape.python.following import call_function, left_to_subclasses, overridden
@@ -80,7 +81,7 @@ def call_method(
             vm.forks, unstarred(args), lambda given: method_call(vm, receiver, name, given, kwargs, node)
         )
     if isinstance(receiver, External):
-        return vm.call(External(f"{receiver.path}.{name}"), args, kwargs, node)
+        return vm.call(External(canonical(f"{receiver.path}.{name}")), args, kwargs, node)
     if isinstance(receiver, Unknown):
         return unknown_method(vm, receiver, name, args, kwargs, node)
     if isinstance(receiver, Opaque) and isinstance(receiver.of, Unknown) and name in MODULE_METHODS:

@@ -68,20 +68,17 @@ def layer_base(cls: Class) -> str:
     return ""
 
 
-FUNCTIONS = ("torch.autograd.Function", "torch.autograd.function.Function")
-
-
 def forward_only(cls: Class) -> bool:
     """Whether a class is a function of autograd that says nothing of a backward: made to be exported."""
     known = not any(cls.lookup(name) is not None for name in ("backward", "vjp", "jvp"))
-    return known and not cls.opaque_base() and any(path in FUNCTIONS for path in cls.externals())
+    return known and not cls.opaque_base() and "torch.autograd.Function" in cls.externals()
 
 
 def instantiate(
     vm: Interpreter, cls: Class, args: Sequence[Value], kwargs: Mapping[str, Value], node: ast.AST
 ) -> Value:
     """`Class(...)`."""
-    if any(path in FUNCTIONS for path in cls.externals()):
+    if "torch.autograd.Function" in cls.externals():
         return Unknown(fact("a custom autograd function"))
     instance = Instance(cls, is_module(cls))
     init = cls.lookup("__init__")

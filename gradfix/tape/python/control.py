@@ -12,8 +12,9 @@ from gradfix.tape.domain.paths import ALWAYS
 from gradfix.tape.domain.values import NONE, Const, Unknown
 from gradfix.tape.domain.why import Why, fact
 from gradfix.tape.interpreter.conditions import condition
-from gradfix.tape.interpreter.early_exits import leave
+from gradfix.tape.interpreter.early_exits import JUMPS, leave
 from gradfix.tape.interpreter.inside import all_in
+from gradfix.tape.machine.here import span_of
 from gradfix.tape.strangers.framework_objects import returned
 from gradfix.tape.torch.elements import part
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from gradfix.tape.interpreter.interpreter import Interpreter
 
 
+HOW_LONG = "two turns of a loop are run: how long this gets in others isn't known"
 SHORT = 8
 """How many tests one after the other are branches inside of branches; more are the arms of one chain."""
 
@@ -33,8 +35,24 @@ def if_statement(vm: Interpreter, node: ast.If) -> str | None:
         return _chain_statement(vm, tests)
     known, yes, no = condition(vm, node.test)
     if known is not None:
+        if vm.machine.tested.counted:
+            _tell_length(vm, node, known)
         return vm.run(node.body if known else node.orelse)
     return vm.forks.fork([(yes, lambda: vm.run(node.body)), (no, lambda: vm.run(node.orelse))])
+
+
+def _tell_length(vm: Interpreter, node: ast.If, known: bool) -> None:
+    """Say of what the length of a list keeps from being run that later turns may make it longer."""
+    tested = vm.machine.tested
+    if not any(id(one) in tested.counted for one in all_in(node.test)):
+        return
+    outcomes = tested.outcomes.setdefault(id(node), set())
+    outcomes.add(known)
+    leaves = type(node.body[-1]) in JUMPS
+    if len(outcomes) > 1:
+        vm.reports.findings.silences.pop((span_of(node.test), HOW_LONG), None)
+    elif (known and (leaves or node.orelse)) or not (known or leaves):
+        vm.reports.silence(vm.here.at(node.test), HOW_LONG)
 
 
 def _tests(node: ast.If) -> list[ast.If] | None:

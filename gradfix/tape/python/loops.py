@@ -66,7 +66,9 @@ def _over(vm: Interpreter, node: ast.For | ast.AsyncFor, source: Value) -> str |
     if vm.running.later_turn and not (certain and len(turns) <= EXACT):
         turns = [next((turn for turn in turns if _trained(turn)), turns[0])]
     since, asked = next(Backward.numbers), asking(vm.machine, turns) if len(turns) < len(whole) else []
-    ended = _turns(vm, node, turns, certain, exact and len(turns) == count)
+    more = not exact or (isinstance(source, Range) and len(source.range) > len(turns))
+    with vm.machine.tested.within(cut=stamp() if more else vm.machine.tested.cut):
+        ended = _turns(vm, node, turns, certain, exact and len(turns) == count)
     spread(vm.machine, since, turns, whole)
     spread_asking(vm.machine, asked, whole, sure=len(node.body) == 1 and not isinstance(node.body[0], ast.If))
     if not exact and isinstance(node.target, ast.Name) and isinstance(source, (Range, Number, Unknown)):

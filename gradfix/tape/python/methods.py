@@ -121,11 +121,17 @@ def _super_method(
     return unknown_of(Why(What.IMPORT, "a method of a base"), *args)
 
 
+GROW = frozenset({"append", "extend", "insert"})
+"""What makes a list longer."""
+
+
 def _sequence_method(vm: Interpreter, receiver: Seq, name: str, args: Args) -> Value:
     items = receiver.items
     if name in ("pop", "insert") and not all(map(there, items)):
         vm.trail.set(receiver, "items", [one_of(item) for item in items])
         vm.trail.set(receiver, "open", True)
+    if name in GROW and receiver.born < vm.machine.tested.cut:
+        vm.machine.tested.grown[id(receiver)] = receiver
     if name == "append" and args:
         if len(items) < 256:
             vm.trail.set(receiver, "items", [*items, args[0]])
@@ -154,6 +160,7 @@ def _sequence_method(vm: Interpreter, receiver: Seq, name: str, args: Args) -> V
     if name == "clear":
         vm.trail.set(receiver, "items", [])
         vm.trail.set(receiver, "open", False)
+        vm.machine.tested.grown.pop(id(receiver), None)
         return NONE
     if name == "copy":
         return Seq(receiver.kind, list(items), receiver.open)

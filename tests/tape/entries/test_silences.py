@@ -136,6 +136,61 @@ def test_what_no_rule_is_about_has_a_reason(body: str, other: str, place: str, r
     assert reason not in {said for _, said in silences(other)}
 
 
+ONE_OF_SEVERAL = """class Block(nn.Module):
+    def __init__(self, rate=0.0):
+        super().__init__()
+        self.norm, self.mlp = nn.LayerNorm(4), nn.Linear(4, 4)
+        self.drop = nn.Dropout(rate) if rate > 0.0 else nn.Identity()
+    def forward(self, x):
+        x = self.mlp(x)
+        h = self.drop(self.norm(x))
+        x += {added}
+        return x
+"""
+WRITTEN_OVER = (
+    "whether a backward needs what is written over here isn't known: "
+    "the result of `self.drop`, which isn't followed (line 11)"
+)
+
+
+@pytest.mark.parametrize(
+    ("added", "said"), [("h", True), ("1", False)], ids=["what leads back to it", "a number"]
+)
+def test_a_write_over_what_a_layer_that_is_one_of_several_leads_back_to(added: str, said: bool) -> None:
+    source = parse("main.py", (HEAD + ONE_OF_SEVERAL.format(added=added)).encode())
+    assert isinstance(source, Source)
+    told = {(source.places.text(one.span), one.reason) for one in analyse(source).silences}
+    assert ((f"x += {added}", WRITTEN_OVER) in told) is said
+
+
+GROWN = """w = torch.ones(2, requires_grad=True)
+seen = []
+for x in {items}:
+    seen.append(x)
+    if len(seen) < 64:
+        continue
+    (w * torch.stack(seen)).sum().backward()
+    seen.clear()
+"""
+HOW_LONG = "two turns of a loop are run: how long this gets in others isn't known"
+
+
+@pytest.mark.parametrize("items", ["torch.randn(1000, 2)", "range(1000)", "elsewhere.items()"])
+def test_a_list_that_later_turns_make_longer_is_a_reason_for_silence(items: str) -> None:
+    assert ("len(seen) < 64", HOW_LONG) in silences(GROWN.format(items=items))
+
+
+@pytest.mark.parametrize(
+    ("grown", "instead"),
+    [("    seen.append(x)\n", ""), ("range(1000)", "range(3)"), ("< 64", "< 2")],
+    ids=["nothing is put into it", "all turns are run", "two turns are enough"],
+)
+def test_a_list_whose_length_is_known_is_none(grown: str, instead: str) -> None:
+    body = GROWN.format(items="range(1000)")
+    assert grown in body
+    assert HOW_LONG not in {said for _, said in silences(body.replace(grown, instead))}
+
+
 def test_what_is_decided_has_none() -> None:
     assert silences("w = torch.ones(2, requires_grad=True)\n(w * w).sum().backward()\n") == set()
 

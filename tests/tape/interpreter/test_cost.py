@@ -2,8 +2,21 @@
 
 from __future__ import annotations
 
+import ast
+
 import pytest
 from short import analysis, kinds
+
+from gradfix.source import Source, parse
+from gradfix.tape import entries
+from gradfix.tape.domain.paths import ALWAYS
+from gradfix.tape.domain.values import FALSE, TRUE, Alt, Value
+from gradfix.tape.handlers import HANDLERS
+from gradfix.tape.interpreter.interpreter import Interpreter
+from gradfix.tape.interpreter.limits import TooComplexError
+from gradfix.tape.interpreter.program import Program
+from gradfix.tape.machine.reports import Findings
+from gradfix.tape.python import arithmetic
 
 
 def test_twelve_nested_loops_cost_a_sum_and_not_a_product() -> None:
@@ -75,3 +88,40 @@ def test_a_call_with_many_arguments_that_vary_is_not_followed_for_every_combinat
     for i in range(30):
         body += f"layers.append(nn.ReLU() if f{i}() else nn.Tanh())\n"
     assert not analysis(body + "net = nn.Sequential(*layers)\n").too_complex
+
+
+def _turns_of(count: int, monkeypatch: pytest.MonkeyPatch) -> int:
+    """How often a counter that goes up under so many tests is looked at, where alternatives are used up."""
+    times = 0
+    operate = arithmetic.operate
+
+    def counted(vm: Interpreter, op: type[ast.operator], left: Value, right: Value, node: ast.AST) -> Value:
+        nonlocal times
+        times += 1
+        return operate(vm, op, left, right, node)
+
+    body = "class Rules:\n    def add(self, gains):\n"
+    for i in range(count):
+        body += f"        if gains[{i}] > 0:\n            self.count += {i}\n"
+    with monkeypatch.context() as patched:
+        patched.setattr(arithmetic, "operate", counted)
+        patched.setattr(entries, "SPREAD_FLOOR", 0)
+        assert not analysis(body).too_complex
+    return times
+
+
+def test_what_one_of_many_values_is_added_to_costs_a_sum_and_not_a_product(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    few, many = _turns_of(20, monkeypatch), _turns_of(40, monkeypatch)
+    assert 20 < few < many <= 2 * few
+
+
+def test_a_value_that_is_one_of_many_in_turn_spends_the_work_of_its_entry() -> None:
+    source = parse("case.py", b"")
+    assert isinstance(source, Source)
+    vm = Interpreter(Program(Findings("case.py", []), source.tree, None, {}), HANDLERS, 3)
+    either = Alt(((ALWAYS, TRUE), (ALWAYS, FALSE)))
+    vm.forks.each(either, lambda one: one)
+    with pytest.raises(TooComplexError):
+        vm.forks.each(either, lambda one: one)
