@@ -17,6 +17,7 @@ from gradfix.tape.interpreter.granted import training
 from gradfix.tape.interpreter.imports import canonical, member
 from gradfix.tape.interpreter.occasions import AttributeBound, PutSomewhere, Replaced
 from gradfix.tape.strangers.assumed_optimizers import doubted
+from gradfix.tape.strangers.unknowns import MEASURES
 from gradfix.tape.torch.layers import is_packed, layer_attribute, store_on_layer
 from gradfix.tape.torch.module_methods import MODULE_METHODS
 from gradfix.tape.torch.modules import OWN_DICTS, all_of, freeze, own_dict
@@ -88,7 +89,9 @@ def weights_attribute(owner: Value, name: str, node: ast.AST) -> Value:
         values = Unknown(Why(What.COMPUTED, "a parameter's data"), (owner,), requires=False)
         values.origin = "data"
         return values
-    return Unknown(Why(What.ATTRIBUTE, f"`{name}` of a parameter"))
+    computed = bool(table.method(name)) and name not in MEASURES
+    made_of = (owner, *owner.leaves) if computed else ()
+    return Unknown(Why(What.ATTRIBUTE, f"`{name}` of a parameter"), made_of)
 
 
 def instance_attribute(vm: Interpreter, owner: Instance, name: str, node: ast.AST) -> Value:
