@@ -11,7 +11,8 @@ from textwrap import dedent
 
 import pytest
 from forgetting.bounds import nobody
-from forgetting.campaign import WAYS, Plan, Tally, forget
+from forgetting.campaign import WAYS, Plan, Played, Tally, forget
+from forgetting.edits import Edit
 from oracle.choose import seeded
 from oracle.programs import program
 
@@ -735,3 +736,29 @@ def test_each_way_is_gone(way: str) -> None:
 def test_the_tape_never_fails_for_what_it_does_not_know() -> None:
     assert forgotten().crashes == []
     assert forgotten_at_once().crashes == []
+
+
+DETACHED = """
+w = torch.ones(3, requires_grad=True)
+y = w * 2
+y.detach_()
+z = y - 1
+{start}z.sum().backward()
+{end}print(z.grad)
+"""
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "sort"),
+    [("", "", "way opened"), ("try:\n    ", "except RuntimeError:\n    pass\n", "appeared")],
+    ids=["which ends the program", "which is caught"],
+)
+def test_a_crash_that_was_certain_hides_what_stands_behind_it(start: str, end: str, sort: str) -> None:
+    text = (START + DETACHED.format(start=start, end=end)).encode()
+    source = parse("script.py", text)
+    assert isinstance(source, Source)
+    at = text.index(b"y.detach_()")
+    played = Played(source, nobody)
+    found = played.blurred([[Edit(at, at + len(b"y.detach_()"), b"unknown(y)")]])
+    assert found is not None
+    assert {(one.defect.kind, one.sort) for one in played.sorted_out(found)} == {("grad_of_non_leaf", sort)}

@@ -24,7 +24,8 @@ from .edits import Edited, Text
 Sort: TypeAlias = Literal["appeared", "surer", "told otherwise", "way opened"]
 """How more was said. `told otherwise`: a finding that overlaps, or that is among what leads to this one, or
 the same failure, was there before, by another rule or with another culprit. `way opened`: on a path that was
-known not to be taken, so that nothing was said of it; this is the only one that is allowed."""
+known not to be taken, so that nothing was said of it, or behind a crash that was certain; this is the only
+one that is allowed."""
 SORTS: tuple[Sort, ...] = ("appeared", "surer", "told otherwise", "way opened")
 SUREST: tuple[Certainty, ...] = ("certain", "likely", "suspect")
 BACKWARDS = frozenset({Role.BACKWARD, Role.RETURNED, Role.WITHOUT, Role.BACKWARD_HERE, Role.BACKWARD_NEEDS})
@@ -40,6 +41,8 @@ class More:
     sort: Sort
     defect: Defect
     where: Where
+    behind: bool = False
+    """Whether the text as it was had crashed before it came to where this one shows."""
 
     @property
     def leans(self) -> str:
@@ -61,20 +64,24 @@ def told(source: Source, resolve: Resolver) -> tuple[Defect, ...]:
 def more(before: Iterable[Defect], edited: Edited, after: Iterable[Defect]) -> Iterator[More]:
     """What is said only or more surely after something was forgotten."""
     as_it_was = Edited(edited.text, ())
+    after = tuple(after)
     known = [(one, as_it_was.before(one.culprit)) for one in before]
+    still = {(one.kind, edited.before(one.culprit)) for one in after if one.certainty == "certain"}
+    crashed = Crashed(edited.text, [one for one, place in known if (one.kind, place) not in still])
     for defect in after:
         if defect.certainty == "suspect":
             continue
         where = edited.before(defect.culprit)
+        behind = crashed.before(_shows(edited, defect))
         old = next((one for one, place in known if (one.kind, place) == (defect.kind, where)), None)
         if old is None:
             same = any(
                 _overlap(place, where) or _same_failure(_chain(as_it_was, one), _chain(edited, defect))
                 for one, place in known
             )
-            yield More("told otherwise" if same else "appeared", defect, where)
+            yield More("told otherwise" if same else "appeared", defect, where, behind)
         elif SUREST.index(defect.certainty) < SUREST.index(old.certainty):
-            yield More("surer", defect, where)
+            yield More("surer", defect, where, behind)
 
 
 Chain: TypeAlias = "dict[Where, str]"
@@ -94,6 +101,32 @@ def _same_failure(one: Chain, other: Chain) -> bool:
 
 def _overlap(one: Where, other: Where) -> bool:
     return one[0] < other[1] and other[0] < one[1]
+
+
+def _shows(edited: Edited, defect: Defect) -> Where:
+    """Where a finding is seen by who runs the text: what comes last of all that explains it."""
+    return max(_chain(edited, defect), key=lambda where: where[1])
+
+
+class Crashed:
+    """The crashes that were certain, whatever is tested, and aren't any more: nothing behind them ran."""
+
+    def __init__(self, text: Text, gone: Sequence[Defect]) -> None:
+        crashes = [
+            one for one in gone if (one.impact, one.certainty, one.condition) == ("crashes", "certain", "")
+        ]
+        self.places = [place for one in crashes if _runs(text, place := _shows(Edited(text, ()), one))]
+
+    def before(self, where: Where) -> bool:
+        """Whether one of them stands before a place."""
+        return any(end <= where[0] for _, end in self.places)
+
+
+def _runs(text: Text, where: Where) -> bool:
+    """Whether a place is run as the text is, and nobody catches what is raised there."""
+    guards = (ast.Try, ast.With, ast.AsyncWith, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+    within = [one for one in ast.walk(ast.parse(text.content)) if isinstance(one, guards)]
+    return not any(text.start(one) <= where[0] < text.end(one) for one in within)
 
 
 class Ways:
@@ -149,7 +182,9 @@ class Ways:
         self.open |= {text for findings in kept for text in findings.texts.values()}
 
     def known(self, one: More) -> bool:
-        """Whether the tape had played the path that a finding is on."""
+        """Whether the tape had played the path that a finding is on, and no crash ended it."""
+        if one.behind:
+            return False
         first, last = one.where
         if Convention.E in one.defect.lean and any(start <= first < end for start, end in self.once):
             return False  # in a second turn, of which it was known that there is none
