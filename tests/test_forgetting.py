@@ -674,6 +674,21 @@ def test_a_loss_of_several_alternatives_is_kept_as_one_is() -> None:
     assert kinds(body) == {"graph_leak"}
 
 
+@pytest.mark.parametrize(("other", "found"), [("loss.backward()", {"graph_leak"}), ("pass", set())])
+def test_what_is_walked_whichever_way_a_test_comes_out_is_walked(other: str, found: set[str]) -> None:
+    body = f"""
+    net, losses = nn.Linear(2, 1), []
+    for _ in range(3):
+        loss = net(torch.ones(2)).sum()
+        if unknown():
+            (loss * 2).backward()
+        else:
+            {other}
+        losses.append(loss.sqrt())
+    """
+    assert kinds(body) == found
+
+
 FIXTURES = Path(__file__).parent.parent / "fixtures"
 SEED = 7
 ANNOTATED = re.compile(rb"def \w+\(.*\w: ")

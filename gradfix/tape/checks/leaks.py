@@ -11,7 +11,7 @@ from gradfix.defects import Assumption, Role
 from gradfix.defects.records import Kept
 from gradfix.tape.domain.events import Backward
 from gradfix.tape.domain.graph import Tensor, upstream
-from gradfix.tape.domain.paths import implies
+from gradfix.tape.domain.paths import covered, implies
 from gradfix.tape.domain.values import Alt
 from gradfix.tape.interpreter.state import PutBy
 from gradfix.tape.machine.here import span_of
@@ -85,7 +85,8 @@ def walked_already(machine: Machine, value: Value, but: Collection[int] = ()) ->
         if id(node) in but:
             continue
         seen += 1
-        if any(implies(machine.here.path, path) for _, path in node.freed or ()):
+        freed = [path for _, path in node.freed or ()]
+        if any(implies(machine.here.path, path) for path in freed) or covered(machine.here.path, freed):
             return node
         stack.extend(parent for parent in node.parents if parent.requires is True)
     return None
