@@ -753,23 +753,43 @@ def test_the_tape_never_fails_for_what_it_does_not_know() -> None:
     assert forgotten_at_once().crashes == []
 
 
-DETACHED = """
+ENDS = """
 w = torch.ones(3, requires_grad=True)
 y = w * 2
 y.detach_()
 z = y - 1
-{start}z.sum().backward()
-{end}print(z.grad)
+z.sum().backward()
+print(z.grad)
+"""
+ENDS_A_TURN = """
+w = torch.ones(3, requires_grad=True)
+for _ in range(3):
+    y = w * 2
+    y.detach_()
+    z = y - 1
+    z.sum().backward()
+    print(z.grad)
+"""
+CAUGHT = """
+w = torch.ones(3, requires_grad=True)
+y = w * 2
+y.detach_()
+z = y - 1
+try:
+    z.sum().backward()
+except RuntimeError:
+    pass
+print(z.grad)
 """
 
 
 @pytest.mark.parametrize(
-    ("start", "end", "sort"),
-    [("", "", "way opened"), ("try:\n    ", "except RuntimeError:\n    pass\n", "appeared")],
-    ids=["which ends the program", "which is caught"],
+    ("body", "sort"),
+    [(ENDS, "way opened"), (ENDS_A_TURN, "way opened"), (CAUGHT, "appeared")],
+    ids=["which ends the program", "which ends each turn", "which is caught"],
 )
-def test_a_crash_that_was_certain_hides_what_stands_behind_it(start: str, end: str, sort: str) -> None:
-    text = (START + DETACHED.format(start=start, end=end)).encode()
+def test_a_crash_that_was_certain_hides_what_stands_behind_it(body: str, sort: str) -> None:
+    text = (START + body).encode()
     source = parse("script.py", text)
     assert isinstance(source, Source)
     at = text.index(b"y.detach_()")

@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal, TypeAlias
 from unittest.mock import patch
 
@@ -112,21 +113,44 @@ class Crashed:
     """The crashes that were certain, whatever is tested, and aren't any more: nothing behind them ran."""
 
     def __init__(self, text: Text, gone: Sequence[Defect]) -> None:
-        crashes = [
-            one for one in gone if (one.impact, one.certainty, one.condition) == ("crashes", "certain", "")
+        as_it_was = Edited(text, ())
+        self.text = text
+        self.chains = [
+            [as_it_was.before(step.span) for step in one.evidence if step.path is None]
+            for one in gone
+            if (one.impact, one.certainty, one.condition) == ("crashes", "certain", "")
         ]
-        self.places = [place for one in crashes if _runs(text, place := _shows(Edited(text, ()), one))]
 
     def before(self, where: Where) -> bool:
-        """Whether one of them stands before a place."""
-        return any(end <= where[0] for _, end in self.places)
+        """Whether one of them stands before a place, in the same code."""
+        return any(self._stops(chain, where) for chain in self.chains)
+
+    def _stops(self, chain: Sequence[Where], where: Where) -> bool:
+        """Whether who comes to a place has come by what raised: in the first turn of a loop already, if all
+        that led to it stands in there; and nobody has caught it."""
+        raised = max(chain, key=lambda one: one[1], default=where)
+        if raised[1] > where[0] or self._around(raised, CODE) != self._around(where, CODE):
+            return False
+        shared = self._around(raised, LOOPS) & self._around(where, LOOPS)
+        inside = all(shared <= self._around(each, LOOPS) for each in chain) and [*chain] == sorted(chain)
+        left = self._around(raised, WITHS) - self._around(where, WITHS)
+        return (inside or not shared) and not left and not self._around(raised, TRIES)
+
+    def _around(self, where: Where, kinds: tuple[type[ast.AST], ...]) -> set[Where]:
+        """The statements of some kinds that a place stands in."""
+        spans = [(self.text.start(one), self.text.end(one)) for one in self._blocks if isinstance(one, kinds)]
+        return {(start, end) for start, end in spans if start <= where[0] < end}
+
+    @cached_property
+    def _blocks(self) -> list[ast.stmt]:
+        walked = ast.walk(ast.parse(self.text.content))
+        return [one for one in walked if isinstance(one, (*CODE, *LOOPS, *WITHS, *TRIES))]
 
 
-def _runs(text: Text, where: Where) -> bool:
-    """Whether a place is run as the text is, and nobody catches what is raised there."""
-    guards = (ast.Try, ast.With, ast.AsyncWith, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
-    within = [one for one in ast.walk(ast.parse(text.content)) if isinstance(one, guards)]
-    return not any(text.start(one) <= where[0] < text.end(one) for one in within)
+CODE = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+LOOPS = (ast.For, ast.AsyncFor, ast.While)
+WITHS = (ast.With, ast.AsyncWith)
+TRIES = (ast.Try,)
 
 
 class Ways:

@@ -24,7 +24,7 @@ def dropped(vm: Interpreter, told: Dropped) -> None:
     """A gradient that is told to change, and isn't written: what was made of it is dropped."""
     result, node = told
     if (
-        result.node.op.endswith("_")
+        result.node.writes
         or result.storage.writes
         or not any(one.op == "grad" for one in upstream(result.node.parents))
     ):

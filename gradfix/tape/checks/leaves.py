@@ -119,7 +119,7 @@ def gradient_read(vm: Interpreter, read: GradientRead) -> None:
 
 def _made_by(node: Node) -> Node:
     """What made a result: writes to it, recorded or not, leave it a result."""
-    while (node.op.endswith("_") or node.op == "copy_slices") and node.parents:
+    while node.writes and node.parents:
         node = node.parents[0]
     return node
 

@@ -182,6 +182,7 @@ class Node:
         "requires",
         "saves",
         "spoiled",
+        "writes",
     )
 
     def __init__(self, op: str, place: Place, parents: tuple[Node, ...], requires: Truth) -> None:
@@ -212,6 +213,8 @@ class Node:
         """The leaves that a backward from here surely fills and meets nothing else, and as of when."""
         self.number = False
         """Whether the value is a plain Python number."""
+        self.writes = False
+        """Whether it writes in place: what it wrote to is the first that went in."""
         self.facts: NodeFacts | None = None
 
 

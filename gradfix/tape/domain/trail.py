@@ -7,7 +7,8 @@ from collections.abc import Hashable
 from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar
 
 from gradfix.tape.domain.alternatives import LIMIT, join
-from gradfix.tape.domain.paths import Arm
+from gradfix.tape.domain.graph import Tensor
+from gradfix.tape.domain.paths import Arm, contradicts
 from gradfix.tape.domain.values import Join, Value, stamp
 
 if TYPE_CHECKING:
@@ -83,6 +84,11 @@ class Entry(Change, Generic[K]):
 
     def anew(self) -> Change:
         return Entry(self.owner, self.holder, self.key)
+
+
+def _absent(owner: Born, path: Path) -> bool:
+    """Whether a tensor isn't there on a path: it was made, as it is, on one that excludes it."""
+    return type(owner) is Tensor and owner.node.guards is None and contradicts(owner.node.path, path)
 
 
 Changes: TypeAlias = dict[tuple[int, Hashable], Change]
@@ -234,7 +240,8 @@ class Trail:
             cells.update(changes)
         for mark, change in cells.items():
             now = change.read()
-            options = [(path, changes[mark].new if mark in changes else now) for path, changes in branches]
+            there = [one for one in branches if mark in one[1] or not _absent(change.owner, one[0])]
+            options = [(path, changes[mark].new if mark in changes else now) for path, changes in there]
             self.replay(mark, change, join(change.join, options, self.limit))
 
     def merge_arms(self, chain: Chain, branches: list[tuple[int, Path, Changes]]) -> None:

@@ -261,7 +261,9 @@ def unknown_of(why: Why, *holds: Value) -> Unknown:
 
 
 def asked_shape(args: Sequence[Value]) -> Shape:
-    """The shape that a factory call's size arguments ask for."""
-    if len(args) == 1 and isinstance(args[0], Seq):
-        args = args[0].items if not args[0].open else (Const(None),)
+    """The shape that a factory call's size arguments ask for; one alone that isn't known may be all of it."""
+    if len(args) == 1 and isinstance(args[0], Seq) and not args[0].open:
+        args = args[0].items
+    elif len(args) == 1 and isinstance(args[0], (Seq, Unknown, Alt, External)):
+        return None
     return tuple(arg.value if isinstance(arg, Const) and type(arg.value) is int else None for arg in args)

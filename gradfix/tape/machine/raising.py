@@ -251,7 +251,7 @@ def _either_way(node: Node) -> tuple[Node, ...]:
     """What a backward goes on to from a node, recorded or not: a write that isn't leaves what it was."""
     if not node.doubted:
         return node.parents
-    return node.parents[:1] if node.op.endswith("_") or node.op == "copy_slices" else ()
+    return node.parents[:1] if node.writes else ()
 
 
 def _recorded(node: Node) -> tuple[Node, ...]:

@@ -228,7 +228,7 @@ class Recording:
             either((base.requires, node.requires)),
         )
         above.path, above.doubted = self.here.path, node.doubted
-        above.saves = True
+        above.saves = above.writes = True
         above.lean = node.lean if base.requires is not True else base.lean
         trail.set(base, "node", above)
         if above.requires is not base.requires:

@@ -79,9 +79,11 @@ def _named(machine: Machine, name: str, value: Value) -> None:
     """Let an optimizer, a tensor or a flag be called by the name that it is first bound to."""
     if isinstance(value, Optimizer) and not value.name:
         machine.trail.set(value, "name", name)
-    if isinstance(value, Tensor) and not value.name:
-        value.name = name
-    for guard, option in value.options if isinstance(value, Alt) else ():
+    options = value.options if isinstance(value, Alt) else ()
+    for tensor in [value, *(option for _, option in options)]:
+        if isinstance(tensor, Tensor) and not tensor.name:
+            tensor.name = name
+    for guard, option in options:
         if isinstance(option, Const) and option.value is True and len(guard) == 1:
             ((key, holds),) = guard
             if holds:

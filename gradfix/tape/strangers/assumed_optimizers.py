@@ -275,8 +275,8 @@ class Passed:
         if not objects or any(node.op == "module" for node in self.below):
             return False
         behind = list(_behind(self.strangers, self.below, by_whom=True))
-        parts = {id(one) for one in _parts(objects)}
-        return len(behind) < DEEP and not any(id(one) in parts for one in behind)
+        met = {id(node.leaf) for node in self.ends} | {id(one) for one in behind}
+        return len(behind) < DEEP and met.isdisjoint(id(one) for one in _parts(objects))
 
     def _of_nothing(self) -> bool:
         """Whether it was made of what other packages have made of numbers: of a leaf of their own, say."""
@@ -362,10 +362,10 @@ def _items(value: Value) -> Iterable[Value]:
     return value.items.values() if isinstance(value, Map) else value.items if isinstance(value, Seq) else ()
 
 
-def _objects(value: Value, deep: int = MADE_OF) -> Iterator[Instance | Class]:
-    """The objects that a value was made of, where it isn't known which parameters they have, or the class of
-    one that was made out of sight."""
-    if isinstance(value, Class) or (isinstance(value, Instance) and not value.module):
+def _objects(value: Value, deep: int = MADE_OF) -> Iterator[Value]:
+    """The objects and modules that a value was made of, where it isn't known which of their parameters it has
+    got, or the class of one that was made out of sight."""
+    if isinstance(value, (Class, Instance, Layer)):
         yield value
     elif isinstance(value, Unknown) and deep:
         for held in value.holds:
@@ -382,6 +382,7 @@ def _parts(objects: Sequence[Value]) -> Iterator[Value]:
             seen.add(id(value))
             yield value
             stack.extend(value.attrs.values() if isinstance(value, (Instance, Layer)) else _items(value))
+            stack.extend((value.items or {}).values() if isinstance(value, Layer) else ())
 
 
 def _nothing_left(strangers: Strangers, own: Supposed, events: list[Any], node: ast.AST) -> None:

@@ -113,7 +113,7 @@ def _factory_shape(name: str, args: Args, kwargs: Kwargs) -> Shape:
         return (shapes.counted(bounds) if bounds and len(bounds) == len(args) else None,)
     if name in ("linspace", "logspace"):
         steps = kwargs.get("steps", args[2] if len(args) > 2 else NONE)
-        return asked_shape([steps])
+        return asked_shape([Seq("tuple", [steps])])
     if name == "eye":
         return asked_shape([args[0], args[1] if len(args) > 1 else args[0]]) if args else None
     if name not in SIZED:

@@ -6,7 +6,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from gradfix.tape.domain.graph import Node, Tensor
-from gradfix.tape.domain.values import NONE, Const, asked_shape
+from gradfix.tape.domain.values import NONE, TRUE, Const, asked_shape
 
 if TYPE_CHECKING:
     from gradfix.tape.domain.torch_values import Layer
@@ -30,15 +30,19 @@ def parameters_of(machine: Machine, layer: Layer) -> dict[str, Tensor]:
         return {}
     found: dict[str, Tensor] = {}
     off: list[str] = []
+    unsaid: list[str] = []
     for flag, names in FLAG_OFF.items():
-        if isinstance(given := layer.args.get(flag), Const) and given.value is False:
+        given = layer.args.get(flag, TRUE)
+        if not isinstance(given, Const):
+            unsaid.extend(names.split())
+        elif given.value is False:
             off.extend(names.split())
     for name in layer.effect.parameters:
         if name in off:
             continue
         value = layer.attrs.get(name)
         if value is None:
-            tensor = machine.graph.leaf(layer.place, True)
+            tensor = machine.graph.leaf(layer.place, None if name in unsaid else True)
             tensor.parameter, tensor.dtype, tensor.layout = True, "float", True
             tensor.born = layer.born  # whichever branch it is first needed in
             machine.leaves.every_leaf.append(tensor)
