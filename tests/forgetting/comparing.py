@@ -42,6 +42,8 @@ class More:
     sort: Sort
     defect: Defect
     where: Where
+    chain: tuple[Where, ...] = ()
+    """The places that it is explained by."""
     behind: bool = False
     """Whether the text as it was had crashed before it came to where this one shows."""
 
@@ -73,16 +75,17 @@ def more(before: Iterable[Defect], edited: Edited, after: Iterable[Defect]) -> I
         if defect.certainty == "suspect":
             continue
         where = edited.before(defect.culprit)
-        behind = crashed.before(_shows(edited, defect))
+        chain = tuple(_chain(edited, defect))
+        behind = crashed.before(max(chain, key=lambda one: one[1]))
         old = next((one for one, place in known if (one.kind, place) == (defect.kind, where)), None)
         if old is None:
             same = any(
                 _overlap(place, where) or _same_failure(_chain(as_it_was, one), _chain(edited, defect))
                 for one, place in known
             )
-            yield More("told otherwise" if same else "appeared", defect, where, behind)
+            yield More("told otherwise" if same else "appeared", defect, where, chain, behind)
         elif SUREST.index(defect.certainty) < SUREST.index(old.certainty):
-            yield More("surer", defect, where, behind)
+            yield More("surer", defect, where, chain, behind)
 
 
 Chain: TypeAlias = "dict[Where, str]"
@@ -102,11 +105,6 @@ def _same_failure(one: Chain, other: Chain) -> bool:
 
 def _overlap(one: Where, other: Where) -> bool:
     return one[0] < other[1] and other[0] < one[1]
-
-
-def _shows(edited: Edited, defect: Defect) -> Where:
-    """Where a finding is seen by who runs the text: what comes last of all that explains it."""
-    return max(_chain(edited, defect), key=lambda where: where[1])
 
 
 class Crashed:
@@ -209,14 +207,29 @@ class Ways:
         """Whether the tape had played the path that a finding is on, and no crash ended it."""
         if one.behind:
             return False
-        first, last = one.where
+        first, _ = one.where
         if Convention.E in one.defect.lean and any(start <= first < end for start, end in self.once):
             return False  # in a second turn, of which it was known that there is none
-        reached = any(first <= place < max(last, first + 1) for place in self.reached)
+        reached = self._among(self.reached, one.where) and not any(map(self._passed_by, one.chain))
         tests = [test for test in one.defect.condition.split(" and ") if test]
         if one.sort == "surer" and any(self._subject(test) in self.decided for test in tests):
             return False  # less sure elsewhere, and known not to be so in what runs
         return reached and all(map(self._open, tests))
+
+    @staticmethod
+    def _among(places: Iterable[int], where: Where) -> bool:
+        """Whether one of some places is within another one."""
+        first, last = where
+        return any(first <= place < max(last, first + 1) for place in places)
+
+    def _passed_by(self, where: Where) -> bool:
+        """Whether nothing that is evaluated at a place ever was."""
+        return self._among(self._evaluated, where) and not self._among(self.reached, where)
+
+    @cached_property
+    def _evaluated(self) -> list[int]:
+        walked = ast.walk(ast.parse(self.text.content))
+        return [self.text.start(one) for one in walked if isinstance(one, ast.expr)]
 
     def _open(self, test: str) -> bool:
         """Whether a test was undecided: a comparison is noted by what it compares."""

@@ -74,7 +74,8 @@ class NodeFacts(TypedDict, total=False):
     criterion: Place
     """Where the loss module was built that made it, and that was told not to reduce."""
     past: bool
-    """Whether what it returns is of a class that lets nothing of its own into it."""
+    """Whether it may pass nothing on: what it returns is of a class that lets nothing of its own into it, or
+    comes of a method that may cut it off."""
     several: bool
     """Whether it has more than one element, though its shape isn't known."""
     rank: int

@@ -131,6 +131,7 @@ class Unknown(Value):
         "holds",
         "lean",
         "made",
+        "method",
         "module",
         "options",
         "origin",
@@ -173,6 +174,8 @@ class Unknown(Value):
         """The values of which it is one, where these were too many to be kept apart."""
         self.part = False
         """Whether it is made from what it holds, and from nothing else."""
+        self.method = False
+        """Whether a method of a tensor that isn't known gave it: which may cut it off as well as not."""
 
 
 class Alt(Value):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import operator
 from collections.abc import Callable, Hashable
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from gradfix.tape.domain.definitions import Class, Function, Instance
@@ -39,6 +40,10 @@ COMPARE: dict[type[ast.cmpop], Callable[[Any, Any], Any]] = {
     ast.Is: operator.is_,
     ast.IsNot: operator.is_not,
 }
+
+
+FEW = 32
+"""How many values are looked through for the memory that a test is about."""
 
 
 def condition(vm: Interpreter, node: ast.expr) -> Verdict:
@@ -127,11 +132,20 @@ def _hashable(value: Any) -> bool:
 
 
 def _note_subject(tested: Tested, key: Any, value: Value) -> None:
-    """Remember which memory a test looks at."""
-    for option in [one for _, one in value.options] if isinstance(value, Alt) else [value]:
+    """Remember which memory a test looks at, or may, as what isn't known was made of it."""
+    stack = [value]
+    for option in islice(stack, FEW):
         storage = option.storage if isinstance(option, Tensor) else getattr(option, "about", None)
         if storage is not None:
             tested.about.setdefault(key, []).append(storage)
+        if isinstance(option, (Tensor, Number)):
+            tested.values.setdefault(key, []).append(option.node)
+        elif isinstance(option, Alt):
+            stack.extend(one for _, one in option.options)
+            for before in {literal for guard, _ in option.options for literal, _ in guard}:
+                tested.about.setdefault(key, []).extend(tested.about.get(before, ()))
+        elif isinstance(option, Unknown) and storage is None:
+            stack.extend(option.holds)
 
 
 def _note_turn(tested: Tested, key: Any, value: Value) -> None:

@@ -196,7 +196,7 @@ class Graph:
         self.trail.learn(value, "guess", node)
         node.may = True
         node.lean = value.lean
-        node.facts = {"value": value}
+        node.facts = {"value": value, "past": True} if value.method else {"value": value}
         return node
 
     def _one_of(self, value: Unknown) -> Node:

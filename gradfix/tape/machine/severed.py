@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from itertools import chain
+from itertools import chain, islice
 from typing import TYPE_CHECKING
 
 from gradfix.defects import NOTHING, Assumption, Convention, Role, kind_of
@@ -52,6 +52,7 @@ if TYPE_CHECKING:
 READ_OUT = having("converts")
 FEW = 200
 """How many operations behind a loss are looked through for cuts that nobody is told of."""
+ITSELF = "whether its own value, which is tested, lets it come to this isn't known"
 DECIDED = "whether it runs where the grad mode was decided to be off isn't known"
 NO_GRAPH = "element 0 of tensors does not require grad and does not have a grad_fn"
 
@@ -130,6 +131,9 @@ class Severed:
         ):
             self.reports.silence(event.place, DECIDED)
             return
+        if (not cuts or self._elsewhere(event)) and self._tested_itself(node, event.path):
+            self.reports.silence(event.place, ITSELF)
+            return
         here = (event.place, Role.BACKWARD)
         if self.python.blames_rebinding(node):
             return
@@ -148,6 +152,20 @@ class Severed:
             self.reports.silence(
                 event.place, "several cuts lie behind this backward; which one was meant isn't known"
             )
+
+    def _elsewhere(self, event: Backward) -> bool:
+        """Whether it is one value of several that a backward starts from: another one has, or may have, a
+        graph."""
+        others = (root for other, root in self.backwards if other.place is event.place)
+        return bool(event.path - self.here.path | self.here.assumed) or any(
+            root.requires is not False for root in others
+        )
+
+    def _tested_itself(self, node: Node, path: Path) -> bool:
+        """Whether a backward runs only if a test of its root's own value says so: a constant may be there to
+        fail it."""
+        tested = [self.tested.values[key] for key, _ in path if key in self.tested.values]
+        return any(one is node for nodes in tested for one in islice(upstream(nodes), FEW))
 
     def _same_before(self, cuts: list[Node], event: Backward) -> bool:
         """Whether an earlier turn may have had a graph though it had these cuts: something else has ended

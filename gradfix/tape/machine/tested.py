@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import Unpack
 
-    from gradfix.tape.domain.graph import Storage
+    from gradfix.tape.domain.graph import Node, Storage
     from gradfix.tape.domain.paths import Key, Path
     from gradfix.tape.domain.trail import Trail
     from gradfix.tape.domain.values import Value
@@ -35,6 +35,10 @@ class Tested:
             {key: [*held] for key, held in before.about.items()} if before else {}
         )
         """The memory that a path condition is a test of."""
+        self.values: dict[Key, list[Node]] = (
+            {key: [*held] for key, held in before.values.items()} if before else {}
+        )
+        """The values that a path condition is a test of."""
         self.turns: list[int] = [0]
         """When the turns began that are running, of loops that are not run to their end."""
         self.drawn: dict[int, int] = {**before.drawn} if before else {}

@@ -227,9 +227,9 @@ class Passed:
 
     @cached_property
     def cut_off(self) -> bool:
-        """Whether all that a root was made of, as far as that is known, was made without recording."""
+        """Whether all that a root was made of, as far as that is known, was cut off or not recorded."""
         ends = [node for node in self.nodes if not any(map(_passes, node.parents))]
-        return bool(ends) and all(any(parent.cut for parent in node.parents) for node in ends)
+        return bool(ends) and all(any(map(_cut_off, node.parents)) for node in ends)
 
     @cached_property
     def made_here(self) -> bool:
@@ -330,6 +330,13 @@ def _onward(node: Node) -> tuple[Node, ...]:
 def _passes(node: Node) -> bool:
     """What is told to require grad where a backward comes by is no more likely to be held than not."""
     return node.requires is not False and node.op != "requires_grad_"
+
+
+def _cut_off(node: Node) -> bool:
+    """Whether a cut is all that a value comes from, by operations that record nothing after it."""
+    while not node.cut and node.requires is False and len(node.parents) == 1:
+        (node,) = node.parents
+    return bool(node.cut)
 
 
 def _calls_behind(strangers: Strangers, below: Sequence[Node]) -> Iterator[int]:

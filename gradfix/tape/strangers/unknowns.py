@@ -87,6 +87,7 @@ def call_unknown(vm: Interpreter, callee: Value, args: Args, kwargs: Kwargs, nod
     if unrecorded and isinstance(callee, Unknown) and not _may_hand_back(vm, [*owners, *given]):
         result.made, result.requires, result.lean = _unrecorded(vm.machine, given, node), False, BY_USE
     result.part = True
+    result.method = any(isinstance(one, Tensor) for one in owners)
     if isinstance(callee, (External, Unknown)):
         result.origin = callee.path if isinstance(callee, External) else callee.origin
         if isinstance(callee, Unknown):
