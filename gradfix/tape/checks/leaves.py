@@ -97,9 +97,9 @@ def gradient_read(vm: Interpreter, read: GradientRead) -> None:
     asked = any(one is owner for one in vm.notes.asked_for)  # whether there is one
     if asked or _lost_by_name(vm.names, owner, node):
         return
+    handed = owner.requires is None and "handed" in (owner.node.facts or {})
     if (
-        owner.requires is True
-        and owner.leaf is False
+        (handed or (owner.requires is True and owner.leaf is False))
         and owner.retained is not True
         and vm.machine.severed.backwards
         and not vm.machine.leaves.hooked

@@ -76,6 +76,8 @@ class NodeFacts(TypedDict, total=False):
     past: bool
     """Whether it may pass nothing on: what it returns is of a class that lets nothing of its own into it, or
     comes of a method that may cut it off."""
+    handed: bool
+    """Whether code that isn't known had it for its effect: it may have detached it in place."""
     several: bool
     """Whether it has more than one element, though its shape isn't known."""
     rank: int

@@ -130,6 +130,7 @@ class Unknown(Value):
         "guess",
         "holds",
         "lean",
+        "least",
         "made",
         "method",
         "module",
@@ -174,6 +175,8 @@ class Unknown(Value):
         """The values of which it is one, where these were too many to be kept apart."""
         self.part = False
         """Whether it is made from what it holds, and from nothing else."""
+        self.least: int | None = None
+        """What it is at least, where it is a number that counts something."""
         self.method = False
         """Whether a method of a tensor that isn't known gave it: which may cut it off as well as not."""
 

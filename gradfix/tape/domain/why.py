@@ -41,6 +41,11 @@ def fact(name: str) -> Why:
     return Why(What.RUN_TIME, name)
 
 
+RANGE = fact("a range")
+BEGUN = fact("a range")
+"""The same, where it is known where it begins, and that it goes upwards by one."""
+
+
 def whys(value: Value) -> Iterator[Why]:
     """The reasons why a value isn't known, the nearest first: its own, then of all that it was made of.
 

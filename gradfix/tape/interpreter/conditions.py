@@ -176,6 +176,10 @@ def compared(left: Value, right: Value, op: ast.cmpop) -> Truth:
             return bool(COMPARE[type(op)](left.value, right.value))
         except TypeError:
             return None
+    if isinstance(left, Unknown) and left.least is not None and isinstance(right, Const):
+        return _at_least(left.least, right.value, type(op))
+    if isinstance(right, Unknown) and right.least is not None and isinstance(left, Const):
+        return _at_least(right.least, left.value, MIRRORED.get(type(op), type(op)))
     if isinstance(op, (ast.Is, ast.IsNot)):
         same = _identical(left, right)
         return same if same is None or isinstance(op, ast.Is) else not same
@@ -189,6 +193,23 @@ def compared(left: Value, right: Value, op: ast.cmpop) -> Truth:
     if isinstance(op, (ast.Eq, ast.NotEq)) and _never_none(left, right):
         return isinstance(op, ast.NotEq)
     return None
+
+
+MIRRORED: dict[type[ast.cmpop], type[ast.cmpop]] = {
+    ast.Lt: ast.Gt,
+    ast.LtE: ast.GtE,
+    ast.Gt: ast.Lt,
+    ast.GtE: ast.LtE,
+}
+
+
+def _at_least(least: int, other: object, op: type[ast.cmpop]) -> Truth:
+    """How a number compares of which it is known what it is at least."""
+    if not isinstance(other, (int, float)) or op in (ast.Is, ast.IsNot):
+        return None
+    if least > other:
+        return bool(COMPARE[op](1, 0))
+    return {ast.GtE: True, ast.Lt: False}.get(op) if least == other else None
 
 
 def _never_none(left: Value, right: Value) -> bool:
@@ -248,6 +269,8 @@ def truthy(value: Value) -> Truth:
         return True if any(map(there, items)) else None if value.open or items else False
     if isinstance(value, Range):
         return bool(value.range)
+    if isinstance(value, Unknown):
+        return True if value.least is not None and value.least > 0 else None
     if isinstance(value, (Layer, Instance)):
         return None if isinstance(value, Layer) and value.items is not None else True
     if isinstance(value, (Function, Class, External, Optimizer)):

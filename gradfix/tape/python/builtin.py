@@ -25,7 +25,7 @@ from gradfix.tape.domain.values import (
     Unknown,
     unknown_of,
 )
-from gradfix.tape.domain.why import Why, fact
+from gradfix.tape.domain.why import BEGUN, RANGE, Why, fact
 from gradfix.tape.interpreter.imports import from_star
 from gradfix.tape.interpreter.occasions import PutSomewhere
 from gradfix.tape.python.arithmetic import operate
@@ -224,7 +224,9 @@ def _counting(name: str, args: Args) -> Value:
         bounds = [arg.value for arg in args if isinstance(arg, Const) and isinstance(arg.value, int)]
         if bounds and len(bounds) == len(args) and (len(bounds) < 3 or bounds[2] != 0):
             return Range(range(*bounds))
-        return Unknown(fact("a range"), requires=False)
+        start = args[0] if len(args) == 2 else Const(0)
+        begins = len(args) < 3 and isinstance(start, Const) and type(start.value) is int
+        return Unknown(BEGUN if begins else RANGE, (start,) if begins else (), requires=False)
     if args and isinstance(args[0], (Seq, Map)) and not args[0].open:
         items = args[0].items if isinstance(args[0], Seq) else args[0].items.values()
         return Const(len(items)) if all(map(there, items)) else Unknown(fact("a length"))

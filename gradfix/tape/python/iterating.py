@@ -10,7 +10,7 @@ from gradfix.defects.reasons import What
 from gradfix.tape.domain.torch_values import Weights
 from gradfix.tape.domain.values import Const, Range, Seq, Unknown
 from gradfix.tape.domain.why import Why, fact
-from gradfix.tape.torch.elements import elements, part
+from gradfix.tape.torch.elements import elements, index, part
 
 if TYPE_CHECKING:
     from gradfix.tape.domain.values import Args, Value
@@ -29,14 +29,14 @@ def _enumerate(vm: Interpreter, args: Args, node: ast.Call) -> Value:
     items, known = _lazily(vm, args[0], node)
     given = args[1].value if len(args) > 1 and isinstance(args[1], Const) else 0
     start = given if isinstance(given, int) else 0
+    counted = len(args) < 2 or isinstance(given, int)
     if items is None:
-        return Seq(
-            "list",
-            [_pair(Unknown(fact("an index")), part(args[0])) for _ in range(2)],
-            open=True,
-        )
-    exact = known and isinstance(given, int)
-    counts = [Const(i + start) if exact else Unknown(fact("an index")) for i in range(len(items))]
+        items, known = [part(args[0]) for _ in range(2)], False
+    if known and counted:
+        counts: list[Value] = [Const(i + start) for i in range(len(items))]
+    else:
+        first = Const(start) if counted else Unknown(fact("an index"))
+        counts = [first, *(index(start + 1) if counted else Unknown(fact("an index")) for _ in items[1:])]
     pairs = [_pair(count, item) for count, item in zip(counts, items, strict=True)]
     return Seq("list", pairs, open=not known)
 

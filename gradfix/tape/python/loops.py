@@ -16,10 +16,11 @@ from gradfix.tape.domain.why import Why, fact
 from gradfix.tape.domain.within import Within
 from gradfix.tape.interpreter.conditions import condition
 from gradfix.tape.interpreter.early_exits import Loop, enter, jumps, rejoin, take
+from gradfix.tape.interpreter.inside import all_in
 from gradfix.tape.machine.leaves import is_added
 from gradfix.tape.python.generators import looped, resume
 from gradfix.tape.strangers.loader_batches import take_out
-from gradfix.tape.torch.elements import EXACT, MANY, elements, part, told_apart
+from gradfix.tape.torch.elements import EXACT, MANY, any_two, elements, part, told_apart
 from gradfix.tape.torch.param_groups import asking, spread, spread_asking
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ def _in_step(vm: Interpreter, node: ast.For | ast.AsyncFor, source: Suspended) -
 def _over(vm: Interpreter, node: ast.For | ast.AsyncFor, source: Value) -> str | None:
     turns, certain = elements(vm, source, node.iter)
     if turns is None:
-        turns, certain = [part(source), part(source)], False
+        turns, certain = any_two(source), False
     if not turns:
         return vm.run(node.orelse)
     whole = turns
@@ -63,7 +64,7 @@ def _over(vm: Interpreter, node: ast.For | ast.AsyncFor, source: Value) -> str |
     count = len(turns)
     if not exact:
         turns = turns[:2]
-    if vm.running.later_turn and not (certain and len(turns) <= EXACT):
+    if vm.running.later_turn and not (certain and len(turns) <= EXACT) and not _tests_count(node, turns):
         turns = [next((turn for turn in turns if _trained(turn)), turns[0])]
     since, asked = next(Backward.numbers), asking(vm.machine, turns) if len(turns) < len(whole) else []
     more = not exact or (isinstance(source, Range) and len(source.range) > len(turns))
@@ -77,6 +78,17 @@ def _over(vm: Interpreter, node: ast.For | ast.AsyncFor, source: Value) -> str |
             part(source) if isinstance(source, Unknown) else Unknown(fact("the last of a loop")),
         )
     return ended
+
+
+def _tests_count(node: ast.For | ast.AsyncFor, turns: Sequence[Value]) -> bool:
+    """Whether the first of two turns is told from later ones by their number, which a test looks at."""
+    names = [node.target, *getattr(node.target, "elts", ())]
+    later = turns[-1].items if isinstance(turns[-1], Seq) else turns[-1:]
+    if len(turns) != 2 or not any(isinstance(one, Unknown) and one.least is not None for one in later):
+        return False
+    counted = {one.id for one in names if isinstance(one, ast.Name)}
+    tests = [one.test for one in all_in(node) if isinstance(one, (ast.If, ast.IfExp))]
+    return any(isinstance(one, ast.Name) and one.id in counted for test in tests for one in all_in(test))
 
 
 def _trained(turn: Value) -> bool:

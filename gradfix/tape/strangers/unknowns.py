@@ -119,15 +119,14 @@ def _for_its_effect(vm: Interpreter, callee: Value, reached: Sequence[Value]) ->
     for value in reached:
         if isinstance(value, Tensor) and value.leaf is True and value.requires is True:
             set_leaf(vm.machine, value, None)
-    for owner in callee.holds if isinstance(callee, Unknown) else ():
-        if isinstance(owner, Tensor) and owner.requires is True and owner.leaf is False:
-            _may_detach(vm, owner)
+        elif isinstance(value, Tensor) and value.requires is not False and value.leaf is not True:
+            _may_detach(vm, value)
 
 
 def _may_detach(vm: Interpreter, owner: Tensor) -> None:
-    """A method of a result that isn't known, called for its effect, may take it out of its graph."""
+    """What isn't known, called for its effect, may take a result out of its graph."""
     made = Node("unknown", owner.place, (vm.graph.history(owner),), None)
-    made.may, made.path = True, vm.here.path
+    made.may, made.path, made.facts = True, vm.here.path, {"handed": True}
     vm.trail.set(owner, "node", made)
     vm.trail.set(owner, "requires", None)
     vm.trail.set(owner, "leaf", None)

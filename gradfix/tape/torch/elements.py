@@ -12,7 +12,7 @@ from gradfix.tape.domain.graph import Storage, Tensor
 from gradfix.tape.domain.narrowing import there
 from gradfix.tape.domain.torch_values import Layer, Optimizer, Weights
 from gradfix.tape.domain.values import Alt, Const, Map, Range, Seq, Undefined, Unknown
-from gradfix.tape.domain.why import Why, fact
+from gradfix.tape.domain.why import BEGUN, Why, fact
 from gradfix.tape.torch.modules import may_hold_more
 from gradfix.tape.torch.tensors import method_call
 
@@ -112,3 +112,18 @@ def part(source: Value) -> Value:
     )
     element.part = isinstance(source, Alt)
     return element
+
+
+def any_two(source: Value) -> list[Value]:
+    """The first element of something whose elements aren't known, and a later one."""
+    start = source.holds[0] if isinstance(source, Unknown) and source.why is BEGUN else None
+    if isinstance(start, Const) and isinstance(start.value, int):
+        return [start, index(start.value + 1)]
+    return [part(source), part(source)]
+
+
+def index(least: int) -> Unknown:
+    """A number that isn't known, but at least so much."""
+    found = Unknown(fact("an index"))
+    found.least = least
+    return found

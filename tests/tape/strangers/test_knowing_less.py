@@ -519,6 +519,110 @@ for turn in range(2):
     optimizer.step()
     scores[:, 1].mean().backward(inputs=list(judge.parameters()))
 """,
+    "a view of a transposed leaf, if its sizes make it one": """
+from elsewhere import blur
+w = torch.full(blur([3, 4]), 0.5, requires_grad=True)
+v = w.t().flatten()
+v.pow_(2)
+""",
+    "the step of a norm that may have no weights": """
+from elsewhere import blur
+net = nn.Sequential(nn.LayerNorm(4, elementwise_affine=blur(False)), nn.Linear(4, 4))
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+for turn in range(2):
+    opt.zero_grad()
+    loss = net(torch.ones(3, 4)).pow(2).mean()
+    loss.backward(retain_graph=True)
+    opt.step()
+    loss.backward()
+""",
+    "a function that writes in place where recording may be off": """
+from elsewhere import blur
+x = torch.rand(3, 4).requires_grad_().sin()
+for turn in range(2):
+    with blur():
+        nn.functional.relu(x, inplace=True)
+x.sum().backward()
+""",
+    "an optimizer made of a network that isn't in the loss": """
+from elsewhere import blur
+net, w = nn.Linear(4, 4), nn.Parameter(torch.randn(3, 4))
+opt = torch.optim.SGD(getattr(net, blur)(), lr=0.1)
+for turn in range(2):
+    (w ** 2).sum().backward()
+    opt.zero_grad()
+    opt.step()
+""",
+    "a loss made of what was cut off": """
+from elsewhere import blur
+def train(model, loader, optimizer):
+    for batch in loader:
+        loss = blur(model(batch).clone().data.pow(2).mean())
+        loss.backward(retain_graph=True)
+        optimizer.zero_grad()
+        optimizer.step()
+""",
+    "a method that may have cut off what it is called on": """
+from elsewhere import blur
+w, v = torch.zeros(4, requires_grad=True), torch.ones(4, requires_grad=True)
+for turn in range(2):
+    loss = blur(v.norm()) + getattr(w.pow(2).mean(), blur)()
+    loss.backward()
+    if w.grad is not None:
+        w.data.sub_(0.1 * w.grad.data)
+""",
+    "what a function may have detached in place": """
+from elsewhere import blur
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = nn.Linear(4, 4), nn.Linear(4, 4, bias=False)
+    def forward(self, x):
+        h = nn.functional.relu(self.first(x))
+        h += self.second(h)
+        blur(h)
+        return h
+""",
+    "a constant that is there to fail the test before its backward": """
+def contrast(model, x, masks):
+    total = torch.tensor(0.0)
+    if len(masks) < 2:
+        return total
+    return model(x).pow(2).mean()
+model = nn.Linear(3, 3)
+optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
+for x, masks in [(torch.ones(2, 3), [[1, 2], [3, 4]]), (torch.ones(2, 3), [])]:
+    optimizer.zero_grad()
+    loss = contrast(model, x, masks)
+    if loss.item() > 0:
+        loss.backward()
+        optimizer.step()
+""",
+    "what a turn takes over from the one before, where the first takes over nothing": """
+from elsewhere import loader, window
+net, head = nn.LSTMCell(3, 4), nn.Linear(4, 1)
+for batch in loader:
+    loss = torch.zeros(1)
+    h, c = torch.zeros(2, 4), torch.zeros(2, 4)
+    batch = batch.permute(1, 0, 2).to(torch.float32)
+    for t in range(window):
+        if t > 0:
+            batch[t, :, 0] = guess
+        h, c = net(batch[t].clone(), (h, c))
+        guess = head(h).squeeze()
+        loss += guess.sum()
+    loss.backward()
+""",
+    "gradients that are cleared in every turn but the first": """
+from elsewhere import loader
+net = nn.Linear(4, 4)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+for i, batch in enumerate(loader):
+    if i > 0:
+        opt.zero_grad()
+    net(batch).sum().backward()
+    opt.step()
+""",
 }
 FOUND = {
     "what an optimizer holds, beside a loss that is made of what a model returns": (
@@ -805,6 +909,66 @@ for turn in range(2):
     scores[:, 0].mean().backward(retain_graph=True)
     optimizer.step()
     scores[:, 1].mean().backward(inputs=list(made.parameters()))
+""",
+    ),
+    "a network stepped while one test of its size was made": (
+        "inplace_overwrites_saved",
+        """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = nn.Linear(4, 4), nn.Linear(4, 4, bias=False)
+    def forward(self, x):
+        h = self.first(x)
+        if h.dim() == 2:
+            h = nn.functional.elu(x)
+        h = self.second(h)
+        h += self.first(h)
+        return h
+""",
+    ),
+    "the gradient of what was written on either path": (
+        "grad_of_non_leaf",
+        """
+import sys
+w, v = torch.ones(4, requires_grad=True), torch.ones(4, requires_grad=True)
+y = w.exp()
+if len(sys.argv) > 3:
+    y = w.sigmoid()
+z = y.detach().add_(v)
+z.abs().max().backward()
+print(z.grad)
+""",
+    ),
+    "what a turn takes over from the one before, and the first of the next ones too": (
+        "backward_twice",
+        """
+from elsewhere import loader, window
+net, head = nn.LSTMCell(3, 4), nn.Linear(4, 1)
+guess = torch.zeros(2)
+for batch in loader:
+    loss = torch.zeros(1)
+    h, c = torch.zeros(2, 4), torch.zeros(2, 4)
+    batch = batch.permute(1, 0, 2).to(torch.float32)
+    for t in range(window):
+        batch[t, :, 0] = guess
+        h, c = net(batch[t].clone(), (h, c))
+        guess = head(h).squeeze()
+        loss += guess.sum()
+    loss.backward()
+""",
+    ),
+    "gradients that are cleared in the first turn alone": (
+        "missing_zero_grad",
+        """
+from elsewhere import loader
+net = nn.Linear(4, 4)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+for i, batch in enumerate(loader):
+    if i == 0:
+        opt.zero_grad()
+    net(batch).sum().backward()
+    opt.step()
 """,
     ),
 }
