@@ -34,6 +34,7 @@ for x in torch.ones(2, 2, 3):
     optimizer.step()
 """
 STALE = LOOP.replace("    optimizer.zero_grad()\n", "")
+ZERO = STALE.replace("(hidden).mean()", "(hidden).mean() * 0")
 ERASED = STALE.replace("    optimizer.step", "    optimizer.zero_grad()\n    optimizer.step")
 CUT = LOOP.replace("(hidden)", "(hidden.detach())")
 OVERWRITTEN = LOOP.replace("    loss =", "    hidden += 1\n    loss =")
@@ -83,6 +84,7 @@ def loud(culprit: int, *evidence: int) -> Finding:
     [
         pytest.param(STALE, quiet("missing_zero_grad", 8), "confirmed", id="a stale gradient"),
         pytest.param(LOOP, quiet("missing_zero_grad", 9), "refuted", id="no stale gradient"),
+        pytest.param(ZERO, quiet("missing_zero_grad", 8), "undecided", id="a stale gradient that is zero"),
         pytest.param(ERASED, quiet("zero_grad_before_step", 9), "confirmed", id="an erased gradient"),
         pytest.param(LOOP, quiet("zero_grad_before_step", 8), "refuted", id="a gradient that was used"),
         pytest.param(CUT, quiet("unreached_parameters", 4), "confirmed", id="unreached leaves"),

@@ -150,7 +150,10 @@ def _fits(finding: Finding, run: Facts) -> str:
 
 def _stale(finding: Finding, runs: list[Facts]) -> Verdict:
     at = lines(finding)
-    return "confirmed" if any(at & set(backward) for run in runs for backward, _ in run.stale) else "refuted"
+    if any(at & set(backward) for run in runs for backward, _ in run.stale):
+        return "confirmed"
+    meant = [one for run in runs for one in run.backwards if at & set(one.lines)]
+    return "refuted" if any(any(one.sums) for one in meant) else "undecided"  # gradients that were zero
 
 
 def _erased(finding: Finding, runs: list[Facts]) -> Verdict:
