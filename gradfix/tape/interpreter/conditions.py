@@ -8,6 +8,7 @@ from collections.abc import Callable, Hashable
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from gradfix.tape.domain.alternatives import spelt_out
 from gradfix.tape.domain.definitions import Class, Function, Instance
 from gradfix.tape.domain.events import Empty
 from gradfix.tape.domain.graph import Number, Tensor
@@ -78,6 +79,7 @@ def _joined(vm: Interpreter, node: ast.BoolOp) -> Verdict:
         where = ("and" if every else "or", onward)  # wherever it stands
         key = Settled(where, (onward,) if every else ends, ends if every else (onward,))
         vm.reports.findings.texts.setdefault(key, vm.reports.text(node))
+        vm.reports.findings.tests.setdefault(key, node)
         onward, end = onward | {(key, every)}, frozenset({(key, not every)})
     return (None, onward, end) if every else (None, end, onward)
 
@@ -255,6 +257,9 @@ def truth(notes: Notes, value: Value, node: ast.expr) -> Verdict:
         notes.reports.lean_on(TAKEN)  # until the function is left: what follows depends on it
     if known is not None:
         return YES if known else NO
+    if isinstance(value, Seq) and not value.open and not all(map(there, value.items)):
+        ways = spelt_out(value.items)  # what it lacks on some paths says where it is empty
+        value = Alt(tuple((path, Seq(value.kind, items)) for path, items in ways)) if ways else value
     if isinstance(value, Alt):
         return _alternative(notes.machine, value, node, truthy)
     return _fresh(notes.machine, node, ("true", id(value)), value)

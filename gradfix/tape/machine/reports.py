@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Generic, TypeAlias, TypedDict, TypeVar
 from gradfix.defects import KINDS, Assumption, Convention, Defect, Evidence, Role
 from gradfix.defects.reasons import Reason
 from gradfix.defects.records import Facts, NonScalar, Ordered, Overwritten
-from gradfix.tape.domain.paths import ALWAYS, Arm
+from gradfix.tape.domain.paths import ALWAYS, Arm, Settled
 from gradfix.tape.domain.values import NOTHING, Foreign
 from gradfix.tape.domain.within import Within
 from gradfix.tape.machine.here import span_of
@@ -251,7 +251,10 @@ class Reports:
         tests = self.findings.tests
         places = [(id(tests[key]), holds) for key, holds in when if key in tests]
         places += [(id(key.chain.first), holds) for key, holds in when if type(key) is Arm]
-        return len(places) > len(set(places))
+        return len(places) > len(set(places)) or any(
+            bool(ways) and all(len(way) > 1 and self.chosen_twice(way) for way in ways)
+            for ways in [key.yes if holds else key.no for key, holds in when if type(key) is Settled]
+        )
 
     def chosen_apart(self, when: Path) -> bool:
         """Whether a path takes two calls that read alike, where each is tested, to answer differently, or
