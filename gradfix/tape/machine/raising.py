@@ -260,8 +260,8 @@ def _recorded(node: Node) -> tuple[Node, ...]:
 
 
 def _ends(node: Node) -> bool:
-    """Whether a node is a leaf that a gradient comes to, or may have a graph behind it."""
-    return node.requires is None or (node.leaf is not None and node.requires)
+    """Whether a node is a leaf that a gradient comes to, came in with a graph, or may have one behind it."""
+    return node.requires is None or (node.requires and (node.leaf is not None or not node.parents))
 
 
 def _draws(node: Node) -> bool:

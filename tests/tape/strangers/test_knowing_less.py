@@ -623,6 +623,16 @@ for i, batch in enumerate(loader):
     net(batch).sum().backward()
     opt.step()
 """,
+    "what a function writes over what came in, if its decorator leaves recording on": """
+from elsewhere import quiet
+@quiet()
+def squared(a):
+    a *= a
+class Net(nn.Module):
+    def forward(self, x):
+        squared(x)
+        return x
+""",
 }
 FOUND = {
     "what an optimizer holds, beside a loss that is made of what a model returns": (
