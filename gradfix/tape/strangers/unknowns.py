@@ -167,6 +167,8 @@ def call_opaque(
     for value in given:
         if not isinstance(value, Tensor):
             hand_out(vm.strangers, value)
+        elif value.requires is False:  # it may be told to require grad
+            let_gradients_go(vm.machine, [value])
     made = vm.machine.recording.node("module", vm.here.at(node), [*leaves(vm.machine, module)[0], *given])
     made.may = not sure
     if made.requires is True and passes_by(module.of):

@@ -633,6 +633,17 @@ class Net(nn.Module):
         squared(x)
         return x
 """,
+    "a batch that a network may have told to require grad": """
+from elsewhere import blur
+net = blur()
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+for turn in range(2):
+    x = torch.full([3, 4], 0.5)
+    net(x)
+    x.div(2).expm1().pow(2).mean().backward()
+    opt.step()
+    opt.zero_grad()
+""",
 }
 FOUND = {
     "what an optimizer holds, beside a loss that is made of what a model returns": (
