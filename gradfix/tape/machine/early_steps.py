@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from gradfix.tape.domain.moments import Moment
     from gradfix.tape.domain.torch_values import Optimizer
     from gradfix.tape.machine.histories import Graph
-    from gradfix.tape.machine.optimizers import Optimizers
+    from gradfix.tape.machine.leaves import Leaves
 
 
 class Step(NamedTuple):
@@ -33,11 +33,12 @@ class Step(NamedTuple):
 class EarlySteps:
     """What the rewrite of a step that came too early has to know."""
 
-    def __init__(self, graph: Graph, optimizers: Optimizers) -> None:
+    def __init__(self, graph: Graph, leaves: Leaves) -> None:
         self.graph = graph
         self.reports = graph.reports
         self.timeline = graph.timeline
-        self.optimizers = optimizers
+        self.leaves = leaves
+        self.optimizers = leaves.optimizers
         self.known: dict[tuple[int, int], EarlyStep] = {}
         """What stands between a step and a later backward, by both."""
 
@@ -86,10 +87,12 @@ class EarlySteps:
     def _shared(self, optimizer: Optimizer) -> bool | None:
         """Whether another optimizer steps some of the same leaves."""
         own = {id(leaf) for leaf in optimizer.leaves}
+        perhaps = {id(leaf) for leaf in self.leaves.overlapping(optimizer.leaves)}
         others = [one for one in self.optimizers.known if one.place is not optimizer.place]
-        if any(id(leaf) in own for one in others for leaf in one.leaves):
+        held = {id(leaf) for one in others for leaf in one.leaves}
+        if own & held:
             return True
-        return None if self.timeline.strange else False
+        return None if self.timeline.strange or perhaps & held else False
 
     def _spoiling(self, later: Backward) -> list[Step]:
         """The steps that have changed what a backward needs, each once."""
