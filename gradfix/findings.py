@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 LONGEST_CULPRIT = 72
 FIRST = "mend line {line} first: this may be right then"
 NO_WAY = "compute it from what should learn: a rewrite here alone brings no gradient that anybody asks for"
+ANOTHER = "another cut keeps the gradient back as well: let it through both"
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +151,8 @@ def _answer(defect: Defect, codemod: Codemod, source: Source, tree: Tree, plan: 
     if isinstance(defect.facts, Severed) and not defect.facts.arrives:
         return Decline(NO_WAY)
     fix = codemod.rule.rewrite(defect, tree, plan.options)
+    if isinstance(defect.facts, Severed) and not defect.facts.alone and isinstance(fix, Fix):
+        return Decline(ANOTHER)
     return fix if source.notebook is None or isinstance(fix, Decline) else _in_cells(fix, source, tree)
 
 

@@ -205,6 +205,8 @@ class Severed(Facts):
 
     arrives: bool = True
     """Whether one would for somebody, once this is mended: for what it is asked for, or who reads it."""
+    alone: bool = True
+    """Whether nothing else keeps it back on the same way."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
