@@ -146,6 +146,9 @@ class EarlyStep(Ordered):
     """Whether another optimizer steps some of the same leaves; None: that isn't known."""
     spared: tuple[str, ...] = ()
     """The optimizers whose leaves the backward could reach without meeting what was changed."""
+    reached: tuple[str, ...] | None = None
+    """The optimizers whose leaves it reaches, or may; "" where one isn't known by name, None where more may
+    be."""
     frozen: tuple[str, ...] = ()
     """The optimizers that hold leaves that need no gradient, or may need none."""
 
@@ -400,6 +403,9 @@ class Freed(Facts):
     """The name that gives every call of a closure the same graph, where there is one."""
     spared: tuple[str, ...] = ()
     """The optimizers whose leaves the later backward could reach without meeting what was freed."""
+    reached: tuple[str, ...] | None = None
+    """The optimizers whose leaves it reaches, or may; "" where one isn't known by name, None where more may
+    be."""
     frozen: tuple[str, ...] = ()
     """The optimizers that hold leaves that need no gradient, or may need none."""
     built: tuple[Span, ...] = ()

@@ -57,6 +57,7 @@ class EarlySteps:
             backward=self.reports.span(later.place) if not later.virtual else None,
             step_backward=self.reports.span(own.backward.place) if own else None,
             spared=self.spared(later),
+            reached=self.reached(later),
             frozen=self.frozen(),
         )
 
@@ -145,6 +146,15 @@ class EarlySteps:
             if optimizer.name and id(root) in walked and not any(one in walked for one in broken):
                 found.append(optimizer.name)
         return tuple(found)
+
+    def reached(self, event: Backward) -> tuple[str, ...] | None:
+        """The optimizers whose leaves a backward reaches, or may: all that are known, if no others step."""
+        if event.virtual or event.root is None or self.timeline.strange:
+            return None
+        root, known = self.graph.history(event.root), self.optimizers.known
+        held = ([*one.leaves, *self.leaves.overlapping(one.leaves)] for one in known)
+        walked = (leading(self.graph, root, leaves, perhaps=True) for leaves in held)
+        return tuple(one.name for one, nodes in zip(known, walked, strict=True) if id(root) in nodes)
 
 
 def _may_be_stepped(leaf: Tensor, earlier: Backward, later: Backward) -> bool:

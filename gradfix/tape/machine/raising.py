@@ -233,6 +233,7 @@ class Raising:
                 again=self.reports.span(event.place),
                 outside=outside,
                 spared=spared,
+                reached=self.early_steps.reached(event),
                 frozen=self.early_steps.frozen(),
                 built=built,
                 draws=draws,
