@@ -65,7 +65,7 @@ def _only_its_own(call: cst.Call, tree: Tree, facts: Freed) -> Fix | None:
     again = call_at(tree, facts.again)
     if again is None or again is call:
         return None
-    return aimed(tree, again, later_steps(tree, again, facts.reached), facts.spared, facts.frozen)
+    return aimed(tree, again, later_steps(tree, again, facts), facts.spared, facts.frozen)
 
 
 def _built_inside(call: cst.Call, tree: Tree, name: str) -> Fix | Decline:

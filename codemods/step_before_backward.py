@@ -85,7 +85,7 @@ def rewrite(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:
     moving = _moving(tree, step, later, defect)
     if moving is not None and later_optimizer == optimizer:
         return _merged(tree, moving, step, optimizer)
-    steppers = later_steps(tree, later, facts.reached)
+    steppers = later_steps(tree, later, facts)
     fix = _moved(tree, moving, later, steppers, defect) if moving else Decline(BY_HAND)
     if isinstance(fix, Fix) and not fix.unsafe:
         return fix

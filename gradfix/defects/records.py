@@ -147,8 +147,9 @@ class EarlyStep(Ordered):
     spared: tuple[str, ...] = ()
     """The optimizers whose leaves the backward could reach without meeting what was changed."""
     reached: tuple[str, ...] | None = None
-    """The optimizers whose leaves it reaches, or may; "" where one isn't known by name, None where more may
-    be."""
+    """The optimizers whose leaves it reaches; "" where one isn't known by name, None where others may be."""
+    perhaps: tuple[str, ...] = ()
+    """Those whose leaves it may reach by way of what isn't known."""
     frozen: tuple[str, ...] = ()
     """The optimizers that hold leaves that need no gradient, or may need none."""
 
@@ -404,8 +405,9 @@ class Freed(Facts):
     spared: tuple[str, ...] = ()
     """The optimizers whose leaves the later backward could reach without meeting what was freed."""
     reached: tuple[str, ...] | None = None
-    """The optimizers whose leaves it reaches, or may; "" where one isn't known by name, None where more may
-    be."""
+    """The optimizers whose leaves it reaches; "" where one isn't known by name, None where others may be."""
+    perhaps: tuple[str, ...] = ()
+    """Those whose leaves it may reach by way of what isn't known."""
     frozen: tuple[str, ...] = ()
     """The optimizers that hold leaves that need no gradient, or may need none."""
     built: tuple[Span, ...] = ()

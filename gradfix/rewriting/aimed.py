@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Container, Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 
 import libcst as cst
 
 from gradfix.defects import Span
+from gradfix.defects.records import EarlyStep, Freed
 from gradfix.rewriting import shapes as m
 from gradfix.rewriting.arguments import keyword
 from gradfix.rewriting.order import calls_of, stands_alone
@@ -45,11 +46,8 @@ def later_step(tree: Tree, later: cst.Call) -> cst.Call | None:
     return None
 
 
-def later_steps(tree: Tree, later: cst.Call, reached: Collection[str] | None) -> list[str]:
-    """The optimizers that step what the later backward fills, its own first; none where it isn't known which.
-
-    It reaches the parameters of those that are `reached`; "" is one that isn't known by name, None is any.
-    """
+def later_steps(tree: Tree, later: cst.Call, facts: EarlyStep | Freed) -> list[str]:
+    """The optimizers that step what a later backward fills, its own first; none where these aren't known."""
     own = stepped(tree, later_step(tree, later))
     found, cleared = [own] if own else [], set[str]()
     after = [place for here in path(tree, later) for place in between(tree, here, None)]
@@ -57,16 +55,17 @@ def later_steps(tree: Tree, later: cst.Call, reached: Collection[str] | None) ->
         alone = anchor(tree, call) in after and stands_alone(anchor(tree, call), call)
         if _clears(call):
             cleared |= {name} if alone else set()
-        elif name not in cleared and name not in found and _may_be(name, reached):
-            if not alone or reached is None or name not in reached:
+        elif name not in cleared and name not in found and _fed(name, facts):
+            if not alone or name not in facts.perhaps:
                 return []
             found.append(name)
-    others = {*(reached or ())} - {*found, *cleared, ""}
+    others = {*(facts.reached or ())} - {*found, *cleared, ""}
     return [] if any(not _steps_before(tree, later, name) for name in others) else found
 
 
-def _may_be(name: str, reached: Collection[str] | None) -> bool:
-    return reached is None or name in reached or "" in reached
+def _fed(name: str, facts: EarlyStep | Freed) -> bool:
+    """Whether a backward fills what is stepped, or may."""
+    return facts.reached is None or name in facts.perhaps or "" in facts.reached
 
 
 def _behind(tree: Tree, later: cst.Call) -> list[cst.Call]:

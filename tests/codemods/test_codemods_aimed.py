@@ -81,6 +81,15 @@ def test_where_it_is_not_seen_who_steps_it_is_done_by_hand(rest: str) -> None:
     assert mended(finish + before(BOTH, rest)) is None
 
 
+def test_an_optimizer_to_which_only_a_batch_may_lead_needs_no_step_here() -> None:
+    given = NETS.replace(
+        "x = torch.ones(5, 3)\n", "x = load()\nother = optim.Adam(nn.Linear(2, 2).parameters())\n"
+    )
+    text = "from somewhere import load\n" + given + before(BOTH, "one.step()\ntwo.step()\n")
+    seen = fix("program.py", text.encode(), Plan(Config(Path(), unsafe_fixes=True)))
+    assert seen.after is not None and OF_BOTH in seen.after.decode()
+
+
 TWICE = """latent = encoder[0](x).tanh()
 first = decoder(latent).mean()
 second = dynamics(latent).pow(2).mean() + reward(latent).pow(2).mean()

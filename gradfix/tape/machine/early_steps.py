@@ -58,6 +58,7 @@ class EarlySteps:
             step_backward=self.reports.span(own.backward.place) if own else None,
             spared=self.spared(later),
             reached=self.reached(later),
+            perhaps=self.reached(later, perhaps=True) or (),
             frozen=self.frozen(),
         )
 
@@ -147,13 +148,13 @@ class EarlySteps:
                 found.append(optimizer.name)
         return tuple(found)
 
-    def reached(self, event: Backward) -> tuple[str, ...] | None:
-        """The optimizers whose leaves a backward reaches, or may: all that are known, if no others step."""
+    def reached(self, event: Backward, *, perhaps: bool = False) -> tuple[str, ...] | None:
+        """The optimizers whose leaves a backward reaches, or `perhaps` does, if all that step are known."""
         if event.virtual or event.root is None or self.timeline.strange:
             return None
         root, known = self.graph.history(event.root), self.optimizers.known
         held = ([*one.leaves, *self.leaves.overlapping(one.leaves)] for one in known)
-        walked = (leading(self.graph, root, leaves, perhaps=True) for leaves in held)
+        walked = (leading(self.graph, root, leaves, perhaps=perhaps) for leaves in held)
         return tuple(one.name for one, nodes in zip(known, walked, strict=True) if id(root) in nodes)
 
 

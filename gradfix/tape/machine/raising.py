@@ -234,6 +234,7 @@ class Raising:
                 outside=outside,
                 spared=spared,
                 reached=self.early_steps.reached(event),
+                perhaps=self.early_steps.reached(event, perhaps=True) or (),
                 frozen=self.early_steps.frozen(),
                 built=built,
                 draws=draws,
