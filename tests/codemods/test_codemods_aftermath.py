@@ -71,3 +71,33 @@ def test_what_fails_elsewhere_is_no_reason_to_leave_it() -> None:
     other = "w = torch.ones(3, requires_grad=True)\nw.add_(1)\n"
     seen = outcome(TWICE.partition("y = ")[0] + text + other)
     assert seen.after is not None and ".detach()" not in seen.after.decode()
+
+
+SAMPLED = """import torch
+from torch import nn, optim
+from torch.distributions import Normal
+
+actor, critic = nn.Linear(2, 2), nn.Linear(2, 1)
+optimizer = optim.Adam(actor.parameters())
+
+
+def act(state):
+    return Normal(actor(state), 1.0).sample()
+
+
+action = {action}
+loss = -critic(action).mean()
+optimizer.zero_grad()
+loss.backward()
+optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("action", "told"),
+    [("act(torch.ones(4, 2))", True), ("Normal(actor(torch.ones(4, 2)), 1.0).sample()", False)],
+)
+def test_of_a_sample_that_is_returned_it_is_told_who_has_to_detach_it(action: str, told: bool) -> None:
+    (found,) = outcome(SAMPLED.format(action=action), unsafe=False).findings
+    assert found.rule == "unreached_parameters" and "other numbers" in found.unsafe
+    assert ("what `act` returns has to detach it" in found.unsafe) is told
