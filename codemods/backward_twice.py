@@ -106,7 +106,9 @@ def _retain(call: cst.Call, tree: Tree, unsafe: str) -> Fix | Decline:
     if any(arg.star for arg in call.args):
         return Decline("pass retain_graph=True to this backward")
     given = [number for number, arg in enumerate(call.args) if arg.keyword is None]
-    place = 2 if m.matches(call.func, m.Attribute(m.Attribute(attr=m.Name("autograd")))) else 1
+    place = 1
+    if m.matches(call.func, m.Attribute(m.Attribute(attr=m.Name("autograd")))):
+        place = 3 if m.matches(call.func, m.Attribute(attr=m.Name("grad"))) else 2
     if len(given) > place:
         args = [
             arg.with_changes(value=cst.Name("True")) if n == place else arg for n, arg in enumerate(call.args)
