@@ -25,7 +25,7 @@ import libcst as cst
 from gradfix.defects import Defect
 from gradfix.defects.records import Freed
 from gradfix.rewriting import shapes as m
-from gradfix.rewriting.aimed import aimed, call_at, later_step, stepped
+from gradfix.rewriting.aimed import aimed, call_at, later_steps
 from gradfix.rewriting.made_once import where_read
 from gradfix.rewriting.order import calls_of
 from gradfix.rewriting.statements import Draft, anchor, node_of, path, text_of, with_argument
@@ -65,7 +65,7 @@ def _only_its_own(call: cst.Call, tree: Tree, facts: Freed) -> Fix | None:
     again = call_at(tree, facts.again)
     if again is None or again is call:
         return None
-    return aimed(tree, again, stepped(tree, later_step(tree, again)), facts.spared, facts.frozen)
+    return aimed(tree, again, later_steps(tree, again, facts), facts.spared, facts.frozen)
 
 
 def _built_inside(call: cst.Call, tree: Tree, name: str) -> Fix | Decline:
@@ -106,7 +106,9 @@ def _retain(call: cst.Call, tree: Tree, unsafe: str) -> Fix | Decline:
     if any(arg.star for arg in call.args):
         return Decline("pass retain_graph=True to this backward")
     given = [number for number, arg in enumerate(call.args) if arg.keyword is None]
-    place = 2 if m.matches(call.func, m.Attribute(m.Attribute(attr=m.Name("autograd")))) else 1
+    place = 1
+    if m.matches(call.func, m.Attribute(m.Attribute(attr=m.Name("autograd")))):
+        place = 3 if m.matches(call.func, m.Attribute(attr=m.Name("grad"))) else 2
     if len(given) > place:
         args = [
             arg.with_changes(value=cst.Name("True")) if n == place else arg for n, arg in enumerate(call.args)

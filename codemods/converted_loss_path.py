@@ -7,7 +7,8 @@ and fills the gradient of the copy alone: nothing raises and nothing is trained.
 Rewrite: the conversion goes, and with it what makes a tensor of it again: `torch.tensor(loss.item(),
 requires_grad=True)` becomes `loss`, `torch.tensor([l1, l2])` becomes `torch.stack([l1, l2])`, `math.log(x)`
 and `np.log(x)` become `torch.log(x)`. Where the value is logged as well, it is converted at the log. It is
-unsafe where what is cut off only is taken for a module that learns and the optimizers hold others.
+unsafe where what is cut off only is taken for a module that learns and the optimizers hold others. Where a
+detach or a grad mode keeps the same gradient back, it is done by hand.
 
 Left alone: numbers that are only logged, compared or stored; targets, returns and rewards;
 `torch.as_tensor(t)`, which cuts nothing. Where numpy does something that torch has no exact twin of, the

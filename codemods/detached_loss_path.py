@@ -7,7 +7,8 @@ What breaks: a detached tensor shares the values and forgets how they were made.
 Rewrite: the cut goes, the tensor stays: `z = y.detach()` becomes `z = y`, `loss = y.data.sum()` becomes `loss
 = y.sum()`, the statement `y.detach_()` vanishes, and so does `y = y.detach()`. A later use that takes no
 tensor with a graph, `z.numpy()` for one, gets the `.detach()` for itself. It is unsafe where what is cut off
-only is taken for a module that learns and the optimizers hold others.
+only is taken for a module that learns and the optimizers hold others. Where another cut keeps the same
+gradient back, one of them may be meant, and they are taken out by hand.
 
 Left alone: cuts beside which the loss still has a graph of its own: a discriminator's `D(fake.detach())`,
 targets of temporal differences, straight-through estimators, truncated backpropagation, moving averages,

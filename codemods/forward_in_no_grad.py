@@ -11,7 +11,8 @@ stays in the block, and so does the target of a loss whose prediction leaves it;
 are subtracted or multiplied the fix is unsafe, as one of them may be a constant. What is made under
 `inference_mode` and is a constant of a loss that has a graph (a target, a teacher's answer) is made under
 `no_grad` instead: it stays a constant, and may be saved. `set_grad_enabled(flag)` is told what the `if`
-around the backward asks; that is unsafe where the function has another backward.
+around the backward asks; that is unsafe where the function has another backward. Where another cut keeps the
+same gradient back, it is done by hand.
 
 Left alone: validation, targets, teachers and frozen features under `no_grad` next to a loss with a graph of
 its own, and modes that are decided while the program runs.

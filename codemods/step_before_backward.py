@@ -26,7 +26,7 @@ import libcst as cst
 
 from gradfix.defects import Defect
 from gradfix.defects.records import EarlyStep
-from gradfix.rewriting.aimed import aimed, call_at, inputs_of, later_step, stepped
+from gradfix.rewriting.aimed import aimed, call_at, inputs_of, later_step, later_steps, stepped
 from gradfix.rewriting.arguments import keyword, without_argument
 from gradfix.rewriting.late import stuck
 from gradfix.rewriting.made_once import where_read
@@ -85,11 +85,12 @@ def rewrite(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:
     moving = _moving(tree, step, later, defect)
     if moving is not None and later_optimizer == optimizer:
         return _merged(tree, moving, step, optimizer)
-    fix = _moved(tree, moving, later, later_optimizer, defect) if moving else Decline(BY_HAND)
+    steppers = later_steps(tree, later, facts)
+    fix = _moved(tree, moving, later, steppers, defect) if moving else Decline(BY_HAND)
     if isinstance(fix, Fix) and not fix.unsafe:
         return fix
     late = _behind_both(tree, step, later, defect) if not later_optimizer else None
-    return aimed(tree, later, later_optimizer, facts.spared, facts.frozen) or late or fix
+    return aimed(tree, later, steppers, facts.spared, facts.frozen) or late or fix
 
 
 def _behind_its_own(tree: Tree, step: cst.Call, later: cst.Call, defect: Defect) -> Fix | None:
@@ -159,12 +160,12 @@ def _merged(tree: Tree, moving: list[Anchor], step: cst.Call, optimizer: str) ->
 
 
 def _moved(
-    tree: Tree, moving: list[Anchor], later: cst.Call, later_optimizer: str, defect: Defect
+    tree: Tree, moving: list[Anchor], later: cst.Call, steppers: list[str], defect: Defect
 ) -> Fix | Decline:
     """The step behind the later backward, or that before the step where something between reads."""
     facts = defect.told(EarlyStep)
-    inputs = inputs_of(tree, later, later_optimizer, facts.frozen)
-    if not inputs or facts.shared:
+    inputs = inputs_of(tree, later, steppers, facts.frozen)
+    if not inputs or facts.shared or facts.optimizer in steppers:
         return Decline(BY_HAND)
     new = with_argument(later, "inputs", inputs) if keyword(later, "inputs") is None else later
     order = order_of(tree, defect)

@@ -5,15 +5,15 @@ weights while the loss of the others goes down. Typical: a generator's loss comp
 an actor's from `critic(state, action.detach())`, a code passed to the decoder as `encoder(x).data`.
 
 Rewrite: where a cut keeps the gradient from them, the cut goes. Where that is a sample, `sample()` becomes
-`rsample()`, which passes gradients on; that is unsafe, as it draws other numbers. Where all that an optimizer
-or one of its groups was given runs under `no_grad`, it moves out; that is unsafe where another backward meets
-it too. So is taking out one of two cuts that keep the same parameters from a loss. Where all of a group was
-frozen as it was made, by a function that does so unless told otherwise
-(`nn.Embedding.from_pretrained(vectors)`), it is told: `freeze=False`. Where nothing was cut there is no fix:
-use the parameters in the loss, or take them out of the optimizer. Where an operation without a gradient
-chooses the nearest code of a codebook, what is chosen is put behind a straight-through estimator:
-`codes[index] + (z - z.detach())`. That is unsafe, and done by hand where it isn't known that the two have one
-shape.
+`rsample()`, which passes gradients on; that is unsafe, as it draws other numbers, and as who makes an array
+of what a function returns then has to detach it. Where all that an optimizer or one of its groups was given
+runs under `no_grad`, it moves out; that is unsafe where another backward meets it too. So is taking out one
+of two cuts that keep the same parameters from a loss. Where all of a group was frozen as it was made, by a
+function that does so unless told otherwise (`nn.Embedding.from_pretrained(vectors)`), it is told:
+`freeze=False`. Where nothing was cut there is no fix: use the parameters in the loss, or take them out of
+the optimizer. Where an operation without a gradient chooses the nearest code of a codebook, what is chosen
+is put behind a straight-through estimator: `codes[index] + (z - z.detach())`. That is unsafe, and done by
+hand where it isn't known that the two have one shape.
 
 Left alone: frozen parameters, parameters that another loss or another branch reaches, and parameters whose
 use gradfix cannot follow.
@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from gradfix.defects.records import Unreached
+from gradfix.rewriting import shapes as m
 from gradfix.rewriting.dissolve import recorded
 from gradfix.rewriting.late import unfrozen
 from gradfix.rewriting.rejoin import any_cut
@@ -43,6 +44,8 @@ CHOOSES = Decline(
     "go on with y + (x - x.detach())"
 )
 EITHER = "what these parameters make is cut off in another place as well, and one of the two may be meant"
+OTHERS = "it draws other numbers"
+CALLERS = ", and who makes an array of what `{name}` returns has to detach it"
 SHARED = "another backward meets what was cut as well, and then reaches these parameters too"
 
 
@@ -69,7 +72,11 @@ def _reparametrised(tree: Tree, call: cst.Call | None, kind: str) -> Fix | Decli
     if kind == "drawn" or call is None or not isinstance(call.func, cst.Attribute):
         return Decline("a sample passes no gradient on: learn from its log_prob, or relax the distribution")
     new = call.with_changes(func=call.func.with_changes(attr=cst.Name("rsample")))
-    return Fix((Edit(call, new),), " ".join(tree.code(new).split()), "it draws other numbers")
+    function, unsafe = tree.function(call), OTHERS
+    returns = m.findall(function, m.Return()) if function is not None else ()
+    if function is not None and any(isinstance(one, cst.Return) and one.value for one in returns):
+        unsafe += CALLERS.format(name=function.name.value)
+    return Fix((Edit(call, new),), " ".join(tree.code(new).split()), unsafe)
 
 
 RULE = Rule(

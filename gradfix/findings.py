@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from gradfix import registry
+from gradfix.aftermath import rewritten, then_fails
 from gradfix.defects import Defect, Evidence
 from gradfix.defects.reasons import Reason
 from gradfix.defects.records import Severed
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 LONGEST_CULPRIT = 72
 FIRST = "mend line {line} first: this may be right then"
 NO_WAY = "compute it from what should learn: a rewrite here alone brings no gradient that anybody asks for"
+THEN = "{says}; but then {then}"
+ANOTHER = "another cut keeps the gradient back as well: let it through both"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +66,15 @@ def look(source: Source, suppressions: Suppressions, plan: Plan, mending: bool =
     heard = [defect for defect in defects if silencing[id(defect)] is None]
     tree, obstacle = _tree(source) if heard and mending else (None, "")
     candidates = [_candidate(one, rules[one.kind], source, tree or obstacle, plan) for one in heard]
+    if tree is not None:
+        both = zip(heard, candidates, strict=True)
+        after = [rewritten(source, tree, one, each.fix) for one, each in both]
+        candidates = [
+            _lasting(each, then_fails(one, analysis.defects, source, then, plan), then, plan)
+            if then
+            else each
+            for one, each, then in zip(heard, candidates, after, strict=True)
+        ]
     return Seen(
         source,
         tree,
@@ -126,6 +138,20 @@ def _candidate(defect: Defect, codemod: Codemod, source: Source, tree: Tree | st
     return _mended(finding, answer, codemod, tree)
 
 
+def _lasting(candidate: Candidate, failing: Iterator[Defect], after: Source, plan: Plan) -> Candidate:
+    """A candidate, without its fix where the backward that this is for is certain to fail then, with nothing
+    safe that mends it."""
+    rules = plan.rules(after.path)
+    for defect in failing:
+        codemod = registry.codemods()[defect.kind]
+        tree, obstacle = _tree(after)
+        fix = _candidate(defect, codemod, after, tree or obstacle, plan).finding.safety
+        if defect.kind not in rules or fix is not Safety.SAFE:
+            then = _finding(defect, codemod, after).message
+            return _declined(candidate.finding, THEN.format(says=candidate.finding.says, then=then))
+    return candidate
+
+
 def _one_by_one(
     defects: Sequence[Defect], candidates: Sequence[Candidate], tree: Tree, plan: Plan
 ) -> list[Candidate]:
@@ -150,6 +176,8 @@ def _answer(defect: Defect, codemod: Codemod, source: Source, tree: Tree, plan: 
     if isinstance(defect.facts, Severed) and not defect.facts.arrives:
         return Decline(NO_WAY)
     fix = codemod.rule.rewrite(defect, tree, plan.options)
+    if isinstance(defect.facts, Severed) and not defect.facts.alone and isinstance(fix, Fix):
+        return Decline(ANOTHER)
     return fix if source.notebook is None or isinstance(fix, Decline) else _in_cells(fix, source, tree)
 
 

@@ -41,6 +41,7 @@ ROOMS = (
     ("files", "patterns", "since"),
     ("config", "registry"),
     ("plan", "suppressions", "applied"),
+    ("aftermath",),
     ("findings",),
     ("engine",),
     ("finder", "task"),

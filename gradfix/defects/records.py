@@ -146,6 +146,10 @@ class EarlyStep(Ordered):
     """Whether another optimizer steps some of the same leaves; None: that isn't known."""
     spared: tuple[str, ...] = ()
     """The optimizers whose leaves the backward could reach without meeting what was changed."""
+    reached: tuple[str, ...] | None = None
+    """The optimizers whose leaves it reaches; "" where one isn't known by name, None where others may be."""
+    perhaps: tuple[str, ...] = ()
+    """Those whose leaves it may reach by way of what isn't known."""
     frozen: tuple[str, ...] = ()
     """The optimizers that hold leaves that need no gradient, or may need none."""
 
@@ -205,6 +209,8 @@ class Severed(Facts):
 
     arrives: bool = True
     """Whether one would for somebody, once this is mended: for what it is asked for, or who reads it."""
+    alone: bool = True
+    """Whether nothing else keeps it back on the same way."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -398,6 +404,10 @@ class Freed(Facts):
     """The name that gives every call of a closure the same graph, where there is one."""
     spared: tuple[str, ...] = ()
     """The optimizers whose leaves the later backward could reach without meeting what was freed."""
+    reached: tuple[str, ...] | None = None
+    """The optimizers whose leaves it reaches; "" where one isn't known by name, None where others may be."""
+    perhaps: tuple[str, ...] = ()
+    """Those whose leaves it may reach by way of what isn't known."""
     frozen: tuple[str, ...] = ()
     """The optimizers that hold leaves that need no gradient, or may need none."""
     built: tuple[Span, ...] = ()

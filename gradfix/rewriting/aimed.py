@@ -1,27 +1,30 @@
-"""Tells a backward which parameters it is for: those of the optimizer that steps after it."""
+"""Tells a backward which parameters it is for: those of the optimizers that step after it."""
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Container, Iterable, Iterator, Sequence
 
 import libcst as cst
 
 from gradfix.defects import Span
+from gradfix.defects.records import EarlyStep, Freed
 from gradfix.rewriting import shapes as m
 from gradfix.rewriting.arguments import keyword
 from gradfix.rewriting.order import calls_of, stands_alone
-from gradfix.rewriting.statements import anchor, between, expression, with_argument
+from gradfix.rewriting.statements import anchor, between, expression, path, with_argument
 from gradfix.rule import Edit, Fix
 from gradfix.tree import Tree
 
+STEPS, CLEARS = m.Name("step"), m.Name("zero_grad")
+
 
 def aimed(
-    tree: Tree, later: cst.Call, optimizer: str, spared: Container[str], frozen: Container[str]
+    tree: Tree, later: cst.Call, optimizers: Sequence[str], spared: Container[str], frozen: Container[str]
 ) -> Fix | None:
     """The later backward told which parameters it is for, where that spares it what is broken."""
-    if not optimizer or optimizer not in spared:
+    if any(optimizer not in spared for optimizer in optimizers):
         return None
-    inputs = inputs_of(tree, later, optimizer, frozen)
+    inputs = inputs_of(tree, later, optimizers, frozen)
     if not inputs or keyword(later, "inputs") is not None:
         return None
     new = with_argument(later, "inputs", inputs)
@@ -39,8 +42,68 @@ def later_step(tree: Tree, later: cst.Call) -> cst.Call | None:
         alone = [call for call in calls_of(place, "step") if stands_alone(place, call)]
         if alone:
             return alone[0] if stepped(tree, alone[0]) not in cleared else None
-        cleared |= {stepped(tree, call) for call in calls_of(place, "zero_grad")}
+        cleared |= {name for _, name in _of_optimizers(tree, calls_of(place, "zero_grad"))}
     return None
+
+
+def later_steps(tree: Tree, later: cst.Call, facts: EarlyStep | Freed) -> list[str]:
+    """The optimizers that step what a later backward fills, its own first; none where these aren't known."""
+    own = stepped(tree, later_step(tree, later))
+    found, cleared = [own] if own else [], set[str]()
+    after = [place for here in path(tree, later) for place in between(tree, here, None)]
+    for call, name in _of_optimizers(tree, _behind(tree, later)):
+        alone = anchor(tree, call) in after and stands_alone(anchor(tree, call), call)
+        if _clears(call):
+            cleared |= {name} if alone else set()
+        elif name not in cleared and name not in found and _fed(name, facts):
+            if not alone or name not in facts.perhaps:
+                return []
+            found.append(name)
+    others = {*(facts.reached or ())} - {*found, *cleared, ""}
+    return [] if any(not _steps_before(tree, later, name) for name in others) else found
+
+
+def _fed(name: str, facts: EarlyStep | Freed) -> bool:
+    """Whether a backward fills what is stepped, or may."""
+    return facts.reached is None or name in facts.perhaps or "" in facts.reached
+
+
+def _behind(tree: Tree, later: cst.Call) -> list[cst.Call]:
+    """The steps and clearings behind a backward in its function."""
+    function = tree.function(later)
+    found = m.findall(function or tree.module, m.Call(func=m.Attribute(attr=STEPS | CLEARS)))
+    inside = [call for call in found if isinstance(call, cst.Call) and tree.function(call) is function]
+    return [call for call in inside if tree.span(call) > tree.span(later)]
+
+
+def _steps_before(tree: Tree, later: cst.Call, name: str) -> bool:
+    """Whether all steps of an optimizer stand before a backward in its function, or behind a clearing of
+    their own in another one."""
+    function, before = tree.function(later), False
+    cleared: set[cst.CSTNode | None] = set()
+    found = m.findall(tree.module, m.Call(func=m.Attribute(attr=STEPS | CLEARS)))
+    calls = [call for call in found if isinstance(call, cst.Call)]
+    for call, each in _of_optimizers(tree, calls):
+        if each != name:
+            continue
+        if _clears(call):
+            cleared.add(tree.function(call))
+        elif tree.function(call) is function:
+            before = before or tree.span(call) < tree.span(later)
+        elif tree.function(call) not in cleared:
+            return False
+    return before
+
+
+def _of_optimizers(tree: Tree, calls: Iterable[cst.Call]) -> Iterator[tuple[cst.Call, str]]:
+    """Steps and clearings with their optimizers."""
+    for call in calls:
+        if isinstance(call.func, cst.Attribute):
+            yield call, tree.code(call.func.value) if _clears(call) else stepped(tree, call)
+
+
+def _clears(call: cst.Call) -> bool:
+    return m.matches(call.func, m.Attribute(attr=CLEARS))
 
 
 def stepped(tree: Tree, call: cst.Call | None) -> str:
@@ -50,11 +113,15 @@ def stepped(tree: Tree, call: cst.Call | None) -> str:
     return tree.code(call.args[0].value if call.args else call.func.value)
 
 
-def inputs_of(tree: Tree, later: cst.Call, optimizer: str, frozen: Container[str]) -> str:
+def inputs_of(tree: Tree, later: cst.Call, optimizers: Sequence[str], frozen: Container[str]) -> str:
     """The parameters that the later backward is for, as an expression that can be read where it stands.
 
     torch takes none that needs no gradient: where some are `frozen` they are left out.
     """
+    return " + ".join(_inputs(tree, later, optimizer, frozen) for optimizer in optimizers)
+
+
+def _inputs(tree: Tree, later: cst.Call, optimizer: str, frozen: Container[str]) -> str:
     thawed = " if p.requires_grad" if optimizer in frozen else ""
     given, built = _held(tree, optimizer)
     text = tree.code(given) if given is not None else ""
@@ -64,7 +131,7 @@ def inputs_of(tree: Tree, later: cst.Call, optimizer: str, frozen: Container[str
         listed = isinstance(value, cst.List) or m.matches(value, m.Call(func=m.Name("list")))
         if seen:
             return f"[p for p in {text}{thawed}]" if thawed else text if listed else f"list({text})"
-    return f'[p for group in {optimizer}.param_groups for p in group["params"]{thawed}]' if optimizer else ""
+    return f'[p for group in {optimizer}.param_groups for p in group["params"]{thawed}]'
 
 
 def _on_self(value: cst.BaseExpression) -> bool:

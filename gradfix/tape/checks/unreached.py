@@ -36,6 +36,7 @@ def check_unreached(names: Names) -> None:
         if not (optimizer.stepped and optimizer.complete and optimizer.after):
             continue
         never = [leaf for leaf in optimizer.leaves if leaf.requires is True and not is_added(leaf)]
+        never = [leaf for leaf in never if not any(map(is_added, names.machine.leaves.overlapping([leaf])))]
         if never:
             names.reports.silence(optimizer.place, "no backward that is seen reaches some of what this holds")
         event, root = optimizer.after

@@ -117,16 +117,6 @@ def unrecorded(cut: Node) -> list[Node]:
     return found
 
 
-def unrecorded_before(cut: Node) -> Node:
-    """The mode that lies before a cut, where that mode alone keeps all behind the cut out of a graph."""
-    if cut.cut in MODES:
-        return cut
-    near = list(upstream(cut.parents, _up_to_a_mode))
-    if any(node.requires is not False for node in near):
-        return cut
-    return next((node for node in near if node.cut in MODES and behind(node) is True), cut)
-
-
 def unrecorded_with(cut: Node, root: Node, path: Path) -> tuple[list[Node], bool]:
     """All of a loss that one mode has kept from being recorded, without the targets of losses; and whether
     some of it may be meant as a constant."""
@@ -143,10 +133,6 @@ def unrecorded_with(cut: Node, root: Node, path: Path) -> tuple[list[Node], bool
         elif first - second and second - first:
             doubtful = True
     return [one for one in together if id(one) not in targets] or [cut], doubtful
-
-
-def _up_to_a_mode(node: Node) -> tuple[Node, ...]:
-    return node.parents if node.requires is False and node.cut not in MODES else ()
 
 
 def nearest_graph(cut: Node) -> list[Node]:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from gradfix.tape.domain.moments import Moment
     from gradfix.tape.domain.torch_values import Optimizer
     from gradfix.tape.machine.histories import Graph
-    from gradfix.tape.machine.optimizers import Optimizers
+    from gradfix.tape.machine.leaves import Leaves
 
 
 class Step(NamedTuple):
@@ -33,11 +33,12 @@ class Step(NamedTuple):
 class EarlySteps:
     """What the rewrite of a step that came too early has to know."""
 
-    def __init__(self, graph: Graph, optimizers: Optimizers) -> None:
+    def __init__(self, graph: Graph, leaves: Leaves) -> None:
         self.graph = graph
         self.reports = graph.reports
         self.timeline = graph.timeline
-        self.optimizers = optimizers
+        self.leaves = leaves
+        self.optimizers = leaves.optimizers
         self.known: dict[tuple[int, int], EarlyStep] = {}
         """What stands between a step and a later backward, by both."""
 
@@ -56,6 +57,8 @@ class EarlySteps:
             backward=self.reports.span(later.place) if not later.virtual else None,
             step_backward=self.reports.span(own.backward.place) if own else None,
             spared=self.spared(later),
+            reached=self.reached(later),
+            perhaps=self.reached(later, perhaps=True) or (),
             frozen=self.frozen(),
         )
 
@@ -86,10 +89,12 @@ class EarlySteps:
     def _shared(self, optimizer: Optimizer) -> bool | None:
         """Whether another optimizer steps some of the same leaves."""
         own = {id(leaf) for leaf in optimizer.leaves}
+        perhaps = {id(leaf) for leaf in self.leaves.overlapping(optimizer.leaves)}
         others = [one for one in self.optimizers.known if one.place is not optimizer.place]
-        if any(id(leaf) in own for one in others for leaf in one.leaves):
+        held = {id(leaf) for one in others for leaf in one.leaves}
+        if own & held:
             return True
-        return None if self.timeline.strange else False
+        return None if self.timeline.strange or perhaps & held else False
 
     def _spoiling(self, later: Backward) -> list[Step]:
         """The steps that have changed what a backward needs, each once."""
@@ -142,6 +147,15 @@ class EarlySteps:
             if optimizer.name and id(root) in walked and not any(one in walked for one in broken):
                 found.append(optimizer.name)
         return tuple(found)
+
+    def reached(self, event: Backward, *, perhaps: bool = False) -> tuple[str, ...] | None:
+        """The optimizers whose leaves a backward reaches, or `perhaps` does, if all that step are known."""
+        if event.virtual or event.root is None or self.timeline.strange:
+            return None
+        root, known = self.graph.history(event.root), self.optimizers.known
+        held = ([*one.leaves, *self.leaves.overlapping(one.leaves)] for one in known)
+        walked = (leading(self.graph, root, leaves, perhaps=perhaps) for leaves in held)
+        return tuple(one.name for one, nodes in zip(known, walked, strict=True) if id(root) in nodes)
 
 
 def _may_be_stepped(leaf: Tensor, earlier: Backward, later: Backward) -> bool:

@@ -103,10 +103,10 @@ class Gradients:
         """zero_grad, or `p.grad = None`; `why` it isn't known whether it is done."""
         self.trail.tick()
         moment: Moment | None = None
+        leaves = list(leaves)
         if place is not None:
-            leaves = list(leaves)
             moment = self.timeline.note("clears", leaves, place, self.here.path)
-        for leaf in self.stand_ins if place is not None else ():
+        for leaf in (*(self.stand_ins if place is not None else ()), *self.leaves.overlapping(leaves)):
             leaf.gradient().events.append(Clear(None, self.here.path, must=False))
         for leaf in leaves:
             clear = Clear(place, self.here.path, must, zeros)
@@ -125,6 +125,14 @@ class Gradients:
         for leaf in optimizer.leaves:
             self.use(leaf, place, optimizer, must, optimizer.lean)
             self.advance(leaf, place, optimizer, must)
+        for leaf in self.leaves.overlapping(optimizer.leaves):
+            leaf.gradient().events.append(Use(place, self.here.path, optimizer, self.timeline.newest))
+
+    def unscale(self, leaves: list[Tensor], place: Place) -> None:
+        """Take a GradScaler's factor out of gradients."""
+        self.timeline.note("changes", leaves, place, self.here.path)
+        for leaf in (*leaves, *self.leaves.overlapping(leaves)):
+            leaf.gradient().events.append(Unscale(self.here.path))
 
     def use(
         self, leaf: Tensor, place: Place, by: Optimizer | Tensor, must: bool, lean: Lean = NOTHING

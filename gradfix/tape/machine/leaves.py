@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from gradfix.tape.domain.events import Add
-from gradfix.tape.domain.values import Unknown
+from gradfix.tape.domain.torch_values import Opaque
+from gradfix.tape.domain.values import Seq, Unknown
 from gradfix.tape.machine.account import Accounts
 
 if TYPE_CHECKING:
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 
 MADE_OF = 3
 """Through how many calls a leaf is looked for that a value may be."""
+FAR = 32
+"""Through how many values the modules are looked for that a module was had from."""
 
 
 class Leaves:
@@ -37,6 +40,8 @@ class Leaves:
         self.stands_for: dict[int, Callable[[], Iterable[Tensor]]] = {**before.stands_for} if before else {}
         """The parameters of those modules that one may be which isn't known, by the leaf that stands for its
         own."""
+        self.modules: dict[int, tuple[Tensor, Unknown]] = {**before.modules} if before else {}
+        """What isn't known and was taken for a module, by the leaf that stands for its parameters."""
         self.hooked: bool = before is not None and before.hooked
         """Whether somebody hears of gradients as they arrive."""
         self.moved: bool = before is not None and before.moved
@@ -47,11 +52,42 @@ class Leaves:
         """Whether some parameter requires no grad, as it was told."""
         return bool(self.told) and any(leaf.requires is False for leaf in self.told.values())
 
+    def overlapping(self, leaves: Iterable[Tensor]) -> list[Tensor]:
+        """What may be some of the same parameters as leaves: those of a module that isn't known and of what
+        was had from it, a part or all of it, whichever of them was met first."""
+        own = {id(leaf) for leaf in leaves}
+        found: dict[int, Tensor] = {}
+        for leaf, module in self.modules.values() if own else ():
+            inside = self.stands_for.get(id(leaf))
+            others = [*_had_from(module), *(inside() if inside is not None else ())]
+            if id(leaf) in own:
+                found.update((id(other), other) for other in others)
+            elif any(id(other) in own for other in others):
+                found[id(leaf)] = leaf
+        return [leaf for key, leaf in found.items() if key not in own]
+
     def may_learn(self, value: Value, deep: int = MADE_OF) -> bool:
         """Whether a value, or what it was made of, was asked for as what requires grad."""
         if not self.asked or not isinstance(value, Unknown) or not deep:
             return False
         return id(value) in self.asked or any(self.may_learn(held, deep - 1) for held in value.holds)
+
+
+def _had_from(module: Unknown) -> Iterator[Tensor]:
+    """The leaves that stand for the modules that one was had from: an attribute, an element, by a call."""
+    stack, seen = [*module.holds], 0
+    while stack and seen < FAR:
+        value = stack.pop()
+        seen += 1
+        if isinstance(value, Opaque):
+            yield value.weights
+            stack.append(value.of)
+        elif isinstance(value, Unknown):
+            if value.module is not None:
+                yield value.module.weights
+            stack.extend(value.holds)
+        elif isinstance(value, Seq):
+            stack.extend(value.items)
 
 
 def is_added(leaf: Tensor) -> bool:

@@ -47,7 +47,7 @@ class Machine:
         self.severed: Severed = Severed(
             self.graph, self.tested, self.leaves, python, before.severed if before else None
         )
-        early_steps = EarlySteps(self.graph, self.optimizers)
+        early_steps = EarlySteps(self.graph, self.leaves)
         self.backward = Backwards(self.severed, self.recording, early_steps, python)
         self.gradients: Gradients = Gradients(
             self.recording, self.severed, self.optimizers, before.gradients if before else None

@@ -233,6 +233,8 @@ class Raising:
                 again=self.reports.span(event.place),
                 outside=outside,
                 spared=spared,
+                reached=self.early_steps.reached(event),
+                perhaps=self.early_steps.reached(event, perhaps=True) or (),
                 frozen=self.early_steps.frozen(),
                 built=built,
                 draws=draws,

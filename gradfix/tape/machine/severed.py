@@ -13,6 +13,7 @@ from gradfix.tape.domain.graph import Tensor, upstream
 from gradfix.tape.domain.paths import ALWAYS, contradicts
 from gradfix.tape.domain.within import Within
 from gradfix.tape.effects.operations import having
+from gradfix.tape.machine import rows
 from gradfix.tape.machine.cuts import (
     CONVERSIONS,
     DETACHES,
@@ -28,7 +29,6 @@ from gradfix.tape.machine.cuts import (
     nodes_below,
     terms_of,
     unrecorded,
-    unrecorded_before,
     unrecorded_with,
 )
 
@@ -116,7 +116,7 @@ class Severed:
         if any(path <= event.path for path in self.refusals):
             return
         account = self.told_otherwise(node)
-        nearest = [unrecorded_before(cut) for cut in nearest_cuts(node, event.path)]
+        nearest = [rows.last_in_row(cut) for cut in nearest_cuts(node, event.path)]
         cuts = list({id(cut.cut_place): cut for cut in reversed(nearest)}.values())[::-1]
         sure = [cut for cut in cuts if behind(cut) is True]
         chosen = sure or [cut for cut in cuts if behind(cut) is None and cut.cut != "data"]
@@ -310,6 +310,7 @@ class Severed:
     def _cut_facts(self, kind: str, cut: Node, event: Backward, root: Node | None) -> Facts:
         """What is known of a cut, as the record of its kind says it."""
         record, backward = record_of(kind), self.reports.span(event.place)
+        arrives, alone = self._arrives(event, cut), rows.alone(cut, root or event.start, event.path)
         if record is Unrecorded:
             beside, doubtful = unrecorded_with(cut, root, event.path) if root is not None else ([cut], False)
             spans = [span for one in beside if (span := self.reports.span(one.place))]
@@ -319,15 +320,15 @@ class Severed:
                 forward=tuple(dict.fromkeys(spans)),
                 backward=backward,
                 doubtful=doubtful or event.returns,
-                arrives=self._arrives(event, cut),
+                arrives=arrives,
+                alone=alone,
             )
         if record is NoGradient:
-            return NoGradient(op=cut.op, backward=backward, arrives=self._arrives(event, cut))
+            return NoGradient(op=cut.op, backward=backward, arrives=arrives, alone=alone)
         if record is WithoutGraph:
-            others, arrives = self.others(cut, event.met), self._arrives(event, cut)
-            return WithoutGraph(backward=backward, others=others, arrives=arrives)
-        arrives, held = self._arrives(event, cut), self._held(cut)
-        return Cut(form=cut.cut, backward=backward, arrives=arrives, held=held)
+            others = self.others(cut, event.met)
+            return WithoutGraph(backward=backward, others=others, arrives=arrives, alone=alone)
+        return Cut(form=cut.cut, backward=backward, arrives=arrives, alone=alone, held=self._held(cut))
 
     def _held(self, cut: Node) -> bool:
         """Whether an optimizer may hold what is behind a cut: not where all of it only is assumed to learn,
@@ -380,6 +381,7 @@ class Severed:
                     cut=self.reports.span(cuts[0].cut_place),
                     cut_kind=KIND_OF_CUT.get(cuts[0].cut, ""),
                     arrives=self._arrives(event, cuts[0]),
+                    alone=rows.alone(cuts[0], None, event.path),
                 )
                 steps = [(cuts[0].cut_place, Role.CUT), (event.place, Role.BACKWARD)]
                 self.reports.report(

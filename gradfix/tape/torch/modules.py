@@ -37,6 +37,7 @@ def opaque(machine: Machine, value: Unknown, node: ast.AST | None = None) -> Opa
         module.weights.lean = frozenset({Convention.B})
         module.weights.node.lean = frozenset({Convention.B})
         machine.trail.learn(value, "module", module)
+        machine.leaves.modules[id(module.weights)] = (module.weights, value)
         if inside := [*_modules_in(value)]:
             machine.leaves.stands_for[id(module.weights)] = lambda: (
                 leaf for one in inside for leaf in leaves(machine, one)[0]

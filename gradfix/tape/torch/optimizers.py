@@ -9,7 +9,6 @@ from gradfix.defects import Assumption, Role
 from gradfix.defects.reasons import What
 from gradfix.defects.records import NonLeaf
 from gradfix.tape.domain.definitions import Instance
-from gradfix.tape.domain.events import Unscale
 from gradfix.tape.domain.graph import Node, Tensor
 from gradfix.tape.domain.torch_values import Group, Layer, Opaque, Optimizer, Weights
 from gradfix.tape.domain.values import NONE, Alt, Const, Map, Seq, Unknown, stamp, unknown_of
@@ -199,9 +198,7 @@ def scaler_method(
         scaled = vm.machine.leaves.every_leaf
         if isinstance(optimizer, Optimizer) and optimizer.complete:
             scaled = optimizer.leaves
-        vm.timeline.note("changes", scaled, vm.here.at(node), vm.here.path)
-        for leaf in scaled:
-            leaf.gradient().events.append(Unscale(vm.here.path))
+        vm.machine.gradients.unscale(scaled, vm.here.at(node))
     if name == "step" and isinstance(optimizer, Optimizer):
         if isinstance(node, ast.Call) and node.args and vm.here.at_home:
             vm.trail.set(optimizer, "name", vm.reports.text(node.args[0]))

@@ -127,9 +127,10 @@ def grad_of_roots(vm: Interpreter, args: Args, kwargs: Kwargs, node: ast.Call) -
     if any(not isinstance(option, Const) for option in keep) or open_ended(kwargs, node):
         retain = None
     outputs = options.get("outputs", NONE)
+    met: Met = {}
     for root in tensors_in(outputs):
         event = Backward(vm.here.at(node), vm.here.path, retain, False, frozenset())
-        event.returns = True
+        event.returns, event.met = True, met
         if root.requires is True:
             vm.machine.backward.run(
                 root,

@@ -1,0 +1,103 @@
+"""A graph that is joined again: no fix is offered where the backward is certain to fail then all the same."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gradfix.config import Config
+from gradfix.engine import fix
+from gradfix.outcome import Outcome
+from gradfix.plan import Plan
+
+ADAPTED = """import torch
+from torch import nn, optim
+import torch.nn.functional as F
+
+net = nn.Sequential(nn.Linear(2, 3), nn.ReLU(), nn.Linear(3, 1))
+losses = []
+for x in {tasks}:
+    inner = optim.SGD(net.parameters(), lr=0.1)
+    inner.zero_grad()
+    F.mse_loss(net(x), x[:, :1]).backward()
+    inner.step()
+    with torch.no_grad():
+        losses.append(net(x).pow(2).mean())
+torch.stack(losses).mean().backward()
+"""
+MODE = "    with torch.no_grad():\n        losses"
+
+
+def outcome(text: str, unsafe: bool = True) -> Outcome:
+    return fix("program.py", text.encode(), Plan(Config(Path(), unsafe_fixes=unsafe)))
+
+
+@pytest.mark.parametrize("unsafe", [False, True])
+def test_what_a_later_step_then_overwrites_is_not_joined_again(unsafe: bool) -> None:
+    seen = outcome(ADAPTED.format(tasks="torch.ones(2, 4, 2)"), unsafe)
+    (found,) = seen.findings
+    assert found.rule == "forward_in_no_grad" and seen.after is None
+    assert found.decline.endswith(
+        "but then `inner.step()` changes parameters that a later backward still needs"
+    )
+
+
+def test_what_no_step_follows_is_joined_again() -> None:
+    text = ADAPTED.format(tasks="[torch.ones(4, 2)]")
+    seen = outcome(text, unsafe=False)
+    assert seen.after is not None and seen.remaining == ()
+    assert seen.after.decode() == text.replace(MODE, "    losses")
+
+
+TWICE = """import torch
+from torch import nn
+
+net = nn.Sequential(nn.Linear(2, 3), nn.Tanh())
+y = net(torch.ones(4, 2)){cut}
+y.mean().backward()
+y.pow(2).mean().backward()
+"""
+
+
+def test_what_is_mended_safely_next_is_joined_again() -> None:
+    seen = outcome(TWICE.format(cut=".detach()"), unsafe=False)
+    assert seen.after is not None and seen.remaining == ()
+    assert seen.after.decode() == TWICE.format(cut="").replace("backward()", "backward(retain_graph=True)", 1)
+
+
+def test_what_fails_elsewhere_is_no_reason_to_leave_it() -> None:
+    text = "y = net(torch.ones(4, 2)).detach()\ny.mean().backward()\n"
+    other = "w = torch.ones(3, requires_grad=True)\nw.add_(1)\n"
+    seen = outcome(TWICE.partition("y = ")[0] + text + other)
+    assert seen.after is not None and ".detach()" not in seen.after.decode()
+
+
+SAMPLED = """import torch
+from torch import nn, optim
+from torch.distributions import Normal
+
+actor, critic = nn.Linear(2, 2), nn.Linear(2, 1)
+optimizer = optim.Adam(actor.parameters())
+
+
+def act(state):
+    return Normal(actor(state), 1.0).sample()
+
+
+action = {action}
+loss = -critic(action).mean()
+optimizer.zero_grad()
+loss.backward()
+optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("action", "told"),
+    [("act(torch.ones(4, 2))", True), ("Normal(actor(torch.ones(4, 2)), 1.0).sample()", False)],
+)
+def test_of_a_sample_that_is_returned_it_is_told_who_has_to_detach_it(action: str, told: bool) -> None:
+    (found,) = outcome(SAMPLED.format(action=action), unsafe=False).findings
+    assert found.rule == "unreached_parameters" and "other numbers" in found.unsafe
+    assert ("what `act` returns has to detach it" in found.unsafe) is told
