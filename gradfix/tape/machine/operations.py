@@ -148,6 +148,8 @@ class Operations:
             and target.node.leaf is target
         ):
             self._made_anew(target)
+        if refused and target.view == "no_grad":
+            self.recording.anew(target, node)
         if (
             self.grad_mode.grad is False
             or refused

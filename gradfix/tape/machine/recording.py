@@ -198,6 +198,13 @@ class Recording:
         if tensor.leaf and node.requires is not False:
             trail.set(tensor, "leaf", node.requires is None and None)
 
+    def anew(self, view: Tensor, node: Node) -> None:
+        """What torch refuses to write to a view is a result of its own for what follows: nothing does, as it
+        is."""
+        self.trail.set(view, "node", node)
+        self.trail.set(view, "requires", node.requires)
+        self.trail.set(view, "leaf", node.requires is None and None)
+
     def _may_show(self, tensor: Tensor, node: Node) -> None:
         """What may be the same memory may have learned a history."""
         for one in (tensor, tensor.base, tensor.maybe):

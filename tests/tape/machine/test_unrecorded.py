@@ -61,3 +61,18 @@ def test_of_two_cuts_the_mode_is_to_blame_in_which_the_other_was_made() -> None:
 def test_without_a_cut_in_a_mode_that_records_nothing_no_gradient_arrives_either() -> None:
     (defect,) = analysis(BOTH.replace(" + v * 3", "")).defects
     assert not defect.told(Cut).arrives
+
+
+REFUSED = """
+policy, critic = nn.Linear(3, 2), nn.Linear(5, 1)
+x = torch.ones(4, 3)
+action = policy(x)
+with torch.no_grad():
+    q = critic(torch.cat((x, action), -1)).squeeze()
+q -= 0.1 * action.pow(2).sum(-1)
+q.mean().backward()
+"""
+
+
+def test_what_follows_a_write_that_torch_refuses_is_told_as_if_it_were_mended() -> None:
+    assert kinds(REFUSED) == {"inplace_on_view_of_many"}
