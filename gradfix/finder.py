@@ -38,9 +38,9 @@ class Found:
     failure: Failure | None = None
 
 
-def find(paths: Iterable[str], config: Config) -> Iterator[Found]:
-    """All files at or below these paths."""
-    seen: set[str] = set()
+def find(paths: Iterable[str], config: Config, seen: set[str] | None = None) -> Iterator[Found]:
+    """All files at or below these paths, without those that were seen."""
+    seen = set() if seen is None else seen
     excluded = cache(partial(excludes, config))
     for path in paths:
         for found in _at(os.path.normpath(path), config, excluded):

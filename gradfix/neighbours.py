@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 
@@ -19,6 +19,7 @@ INIT = f"{os.sep}__init__.py"
 
 Read = Callable[[str], "bytes | None"]
 Parse = Callable[[str, bytes], "Source | Failure"]
+Rooted = Callable[[str], Iterable[str]]
 
 
 def read_small(path: str) -> bytes | None:
@@ -45,12 +46,20 @@ class Reading:
 class Neighbours:
     """Finds first-party modules; each file is parsed once, as long as it is among the last MOST."""
 
+    here = ""
+    """What names of files are seen from, where that isn't the working directory."""
+
     def __init__(
-        self, read: Read = read_small, is_file: Callable[[str], bool] = os.path.isfile, parsed: Parse = parse
+        self,
+        read: Read = read_small,
+        is_file: Callable[[str], bool] = os.path.isfile,
+        parsed: Parse = parse,
+        rooted: Rooted | None = None,
     ) -> None:
         self._read = read
         self._found = is_file
         self._parse = parsed
+        self._rooted = rooted or on_the_path
         self._sources: dict[str, Source | None] = {}
         self._contents: dict[str, bytes] = {}
         self._there: dict[str, bool] = {}
@@ -69,7 +78,7 @@ class Neighbours:
         if level == 0 and module.partition(".")[0] in FOREIGN:
             return None
         inner = os.sep.join(filter(None, module.split(".")))
-        own = os.path.dirname(os.path.abspath(importing))
+        own = os.path.dirname(os.path.abspath(os.path.join(self.here, importing)))
         folders = self._folders(own, level)
         if level == 0:
             self._told_roots[own] = folders
@@ -113,7 +122,7 @@ class Neighbours:
                     return ()
             return (above,)
         if own not in self._roots:
-            self._roots[own] = tuple(_on_the_path(own))
+            self._roots[own] = tuple(self._rooted(own))
         return self._roots[own]
 
     def _is_file(self, path: str) -> bool:
@@ -140,7 +149,7 @@ def _short(content: bytes | None) -> bytes:
     return b"" if content is None else sha256(content).digest()
 
 
-def _on_the_path(own: str) -> Iterator[str]:
+def on_the_path(own: str) -> Iterator[str]:
     """The folders that may be on the path: a file's own and those above, up to the project's root."""
     folder = own
     while True:

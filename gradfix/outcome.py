@@ -8,8 +8,8 @@ diffs (`unified(path, before, after) -> bytes`) and counts them (`count(diff) ->
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from gradfix.neighbours import Reading
@@ -174,6 +174,8 @@ class Run:
     mode: Mode = "list"
     rules: Callable[[], tuple[RuleCard, ...]] = tuple
     """The rules that were selected, for the reports that list them."""
+    repositories: Mapping[str, Run] = field(default_factory=dict)
+    """Where several were listed, what came of each of them; together that is `outcomes`."""
 
     def findings(self) -> Iterator[tuple[Outcome, Finding]]:
         """Every finding to list, with its file."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
@@ -69,6 +70,8 @@ class Plan:
     config: Config
     follows_imports: bool = False
     analyse: Analyse = tape
+    here: str = ""
+    """What names of files are seen from, where that isn't the working directory."""
 
     @property
     def options(self) -> Options:
@@ -95,8 +98,9 @@ class Plan:
         """What the configuration ignores in a file."""
         if not self.config.per_file_ignores:
             return
+        whole = os.path.join(self.here, path)
         for pattern, codes in self.config.per_file_ignores:
-            if Patterns.read(str(self.config.root), [pattern]).ignore(path):
+            if Patterns.read(str(self.config.root), [pattern]).ignore(whole):
                 yield codes
 
     def lists(self, defect: Defect) -> bool:

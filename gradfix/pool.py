@@ -8,7 +8,7 @@ from functools import partial
 from itertools import chain
 
 from gradfix.outcome import Outcome
-from gradfix.task import Step, Task, mend
+from gradfix.task import Executor, Step, Task, mend
 
 WINDOW = 8
 """Tasks under way for each process: enough to keep it busy, few enough to hold in memory."""
@@ -36,3 +36,8 @@ def run(tasks: Iterable[Task], jobs: int, step: Step = mend) -> Iterator[Outcome
 
             return through(partial(processes, jobs), chain(first, tasks), step, jobs * WINDOW)
     return map(step, chain(first, tasks))
+
+
+def local(jobs: int) -> Executor:
+    """Processes here."""
+    return lambda tasks, step: run(tasks, jobs, step)

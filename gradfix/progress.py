@@ -15,22 +15,23 @@ PAUSE = 0.1
 
 
 class Bar:
-    """Counts files; drawn by rich, without a thread of its own, so that processes may still be forked."""
+    """Counts files or repositories; drawn by rich, without a thread of its own, as processes may fork."""
 
-    def __init__(self, visible: bool) -> None:
+    def __init__(self, visible: bool, what: str = "files") -> None:
         self.visible = visible
+        self.what = what
         self.total = self.done = 0
         self.since = self.drawn = time.monotonic()
         self.progress: Progress | None = None
 
     def start(self, total: int) -> Bar:
-        """Say how many files there are."""
+        """Say how many there are."""
         self.total = total
         return self
 
-    def __call__(self, files: int) -> None:
-        """Count files that are done with."""
-        self.done += files
+    def __call__(self, done: int) -> None:
+        """Count those that are done with."""
+        self.done += done
         now = time.monotonic()
         if self.visible and now - self.since > PATIENCE and now - self.drawn > PAUSE:
             self.drawn = now
@@ -41,7 +42,7 @@ class Bar:
             from rich.console import Console
             from rich.progress import BarColumn, MofNCompleteColumn, Progress
 
-            columns = ("gradfix", BarColumn(), MofNCompleteColumn(), "files")
+            columns = ("gradfix", BarColumn(), MofNCompleteColumn(), self.what)
             console = Console(file=sys.stderr)
             self.progress = Progress(*columns, console=console, auto_refresh=False, transient=True)
             self.task = self.progress.add_task("", total=self.total)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -14,11 +14,13 @@ from gradfix.outcome import Mode, Outcome, Run
 from gradfix.plan import Plan
 from gradfix.since import Revision, RevisionError, since
 from gradfix.source import NOTEBOOK, Failure, is_notebook
-from gradfix.task import Step, Task, mend, noted, silence
+from gradfix.task import Executor, Step, Task, mend, noted, silence
 
 if TYPE_CHECKING:
     from gradfix.cache.kept import Cache
 
+KEPT = 64
+"""Outcomes of a request that are kept for later runs at a time, so that many requests may be open at once."""
 STDIN = "-"
 UNNAMED = "<stdin>"
 Advance = Callable[[int], None]
@@ -38,6 +40,13 @@ class Request:
     stdin_filename: str = UNNAMED
     cache: Cache | None = None
     """What earlier runs have found, which needs no looking at again."""
+    executor: Executor | None = None
+    """Who works on the files, if not processes here."""
+
+    @property
+    def work(self) -> Executor:
+        """Who works on the files."""
+        return self.executor or pool.local(self.jobs)
 
     @property
     def reads_stdin(self) -> bool:
@@ -56,12 +65,6 @@ class Request:
         shows = self.mode in ("list", "diff")
         return found if found is not None and (shows or not found.findings) else None
 
-    def keep(self, task: Task, outcome: Outcome) -> Outcome:
-        """Keep it for later runs; what was read for it is of no more use."""
-        if self.cache is not None:
-            self.cache.keep(task, outcome)
-        return replace(outcome, reading=None)
-
     def delivered(self, outcome: Outcome) -> Outcome:
         """Put a new text where it belongs: on disk, or into what is made of standard input."""
         if self.reads_stdin:
@@ -74,11 +77,64 @@ class Request:
 
 
 @dataclass(slots=True)
-class Book:
-    """The outcomes by the place of their file, and the tasks that are under way with theirs."""
+class Part:
+    """The files of one request, with what has come of them so far."""
 
+    request: Request
+    found: Sequence[finder.Found]
+    count: Count
+    revision: Revision | None = None
     outcomes: dict[int, Outcome] = field(default_factory=dict)
-    tasks: deque[tuple[int, Task]] = field(default_factory=deque)
+    """By the place of their file."""
+    fresh: list[tuple[Task, Outcome]] = field(default_factory=list)
+    """What is to be kept."""
+
+    @property
+    def done(self) -> bool:
+        return len(self.outcomes) == len(self.found)
+
+    def delivered(self) -> Run:
+        """What came of all, once new texts are where they belong."""
+        outcomes = [self.outcomes[place] for place in range(len(self.found))]
+        if self.request.mode in ("apply", "add-ignore"):
+            outcomes = [self.request.delivered(outcome) for outcome in outcomes]
+        return Run(tuple(outcomes), self.request.mode, self.request.plan.cards)
+
+    def tasks(self) -> Iterator[tuple[int, Task]]:
+        """A task for each file that has to be parsed; the other files are done with at once."""
+        request = self.request
+        for place, each in enumerate(self.found):
+            content = each.failure or files.read(each.path)
+            if not (isinstance(content, bytes) and request.concerns(content)):
+                failure = content if isinstance(content, Failure) else None
+                self.outcomes[place] = Outcome(each.path, failure=failure, gated=failure is None)
+                self.count(None)
+                continue
+            task = _dated(Task(each.path, content, request.plan), self.revision)
+            kept = request.kept(task)
+            if kept is None:
+                yield place, task
+            else:
+                self.outcomes[place] = kept
+                self.count(kept)
+        self.flush()
+
+    def take(self, place: int, task: Task, outcome: Outcome) -> None:
+        """What was done for a task; what was read for it is of no more use once it is kept."""
+        self.outcomes[place] = replace(outcome, reading=None)
+        if self.request.cache is not None:
+            self.fresh.append((task, outcome))
+            if len(self.fresh) >= KEPT or self.done:
+                self.flush()
+        self.count(self.outcomes[place])
+
+    def flush(self) -> None:
+        """Keep what is new for later runs, and let go of the file that it is kept in."""
+        if self.request.cache is not None:
+            for each in self.fresh:
+                self.request.cache.keep(*each)
+            self.fresh.clear()
+            self.request.cache.close()
 
 
 def run(
@@ -89,23 +145,53 @@ def run(
     `heard` is told of each file that was looked into, as soon as that is done.
     """
     if request.reads_stdin:
-        outcomes = [_from_stdin(request)]
-        heard(outcomes[0])
-    else:
-        revision = since(request.since, ".") if request.since else None
-        config = request.plan.config
-        found = [each for each in finder.find(request.paths, config) if _counts(each, revision)]
-        advanced = advance(len(found))
+        outcome = _from_stdin(request)
+        heard(outcome)
+        written = request.delivered(outcome) if request.mode == "apply" else outcome
+        return Run((written,), request.mode, request.plan.cards)
+    revision = since(request.since, ".") if request.since else None
+    config = request.plan.config
+    found = [each for each in finder.find(request.paths, config) if _counts(each, revision)]
+    advanced = advance(len(found))
 
-        def count(outcome: Outcome | None) -> None:
-            advanced(1)
-            if outcome is not None:
-                heard(outcome)
+    def count(outcome: Outcome | None) -> None:
+        advanced(1)
+        if outcome is not None:
+            heard(outcome)
 
-        outcomes = _outcomes(found, request, revision, count)
-    if request.mode in ("apply", "add-ignore"):
-        outcomes = [request.delivered(outcome) for outcome in outcomes]
-    return Run(tuple(outcomes), request.mode, request.plan.cards)
+    (part,) = work([Part(request, found, count, revision)], request.work, request.step)
+    return part.delivered()
+
+
+def work(parts: Iterable[Part], executor: Executor, step: Step) -> Iterator[Part]:
+    """Do a step for all files of all parts; each part comes as soon as it is done."""
+    under_way: dict[str, tuple[Part, int, Task]] = {}
+    open_parts: dict[int, Part] = {}
+    done: deque[Part] = deque()
+
+    def look_at(part: Part) -> None:
+        if part.done and open_parts.pop(id(part), None) is not None:
+            done.append(part)
+
+    def tasks() -> Iterator[Task]:
+        for part in parts:
+            open_parts[id(part)] = part
+            for place, task in part.tasks():
+                under_way[task.path] = part, place, task
+                yield task
+            look_at(part)
+
+    try:
+        for outcome in executor(tasks(), step):
+            part, place, task = under_way.pop(outcome.path)
+            part.take(place, task, outcome)
+            look_at(part)
+            while done:
+                yield done.popleft()
+        yield from done
+    finally:
+        for part in open_parts.values():
+            part.flush()
 
 
 def _from_stdin(request: Request) -> Outcome:
@@ -132,43 +218,6 @@ def _counts(found: finder.Found, revision: Revision | None) -> bool:
     if not revision.holds(found.path):
         raise RevisionError(f"{found.path} lies outside the repository of the working directory")
     return revision.touches(found.path)
-
-
-def _outcomes(
-    found: Sequence[finder.Found], request: Request, revision: Revision | None, count: Count
-) -> list[Outcome]:
-    book = Book()
-    try:
-        tasks = _tasks(found, book, count, request, revision)
-        for outcome in pool.run(tasks, request.jobs, request.step):
-            place, task = book.tasks.popleft()
-            book.outcomes[place] = request.keep(task, outcome)
-            count(book.outcomes[place])
-    finally:
-        if request.cache is not None:
-            request.cache.close()
-    return [book.outcomes[place] for place in range(len(found))]
-
-
-def _tasks(
-    found: Sequence[finder.Found], book: Book, count: Count, request: Request, revision: Revision | None
-) -> Iterator[Task]:
-    """A task for each file that has to be parsed; the other files are done with at once."""
-    for place, each in enumerate(found):
-        content = each.failure or files.read(each.path)
-        if not (isinstance(content, bytes) and request.concerns(content)):
-            failure = content if isinstance(content, Failure) else None
-            book.outcomes[place] = Outcome(each.path, failure=failure, gated=failure is None)
-            count(None)
-            continue
-        task = _dated(Task(each.path, content, request.plan), revision)
-        kept = request.kept(task)
-        if kept is None:
-            book.tasks.append((place, task))
-            yield task
-        else:
-            book.outcomes[place] = kept
-            count(kept)
 
 
 def _dated(task: Task, revision: Revision | None) -> Task:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
@@ -14,6 +14,12 @@ from gradfix.since import Earlier
 from gradfix.source import NOTEBOOK, Failure, parse
 
 Step: TypeAlias = "Callable[[Task], Outcome]"
+Executor: TypeAlias = "Callable[[Iterable[Task], Step], Iterator[Outcome]]"
+"""Who does a step for each task, somewhere: the outcomes come in any order, each with its task's path."""
+
+
+class ExecutorError(Exception):
+    """Nobody is there who could go on with the tasks."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,9 +46,9 @@ ROOMS = (
     ("engine",),
     ("finder", "task"),
     ("crew", "cache"),
-    ("pool",),
+    ("pool", "fleet"),
     ("session", "progress", "explain", "process"),
-    ("proof", "recorded", "review", "watch"),
+    ("proof", "recorded", "repositories", "review", "watch"),
     ("run", "why"),
     ("report",),
     ("server",),
@@ -214,6 +214,8 @@ def test_nobody_imports_a_rule_by_name() -> None:
         pytest.param("rich", {"progress", "report"}, id="rich"),
         pytest.param("pygls", {"server"}, id="pygls"),
         pytest.param("lsprotocol", {"server"}, id="lsprotocol"),
+        pytest.param("dask", {"fleet"}, id="dask"),
+        pytest.param("distributed", {"fleet"}, id="distributed"),
     ],
 )
 def test_a_library_stays_in_its_rooms(library: str, rooms: set[str]) -> None:

@@ -57,18 +57,19 @@ def _ordered(value: object) -> object:
 @cache
 def maker() -> bytes:
     """This gradfix, with what it reads and rewrites with."""
-    return short((*_gradfix(), _installed("libcst", sys.path).encode(), sys.version.encode()))
+    return short((own().encode(), _installed("libcst", sys.path).encode(), sys.version.encode()))
 
 
-def _gradfix() -> Iterator[bytes]:
-    """The version that is installed; of a checkout, which changes under the same version, all of it."""
-    if version := _installed("gradfix", [str(PACKAGE.parent)]):
-        yield version.encode()
-        return
+def own() -> str:
+    """The version that is installed; of a checkout, which changes under the same one, all of it in short."""
+    return _installed("gradfix", [str(PACKAGE.parent)]) or short(_modules()).hex()
+
+
+def _modules() -> Iterator[bytes]:
     for folder in (PACKAGE, PACKAGE.parent / "codemods"):
         for file in sorted(folder.rglob("*")):
             if file.suffix in SUFFIXES:
-                yield os.fsencode(file)
+                yield os.fsencode(file.relative_to(PACKAGE.parent))
                 yield _content(file)
 
 

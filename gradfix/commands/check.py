@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from gradfix.outcome import Run
     from gradfix.plan import Plan
     from gradfix.session import Request
+    from gradfix.task import Executor
 
 
 def request_of(given: dict[str, Any]) -> Request:
@@ -24,7 +26,7 @@ def request_of(given: dict[str, Any]) -> Request:
     from gradfix.pool import usable_cpus
     from gradfix.session import STDIN, UNNAMED, Request
 
-    paths: tuple[str, ...] = given["paths"] or (".",)
+    paths: tuple[str, ...] = given["paths"] or (() if given["from_list"] else (".",))
     if STDIN in paths and len(paths) > 1:
         raise click.UsageError("- stands alone")
     if STDIN in paths and (given["mode"] == "add-ignore" or given["since"]):
@@ -34,7 +36,19 @@ def request_of(given: dict[str, Any]) -> Request:
     jobs: int = given["jobs"] or usable_cpus()
     name = given["stdin_filename"] or UNNAMED
     plan = plan_of(paths, given)
-    return Request(paths, given["mode"], plan, jobs, given["since"], name, _cache(plan, given))
+    request = Request(paths, given["mode"], plan, jobs, given["since"], name, _cache(plan, given))
+    return replace(request, executor=_executor(given["executor"])) if given["executor"] else request
+
+
+def _executor(address: str) -> Executor:
+    """Who works on the files instead of processes here."""
+    from importlib.util import find_spec
+
+    from gradfix.fleet.cluster import Cluster
+
+    if find_spec("distributed") is None:
+        raise click.UsageError("--executor needs distributed: pip install 'gradfix[dask]'")
+    return Cluster(address, lambda said: click.echo(f"gradfix: {said}", err=True))
 
 
 def _cache(plan: Plan, given: dict[str, Any]) -> Cache | None:
@@ -53,10 +67,11 @@ def checked(given: dict[str, Any]) -> Run:
     from gradfix.progress import Bar
     from gradfix.registry import RegistryError
     from gradfix.since import RevisionError
+    from gradfix.task import ExecutorError
 
     try:
         request = request_of(given)
-        with Bar(visible=sys.stderr.isatty()) as bar:
+        with Bar(sys.stderr.isatty(), "repositories" if given["from_list"] else "files") as bar:
             done = _run(request, given, bar.start)
         if given["verbose"] and request.cache is not None and request.cache.trouble:
             click.echo(f"gradfix: works without a cache: {request.cache.trouble}", err=True)
@@ -66,6 +81,8 @@ def checked(given: dict[str, Any]) -> Run:
         raise click.UsageError(str(error)) from error
     except RevisionError as error:
         raise click.UsageError(f"--since: {error}") from error
+    except ExecutorError as error:
+        raise click.UsageError(f"--executor: {error}") from error
     _show(done, request, given)
     if given["report"]:
         from gradfix.report.html import page
@@ -76,6 +93,8 @@ def checked(given: dict[str, Any]) -> Run:
 
 def _run(request: Request, given: dict[str, Any], start: Callable[[int], Callable[[int], None]]) -> Run:
     """The run, with the judge's word on every rewrite if that is asked for."""
+    if given["from_list"]:
+        return _of_list(request, given, start)
     if not (given["verify"] or given["verify_cmd"]):
         from gradfix.session import run
 
@@ -92,6 +111,22 @@ def _run(request: Request, given: dict[str, Any], start: Callable[[int], Callabl
     python = interpreter(given["python"], command)
     proving = Proving(given["verify"] or "strict", command, python, limits, given["time_limit"])
     return proved(request, proving, start)
+
+
+def _of_list(request: Request, given: dict[str, Any], start: Callable[[int], Callable[[int], None]]) -> Run:
+    """The run over all repositories that a list names."""
+    from gradfix.repositories import paths_in, run
+
+    with click.open_file(given["from_list"], encoding="utf-8", errors="surrogateescape") as file:
+        paths = paths_in(file.read())
+    if not paths:
+        click.echo(f"gradfix: {given['from_list']} names no repository", err=True)
+
+    def ask(path: str) -> Request:
+        plan = plan_of((path,), given)
+        return replace(request, paths=(path,), plan=plan, cache=_cache(plan, given))
+
+    return run(paths, ask, request, start)
 
 
 def _reviewed(found: Run, request: Request, given: dict[str, Any]) -> Run:

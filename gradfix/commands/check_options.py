@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar, get_args
 
 import click
@@ -50,6 +50,18 @@ def _listed_rules(name: str, text: str) -> Callable[[F], F]:
         help=text,
         shell_complete=completed,
     )
+
+
+def _scheduler(context: click.Context, option: click.Parameter, value: str | None) -> str | None:
+    """The address of a scheduler, as dask writes it."""
+    if value is None:
+        return None
+    kind, _, place = value.partition("://")
+    host, _, port = place.rpartition(":")
+    if kind != "dask" or not host or not port.isdecimal():
+        told = f"{value!r} is no address of a scheduler, like dask://127.0.0.1:8786"
+        raise click.BadParameter(told, context, option)
+    return f"tcp://{place}"
 
 
 def _print_version(context: click.Context, option: click.Parameter, wanted: bool) -> None:
@@ -136,6 +148,18 @@ OPTIONS: tuple[Callable[[Any], Any], ...] = (
         "--color", type=click.Choice(("auto", "always", "never")), default="auto", show_default=True
     ),
     click.option("-j", "--jobs", type=click.IntRange(min=1), help="Processes to use.  [the CPUs it may use]"),
+    click.option(
+        "--executor",
+        metavar="dask://HOST:PORT",
+        callback=_scheduler,
+        help="Let the workers of a dask scheduler do the work; nothing need be shared with them.",
+    ),
+    click.option(
+        "--from-list",
+        metavar="FILE",
+        type=click.Path(exists=True, dir_okay=False, allow_dash=True),
+        help="Look at many repositories: a folder or file on each line, - for standard input.",
+    ),
     click.option("--stdin-filename", metavar="NAME", help="The name of what - reads from standard input."),
     click.option(
         "--config",
@@ -178,6 +202,19 @@ def refuse(given: dict[str, Any]) -> None:
     """What excludes each other."""
     _refuse_two_reports(given)
     _refuse_to_ask(given)
+    _refuse_besides(
+        given, "--from-list", ("paths", "since", "watch", "verify", "verify_cmd", "stdin_filename")
+    )
+    _refuse_besides(given, "--executor", ("jobs", "stdin_filename"))
+
+
+def _refuse_besides(given: dict[str, Any], option: str, others: Sequence[str]) -> None:
+    """What makes no sense, or nobody has made sense of, beside an option."""
+    if not given[option[2:].replace("-", "_")]:
+        return
+    for other in (name for name in others if given[name]):
+        told = "PATHS" if other == "paths" else f"--{other.replace('_', '-')}"
+        raise click.UsageError(f"{option} does not go with {told}: leave out one of them")
 
 
 def _refuse_two_reports(given: dict[str, Any]) -> None:
@@ -197,6 +234,7 @@ def _refuse_to_ask(given: dict[str, Any]) -> None:
         "--statistics": given["statistics"],
         "--report": given["report"],
         "--watch": given["watch"],
+        "--from-list": given["from_list"],
         f"--output-format {given['output_format']}": given["output_format"] != "text",
     }
     for other in (name for name, wanted in taken.items() if wanted):

@@ -77,7 +77,24 @@ def _files(run: Run) -> str:
     counts = {"without autograd": gated, "skipped": skipped, "failed": failed}
     said = [f"{count:,} {what}" for what, count in counts.items() if count]
     aside = f" ({', '.join(said)})" if said else ""
-    return plural(len(run.outcomes), "file") + aside
+    of = f" of {_repositories(run)}" if run.repositories else ""
+    return plural(len(run.outcomes), "file") + of + aside
+
+
+def _repositories(run: Run) -> str:
+    several = len(run.repositories)
+    return "1 repository" if several == 1 else f"{several:,} repositories"
+
+
+def _by_repository(run: Run) -> Iterator[Line]:
+    """What there is in each of several repositories: those without anything aren't worth a line."""
+    for path, part in run.repositories.items():
+        fixed = sum(len(outcome.applied) for outcome in part.outcomes if outcome.written)
+        left = [finding for _, finding in part.findings()]
+        said = [f"{plural(fixed, 'finding')} {DONE.get(part.mode, 'fixed')}"] if fixed else []
+        said += [f"{plural(len(left), 'finding')}{' left' if fixed else ''}: {impacts(left)}"] if left else []
+        if said:
+            yield [Piece(f"{harmless(path)}: ", "bold"), Piece(", ".join(said))]
 
 
 def _offer(mended: int, unsafe: int, found: int) -> str:
@@ -171,6 +188,7 @@ def _begun(top: str) -> str:
     return f"The diff's names begin at {folder}: `git -C {folder} apply` takes it." if top else ""
 
 
+DONE = {"add-ignore": "silenced"}
 SAYINGS = {"list": _listed, "apply": _mended, "review": _reviewed, "add-ignore": _silenced, "diff": _proposed}
 
 
@@ -182,6 +200,7 @@ def render(run: Run, stream: TextIO, view: View) -> None:
         lines += [note for outcome in run.outcomes for note in _notes(outcome)]
     if run.mode == "apply":
         lines += [fixed for outcome in run.outcomes for fixed in _fixed(outcome)]
+    lines += _by_repository(run)
     if said := SAYINGS[run.mode](run, view):
         lines.append([Piece(said)])
     write(stream, lines, view.colour and stream.isatty())
