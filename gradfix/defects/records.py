@@ -310,6 +310,10 @@ class Unreached(Facts):
     """Whether another backward meets what was cut as well."""
     alone: bool = True
     """Whether nothing else keeps the gradient from some of them."""
+    target: bool = False
+    """Whether a loss holds what may learn against what was cut."""
+    weighs: bool = False
+    """Whether what was cut is a factor of what may learn."""
     either: bool = False
     """Whether what they make reaches the same loss another way too, which is cut as well."""
     chosen: Span | None = None

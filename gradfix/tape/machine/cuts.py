@@ -91,7 +91,12 @@ def terms_of(node: Node) -> Iterator[Node]:
 
 def summands(node: Node) -> Iterator[Node]:
     """The terms of a sum, whatever they are made of."""
-    return (one for one in upstream([node], _terms) if not _terms(one))
+    return (one for one in summed(node) if not _terms(one))
+
+
+def summed(node: Node) -> Iterator[Node]:
+    """The terms of a sum, and the sums that it is made of."""
+    return upstream([node], _terms)
 
 
 def adjacent(cut: Node) -> bool:
