@@ -101,10 +101,10 @@ class Severed:
         self.severed(node, event, root.lean, NO_GRAPH)
 
     def unrecorded_root(self, root: Tensor, event: Backward) -> bool:
-        """Say so where gradients are asked for of what a grad mode has kept out of every graph."""
+        """Say so where gradients are asked for of what a grad mode or a detach keeps out of every graph."""
         node = self.graph.history(root)
         cuts = nearest_cuts(node, event.path)
-        if not any(cut.cut in MODES and behind(cut) is True for cut in cuts):
+        if not any(cut.cut in MODES | DETACHES and behind(cut) is True for cut in cuts):
             return False
         self.severed_root(root, node, event)
         return True
@@ -122,6 +122,8 @@ class Severed:
         chosen = sure or [cut for cut in cuts if behind(cut) is None and cut.cut != "data"]
         chosen = [cut for cut in chosen if not _behind_others(cut, chosen)]
         chosen = [cut for cut in chosen if not _unrecorded_anyway(cut, chosen)]
+        if any(cut.cut in MODES and _encloses(cut.cut_place, node.place) for cut in chosen):
+            chosen = [cut for cut in chosen if not _passes_none_anyway(cut)]
         if chosen and self._same_before(chosen, event):
             self.reports.silence(event.place, "it had a graph before, with the same cuts in it")
             return
@@ -507,6 +509,16 @@ def _unrecorded_anyway(cut: Node, cuts: list[Node]) -> bool:
     """Whether a cut was made in a grad mode that is itself one of these: that one has to go first."""
     within = _within(cut) if cut.cut not in MODES else None
     return within is not None and any(one.cut in MODES and one.cut_place is within for one in cuts)
+
+
+def _passes_none_anyway(cut: Node) -> bool:
+    """Whether it is an operation without a gradient: where the loss itself only isn't recorded it is a mask
+    or an index, and no way for a gradient that somebody has lost."""
+    return KIND_OF_CUT.get(cut.cut) == "non_differentiable_loss"
+
+
+def _encloses(block: Place, place: Place) -> bool:
+    return isinstance(block, ast.With) and any(one is place for one in ast.walk(block))
 
 
 def _behind_others(cut: Node, cuts: list[Node]) -> bool:
