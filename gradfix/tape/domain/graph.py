@@ -278,12 +278,15 @@ class Tensor(Value):
     )
     JOINS: ClassVar[Joins] = {
         "generation": Join.OLDEST,
+        "layout": Join.TRUTH,
         "leaf": Join.TRUTH,
         "lean": Join.UNION,
         "node": Join.NODE,
         "requires": Join.TRUTH,
         "retained": Join.SOME,
+        "shape": Join.AGREED,
         "storage": Join.MEMORY,
+        "strides": Join.AGREED,
     }
 
     def __init__(self, node: Node, storage: Storage, requires: Truth, leaf: Truth) -> None:

@@ -239,8 +239,10 @@ def bounds_of(key: Slice) -> slice | None:
     return slice(lower, upper, step)
 
 
-def _sized(own: Known, bound: Bound) -> Shape:
-    return asked_shape([bound["size"]]) if "size" in bound else None
+def sized(own: Known, bound: Bound) -> Shape:
+    """The sizes that are asked for; what isn't known may be one of them or all."""
+    asked = asked_shape([bound["size"]]) if "size" in bound else None
+    return None if asked == (None,) else asked
 
 
 RULES: Mapping[str, Callable[[Known, Bound], Shape]] = {
@@ -249,7 +251,7 @@ RULES: Mapping[str, Callable[[Known, Bound], Shape]] = {
     "indexed": _as_index,
     "along": _along,
     "narrowed": _narrowed,
-    "sized": _sized,
+    "sized": sized,
     "windowed": _windowed,
     "diagonal": _diagonal,
     "diag": _diag,

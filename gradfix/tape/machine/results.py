@@ -25,6 +25,8 @@ SMALL_ROW_MAJOR = where("memory", "row-major-small")
 COLUMN_MAJOR = where("memory", "column-major")
 AT_LEAST = told("at-least")
 """How many dimensions the result of an operation has at the least."""
+SIZED = where("shape", "sized")
+"""Operations that are told the sizes of their result."""
 COPYING = having("may-copy")
 """Views where there is one of these sizes, copies elsewhere."""
 
@@ -41,6 +43,7 @@ class Results:
         self.graph = keeping.graph
         self.here = keeping.here
         self.grad_mode = keeping.grad_mode
+        self.trail = keeping.graph.trail
 
     def results_of(self, node: Node, effect: Effect, bound: Bound, kept: list[str]) -> Value:
         source = bound.get(effect.args[0]) if effect.args else None
@@ -185,6 +188,8 @@ class Results:
             return contractions.reduced(op, own, bound)
         if op in JOINS:
             return JOINS[op](bound)
+        if op in SIZED:
+            return pieces.sized((), bound)
         if own is not None and op in SHAPES:
             return SHAPES[op](own, bound)
         if effect.shape == "elementwise":
@@ -193,6 +198,12 @@ class Results:
         if op in AS_OTHER:
             return contractions.first_of(bound, "other")
         return own if op in ALIKE else None
+
+    def reshape(self, target: Tensor, op: str, effect: Effect, bound: Bound) -> None:
+        """Let a tensor have the shape that an operation in place gives it."""
+        self.trail.set(target, "shape", self.shape(op.removesuffix("_"), effect, bound, target))
+        self.trail.set(target, "layout", None)
+        self.trail.set(target, "strides", None)
 
     def dtype(self, op: str, effect: Effect, bound: Bound, constant: bool) -> str:
         """The dtype class of a result."""

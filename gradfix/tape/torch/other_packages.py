@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import math
 from typing import TYPE_CHECKING
 
 from gradfix.defects import Convention
@@ -26,9 +27,24 @@ TRANSLATORS = (
 )  # fmt: skip
 """What takes a decorated function's text for a program of its own: Python never runs it on tensors."""
 NUMPY = ("numpy.",)
+LARGE = 10_000
+"""Up to here even a factorial is made at once."""
 EINOPS = frozenset(
     {"einops.rearrange", "einops.reduce", "einops.repeat", "einops.einsum", "einops.pack", "einops.unpack"}
 )
+
+
+def calculated(path: str, numbers: list[object]) -> Value:
+    """What a function of `math` makes of known numbers, where that is no work and a number too."""
+    known = [one for one in numbers if isinstance(one, (int, float)) and abs(one) <= LARGE]
+    function = getattr(math, path.removeprefix("math."), None)
+    try:
+        result = function(*known) if function is not None and len(known) == len(numbers) else None
+        if isinstance(result, (int, float)) and abs(result) < LARGE**2:
+            return Const(result)
+    except (ArithmeticError, TypeError, ValueError):
+        pass
+    return Unknown(fact("a constant of math"), requires=False)
 
 
 def harmless(path: str, args: Args) -> Value:
