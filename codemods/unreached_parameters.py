@@ -13,8 +13,8 @@ its prediction against stays cut. Where all of a group was frozen as it was made
 unless told otherwise (`nn.Embedding.from_pretrained(vectors)`), it is told: `freeze=False`. Where nothing was
 cut there is no fix: use the parameters in the loss, or take them out of the optimizer. Where an operation
 without a gradient chooses the nearest code of a codebook, what is chosen is put behind a straight-through
-estimator: `codes[index] + (z - z.detach())`. That is unsafe, and done by hand where it isn't known that the
-two have one shape.
+estimator: `codes[index] + (z - z.detach())`; so is what is one for the best of some scores and zero for the others.
+That is unsafe, and done by hand where it isn't known that the two have one shape.
 
 Left alone: frozen parameters, parameters that another loss or another branch reaches, and parameters whose
 use gradfix cannot follow.
@@ -32,7 +32,7 @@ from gradfix.rewriting import shapes as m
 from gradfix.rewriting.dissolve import recorded
 from gradfix.rewriting.late import unfrozen
 from gradfix.rewriting.rejoin import any_cut
-from gradfix.rewriting.straight import chosen_through
+from gradfix.rewriting.straight import best_through, chosen_through
 from gradfix.rule import Decline, Edit, Fix, Options, Rule
 
 if TYPE_CHECKING:
@@ -65,7 +65,8 @@ def rewrite(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:
     if facts.cut_kind in ("sample", "drawn"):
         return _reparametrised(tree, tree.at(facts.cut, cst.Call), facts.cut_kind)
     if facts.cut_kind == "constant":
-        return chosen_through(tree, facts) or CHOOSES
+        hot = best_through(tree, facts, tree.at(facts.cut, cst.Call))
+        return hot or chosen_through(tree, facts) or CHOOSES
     if facts.target:
         return Decline(TARGET)
     if not facts.alone:

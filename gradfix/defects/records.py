@@ -281,6 +281,12 @@ class NoGradient(Severed):
 
     op: str = ""
     backward: Span | None = None
+    rank: int | None = None
+    """Of an index that says which elements are best: how many dimensions it has, where it is known."""
+    width: int | None = None
+    """Among how many it chooses along the last dimension, where that is known."""
+    learnt: bool = False
+    """Whether what it chooses among has a graph."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -322,6 +328,10 @@ class Unreached(Facts):
     """The call or operator that holds what it is chosen for against that codebook."""
     rank: int | None = None
     """How many dimensions that index has, where it is known."""
+    width: int | None = None
+    """Among how many it chooses along the last dimension, where that is known."""
+    learnt: bool = False
+    """Whether what it chooses among has a graph."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

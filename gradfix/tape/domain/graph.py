@@ -82,6 +82,8 @@ class NodeFacts(TypedDict, total=False):
     """Whether it has more than one element, though its shape isn't known."""
     rank: int
     """How many dimensions it has, where it says which elements are best."""
+    width: int | None
+    """How many elements the last dimension has that it says so of."""
 
 
 class Write:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict
 
 from gradfix.tape.domain.graph import upstream
 from gradfix.tape.domain.paths import ALWAYS, contradicts
@@ -109,6 +109,24 @@ def adjacent(cut: Node) -> bool:
             return True
         stack.extend(parent for parent in node.parents if parent.cut)
     return False
+
+
+class Chosen(TypedDict, total=False):
+    """The facts of a choice: see NoGradient."""
+
+    rank: int | None
+    width: int | None
+    learnt: bool
+
+
+def choosing(cut: Node) -> Chosen:
+    """How an index was taken, of it and of what is made of it alone."""
+    index = next((one for one in (cut, *cut.parents) if one.op in CHOOSING), None)
+    if index is None:
+        return {}
+    facts = index.facts or {}
+    learnt = bool(index.parents) and index.parents[0].requires is True
+    return Chosen(rank=facts.get("rank"), width=facts.get("width"), learnt=learnt)
 
 
 def unrecorded(cut: Node) -> list[Node]:

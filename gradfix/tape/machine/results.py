@@ -90,7 +90,7 @@ class Results:
         tensor = self.output(made)
         tensor.shape = self.shape(node.op, effect, bound, source)
         if node.op in CHOOSING and tensor.shape is not None:
-            made.facts = {**(made.facts or {}), "rank": len(tensor.shape)}
+            made.facts = {**(made.facts or {}), "rank": len(tensor.shape), "width": _last_of(source)}
         if node.op in LOSSES and isinstance(how := bound.get("reduction"), Const) and how.value == "none":
             made.facts = {**(made.facts or {}), "unreduced": True}
         if tensor.shape is None and effect.shape == "elementwise" and any(map(_several, bound.values())):
@@ -211,6 +211,11 @@ class Results:
         if constant:
             return _constant_dtype(op, effect, bound, given)
         return shapes.promoted([kind for kind in given if kind] if "float" in given else given)
+
+
+def _last_of(source: Value | None) -> int | None:
+    """How many elements the last dimension of a tensor has."""
+    return source.shape[-1] if isinstance(source, Tensor) and source.shape else None
 
 
 def _several(operand: Value) -> bool:

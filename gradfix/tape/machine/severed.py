@@ -22,6 +22,7 @@ from gradfix.tape.machine.cuts import (
     adjacent,
     all_cuts,
     behind,
+    choosing,
     copied,
     leaves_behind,
     nearest_cuts,
@@ -326,7 +327,9 @@ class Severed:
                 alone=alone,
             )
         if record is NoGradient:
-            return NoGradient(op=cut.op, backward=backward, arrives=arrives, alone=alone)
+            return NoGradient(
+                op=cut.op, backward=backward, arrives=arrives, alone=alone, **choosing(cut)
+            )
         if record is WithoutGraph:
             others = self.others(cut, event.met)
             return WithoutGraph(backward=backward, others=others, arrives=arrives, alone=alone)
