@@ -85,7 +85,7 @@ def _called(vm: Interpreter, path: str, args: Args, kwargs: Kwargs, node: ast.Ca
     if path.startswith("math.") and all(isinstance(arg, Const) for arg in args):
         return calculated(path, [arg.value for arg in args if isinstance(arg, Const)])
     if path.startswith(NUMPY):
-        return numpy_call(vm.machine, args, node)
+        return numpy_call(vm.machine, path, args, kwargs, node)
     if path in EINOPS and args and isinstance(args[0], Tensor):
         result = vm.machine.results.output(
             vm.machine.recording.node(path.rpartition(".")[2], vm.here.at(node), args)

@@ -10,9 +10,10 @@ from gradfix.defects import Convention
 from gradfix.tape.domain.graph import Node, Number, Tensor
 from gradfix.tape.domain.values import Const, Map, Seq, Unknown
 from gradfix.tape.domain.why import fact
+from gradfix.tape.effects import arrays
 
 if TYPE_CHECKING:
-    from gradfix.tape.domain.values import Args, Value
+    from gradfix.tape.domain.values import Args, Kwargs, Value
     from gradfix.tape.machine.machine import Machine
 
 SILENT_PACKAGES = (
@@ -72,7 +73,7 @@ def _ordered(value: Value) -> Value:
     return value if isinstance(value, Map) else Map({}, open=True)
 
 
-def numpy_call(machine: Machine, args: Args, node: ast.Call) -> Value:
+def numpy_call(machine: Machine, path: str, args: Args, kwargs: Kwargs, node: ast.Call) -> Value:
     """numpy on arrays that came from tensors stays outside the graph; a tensor that requires grad it asks for
     its own method (`np.squeeze`), or raises; on anything else it is plain data."""
     kept = tuple(
@@ -93,4 +94,6 @@ def numpy_call(machine: Machine, args: Args, node: ast.Call) -> Value:
             machine.here.at(node),
             "array",
         )
-    return Unknown(fact("a numpy value"), requires=False)
+    result = Unknown(fact("a numpy value"), requires=False)
+    result.array = arrays.made(path.removeprefix("numpy."), args, kwargs)
+    return result

@@ -34,9 +34,18 @@ SIZES = {
     "squeezed in place": ("h = w.expand(1, 3) * 2\nh.squeeze_(0)", "h", (3,)),
     "an element of that": ("h = w.expand(1, 3) * 2\nh.squeeze_(0)\nh = h[0]", "h", ()),
     "turned in place": ("h = w.expand(1, 3) * 2\nh.t_()\nh = h[0]", "h", (1,)),
+    "an array that is written out": ("h = w * torch.from_numpy(np.array([[3.0, -1.0]]))", "h", (1, 2)),
+    "an array of one number": ("h = w * torch.tensor(np.array([3.0]))", "h", (1,)),
+    "an array of zeros": ("h = w + torch.FloatTensor(np.zeros((2, 3)))", "h", (2, 3)),
+    "an array that is drawn": ("h = w * torch.from_numpy(np.random.randn(4))", "h", (4,)),
+    "one that is drawn by size": ("h = w * torch.tensor(np.random.normal(0, 1, size=(2, 1)))", "h", (2, 1)),
+    "an array that counts": ("h = w * torch.from_numpy(np.arange(3))", "h", (3,)),
+    "points of a line": ("h = w * torch.from_numpy(np.linspace(0, 1))", "h", (50,)),
+    "rows in another order": ("h = w.expand(6, 2)[torch.tensor(np.random.permutation(6))]", "h", (6, 2)),
+    "one row by an array": ("h = w.expand(6)[torch.tensor(np.random.permutation(1))]", "h", (1,)),
     "one more dimension in place": ("h = w.expand(3) * 2\nh.unsqueeze_(0)\nh = h[0]", "h", (3,)),
 }
-MADE = "import math\nw = torch.ones(1, requires_grad=True)\n"
+MADE = "import math\nimport numpy as np\nw = torch.ones(1, requires_grad=True)\n"
 
 
 @pytest.mark.parametrize(("made", "name", "sizes"), SIZES.values(), ids=SIZES)
@@ -61,6 +70,11 @@ def test_torch_gives_these_sizes(made: str, name: str, sizes: tuple[int, ...]) -
         ),
         pytest.param("h = w * w.new_zeros(sizes)\nh[0].backward()", id="as large as somebody says"),
         pytest.param("h = w * math.factorial(9999)\nh.backward()", id="a number that is too large"),
+        pytest.param("h = w * torch.tensor(np.zeros(sizes))\nh.backward()", id="an array of sizes not known"),
+        pytest.param("h = w * torch.tensor(np.zeros(3).sum())\nh.backward()", id="a number of an array"),
+        pytest.param(
+            "a = np.zeros(1)\nh = w * torch.from_numpy(a)\nh.backward()", id="an array of one number"
+        ),
         pytest.param("h = w / math.sqrt(-1)\nh.backward()", id="no number"),
         pytest.param(
             "_, h = nn.GRU(3, width)(torch.ones(5, 3))\nh.backward()", id="as wide as somebody says"
