@@ -245,6 +245,12 @@ def sized(own: Known, bound: Bound) -> Shape:
     return None if asked == (None,) else asked
 
 
+def _hot(own: Known, bound: Bound) -> Shape:
+    """A one among so many for each index; -1 is what the largest index says."""
+    number = dim_of(bound, "num_classes")
+    return (*own, number if number is not None and number > 0 else None)
+
+
 RULES: Mapping[str, Callable[[Known, Bound], Shape]] = {
     "without": _without,
     "parted": _parted,
@@ -252,6 +258,7 @@ RULES: Mapping[str, Callable[[Known, Bound], Shape]] = {
     "along": _along,
     "narrowed": _narrowed,
     "sized": sized,
+    "hot": _hot,
     "windowed": _windowed,
     "diagonal": _diagonal,
     "diag": _diag,

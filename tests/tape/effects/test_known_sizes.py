@@ -43,6 +43,9 @@ SIZES = {
     "points of a line": ("h = w * torch.from_numpy(np.linspace(0, 1))", "h", (50,)),
     "rows in another order": ("h = w.expand(6, 2)[torch.tensor(np.random.permutation(6))]", "h", (6, 2)),
     "one row by an array": ("h = w.expand(6)[torch.tensor(np.random.permutation(1))]", "h", (1,)),
+    "ones among zeros": ("h = w * F.one_hot(torch.zeros(2).long(), 3)", "h", (2, 3)),
+    "one among one": ("h = w * F.one_hot(torch.zeros(1).long(), 1)", "h", (1, 1)),
+    "as many as the index says": ("h = w * F.one_hot(torch.zeros(1).long())", "h", (1, 1)),
     "one more dimension in place": ("h = w.expand(3) * 2\nh.unsqueeze_(0)\nh = h[0]", "h", (3,)),
 }
 MADE = "import math\nimport numpy as np\nw = torch.ones(1, requires_grad=True)\n"
