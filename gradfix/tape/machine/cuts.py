@@ -23,12 +23,14 @@ ASKED = "autograd.grad"
 """The gradients that were asked for without a graph of their own."""
 DIFFERENTIATED = "differentiated"
 """What makes the gradients that are asked for together with a graph of their own."""
+PASSING_NONE = ("constant", "vanishes", "sample", "drawn")
+"""How an operation without a gradient cuts."""
 KIND_OF_CUT = {
     **dict.fromkeys([ASKED], "gradient_without_graph"),
     **dict.fromkeys(CONVERSIONS, "converted_loss_path"),
     **dict.fromkeys(DETACHES, "detached_loss_path"),
     **dict.fromkeys(MODES, "forward_in_no_grad"),
-    **dict.fromkeys(("constant", "vanishes", "sample", "drawn"), "non_differentiable_loss"),
+    **dict.fromkeys(PASSING_NONE, "non_differentiable_loss"),
 }
 CHOOSING = frozenset({"argmax", "argmin"})
 """What says by an index which elements are best."""

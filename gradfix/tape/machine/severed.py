@@ -19,6 +19,7 @@ from gradfix.tape.machine.cuts import (
     DETACHES,
     KIND_OF_CUT,
     MODES,
+    PASSING_NONE,
     adjacent,
     all_cuts,
     behind,
@@ -124,7 +125,7 @@ class Severed:
         chosen = [cut for cut in chosen if not _behind_others(cut, chosen)]
         chosen = [cut for cut in chosen if not _unrecorded_anyway(cut, chosen)]
         if any(cut.cut in MODES and _encloses(cut.cut_place, node.place) for cut in chosen):
-            chosen = [cut for cut in chosen if not _passes_none_anyway(cut)]
+            chosen = [cut for cut in chosen if cut.cut not in PASSING_NONE]  # masks and indices of the loss
         if chosen and self._same_before(chosen, event):
             self.reports.silence(event.place, "it had a graph before, with the same cuts in it")
             return
@@ -512,12 +513,6 @@ def _unrecorded_anyway(cut: Node, cuts: list[Node]) -> bool:
     """Whether a cut was made in a grad mode that is itself one of these: that one has to go first."""
     within = _within(cut) if cut.cut not in MODES else None
     return within is not None and any(one.cut in MODES and one.cut_place is within for one in cuts)
-
-
-def _passes_none_anyway(cut: Node) -> bool:
-    """Whether it is an operation without a gradient: where the loss itself only isn't recorded it is a mask
-    or an index, and no way for a gradient that somebody has lost."""
-    return KIND_OF_CUT.get(cut.cut) == "non_differentiable_loss"
 
 
 def _encloses(block: Place, place: Place) -> bool:
