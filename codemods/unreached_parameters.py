@@ -13,8 +13,8 @@ its prediction against stays cut. Where all of a group was frozen as it was made
 unless told otherwise (`nn.Embedding.from_pretrained(vectors)`), it is told: `freeze=False`. Where nothing was
 cut there is no fix: use the parameters in the loss, or take them out of the optimizer. Where an operation
 without a gradient chooses the nearest code of a codebook, what is chosen is put behind a straight-through
-estimator: `codes[index] + (z - z.detach())`; so is what is one for the best of some scores and zero for the others.
-That is unsafe, and done by hand where it isn't known that the two have one shape.
+estimator: `codes[index] + (z - z.detach())`; so is what is one for the best of some scores and zero for the
+others. That is unsafe, and done by hand where it isn't known that the two have one shape.
 
 Left alone: frozen parameters, parameters that another loss or another branch reaches, and parameters whose
 use gradfix cannot follow.

@@ -72,6 +72,8 @@ def chosen_through(tree: Tree, facts: Unreached) -> Fix | None:
 
 def best_through(tree: Tree, facts: NoGradient | Unreached, hot: cst.CSTNode | None) -> Fix | None:
     """`one_hot(p.argmax(-1), n) + (p - p.detach())`, where n surely is how many there are to choose from."""
+    if isinstance(hot, cst.Call) and last_name(hot.func) == "argmax":
+        hot = _given_to(tree, hot)
     if not isinstance(hot, cst.Call) or last_name(hot.func) != "one_hot" or not (hot.args and facts.learnt):
         return None
     index = _value(tree, hot.args[0].value)
@@ -98,6 +100,16 @@ def best_through(tree: Tree, facts: NoGradient | Unreached, hot: cst.CSTNode | N
 
 def _scope(tree: Tree, node: cst.CSTNode) -> cst.FunctionDef | cst.Module:
     return tree.function(node) or tree.module
+
+
+def _given_to(tree: Tree, index: cst.Call) -> cst.CSTNode | None:
+    """The call that is given this, or the one name that is bound to it."""
+    above: cst.CSTNode | None = tree.parent(index)
+    if isinstance(above, cst.Assign) and isinstance(name := above.targets[0].target, cst.Name):
+        read = [one for one in walk(_scope(tree, index)) if isinstance(one, cst.Name) and one is not name]
+        given = [tree.parent(one) for one in read if one.value == name.value]
+        above = given[0] if len(given) == 1 else None
+    return tree.parent(above) if isinstance(above, cst.Arg) else None
 
 
 def _value(tree: Tree, given: cst.BaseExpression) -> cst.BaseExpression | None:

@@ -43,7 +43,6 @@ BY_HAND = {
     "along another dimension": (KNOWN, "hard = F.one_hot(p.argmax(0), 4)"),
     "a dimension that may not be the last": (UNKNOWN, "hard = F.one_hot(p.argmax(1), 4)"),
     "of the worst": (KNOWN, "hard = F.one_hot(p.argmin(-1), 4)"),
-    "scores without a graph": (KNOWN, "p = p.detach()\n    hard = F.one_hot(p.argmax(-1), 4)"),
     "scores without a name": (KNOWN, "hard = F.one_hot(net(x).argmax(-1), 4)"),
     "an index with two names": (
         KNOWN,

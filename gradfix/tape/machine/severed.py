@@ -328,9 +328,7 @@ class Severed:
                 alone=alone,
             )
         if record is NoGradient:
-            return NoGradient(
-                op=cut.op, backward=backward, arrives=arrives, alone=alone, **choosing(cut)
-            )
+            return NoGradient(op=cut.op, backward=backward, arrives=arrives, alone=alone, **choosing(cut))
         if record is WithoutGraph:
             others = self.others(cut, event.met)
             return WithoutGraph(backward=backward, others=others, arrives=arrives, alone=alone)
