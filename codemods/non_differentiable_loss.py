@@ -6,9 +6,11 @@ What breaks: argmax, comparisons and integer casts return tensors without a grap
 nothing is trained.
 
 What stands in for the operation is a choice of the model. A rounding that a run has seen to pass nothing on
-gets a straight-through estimator, `x + (x.round() - x).detach()`; that is unsafe, as its gradient is that of
-x. The others are left to hand: cross entropy on the logits for an argmax or an accuracy, a sigmoid for a
-threshold, Gumbel softmax for a sampled index.
+gets a straight-through estimator, `x + (x.round() - x).detach()`, and so does what is one for the best of
+some scores and zero for the others, where it surely has their shape: `one_hot(p.argmax(-1), n) + (p -
+p.detach())`. That is unsafe, as its gradient is that of x, or of the scores. The others are left to hand:
+cross entropy on the logits for an argmax or an accuracy, a sigmoid for a threshold, Gumbel softmax for a
+sampled index.
 
 Left alone: metrics beside the loss, masks and indices that only select, and straight-through estimators.
 """
@@ -20,7 +22,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from gradfix.defects.records import NoGradient
-from gradfix.rewriting.straight import straight_through
+from gradfix.rewriting.straight import best_through, straight_through
 from gradfix.rewriting.surrogates import advice
 from gradfix.rule import Decline, Fix, Options, Rule, Safety
 from gradfix.tape.effects.operations import told
@@ -41,10 +43,11 @@ FAMILIES = told("surrogate")
 
 
 def rewrite(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:
-    """A rounding goes straight through; of the others, say what could stand in, in the names of the code."""
-    family = FAMILIES.get(defect.told(NoGradient).op, "comparison")
+    """A rounding or a choice goes straight through; of the others, say what could stand in."""
+    facts = defect.told(NoGradient)
+    family = FAMILIES.get(facts.op, "comparison")
     node = tree.at(defect.culprit, cst.BaseExpression)
-    fix = straight_through(tree, node) if family == "rounding" else None
+    fix = straight_through(tree, node) if family == "rounding" else best_through(tree, facts, node)
     return fix or Decline(advice(tree, node, family) or SURROGATES[family])
 
 

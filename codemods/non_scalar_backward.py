@@ -16,6 +16,7 @@ alone: one element, a `gradient=` argument, and losses of unknown shape.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import libcst as cst
 
@@ -29,11 +30,15 @@ from gradfix.rewriting.statements import anchor, method_call, siblings
 from gradfix.rule import Decline, Edit, Fix, Options, Rule
 from gradfix.tree import Tree
 
-SEVERAL = (cst.Tuple, cst.List, cst.ListComp, cst.GeneratorExp)
+LOSS = m.DictElement(key=m.SimpleString('"loss"')) | m.DictElement(key=m.SimpleString("'loss'"))
+"""Under which key frameworks are given what they backpropagate."""
+Walks: TypeAlias = "cst.Call | cst.Return"
+"""What runs backward, or hands its root to who does."""
+SEVERAL = (cst.Dict, cst.Tuple, cst.List, cst.ListComp, cst.GeneratorExp)
 
 
 def rewrite(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:
-    call = tree.at(defect.culprit, cst.Call)
+    call = tree.at(defect.culprit, cst.Call) or tree.at(defect.culprit, cst.Return)
     root = _root(call) if call is not None else None
     if call is None or root is None or isinstance(root, SEVERAL):
         return Decline("reduce what backward runs on to one element, with .sum() or .mean()")
@@ -42,7 +47,7 @@ def rewrite(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:
 
 
 def _reduced_here(
-    tree: Tree, backward: tuple[cst.Call, cst.BaseExpression], criterion: Criterion, options: Options
+    tree: Tree, backward: tuple[Walks, cst.BaseExpression], criterion: Criterion, options: Options
 ) -> Fix:
     """The loss reduced at its backward, or where it is made as it is read as one number elsewhere."""
     call, root = backward
@@ -85,7 +90,7 @@ class Reading:
     """Who reads the loss of a backward as one number; where it is `unreduced`, by showing it too."""
 
     tree: Tree
-    call: cst.Call
+    call: Walks
     root: cst.BaseExpression
     unreduced: bool
 
@@ -164,11 +169,16 @@ def _steps_with(tree: Tree, function: cst.FunctionDef, name: m.Shape) -> bool:
     return bool(m.findall(function, m.Return(name)) and m.findall(tree.module, stepping))
 
 
-def _root(call: cst.Call) -> cst.BaseExpression | None:
-    """What backward runs on: the owner of the method, or what a function that runs backward is given.
+def _root(call: Walks) -> cst.BaseExpression | None:
+    """What backward runs on: the owner of the method, or what a function that runs backward is given or gets
+    back.
 
     The method's own first argument is the gradient; with one there would be no defect.
     """
+    if isinstance(call, cst.Return):
+        entries = call.value.elements if isinstance(call.value, cst.Dict) else ()
+        losses = [one.value for one in entries if m.matches(one, LOSS)]
+        return losses[0] if losses else call.value
     given = [arg.value for arg in call.args if arg.keyword is None and not arg.star]
     if given and not m.matches(given[0], m.Name("None")):
         return given[0]

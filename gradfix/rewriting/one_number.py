@@ -8,6 +8,7 @@ import libcst as cst
 
 from gradfix.rewriting import shapes as m
 from gradfix.rewriting.calls import last_name
+from gradfix.rewriting.names import walk
 from gradfix.rewriting.statements import anchor, between
 from gradfix.tape.effects.operations import having
 from gradfix.tree import Tree
@@ -16,6 +17,8 @@ SAME = having("moves") | having("detaches") | {"clone"}
 """Methods whose result has the same elements."""
 TAKES = frozenset({"float", "int", "add_scalar"})
 """What takes one number only."""
+COUNTS = frozenset({"len", "size", "numel"})
+"""What says how many there are of something."""
 SHOWS = frozenset({"print", "str", "repr", "format"})
 """What shows whatever it gets."""
 CONVERSION = re.compile(r"%[-+ #0]*[\d*]*(?:\.[\d*]+)?([a-zA-Z])")
@@ -65,10 +68,47 @@ def _reads_one(tree: Tree, node: cst.CSTNode, shown: bool) -> bool:
         return isinstance(node, cst.Attribute) and m.matches(above.slice, FIRST)
     if isinstance(above, cst.FormattedStringExpression):
         return shown or bool(above.format_spec)
+    if isinstance(above, (cst.AugAssign, cst.BinaryOperation)) and _added_up(tree, node):
+        return True
     if isinstance(above, cst.Arg):
         call = tree.parent(above)
         return isinstance(call, cst.Call) and _takes_one(call, shown)
     return _formatted(tree, node, shown)
+
+
+def _added_up(tree: Tree, node: cst.CSTNode) -> bool:
+    """Whether it is added, or so many times it, to a total that begins as a number."""
+    above = tree.parent(node)
+    while isinstance(above, cst.BinaryOperation) and isinstance(above.operator, (cst.Multiply, cst.Divide)):
+        if not _is_count(above.left if above.right is node else above.right):
+            return False
+        node = _bare(tree, above)
+        above = tree.parent(node)
+    if not isinstance(above, cst.AugAssign) or not isinstance(above.operator, cst.AddAssign):
+        return False
+    scope = tree.function(above) or tree.module
+    return any(
+        tree.code(name) == tree.code(above.target) and isinstance(value, (cst.Integer, cst.Float))
+        for one in walk(scope)
+        if isinstance(one, cst.Assign)
+        for name, value in _pairs(one)
+    )
+
+
+def _is_count(node: cst.CSTNode) -> bool:
+    """Whether a factor is surely one number: written out, or how many there are of something."""
+    if isinstance(node, cst.Call):
+        return last_name(node.func) in COUNTS
+    counted = isinstance(node, cst.Subscript) and m.matches(node.value, m.Attribute(attr=m.Name("shape")))
+    return counted or isinstance(node, (cst.Integer, cst.Float))
+
+
+def _pairs(statement: cst.Assign) -> list[tuple[cst.BaseExpression, cst.BaseExpression]]:
+    """What an assignment binds, each to its own."""
+    target, value = statement.targets[0].target, statement.value
+    if isinstance(target, cst.Tuple) and isinstance(value, cst.Tuple):
+        return [(a.value, b.value) for a, b in zip(target.elements, value.elements, strict=False)]
+    return [(target, value)]
 
 
 def _takes_one(call: cst.Call, shown: bool) -> bool:

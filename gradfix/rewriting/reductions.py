@@ -40,7 +40,7 @@ class Criterion:
         calls = [made if made in self.built else None, *asked, *_by_name(tree, self.built)]
         self.sites = list(dict.fromkeys(call for call in calls if call is not None))
 
-    def at_its_source(self, backward: cst.Call, root: cst.BaseExpression) -> Fix | None:
+    def at_its_source(self, backward: cst.CSTNode, root: cst.BaseExpression) -> Fix | None:
         """It reduces, where its result goes further than to this backward."""
         if not self.built or not all(map(says_none, self.built)) or self.needed_whole():
             return None
@@ -55,13 +55,13 @@ class Criterion:
         """Whether somebody needs it for each element."""
         return any(_by_elements(self.tree, site) for site in self.sites)
 
-    def half(self, backward: cst.Call) -> bool:
+    def half(self, backward: cst.CSTNode) -> bool:
         """Whether others would still get it unreduced who may want one number, as this backward does."""
         here = self.tree.function(backward)
         others = (site for site in self.sites if self.tree.function(site) is not here)
         return self.elsewhere or any(not _by_elements(self.tree, site) for site in others)
 
-    def _alone(self, backward: cst.Call) -> bool:
+    def _alone(self, backward: cst.CSTNode) -> bool:
         here = self.tree.function(backward)
         return len(self.sites) == 1 and self.tree.function(self.sites[0]) is here and not self.elsewhere
 
@@ -128,7 +128,7 @@ def _calls(tree: Tree, name: str) -> list[cst.Call]:
     return [call for call in calls if tree.code(call.func) == name]
 
 
-def _returned(tree: Tree, backward: cst.Call, root: cst.BaseExpression) -> bool:
+def _returned(tree: Tree, backward: cst.CSTNode, root: cst.BaseExpression) -> bool:
     """Whether the function that runs backward hands the loss on."""
     function = tree.function(backward)
     returns = m.findall(function, m.Return()) if function is not None else ()

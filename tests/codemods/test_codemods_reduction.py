@@ -188,6 +188,11 @@ PRODUCT = "w = torch.ones(3, requires_grad=True)\nz = w * 2\n"
         pytest.param("print('%s' % z)", False, id="all of it is shown in a text"),
         pytest.param("print('%.2f' % z)", True, id="a number is wanted in a text"),
         pytest.param("print('{:.2f}'.format(z))", True, id="a number is wanted by format"),
+        pytest.param("total = 0.0\ntotal += z.detach()", True, id="a total that begins as a number"),
+        pytest.param("n, total = 0, 0\ntotal += (z * len(w)).detach()", True, id="so many times it is added"),
+        pytest.param("total = torch.zeros(4)\ntotal += z.detach()", False, id="a total for each element"),
+        pytest.param("total = 0\ntotal += (z * w).sum().detach()", False, id="a sum that weighs each"),
+        pytest.param("total = 0\ntotal += (z * w).detach()", False, id="weights, perhaps for each"),
         pytest.param("print(f'{z:.2f}')", True, id="a number is wanted by an f-string"),
     ],
 )

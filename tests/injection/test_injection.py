@@ -8,11 +8,11 @@ from injection.bugs import BUGS, inject
 from injection.survey import Judged, restored, survey, table, torch_process
 
 FLOORS = {
-    "zero_grad deleted": 0.82,
+    "zero_grad deleted": 0.84,
     "zero_grad after backward": 0.97,
     "step before the second backward": 0.95,
-    "prediction detached": 0.94,
-    "reduction dropped": 0.93,
+    "prediction detached": 0.945,
+    "reduction dropped": 0.955,
     "forward in no_grad": 0.97,
     "rebuilt from item": 0.99,
     "written in place": 0.94,
@@ -20,7 +20,7 @@ FLOORS = {
 """The share of the bugs that make a program fail and are given back, for each kind. In programs whose model
 and optimizer are arguments of a function that nobody calls by name, some can't be told from what is meant;
 some programs assert the very place of a zero_grad that could stand in another as well."""
-ALL = 0.955
+ALL = 0.965
 
 HEALTHY = """import torch
 from torch import nn

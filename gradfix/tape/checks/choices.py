@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from itertools import islice
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING
 
 from gradfix.tape.domain.graph import upstream
 from gradfix.tape.effects.operations import where
-from gradfix.tape.machine.cuts import CHOOSING
+from gradfix.tape.machine.cuts import CHOOSING, Chosen, choosing
 
 if TYPE_CHECKING:
     from gradfix.defects import Span
@@ -23,22 +23,24 @@ FEW = 100
 """So many operations make the scores that an index is taken from."""
 
 
-class Choice(TypedDict, total=False):
-    """The facts of a choice, where they are known."""
+class Choice(Chosen, total=False):
+    """The facts of a choice in a codebook, where they are known."""
 
     chosen: Span | None
     scored: Span | None
-    rank: int | None
 
 
-def choice(reports: Reports, cut: Node, root: Node) -> Choice:
+def choice(reports: Reports, cut: Node, root: Node) -> Choice | Chosen:
     """Which code is the nearest to what: nothing where an index is used for more, or made of more.
 
     Scores are distances, or products and what is added to them: each row of what it is chosen for has one for
-    each code, so that what is looked up by the best along the last dimension has that shape again.
+    each code, so that what is looked up by the best along the last dimension has that shape again. Of what is
+    made of an index, only how that was taken.
     """
+    if cut.op not in CHOOSING:
+        return choosing(cut)
     users = [one for one in upstream([root]) if any(parent is cut for parent in one.parents)]
-    if cut.op not in CHOOSING or len(users) != 1 or users[0].op not in LOOKUPS:
+    if len(users) != 1 or users[0].op not in LOOKUPS:
         return {}
     books = [one for one in users[0].parents if one is not cut]
     book = books[0].leaf if len(books) == 1 else None

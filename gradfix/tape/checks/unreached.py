@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from gradfix.defects import Assumption, Role, kind_of
@@ -12,7 +12,7 @@ from gradfix.tape.checks.choices import choice
 from gradfix.tape.checks.wanted_cuts import asked_for
 from gradfix.tape.domain.graph import Tensor, upstream
 from gradfix.tape.machine.account import why_of_call
-from gradfix.tape.machine.cuts import LOSSES, MODES, all_cuts, leaves_behind
+from gradfix.tape.machine.cuts import LOSSES, MODES, SCALES, WEIGHS, all_cuts, leaves_behind, summands, summed
 from gradfix.tape.machine.here import span_of
 from gradfix.tape.machine.leaves import is_added
 
@@ -103,7 +103,8 @@ def _unreached(names: Names, optimizer: Optimizer, event: Backward, cut: Node) -
     others = (root for one, root in backwards if one is not event)
     roots = [names.machine.graph.history(root) for one, root in backwards if one is event]
     wanted = {id(leaf) for leaf in optimizer.leaves if not is_added(leaf)}
-    alone = [one for root in roots for one in _alone(root, wanted)]
+    targets = [one for root in roots for one in _targets(names.machine.optimizers, root)]
+    alone = [one for root in roots for one in _alone(root, wanted, targets)]
     met = (_recorded_to(names.machine.graph.history(root)) for root in others)
     return Unreached(
         optimizer=optimizer.name,
@@ -113,6 +114,8 @@ def _unreached(names: Names, optimizer: Optimizer, event: Backward, cut: Node) -
         forward=(forward,) if forward else (),
         shared=any(node is cut for nodes in met for node in nodes),
         alone=cut.cut in MODES or any(cut is one for one in alone),
+        target=any(cut is one for one in targets) and bool(_ends(cut) & wanted),
+        weighs=any(cut is one for root in roots for one in _weights(names.machine.optimizers, root)),
         either=cut.cut not in MODES and any(_cut_as_well(root, cut, wanted) for root in roots),
         **(choice(names.reports, cut, roots[0]) if roots else {}),
     )
@@ -145,7 +148,8 @@ def _cut_before(names: Names, optimizer: Optimizer, never: list[Tensor], root: T
         return None
     wanted = {id(leaf) for leaf in never}
     node = names.machine.graph.history(root)
-    for cut in (*_alone(node, wanted), *all_cuts(node, but=MODES)):
+    targets = _targets(names.machine.optimizers, node)
+    for cut in (*_alone(node, wanted, targets), *all_cuts(node, but=MODES)):
         if cut.cut in MODES:
             found = _names_all_behind(optimizer, wanted, cut)
         else:
@@ -155,13 +159,51 @@ def _cut_before(names: Names, optimizer: Optimizer, never: list[Tensor], root: T
     return None
 
 
-def _alone(root: Node, wanted: set[int]) -> list[Node]:
-    """The cuts each of which keeps some leaves from a root by itself, but for the targets of losses."""
-    nodes = list(_recorded_to(root))
-    compared = [node.parents for node in nodes if node.op == "sub"]
-    compared += [node.parents[1:] for node in nodes if node.op in LOSSES]
-    targets = {id(one) for parents in compared for one in parents}
-    return [cut for cut in nodes if cut.cut and id(cut) not in targets and _ends(cut) & wanted]
+def _alone(root: Node, wanted: set[int], targets: Collection[Node]) -> list[Node]:
+    """The cuts each of which keeps some leaves from a root by itself, but for the targets of losses: first
+    those that leave a whole term without a graph."""
+    kept = (cut for cut in _recorded_to(root) if cut.cut and _ends(cut) & wanted)
+    found = [cut for cut in kept if not any(cut is target for target in targets)]
+    dead = {id(one) for term in summands(root) if term.requires is False for one in _recorded_to(term)}
+    return sorted(found, key=lambda cut: id(cut) not in dead)
+
+
+def _targets(optimizers: Optimizers, root: Node) -> list[Node]:
+    """The cuts that what learns is held against, and those that this is made of: not where it is a term of
+    the loss itself, from which another is taken."""
+    held = {id(leaf) for one in optimizers.known for leaf in one.leaves}
+    terms = {id(one) for one in summed(root)}
+    sides = [side for node in _recorded_to(root) for side in _compared(node, held)]
+    return _made_of(side for side in sides if side.cut or id(side) not in terms)
+
+
+def _weights(optimizers: Optimizers, root: Node) -> list[Node]:
+    """The cuts that what learns is weighed by, and those that this is made of."""
+    held = {id(leaf) for one in optimizers.known for leaf in one.leaves}
+    return _made_of(side for node in _recorded_to(root) if node.op in SCALES for side in _beside(node, held))
+
+
+def _made_of(sides: Iterable[Node]) -> list[Node]:
+    """The cuts in what has no graph."""
+    return [one for side in sides if side.requires is False for one in _recorded_to(side) if one.cut]
+
+
+def _compared(node: Node, held: set[int]) -> tuple[Node, ...]:
+    """What an operation may hold its other operand against: not where that one trains nothing."""
+    if node.op in LOSSES:
+        return node.parents[1:]
+    return _beside(node, held) if node.op in WEIGHS - SCALES else ()
+
+
+def _beside(node: Node, held: set[int]) -> tuple[Node, ...]:
+    """Of two operands each of which the other one trains beside."""
+    pairs = zip(node.parents, node.parents[::-1], strict=True) if len(node.parents) == 2 else ()
+    return tuple(one for one, other in pairs if _trains(other, held))
+
+
+def _trains(node: Node, held: set[int]) -> bool:
+    """Whether a backward that comes to a node may come to what optimizers hold."""
+    return any(one.requires is None for one in _recorded_to(node)) or bool(_ends(node) & held)
 
 
 def _ends(cut: Node) -> set[int]:

@@ -82,6 +82,8 @@ class NodeFacts(TypedDict, total=False):
     """Whether it has more than one element, though its shape isn't known."""
     rank: int
     """How many dimensions it has, where it says which elements are best."""
+    width: int | None
+    """How many elements the last dimension has that it says so of."""
 
 
 class Write:
@@ -278,12 +280,15 @@ class Tensor(Value):
     )
     JOINS: ClassVar[Joins] = {
         "generation": Join.OLDEST,
+        "layout": Join.TRUTH,
         "leaf": Join.TRUTH,
         "lean": Join.UNION,
         "node": Join.NODE,
         "requires": Join.TRUTH,
         "retained": Join.SOME,
+        "shape": Join.AGREED,
         "storage": Join.MEMORY,
+        "strides": Join.AGREED,
     }
 
     def __init__(self, node: Node, storage: Storage, requires: Truth, leaf: Truth) -> None:

@@ -123,6 +123,7 @@ class Unknown(Value):
 
     __slots__ = (
         "about",
+        "array",
         "bare",
         "born",
         "built",
@@ -165,6 +166,8 @@ class Unknown(Value):
         """The module that it turned out to be when its parameters went to an optimizer."""
         self.about: Storage | None = None
         """The memory that it is a fact of, where it says how much a tensor holds."""
+        self.array: tuple[Shape, str] | None = None
+        """The sizes of an array and the class of its dtype, where the call says them that made it."""
         self.made: Node | None = None
         """The node that made it, where a call of a module that isn't known did."""
         self.bare: Truth = None

@@ -7,7 +7,7 @@ from math import prod
 from typing import TYPE_CHECKING
 
 from gradfix.tape.domain.graph import Tensor
-from gradfix.tape.domain.values import Alt, Const, Seq, asked_shape
+from gradfix.tape.domain.values import FALSE, Alt, Const, Seq, asked_shape
 from gradfix.tape.effects import pieces, shapes
 from gradfix.tape.effects.operations import layers_told, ruled, where
 from gradfix.tape.effects.pieces import dim_of, resized
@@ -201,9 +201,32 @@ def of_layer(kind: str, given: Bound, own: Known, which: int) -> Shape:
         return _flattened(own, {"start_dim": Const(1), **given})
     if rule == "cell":
         return (*own[:-1], dim_of(given, "hidden_size"))
-    if rule == "recurrent" and which == 0 and not {"bidirectional", "proj_size"} & set(given):
-        return (*own[:-1], dim_of(given, "hidden_size"))
-    return None
+    return _of_recurrent(given, own, which) if rule == "recurrent" else None
+
+
+def is_wide(kind: str, given: Bound) -> bool:
+    """Whether all that a layer gives has several elements, whatever goes in: as many as its state is wide."""
+    wide = layers_told("shape").get(kind) in ("recurrent", "cell") and "proj_size" not in given
+    return wide and (dim_of(given, "hidden_size") or 0) > 1
+
+
+def _of_recurrent(given: Bound, own: Known, which: int) -> Shape:
+    """The shape of what a recurrent layer gives for each element, or of the state that it ends in."""
+    ways, layers = _ways(given), dim_of(given, "num_layers", 1)
+    if "proj_size" in given or len(own) not in (2, 3):
+        return None
+    width = dim_of(given, "hidden_size")
+    if which == 0:
+        return (*own[:-1], None if width is None or ways is None else width * ways)
+    first = given.get("batch_first", FALSE)
+    batch = own[0 if first.value else 1] if isinstance(first, Const) else None
+    count = None if ways is None or layers is None else ways * layers
+    return (count, *([batch] if len(own) == 3 else []), width)
+
+
+def _ways(given: Bound) -> int | None:
+    both = given.get("bidirectional", FALSE)
+    return (2 if both.value else 1) if isinstance(both, Const) else None
 
 
 def _of_images(rule: str, kind: str, given: Bound, own: Known) -> Shape:

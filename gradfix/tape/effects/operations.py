@@ -35,6 +35,7 @@ Trait: TypeAlias = Literal[
     "folds",  # makes a batch of matrices one, in a copy where they don't lie in order
     "from-data",  # makes a tensor of plain values or of another tensor, outside of its graph
     "gathers",  # its result grows where it is done again
+    "layered",  # its second operand is a weight, which what goes in is multiplied by
     "kept",  # done to a gradient that is wanted as it is, and not only measured
     "may-copy",  # a view where one has these sizes, elsewhere a copy
     "moves",  # the tensor elsewhere or of another dtype; itself where it is that already

@@ -239,8 +239,16 @@ def bounds_of(key: Slice) -> slice | None:
     return slice(lower, upper, step)
 
 
-def _sized(own: Known, bound: Bound) -> Shape:
-    return asked_shape([bound["size"]]) if "size" in bound else None
+def sized(own: Known, bound: Bound) -> Shape:
+    """The sizes that are asked for; what isn't known may be one of them or all."""
+    asked = asked_shape([bound["size"]]) if "size" in bound else None
+    return None if asked == (None,) else asked
+
+
+def _hot(own: Known, bound: Bound) -> Shape:
+    """A one among so many for each index; -1 is what the largest index says."""
+    number = dim_of(bound, "num_classes")
+    return (*own, number if number is not None and number > 0 else None)
 
 
 RULES: Mapping[str, Callable[[Known, Bound], Shape]] = {
@@ -249,7 +257,8 @@ RULES: Mapping[str, Callable[[Known, Bound], Shape]] = {
     "indexed": _as_index,
     "along": _along,
     "narrowed": _narrowed,
-    "sized": _sized,
+    "sized": sized,
+    "hot": _hot,
     "windowed": _windowed,
     "diagonal": _diagonal,
     "diag": _diag,

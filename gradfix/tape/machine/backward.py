@@ -146,11 +146,11 @@ class Backwards:
                         when=event.path, says=NO_SCALAR)  # fmt: skip
 
     def _root_text(self, event: Backward) -> str:
-        """The source text of what backward runs on: a method's owner, or what a function is given first. The
-        method is given nothing where one number is wanted."""
+        """The source text of what backward runs on: a method's owner, what a function is given first, or what
+        is returned to who runs it. The method is given nothing where one number is wanted."""
         func, given = getattr(event.place, "func", None), getattr(event.place, "args", None)
         function = given and not (isinstance(given[0], ast.Constant) and given[0].value is None)
-        root = given[0] if given and function else getattr(func, "value", None)
+        root = given[0] if given and function else getattr(func or event.place, "value", None)
         return self.reports.text(root, self.reports.findings.main) if root is not None else ""
 
     def _walk(self, root: Tensor, start: Node, event: Backward, only: list[Tensor] | None) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict
 
 from gradfix.tape.domain.graph import upstream
 from gradfix.tape.domain.paths import ALWAYS, contradicts
@@ -23,12 +23,14 @@ ASKED = "autograd.grad"
 """The gradients that were asked for without a graph of their own."""
 DIFFERENTIATED = "differentiated"
 """What makes the gradients that are asked for together with a graph of their own."""
+PASSING_NONE = ("constant", "vanishes", "sample", "drawn")
+"""How an operation without a gradient cuts."""
 KIND_OF_CUT = {
     **dict.fromkeys([ASKED], "gradient_without_graph"),
     **dict.fromkeys(CONVERSIONS, "converted_loss_path"),
     **dict.fromkeys(DETACHES, "detached_loss_path"),
     **dict.fromkeys(MODES, "forward_in_no_grad"),
-    **dict.fromkeys(("constant", "vanishes", "sample", "drawn"), "non_differentiable_loss"),
+    **dict.fromkeys(PASSING_NONE, "non_differentiable_loss"),
 }
 CHOOSING = frozenset({"argmax", "argmin"})
 """What says by an index which elements are best."""
@@ -91,7 +93,12 @@ def terms_of(node: Node) -> Iterator[Node]:
 
 def summands(node: Node) -> Iterator[Node]:
     """The terms of a sum, whatever they are made of."""
-    return (one for one in upstream([node], _terms) if not _terms(one))
+    return (one for one in summed(node) if not _terms(one))
+
+
+def summed(node: Node) -> Iterator[Node]:
+    """The terms of a sum, and the sums that it is made of."""
+    return upstream([node], _terms)
 
 
 def adjacent(cut: Node) -> bool:
@@ -104,6 +111,24 @@ def adjacent(cut: Node) -> bool:
             return True
         stack.extend(parent for parent in node.parents if parent.cut)
     return False
+
+
+class Chosen(TypedDict, total=False):
+    """The facts of a choice: see NoGradient."""
+
+    rank: int | None
+    width: int | None
+    learnt: bool
+
+
+def choosing(cut: Node) -> Chosen:
+    """How an index was taken, of it and of what is made of it alone."""
+    index = next((one for one in (cut, *cut.parents) if one.op in CHOOSING), None)
+    if index is None:
+        return {}
+    facts = index.facts or {}
+    learnt = bool(index.parents) and index.parents[0].requires is True
+    return Chosen(rank=facts.get("rank"), width=facts.get("width"), learnt=learnt)
 
 
 def unrecorded(cut: Node) -> list[Node]:

@@ -14,6 +14,7 @@ from gradfix.tape.domain.graph import Node, Number, Tensor, upstream
 from gradfix.tape.domain.values import NOTHING, Seq, Unknown
 from gradfix.tape.domain.why import Why
 from gradfix.tape.effects import shapes
+from gradfix.tape.effects.geometry import SHAPES
 from gradfix.tape.effects.operations import having, in_place
 from gradfix.tape.machine.cuts import DIFFERENTIATED
 from gradfix.tape.machine.here import span_of
@@ -51,6 +52,8 @@ def _factor(number: Node, place: Place) -> Node:
 
 ANEW = in_place(having("overwrites"))
 """Writes that keep nothing of what was there."""
+RESHAPED = in_place(frozenset(SHAPES))
+"""Those that change no element, but how many lie in which dimension."""
 
 
 REPEATING = having("repeating")
@@ -119,6 +122,8 @@ class Operations:
         if node.requires is True and self.grad_mode.grad is True:
             kept = self.keeping.keep(node, effect, bound, skip=(effect.writes[0],))
         self.overwrite(target, node, place, form)
+        if node.op in RESHAPED:
+            self.results.reshape(target, node.op, effect, bound)
         write = target.storage.writes[-1]
         if write.written is not None and _promotes(target, bound):
             for seen in write.everywhere():

@@ -25,6 +25,8 @@ SMALL_ROW_MAJOR = where("memory", "row-major-small")
 COLUMN_MAJOR = where("memory", "column-major")
 AT_LEAST = told("at-least")
 """How many dimensions the result of an operation has at the least."""
+SIZED = where("shape", "sized")
+"""Operations that are told the sizes of their result."""
 COPYING = having("may-copy")
 """Views where there is one of these sizes, copies elsewhere."""
 
@@ -41,6 +43,7 @@ class Results:
         self.graph = keeping.graph
         self.here = keeping.here
         self.grad_mode = keeping.grad_mode
+        self.trail = keeping.graph.trail
 
     def results_of(self, node: Node, effect: Effect, bound: Bound, kept: list[str]) -> Value:
         source = bound.get(effect.args[0]) if effect.args else None
@@ -87,7 +90,7 @@ class Results:
         tensor = self.output(made)
         tensor.shape = self.shape(node.op, effect, bound, source)
         if node.op in CHOOSING and tensor.shape is not None:
-            made.facts = {**(made.facts or {}), "rank": len(tensor.shape)}
+            made.facts = {**(made.facts or {}), "rank": len(tensor.shape), "width": _last_of(source)}
         if node.op in LOSSES and isinstance(how := bound.get("reduction"), Const) and how.value == "none":
             made.facts = {**(made.facts or {}), "unreduced": True}
         if tensor.shape is None and effect.shape == "elementwise" and any(map(_several, bound.values())):
@@ -185,6 +188,8 @@ class Results:
             return contractions.reduced(op, own, bound)
         if op in JOINS:
             return JOINS[op](bound)
+        if op in SIZED:
+            return pieces.sized((), bound)
         if own is not None and op in SHAPES:
             return SHAPES[op](own, bound)
         if effect.shape == "elementwise":
@@ -194,12 +199,23 @@ class Results:
             return contractions.first_of(bound, "other")
         return own if op in ALIKE else None
 
+    def reshape(self, target: Tensor, op: str, effect: Effect, bound: Bound) -> None:
+        """Let a tensor have the shape that an operation in place gives it."""
+        self.trail.set(target, "shape", self.shape(op.removesuffix("_"), effect, bound, target))
+        self.trail.set(target, "layout", None)
+        self.trail.set(target, "strides", None)
+
     def dtype(self, op: str, effect: Effect, bound: Bound, constant: bool) -> str:
         """The dtype class of a result."""
         given = [tensor.dtype for tensor in _operands(bound) if type(tensor) is Tensor]
         if constant:
             return _constant_dtype(op, effect, bound, given)
         return shapes.promoted([kind for kind in given if kind] if "float" in given else given)
+
+
+def _last_of(source: Value | None) -> int | None:
+    """How many elements the last dimension of a tensor has."""
+    return source.shape[-1] if isinstance(source, Tensor) and source.shape else None
 
 
 def _several(operand: Value) -> bool:

@@ -6,7 +6,7 @@ import ast
 from typing import TYPE_CHECKING, NamedTuple
 
 from gradfix.tape.domain.graph import upstream
-from gradfix.tape.machine.cuts import CONVERSIONS, DETACHES, behind, nearest_cuts
+from gradfix.tape.machine.cuts import CHOOSING, CONVERSIONS, DETACHES, behind, nearest_cuts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -50,7 +50,7 @@ def alone(cut: Node, root: Node | None, path: Path) -> bool:
     next_behind = _next_behind(cut)
     if next_behind.cuts and not next_behind.recorded:
         return False
-    return root is None or any(_one(each, cut) for each in nearest_cuts(root, path))
+    return root is None or any(_one(each, cut) or _of_choice(each, cut) for each in nearest_cuts(root, path))
 
 
 def _next_behind(cut: Node) -> Behind:
@@ -88,6 +88,11 @@ def _taken_with(cut: Node) -> Callable[[Node], bool]:
 
 def _one(node: Node, cut: Node) -> bool:
     return node is cut or (cut.cut_place is not None and node.cut_place is cut.cut_place)
+
+
+def _of_choice(node: Node, cut: Node) -> bool:
+    """Whether it is made of an index alone, and goes with what stands in for that."""
+    return cut.op in CHOOSING and len(node.parents) == 1 and node.parents[0] is cut
 
 
 def _inside(place: Place, around: Place) -> bool:

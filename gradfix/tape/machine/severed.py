@@ -19,9 +19,11 @@ from gradfix.tape.machine.cuts import (
     DETACHES,
     KIND_OF_CUT,
     MODES,
+    PASSING_NONE,
     adjacent,
     all_cuts,
     behind,
+    choosing,
     copied,
     leaves_behind,
     nearest_cuts,
@@ -101,10 +103,10 @@ class Severed:
         self.severed(node, event, root.lean, NO_GRAPH)
 
     def unrecorded_root(self, root: Tensor, event: Backward) -> bool:
-        """Say so where gradients are asked for of what a grad mode has kept out of every graph."""
+        """Say so where gradients are asked for of what a grad mode or a detach keeps out of every graph."""
         node = self.graph.history(root)
         cuts = nearest_cuts(node, event.path)
-        if not any(cut.cut in MODES and behind(cut) is True for cut in cuts):
+        if not any(cut.cut in MODES | DETACHES and behind(cut) is True for cut in cuts):
             return False
         self.severed_root(root, node, event)
         return True
@@ -122,6 +124,8 @@ class Severed:
         chosen = sure or [cut for cut in cuts if behind(cut) is None and cut.cut != "data"]
         chosen = [cut for cut in chosen if not _behind_others(cut, chosen)]
         chosen = [cut for cut in chosen if not _unrecorded_anyway(cut, chosen)]
+        if any(cut.cut in MODES and _encloses(cut.cut_place, node.place) for cut in chosen):
+            chosen = [cut for cut in chosen if cut.cut not in PASSING_NONE]  # masks and indices of the loss
         if chosen and self._same_before(chosen, event):
             self.reports.silence(event.place, "it had a graph before, with the same cuts in it")
             return
@@ -324,7 +328,7 @@ class Severed:
                 alone=alone,
             )
         if record is NoGradient:
-            return NoGradient(op=cut.op, backward=backward, arrives=arrives, alone=alone)
+            return NoGradient(op=cut.op, backward=backward, arrives=arrives, alone=alone, **choosing(cut))
         if record is WithoutGraph:
             others = self.others(cut, event.met)
             return WithoutGraph(backward=backward, others=others, arrives=arrives, alone=alone)
@@ -507,6 +511,10 @@ def _unrecorded_anyway(cut: Node, cuts: list[Node]) -> bool:
     """Whether a cut was made in a grad mode that is itself one of these: that one has to go first."""
     within = _within(cut) if cut.cut not in MODES else None
     return within is not None and any(one.cut in MODES and one.cut_place is within for one in cuts)
+
+
+def _encloses(block: Place, place: Place) -> bool:
+    return isinstance(block, ast.With) and any(one is place for one in ast.walk(block))
 
 
 def _behind_others(cut: Node, cuts: list[Node]) -> bool:

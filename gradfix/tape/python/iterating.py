@@ -8,13 +8,17 @@ from typing import TYPE_CHECKING
 
 from gradfix.defects.reasons import What
 from gradfix.tape.domain.torch_values import Weights
-from gradfix.tape.domain.values import Const, Range, Seq, Unknown
+from gradfix.tape.domain.values import NONE, Const, Range, Seq, Unknown
 from gradfix.tape.domain.why import Why, fact
 from gradfix.tape.torch.elements import elements, index, part
 
 if TYPE_CHECKING:
     from gradfix.tape.domain.values import Args, Value
     from gradfix.tape.interpreter.interpreter import Interpreter
+
+
+MANY = 64
+"""Of how many items each is asked whether it passes a filter."""
 
 
 def iterating(vm: Interpreter, name: str, args: Args, node: ast.Call) -> Value:
@@ -60,7 +64,17 @@ def _zip(vm: Interpreter, args: Args, node: ast.Call) -> Value:
 
 
 def _filter(vm: Interpreter, args: Args, node: ast.Call) -> Value:
-    return args[1] if isinstance(args[1], Weights) else Seq("list", [part(args[1])], open=True)
+    """What passes, where it is known of each item whether it does."""
+    if isinstance(args[1], Weights):
+        return args[1]
+    items, known = elements(vm, args[1], node) if isinstance(args[1], Seq) else (None, False)
+    if items is None or not known or len(items) > MANY:
+        return Seq("list", [part(args[1])], open=True)
+    told = items if args[0] is NONE else [vm.call(args[0], [item], {}, node) for item in items]
+    if not all(isinstance(one, Const) for one in told):
+        return Seq("list", [part(args[1])], open=True)
+    passed = [item for item, one in zip(items, told, strict=True) if isinstance(one, Const) and one.value]
+    return Seq("list", passed, open=False)
 
 
 def _map(vm: Interpreter, args: Args, node: ast.Call) -> Value:

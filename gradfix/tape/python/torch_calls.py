@@ -37,7 +37,7 @@ from gradfix.tape.torch.functions import functional, torch_function
 from gradfix.tape.torch.layers import CONTAINERS, make_layer
 from gradfix.tape.torch.modules import leaves, opaque
 from gradfix.tape.torch.optimizers import KINDS, clip, make_optimizer
-from gradfix.tape.torch.other_packages import EINOPS, NUMPY, SILENT_PACKAGES, harmless, numpy_call
+from gradfix.tape.torch.other_packages import EINOPS, NUMPY, SILENT_PACKAGES, calculated, harmless, numpy_call
 from gradfix.tape.torch.tensors import method_call
 from gradfix.tape.torch.walks import backward_from_roots, grad_of_roots
 from gradfix.tape.torch.weights import set_leaf
@@ -83,9 +83,9 @@ def _called(vm: Interpreter, path: str, args: Args, kwargs: Kwargs, node: ast.Ca
             vm.machine, next(arg for arg in args if isinstance(arg, (Tensor, Number))), "math", node
         )
     if path.startswith("math.") and all(isinstance(arg, Const) for arg in args):
-        return Unknown(fact("a constant of math"), requires=False)
+        return calculated(path, [arg.value for arg in args if isinstance(arg, Const)])
     if path.startswith(NUMPY):
-        return numpy_call(vm.machine, args, node)
+        return numpy_call(vm.machine, path, args, kwargs, node)
     if path in EINOPS and args and isinstance(args[0], Tensor):
         result = vm.machine.results.output(
             vm.machine.recording.node(path.rpartition(".")[2], vm.here.at(node), args)

@@ -81,6 +81,11 @@ def factory(vm: Interpreter, name: str, args: Args, kwargs: Kwargs, node: ast.Ca
     return made
 
 
+def _array(args: Args) -> tuple[Shape, str] | None:
+    """What is known of an array that a tensor is made of."""
+    return args[0].array if args and isinstance(args[0], Unknown) and not args[0].children else None
+
+
 def _like(machine: Machine, name: str, args: Args, requires: Value, dtype: str, node: ast.Call) -> Value:
     """`torch.zeros_like(x)` and its kin."""
     source = args[0] if args else NONE
@@ -100,6 +105,8 @@ def _factory_dtype(name: str, args: Args, kwargs: Kwargs) -> str:
         return args[0].dtype if args and isinstance(args[0], Tensor) else ""
     if name == "full":
         return shapes.literal_dtype(args[1] if len(args) > 1 else kwargs.get("fill_value", NONE))
+    if name == "from_numpy" and (array := _array(args)) is not None:
+        return array[1]
     if name in ("arange", "range") and all(isinstance(arg, Const) for arg in args):
         floats = any(isinstance(arg.value, float) for arg in args if isinstance(arg, Const))
         return "float" if floats or name == "range" else "int"
@@ -108,6 +115,8 @@ def _factory_dtype(name: str, args: Args, kwargs: Kwargs) -> str:
 
 def _factory_shape(name: str, args: Args, kwargs: Kwargs) -> Shape:
     """The shape of what a factory makes."""
+    if (array := _array(args)) is not None and (name == "from_numpy" or name in BY_DTYPE):
+        return array[0]
     if name == "arange":
         bounds = [arg.value for arg in args if isinstance(arg, Const)]
         return (shapes.counted(bounds) if bounds and len(bounds) == len(args) else None,)
@@ -128,9 +137,10 @@ def wrap(machine: Machine, how: str, args: Args, kwargs: Kwargs, node: ast.AST) 
     """`torch.tensor(value)`: a copy outside any graph."""
     source = args[0] if args else kwargs.get("data", NONE)
     shape = source.shape if isinstance(source, Number) else literal(source)
-    tensor = new_leaf(
-        machine, node, kwargs.get("requires_grad", FALSE), shape, _literal_dtype(source, kwargs)
-    )
+    dtype = _literal_dtype(source, kwargs)
+    if (array := _array([source])) is not None:
+        shape, dtype = array[0], dtype or ("" if "dtype" in kwargs else array[1])
+    tensor = new_leaf(machine, node, kwargs.get("requires_grad", FALSE), shape, dtype)
     if isinstance(source, (Tensor, Number)):
         plain = isinstance(source, Number) and source.kind == "list"
         tensor.layout = (source.layout if isinstance(source, Tensor) else plain) or None

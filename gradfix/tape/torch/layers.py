@@ -220,7 +220,9 @@ def _nested(results: Results, layer: Layer, given: Value, result: Seq) -> Value:
     """What a recurrent layer returns: an LSTM's state is a pair, a packed sequence stays packed."""
     output, state = (*result.items, NONE)[:2]
     if layer.kind == "LSTM" and isinstance(state, Tensor):
-        result.items[1] = Seq("tuple", [state, results.output(state.node)])
+        cell = results.output(state.node)
+        cell.shape = state.shape
+        result.items[1] = Seq("tuple", [state, cell])
     if is_packed(given):
         packed = Unknown(Why(What.COMPUTED, "a packed sequence"), (output,))
         packed.part, packed.origin = True, PACKED
@@ -240,7 +242,12 @@ def is_packed(value: Value) -> bool:
 def _measure(layer: Layer, given: Value, result: Value) -> None:
     """Give what a layer returns the shape that its arguments say."""
     results = result.items if isinstance(result, Seq) else [result]
-    if not isinstance(given, Tensor) or given.shape is None:
+    if not isinstance(given, Tensor):
+        return
+    if given.shape is None:
+        for one in results if geometry.is_wide(layer.kind, layer.args) else ():
+            if isinstance(one, Tensor):
+                one.node.facts = {**(one.node.facts or {}), "several": True}
         return
     for i, one in enumerate(results):
         if isinstance(one, Tensor) and (shape := geometry.of_layer(layer.kind, layer.args, given.shape, i)):

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import ast
+import math
 from typing import TYPE_CHECKING
 
 from gradfix.defects import Convention
 from gradfix.tape.domain.graph import Node, Number, Tensor
 from gradfix.tape.domain.values import Const, Map, Seq, Unknown
 from gradfix.tape.domain.why import fact
+from gradfix.tape.effects import arrays
 
 if TYPE_CHECKING:
-    from gradfix.tape.domain.values import Args, Value
+    from gradfix.tape.domain.values import Args, Kwargs, Value
     from gradfix.tape.machine.machine import Machine
 
 SILENT_PACKAGES = (
@@ -26,9 +28,24 @@ TRANSLATORS = (
 )  # fmt: skip
 """What takes a decorated function's text for a program of its own: Python never runs it on tensors."""
 NUMPY = ("numpy.",)
+LARGE = 10_000
+"""Up to here even a factorial is made at once."""
 EINOPS = frozenset(
     {"einops.rearrange", "einops.reduce", "einops.repeat", "einops.einsum", "einops.pack", "einops.unpack"}
 )
+
+
+def calculated(path: str, numbers: list[object]) -> Value:
+    """What a function of `math` makes of known numbers, where that is no work and a number too."""
+    known = [one for one in numbers if isinstance(one, (int, float)) and abs(one) <= LARGE]
+    function = getattr(math, path.removeprefix("math."), None)
+    try:
+        result = function(*known) if function is not None and len(known) == len(numbers) else None
+        if isinstance(result, (int, float)) and abs(result) < LARGE**2:
+            return Const(result)
+    except (ArithmeticError, TypeError, ValueError):
+        pass
+    return Unknown(fact("a constant of math"), requires=False)
 
 
 def harmless(path: str, args: Args) -> Value:
@@ -56,7 +73,7 @@ def _ordered(value: Value) -> Value:
     return value if isinstance(value, Map) else Map({}, open=True)
 
 
-def numpy_call(machine: Machine, args: Args, node: ast.Call) -> Value:
+def numpy_call(machine: Machine, path: str, args: Args, kwargs: Kwargs, node: ast.Call) -> Value:
     """numpy on arrays that came from tensors stays outside the graph; a tensor that requires grad it asks for
     its own method (`np.squeeze`), or raises; on anything else it is plain data."""
     kept = tuple(
@@ -77,4 +94,6 @@ def numpy_call(machine: Machine, args: Args, node: ast.Call) -> Value:
             machine.here.at(node),
             "array",
         )
-    return Unknown(fact("a numpy value"), requires=False)
+    result = Unknown(fact("a numpy value"), requires=False)
+    result.array = arrays.made(path.removeprefix("numpy."), args, kwargs)
+    return result

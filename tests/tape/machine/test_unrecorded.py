@@ -76,3 +76,25 @@ q.mean().backward()
 
 def test_what_follows_a_write_that_torch_refuses_is_told_as_if_it_were_mended() -> None:
     assert kinds(REFUSED) == {"inplace_on_view_of_many"}
+
+
+MASKED = """
+net = nn.Linear(3, 1)
+err = net(torch.randn(8, 3))
+mask = (err.abs() < 1.0).float()
+with torch.no_grad():
+    {inside}
+{behind}
+loss.backward()
+"""
+
+
+def test_a_loss_that_is_not_recorded_is_not_missing_the_gradient_of_its_mask() -> None:
+    body = MASKED.format(inside="loss = (mask * err.pow(2)).mean()", behind="")
+    assert culprits(body, "forward_in_no_grad") == ["with torch.no_grad():"]
+    assert kinds(body) == {"forward_in_no_grad"}
+
+
+def test_beside_a_constant_that_is_not_recorded_a_comparison_can_be_what_was_to_learn() -> None:
+    body = MASKED.format(inside="weight = err.exp()", behind="loss = (mask * weight).mean()")
+    assert "non_differentiable_loss" in kinds(body)
