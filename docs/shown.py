@@ -34,6 +34,7 @@ EXAMPLES: Mapping[str, str] = {
     "converted_loss_path": "mean_taken_by_numpy",
     "forward_in_no_grad": "forward_and_loss_of_a_loop",
     "no_leaf_requires_grad": "input_without_requires_grad",
+    "non_differentiable_loss": "choice_straight_through",
     "requires_grad_on_result": "switched_on_after_detach",
     "severed_term": "item_of_the_penalty",
     "unreached_parameters": "encoder_cut_off_from_its_decoder",
@@ -53,7 +54,7 @@ EXAMPLES: Mapping[str, str] = {
     "clip_before_unscale": "no_unscale",
     "gradient_edit_dropped": "model_is_an_argument",
 }
-"""The fixture that a page shows, by rule; what rewrites nothing without a run has it in docs/examples."""
+"""The fixture that a page shows, by rule."""
 
 
 @dataclass(frozen=True)
@@ -64,9 +65,7 @@ class Example:
 
     @cached_property
     def text(self) -> bytes:
-        named = EXAMPLES.get(self.rule)
-        folder = FIXTURES / self.rule / named if named else ROOT / "docs" / "examples" / self.rule
-        return (folder / "before.py").read_bytes()
+        return (FIXTURES / self.rule / EXAMPLES[self.rule] / "before.py").read_bytes()
 
     @cached_property
     def outcome(self) -> Outcome:

@@ -59,9 +59,6 @@ def test_a_rule_shows_a_finding_of_its_own_and_its_rewrite(rule: str) -> None:
     finding = example.finding
     assert f"{finding.code} [{finding.impact}" in section(text, "What gradfix says")
     rewrite = section(text, "The rewrite")
-    if not list(FIXTURES.glob(f"{rule}/*/before.py")):  # nothing that is rewritten without a run
-        assert finding.decline in rewrite
-        return
     after = (FIXTURES / rule / EXAMPLES[rule] / "after.py").read_bytes()
     assert example.outcome.after == after
     assert example.diff in rewrite
