@@ -44,7 +44,8 @@ class Reading:
 
 
 class Neighbours:
-    """Finds first-party modules; each file is parsed once, as long as it is among the last MOST."""
+    """Finds first-party modules; each file is parsed once, as long as it is among the MOST that were
+    asked for last."""
 
     here = ""
     """What names of files are seen from, where that isn't the working directory."""
@@ -132,11 +133,14 @@ class Neighbours:
         return there
 
     def _source(self, path: str) -> Source | None:
-        if path not in self._sources:
+        if path in self._sources:
+            source = self._sources.pop(path)
+        else:
             if len(self._sources) >= MOST:  # what is found must not depend on the files that came before
                 del self._sources[next(iter(self._sources))]
-            self._sources[path] = self._parsed(path)
-        return self._sources[path]
+            source = self._parsed(path)
+        self._sources[path] = source  # as the last one that was asked for
+        return source
 
     def _parsed(self, path: str) -> Source | None:
         content = self._read(path)

@@ -78,6 +78,11 @@ class Source:
     def places(self) -> Places:
         return Places(self.text)
 
+    @cached_property
+    def lines(self) -> list[bytes]:
+        """The lines of its bytes, without their ends."""
+        return self.content.splitlines()
+
     @property
     def cells(self) -> Cells:
         """The number of each cell of a notebook, with the line that it stands behind."""

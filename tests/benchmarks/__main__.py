@@ -6,7 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from . import command, cost, robust, scaling
+from . import command, cost, projects, robust, scaling
 
 
 def main(arguments: list[str]) -> int:
@@ -15,6 +15,9 @@ def main(arguments: list[str]) -> int:
     if options.scaling:
         wanted = [s for s in scaling.SCENES if options.scene in s.name]
         print(scaling.table(options.patience, wanted))
+    elif options.projects:
+        chosen = [one for one in projects.PROJECTS if options.scene in one.name]
+        print(projects.table(chosen, options.repeat))
     elif options.start:
         print(command.starts(command.start(max(options.repeat, 3))))
     elif options.again:
@@ -33,7 +36,8 @@ def parsed(arguments: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks", description=__doc__)
     parser.add_argument("folders", nargs="*", type=Path)
     parser.add_argument("--scaling", action="store_true", help="synthetic files of growing size instead")
-    parser.add_argument("--scene", default="", help="only scaling scenes with this in their name")
+    parser.add_argument("--projects", action="store_true", help="synthetic projects of growing size instead")
+    parser.add_argument("--scene", default="", help="only scenes or projects with this in their name")
     parser.add_argument("--robust", action="store_true", help="count how every file ends")
     parser.add_argument("--again", action="store_true", help="time the command where it was before, and ruff")
     parser.add_argument("--start", action="store_true", help="time calls with next to nothing to do")

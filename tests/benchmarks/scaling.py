@@ -119,14 +119,36 @@ def views(count: int) -> str:
     return HEAD + LEAF + "".join(turn.format(i=i) for i in range(count)) + "x.sum().backward()\n"
 
 
+def flags(count: int) -> str:
+    """A function whose every line hangs on an argument of its own."""
+    names = ", ".join(f"flag{i}" for i in range(count))
+    turns = "".join(f"    if flag{i}:\n        y = y * w\n        y += {i}\n" for i in range(count))
+    return HEAD + f"def f(x, w, {names}):\n    y = x * w\n{turns}    y.sum().backward()\n"
+
+
+def called(count: int) -> str:
+    """One function that is called again and again."""
+    head = "def f(x, w, many=True):\n    y = (x * w).exp()\n    if many:\n        y = y * 2\n    return y\n\n"
+    return HEAD + head + LEAF + "x = f(x, w)\n" * count + "x += 1\nx.sum().backward()\n"
+
+
+def endless(count: int) -> str:
+    """Loops over as many rows as nobody has memory for."""
+    loop = "for row in torch.empty(10**9):\n    x = F.relu(x * w)\n    x += row\n"
+    return HEAD + LEAF + loop * count + "x.sum().backward()\n"
+
+
 LINES = (1000, 2000, 4000, 8000, 16000, 32000, 64000)
 SCENES = (
     Scene("straight lines", straight, LINES),
     Scene("functions, lines", functions, LINES),
     Scene("modules, lines", classes, LINES),
     Scene("branches in a row", branches, (125, 250, 500, 1000, 2000)),
-    Scene("arms of one elif", elifs, (60, 120, 240, 480, 960)),
+    Scene("arms of one elif", elifs, (125, 250, 500, 1000, 2000)),
+    Scene("flags of a function", flags, (25, 50, 100, 200)),
+    Scene("calls of a function", called, (100, 200, 400, 800, 1600)),
     Scene("nested loops", loops, (3, 6, 12, 18)),
+    Scene("endless loops", endless, (25, 50, 100, 200)),
     Scene("nested ifs", nested_ifs, (12, 24, 48, 96)),
     Scene("nested calls", brackets, (12, 24, 48, 96, 180)),
     Scene("methods in a row", methods, (100, 200, 400, 800, 1600)),

@@ -10,6 +10,7 @@ import pytest
 
 from .command import again, agains, start, starts
 from .cost import cost, table
+from .projects import PROJECTS, Project, written
 from .robust import ends
 from .robust import table as robust_table
 from .scaling import SCENES, Scene
@@ -32,6 +33,15 @@ def test_every_scene_is_python_that_grows(scene: Scene) -> None:
     small, large = (scene.text(size) for size in scene.sizes[:2])
     ast.parse(small)
     assert len(large) > 1.2 * len(small)
+
+
+@pytest.mark.parametrize("project", PROJECTS, ids=lambda project: project.name)
+def test_every_project_is_python_that_grows(project: Project, tmp_path: Path) -> None:
+    first, second = project.sizes[:2]
+    small, large = (project.texts(size) for size in (first, second))
+    assert sum(map(len, large.values())) > 1.8 * sum(map(len, small.values()))
+    for path in written(project, 3, tmp_path):
+        ast.parse(path.read_text())
 
 
 def test_every_file_of_a_folder_ends_in_one_named_way(folder: Path) -> None:

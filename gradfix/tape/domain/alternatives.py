@@ -116,15 +116,27 @@ def alternatives(options: list[tuple[Path, Value]], limit: int = LIMIT) -> Value
 def _reunited(options: list[tuple[Path, Value]]) -> list[tuple[Path, Value]]:
     """Options with those as one that are the same value whichever way one test comes out."""
     found: list[tuple[Path, Value]] = []
+    alike: dict[Hashable, list[int]] = {}
     for path, value in options:
-        for place, (other, known) in enumerate(found):
+        places = alike.setdefault(_alike(value), [])
+        for place in places:
+            other, known = found[place]
             differing = path ^ other
             if same(value, known) and len(differing) == 2 and len({key for key, _ in differing}) == 1:
                 found[place] = (path & other, known)
                 break
         else:
+            places.append(len(found))
             found.append((path, value))
     return found
+
+
+def _alike(value: Value) -> Hashable:
+    """What two values have in common that are the same."""
+    if type(value) is not Const:
+        return id(value)
+    held = value.value
+    return type(held), held if isinstance(held, (str, int, float)) else None
 
 
 def as_one(options: list[tuple[Path, Value]], why: Why) -> Value:

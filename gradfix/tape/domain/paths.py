@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
-from functools import lru_cache
 from itertools import count
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias, cast
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -14,6 +13,10 @@ Key: TypeAlias = Hashable
 Path: TypeAlias = frozenset[tuple[Key, bool]]
 
 ALWAYS: Path = frozenset()
+
+
+WIDEST = 400
+"""How much is told of what settles a test, before everything may."""
 
 
 class Equals(NamedTuple):
@@ -50,9 +53,15 @@ class Settled(tuple[Key], Decided):
     def __init__(self, where: Key, yes: Sequence[Path], no: Sequence[Path]) -> None:
         self.yes = yes
         self.no = no
-        self.deep = any(map(_decided, (*yes, *no)))
+        deep = [path for path in (*yes, *no) if _decided[path]]
+        self.deep = bool(deep)
         """Whether these paths have literals that others settle."""
-        self.told_by = ALWAYS.union(*yes, *no)
+        others = [key for path in deep for key, _ in path if isinstance(key, Decided)]
+        inner = [key.told_by for key in others if isinstance(key, Settled) and not key.by_more]
+        self.by_more: bool = len(inner) < len(others) or sum(map(len, inner)) > WIDEST
+        """Whether more settles them than is told: which arms of a chain are left, or too much."""
+        self.told_by: Path = ALWAYS.union(*yes, *no, *(() if self.by_more else inner))
+        """What these paths say, and what settles that."""
 
     def refuted(self, holds: bool, said: Path) -> bool:
         """Whether what is said settles the contrary."""
@@ -64,7 +73,9 @@ class Settled(tuple[Key], Decided):
 
     def concerned(self, said: Path) -> bool:
         """Whether what is said may settle it, alone or with more."""
-        return self.deep or not self.told_by.isdisjoint(said)
+        if not self.told_by.isdisjoint(said):
+            return True
+        return self.deep and (self.by_more or not said)
 
 
 class Chain:
@@ -177,27 +188,42 @@ def contradicts(one: Path, other: Path) -> bool:
             return True
         if holds and type(key) is Equals and _excluded(key, other):
             return True
-    if (there := _decided(other)) and _refuted(there, one, other):
+    if (there := _decided[other]) and _refuted(there, one, other):
         return True
-    return bool((here := _decided(one)) and _refuted(here, other, one))
+    return bool((here := _decided[one]) and _refuted(here, other, one))
 
 
 def _refuted(decided: Sequence[tuple[Decided, bool]], more: Path, said: Path) -> bool:
     """Whether one of the literals of a path is settled otherwise where more is said."""
     more = more - said
     said |= more
-    return any(literal.refuted(holds, said) for literal, holds in decided if literal.concerned(more))
+    for literal, holds in decided:  # noqa: SIM110 - asked a million times
+        if literal.concerned(more) and literal.refuted(holds, said):
+            return True
+    return False
 
 
-@lru_cache(1 << 14)
-def _decided(path: Path) -> tuple[tuple[Decided, bool], ...]:
-    """The literals of a path that others settle: most have none, and are asked often."""
-    return tuple([(key, holds) for key, holds in path if isinstance(key, Decided)])
+KEPT = 1 << 14
+"""Of how many paths it is kept which of their literals others settle."""
+
+
+class _DecidedIn(dict[Path, tuple[tuple[Decided, bool], ...]]):
+    """The literals of each path that others settle: most have none, and are asked often."""
+
+    def __missing__(self, path: Path) -> tuple[tuple[Decided, bool], ...]:
+        if len(self) >= KEPT:
+            self.clear()
+        told = [literal for literal in path if isinstance(literal[0], Decided)]
+        found = self[path] = tuple(cast("list[tuple[Decided, bool]]", told))
+        return found
+
+
+_decided = _DecidedIn()
 
 
 def forget() -> None:
     """Another program is read: its literals may look like those of this one."""
-    _decided.cache_clear()
+    _decided.clear()
 
 
 def _excluded(key: Equals, path: Path) -> bool:
@@ -273,7 +299,7 @@ def _chained(paths: Iterable[Path]) -> list[Path]:
     """Some paths, with one for those that differ only in which arms of a chain are taken."""
     left = dict.fromkeys(paths)
     arms: dict[tuple[Chain, Path], int] = {}
-    for path in [*left] if any(map(_decided, left)) else ():
+    for path in [*left] if any(map(_decided.__getitem__, left)) else ():
         taken_here = [key for key, holds in path if isinstance(key, Arm) and holds]
         if taken_here:
             del left[path]

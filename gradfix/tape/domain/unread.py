@@ -25,15 +25,19 @@ FILLING = (
 """How a container is filled or emptied that has a name."""
 FILES = 256
 """Of how many files it is kept what their statements bind."""
+NAMES = 1 << 10
+"""Of how many names it is kept whether their files say that something is put into them."""
 
 
 class Stated:
     """What the statements of a file bind, as its text says."""
 
-    __slots__ = ("binding", "in_order", "stars", "statements")
+    __slots__ = ("binding", "bound", "in_order", "stars", "statements")
 
     def __init__(self, tree: ast.Module) -> None:
         self.statements: list[ast.stmt] = []
+        self.bound: list[tuple[str, ...]] = []
+        """The names that each of them binds."""
         self.stars: list[tuple[str, int]] = []
         """The modules of which everything is imported, by name and level."""
         self.binding: dict[str, list[int]] = {}
@@ -42,9 +46,11 @@ class Stated:
             if isinstance(statement, ast.ImportFrom) and statement.names[0].name == "*":
                 self.stars.append((statement.module or "", statement.level))
             elif isinstance(statement, DEFINING):
-                for name in dict.fromkeys(bound(statement)):
+                names = tuple(dict.fromkeys(bound(statement)))
+                for name in names:
                     self.binding.setdefault(name, []).append(len(self.statements))
                 self.statements.append(statement)
+                self.bound.append(names)
         self.in_order = any(self._rebound(name, places) for name, places in self.binding.items())
         """Whether what a name is bound to depends on when it is read."""
 
@@ -77,15 +83,15 @@ class Unread:
         self.missing: set[str] = set()
         """Names that aren't bound here."""
 
-    def due(self, name: str) -> Iterator[ast.stmt]:
-        """The statements to execute before a name is read, each when it is its turn."""
+    def due(self, name: str) -> Iterator[tuple[ast.stmt, tuple[str, ...]]]:
+        """The statements to execute before a name is read, each when it is its turn, and what they bind."""
         places: Iterable[int] = self.stated.binding.get(name, ())
         if self.stated.in_order:
             places = range(len(self.stated.statements))
         for place in places:
             if place not in self.done:
                 self.done.add(place)
-                yield self.stated.statements[place]
+                yield self.stated.statements[place], self.stated.bound[place]
 
 
 def bound(statement: ast.AST) -> Iterator[str]:
@@ -130,6 +136,7 @@ def _read(statement: ast.AST) -> set[str]:
     return found
 
 
+@lru_cache(NAMES)
 def filled_later(content: bytes, name: str) -> bool:
     """Whether a file says anywhere that something is put into what a name is bound to."""
     text = name.encode()

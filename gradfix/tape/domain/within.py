@@ -17,7 +17,7 @@ class Within:
     branches that were open in it are undone.
     """
 
-    __slots__ = ("before", "depth", "now", "owner", "trail")
+    __slots__ = ("before", "depth", "journalled", "now", "owner", "trail")
 
     def __init__(self, owner: object, trail: Trail, now: Mapping[str, object]) -> None:
         self.owner = owner
@@ -27,11 +27,11 @@ class Within:
     def __enter__(self) -> None:
         owner, trail = self.owner, self.trail
         self.depth = len(trail.frames)
-        journalled = getattr(owner, "JOINS", ())
+        self.journalled = getattr(owner, "JOINS", None)
         before: dict[str, object] = {}
         for name, content in self.now.items():
             before[name] = getattr(owner, name)
-            if name in journalled:
+            if self.journalled and name in self.journalled:
                 trail.set(owner, name, content)  # type: ignore[arg-type]
             else:
                 setattr(owner, name, content)
@@ -44,9 +44,8 @@ class Within:
         if kind is not None:
             while len(trail.frames) > self.depth:
                 trail.undo()
-        journalled = getattr(owner, "JOINS", ())
         for name, content in self.before.items():
-            if name in journalled:
+            if self.journalled and name in self.journalled:
                 trail.set(owner, name, content)  # type: ignore[arg-type]
             else:
                 setattr(owner, name, content)

@@ -6,6 +6,7 @@ import ast
 import re
 from bisect import bisect_left
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, TypedDict
 
 from gradfix.tape.domain.values import Alt
@@ -17,6 +18,8 @@ SWITCHES = frozenset({"requires_grad", "requires_grad_", "detach_"})
 WORDS = re.compile(rb"\b(?:requires_grad_?|detach_)\b")
 SETS_MODE = re.compile(rb"(?:^|[:;])\s*(?:\w+\.)*set_grad_enabled\s*\(")
 """What changes, as a statement, whether anything after it is recorded."""
+FILES = 512
+"""Of how many texts it is kept which lines these are."""
 PARTINGS = 2
 """How often a function's remainder is run once more for that."""
 
@@ -106,30 +109,35 @@ class Switches:
         at = bisect_left(lines, node.lineno)
         return at < len(lines) and lines[at] <= (node.end_lineno or node.lineno)
 
+    def _text(self, file: str) -> bytes:
+        """The text of a file: that of another one is the same object for all who import it."""
+        text = self.program.contents.get(file)
+        return b"\n".join(self.reports.findings.sources[file]) if text is None else text
+
     def _setting(self, file: str) -> list[int]:
         """The lines of a file that set the grad mode."""
         lines = self.program.setting.get(file)
         if lines is None:
-            text = self.reports.findings.sources[file]
-            lines = self.program.setting[file] = _with(SETS_MODE, text, b"set_grad_enabled")
+            lines = self.program.setting[file] = _with(SETS_MODE, self._text(file), b"set_grad_enabled")
         return lines
 
     def _may_switch(self, statement: ast.If) -> bool:
         """Whether the text of a branch has a word of what switches."""
         lines = self.program.switching.get(self.here.file)
         if lines is None:
-            text = self.reports.findings.sources[self.here.file]
+            text = self._text(self.here.file)
             lines = self.program.switching[self.here.file] = _with(WORDS, text, b"requires_grad", b"detach_")
         at = bisect_left(lines, statement.lineno)
         return at < len(lines) and lines[at] <= (statement.end_lineno or statement.lineno)
 
 
-def _with(pattern: re.Pattern[bytes], lines: Sequence[bytes], *words: bytes) -> list[int]:
+@lru_cache(FILES)
+def _with(pattern: re.Pattern[bytes], text: bytes, *words: bytes) -> list[int]:
     """The lines on which a pattern is found: none where the text has none of its words, as in most files."""
-    text = b"\n".join(lines)
-    if not any(word in text for word in words):
-        return []
-    return [i for i, line in enumerate(lines, 1) if pattern.search(line)]
+    there = [word for word in words if word in text]
+    lines = text.splitlines() if there else []
+    rows = {i for word in there for i, line in enumerate(lines) if word in line}
+    return [i + 1 for i in sorted(rows) if pattern.search(lines[i])]
 
 
 def _switches(node: ast.AST) -> bool:

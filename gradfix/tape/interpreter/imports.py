@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from gradfix.tape.domain.definitions import Package, Scope
 from gradfix.tape.domain.paths import ALWAYS
-from gradfix.tape.domain.unread import Stated, Unread, bound, filled_later, stated
+from gradfix.tape.domain.unread import Stated, Unread, filled_later, stated
 from gradfix.tape.domain.values import External, Map, Seq, Undefined
 from gradfix.tape.domain.within import Within
 from gradfix.tape.effects import table
@@ -163,7 +163,7 @@ def _package(vm: Interpreter, importer: str, module: str, level: int) -> Package
         vm.program.stars.extend(module for module, level in unread.stars if _of_torch(module, level))
         vm.program.packages[source.path] = package
         vm.program.contents[source.path] = source.content
-        vm.reports.findings.sources[source.path] = source.content.splitlines()
+        vm.reports.findings.sources[source.path] = source.lines
         vm.budget.work += FOREIGN_WORK
     return vm.program.packages[source.path]
 
@@ -211,9 +211,9 @@ def _execute(vm: Interpreter, scope: Scope, unread: Unread, name: str) -> None:
         vm.grad_mode.within(grad=True, mode=UNSET, inference=False),
         Within(vm.trail, vm.trail, {"frames": []}),
     ):
-        for statement in unread.due(name):
+        for statement, names in unread.due(name):
             vm.run([statement])
-            for one in bound(statement):
+            for one in names:
                 _may_be_filled(vm, scope.names.get(one), vm.program.contents[unread.path], one)
 
 

@@ -62,7 +62,8 @@ def call_unknown(vm: Interpreter, callee: Value, args: Args, kwargs: Kwargs, nod
         if framework is not None:
             return framework
     given = [*args, *kwargs.values()]
-    vm.timeline.note("anything", (callee, *given), vm.here.at(node), vm.here.path)
+    place = vm.here.at(node)
+    vm.timeline.note("anything", (callee, *given), place, vm.here.path)
     doubted(vm.strangers, node, newest_call(vm.timeline))
     hand_out_callee(vm.strangers, callee)
     for value in given:
@@ -75,12 +76,13 @@ def call_unknown(vm: Interpreter, callee: Value, args: Args, kwargs: Kwargs, nod
             _for_its_effect(vm, callee, reached)
             if _may_be_switch(vm, node, given):
                 lose_mode(vm.machine)
-    for value in (callee, *given):
-        if vm.machine.leaves.froze:
-            may_thaw(vm.machine, value)
-    result = Unknown(_unfollowed(vm, callee, node), tuple(given))
+    for value in (callee, *given) if vm.machine.leaves.froze else ():
+        may_thaw(vm.machine, value)
+    unfollowed = Why(What.IMPORT if isinstance(callee, External) else What.CALL, "", place)
+    result = Unknown(unfollowed, tuple(given))
     vm.strangers.results[id(result)] = (result, node, callee)
-    if _asked_to_learn(node) or any(map(vm.machine.leaves.may_learn, (callee, *given))):
+    learnt = vm.machine.leaves.asked and any(map(vm.machine.leaves.may_learn, (callee, *given)))
+    if learnt or _asked_to_learn(node):
         vm.machine.leaves.asked[id(result)] = result
     unrecorded = vm.grad_mode.grad is False and vm.grad_mode.grad_off[1] is not None
     owners = [one for one in getattr(callee, "holds", ()) if isinstance(one, (Tensor, Unknown))]
@@ -137,11 +139,6 @@ def _may_be_switch(vm: Interpreter, node: ast.AST, given: Sequence[Value]) -> bo
     recording is turned on and off."""
     told = [isinstance(one, Const) and isinstance(one.value, bool) for one in given]
     return told == [True] and isinstance(node, ast.Call) and unbound(vm.names, node.func)
-
-
-def _unfollowed(vm: Interpreter, callee: Value, node: ast.AST) -> Why:
-    """Why it isn't known what a call returns."""
-    return Why(What.IMPORT if isinstance(callee, External) else What.CALL, "", vm.here.at(node))
 
 
 def _unrecorded(machine: Machine, given: Sequence[Value], node: ast.AST) -> Node:
