@@ -69,6 +69,8 @@ class Notes:
         """Values that are taken for granted (convention F)."""
         self.replaced: dict[int, tuple[Value, Lean]] = {**before.replaced} if before else {}
         """Parts of modules, or what may hold some, in the place of which others may stand."""
+        self.parallel: dict[int, Value] = {**before.parallel} if before else {}
+        """Modules that were wrapped to run on several devices: `.module` of the wrapping is what it holds."""
         self.type_tests: dict[tuple[object, ...], Value] = {}
         """Whether tensors and lists are of classes that aren't known."""
         self.unsure: dict[int, Value] = {}

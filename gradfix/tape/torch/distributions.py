@@ -39,11 +39,13 @@ def distribution_method(
     if not any(machine.graph.requires(value) is True for value in given):
         return None
     whole, batch = _sizes(kind, dist.holds)
+    sizes = None if args else whole if kind in DRAWN else batch
     if name == "sample":
-        sizes = None if args else whole if kind in DRAWN else batch
         return _drawn(machine, given, node, "drawn" if kind in DISCRETE else "sample", sizes)
     if name == "rsample":
-        return machine.results.output(machine.recording.node(name, machine.here.at(node), given))
+        drawn = machine.results.output(machine.recording.node(name, machine.here.at(node), given))
+        drawn.shape = sizes
+        return drawn
     if name == "log_prob":
         return _log_prob(machine, kind, batch, [*given, *args], node)
     return None
