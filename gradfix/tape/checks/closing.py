@@ -17,6 +17,7 @@ from gradfix.tape.checks.unreached import check_frozen_groups, check_unreached
 from gradfix.tape.checks.unruled import steps_along
 from gradfix.tape.domain.events import Add, Use
 from gradfix.tape.machine.account import UNFINISHED
+from gradfix.tape.machine.dead_terms import severed_terms
 from gradfix.tape.machine.gradients import Ended
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ def _judge(entries: Sequence[Interpreter], ended: Ended) -> None:
 
 def _never(vm: Interpreter, ended: Ended) -> None:
     """What nothing has reached, used or wanted in all that was run."""
-    vm.machine.severed.severed_terms(ended.reached, ended.trained)
+    severed_terms(vm.machine.severed, ended.reached, ended.trained | {id(one) for one in ended.read})
     check_penalties(vm.machine.severed)
     vm.machine.severed.rewrapped_leaves(ended.read, ended.reached)
     if not any(kind_of(kind).leafless for kind, _ in vm.reports.reported):
