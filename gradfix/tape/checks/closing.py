@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 from gradfix.defects import Lean, kind_of
 from gradfix.tape.checks.asked import check_penalties
-from gradfix.tape.checks.leaks import leaked, never_walked
+from gradfix.tape.checks.leaks import leaked, never_walked, shown_later
 from gradfix.tape.checks.logged import note_conversions
 from gradfix.tape.checks.plain_tensors import check_plain_leaves
 from gradfix.tape.checks.registration import check_replacements, homeless
@@ -72,6 +72,7 @@ def _never(vm: Interpreter, ended: Ended) -> None:
             [*ended.read, *(leaf for one in ended.optimizers for leaf in one.leaves)]
         )
     never_walked(vm)
+    shown_later(vm)
     _never_used(vm, ended)
     check_replacements(vm.notes, ended)
     check_plain_leaves(vm.notes, ended)

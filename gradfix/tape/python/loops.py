@@ -185,7 +185,7 @@ def _turn(
     """One turn of a loop: how the loop ended by it, or None where it goes on."""
     loop = vm.names.frame.loops[-1]
     exits = enter(vm) if parts else None
-    with Within(loop, vm.trail, {"turn": exits, "path": vm.here.path}):
+    with Within(loop, vm.trail, {"turn": exits, "path": vm.here.path, "began": stamp()}):
         if not isinstance(node, ast.While) and value is not None:
             take_out(vm.strangers, value)
             for one in value.items if isinstance(value, Seq) else (value,):
