@@ -17,6 +17,7 @@ from gradfix.tape.domain.paths import ALWAYS, Equals, Path, Settled
 from gradfix.tape.domain.torch_values import Layer, Optimizer
 from gradfix.tape.domain.values import Alt, Const, External, Map, Range, Seq, Truth, Undefined, Unknown
 from gradfix.tape.effects import table
+from gradfix.tape.interpreter.counters import note_count
 from gradfix.tape.interpreter.granted import TAKEN, is_granted
 
 if TYPE_CHECKING:
@@ -108,6 +109,7 @@ def _comparison(vm: Interpreter, node: ast.Compare) -> Verdict:
                 vm.reports.findings.tests.setdefault(key, node)
                 _note_subject(vm.machine.tested, key, subject)
                 _note_turn(vm.machine.tested, key, subject)
+                note_count(vm.machine.tested, key, node, subject)
                 yes, no = frozenset({(key, True)}), frozenset({(key, False)})
                 return (None, no, yes) if negative else (None, yes, no)
     if isinstance(left, Alt) and isinstance(right, Const):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from gradfix.defects import NOTHING, Convention, Role
 from gradfix.defects.reasons import What
-from gradfix.defects.records import BackwardUnrecorded
+from gradfix.defects.records import BackwardUnrecorded, NoGradient
 from gradfix.tape.domain.events import Add, live_arms, surely
 from gradfix.tape.domain.graph import upstream
 from gradfix.tape.domain.paths import ALWAYS, contradicts, implies
@@ -151,7 +151,7 @@ class Backwards:
         value = (node.facts or {}).get("value")
         if not isinstance(value, Unknown):
             brought = [one for one in node.parents if one.requires is not False]
-            return brought[0] if len(brought) == 1 and not node.may else None
+            return brought[0] if len(brought) == 1 and (node.op == "scale" or not node.may) else None
         self.graph.tensor_of(value)
         made_of = [one for one in value.holds if type(one) is not Const]
         if value.part and value.why.what is What.COMPUTED and len(made_of) == 1:
@@ -209,7 +209,7 @@ class Backwards:
             seen[id(node)] = (*before, here) if before else (here,)
             if not event.virtual:
                 if self.supposed or node.op in UNDERIVED:
-                    self._note(node, event)
+                    self._note(node, event, when if level == SURE else None)
                 if surely is None or level == SURE:
                     node.clean = event.number
                 if node.doubted:
@@ -242,12 +242,20 @@ class Backwards:
             self.reports.silence(event.place, "no way from here to what gradients are asked for is seen")
         return walked
 
-    def _note(self, node: Node, event: Backward) -> None:
-        """Say what isn't known of a node, or what no rule is about."""
+    def _note(self, node: Node, event: Backward, when: Path | None) -> None:
+        """Say what isn't known of a node, or that a backward surely comes to what has no derivative."""
         if self.supposed and node.leaf is None and -1 < node.clean < self.supposed[-1]:
             self.reports.silence(event.place, STEPPED_BETWEEN)
-        if node.op in UNDERIVED:
-            self.reports.silence(event.place, f"{node.op} has no derivative; no rule is about that")
+        if node.op in UNDERIVED and when is None:
+            self.reports.silence(
+                event.place, f"whether this comes to {node.op} isn't known, which has no derivative"
+            )
+        elif node.op in UNDERIVED and event.root is not None:
+            steps = [(node.place, Role.CUT), (event.place, Role.BACKWARD)]
+            facts = NoGradient(op=node.op, backward=self.reports.span(event.place))
+            self.reports.report("non_differentiable_loss", node.place, steps, facts,
+                        lean=event.root.lean | node.lean | event.lean, when=event.path | (when or ALWAYS),
+                        says=f"derivative for aten::{node.op} is not implemented")  # fmt: skip
 
     def _free(self, node: Node, event: Backward, when: Path) -> None:
         if node.freed is None:

@@ -100,10 +100,10 @@ class Severed:
         self.severed(node, event, root.lean, NO_GRAPH)
 
     def unrecorded_root(self, root: Tensor, event: Backward) -> bool:
-        """Say so where gradients are asked for of what a grad mode has kept out of every graph."""
+        """Say so where gradients are asked for of what was cut off, or kept out of every graph."""
         node = self.graph.history(root)
         cuts = nearest_cuts(node, event.path)
-        if not any(cut.cut in MODES and behind(cut) is True for cut in cuts):
+        if not any(cut.cut in MODES | CONVERSIONS | DETACHES and behind(cut) is True for cut in cuts):
             return False
         self.severed_root(root, node, event)
         return True
