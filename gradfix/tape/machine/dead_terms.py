@@ -77,7 +77,7 @@ class Loss:
 
     def _brings(self, leaf: Tensor) -> bool:
         """Whether this loss brings a leaf a gradient by another term: then it is to train it."""
-        return any(one.backward is self.event for one in _added(leaf))
+        return any(one.backward is self.event and one.must for one in _added(leaf))
 
     def _of_others(self, leaf: Tensor) -> bool:
         """Whether other losses than this one train a leaf."""
@@ -86,7 +86,9 @@ class Loss:
 
     def _meant(self, cuts: list[Node]) -> bool:
         """Whether a dead term corrects the value of a live one, whose gradient stays, or is about a target
-        that a live one has too."""
+        that a live one has too. A term that isn't known may be that one."""
+        if any(term.requires is None for term in self.live):
+            return True
         parents = {id(parent) for cut in cuts for parent in cut.parents}
         below = {id(one) for one in upstream([parent for cut in cuts for parent in cut.parents])}
         if any(id(term) in below for term in self.live):

@@ -86,3 +86,30 @@ def test_what_torch_says_of_a_term(term: str) -> None:
     exec(compile(whole(NETS.format(term=term)), "case.py", "exec"), space)
     live = getattr(space["term"], "requires_grad", False)
     assert live is (term == HEALTHY["it has a graph"])
+
+
+UNSURE = """
+import elsewhere
+
+net = nn.Linear(4, 1)
+optimizer = torch.optim.Adam(net.parameters())
+for _ in range(2):
+    surrogate = torch.sigmoid(net(torch.randn(5, 4))).mean()
+    value = torch.rand(())
+    loss = {live} + (value - surrogate).detach()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    "live",
+    ["surrogate", "elsewhere.same(surrogate)", "elsewhere.loss()", "(elsewhere.loss() + net.weight.norm())"],
+)
+def test_what_may_be_the_term_whose_value_is_corrected(live: str) -> None:
+    assert culprits(UNSURE.format(live=live), "severed_term") == []
+
+
+def test_a_correction_of_no_term() -> None:
+    assert culprits(UNSURE.format(live="net.weight.norm()"), "severed_term") != []
