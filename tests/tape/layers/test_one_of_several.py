@@ -66,7 +66,15 @@ dist = torch.distributions.Normal(net(torch.randn(8, 3)), 1.0)
 loss = -dist.log_prob(dist.rsample()).sum(-1){reduced}
 loss.backward()
 """
+ENTROPY = """
+net = nn.Linear(3, 4)
+dist = torch.distributions.{kind}(logits=net(torch.randn(8, 3)))
+loss = -dist.entropy(){reduced}
+loss.backward()
+"""
 BROKEN = {
+    "an entropy for each row": ENTROPY.format(kind="Categorical", reduced=""),
+    "an entropy for each number": ENTROPY.format(kind="Bernoulli", reduced=".sum(-1)"),
     "one of two layers": CHOSEN.format(
         flag=FLAG, choice="nn.Sigmoid() if flag else nn.Tanh()", write="h += 1"
     ),
@@ -82,6 +90,7 @@ BROKEN = {
     "a density for each of what was drawn": DRAWN.format(reduced=""),
 }
 HEALTHY = {
+    "the mean of entropies": ENTROPY.format(kind="OneHotCategorical", reduced=".mean()"),
     "neither of which saves": CHOSEN.format(
         flag=FLAG, choice="nn.Identity() if flag else nn.Softplus()", write="h += 1"
     ),
