@@ -81,3 +81,31 @@ def test_what_torch_leaves(made: dict[str, str], left: float) -> None:
     exec(compile(whole(program(made)) + MADE, "case.py", "exec"), space)
     if made is not KEPT["who steps in other turns"]:  # in whose turns others' gradients are for nobody
         assert torch.equal(space["model"].weight.detach(), torch.full((1, 2), left))
+
+
+LIGHTNING = """
+import pytorch_lightning as pl
+
+class Net(pl.LightningModule):
+    def __init__(self, every):
+        super().__init__()
+        self.automatic_optimization = False
+        self.every, self.layer = every, nn.Linear(3, 1)
+
+    def configure_optimizers(self):
+        return torch.optim.SGD(self.parameters(), lr=0.1)
+
+    def training_step(self, batch, batch_idx):
+        optimizer = self.optimizers()
+        {each}
+        self.manual_backward(self.layer(batch).pow(2).mean())
+        if (batch_idx + 1) % self.every == 0:
+            optimizer.step()
+            {due}
+"""
+
+
+@pytest.mark.parametrize(("each", "due", "said"), [(CLEAR, "pass", ["likely"]), ("pass", CLEAR, [])])
+def test_a_framework_counts_its_calls(each: str, due: str, said: list[str]) -> None:
+    defects = analysis(LIGHTNING.format(each=each, due=due)).defects
+    assert [one.certainty for one in defects if one.kind == RULE] == said
