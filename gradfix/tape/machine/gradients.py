@@ -312,7 +312,8 @@ class Gradients:
                 return
             places = [add.backward.place for add in used]
             lost = [add for add in lost if add.backward.place in places and not self._stepped(add, clear)]
-            if self.severed.tested.counting(self.here.path) and any(map(self._turn_of_others, lost)):
+            counts = self.severed.tested.counting(self.here.path)
+            if counts and any(self._turn_of_others(add) or self._looked_at(add) for add in lost):
                 return
         if not lost or not all(add.must and not add.backward.kept for add in lost):
             return
@@ -386,6 +387,17 @@ class Gradients:
         own, and needs nothing of those of others."""
         since = (step for step in self.optimizers.steps[:-1] if step > add.backward.number)
         return any(self._beside(self.paths.get(step, ALWAYS)) is None for step in since)
+
+    def _looked_at(self, add: Add) -> bool:
+        """Whether a backward was for gradients that somebody reads, of what no optimizer holds, or may have
+        been."""
+        held = {id(leaf) for one in self.optimizers.known for leaf in one.leaves}
+        for one in self.read_grads:
+            adds = [event for event in one.gradient().events if isinstance(event, Add)]
+            brought = not adds or any(each.backward.place is add.backward.place for each in adds)
+            if id(one) not in held and one.requires is not False and brought:
+                return True
+        return False
 
     def _beside(self, path: Path) -> Count | None:
         """What says that something happened in another turn than one that a test counts out, next to it."""

@@ -36,6 +36,11 @@ KEPT = {
     "in the first of them": {"clear": "if i % every == 0: optimizer.zero_grad()"},
     "one turn is meant": {"test": "(i + 1) % 1 == 0", "kept": "-10.0"},
     "who steps in other turns": {"count": "other.step()"},
+    "each backward is for the input": {
+        "clear": "optimizer.zero_grad(); x = x.clone().requires_grad_()",
+        "count": "seen = seen + x.grad.sum()",
+        "kept": "-6.0",
+    },
     "in what no step waits for": {"test": "x.sum() > 0", "kept": "-10.0"},
 }
 
