@@ -27,7 +27,6 @@ from gradfix.tape.machine.cuts import (
     nearest_cuts,
     nodes_below,
     terms_of,
-    unrecorded,
     unrecorded_with,
 )
 
