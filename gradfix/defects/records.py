@@ -227,8 +227,6 @@ class Cut(Severed):
     """Later uses as a plain number."""
     held: bool = True
     """Whether an optimizer may hold what is cut off; False: all that is known of train something else."""
-    shared: bool = False
-    """Whether another loss trains some of what is cut off."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -283,6 +281,12 @@ class NoGradient(Severed):
 
     op: str = ""
     backward: Span | None = None
+    rank: int | None = None
+    """Of an index that says which elements are best: how many dimensions it has, where it is known."""
+    width: int | None = None
+    """Among how many it chooses along the last dimension, where that is known."""
+    learnt: bool = False
+    """Whether what it chooses among has a graph."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -312,6 +316,10 @@ class Unreached(Facts):
     """Whether another backward meets what was cut as well."""
     alone: bool = True
     """Whether nothing else keeps the gradient from some of them."""
+    target: bool = False
+    """Whether a loss holds what may learn against what was cut."""
+    weighs: bool = False
+    """Whether what was cut is a factor of what may learn."""
     either: bool = False
     """Whether what they make reaches the same loss another way too, which is cut as well."""
     chosen: Span | None = None
@@ -320,6 +328,10 @@ class Unreached(Facts):
     """The call or operator that holds what it is chosen for against that codebook."""
     rank: int | None = None
     """How many dimensions that index has, where it is known."""
+    width: int | None = None
+    """Among how many it chooses along the last dimension, where that is known."""
+    learnt: bool = False
+    """Whether what it chooses among has a graph."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -64,7 +64,7 @@ def _judge(entries: Sequence[Interpreter], ended: Ended) -> None:
 
 def _never(vm: Interpreter, ended: Ended) -> None:
     """What nothing has reached, used or wanted in all that was run."""
-    severed_terms(vm.machine.severed, ended.reached, ended.trained | {id(one) for one in ended.read})
+    severed_terms(vm.machine.severed, ended.reached, ended.trained)
     check_penalties(vm.machine.severed)
     vm.machine.severed.rewrapped_leaves(ended.read, ended.reached)
     if not any(kind_of(kind).leafless for kind, _ in vm.reports.reported):

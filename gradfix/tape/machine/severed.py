@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import replace
 from itertools import chain, islice
 from typing import TYPE_CHECKING
 
@@ -275,8 +274,7 @@ class Severed:
 
     def report_cut(self, cut: Node, event: Backward, steps: list[tuple[Place, Role]], *, says: str = "",
                    lean: Lean = NOTHING, kind: str = "", impact: Impact | None = None,
-                   account: Account | None = None, root: Node | None = None,
-                   shared: bool = False) -> None:  # fmt: skip
+                   account: Account | None = None, root: Node | None = None) -> None:  # fmt: skip
         """Report the cut that keeps gradients from everything behind it."""
         kind = kind or KIND_OF_CUT.get(cut.cut, "")
         if not kind:
@@ -290,7 +288,6 @@ class Severed:
         if cut.doubted and cut.cut in DETACHES and self.graph.grad_mode.mode_in_doubt is False:
             lean = lean | {Assumption.RECORDED_HERE}
         if isinstance(facts, Cut) and kind_of(kind).logged:
-            facts = replace(facts, shared=shared)
             draft = self.reports.draft(
                 kind,
                 cut.cut_place,
