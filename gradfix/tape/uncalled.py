@@ -23,7 +23,7 @@ from gradfix.tape.python.following import call_function
 from gradfix.tape.strangers.assumed_backward import wish
 from gradfix.tape.strangers.assumed_optimizers import doubted
 from gradfix.tape.strangers.framework_objects import enter, rows_of
-from gradfix.tape.strangers.whole_models import is_whole, methods_called, trains_itself
+from gradfix.tape.strangers.whole_models import called_on_itself, is_whole, trains_itself
 from gradfix.tape.torch.modules import leaves
 
 if TYPE_CHECKING:
@@ -71,8 +71,10 @@ def enter_class(vm: Interpreter, cls: Class, culprits: Culprits) -> None:
     entries = _by_hand(vm.program, instance, entries)
     wished = {key for row, _ in rows_of(vm.program, cls) for key, entry in row.methods.items() if entry.root}
     if len(due) > 1:  # what another method calls is met on the way
-        called = methods_called(vm.program, cls.node)
-        due.sort(key=lambda one: one[0] in called and one[0] not in entries)
+        called = called_on_itself(cls.node)
+        due.sort(
+            key=lambda one: (one[0] in called and one[0] not in entries, _only_looks(vm.program, one[1]))
+        )
     for name, member in due:
         entry = entries.get(name)
         if name == "forward" and instance.module:
@@ -85,6 +87,18 @@ def enter_class(vm: Interpreter, cls: Class, culprits: Culprits) -> None:
             result = _enter_method(vm, instance, member)
             if name in wished:
                 wish(vm.strangers, [result])
+
+
+TRAINS = frozenset({"backward", "step", "manual_backward"})
+"""What a method calls that trains."""
+
+
+def _only_looks(program: Program, method: Function) -> bool:
+    """Whether a method neither trains nor leaves something for others: it can wait for what does."""
+    if _stored(program, method.code.node):
+        return False
+    calls = (one.func for one in all_in(method.code.node) if isinstance(one, ast.Call))
+    return not any(isinstance(func, ast.Attribute) and func.attr in TRAINS for func in calls)
 
 
 def _only_infers(machine: Machine, instance: Instance, member: Function) -> bool:
@@ -189,7 +203,7 @@ def _stored_elsewhere(program: Program, instance: Instance, member: Function) ->
             yield from _stored(program, method) if method is not member.code.node else ()
 
 
-def _stored(program: Program, method: ast.FunctionDef) -> frozenset[str]:
+def _stored(program: Program, method: ast.AST) -> frozenset[str]:
     """The attributes that a method assigns, read once for all that are entered."""
     known = program.stored.get(id(method))
     if known is None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 from gradfix.defects import Lean, kind_of
 from gradfix.tape.checks.asked import check_penalties
-from gradfix.tape.checks.leaks import leaked, never_walked
+from gradfix.tape.checks.leaks import leaked, never_walked, shown_later
 from gradfix.tape.checks.logged import note_conversions
 from gradfix.tape.checks.plain_tensors import check_plain_leaves
 from gradfix.tape.checks.registration import check_replacements, homeless
@@ -17,6 +17,7 @@ from gradfix.tape.checks.unreached import check_frozen_groups, check_unreached
 from gradfix.tape.checks.unruled import steps_along
 from gradfix.tape.domain.events import Add, Use
 from gradfix.tape.machine.account import UNFINISHED
+from gradfix.tape.machine.dead_terms import severed_terms
 from gradfix.tape.machine.gradients import Ended
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ def _judge(entries: Sequence[Interpreter], ended: Ended) -> None:
 
 def _never(vm: Interpreter, ended: Ended) -> None:
     """What nothing has reached, used or wanted in all that was run."""
-    vm.machine.severed.severed_terms(ended.reached, ended.trained)
+    severed_terms(vm.machine.severed, ended.reached, ended.trained)
     check_penalties(vm.machine.severed)
     vm.machine.severed.rewrapped_leaves(ended.read, ended.reached)
     if not any(kind_of(kind).leafless for kind, _ in vm.reports.reported):
@@ -71,6 +72,7 @@ def _never(vm: Interpreter, ended: Ended) -> None:
             [*ended.read, *(leaf for one in ended.optimizers for leaf in one.leaves)]
         )
     never_walked(vm)
+    shown_later(vm)
     _never_used(vm, ended)
     check_replacements(vm.notes, ended)
     check_plain_leaves(vm.notes, ended)

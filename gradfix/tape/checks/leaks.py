@@ -4,26 +4,31 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Collection, Sequence
-from itertools import islice
+from itertools import islice, pairwise
 from typing import TYPE_CHECKING
 
-from gradfix.defects import Assumption, Role
+from gradfix.defects import NOTHING, Assumption, Convention, Role
 from gradfix.defects.records import Kept
 from gradfix.tape.domain.events import Backward
 from gradfix.tape.domain.graph import Tensor, upstream
 from gradfix.tape.domain.paths import covered, implies
-from gradfix.tape.domain.values import Alt
-from gradfix.tape.interpreter.state import PutBy
+from gradfix.tape.domain.values import Alt, Const, Unknown
+from gradfix.tape.interpreter.state import PutBy, Waiting
 from gradfix.tape.machine.here import span_of
 
 if TYPE_CHECKING:
     from gradfix.defects import Span
     from gradfix.tape.domain.graph import Node
     from gradfix.tape.domain.values import Value
+    from gradfix.tape.interpreter.frames import Frame
     from gradfix.tape.interpreter.interpreter import Interpreter
     from gradfix.tape.interpreter.occasions import Added, Appended, AttributeNamed, ItemAdded
     from gradfix.tape.interpreter.state import Notes
     from gradfix.tape.machine.machine import Machine
+
+
+LOSS = frozenset({Convention.C})
+"""What is backpropagated and isn't known is taken for a loss, which is a tensor of one number."""
 
 
 def adds_to(node: ast.expr, name: str) -> bool:
@@ -37,16 +42,16 @@ def adds_to(node: ast.expr, name: str) -> bool:
 def accumulating(vm: Interpreter, added: Added) -> None:
     """A total that takes a graph in at every turn of a loop."""
     name, held, right, result, node = added
+    right = _as_tensor(right)
     if not vm.names.frame.loops or not vm.here.at_home or isinstance(held, Alt) or not _recorded(vm):
         return
-    if (
-        isinstance(node, ast.AugAssign)
-        and isinstance(node.op, ast.Add)
-        and walked_already(vm.machine, right) is not None
-    ):
-        kept(vm, right, node.value, node, name)
+    if isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Add) and _walked_on_each(vm, right):
+        vm.forks.on_each(right, lambda one: kept(vm, one, node.value, node, name))
         if isinstance(result, Tensor):
             vm.notes.totals.append((vm.graph.history(result), span_of(node)))
+        return
+    if isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Add) and _undecided(right):
+        vm.notes.added.setdefault(span_of(node), []).append(Waiting(vm.here.path, held, right, result, node))
         return
     if (
         isinstance(result, Tensor)
@@ -67,6 +72,16 @@ def accumulating(vm: Interpreter, added: Added) -> None:
         entries.append((name, result, vm.graph.history(result), vm.graph.history(term), node))
 
 
+def _as_tensor(value: Value) -> Value:
+    """The tensor that a value is which nobody knew to be one before it was used."""
+    return value.tensor if isinstance(value, Unknown) and value.tensor is not None else value
+
+
+def _undecided(value: Value) -> bool:
+    """Whether a later backward may show that a value had a graph all along."""
+    return isinstance(value, (Unknown, Tensor)) and value.requires is None
+
+
 def _recorded(vm: Interpreter) -> bool:
     """Whether a sum is surely recorded, and so keeps the graphs of its terms."""
     return vm.grad_mode.grad is True and vm.grad_mode.mode_in_doubt is False
@@ -77,7 +92,9 @@ def walked_already(machine: Machine, value: Value, but: Collection[int] = ()) ->
 
     `but` are the nodes to look neither at nor behind.
     """
-    if not isinstance(value, Tensor) or value.requires is not True:
+    if not isinstance(value, Tensor) or value.requires is False:
+        return None
+    if value.requires is None and not _proved(machine, machine.graph.history(value)):
         return None
     stack, seen = [machine.graph.history(value)], 0
     while stack and seen < 8:
@@ -85,11 +102,25 @@ def walked_already(machine: Machine, value: Value, but: Collection[int] = ()) ->
         if id(node) in but:
             continue
         seen += 1
+        if machine.backward.had_graph(node):
+            return node
         freed = [path for _, path in node.freed or ()]
         if any(implies(machine.here.path, path) for path in freed) or covered(machine.here.path, freed):
             return node
-        stack.extend(parent for parent in node.parents if parent.requires is True)
+        stack.extend(parent for parent in node.parents if parent.requires is True or _proved(machine, parent))
     return None
+
+
+def _proved(machine: Machine, node: Node) -> bool:
+    """Whether a backward has shown that what a node was surely recorded with had a graph."""
+    for _ in range(NEAR):
+        if machine.backward.had_graph(node):
+            return True
+        above = [one for one in node.parents if one.requires is not False]
+        if node.requires is not None or node.may or node.cut or node.guards is not None or len(above) != 1:
+            break
+        node = above[0]
+    return False
 
 
 def _may_be_walked(machine: Machine, value: Value) -> bool:
@@ -102,18 +133,54 @@ def _may_be_walked(machine: Machine, value: Value) -> bool:
 
 BEHIND = 1000
 """How many nodes behind severed losses are looked through for totals that these were to walk."""
+NEAR = 8
+"""How many operations may lie between what is kept and what a backward has shown to have a graph."""
 FAR = 40
 """How many nodes are looked through for one that was walked."""
 
 
+def _walked_on_each(vm: Interpreter, value: Value) -> bool:
+    """Whether a backward has walked a result, whichever of its alternatives it is."""
+    walked: list[bool] = []
+    vm.forks.on_each(
+        value, lambda one: walked.append(walked_already(vm.machine, _as_tensor(one)) is not None)
+    )
+    return bool(walked) and all(walked)
+
+
 def item_added(vm: Interpreter, added: ItemAdded) -> None:
     """`totals[name] += loss`: what is kept there may be a graph that nobody needs."""
-    if vm.grad_mode.grad is True and _may_be_walked(vm.machine, added.right):
+    if vm.grad_mode.grad is True and isinstance(added.node.op, ast.Add):
+        vm.forks.on_each(added.right, lambda one: _kept_there(vm, one, added))
+
+
+def _kept_there(vm: Interpreter, right: Value, added: ItemAdded) -> None:
+    """Whether that outlives the turn of a loop in which it was made, and holds nothing but totals."""
+    right = _as_tensor(right)
+    walked = walked_already(vm.machine, right)
+    born = getattr(added.owner, "born", None)
+    if walked is not None and born is not None and _recorded(vm) and _is_total(added.held):
+        frame: Frame | None = vm.names.frame
+        while frame is not None:
+            if any(born < loop.began < walked.born for loop in frame.loops):
+                kept(vm, right, added.node.value, added.node, vm.reports.text(added.node.target))
+                return
+            frame = frame.caller
+    if _may_be_walked(vm.machine, right):
         vm.reports.silence(vm.here.at(added.node), "whether what is put by keeps a graph isn't known")
+
+
+def _is_total(held: Value) -> bool:
+    """Whether a value is one that sums are made of, and no object that makes of them what it likes."""
+    if isinstance(held, Alt):
+        return all(_is_total(option) for _, option in held.options)
+    known = isinstance(held, Const) and isinstance(held.value, (int, float))
+    return known or (isinstance(held, Tensor) and held.grad_of is None)
 
 
 def kept(vm: Interpreter, value: Value, expression: ast.AST, node: ast.AST, target: str) -> None:
     """A result is put by after its graph was walked: the graph stays in memory for nothing."""
+    value = _as_tensor(value)
     freed = walked_already(vm.machine, value)
     if freed is None and _may_be_walked(vm.machine, value):
         vm.reports.silence(vm.here.at(node), "whether what is put by keeps a graph isn't known")
@@ -124,7 +191,7 @@ def kept(vm: Interpreter, value: Value, expression: ast.AST, node: ast.AST, targ
         node,
         [(freed.place, Role.KEPT_GRAPH), (vm.here.at(node), Role.KEPT)],
         Kept(value=span_of(expression), target=target),
-        lean=vm.graph.lean(value),
+        lean=vm.graph.lean(value) | (LOSS if value.requires is None else NOTHING),
         when=vm.here.path,
         account=vm.machine.leaves.accounts.of(Assumption.NOBODY_ELSE_WALKS, ()),
     )
@@ -181,6 +248,27 @@ def leaked(entries: Sequence[Interpreter]) -> None:
     for vm, one in put_by:
         if one.draft.culprit in kept:
             vm.reports.note(one.draft, one.draft.facts, vm.reports.granted)
+
+
+def shown_later(vm: Interpreter) -> None:
+    """At the end: totals of what later backwards have shown to have a graph, and freed."""
+    for entries in vm.notes.added.values():
+        first, *others = entries
+        goes_on = any(one.held is before.result for before, one in pairwise(entries))
+        if not others or not goes_on or not _is_total(first.held):
+            continue
+        if all(_shown(vm.machine, one) for one in entries):
+            assert isinstance(first.node.target, ast.Name)
+            facts = Kept(value=span_of(first.node.value), target=first.node.target.id)
+            steps = [(first.node.value, Role.KEPT_GRAPH), (first.node, Role.TOTAL)]
+            account = vm.machine.leaves.accounts.of(Assumption.NOBODY_ELSE_WALKS, ())
+            lean = LOSS | vm.graph.lean(first.right)
+            vm.reports.report("graph_leak", first.node, steps, facts, lean=lean, account=account)
+
+
+def _shown(machine: Machine, one: Waiting) -> bool:
+    value = _as_tensor(one.right)
+    return isinstance(value, Tensor) and machine.backward.had_graph(machine.graph.history(value), one.path)
 
 
 def never_walked(vm: Interpreter) -> None:

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
+from gradfix.defects.reasons import What
 from gradfix.tape.domain.paths import contradicts
+from gradfix.tape.domain.why import Why
 
 if TYPE_CHECKING:
     from gradfix.defects import TouchKind
     from gradfix.tape.domain.graph import Tensor
     from gradfix.tape.domain.paths import Path
     from gradfix.tape.domain.values import Place, Value
-    from gradfix.tape.domain.why import Why
 
 Deed: TypeAlias = "TouchKind | Literal['uses', 'may step']"
 """What is done: as a touch says it; `uses` is a read of whatever the values hold, `may step` a step of what
@@ -71,6 +72,8 @@ class Timeline:
         self.before = before
         self.strangers: list[Moment] = []
         """The calls that weren't followed, also those before anything trains."""
+        self.left_out: list[Moment] = []
+        """The turns of loops that weren't run for what they were about."""
 
     @property
     def now(self) -> int:
@@ -95,11 +98,19 @@ class Timeline:
         if self.before is not None:
             yield from self.before.unfollowed()
         yield from self.strangers
+        yield from self.left_out
 
     @property
     def stranger(self) -> Moment | None:
         """The newest call that wasn't followed."""
         return self.strangers[-1] if self.strangers else None
+
+    def leave_out(self, turns: Sequence[Value], place: Place, path: Path) -> None:
+        """A loop isn't run for some of what it is about: what it makes may be made of that."""
+        moment = Moment(self.now if self.on else NEVER, "anything", turns, place, path)
+        moment.site, moment.skipped = self.site, True
+        moment.why = Why(What.BUDGET, "a loop that isn't run to its end", place)
+        self.left_out.append(moment)
 
     def step(self, leaves: Sequence[Tensor], place: Place, path: Path) -> None:
         """A step of known leaves."""

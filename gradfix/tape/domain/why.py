@@ -41,6 +41,7 @@ def fact(name: str) -> Why:
     return Why(What.RUN_TIME, name)
 
 
+INDEX = fact("an index")
 RANGE = fact("a range")
 BEGUN = fact("a range")
 """The same, where it is known where it begins, and that it goes upwards by one."""

@@ -77,7 +77,7 @@ class Row:
         return self.module and (self.trusts(path) or near or not self.common)
 
 
-GIVEN_BATCH = ("batch", "")
+GIVEN_BATCH = ("batch", "index")
 LOSS = Entry(root=True, owns_steps=True, given=("prediction", "batch"))
 NO_GRAD = Entry(grad=False)
 

@@ -16,6 +16,8 @@ from gradfix.tape.domain.narrowing import narrowed, there
 from gradfix.tape.domain.paths import ALWAYS, Equals, Path, Settled
 from gradfix.tape.domain.torch_values import Layer, Optimizer
 from gradfix.tape.domain.values import Alt, Const, External, Map, Range, Seq, Truth, Undefined, Unknown
+from gradfix.tape.effects import table
+from gradfix.tape.interpreter.counters import note_count
 from gradfix.tape.interpreter.granted import TAKEN, is_granted
 
 if TYPE_CHECKING:
@@ -90,6 +92,8 @@ def _comparison(vm: Interpreter, node: ast.Compare) -> Verdict:
     negative = isinstance(op, (ast.NotEq, ast.IsNot, ast.NotIn))
     known = compared(left, right, op)
     if known is not None:
+        if isinstance(left, External) and is_granted(vm.notes, left):
+            vm.reports.lean_on(TAKEN)
         return YES if known else NO
     if isinstance(op, (ast.Eq, ast.NotEq, ast.Is, ast.IsNot)):
         for subject, constant, text in ((left, right, node.left), (right, left, node.comparators[0])):
@@ -105,6 +109,7 @@ def _comparison(vm: Interpreter, node: ast.Compare) -> Verdict:
                 vm.reports.findings.tests.setdefault(key, node)
                 _note_subject(vm.machine.tested, key, subject)
                 _note_turn(vm.machine.tested, key, subject)
+                note_count(vm.machine.tested, key, node, subject)
                 yes, no = frozenset({(key, True)}), frozenset({(key, False)})
                 return (None, no, yes) if negative else (None, yes, no)
     if isinstance(left, Alt) and isinstance(right, Const):
@@ -233,7 +238,18 @@ def _identical(left: Value, right: Value) -> Truth:
         return None if isinstance(left, Tensor) and left.grad_of is not None else False
     if isinstance(left, solid) and isinstance(right, solid):
         return left is right
+    one, other = (left, right) if isinstance(left, External) else (right, left)
+    if isinstance(one, External) and isinstance(other, Const) and _of_torch(one.path):
+        return False
     return None
+
+
+def _of_torch(path: str) -> bool:
+    """Whether a name is that of an operation of torch, which is there whatever the version was built for."""
+    where, _, name = path.rpartition(".")
+    return (where == "torch" and bool(table.function(name))) or (
+        where == "torch.nn.functional" and bool(table.functional(name))
+    )
 
 
 def _contained(left: Value, right: Value, negative: bool) -> Truth:

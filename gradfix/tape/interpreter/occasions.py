@@ -63,10 +63,12 @@ class Added(NamedTuple):
 
 
 class ItemAdded(NamedTuple):
-    """`held[key] += right`."""
+    """`owner[key] += right` or `owner.name += right`, and what stood there before."""
 
+    owner: Value
+    held: Value
     right: Value
-    node: ast.AST
+    node: ast.AugAssign
 
 
 class Appended(NamedTuple):

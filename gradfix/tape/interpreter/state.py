@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from gradfix.defects import Span
     from gradfix.defects.records import Kept, Unregistered
     from gradfix.tape.domain.graph import Node, Tensor
+    from gradfix.tape.domain.paths import Path
     from gradfix.tape.domain.values import Lean, Place, Value
     from gradfix.tape.domain.why import Why
     from gradfix.tape.effects.frameworks import Row
@@ -25,6 +26,16 @@ class PutBy(NamedTuple):
     draft: Draft[Kept]
     root: Node
     when: int
+
+
+class Waiting(NamedTuple):
+    """A value that was added to a total before it is known whether it has a graph."""
+
+    path: Path
+    held: Value
+    right: Value
+    result: Value
+    node: ast.AugAssign
 
 
 class Homeless(NamedTuple):
@@ -44,6 +55,8 @@ class Notes:
         self.here = machine.here
         self.reports = machine.reports
         self.accumulated: dict[Span, list[Any]] = {}
+        self.added: dict[Span, list[Waiting]] = {}
+        """What was added to totals and may turn out to have a graph."""
         self.outlived: set[Span] = set()
         """Totals to which more was added after a backward had walked what was added before."""
         self.put_by: list[PutBy] = []
@@ -69,6 +82,8 @@ class Notes:
         """Values that are taken for granted (convention F)."""
         self.replaced: dict[int, tuple[Value, Lean]] = {**before.replaced} if before else {}
         """Parts of modules, or what may hold some, in the place of which others may stand."""
+        self.parallel: dict[int, Value] = {**before.parallel} if before else {}
+        """Modules that were wrapped to run on several devices: `.module` of the wrapping is what it holds."""
         self.type_tests: dict[tuple[object, ...], Value] = {}
         """Whether tensors and lists are of classes that aren't known."""
         self.unsure: dict[int, Value] = {}

@@ -8,11 +8,12 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from gradfix.defects import NOTHING, Convention, Role
-from gradfix.defects.records import BackwardUnrecorded
+from gradfix.defects.reasons import What
+from gradfix.defects.records import BackwardUnrecorded, NoGradient
 from gradfix.tape.domain.events import Add, live_arms, surely
 from gradfix.tape.domain.graph import upstream
-from gradfix.tape.domain.paths import ALWAYS, contradicts
-from gradfix.tape.domain.values import stamp
+from gradfix.tape.domain.paths import ALWAYS, contradicts, implies
+from gradfix.tape.domain.values import Const, Unknown, stamp
 from gradfix.tape.effects import shapes
 from gradfix.tape.effects.operations import having
 from gradfix.tape.machine.guarded import Guarded
@@ -93,6 +94,8 @@ class Backwards:
         self.grad_mode = recording.grad_mode
         self.frees = stamp()
         """When a backward last freed what it walked."""
+        self.proved: dict[int, tuple[Node, Path]] = {}
+        """What wasn't known to have a graph, and had one that a backward has walked and freed."""
 
     def run(
         self, root: Tensor, event: Backward, *, whole: bool = True, only: list[Tensor] | None = None
@@ -128,10 +131,38 @@ class Backwards:
             if only and node.cut and node.leaf is not None:
                 self.severed.rewraps.append((node, event))
         self._walk(root, node, event, only)
+        if root.requires is None and not event.virtual and event.retain is False and only is None:
+            self._prove(node, event)
         if not event.virtual and root.requires is None:
             self.reports.silence(event.place, "whether this has a graph isn't known", node)
         elif event.strange:
             self.reports.silence(event.place, "not all that this may reach is known", node)
+
+    def _prove(self, node: Node, event: Backward) -> None:
+        """A backward that went through has found a graph, whoever made that; so has the one operand that can
+        have brought it."""
+        left: Node | None = None if event.raised else node
+        while left is not None and left.guards is None and not left.branch and not left.cut:
+            self.proved[id(left)] = left, event.path
+            left = self._only_operand(left)
+
+    def _only_operand(self, node: Node) -> Node | None:
+        """The operand without which a node would have no graph, where that is sure."""
+        value = (node.facts or {}).get("value")
+        if not isinstance(value, Unknown):
+            brought = [one for one in node.parents if one.requires is not False]
+            return brought[0] if len(brought) == 1 and (node.op == "scale" or not node.may) else None
+        self.graph.tensor_of(value)
+        made_of = [one for one in value.holds if type(one) is not Const]
+        if value.part and value.why.what is What.COMPUTED and len(made_of) == 1:
+            return self.graph.tensor_of(made_of[0]).node if isinstance(made_of[0], Unknown) else None
+        return None
+
+    def had_graph(self, node: Node, path: Path | None = None) -> bool:
+        """Whether a backward has shown on a path that a node had a graph, and freed that."""
+        shown = self.proved.get(id(node))
+        here = self.here.path if path is None else path
+        return shown is not None and shown[0] is node and implies(here, shown[1])
 
     def wants_scalar(self, root: Tensor, event: Backward, taken: Lean = NOTHING) -> None:
         """Say so where a root that is given no gradient is more than one number."""
@@ -178,7 +209,7 @@ class Backwards:
             seen[id(node)] = (*before, here) if before else (here,)
             if not event.virtual:
                 if self.supposed or node.op in UNDERIVED:
-                    self._note(node, event)
+                    self._note(node, event, when if level == SURE else None)
                 if surely is None or level == SURE:
                     node.clean = event.number
                 if node.doubted:
@@ -211,12 +242,20 @@ class Backwards:
             self.reports.silence(event.place, "no way from here to what gradients are asked for is seen")
         return walked
 
-    def _note(self, node: Node, event: Backward) -> None:
-        """Say what isn't known of a node, or what no rule is about."""
+    def _note(self, node: Node, event: Backward, when: Path | None) -> None:
+        """Say what isn't known of a node, or that a backward surely comes to what has no derivative."""
         if self.supposed and node.leaf is None and -1 < node.clean < self.supposed[-1]:
             self.reports.silence(event.place, STEPPED_BETWEEN)
-        if node.op in UNDERIVED:
-            self.reports.silence(event.place, f"{node.op} has no derivative; no rule is about that")
+        if node.op in UNDERIVED and when is None:
+            self.reports.silence(
+                event.place, f"whether this comes to {node.op} isn't known, which has no derivative"
+            )
+        elif node.op in UNDERIVED and event.root is not None:
+            steps = [(node.place, Role.CUT), (event.place, Role.BACKWARD)]
+            facts = NoGradient(op=node.op, backward=self.reports.span(event.place))
+            self.reports.report("non_differentiable_loss", node.place, steps, facts,
+                        lean=event.root.lean | node.lean | event.lean, when=event.path | (when or ALWAYS),
+                        says=f"derivative for aten::{node.op} is not implemented")  # fmt: skip
 
     def _free(self, node: Node, event: Backward, when: Path) -> None:
         if node.freed is None:

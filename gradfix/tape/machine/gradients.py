@@ -6,11 +6,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, TypedDict
 
-from gradfix.defects import Assumption, Role
+from gradfix.defects import Assumption, Convention, Role
 from gradfix.defects.reasons import What
 from gradfix.defects.records import EarlyClear, NotCleared, Scaled
 from gradfix.tape.domain.events import Add, Backward, Clear, Empty, Unscale, Use
-from gradfix.tape.domain.paths import contradicts, covered, implies
+from gradfix.tape.domain.paths import ALWAYS, contradicts, covered, implies
 from gradfix.tape.domain.torch_values import Optimizer
 from gradfix.tape.domain.values import NOTHING
 from gradfix.tape.domain.why import Why
@@ -41,8 +41,11 @@ if TYPE_CHECKING:
     from gradfix.tape.machine.recording import Recording
     from gradfix.tape.machine.reports import Draft
     from gradfix.tape.machine.severed import Severed
+    from gradfix.tape.machine.tested import Count
 
 
+COUNTED = frozenset({Convention.F})
+"""That a step waits for several turns, where it isn't known for how many."""
 READS = frozenset({"reads", "anything"})
 """How a forward touches the leaves that it uses, or may."""
 
@@ -81,6 +84,8 @@ class Gradients:
         self.erasures: list[tuple[Draft[EarlyClear], Moment | None, list[Tensor], int, set[int]]] = []
         """Gradients that were erased though a step would have used them, with that step and its leaves, when
         it was, in the numbers of the backwards, and the nodes that had saved the leaves by then."""
+        self.paths: dict[int, Path] = {}
+        """On which path each step ran, by its number."""
         self.stand_ins: list[Tensor] = [*before.stand_ins] if before else []
         """Leaves that each stand for all that an optimizer may hold: clearing others may clear them too."""
 
@@ -118,7 +123,8 @@ class Gradients:
         """An optimizer's step: judge the gradients that it uses, then write its parameters."""
         self.trail.tick()
         self.trail.set(optimizer, "stepped", True)
-        self.optimizers.steps.append(next(Backward.numbers))
+        self.optimizers.steps.append(number := next(Backward.numbers))
+        self.paths[number] = self.here.path
         if self.severed.backwards:
             self.trail.set(optimizer, "after", self.severed.backwards[-1])
         self.timeline.step(optimizer.leaves, place, self.here.path)
@@ -300,12 +306,15 @@ class Gradients:
         since = self._since_use(events)
         if since is None:
             return
-        clear, lost, used = since
+        clear, lost, used, counted = since
         if used:
             if self.asked:
                 return
             places = [add.backward.place for add in used]
             lost = [add for add in lost if add.backward.place in places and not self._stepped(add, clear)]
+            counts = self.severed.tested.counting(self.here.path)
+            if counts and any(self._turn_of_others(add) or self._looked_at(add) for add in lost):
+                return
         if not lost or not all(add.must and not add.backward.kept for add in lost):
             return
         if not used and self._failed_since(clear):
@@ -332,7 +341,7 @@ class Gradients:
                 optimizer=name,
                 between=self.since_step(events, first, held),
             ),
-            lean=lean | first.lean,
+            lean=lean | first.lean | (counted or NOTHING),
             when=_shared(lost, first) - (self.here.path - self.here.assumed),
             account=account,
         )
@@ -370,15 +379,42 @@ class Gradients:
 
     def _stepped(self, add: Add, clear: Clear) -> bool:
         """Whether another optimizer has stepped before a contribution was erased: it was for that one."""
-        return any(add.backward.number < step < clear.number for step in self.optimizers.steps)
+        between = (step for step in self.optimizers.steps if add.backward.number < step < clear.number)
+        return any(self._beside(self.paths.get(step, ALWAYS)) is None for step in between)
 
-    def _since_use(self, events: list[SlotEvent]) -> tuple[Clear, list[Add], list[Add]] | None:
-        """The last clearing of what no step has used yet, what it erased and what came after."""
+    def _turn_of_others(self, add: Add) -> bool:
+        """Whether another step than the one that runs has run since: each of several may have turns of its
+        own, and needs nothing of those of others."""
+        since = (step for step in self.optimizers.steps[:-1] if step > add.backward.number)
+        return any(self._beside(self.paths.get(step, ALWAYS)) is None for step in since)
+
+    def _looked_at(self, add: Add) -> bool:
+        """Whether a backward was for gradients that somebody reads, of what no optimizer holds, or may have
+        been."""
+        held = {id(leaf) for one in self.optimizers.known for leaf in one.leaves}
+        for one in self.read_grads:
+            adds = [event for event in one.gradient().events if isinstance(event, Add)]
+            brought = not adds or any(each.backward.place is add.backward.place for each in adds)
+            if id(one) not in held and one.requires is not False and brought:
+                return True
+        return False
+
+    def _beside(self, path: Path) -> Count | None:
+        """What says that something happened in another turn than one that a test counts out, next to it."""
+        return self.severed.tested.beside(path, self.here.path)
+
+    def _since_use(self, events: list[SlotEvent]) -> tuple[Clear, list[Add], list[Add], Lean | None] | None:
+        """The last clearing of what no step has used yet, what it erased and what came after, and what it
+        takes that a step in the turn before didn't run."""
         used: list[Add] = []
         lost: list[Add] = []
         clear: Clear | None = None
+        lean: Lean | None = None
         for event in reversed(events):
             if contradicts(event.path, self.here.path):
+                continue
+            if (count := self._beside(event.path)) is not None:
+                lean = (lean or NOTHING) if count.known else COUNTED
                 continue
             if isinstance(event, Use) or (isinstance(event, Empty) and implies(self.here.path, event.path)):
                 break
@@ -390,7 +426,7 @@ class Gradients:
                 clear = clear if clear is not None and lost else event
             elif isinstance(event, Add) and not event.backward.returns:
                 (used if clear is None else lost).append(event)
-        return None if clear is None else (clear, lost, used)
+        return None if clear is None else (clear, lost, used, lean)
 
     def scaled(self, leaf: Tensor, place: Place, form: Literal["clip", "step"]) -> bool:
         """Report a gradient that still carries a GradScaler's factor."""

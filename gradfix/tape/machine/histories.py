@@ -10,12 +10,13 @@ from gradfix.defects.records import Written, WrittenView
 from gradfix.tape.domain.alternatives import phi
 from gradfix.tape.domain.events import on_path
 from gradfix.tape.domain.graph import Node, Number, Storage, Tensor
-from gradfix.tape.domain.paths import implies
+from gradfix.tape.domain.paths import ALWAYS, implies
 from gradfix.tape.domain.values import (
     NOTHING,
     UNDEFINED,
     Alt,
     Seq,
+    Undefined,
     Unknown,
     either,
 )
@@ -150,11 +151,19 @@ class Graph:
             return value.tensor.requires if value.tensor is not None else value.requires
         if isinstance(value, Seq):
             known = either(self.requires(item) for item in value.items if item is not value)
+            if known is None and not value.open and self._whatever_is_there(value):
+                return True
             return None if value.open and known is False else known
         if isinstance(value, Alt):
             facts = {self.requires(option) for _, option in value.options}
             return facts.pop() if len(facts) == 1 else None
         return False
+
+    def _whatever_is_there(self, value: Seq) -> bool:
+        """Whether all requires grad that a list holds on some path: of an empty one nothing is made."""
+        ways = [item.options if isinstance(item, Alt) else ((ALWAYS, item),) for item in value.items]
+        there = [one for options in ways for _, one in options if not isinstance(one, Undefined)]
+        return all(one is not value and self.requires(one) is True for one in there) and bool(there)
 
     def put_into(self, owner: Unknown, value: Value) -> None:
         """What a graph was put into carries no gradient no longer for sure, nor what that is in."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from gradfix.defects import Assumption, Convention, Role
 from gradfix.defects.reasons import What
 from gradfix.defects.records import Written, WrittenLeaf, WrittenView
-from gradfix.tape.domain.graph import Node, Number, Tensor, upstream
+from gradfix.tape.domain.graph import Node, Tensor, upstream
 from gradfix.tape.domain.values import NOTHING, Seq, Unknown
 from gradfix.tape.domain.why import Why
 from gradfix.tape.effects import shapes
@@ -87,13 +87,13 @@ class Operations:
         ):
             bound = {**bound, effect.args[0]: self.graph.tensor_of(first)}
         out = bound.get("out")
-        inputs = [value for name, value in bound.items() if name != "out"]
+        inputs = [value for name, value in bound.items() if name not in ("out", "alpha")]
         if not effect.writes and out is None and (same := self.results.itself(op, effect, bound)) is not None:
             return same
         lists = _lists(effect, bound) if any(type(value) is Seq for value in inputs) else ()
         node = self.recording.node(op, place, inputs, lists)
-        if isinstance(factor := bound.get("alpha"), Number):
-            node.parents = tuple(_factor(one, place) if one is factor.node else one for one in node.parents)
+        if (factor := bound.get("alpha")) is not None:
+            node.parents = (*node.parents, *(_factor(one, place) for one in self.graph.given(factor)))
         if effect.writes:
             return self._in_place(node, effect, bound, place, form)
         if isinstance(out, Tensor):

@@ -20,17 +20,14 @@ from gradfix.tape.machine.cuts import (
     KIND_OF_CUT,
     MODES,
     PASSING_NONE,
-    adjacent,
     all_cuts,
     behind,
     choosing,
     copied,
     leaves_behind,
     nearest_cuts,
-    nearest_graph,
     nodes_below,
     terms_of,
-    unrecorded,
     unrecorded_with,
 )
 
@@ -103,10 +100,10 @@ class Severed:
         self.severed(node, event, root.lean, NO_GRAPH)
 
     def unrecorded_root(self, root: Tensor, event: Backward) -> bool:
-        """Say so where gradients are asked for of what a grad mode or a detach keeps out of every graph."""
+        """Say so where gradients are asked for of what was cut off, or kept out of every graph."""
         node = self.graph.history(root)
         cuts = nearest_cuts(node, event.path)
-        if not any(cut.cut in MODES | DETACHES and behind(cut) is True for cut in cuts):
+        if not any(cut.cut in MODES | CONVERSIONS | DETACHES and behind(cut) is True for cut in cuts):
             return False
         self.severed_root(root, node, event)
         return True
@@ -363,7 +360,7 @@ class Severed:
         """Whether a backward would come to what it is for, if it weren't for a cut."""
         if cut.cut not in MODES and _within(cut) is not None:
             return False  # without it, it still wouldn't be recorded
-        return not event.aimed or self._is_for(event, cut)
+        return not event.aimed or self.is_for(event, cut)
 
     def mode_form(self, place: Place) -> str:
         """with, decorator or statement."""
@@ -434,29 +431,7 @@ class Severed:
             return None
         return NOTHING, self.leaves.accounts.filled([] if itself else never)
 
-    def severed_terms(self, reached: set[int], trained: set[int]) -> None:
-        """At the end: terms of a loss that lost their graph while the loss has one."""
-        for event, root in self.backwards[self.inherited :]:
-            if root.requires is False:
-                continue
-            self._taken_as_meant(root)
-            for term in terms_of(event.start or self.graph.history(root)):
-                if term.requires is not False or not term.cut or behind(term) is not True:
-                    continue
-                if any(-1 < parent.clean < event.number for parent in nearest_graph(term)):
-                    continue  # made of an earlier turn's graph: a baseline, not a term
-                if event.aimed and not self._is_for(event, term):
-                    continue
-                lost = {id(leaf): leaf for leaf in leaves_behind(term) if id(leaf) in trained}
-                never = [leaf for leaf in lost.values() if id(leaf) not in reached]
-                meant = any(one.cut in DETACHES | MODES for one in unrecorded(term))
-                converted = term.cut in CONVERSIONS and not meant and adjacent(term)
-                if converted or (term.cut in DETACHES and never):
-                    account = self.leaves.accounts.filled([] if converted else never)
-                    self.report_cut(term, event, [(event.place, Role.WITHOUT)],
-                                    kind="severed_term", impact="trains wrong", account=account)  # fmt: skip
-
-    def _taken_as_meant(self, root: Tensor) -> None:
+    def taken_as_meant(self, root: Tensor) -> None:
         """Say of each cut on the way to a loss that has a graph why nothing is said of it."""
         for cut in all_cuts(self.graph.history(root), FEW):
             if cut.requires is False and behind(cut) is not False:
@@ -464,7 +439,7 @@ class Severed:
                     cut.cut_place, "what is cut off here is taken for a constant of the loss"
                 )
 
-    def _is_for(self, event: Backward, term: Node) -> bool:
+    def is_for(self, event: Backward, term: Node) -> bool:
         """Whether one of the tensors that a backward names is behind a term."""
         below = {id(node) for node in nodes_below(term)}
         return any(id(self.graph.history(tensor)) in below for tensor in event.aimed)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING, NamedTuple, TypedDict
 
 from gradfix.tape.domain.paths import Chain
 from gradfix.tape.domain.within import Within
@@ -17,6 +17,25 @@ if TYPE_CHECKING:
     from gradfix.tape.domain.paths import Key, Path
     from gradfix.tape.domain.trail import Trail
     from gradfix.tape.domain.values import Value
+
+
+class Count(NamedTuple):
+    """A test of which turn it is: where it stands, of how many one is meant, and whether that is known; which
+    turn this is, and those around it."""
+
+    place: ast.Compare
+    number: Hashable
+    known: bool
+    at: Hashable
+    around: tuple[int, ...]
+
+    def beside(self, other: Count) -> bool:
+        """Whether it is the same test in the next turn of the same loop, or the one before."""
+        if self.place is not other.place or self.number != other.number or self.around != other.around:
+            return False
+        if isinstance(self.at, int) and isinstance(other.at, int):
+            return abs(self.at - other.at) == 1
+        return self.at != other.at
 
 
 class Scoped(TypedDict, total=False):
@@ -53,6 +72,8 @@ class Tested:
         """How the tests came out that hold such a call, by identity."""
         self.picks: dict[Key, int] = {**before.picks} if before else {}
         """The path conditions that are tests of what such a turn has made, and that turn."""
+        self.counts: dict[Key, Count] = {**before.counts} if before else {}
+        """The path conditions that count turns."""
         self.graph_tests: set[Key] = {*before.graph_tests} if before else set()
         """Path conditions that say that something is in a graph."""
         self.chains: dict[Hashable, Chain] = {**before.chains} if before else {}
@@ -63,6 +84,20 @@ class Tested:
     def within(self, **now: Unpack[Scoped]) -> Within:
         """A block in which this is so, and as it was after it."""
         return Within(self, self.trail, now)
+
+    def counting(self, path: Path) -> bool:
+        """Whether a path is one of turns that a test counts out."""
+        return any(holds and key in self.counts for key, holds in path)
+
+    def beside(self, path: Path, here: Path) -> Count | None:
+        """The test that says of two paths that they are of turns next to each other."""
+        counts = [self.counts[key] for key, holds in here if holds and key in self.counts]
+        for key, holds in path if counts else ():
+            if holds and (count := self.counts.get(key)) is not None:
+                found = next((one for one in counts if one.beside(count)), None)
+                if found is not None:
+                    return found
+        return None
 
     def chain(self, node: ast.If, tests: Sequence[Path], texts: Sequence[str]) -> Chain:
         """A chain of tests, the same one where the same things are tested."""

@@ -40,6 +40,8 @@ def load_attribute(vm: Interpreter, owner: Value, name: str, node: ast.AST) -> V
     """`owner.name`."""
     if name == "grad":
         doubted(vm.strangers, None)
+    if name == "module" and id(owner) in vm.notes.parallel and not _has_own(owner, name):
+        return owner
     if isinstance(owner, Unknown):
         if name == "grad" and owner.tensor is None:
             some_gradient(vm.machine, owner)
@@ -76,6 +78,13 @@ def load_attribute(vm: Interpreter, owner: Value, name: str, node: ast.AST) -> V
     if isinstance(owner, Weights):
         return weights_attribute(owner, name, node)
     return Method(owner, name)
+
+
+def _has_own(owner: Value, name: str) -> bool:
+    """Whether a module has an attribute of this name itself."""
+    if isinstance(owner, Instance):
+        return name in owner.attrs or owner.cls.lookup(name) is not None
+    return isinstance(owner, Layer) and (name in owner.attrs or name in (owner.items or ()))
 
 
 def weights_attribute(owner: Value, name: str, node: ast.AST) -> Value:

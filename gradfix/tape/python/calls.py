@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from gradfix.tape.domain.definitions import Class, Function, Instance, Super
 from gradfix.tape.domain.graph import Tensor
 from gradfix.tape.domain.torch_values import Layer, Opaque
-from gradfix.tape.domain.values import Alt, Const, External, Undefined, Unknown
+from gradfix.tape.domain.values import NONE, Alt, Const, External, Undefined, Unknown
 from gradfix.tape.domain.why import fact
 from gradfix.tape.interpreter.imports import canonical
 from gradfix.tape.python.arguments import arguments, each_argument, unstarred
@@ -93,7 +93,17 @@ def call_method(
         (done := instance_host(vm, receiver, name, args, kwargs, node)) is not None
     ):
         return done
-    return vm.call(vm.attribute(receiver, name, node), args, kwargs, node)
+    found = vm.attribute(receiver, name, node)
+    if isinstance(found, Alt) and all(_simple(option) for _, option in found.options):
+        return vm.forks.each(found, lambda one: vm.call(one, args, kwargs, node))
+    return vm.call(found, args, kwargs, node)
+
+
+def _simple(option: Value) -> bool:
+    """Whether a call of this is an operation or a few: whole networks would be followed too often."""
+    if isinstance(option, Layer):
+        return option.items is None or all(_simple(item) for item in option.items.values())
+    return isinstance(option, (External, Undefined)) or option is NONE
 
 
 def call_bound(vm: Interpreter, callee: Bound, args: Args, kwargs: Kwargs, node: ast.Call) -> Value:

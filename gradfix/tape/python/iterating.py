@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from gradfix.defects.reasons import What
 from gradfix.tape.domain.torch_values import Weights
 from gradfix.tape.domain.values import NONE, Const, Range, Seq, Unknown
-from gradfix.tape.domain.why import Why, fact
+from gradfix.tape.domain.why import INDEX, Why, fact
 from gradfix.tape.torch.elements import elements, index, part
 
 if TYPE_CHECKING:
@@ -39,8 +39,8 @@ def _enumerate(vm: Interpreter, args: Args, node: ast.Call) -> Value:
     if known and counted:
         counts: list[Value] = [Const(i + start) for i in range(len(items))]
     else:
-        first = Const(start) if counted else Unknown(fact("an index"))
-        counts = [first, *(index(start + 1) if counted else Unknown(fact("an index")) for _ in items[1:])]
+        first = Const(start) if counted else Unknown(INDEX)
+        counts = [first, *(index(start + 1) if counted else Unknown(INDEX) for _ in items[1:])]
     pairs = [_pair(count, item) for count, item in zip(counts, items, strict=True)]
     return Seq("list", pairs, open=not known)
 

@@ -8,9 +8,10 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from gradfix.defects.reasons import What
-from gradfix.tape.domain.definitions import Suspended
+from gradfix.tape.domain.definitions import Instance, Suspended
 from gradfix.tape.domain.events import Backward
 from gradfix.tape.domain.graph import Number, Tensor
+from gradfix.tape.domain.torch_values import Layer, Opaque
 from gradfix.tape.domain.values import Alt, Const, Range, Seq, Undefined, Unknown, stamp
 from gradfix.tape.domain.why import Why, fact
 from gradfix.tape.domain.within import Within
@@ -71,6 +72,7 @@ def _over(vm: Interpreter, node: ast.For | ast.AsyncFor, source: Value) -> str |
     with vm.machine.tested.within(cut=stamp() if more else vm.machine.tested.cut):
         ended = _turns(vm, node, turns, certain, exact and len(turns) == count)
     spread(vm.machine, since, turns, whole)
+    _leave_out(vm, turns, whole, node)
     spread_asking(vm.machine, asked, whole, sure=len(node.body) == 1 and not isinstance(node.body[0], ast.If))
     if not exact and isinstance(node.target, ast.Name) and isinstance(source, (Range, Number, Unknown)):
         vm.names.store(
@@ -89,6 +91,21 @@ def _tests_count(node: ast.For | ast.AsyncFor, turns: Sequence[Value]) -> bool:
     counted = {one.id for one in names if isinstance(one, ast.Name)}
     tests = [one.test for one in all_in(node) if isinstance(one, (ast.If, ast.IfExp))]
     return any(isinstance(one, ast.Name) and one.id in counted for test in tests for one in all_in(test))
+
+
+def _leave_out(vm: Interpreter, turns: Sequence[Value], whole: Sequence[Value], node: ast.AST) -> None:
+    """Modules that a loop isn't run for have a share in what it makes, and so in later backwards."""
+    ran = {id(turn) for turn in turns}
+    rest = [turn for turn in whole if id(turn) not in ran and _of_modules(turn)]
+    if rest:
+        vm.timeline.leave_out(rest, vm.here.at(node), vm.here.path)
+
+
+def _of_modules(turn: Value) -> bool:
+    if isinstance(turn, (Seq, Alt)):
+        inside = turn.items if isinstance(turn, Seq) else [option for _, option in turn.options]
+        return any(map(_of_modules, inside))
+    return isinstance(turn, (Layer, Instance, Opaque))
 
 
 def _trained(turn: Value) -> bool:
@@ -168,7 +185,7 @@ def _turn(
     """One turn of a loop: how the loop ended by it, or None where it goes on."""
     loop = vm.names.frame.loops[-1]
     exits = enter(vm) if parts else None
-    with Within(loop, vm.trail, {"turn": exits, "path": vm.here.path}):
+    with Within(loop, vm.trail, {"turn": exits, "path": vm.here.path, "began": stamp()}):
         if not isinstance(node, ast.While) and value is not None:
             take_out(vm.strangers, value)
             for one in value.items if isinstance(value, Seq) else (value,):

@@ -184,6 +184,7 @@ def augmented_statement(vm: Interpreter, node: ast.AugAssign) -> str | None:
         owner = vm.eval(target.value)
         held = vm.forks.each(owner, lambda one: vm.attribute(one, target.attr, target))
         right = _other(held, vm.eval(node.value))
+        vm.tell(ItemAdded(owner, held, right, node))
         result = vm.forks.each(held, lambda one: in_place_operator(vm, one, right, node))
         if result is not held or isinstance(owner, Tensor):
             vm.forks.on_each(
@@ -193,7 +194,6 @@ def augmented_statement(vm: Interpreter, node: ast.AugAssign) -> str | None:
         owner = vm.eval(target.value)
         key = vm.eval(target.slice)
         right = _other(owner, vm.eval(node.value))
-        vm.tell(ItemAdded(right, node))
         vm.forks.each(owner, lambda one: _augment_item(vm, one, key, right, node))
     return None
 
@@ -205,9 +205,11 @@ def _other(held: Value, right: Value) -> Value:
 
 def _augment_item(vm: Interpreter, owner: Value, key: Value, right: Value, node: ast.AugAssign) -> Value:
     if isinstance(owner, Tensor):
+        vm.tell(ItemAdded(owner, owner, right, node))
         augment_tensor_item(vm, owner, key, right, node)
         return owner
     held = load_item(vm.machine, owner, key, node)
+    vm.tell(ItemAdded(owner, held, right, node))
     result = vm.forks.each(held, lambda one: in_place_operator(vm, one, right, node))
     if result is not held:
         store_item(vm, owner, key, result, node, "setitem")

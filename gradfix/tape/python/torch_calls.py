@@ -58,6 +58,9 @@ SAME_MODULE = (
     "torch.nn.SyncBatchNorm.convert_sync_batchnorm",
 )  # fmt: skip
 
+PARALLEL = frozenset({"DataParallel", "DistributedDataParallel"})
+"""Those of them that keep the module as an attribute of theirs."""
+
 
 def call_external(vm: Interpreter, callee: External, args: Args, kwargs: Kwargs, node: ast.Call) -> Value:
     """Call a name of another package."""
@@ -108,6 +111,8 @@ def _torch(vm: Interpreter, path: str, args: Args, kwargs: Kwargs, node: ast.Cal
     if path.startswith("torch.optim.") and name in KINDS:
         return make_optimizer(vm.machine, name, args, kwargs, node)
     if path in SAME_MODULE:
+        if args and name in PARALLEL:
+            vm.notes.parallel[id(args[0])] = args[0]
         return args[0] if args else Partial(External(path), [], dict(kwargs))
     if path.startswith(SILENT_PACKAGES):
         return _silent(vm.machine, path, args, kwargs, node)

@@ -13,7 +13,7 @@ from gradfix.tape.domain.events import Backward
 from gradfix.tape.domain.graph import Number, Tensor
 from gradfix.tape.domain.torch_values import Layer, Mode, Opaque, Optimizer
 from gradfix.tape.domain.values import FALSE, NONE, Alt, Const, Map, Seq, Unknown
-from gradfix.tape.domain.why import Why, fact
+from gradfix.tape.domain.why import INDEX, Why, fact
 from gradfix.tape.interpreter.modes import kept, restore
 from gradfix.tape.torch.modules import opaque
 from gradfix.tape.torch.walks import run_backward
@@ -216,6 +216,8 @@ def _given(kind: str) -> Value:
         value.requires, value.lean = False, frozenset({Convention.A})
     elif kind == "prediction":
         value.requires, value.lean = True, frozenset({Convention.D})
+    elif kind == "index":
+        value = Unknown(INDEX)
     elif kind == "module":
         value.built, value.origin = True, "module"
     else:

@@ -76,6 +76,18 @@ def methods_called(program: Program, node: ast.ClassDef) -> frozenset[str]:
     return known
 
 
+def called_on_itself(node: ast.ClassDef) -> frozenset[str]:
+    """The names of the methods that a class calls on its own object, or on that as one of a base."""
+    calls = [one.func for one in all_in(node) if isinstance(one, ast.Call)]
+    return frozenset([func.attr for func in calls if isinstance(func, ast.Attribute) and _itself(func.value)])
+
+
+def _itself(owner: ast.expr) -> bool:
+    if isinstance(owner, ast.Call):
+        owner = owner.func
+    return isinstance(owner, ast.Name) and owner.id in ("self", "cls", "super")
+
+
 def trains_itself(program: Program, node: ast.ClassDef) -> bool:
     """Whether a class runs backward, and never on what it would return to a caller."""
     called = methods_called(program, node)

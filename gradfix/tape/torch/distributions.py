@@ -21,6 +21,8 @@ KINDS = frozenset({
 })  # fmt: skip
 DISCRETE = frozenset({"Categorical", "Bernoulli", "OneHotCategorical", "Binomial", "Poisson"})
 """Those whose samples can't be reparametrised."""
+SPREAD = frozenset({"Categorical", "Bernoulli", "OneHotCategorical"})
+"""Those whose entropy hangs on all of their parameters; a normal distribution's doesn't on where it lies."""
 SPENT = {"Categorical": 1, "OneHotCategorical": 1, "Dirichlet": 1, "MultivariateNormal": 1}
 """How many dimensions of the first parameter are one event's: each event has one probability."""
 DRAWN = frozenset(SPENT) - {"Categorical"}
@@ -30,7 +32,7 @@ DRAWN = frozenset(SPENT) - {"Categorical"}
 def distribution_method(
     machine: Machine, callee: Unknown, args: Sequence[Value], node: ast.AST
 ) -> Value | None:
-    """`sample`, `rsample` and `log_prob` of a distribution whose parameters are followed."""
+    """`sample`, `rsample`, `entropy` and `log_prob` of a distribution whose parameters are followed."""
     path, _, name = callee.origin.removeprefix(PACKAGE).rpartition(".")
     kind, dist = path.rpartition(".")[2], callee.holds[0] if callee.holds else None
     if kind not in KINDS or not isinstance(dist, Unknown):
@@ -39,11 +41,19 @@ def distribution_method(
     if not any(machine.graph.requires(value) is True for value in given):
         return None
     whole, batch = _sizes(kind, dist.holds)
+    sizes = None if args else whole if kind in DRAWN else batch
     if name == "sample":
-        sizes = None if args else whole if kind in DRAWN else batch
         return _drawn(machine, given, node, "drawn" if kind in DISCRETE else "sample", sizes)
     if name == "rsample":
-        return machine.results.output(machine.recording.node(name, machine.here.at(node), given))
+        drawn = machine.results.output(machine.recording.node(name, machine.here.at(node), given))
+        drawn.shape = sizes
+        return drawn
+    if name == "entropy" and kind in SPREAD:
+        made = machine.recording.node(name, machine.here.at(node), given)
+        made.saves = made.requires is True
+        spread = machine.results.output(made)
+        spread.shape = batch
+        return spread
     if name == "log_prob":
         return _log_prob(machine, kind, batch, [*given, *args], node)
     return None

@@ -12,7 +12,7 @@ from gradfix.tape.domain.graph import Storage, Tensor
 from gradfix.tape.domain.narrowing import there
 from gradfix.tape.domain.torch_values import Layer, Optimizer, Weights
 from gradfix.tape.domain.values import Alt, Const, Map, Range, Seq, Undefined, Unknown
-from gradfix.tape.domain.why import BEGUN, Why, fact
+from gradfix.tape.domain.why import BEGUN, INDEX, Why, fact
 from gradfix.tape.torch.modules import may_hold_more
 from gradfix.tape.torch.tensors import method_call
 
@@ -124,6 +124,6 @@ def any_two(source: Value) -> list[Value]:
 
 def index(least: int) -> Unknown:
     """A number that isn't known, but at least so much."""
-    found = Unknown(fact("an index"))
+    found = Unknown(INDEX)
     found.least = least
     return found

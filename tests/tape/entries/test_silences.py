@@ -140,7 +140,7 @@ ONE_OF_SEVERAL = """class Block(nn.Module):
     def __init__(self, rate=0.0):
         super().__init__()
         self.norm, self.mlp = nn.LayerNorm(4), nn.Linear(4, 4)
-        self.drop = nn.Dropout(rate) if rate > 0.0 else nn.Identity()
+        self.drop = elsewhere.Dropout(rate) if rate > 0.0 else nn.Identity()
     def forward(self, x):
         x = self.mlp(x)
         h = self.drop(self.norm(x))

@@ -1,0 +1,46 @@
+"""Terms of a loss that have lost their graph while the loss has one: they train nothing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gradfix.defects import Role
+from gradfix.tape.machine.cuts import (
+    CONVERSIONS,
+    DETACHES,
+    MODES,
+    adjacent,
+    behind,
+    leaves_behind,
+    nearest_graph,
+    terms_of,
+    unrecorded,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from gradfix.tape.machine.severed import Severed
+
+
+def severed_terms(severed: Severed, reached: Collection[int], trained: Collection[int]) -> None:
+    """At the end: terms of a loss that lost their graph while the loss has one."""
+    for event, root in severed.backwards[severed.inherited :]:
+        if root.requires is False:
+            continue
+        severed.taken_as_meant(root)
+        for term in terms_of(event.start or severed.graph.history(root)):
+            if term.requires is not False or not term.cut or behind(term) is not True:
+                continue
+            if any(-1 < parent.clean < event.number for parent in nearest_graph(term)):
+                continue  # made of an earlier turn's graph: a baseline, not a term
+            if event.aimed and not severed.is_for(event, term):
+                continue
+            lost = {id(leaf): leaf for leaf in leaves_behind(term) if id(leaf) in trained}
+            never = [leaf for leaf in lost.values() if id(leaf) not in reached]
+            meant = any(one.cut in DETACHES | MODES for one in unrecorded(term))
+            converted = term.cut in CONVERSIONS and not meant and adjacent(term)
+            if converted or (term.cut in DETACHES and never):
+                account = severed.leaves.accounts.filled([] if converted else never)
+                severed.report_cut(term, event, [(event.place, Role.WITHOUT)],
+                                   kind="severed_term", impact="trains wrong", account=account)  # fmt: skip

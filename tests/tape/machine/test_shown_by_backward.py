@@ -1,0 +1,166 @@
+"""A backward that went through has shown that what it walked had a graph, whoever made it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from short import analysis, kinds, whole
+
+LEAK = "graph_leak"
+GIVEN = """
+def train(model, criterion, optimizer, loader):
+    {begin}
+    for x, y in loader:
+        optimizer.zero_grad()
+        loss = criterion(model(x), y)
+        {before}
+        loss.backward()
+        optimizer.step()
+        {after}
+    return total
+"""
+NOTHING = "pass"
+KEPT = {
+    "added after the backward": ("total = 0.0", NOTHING, "total += loss"),
+    "added before the backward": ("total = 0", "total += loss", NOTHING),
+    "weighed and added": ("total = 0.0", NOTHING, "total += loss * 0.5"),
+    "what was divided for the backward": ("total = 0.0", "whole = loss; loss = loss / 2", "total += whole"),
+    "put into a list": ("total = []", NOTHING, "total.append(loss)"),
+    "added to an entry": ("total = {'loss': 0.0}", NOTHING, "total['loss'] += loss"),
+    "added to an element": ("total = [0.0, 0.0]", NOTHING, "total[1] += loss"),
+}
+LET_GO = {
+    "detached": ("total = 0.0", NOTHING, "total += loss.detach()"),
+    "a number": ("total = 0.0", NOTHING, "total += loss.item()"),
+    "not recorded": ("total = 0.0", NOTHING, "with torch.no_grad(): total += loss"),
+    "detached in place": ("total = 0.0", "shown = loss", "loss.detach_(); total += loss"),
+    "bound anew": ("total = 0.0", NOTHING, "loss = float(loss); total += loss"),
+    "begun in each turn": (
+        "total = 0.0",
+        "log = {'loss': 0.0}",
+        "log['loss'] += loss; total += log['loss'].item()",
+    ),
+    "of this turn only": ("total = 0.0", NOTHING, "total = 0.0 + loss"),
+    "kept, not added": ("total = {}", NOTHING, "total['loss'] = loss"),
+}
+MADE = """
+model, criterion = nn.Linear(3, 1), nn.MSELoss()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+total = train(model, criterion, optimizer, [(torch.randn(4, 3), torch.rand(4, 1)) for _ in range(3)])
+"""
+
+
+def program(lines: tuple[str, str, str]) -> str:
+    begin, before, after = lines
+    return GIVEN.format(begin=begin, before=before, after=after)
+
+
+@pytest.mark.parametrize("lines", KEPT.values(), ids=KEPT.keys())
+def test_a_graph_that_is_kept(lines: tuple[str, str, str]) -> None:
+    found = [one for one in analysis(program(lines)).defects if one.kind == LEAK]
+    assert len(found) == 1
+    assert found[0].certainty == "likely"
+
+
+@pytest.mark.parametrize("lines", LET_GO.values(), ids=LET_GO.keys())
+def test_a_graph_that_is_let_go(lines: tuple[str, str, str]) -> None:
+    assert LEAK not in kinds(program(lines))
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("lines", KEPT.values(), ids=KEPT.keys())
+def test_torch_keeps_it(lines: tuple[str, str, str]) -> None:
+    assert depth(played(lines)) > 2
+
+
+@pytest.mark.torch
+@pytest.mark.filterwarnings("ignore:Converting a tensor")
+@pytest.mark.parametrize("lines", LET_GO.values(), ids=LET_GO.keys())
+def test_torch_lets_it_go(lines: tuple[str, str, str]) -> None:
+    assert depth(played(lines)) < 2
+
+
+def played(lines: tuple[str, str, str]) -> Any:
+    pytest.importorskip("torch")
+    space: dict[str, Any] = {}
+    exec(compile(whole(program(lines)) + MADE, "case.py", "exec"), space)
+    return space["total"]
+
+
+def depth(total: Any) -> int:
+    """How many backward nodes of mean squared errors a total keeps."""
+    held = total.values() if isinstance(total, dict) else total if isinstance(total, list) else [total]
+    stack = [one.grad_fn for one in held if getattr(one, "grad_fn", None) is not None]
+    seen: set[Any] = set()
+    while stack:
+        node = stack.pop()
+        if node is not None and node not in seen:
+            seen.add(node)
+            stack.extend(one for one, _ in node.next_functions)
+    return sum(type(node).__name__ == "MseLossBackward0" for node in seen)
+
+
+ONLY_SOMETIMES = """
+def train(model, criterion, loader, learns):
+    total = 0.0
+    for x, y in loader:
+        loss = criterion(model(x), y)
+        {add}
+        if learns:
+            {backward}
+    return total
+"""
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        {"add": "total += loss", "backward": "loss.backward()"},
+        {"add": "pass", "backward": "loss.backward(retain_graph=True); total += loss"},
+        {"add": "pass", "backward": "(loss + model.penalty()).backward(); total += loss"},
+    ],
+    ids=["on some paths", "the graph stays", "another term may have had the graph"],
+)
+def test_what_no_backward_has_shown(lines: dict[str, str]) -> None:
+    assert LEAK not in kinds(ONLY_SOMETIMES.format(**lines))
+
+
+METER = """
+class Meter:
+    def __init__(self):
+        self.sum, self.seen = 0.0, []
+
+    def update(self, value):
+        self.sum += {added}
+
+class Runner:
+    def __init__(self):
+        self.model = nn.Linear(3, 1)
+        self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.1)
+        self.meter = Meter()
+
+    def run(self, batches):
+        for x in batches:
+            {meter}
+            loss = self.model(x).mean()
+            self.optimizer.zero_grad()
+            loss.backward()
+            self.optimizer.step()
+            self.meter.update(loss)
+            print(self.meter.sum)
+"""
+
+
+@pytest.mark.parametrize(
+    ("added", "meter", "said"),
+    [
+        ("value", "pass", True),
+        ("value.detach()", "pass", False),
+        ("value.item()", "pass", False),
+        ("value", "self.meter = Meter()", False),
+    ],
+    ids=["it grows", "it is detached", "it is a number", "it is new in each turn"],
+)
+def test_the_total_of_an_object(added: str, meter: str, said: bool) -> None:
+    assert (LEAK in kinds(METER.format(added=added, meter=meter))) is said
