@@ -87,8 +87,12 @@ class Entry(Change, Generic[K]):
 
 
 def _absent(owner: Born, path: Path) -> bool:
-    """Whether a tensor isn't there on a path: it was made, as it is, on one that excludes it."""
-    return type(owner) is Tensor and owner.node.guards is None and contradicts(owner.node.path, path)
+    """Whether a tensor isn't there on a path: an operation made it on one that excludes it. A leaf, and
+    what `.grad` reads as, may have been there before somebody looked at it."""
+    if type(owner) is not Tensor or owner.grad_of is not None:
+        return False
+    node = owner.node
+    return bool(node.parents) and node.guards is None and contradicts(node.path, path)
 
 
 Changes: TypeAlias = dict[tuple[int, Hashable], Change]

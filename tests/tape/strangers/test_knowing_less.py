@@ -992,6 +992,20 @@ for i, batch in enumerate(loader):
     opt.step()
 """,
     ),
+    "a weight that is first looked at in a branch, and written on the other one": (
+        "inplace_on_leaf",
+        """
+import sys
+class Tagger(nn.Module):
+    def __init__(self, freeze):
+        super().__init__()
+        self.table = nn.Embedding(5, 3)
+        if freeze:
+            self.table.weight.requires_grad = False
+tagger = Tagger(freeze=len(sys.argv) > 1)
+tagger.table.weight.copy_(torch.ones(5, 3))
+""",
+    ),
 }
 
 
