@@ -82,6 +82,9 @@ def _joined(vm: Interpreter, node: ast.BoolOp) -> Verdict:
         key = Settled(where, (onward,) if every else ends, ends if every else (onward,))
         vm.reports.findings.texts.setdefault(key, vm.reports.text(node))
         vm.reports.findings.tests.setdefault(key, node)
+        picks = vm.machine.tested.picks
+        if turn := max(picks.get(part, 0) for way in (onward, *ends) for part, _ in way):
+            picks[key] = turn
         onward, end = onward | {(key, every)}, frozenset({(key, not every)})
     return (None, onward, end) if every else (None, end, onward)
 
@@ -157,7 +160,8 @@ def _note_subject(tested: Tested, key: Any, value: Value) -> None:
 
 def _note_turn(tested: Tested, key: Any, value: Value) -> None:
     """Remember in which turn of a loop a test looks at something that this turn has made."""
-    born = getattr(value, "born", 0)
+    options = [one for _, one in value.options] if isinstance(value, Alt) else [value]
+    born = max(getattr(one, "born", 0) for one in options)
     made = (turn for turn in reversed(tested.turns) if turn < born)
     turn = tested.drawn.get(id(value)) or next(made, 0)
     if turn:

@@ -644,6 +644,33 @@ for turn in range(2):
     opt.step()
     opt.zero_grad()
 """,
+    "a constant that a loop was to add to, of which a later epoch runs one turn": """
+from elsewhere import Net, data
+class R:
+    def __init__(self, id):
+        self.id = id
+relations = []
+relations.append(R(0))
+relations.append(R(1))
+relations.append(R(2))
+relations.append(R(3))
+relations.append(R(4))
+relations.append(R(5))
+net = Net()
+def fcn(pred):
+    loss = torch.zeros(1)
+    for relation in relations:
+        k = relation.id
+        if pred[k].nnz() == 0 or pred[k].none() == 0:
+            continue
+        else:
+            loss += torch.mean(pred[k].values ** 2)
+    return loss
+for i in range(1000):
+    out = net.forward(data)
+    l = fcn(out)
+    l.backward()
+""",
 }
 FOUND = {
     "what an optimizer holds, beside a loss that is made of what a model returns": (
