@@ -290,10 +290,10 @@ class Backwards:
         if adds and isinstance(adds[-1], Add) and adds[-1].backward is event:
             adds[-1].path = event.path
             return
-        if node.cut:
-            self.severed.rewraps.append((node, event))
-        else:
+        if not node.cut:
             event.delivered = True
+        elif level == SURE:
+            self.severed.rewraps.append((node, event))
         lean = lean | node.lean | event.lean
         if event.doubted:
             lean = lean | self.raising.in_doubt(node, event)

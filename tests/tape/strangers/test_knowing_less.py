@@ -671,6 +671,14 @@ for i in range(1000):
     l = fcn(out)
     l.backward()
 """,
+    "what may be a view of what has a graph, made in inference mode": """
+from elsewhere import blur
+w, v = torch.rand(blur(3), 4).requires_grad_(), torch.ones(3, 4, requires_grad=True)
+x = w * 2
+with torch.inference_mode():
+    y = x.t().reshape(3, 4)
+(v[0] + y.mean(0)).sum().backward()
+""",
 }
 FOUND = {
     "what an optimizer holds, beside a loss that is made of what a model returns": (
