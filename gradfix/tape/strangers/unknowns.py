@@ -14,6 +14,7 @@ from gradfix.tape.domain.why import Why, fact
 from gradfix.tape.effects import table
 from gradfix.tape.effects.frameworks import CALL
 from gradfix.tape.effects.operations import also_in_place, having
+from gradfix.tape.interpreter.grad_switches import SWITCHES
 from gradfix.tape.interpreter.modes import lose_mode, of_torch, unbound
 from gradfix.tape.interpreter.occasions import ModuleCleared
 from gradfix.tape.machine.account import newest_call
@@ -119,10 +120,15 @@ def _for_its_effect(vm: Interpreter, callee: Value, reached: Sequence[Value]) ->
     if vm.switches.sets_mode() or of_torch(callee):
         lose_mode(vm.machine)
     for value in reached:
-        if isinstance(value, Tensor) and value.leaf is True and value.requires is True:
-            set_leaf(vm.machine, value, None)
-        elif isinstance(value, Tensor) and value.requires is not False and value.leaf is not True:
-            _may_detach(vm, value)
+        _may_let_go(vm, value)
+
+
+def _may_let_go(vm: Interpreter, value: Value) -> None:
+    """A leaf may not require grad any more, a result may be out of its graph."""
+    if isinstance(value, Tensor) and value.leaf is True and value.requires is True:
+        set_leaf(vm.machine, value, None)
+    elif isinstance(value, Tensor) and value.requires is not False and value.leaf is not True:
+        _may_detach(vm, value)
 
 
 def _may_detach(vm: Interpreter, owner: Tensor) -> None:
@@ -212,6 +218,9 @@ def unknown_method(
         return _gradient_method(vm.machine, receiver, name, args, node)
     if name.endswith("_"):
         written(vm.machine, receiver, node)
+    if name in SWITCHES:  # it may be one of those that it was made of
+        for held in receiver.holds:
+            _may_let_go(vm, held)
     if name == "backward":
         return run_backward(vm, vm.graph.tensor_of(receiver), _backward_options(args, kwargs), node)
     if name in ("parameters", "named_parameters"):

@@ -679,6 +679,13 @@ with torch.inference_mode():
     y = x.t().reshape(3, 4)
 (v[0] + y.mean(0)).sum().backward()
 """,
+    "what is detached in place, if it is what it was made of": """
+from elsewhere import blur
+w = torch.rand(3, 4).requires_grad_()
+blur(w).detach_()
+first, second, third = w.unbind()
+first.relu_()
+""",
 }
 FOUND = {
     "what an optimizer holds, beside a loss that is made of what a model returns": (
