@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from gradfix.defects import NOTHING, Assumption, Convention, Gap
 from gradfix.defects.reasons import Reason, What
 from gradfix.tape.domain.graph import upstream
+from gradfix.tape.domain.moments import NEVER
 from gradfix.tape.domain.paths import contradicts
 from gradfix.tape.domain.values import External, Value
 from gradfix.tape.domain.why import Why
@@ -75,10 +76,11 @@ class Accounts:
     ) -> Account:
         """What may have brought gradients to leaves.
 
-        A call may if it had the leaves, or a graph that leads there. What a skipped call of known code made
-        of the leaves that it names may be in the root of any backward.
+        A call may if it had the leaves, or a graph that leads there: that also before anything was seen to
+        train. What a skipped call of known code made of the leaves that it names may be in the root of any
+        backward.
         """
-        first = since.number if since is not None else self.timeline.first - 1
+        first = since.number if since is not None else NEVER - 1
         each = (why for leaf in leaves for why in self.calls(self._fills(leaf), first))
         return self.of(Assumption.NOBODY_ELSE_FILLS, (*more, *each))
 
@@ -119,7 +121,8 @@ class Accounts:
         def fills(moment: Moment) -> bool:
             if not (moment.skipped or self._stranger(moment)):
                 return False
-            if self.holds(moment.what, [leaf]):
+            known = moment.skipped or moment.number >= self.timeline.first - 1
+            if known and self.holds(moment.what, [leaf]):
                 return True
             values = (value for value in moment.what if isinstance(value, Value))
             nodes = [node for value in values for node in self.graph.given(value)]

@@ -131,7 +131,8 @@ class Backwards:
             if only and node.cut and node.leaf is not None:
                 self.severed.rewraps.append((node, event))
         self._walk(root, node, event, only)
-        if root.requires is None and not event.virtual and event.retain is False and only is None:
+        freed = event.retain is False and not event.virtual and only is None
+        if root.requires is None and freed and whole:  # what is given a gradient may be a leaf
             self._prove(node, event)
         if not event.virtual and root.requires is None:
             self.reports.silence(event.place, "whether this has a graph isn't known", node)

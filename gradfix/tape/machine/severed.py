@@ -127,7 +127,9 @@ class Severed:
             self.reports.silence(event.place, "it had a graph before, with the same cuts in it")
             return
         if any(
-            _decided(cut.cut_place) and (self._either_way(event.path) or not event.path <= cut.path)
+            cut.cut in MODES
+            and _decided(cut.cut_place)
+            and (self._either_way(event.path) or not event.path <= cut.path)
             for cut in chosen
         ):
             self.reports.silence(event.place, DECIDED)

@@ -686,6 +686,24 @@ blur(w).detach_()
 first, second, third = w.unbind()
 first.relu_()
 """,
+    "what was given a gradient and may be a leaf": """
+from elsewhere import blur
+w = blur(torch.randn(3, 4))
+w.backward(gradient=torch.ones_like(w))
+total = w * 1
+for part in (total, w):
+    total += part.exp()
+""",
+    "a parameter out of reach of the last loss, which a method may have backpropagated before": """
+from elsewhere import blur
+w = nn.Parameter(torch.randn(3, 4))
+loss = w.pow(2).mean()
+getattr(loss, blur)()
+torch.set_grad_enabled(False)
+view = w.unsqueeze(0)
+torch.set_grad_enabled(True)
+view.sum().backward()
+""",
 }
 FOUND = {
     "what an optimizer holds, beside a loss that is made of what a model returns": (
