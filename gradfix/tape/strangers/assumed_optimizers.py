@@ -129,7 +129,7 @@ def step_supposed(strangers: Strangers, value: Unknown, node: ast.AST) -> None:
     own = supposed(strangers, value, node)
     _note_step(strangers.machine, own, node)
     events = own.leaf.gradient().events
-    if any(isinstance(event, Clear) for event in events):
+    if any(isinstance(event, Clear) and event.must for event in events):
         _nothing_left(strangers, own, events, node)
         _used_before(strangers, own, events, node)
     else:

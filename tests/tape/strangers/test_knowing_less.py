@@ -704,6 +704,18 @@ view = w.unsqueeze(0)
 torch.set_grad_enabled(True)
 view.sum().backward()
 """,
+    "a scheduler beside an optimizer that clears": """
+def training(scheduler, loader):
+    net = nn.Linear(4, 4)
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    optimizer.zero_grad()
+    for i, x in enumerate(loader):
+        net(x).sum().backward()
+        if (i + 1) % 4 == 0:
+            optimizer.step()
+            scheduler.step()
+            optimizer.zero_grad()
+""",
 }
 FOUND = {
     "what an optimizer holds, beside a loss that is made of what a model returns": (
