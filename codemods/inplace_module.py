@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import libcst as cst
 
-from gradfix.defects import Defect
+from gradfix.defects import Defect, Evidence, Role
 from gradfix.defects.records import WrittenByModule
 from gradfix.rewriting.calls import in_place_flag, is_true, last_name, without
 from gradfix.rewriting.outofplace import SEEN, says
@@ -23,11 +23,14 @@ from gradfix.rewriting.twins import FLAG_OF_MODULE
 from gradfix.rule import Decline, Edit, Fix, Options, Rule
 from gradfix.tree import Tree
 
+FOR_ITS_WRITE = Decline("this call is there for what it writes; bind its result instead, where that is read")
 FROM_ELSEWHERE = Decline("the module takes its in-place flag from elsewhere; let it be False there")
 
 
 def rewrite(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:
     node = tree.at(defect.culprit, cst.Call, cst.Assign)
+    if any(_discarded(tree, step) for step in defect.evidence):
+        return FOR_ITS_WRITE
     unsafe = SEEN if defect.told(WrittenByModule).aliased else ""
     if isinstance(node, cst.Assign) and is_true(node.value):
         new = node.with_changes(value=cst.Name("False"))
@@ -37,6 +40,13 @@ def rewrite(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:
         return FROM_ELSEWHERE
     call = without(node, flag) if _known(node) else _switched_off(node, flag)
     return Fix((Edit(node, call),), says(tree, call), unsafe)
+
+
+def _discarded(tree: Tree, step: Evidence) -> bool:
+    """Whether a call writes and nobody takes what it returns."""
+    writes = step.role is Role.OVERWRITTEN and step.path is None
+    call = tree.at(step.span, cst.Call) if writes else None
+    return call is not None and isinstance(tree.parent(call), cst.Expr)
 
 
 def _known(call: cst.Call) -> bool:

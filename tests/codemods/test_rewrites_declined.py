@@ -14,6 +14,18 @@ from gradfix.plan import Plan
 EVERY = Config(Path(), select=("ALL",))
 HEAD = "import torch\nfrom torch import nn\n"
 LEFT = {
+    "a module that is called for what it writes": (
+        "GF104",
+        """
+weight = nn.Parameter(torch.randn(3, 4))
+activate = nn.LeakyReLU(0.1, True)
+loss = nn.functional.gelu(weight).mean()
+loss.backward(retain_graph=True)
+with torch.no_grad():
+    activate(weight)
+loss.backward()
+""",
+    ),
     "a sample that the test of its own loop differentiates for": (
         "GF204",
         """
