@@ -18,6 +18,7 @@ ROOMS = (
     ("spelling", "tape.effects.frameworks", "tape.effects.operations", "defects"),
     ("trace",),
     ("verify",),
+    ("driver",),
     ("places", "gate", "garbage", "stack"),
     ("magics", "cell"),
     ("notebook",),
