@@ -5,16 +5,19 @@ them, and raises "grad can be implicitly created only for scalar outputs". Most 
 forgotten: after an elementwise error, or with a loss that was built with `reduction="none"`.
 
 The rewrite reduces at the backward: `z.sum().backward()`, or `.mean()` where the code itself or the
-configuration (`reduction = "mean"`) says so. Where the loss is read as one number as well (`loss.item()`,
-`f"{loss:.3f}"`), it is reduced where it is made; the fix is unsafe where it is handed to the function that
-runs backward. Where a loss that was told `reduction="none"` goes further than to this backward, it is told
-`"mean"`, which is unsafe as it changes what all others get; where somebody needs it for each element, or it
-is built in another file, it is reduced here, which is unsafe where others may want one number too. Left
-alone: one element, a `gradient=` argument, and losses of unknown shape.
+configuration (`reduction = "mean"`) says so. Where one term of a sum has several elements beside single
+numbers, that term is: by its mean, or, unsafely, by its sum where the others are sums. Where the loss is
+read as one number as well (`loss.item()`, `f"{loss:.3f}"`), it is reduced where it is made; the fix is
+unsafe where it is handed to the function that runs backward. Where a loss that was told `reduction="none"`
+goes further than to this backward, it is told `"mean"`, which is unsafe as it changes what all others get;
+where somebody needs it for each element, or it is built in another file, it is reduced here, which is
+unsafe where others may want one number too. Left alone: one element, a `gradient=` argument, and losses of
+unknown shape.
 """
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -24,8 +27,16 @@ from gradfix.defects import Defect, Role
 from gradfix.defects.records import NonScalar
 from gradfix.rewriting import shapes as m
 from gradfix.rewriting.calls import last_name
+from gradfix.rewriting.names import walk
 from gradfix.rewriting.one_number import indexed, read_as_one
-from gradfix.rewriting.reductions import UNREDUCED, Criterion, as_item, assigned, told_not_to
+from gradfix.rewriting.reductions import (
+    UNREDUCED,
+    Criterion,
+    as_item,
+    assigned,
+    read_by_elements,
+    told_not_to,
+)
 from gradfix.rewriting.statements import anchor, method_call, siblings
 from gradfix.rule import Decline, Edit, Fix, Options, Rule
 from gradfix.tree import Tree
@@ -43,7 +54,37 @@ def rewrite(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:
     if call is None or root is None or isinstance(root, SEVERAL):
         return Decline("reduce what backward runs on to one element, with .sum() or .mean()")
     criterion = Criterion(tree, defect.told(NonScalar), _made(tree, defect))
-    return criterion.at_its_source(call, root) or _reduced_here(tree, (call, root), criterion, options)
+    whole = read_by_elements(tree, tree.function(call) or tree.module, tree.code(_scaled(root)))
+    term = None if whole else _term_reduced(tree, defect.told(NonScalar), criterion.told)
+    return (
+        criterion.at_its_source(call, root) or term or _reduced_here(tree, (call, root), criterion, options)
+    )
+
+
+def _term_reduced(tree: Tree, facts: NonScalar, unreduced: bool) -> Fix | None:
+    """One term of the loss reduced, where all others are single numbers: the loss is then that which the mean
+    of all its elements would be."""
+    term = tree.at(facts.term, cst.BaseExpression) if facts.term is not None else None
+    whole = tree.small_statement(term) if term is not None else None
+    if term is None or whole is None:
+        return None
+    inner = _scaled(term)
+    reading = Reading(tree, inner, inner, unreduced)
+    old = reading.made() or inner
+    told = "sum" if _sums(tree, whole, term) else "mean"
+    new = method_call(old, told)
+    says = " ".join(tree.code(new if old is not inner else whole.deep_replace(old, new)).split())
+    says = f"{tree.code(inner)} = {says}" if old is not inner else says
+    return Fix((Edit(old, new),), says, ANOTHER_SUM if told == "sum" else "")
+
+
+def _sums(tree: Tree, whole: cst.CSTNode, term: cst.CSTNode) -> bool:
+    """Whether the terms beside one are sums."""
+    inside = set(walk(term))
+    beside = [one for one in walk(whole) if one not in inside]
+    named = [assigned(tree, one.value) for one in beside if isinstance(one, cst.Name)]
+    texts = [tree.code(one) for one in (*beside, *named) if isinstance(one, cst.Call)]
+    return any(SUM.search(text) for text in texts)
 
 
 def _reduced_here(
@@ -67,6 +108,8 @@ def _reduced_here(
     return Fix((Edit(root, reduced),), says, half or (OTHERS if others else ""))
 
 
+ANOTHER_SUM = "the loss is the sum over that term alone then"
+SUM = re.compile(r"\bsum\(|['\"]sum['\"]")
 OTHERS = "others read this loss as one number, which it is only where it is made"
 
 
@@ -90,7 +133,7 @@ class Reading:
     """Who reads the loss of a backward as one number; where it is `unreduced`, by showing it too."""
 
     tree: Tree
-    call: Walks
+    call: cst.CSTNode
     root: cst.BaseExpression
     unreduced: bool
 

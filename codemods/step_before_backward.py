@@ -26,7 +26,15 @@ import libcst as cst
 
 from gradfix.defects import Defect
 from gradfix.defects.records import EarlyStep
-from gradfix.rewriting.aimed import aimed, call_at, inputs_of, later_step, later_steps, stepped
+from gradfix.rewriting.aimed import (
+    aimed,
+    call_at,
+    inputs_of,
+    later_step,
+    later_steps,
+    stepped,
+    steps_again,
+)
 from gradfix.rewriting.arguments import keyword, without_argument
 from gradfix.rewriting.late import stuck
 from gradfix.rewriting.made_once import where_read
@@ -60,6 +68,7 @@ from gradfix.tree import Tree
 
 BY_HAND = "build the later loss after this step, or step after the later backward with gradients of its own"
 MERGED = "the parameters move once, along both losses, where they would have moved twice"
+TWICE = "what moves the parameters is then the step behind this backward alone"
 BOTH = "the step then follows the later loss as well"
 UNKNOWN = "it isn't known what else between the two reads these parameters or their gradients"
 ITS_OWN = frozenset({"steps", "schedules", "clears"})
@@ -79,7 +88,11 @@ def rewrite(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:
     if takes_closure(tree, step, facts.optimizer):
         return Decline(CLOSURE)
     if facts.backward == facts.step_backward:
-        return _behind_its_own(tree, step, later, defect) or _carried(tree, later, defect)
+        return (
+            _left_to_the_next(tree, step, later, facts.optimizer)
+            or _behind_its_own(tree, step, later, defect)
+            or _carried(tree, later, defect)
+        )
     optimizer = facts.optimizer
     later_optimizer = stepped(tree, later_step(tree, later))
     moving = _moving(tree, step, later, defect)
@@ -91,6 +104,16 @@ def rewrite(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:
         return fix
     late = _behind_both(tree, step, later, defect) if not later_optimizer else None
     return aimed(tree, later, steppers, facts.spared, facts.frozen) or late or fix
+
+
+def _left_to_the_next(tree: Tree, step: cst.Call, later: cst.Call, optimizer: str) -> Fix | None:
+    """The same optimizer steps again behind its backward, at once or each so many turns: one is too many."""
+    first = anchor(tree, step)
+    behind = any(place in between(tree, first, None) for place in path(tree, later))
+    if not behind or not stands_alone(first, step) or not steps_again(tree, later, optimizer):
+        return None
+    fix = _merged(tree, [first], step, optimizer)
+    return replace(fix, unsafe=TWICE) if isinstance(fix, Fix) else None
 
 
 def _behind_its_own(tree: Tree, step: cst.Call, later: cst.Call, defect: Defect) -> Fix | None:

@@ -1,4 +1,5 @@
-"""What a rewrite would leave behind: whether the backward that it is for fails then for another reason."""
+"""What a rewrite would leave behind: whether the backward that it is for fails then for another reason, and
+which other findings go with it."""
 
 from __future__ import annotations
 
@@ -15,11 +16,40 @@ if TYPE_CHECKING:
     from gradfix.tree import Tree
 
 
+FOLLOWS = {"grad_of_non_leaf": "backward_twice", "optimizer_before_replacement": "missing_zero_grad"}
+"""What may be wrong only because something else is: what is built before a loop and was to be a leaf is
+walked in each turn, and an optimizer clears nothing of a module that has come in the place of its own."""
+
+
+def followers(kind: str, defects: Sequence[Defect]) -> list[int]:
+    """The defects, by their numbers, that one of a kind may have brought about."""
+    return [number for number, one in enumerate(defects) if one.kind == FOLLOWS.get(kind)]
+
+
+def gone(
+    defects: Sequence[Defect], numbers: Sequence[int], source: Source, after: Source, plan: Plan
+) -> Iterator[int]:
+    """Which of some defects, by their numbers, a rewritten text hasn't any more."""
+    from gradfix.patch import LineMap, unified
+
+    onward = LineMap(unified(source.path, source.program, after.program))
+    left = {(one.kind, one.culprit.line) for one in plan.analyse(after, plan).defects}
+    for number in numbers:
+        line = onward.after(defects[number].culprit.line)
+        if line is not None and (defects[number].kind, line) not in left:
+            yield number
+
+
 def rewritten(source: Source, tree: Tree, defect: Defect, fix: Fix | None) -> Source | None:
     """The text that a fix alone makes, where it is to join a graph again."""
+    return text_with(source, tree, fix) if isinstance(defect.facts, Severed) else None
+
+
+def text_with(source: Source, tree: Tree, fix: Fix | None) -> Source | None:
+    """The text that a fix alone makes."""
     from gradfix.edits import apply
 
-    if fix is None or not isinstance(defect.facts, Severed):
+    if fix is None:
         return None
     after = parse(source.path, source.encode(apply(tree, fix.edits)))
     return after if isinstance(after, Source) else None

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from gradfix import registry
-from gradfix.aftermath import rewritten, then_fails
+from gradfix.aftermath import followers, gone, rewritten, text_with, then_fails
 from gradfix.defects import Defect, Evidence
 from gradfix.defects.reasons import Reason
 from gradfix.defects.records import Severed
@@ -78,7 +78,7 @@ def look(source: Source, suppressions: Suppressions, plan: Plan, mending: bool =
     return Seen(
         source,
         tree,
-        tuple(_one_by_one(heard, candidates, tree, plan) if tree is not None else candidates),
+        tuple(_one_by_one(heard, candidates, (source, tree), plan) if tree is not None else candidates),
         len(defects) - len(heard),
         tuple(_unused(suppressions, {by for by in silencing.values() if by}, rules)),
         tuple(_doubtful(suppressions)),
@@ -153,18 +153,37 @@ def _lasting(candidate: Candidate, failing: Iterator[Defect], after: Source, pla
 
 
 def _one_by_one(
-    defects: Sequence[Defect], candidates: Sequence[Candidate], tree: Tree, plan: Plan
+    defects: Sequence[Defect], candidates: Sequence[Candidate], text: tuple[Source, Tree], plan: Plan
 ) -> list[Candidate]:
     """The candidates, without the fixes that the next look may show to be needless."""
     going = [i for i, one in enumerate(candidates) if one.fix is not None and plan.applies(one.finding)]
     told = list(candidates)
+    for waiting, first in [
+        *_later_writes(defects, going, text[1]),
+        *_brought(defects, candidates, text, plan),
+    ]:
+        reason = FIRST.format(line=candidates[first].finding.span.line)
+        told[waiting] = _declined(candidates[waiting].finding, reason)
+    return told
+
+
+def _later_writes(defects: Sequence[Defect], going: Sequence[int], tree: Tree) -> Iterator[tuple[int, int]]:
+    """Of several writes over one saved value, each with the first."""
     if len(going) > 1:
         from gradfix.rewriting.one_cause import waits
 
-        for waiting, first in waits(tree, [defects[i] for i in going]):
-            reason = FIRST.format(line=candidates[going[first]].finding.span.line)
-            told[going[waiting]] = _declined(candidates[going[waiting]].finding, reason)
-    return told
+        yield from ((going[one], going[first]) for one, first in waits(tree, [defects[i] for i in going]))
+
+
+def _brought(
+    defects: Sequence[Defect], candidates: Sequence[Candidate], text: tuple[Source, Tree], plan: Plan
+) -> Iterator[tuple[int, int]]:
+    """What another finding's rewrite alone settles, applied or not, with that."""
+    for number, candidate in enumerate(candidates):
+        brought = [one for one in followers(defects[number].kind, defects) if candidates[one].fix is not None]
+        after = text_with(*text, candidate.fix) if brought else None
+        if after is not None:
+            yield from ((one, number) for one in gone(defects, brought, text[0], after, plan))
 
 
 def _declined(finding: Finding, reason: str) -> Candidate:

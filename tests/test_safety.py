@@ -336,6 +336,23 @@ def test_one_number_is_what_each_who_differentiates_a_loss_asked_for() -> None:
     assert found.verdict == "right", found
 
 
+SHOWN = """one, two = nn.Linear(4, 1), nn.Linear(4, 1)
+opt = torch.optim.SGD([*one.parameters(), *two.parameters()], lr=0.1)
+for _ in range(2):
+    opt.zero_grad()
+    loss = one(x).pow(2).mean().item()
+    loss = loss + 0.5 * (two.weight - two.weight.detach()).pow(2).sum()
+    loss.backward()
+    opt.step()
+"""
+
+
+def test_a_number_and_the_tensor_that_it_was_are_one_value() -> None:
+    found = forked(partial(verdict, SHOWN, SHOWN.replace(".item()", "")))
+    assert found is not None
+    assert found.verdict == "right", found
+
+
 ACTOR_CRITIC = """actor, critic = nn.Linear(4, 2), nn.Linear(4, 1)
 opt_a = torch.optim.SGD(actor.parameters(), lr=0.1)
 opt_c = torch.optim.SGD(critic.parameters(), lr=0.1)

@@ -399,11 +399,14 @@ class NonScalar(Facts):
     """Where those are called in this file, by all that was executed of it."""
     elsewhere: bool = False
     """Whether one of them is built or called in another file as well."""
+    term: Span | None = None
+    """The only term of it that has several elements, where the others are single numbers."""
 
     def again(self, other: NonScalar) -> NonScalar:
         """The same backward, with the loss of another time."""
         built = tuple(dict.fromkeys((*self.built, *other.built)))
-        return replace(self, built=built, elsewhere=self.elsewhere or other.elsewhere)
+        term = self.term if self.term == other.term else None
+        return replace(self, built=built, elsewhere=self.elsewhere or other.elsewhere, term=term)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

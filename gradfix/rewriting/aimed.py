@@ -63,6 +63,12 @@ def later_steps(tree: Tree, later: cst.Call, facts: EarlyStep | Freed) -> list[s
     return [] if any(not _steps_before(tree, later, name) for name in others) else found
 
 
+def steps_again(tree: Tree, later: cst.Call, optimizer: str) -> bool:
+    """Whether an optimizer steps behind a backward, in its function."""
+    found = _of_optimizers(tree, _behind(tree, later))
+    return any(name == optimizer and not _clears(call) for call, name in found)
+
+
 def _fed(name: str, facts: EarlyStep | Freed) -> bool:
     """Whether a backward fills what is stepped, or may."""
     return facts.reached is None or name in facts.perhaps or "" in facts.reached

@@ -140,9 +140,13 @@ def _by_elements(tree: Tree, site: cst.Call) -> bool:
     above = tree.parent(site)
     if not isinstance(above, cst.Assign):
         return _weighed(tree, above)
-    target, function = tree.code(above.targets[0].target), tree.function(site)
-    reads = [one for one in walk(function or tree.module) if isinstance(one, cst.BaseExpression)]
-    return any(tree.code(one) == target and _weighed(tree, tree.parent(one)) for one in reads)
+    return read_by_elements(tree, tree.function(site) or tree.module, tree.code(above.targets[0].target))
+
+
+def read_by_elements(tree: Tree, scope: cst.CSTNode, text: str) -> bool:
+    """Whether some code weighs what an expression holds, chooses from it or reduces it."""
+    reads = [one for one in walk(scope) if isinstance(one, cst.BaseExpression)]
+    return any(tree.code(one) == text and _weighed(tree, tree.parent(one)) for one in reads)
 
 
 def _weighed(tree: Tree, above: cst.CSTNode) -> bool:

@@ -101,3 +101,51 @@ def test_of_a_sample_that_is_returned_it_is_told_who_has_to_detach_it(action: st
     (found,) = outcome(SAMPLED.format(action=action), unsafe=False).findings
     assert found.rule == "unreached_parameters" and "other numbers" in found.unsafe
     assert ("what `act` returns has to detach it" in found.unsafe) is told
+
+
+LOST = """import torch
+from torch import nn
+
+w = nn.Parameter(torch.randn(5, 4))
+b = torch.zeros(4, requires_grad=True) * 0.1
+for x in torch.randn(3, 2, 5):
+    loss = torch.tanh(x @ w + b).pow(2).mean()
+    loss.backward()
+    with torch.no_grad():
+        for p in (w, b):
+            p -= 0.1 * p.grad
+            p.grad.zero_()
+"""
+REPLACED = """import torch
+from torch import nn
+
+net = nn.Linear(3, 1)
+opt = torch.optim.Adam(net.parameters())
+net = nn.Linear(3, 1)
+for x in torch.ones(3, 2, 3):
+    opt.zero_grad()
+    net(x).sum().backward()
+    with torch.no_grad():
+        for p in net.parameters():
+            p.add_(p.grad, alpha=0.1)
+    opt.step()
+"""
+
+
+def test_a_graph_that_is_no_graph_once_its_result_is_a_leaf_is_not_kept() -> None:
+    seen = outcome(LOST, unsafe=False)
+    assert seen.after is not None
+    assert seen.after.decode() == LOST.replace(
+        "torch.zeros(4, requires_grad=True) * 0.1", "(torch.zeros(4) * 0.1).requires_grad_()"
+    )
+    twice = next(one for one in seen.findings if one.rule == "backward_twice")
+    assert twice.safety is None and twice.decline == "mend line 5 first: this may be right then"
+
+
+@pytest.mark.parametrize("unsafe", [False, True])
+def test_what_an_optimizer_of_another_module_does_not_clear_is_not_cleared_beside_it(unsafe: bool) -> None:
+    seen = outcome(REPLACED, unsafe)
+    stale = next(one for one in seen.findings if one.rule == "missing_zero_grad")
+    assert stale.decline == "mend line 5 first: this may be right then"
+    after = (seen.after or b"").decode()
+    assert ("zero_grad" in after) == unsafe and after.count("zero_grad") <= 1

@@ -142,3 +142,29 @@ def test_what_freezes_a_model_stays_where_nothing_says_what_was_to_learn(made: s
     outcome = fix("program.py", text.encode(), Plan(Config(Path(), unsafe_fixes=True)))
     assert [one.code for one in outcome.findings] == ["GF204"]
     assert outcome.after is None
+
+
+COUNTED = """import torch
+from torch import nn
+
+net = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 1))
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+count = 0
+for x in torch.ones(4, 4, 3):
+    loss = net(x).pow(2).mean() / 2
+    opt.step()
+    loss.backward()
+    count += 1
+    if count % 2 == 0:
+        opt.step()
+        opt.zero_grad()
+"""
+
+
+def test_a_step_that_another_one_repeats_behind_its_backward_goes_only_if_asked() -> None:
+    asked, unasked = (
+        fix("program.py", COUNTED.encode(), Plan(Config(Path(), unsafe_fixes=unsafe))).after
+        for unsafe in (True, False)
+    )
+    assert unasked is None
+    assert asked is not None and asked.decode() == COUNTED.replace("    opt.step()\n    loss", "    loss", 1)

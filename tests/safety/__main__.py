@@ -36,7 +36,7 @@ def main(arguments: list[str]) -> int:
     print(summary(progress))
     for case in smallest(progress.tally.cases, options):
         print(shown(case))
-    return int(any(progress.tally.counts[verdict] for verdict in (*WRONG, "failure", "died")))
+    return int(any(progress.tally.counts[verdict] for verdict in (*WRONG, "failure", "hung", "died")))
 
 
 def parsed(arguments: list[str]) -> argparse.Namespace:

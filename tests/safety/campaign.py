@@ -99,8 +99,8 @@ def one(sort: str, seed: int) -> Tally:
     try:
         with patience():
             _weighed(sort, seed, broken, tally)
-    except HungError:
-        tally.counts["hung"] += 1
+    except HungError as hung:
+        tally.put(Case("hung", sort, seed, broken.source, 0, str(hung), ""))
     return tally
 
 

@@ -73,6 +73,8 @@ class NodeFacts(TypedDict, total=False):
     unreduced: bool
     criterion: Place
     """Where the loss module was built that made it, and that was told not to reduce."""
+    wider: Place
+    """The operand of a sum that has several elements, where the other one is a single number."""
     past: bool
     """Whether it may pass nothing on: what it returns is of a class that lets nothing of its own into it, or
     comes of a method that may cut it off."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from typing import TYPE_CHECKING
 
 from gradfix.tape.domain.graph import Node, Storage, Tensor
@@ -14,7 +15,7 @@ from gradfix.tape.machine.cuts import CHOOSING
 
 if TYPE_CHECKING:
     from gradfix.tape.domain.effect import Effect
-    from gradfix.tape.domain.values import Shape, Truth, Value
+    from gradfix.tape.domain.values import Place, Shape, Truth, Value
     from gradfix.tape.effects.overloads import Bound
     from gradfix.tape.machine.keeping import Keeping
 
@@ -31,6 +32,7 @@ COPYING = having("may-copy")
 """Views where there is one of these sizes, copies elsewhere."""
 
 
+SUMS = frozenset({"add", "sub"})
 MANY = 64
 """How many results of one operation are told apart; of more, two stand for all."""
 
@@ -95,6 +97,8 @@ class Results:
             made.facts = {**(made.facts or {}), "unreduced": True}
         if tensor.shape is None and effect.shape == "elementwise" and any(map(_several, bound.values())):
             made.facts = {**(made.facts or {}), "several": True}
+        if node.op in SUMS and (wider := _wider(node.place, effect, bound)) is not None:
+            made.facts = {**(made.facts or {}), "wider": wider}
         tensor.dtype = self.dtype(node.op, effect, bound, made.cut == "constant")
         tensor.layout = _layout(node.op, bound, tensor.shape)
         if tensor.layout is None and node.op in strides.POINTWISE:
@@ -224,6 +228,17 @@ def _several(operand: Value) -> bool:
         return False
     facts = operand.node.facts
     return shapes.many(operand.shape) is True or bool(facts and facts.get("several"))
+
+
+def _wider(place: Place, effect: Effect, bound: Bound) -> Place:
+    """The operand of a sum that has several elements, where the other one is a single number."""
+    sides = [bound.get(name) for name in effect.args[:2]]
+    if not isinstance(place, ast.BinOp) or not all(isinstance(side, Tensor) for side in sides):
+        return None
+    left, right = (shapes.many(side.shape) for side in sides if isinstance(side, Tensor))
+    if left is None or right is None or left is right:
+        return None
+    return place.left if left else place.right
 
 
 def _layout(op: str, bound: Bound, shape: Shape) -> Truth:

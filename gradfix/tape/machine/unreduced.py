@@ -1,4 +1,4 @@
-"""Which loss modules made what backward runs on, where they were told not to reduce."""
+"""What made the several elements that backward runs on: losses told not to reduce, one term of a sum."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from gradfix.tape.domain.graph import upstream
 from gradfix.tape.effects.operations import having
 
 if TYPE_CHECKING:
+    from gradfix.defects import Span
     from gradfix.tape.domain.graph import Node
     from gradfix.tape.machine.reports import Reports
 
@@ -24,7 +25,20 @@ def facts_of(reports: Reports, text: str, root: Node) -> NonScalar:
     ]
     spans = [reports.span(place) for place in told]
     here = tuple(dict.fromkeys(span for span in spans if span is not None))
-    return NonScalar(root=text, built=here, elsewhere=None in spans)
+    return NonScalar(root=text, built=here, elsewhere=None in spans, term=_term(reports, root))
+
+
+def _term(reports: Reports, root: Node) -> Span | None:
+    """The only term of a loss that has several elements, beside single numbers."""
+    term: Span | None = None
+    one: Node | None = root
+    while one is not None:
+        wider = (one.facts or {}).get("wider")
+        if one.guards is not None or (wider is None and (one.op not in SCALES or len(one.parents) > 1)):
+            break
+        term = reports.span(wider) if wider is not None else term
+        one = next((each for each in one.parents if wider in (None, each.place)), None)
+    return term
 
 
 def _scaled(node: Node) -> Iterable[Node]:
