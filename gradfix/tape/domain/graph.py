@@ -270,6 +270,7 @@ class Tensor(Value):
         "name",
         "node",
         "parameter",
+        "piece",
         "place",
         "requires",
         "retained",
@@ -310,6 +311,8 @@ class Tensor(Value):
         self.base: Tensor | None = None
         self.view = ""
         """"" for its own memory; plain, many (chunk, split) or no_grad for a view; loose (detach, .data)."""
+        self.piece: tuple[Node, int] | None = None
+        """Which one it is, or shows, of the views that one call returned: each has elements of its own."""
         self.generation = 0
         self.seen = 0
         """How many writes its memory had seen when the view was made."""
@@ -333,6 +336,13 @@ class Tensor(Value):
         if self.slot is None:
             self.slot = Slot()
         return self.slot
+
+
+def are_apart(one: Tensor, other: Tensor) -> bool:
+    """Whether two views are known to have no element in common."""
+    if one.piece is None or other.piece is None or one.maybe is not None or other.maybe is not None:
+        return False
+    return one.piece[0] is other.piece[0] and one.piece[1] != other.piece[1]
 
 
 def is_result(tensor: Tensor) -> bool:

@@ -52,6 +52,7 @@ Trait: TypeAlias = Literal[
     "weighs",  # one side of it is as often a constant as not: a target, a weight, an advantage
     "wraps",  # makes a tensor of a number first
     "repeating",  # shows one place of memory as several elements
+    "may-repeat",  # the same for some of its arguments
     "underived",  # says that its result requires grad, and its backward raises
 ]
 Key: TypeAlias = Literal[

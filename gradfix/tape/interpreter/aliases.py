@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from gradfix.tape.domain.definitions import Instance
-from gradfix.tape.domain.graph import Tensor
+from gradfix.tape.domain.graph import Tensor, are_apart
 from gradfix.tape.domain.values import Alt, External, Foreign, Map, Seq, Unknown
 from gradfix.tape.interpreter.inside import all_in
 
@@ -19,6 +19,13 @@ if TYPE_CHECKING:
     from gradfix.tape.interpreter.program import Program
 
 
+class Shown(NamedTuple):
+    """What a write changes."""
+
+    storages: frozenset[Storage]
+    tensor: Tensor
+
+
 def sees_write(names: Names, tensor: Tensor, place: Place) -> bool:
     """Whether a name other than the written one shows this memory, and is read afterwards."""
     if place is None or isinstance(place, Foreign):
@@ -26,7 +33,7 @@ def sees_write(names: Names, tensor: Tensor, place: Place) -> bool:
     written: ast.AST | None = written_expression(names, place)
     while isinstance(written, ast.Subscript):
         written = written.value
-    memory = frozenset(_memory(tensor))
+    memory = Shown(frozenset(_memory(tensor)), tensor)
     frame: Frame | None = names.frame
     inner = True
     while frame is not None:
@@ -45,7 +52,7 @@ def sees_write(names: Names, tensor: Tensor, place: Place) -> bool:
     return False
 
 
-def _gives(value: Value, memory: frozenset[Storage], written: ast.AST | None) -> bool:
+def _gives(value: Value, memory: Shown, written: ast.AST | None) -> bool:
     """Whether a name's value gives access to any of these storages, but for the attribute that is written."""
     if isinstance(value, Instance):
         return _held_by(value, memory, written)
@@ -144,12 +151,12 @@ def _memory(tensor: Tensor) -> Iterator[Storage]:
         one = one.maybe
 
 
-def shows(value: Value, memory: frozenset[Storage], depth: int = 0) -> bool:
+def shows(value: Value, memory: Shown, depth: int = 0) -> bool:
     """Whether a value gives access to any of these storages."""
     if isinstance(value, Unknown):
         return value.tensor is not None and shows(value.tensor, memory, depth)
     if isinstance(value, Tensor):
-        return not memory.isdisjoint(_memory(value))
+        return not are_apart(value, memory.tensor) and not memory.storages.isdisjoint(_memory(value))
     if isinstance(value, Alt):
         return any(shows(option, memory, depth) for _, option in value.options)
     if depth < 2 and isinstance(value, Seq):
@@ -159,7 +166,7 @@ def shows(value: Value, memory: frozenset[Storage], depth: int = 0) -> bool:
     return False
 
 
-def _held_by(receiver: Instance, memory: frozenset[Storage], written: ast.AST | None) -> bool:
+def _held_by(receiver: Instance, memory: Shown, written: ast.AST | None) -> bool:
     own = written.attr if isinstance(written, ast.Attribute) else ""
     for name, value in receiver.attrs.items():
         if type(value) in SHOWING and name != own and shows(value, memory):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from gradfix.tape.domain.graph import Node, Storage, Tensor
+from gradfix.tape.domain.graph import Node, Storage, Tensor, upstream
 from gradfix.tape.domain.values import NOTHING, Alt, Const, Seq, Unknown
 from gradfix.tape.effects import contractions, pieces, shapes, strides
 from gradfix.tape.effects.contractions import LOSSES, PRODUCTS, REDUCTIONS
@@ -28,6 +28,7 @@ AT_LEAST = told("at-least")
 """How many dimensions the result of an operation has at the least."""
 SIZED = where("shape", "sized")
 """Operations that are told the sizes of their result."""
+REPEATING = having("repeating") | having("may-repeat")
 COPYING = having("may-copy")
 """Views where there is one of these sizes, copies elsewhere."""
 
@@ -105,6 +106,8 @@ class Results:
             strides.looks(tensor, strides.of_pointwise(bound, tensor.shape))
         if isinstance(source, Tensor):
             self._look(tensor, source, effect, bound)
+            if tensor.view == "many" and source.piece is None and not shows_twice(source):
+                tensor.piece = node, i
         if kept:
             self.keeping.save(made, tensor, NOTHING)
         return tensor
@@ -157,6 +160,7 @@ class Results:
             tensor.view = "loose"
             return
         tensor.base = source.base if source.base is not None and source.view != "loose" else source
+        tensor.piece = source.piece
         tensor.view = view if view == "many" or source.view in ("", "loose") else source.view
         if self.grad_mode.grad is False and not (
             self.grad_mode.inference is True and tensor.base.requires is False
@@ -215,6 +219,17 @@ class Results:
         if constant:
             return _constant_dtype(op, effect, bound, given)
         return shapes.promoted([kind for kind in given if kind] if "float" in given else given)
+
+
+def shows_twice(source: Tensor) -> bool:
+    """Whether a tensor may show an element of its memory in several places, as an expanded one does."""
+    if source.maybe is not None:
+        return True
+    if source.base is None:
+        return source.view != ""
+    base = source.base.node
+    way = upstream([source.node], lambda node: () if node is base else node.parents[:1])
+    return any(node.op in REPEATING or node.may for node in way)
 
 
 def _last_of(source: Value | None) -> int | None:
