@@ -11,6 +11,7 @@ from multiprocessing import active_children
 from typing import Literal
 
 from gradfix import engine, session
+from gradfix.driven import Driving
 from gradfix.outcome import Outcome, Run
 from gradfix.plan import Plan
 from gradfix.pool import usable_cpus
@@ -124,7 +125,11 @@ def _judged(outcomes: Sequence[Outcome], command: Command, bench: Bench) -> list
         alone=alone,
         limits=bench.proving.limits,
     )
-    return judge(before, after, command, options, bench.launcher)
+    said = judge(before, after, command, options, bench.launcher)
+    if bench.proving.command is not None:
+        return said
+    driving = Driving(outcomes[0], alone, bench.launcher, bench.proving.limits)
+    return driving.judged(said, options.claims)
 
 
 def all_but(claim: Claim, outcome: Outcome, plan: Plan) -> bytes | None:

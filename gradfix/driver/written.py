@@ -61,6 +61,14 @@ def parts(recipe: Recipe) -> Parts:
     return Parts(list(_imports(recipe, backward)), build, inputs, call, backward, subject, loss)
 
 
+def summary(recipe: Recipe) -> str:
+    """The recipe in one line: what is built, what it is called with."""
+    target = recipe.target
+    built = f"{target.name}({values.passed(recipe.build)})" if recipe.build is not None else target.name
+    method = f".{target.method}" if target.method and recipe.build is not None else ""
+    return f"{built}{method}({values.passed(recipe.call)})"
+
+
 def subject_of(target: Target) -> str:
     """What a person would call the object: a module is a model, any other thing goes by its class."""
     if target.form == "module":

@@ -309,15 +309,28 @@ def on_file(case: Case, path: str, said: Sequence[Verdict]) -> Verdict:
     if not words:
         word, reason = _unrunnable(case) or _weigh(case, None)
         return _verdict(case, path, word, reason)
+    word, reason = weakest(said)
+    return _verdict(case, path, word, reason)
+
+
+def together(path: str, said: Sequence[Verdict]) -> Verdict:
+    """The verdict on a file whose findings were judged by runs of their own."""
+    word, reason = weakest(said)
+    one = next(verdict for verdict in said if verdict.reason == reason)
+    return replace(one, path=path, verdict=word, kind="", line=0)
+
+
+def weakest(said: Sequence[Verdict]) -> tuple[Word, str]:
+    """What several findings come to."""
+    words = {verdict.verdict for verdict in said}
     order: tuple[Word, ...] = ("worse", "could not run", "no change", "flows partly", "flows")
     for word in order:
         if word in words:
             if word in ("no change", "flows partly") and "flows" in words:
                 word = "flows partly"
-            reason = next(verdict.reason for verdict in said if verdict.verdict in (word, "no change"))
-            return _verdict(case, path, word, reason)
-    weakest = min(said, key=lambda verdict: verdict.verdict != "not reproduced")
-    return _verdict(case, path, weakest.verdict, weakest.reason)
+            return word, next(each.reason for each in said if each.verdict in (word, "no change"))
+    one = min(said, key=lambda verdict: verdict.verdict != "not reproduced")
+    return one.verdict, one.reason
 
 
 def told(defect: Mapping[str, Any]) -> str:

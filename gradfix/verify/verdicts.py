@@ -47,6 +47,10 @@ class Verdict:
     """Parameter -> norm of the first gradient that differs after; None: no gradient, or not a finite one."""
     after: Norms = field(default_factory=dict)
     held_back: tuple[str, ...] = ()
+    driver: str = ""
+    """The program that gradfix wrote to come to the finding, where no run of the user's own did."""
+    assumed: tuple[str, ...] = ()
+    """What that program takes for granted."""
 
     def to_json(self) -> dict[str, Any]:
         """As the machine-readable formats carry it."""
@@ -58,6 +62,8 @@ class Verdict:
             "reason": self.reason,
             "gradients": {"before": dict(self.before), "after": dict(self.after)},
             "held_back": list(self.held_back),
+            "driver": self.driver or None,
+            "assumed": list(self.assumed),
         }
 
 

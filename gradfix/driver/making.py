@@ -1,0 +1,78 @@
+"""Asks the interpreter that has torch for a driver of each target."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from gradfix.driver.recipe import Driver, Recipe, Target, Undriven, from_json
+from gradfix.driver.values import to_json
+from gradfix.driver.written import program
+from gradfix.trace.report import Recording
+from gradfix.verify.launch import Command, Job, Launcher, Limits
+from gradfix.verify.verdicts import cannot
+
+TRIES = 20
+SECONDS = 2.0
+SLACK = 10.0
+"""For the imports of the project, before the first try."""
+SEARCH = "gradfix_search.py"
+DRIVER = "gradfix_driver.py"
+PROGRAM = "from gradfix.driver.search.main import main\n\nmain({!r})\n"
+UNSTEPPED = 1 << 30
+
+
+@dataclass(frozen=True, slots=True)
+class Maker:
+    """Makes drivers on a warm interpreter."""
+
+    launcher: Launcher
+    limits: Limits = field(default_factory=Limits)
+    tries: int = TRIES
+    seconds: float = SECONDS
+
+    def made(
+        self, targets: Sequence[Target], texts: Mapping[str, bytes] | None = None
+    ) -> list[Driver | Undriven]:
+        """A driver for each target, or why there is none, in their order."""
+        found: list[Driver | Undriven] = []
+        while len(found) < len(targets):
+            answers, reason = self._asked(targets[len(found) :], texts or {})
+            found += answers
+            if len(found) < len(targets):  # what killed the search is not asked for again
+                found.append(Undriven(targets[len(found)], reason))
+        return found
+
+    def _asked(
+        self, targets: Sequence[Target], texts: Mapping[str, bytes]
+    ) -> tuple[list[Driver | Undriven], str]:
+        """The answers of one process, and what became of it."""
+        mark, root = secrets.token_hex(), targets[0].root
+        spec = {"targets": to_json(targets), "mark": mark, "tries": self.tries, "seconds": self.seconds}
+        path = os.path.join(root, SEARCH)
+        text = PROGRAM.format(json.dumps(spec)).encode()
+        recording = self._run(root, path, {**texts, path: text}, len(targets))
+        lines = (line.partition(mark)[2] for line in recording["stdout"].splitlines() if mark in line)
+        answers = [from_json(json.loads(line)) for line in lines]
+        reason = cannot(recording, self.limits.seconds, self.limits.memory) or _last(recording)
+        return [driver(one) if isinstance(one, Recipe) else one for one in answers], reason
+
+    def _run(self, root: str, path: str, texts: Mapping[str, bytes], count: int) -> Recording:
+        seconds = min(self.limits.seconds, SLACK + 2 * self.seconds * count)
+        limits = Limits(
+            UNSTEPPED, seconds, self.limits.memory, self.limits.allow_writes, self.limits.allow_network
+        )
+        return self.launcher.run(Job(Command("script", path), root, texts, limits))
+
+
+def driver(recipe: Recipe) -> Driver:
+    """The program of a recipe."""
+    return Driver(os.path.join(recipe.target.root, DRIVER), program(recipe), recipe)
+
+
+def _last(recording: Recording) -> str:
+    error = recording["error"]
+    return f"the search failed: {error['type']}: {error['message']}" if error else "the search was ended"

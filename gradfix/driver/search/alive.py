@@ -1,0 +1,136 @@
+"""Values come alive: what they stand for is made, with objects that notice what is read of them."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from gradfix.driver.search.drafts import Path
+from gradfix.driver.search.facts import Facts
+from gradfix.driver.search.sources import text
+from gradfix.driver.search.uses import Reader, Scope, Uses
+from gradfix.driver.values import Argument, Config, Entries, Items, Made, Value, printed
+from gradfix.driver.values import needs as lines
+
+Propose = Callable[[Facts, bool], Value]
+ASKED = ("getattr", "hasattr")
+
+
+class Bench:
+    """Where the values of one try are made."""
+
+    def __init__(self, names: dict[str, Any], propose: Propose) -> None:
+        self.names = names
+        self.propose = propose
+        self.building = True
+        self.grown: dict[Path, list[tuple[str, Value]]] = {}
+        """What was read of an object and is not yet among its values."""
+
+    def bring(self, value: Value) -> None:
+        """Import what its source takes."""
+        for line in lines(value):
+            if line not in self.names.setdefault("__lines__", set()):
+                exec(line, self.names)
+                self.names["__lines__"].add(line)
+
+    def alive(self, value: Value, path: Path) -> Any:
+        """What a value stands for."""
+        self.bring(value)
+        return self._made(value, path)
+
+    def _made(self, value: Value, path: Path) -> Any:
+        if isinstance(value, Items):
+            inner = [self._made(one, (*path, i)) for i, one in enumerate(value.items)]
+            return inner if value.form == "list" else tuple(inner)
+        if isinstance(value, Entries):
+            return Noted(
+                self,
+                path,
+                {
+                    ast.literal_eval(key): self._made(one, (*path, i))
+                    for i, (key, one) in enumerate(value.entries)
+                },
+            )
+        if isinstance(value, Config):
+            return Open(
+                self,
+                path,
+                {name: self._made(one, (*path, i)) for i, (name, one) in enumerate(value.attributes)},
+            )
+        if isinstance(value, Made):
+            return eval(value.callee, self.names)(
+                *self.args(value.arguments, path), **self.kwargs(value.arguments, path)
+            )
+        return eval(printed(value), self.names)
+
+    def args(self, arguments: tuple[Argument, ...], path: Path) -> list[Any]:
+        """Those that are passed by their position."""
+        return [self._made(one.value, (*path, i)) for i, one in enumerate(arguments) if not one.keyword]
+
+    def kwargs(self, arguments: tuple[Argument, ...], path: Path) -> dict[str, Any]:
+        """Those that are passed by their name."""
+        return {one.name: self._made(one.value, (*path, i)) for i, one in enumerate(arguments) if one.keyword}
+
+    def read(self, path: Path, name: str, kind: type) -> Any:
+        """Something is read that isn't there: as it is used next, so it is made."""
+        facts = self._facts(name, kind)
+        if facts is None:
+            raise LookupError(name)
+        value = self.propose(facts, self.building)
+        grown = self.grown.setdefault(path, [])
+        grown.append((name, value))
+        return self.alive(value, (*path, f"+{name}"))
+
+    def _facts(self, name: str, kind: type) -> Facts | None:
+        """How it is used where it is read; None: somebody only asks whether it is there."""
+        frame = sys._getframe(3)
+        found, line = text(frame.f_code.co_filename), frame.f_lineno
+        scope = Scope(frame.f_globals, frame.f_locals.get("self"), None, 0)
+        for node in found.covering(line, kind):
+            if getattr(node, "attr", None) == name or self._key(node) == name:
+                facts = Facts()
+                where = found.covering(line, (ast.FunctionDef, ast.AsyncFunctionDef))
+                Uses(Reader(facts), found, scope).of(node, where[-1] if where else found.tree)
+                return facts
+        return None
+
+    def _key(self, node: Any) -> Any:
+        inner = getattr(node, "slice", None)
+        return inner.value if isinstance(inner, ast.Constant) else None
+
+
+class Open:
+    """An object whose attributes are made as they are read."""
+
+    def __init__(self, bench: Bench, path: Path, known: dict[str, Any]) -> None:
+        self.__dict__.update(known)
+        self.__dict__["_bench"], self.__dict__["_path"] = bench, path
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        try:
+            value = self._bench.read(self._path, name, ast.Attribute)
+        except LookupError:
+            raise AttributeError(f"'SimpleNamespace' object has no attribute '{name}'") from None
+        self.__dict__[name] = value
+        return value
+
+
+class Noted(dict):  # type: ignore[type-arg]
+    """A dict whose entries are made as they are read."""
+
+    def __init__(self, bench: Bench, path: Path, known: dict[Any, Any]) -> None:
+        super().__init__(known)
+        self._bench, self._path = bench, path
+
+    def __missing__(self, key: Any) -> Any:
+        if not isinstance(key, str):
+            raise KeyError(key)
+        try:
+            self[key] = self._bench.read(self._path, key, ast.Subscript)
+        except LookupError:
+            raise KeyError(key) from None
+        return self[key]

@@ -1,0 +1,203 @@
+"""One try: build, call, go backward; and what came of it."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass, field, replace
+from types import FrameType
+from typing import Any, Literal
+
+import torch
+from torch import nn
+
+from gradfix.driver.recipe import Root, Target
+from gradfix.driver.search.alive import Bench, Propose
+from gradfix.driver.search.drafts import Draft, Path, put
+from gradfix.driver.search.watching import Watch, tensors
+from gradfix.driver.values import Config, Entries, Value
+
+Phase = Literal["build", "call", "done"]
+SEED = 0
+MOST_ROOTS = 4
+
+
+@dataclass(slots=True)
+class Result:
+    """What came of one try."""
+
+    draft: Draft
+    phase: Phase = "build"
+    error: BaseException | None = None
+    failed: tuple[str, list[tuple[int, ...]], list[bool]] | None = None
+    """The call of torch that raised, the shapes that it was given, which of them are arguments."""
+    calls: int = 0
+    subject: Any = None
+    roots: tuple[Root, ...] = ()
+    learns: bool = False
+    backward: bool = False
+    """Whether the call has done its own."""
+    reached: set[int] = field(default_factory=set)
+    flows: bool = False
+    """Whether what comes out requires grad."""
+
+    @property
+    def progress(self) -> tuple[int, int]:
+        """How far it came."""
+        return ("build", "call", "done").index(self.phase), self.calls
+
+
+class Trial:
+    """The surroundings that all tries of a target share."""
+
+    def __init__(self, target: Target, thing: Any, names: dict[str, Any], propose: Propose) -> None:
+        self.target = target
+        self.thing = thing
+        self.names = names
+        self.propose = propose
+
+    def build(self, draft: Draft) -> Result:
+        """Only build, so that it can be seen what the object is like."""
+        return self._run(draft, only_build=True)
+
+    def run(self, draft: Draft) -> Result:
+        """All of it."""
+        return self._run(draft, only_build=False)
+
+    def _run(self, draft: Draft, only_build: bool) -> Result:
+        torch.manual_seed(SEED)
+        result, watch = Result(draft), Watch()
+        bench = Bench(dict(self.names), self.propose)
+        given: list[Any] = []
+        try:
+            with watch:
+                self._steps(result, bench, given, only_build)
+        except (Exception, SystemExit) as error:
+            result.error = error
+        result.calls, result.backward = watch.calls, watch.backwards > 0
+        if watch.refused:
+            result.phase, result.error = "done", None  # what stands after it is what is looked for
+        if watch.failed is not None:
+            ours = {id(one) for one in given}
+            name, found = watch.failed
+            result.failed = name, [tuple(one.shape) for one in found], [id(one) in ours for one in found]
+        result.draft = grown(draft, bench.grown)
+        return result
+
+    def _steps(self, result: Result, bench: Bench, given: list[Any], only_build: bool) -> None:
+        draft = result.draft
+        subject = self.thing
+        if draft.build is not None:
+            self._bring(bench, draft.build)
+            args, kwargs = bench.args(draft.build, ("build",)), bench.kwargs(draft.build, ("build",))
+            subject = result.subject = self.thing(*args, **kwargs)
+        result.phase = "call"
+        if isinstance(subject, nn.Module):
+            result.learns = any(True for _ in subject.parameters())
+            subject.train(draft.training)
+        if only_build or draft.call is None:
+            return
+        bench.building = False
+        self._bring(bench, draft.call)
+        args, kwargs = bench.args(draft.call, ("call",)), bench.kwargs(draft.call, ("call",))
+        if draft.carries:
+            args, kwargs = carrying(args), carrying(kwargs)
+        given += tensors([args, kwargs])
+        called = getattr(subject, self.target.method) if self.target.method else subject
+        output = self._called(result, called, args, kwargs)
+        result.phase = "done"
+        result.roots = tuple(roots(output))
+        result.flows = any(one.requires_grad for one in tensors(output))
+
+    def _bring(self, bench: Bench, arguments: Any) -> None:
+        """Import what the arguments' source takes."""
+        for one in arguments:
+            bench.bring(one.value)
+
+    def _called(self, result: Result, called: Any, args: Any, kwargs: Any) -> Any:
+        if not self.target.lines:
+            return called(*args, **kwargs)
+        seen = result.reached
+
+        def inner(frame: FrameType, event: str, value: Any) -> Any:
+            if event == "line":
+                seen.add(frame.f_lineno)
+            return inner
+
+        def outer(frame: FrameType, event: str, value: Any) -> Any:
+            return inner if frame.f_code.co_filename == self.target.path else None
+
+        sys.settrace(outer)
+        try:
+            return called(*args, **kwargs)
+        finally:
+            sys.settrace(None)
+
+
+def carrying(value: Any) -> Any:
+    """The same, its numbers made of leaves that require grad."""
+    if isinstance(value, torch.Tensor):
+        return value.requires_grad_().clone() if value.is_floating_point() else value
+    if isinstance(value, (list, tuple)):
+        return type(value)(carrying(one) for one in value)
+    if isinstance(value, dict):
+        for key in list(value):
+            value[key] = carrying(value[key])
+    return value
+
+
+def roots(output: Any, path: str = "", deep: int = 0) -> list[Root]:
+    """What of a result can be backpropagated: all that requires grad, or else all numbers."""
+    found = list(_numbers(output, path, deep))
+    wanted = [root for root, requires in found if requires] or [root for root, _ in found]
+    return wanted[:MOST_ROOTS]
+
+
+def _numbers(output: Any, path: str, deep: int) -> Any:
+    if isinstance(output, torch.Tensor):
+        if output.is_floating_point() and output.numel():
+            yield Root(path, output.dim() == 0), output.requires_grad
+    elif isinstance(output, dict) and deep < 3:
+        for key, one in output.items():
+            if isinstance(key, (str, int)):
+                yield from _numbers(one, f"{path}[{key!r}]", deep + 1)
+    elif isinstance(output, (list, tuple)) and deep < 3:
+        for index, one in enumerate(output):
+            yield from _numbers(one, f"{path}[{index}]", deep + 1)
+    elif hasattr(output, "__dataclass_fields__") and deep < 3:
+        for name in output.__dataclass_fields__:
+            yield from _numbers(getattr(output, name, None), f"{path}.{name}", deep + 1)
+
+
+def grown(draft: Draft, found: dict[Path, list[tuple[str, Value]]]) -> Draft:
+    """The draft with what was read of its objects among their values, outer ones first."""
+    for path in sorted(found, key=len):
+        numbered = _numbered(draft, path)
+        value = draft.at(numbered)
+        known = {name for name, _ in (value.attributes if isinstance(value, Config) else value.entries)}  # type: ignore[union-attr]
+        for name, new in found[path]:
+            if isinstance(value, Config) and name not in known:
+                value = replace(value, attributes=(*value.attributes, (name, new)))
+            elif isinstance(value, Entries) and repr(name) not in known:
+                value = replace(value, entries=(*value.entries, (repr(name), new)))
+        arguments = list(getattr(draft, numbered[0]))
+        one = arguments[numbered[1]]
+        arguments[numbered[1]] = replace(one, value=put(one.value, numbered[2:], value))
+        draft = draft.given(numbered[0], tuple(arguments))
+    return draft
+
+
+def _numbered(draft: Draft, path: Path) -> Path:
+    """A place in what was only just grown is known by name: by its number, now."""
+    done = path[:2]
+    for step in path[2:]:
+        if isinstance(step, str) and step.startswith("+"):
+            value = draft.at(done)
+            names = (
+                [name for name, _ in value.attributes]
+                if isinstance(value, Config)
+                else [key for key, _ in value.entries]  # type: ignore[union-attr]
+            )
+            wanted = step[1:] if isinstance(value, Config) else repr(step[1:])
+            step = names.index(wanted)
+        done = (*done, step)
+    return done

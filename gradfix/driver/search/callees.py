@@ -1,0 +1,151 @@
+"""What it says of an argument that somebody is given it."""
+
+from __future__ import annotations
+
+import inspect
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import nn
+
+from gradfix.driver.search import layers
+from gradfix.driver.search.facts import Facts
+from gradfix.driver.search.roles import INDICES, LABELLED, MASKS, OF_TORCH, SHARES
+from gradfix.driver.search.sources import parameters
+
+if TYPE_CHECKING:
+    from gradfix.driver.search.uses import Reader
+
+FACTORIES = frozenset(("zeros", "ones", "empty", "randn", "rand", "full", "arange", "eye", "linspace"))
+SEQUENCES = (len, enumerate, zip, list, tuple, iter, sum, sorted, reversed, map)
+NUMBERS = (int, float, round, abs, max, min, pow)
+SECOND = frozenset(("target", "labels"))
+is_torch = layers.is_torch
+
+
+def lazy(owner: Any) -> bool:
+    """Whether its attributes are better not asked for: some are made when they are."""
+    return not isinstance(owner, nn.Module) and not inspect.ismodule(owner) and not isinstance(owner, type)
+
+
+def through(callee: Any) -> bool:
+    """Whether what comes out of a call has the shape of what goes in."""
+    if isinstance(callee, layers.THROUGH):
+        return True
+    name = getattr(callee, "__name__", "")
+    return is_torch(callee) and name in (
+        "relu",
+        "gelu",
+        "silu",
+        "tanh",
+        "sigmoid",
+        "dropout",
+        "softmax",
+        "float",
+    )
+
+
+def method(name: str, position: int, facts: Facts) -> None:
+    """It is given to a method of what isn't known: of a tensor, if tensors have one of that name."""
+    if name in ("masked_fill", "masked_fill_", "masked_select") and position == 0:
+        facts.mask += 1
+    elif name in ("gather", "scatter", "scatter_", "index_select", "index_add") and position == 1:
+        facts.index += 1
+    elif name in ("view", "reshape", "repeat", "expand"):
+        facts.roles.append("width")
+    elif name in ("matmul", "bmm", "mm", "view_as", "expand_as", "add_", "mul_", "copy_"):
+        facts.tensor += 1
+
+
+def told(reader: Reader, callee: Any, position: int, name: str, deep: int) -> None:
+    """What it says that this callee gets it, at a position or by a name."""
+    facts = reader.facts
+    if isinstance(callee, nn.Module):
+        _module(reader, callee, position, name, deep)
+    elif callee is range:
+        facts.roles.append("count")
+    elif callee in SEQUENCES:
+        facts.sequence += 1
+    elif callee in NUMBERS:
+        facts.number += 1
+    elif is_torch(callee):
+        _of_torch(callee, position, name, facts)
+    elif isinstance(callee, type):
+        _into(reader, callee.__init__, (position, name), None, callee, deep)  # type: ignore[misc]
+    elif inspect.isroutine(callee):
+        bound = getattr(callee, "__self__", None)
+        _into(reader, callee, (position, name), bound, None, deep)
+
+
+def _module(reader: Reader, module: Any, position: int, name: str, deep: int) -> None:
+    module = layers.first(module)
+    if is_torch(type(module)):
+        _loss_or_layer(module, position, name, reader.facts)
+        return
+    reader.facts.tensor += 1 if position == 0 else 0
+    _into(reader, module.forward, (position, name), module, type(module), deep)
+
+
+def _loss_or_layer(module: Any, position: int, name: str, facts: Facts) -> None:
+    kind = type(module).__name__
+    second = position == 1 or name in SECOND
+    if kind in LABELLED and second:
+        facts.label += 1
+    elif kind in SHARES:
+        facts.share += 1
+    else:
+        layers.taken(module, position, facts)
+
+
+def _into(reader: Reader, function: Any, place: tuple[int, str], this: Any, cls: Any, deep: int) -> None:
+    """Into a function of the project."""
+    position, name = place
+    names = list(parameters(function))
+    if not inspect.ismethod(function) and names[:1] == ["self"]:
+        names = names[1:]
+    if not name and 0 <= position < len(names):
+        name = names[position]
+    if name in names:
+        reader.parameter(function, name, this, cls, deep + 1)
+
+
+def _of_torch(callee: Any, position: int, name: str, facts: Facts) -> None:
+    """Into torch."""
+    called = getattr(callee, "__name__", "")
+    if called == "tensor" or called == "as_tensor":
+        return
+    if called in FACTORIES:
+        facts.roles.append("width")
+        return
+    built = isinstance(callee, type)
+    if not name:
+        names = [one for one in parameters(callee) if one not in ("self", "args", "kwargs")]
+        name = names[position] if 0 <= position < len(names) else ""
+    if built and issubclass(callee, nn.Sequential | nn.ModuleList):
+        facts.module += 1
+    elif built:
+        if name in OF_TORCH:
+            facts.roles.append(OF_TORCH[name])
+    else:
+        _function(called, position, name, facts)
+
+
+def _function(called: str, position: int, name: str, facts: Facts) -> None:
+    if called == "embedding" and position == 0:
+        facts.index += 1
+    elif called == "one_hot":
+        facts.index += position == 0
+    elif name in INDICES or (called in ("gather", "scatter", "index_select") and position == 2):
+        facts.index += 1
+    elif name in MASKS or (called in ("where", "masked_fill") and position == (called != "where")):
+        facts.mask += 1
+    elif called in LABELLED and (position == 1 or name in SECOND):
+        facts.label += 1
+    elif called in SHARES:
+        facts.share += 1
+    elif name in OF_TORCH and position != 0:
+        facts.roles.append(OF_TORCH[name])
+    elif position == 0 or name in ("input", "other", "tensor", "weight", "target", "query", "key", "value"):
+        facts.tensor += 1
+    elif hasattr(torch, called) and position == 1:
+        facts.number += 1

@@ -1,0 +1,240 @@
+"""From what is known of an argument to what it might be given, the best first."""
+
+from __future__ import annotations
+
+import inspect
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+from torch import nn
+
+from gradfix.driver.search import typed
+from gradfix.driver.search.facts import Facts
+from gradfix.driver.search.roles import Role
+from gradfix.driver.search.sources import parameters
+from gradfix.driver.values import Argument, Config, Entries, Items, Made, Number, Source, Tensor, Value
+
+NN = "from torch import nn"
+TORCH = "import torch"
+IMAGE = 32
+PLAIN: dict[Role, tuple[Any, ...]] = {
+    "count": (2, 1),
+    "heads": (2, 4, 1),
+    "kernel": (3, 1),
+    "one": (1, 2),
+    "zero": (0, 1),
+    "share": (0.1,),
+    "small": (1e-3,),
+    "flag": (False, True),
+    "size": (4,),
+    "axis": (1, -1),
+    "string": ("relu", "mean"),
+    "vocabulary": (10,),
+}
+SPECIFIC = ("heads", "count", "kernel", "one", "zero", "share", "small", "vocabulary", "axis", "flag", "size")
+
+
+class Proposer:
+    """Makes proposals; no two widths that it gives are alike: so torch's messages tell which is meant."""
+
+    def __init__(self, near: dict[str, Any]) -> None:
+        self.near = near
+        """The names of the module that the target is in."""
+        self.given = 0
+
+    def width(self) -> int:
+        """A width that no other argument has: a multiple of eight."""
+        self.given += 1
+        return 8 + 8 * self.given
+
+    def of(self, facts: Facts, annotation: Any, building: bool) -> list[Value]:
+        """What an argument might be given."""
+        word, inner = typed.known(annotation)
+        found = [*self._annotated(word, inner, facts, building), *self._used(facts, building)]
+        if facts.optional or facts.flag:
+            found.append(Number(None))
+        found += self._last(facts, building)
+        return list(dict.fromkeys(found))
+
+    def _annotated(self, word: str, inner: Any, facts: Facts, building: bool) -> Iterator[Value]:
+        if word == "tensor" or (word == "int" and facts.index and not building):
+            yield from self.tensors(facts)
+        elif word == "int":
+            yield from self.numbers(facts)
+        elif word == "float":
+            yield Number(0.1)
+            yield Number(1.0)
+        elif word == "flag":
+            yield from (Number(False), Number(True))
+        elif word == "string":
+            yield from map(Number, [*facts.strings, "relu"])
+        elif word == "literal":
+            yield from map(Number, inner)
+        elif word == "enum":
+            yield from (Source(f"{inner.__name__}.{one.name}", needed(inner)) for one in inner)
+        elif word in ("list", "tuple"):
+            yield self._items(word, inner, facts, building)
+        elif word == "module":
+            yield from self._module(inner, facts)
+        elif word == "object":
+            yield from self._object(inner, facts)
+        elif word in ("device", "dtype"):
+            yield Source('torch.device("cpu")' if word == "device" else "torch.float32", (TORCH,))
+        elif word in ("class", "callable"):
+            yield from self._called(facts, building)
+
+    def _used(self, facts: Facts, building: bool) -> Iterator[Value]:
+        """By its uses, the telling ones first."""
+        yield from map(Number, dict.fromkeys(facts.strings))
+        tensor = facts.tensor + facts.index + facts.mask + facts.label + facts.share
+        if facts.called:
+            yield from self._called(facts, building)
+        elif facts.module:
+            yield Made("nn.Identity", (), (NN,))
+        elif facts.mapping and not tensor:
+            yield Entries(tuple((repr(key), self._entry(building)) for key in dict.fromkeys(facts.keys)))
+        elif facts.attributes:
+            yield Config(())
+        elif tensor and not (building and facts.roles):
+            yield from self.tensors(facts)
+        if facts.sequence and not tensor:
+            yield self._items("list", (), facts, building)
+        if facts.roles or (building and facts.number):
+            yield from self.numbers(facts)
+        if facts.flag and not tensor:
+            yield from (Number(False), Number(True))
+
+    def _last(self, facts: Facts, building: bool) -> Iterator[Value]:
+        """Where nothing is known."""
+        if building:
+            yield Number(self.width())
+            yield from (Config(()), Made("nn.Identity", (), (NN,)), Number(None))
+        else:
+            yield from self.tensors(facts)
+            yield from (Number(None), Number(2), Config(()))
+
+    def _entry(self, building: bool) -> Value:
+        return Number(self.width()) if building else Tensor((2, self.width()))
+
+    def _items(self, form: str, inner: Any, facts: Facts, building: bool) -> Items:
+        items = facts.items or Facts()
+        named = [one for one in inner or () if one is not ...]
+        count = len(named) if form == "tuple" and len(named) > 1 else facts.unpacked or 2
+        of_each = named if len(named) == count else [named[0] if named else inspect.Parameter.empty] * count
+        first = [self.of(items, one, building)[0] for one in of_each]
+        return Items(tuple(first), "tuple" if form == "tuple" else "list")
+
+    def _module(self, cls: type, facts: Facts) -> Iterator[Value]:
+        if cls is not nn.Module:
+            yield from self._object(cls, facts)
+        yield Made("nn.Identity", (), (NN,))
+
+    def _object(self, cls: type, facts: Facts) -> Iterator[Value]:
+        """Of a class of the project: made by its own constructor, as simply as that goes."""
+        if cls.__module__ != "builtins" and not inspect.isabstract(cls):
+            made = self.made(cls)
+            if made is not None:
+                yield made
+        if facts.attributes:
+            yield Config(())
+
+    def made(self, cls: type, deep: int = 0) -> Made | None:
+        """What its constructor makes when it is given what it asks for; None: that goes too deep."""
+        from gradfix.driver.search.uses import Reader
+
+        found: list[Argument] = []
+        for name, one in parameters(cls).items():
+            if one.kind in (one.VAR_POSITIONAL, one.VAR_KEYWORD) or one.default is not one.empty:
+                continue
+            facts = Facts()
+            Reader(facts).parameter(cls.__init__, name, None, cls)  # type: ignore[misc]
+            annotation = typed.resolved(one.annotation, cls.__init__)  # type: ignore[misc]
+            if deep > 2 or annotation is cls:
+                return None
+            found.append(
+                Argument(name, self.of(facts, annotation, True)[0], one.kind is not one.POSITIONAL_ONLY)
+            )
+        return Made(cls.__name__, tuple(found), needed(cls))
+
+    def _called(self, facts: Facts, building: bool) -> Iterator[Value]:
+        """A class, a function or a module that is called."""
+        if facts.module or not facts.built:
+            yield Made("nn.Identity", (), (NN,))
+            yield Source("torch.relu", (TORCH,))
+            return
+        if min(facts.called) == 0:
+            yield from (Source("nn.ReLU", (NN,)), Source("nn.GELU", (NN,)))
+            return
+        yield from self._near(facts)
+        yield from (
+            Source(f"nn.{name}", (NN,)) for name in ("BatchNorm2d", "LayerNorm", "Linear", "BatchNorm1d")
+        )
+
+    def _near(self, facts: Facts) -> Iterator[Value]:
+        """The classes of the same module that have what is read of it and may be called so."""
+        for name, one in self.near.items():
+            if (
+                isinstance(one, type)
+                and issubclass(one, nn.Module)
+                and not one.__module__.startswith("torch.")
+            ):
+                wanted = [each for each in parameters(one).values() if each.default is each.empty]
+                fits = len(wanted) <= min(facts.called) <= len(parameters(one))
+                if fits and all(hasattr(one, each) for each in facts.attributes):
+                    yield Source(name, needed(one))
+
+    def numbers(self, facts: Facts) -> Iterator[Value]:
+        """As a number, by the most telling role."""
+        counted = Counter(facts.roles)
+        known = [role for role in SPECIFIC if role in counted]
+        for role in known[:2]:
+            yield from map(Number, PLAIN[role])  # type: ignore[index]
+        if "string" in counted:
+            yield from map(Number, PLAIN["string"])
+        yield Number(self.width())
+        if not known:
+            yield from (Number(2), Number(1))
+
+    def tensors(self, facts: Facts) -> Iterator[Value]:
+        """As a tensor, in every shape that it may have."""
+        for ndim in self._dimensions(facts):
+            if facts.label > facts.tensor:
+                yield Tensor((2,), "index", 2)
+            elif facts.index and facts.index >= facts.tensor:
+                shape = (2, 6, 6, 6)[:ndim]
+                yield Tensor(shape, "index", facts.high or 4)
+            elif facts.mask and facts.mask >= facts.tensor:
+                yield Tensor(self.shape(ndim, facts), "mask")
+            else:
+                yield Tensor(self.shape(ndim, facts), "share" if facts.share else "float")
+
+    def _dimensions(self, facts: Facts) -> list[int]:
+        least = max([facts.least, *(at + 1 if at >= 0 else -at for at in facts.dims)], default=0)
+        first = [facts.ndim] if facts.ndim >= least and facts.ndim else []
+        if facts.label > facts.tensor:
+            rest = [1, 2]
+        elif facts.index >= max(facts.tensor, 1) or -1 in facts.dims:
+            rest = [2, 3, 1, 4]
+        elif 1 in facts.dims:
+            rest = [4, 3, 2, 5]
+        else:
+            rest = [3, 4, 2, 1] if least > 2 else [2, 4, 3, 1]
+        return list(dict.fromkeys([*first, *(one for one in rest if one >= least)])) or [least]
+
+    def shape(self, ndim: int, facts: Facts) -> tuple[int, ...]:
+        """The sizes, those known where they belong."""
+        if ndim >= 4:
+            sizes = [2, 3, *([8] if ndim == 5 else []), *([IMAGE] * 2)][:ndim]
+        else:
+            sizes = ([2, *([6] if ndim == 3 else []), self.width()] if ndim > 1 else [2])[:ndim]
+        for at, size in facts.dims.items():
+            if -ndim <= at < ndim:
+                sizes[at] = size
+        return tuple(sizes)
+
+
+def needed(cls: Any) -> tuple[str, ...]:
+    """The line that imports a class of the project."""
+    module = getattr(cls, "__module__", "")
+    return (f"from {module} import {cls.__name__}",) if module not in ("", "builtins", "__main__") else ()

@@ -1,0 +1,160 @@
+"""The search itself: the try that came furthest is taken up first, until one runs through."""
+
+from __future__ import annotations
+
+import heapq
+import inspect
+import itertools
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+from torch import nn
+
+from gradfix.driver.recipe import Recipe, Root, Target, Undriven
+from gradfix.driver.search import typed
+from gradfix.driver.search.attempt import Result, Trial
+from gradfix.driver.search.drafts import Draft, Path
+from gradfix.driver.search.facts import Facts
+from gradfix.driver.search.failures import edits
+from gradfix.driver.search.proposals import Proposer
+from gradfix.driver.search.sources import parameters
+from gradfix.driver.search.uses import Reader
+from gradfix.driver.values import Argument, Number, Value, printed
+
+MOST_NEXT = 12
+"""What is kept of the edits that one failure suggests."""
+
+
+class Walk:
+    """One target."""
+
+    def __init__(self, target: Target, thing: Any, names: dict[str, Any], limits: tuple[int, float]) -> None:
+        self.target = target
+        self.thing = thing
+        self.proposer = Proposer(names)
+        self.trial = Trial(target, thing, names, self._read)
+        self.most, seconds = limits
+        self.until = time.monotonic() + seconds
+        self.tries = 0
+        self.best: Result | None = None
+        self.seen: set[Any] = set()
+
+    def found(self) -> Recipe | Undriven:
+        """A recipe, or what stopped the try that came furthest."""
+        order = itertools.count()
+        heap = [(0.0, next(order), draft) for draft in self.first()]
+        while heap and self.tries < self.most and time.monotonic() < self.until:
+            _, _, draft = heapq.heappop(heap)
+            result = self._tried(draft)
+            if result is None:
+                continue
+            recipe = self._recipe(result)
+            if recipe is not None:
+                return recipe
+            if self.best is None or result.progress > self.best.progress:
+                self.best = result
+            phase, calls = result.progress
+            for at, one in enumerate(itertools.islice(self._next(result), MOST_NEXT)):
+                heapq.heappush(
+                    heap, (-1000.0 * phase - min(calls, 900) + 40 * one.edits + at, next(order), one)
+                )
+        return Undriven(self.target, self._stopped(), self.tries)
+
+    def _stopped(self) -> str:
+        if self.best is None or self.best.error is None:
+            return "nothing was left to try" if self.tries < self.most else "the lines were never reached"
+        error = self.best.error
+        first = str(error).splitlines()[0] if str(error) else ""
+        return f"{self.best.phase}: {type(error).__name__}: {first[:200]}"
+
+    def _tried(self, draft: Draft) -> Result | None:
+        """One try; None: it was made before. An object that is only just known gets its arguments."""
+        if draft.key() in self.seen:
+            return None
+        self.seen.add(draft.key())
+        self.tries += 1
+        if draft.call is None:
+            result = self.trial.build(draft)
+            if result.error is not None:
+                return result
+            draft = self._called(result.draft, result.subject)
+            self.seen.add(draft.key())
+        result = self.trial.run(draft)
+        self.seen.add(result.draft.key())
+        return result
+
+    def first(self) -> Iterator[Draft]:
+        """The first drafts."""
+        if self.target.form == "function":
+            yield self._called(Draft(), None)
+            return
+        build, others = self.arguments(self.thing, "build", None)
+        yield Draft(build, None, others)
+
+    def _called(self, draft: Draft, subject: Any) -> Draft:
+        if self.target.form == "function":
+            call, others = self.arguments(self.thing, "call", None)
+        else:
+            name = self.target.method or ("forward" if isinstance(subject, nn.Module) else "__call__")
+            call, others = self.arguments(getattr(subject, name), "call", subject)
+        return replace(draft, call=call, others={**draft.others, **others})
+
+    def arguments(
+        self, function: Any, part: str, this: Any
+    ) -> tuple[tuple[Argument, ...], dict[Path, tuple[Value, ...]]]:
+        """What is given for each parameter that has no default, and what else might be."""
+        found: list[Argument] = []
+        others: dict[Path, tuple[Value, ...]] = {}
+        taken = function.__init__ if isinstance(function, type) else function  # type: ignore[misc]
+        for name, one in parameters(function).items():
+            if one.kind in (one.VAR_POSITIONAL, one.VAR_KEYWORD) or one.default is not one.empty:
+                continue
+            facts = Facts()
+            cls = function if isinstance(function, type) else None
+            Reader(facts).parameter(taken, name, this, cls)
+            annotation = typed.resolved(one.annotation, taken)
+            values = self.proposer.of(facts, annotation, part == "build")
+            others[part, len(found)] = tuple(values[1:])
+            found.append(Argument(name, values[0], part == "build" and one.kind is not one.POSITIONAL_ONLY))
+        return tuple(found), others
+
+    def _read(self, facts: Facts, building: bool) -> Value:
+        return self.proposer.of(facts, inspect.Parameter.empty, building)[0]
+
+    def _next(self, result: Result) -> Iterator[Draft]:
+        if result.error is None:
+            return
+        for one in edits(result, self.target.path):
+            same = one.build == result.draft.build
+            yield one if same or result.phase == "build" else replace(one, call=one.call)
+
+    def _recipe(self, result: Result) -> Recipe | None:
+        """The recipe of a try that ran through; None: go on."""
+        if result.phase != "done" or result.error is not None:
+            return None
+        draft = result.draft
+        if self.target.lines and not result.reached & set(self.target.lines):
+            return None
+        if not result.flows and not draft.carries and not result.backward and result.roots:
+            carried = self.trial.run(replace(draft, carries=True))
+            if carried.phase == "done" and carried.error is None and carried.flows:
+                result, draft = carried, carried.draft
+        roots: tuple[Root, ...] = () if result.backward else result.roots
+        return Recipe(
+            target=self.target,
+            build=draft.build,
+            call=draft.call or (),
+            roots=roots,
+            learns=result.learns,
+            carries=draft.carries,
+            training=draft.training,
+            assumed=tuple(self._assumed(draft)),
+        )
+
+    def _assumed(self, draft: Draft) -> Iterator[str]:
+        """The numbers and objects that nobody has said."""
+        for _, one in draft.arguments():
+            if isinstance(one.value, Number) and one.value.free:
+                yield f"{one.name}={printed(one.value)}"
