@@ -45,11 +45,11 @@ class Proposer:
 
     def width(self) -> int:
         """A width that no other argument has: a multiple of eight."""
-        self.given += 1
         return 8 + 8 * self.given
 
     def of(self, facts: Facts, annotation: Any, building: bool) -> list[Value]:
         """What an argument might be given."""
+        self.given += 1
         word, inner = typed.known(annotation)
         found = [*self._annotated(word, inner, facts, building), *self._used(facts, building)]
         if facts.optional or facts.flag:
