@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from gradfix.defects import Defect, Span
-from gradfix.defects.records import Severed
+from gradfix.defects.records import Freed, Severed
 from gradfix.source import Source, parse
 
 if TYPE_CHECKING:
@@ -41,8 +41,8 @@ def gone(
 
 
 def rewritten(source: Source, tree: Tree, defect: Defect, fix: Fix | None) -> Source | None:
-    """The text that a fix alone makes, where it is to join a graph again."""
-    return text_with(source, tree, fix) if isinstance(defect.facts, Severed) else None
+    """The text that a fix alone makes, where it is to join a graph again, or to keep one."""
+    return text_with(source, tree, fix) if isinstance(defect.facts, (Severed, Freed)) else None
 
 
 def text_with(source: Source, tree: Tree, fix: Fix | None) -> Source | None:
@@ -58,10 +58,11 @@ def text_with(source: Source, tree: Tree, fix: Fix | None) -> Source | None:
 def then_fails(
     defect: Defect, before: Sequence[Defect], source: Source, after: Source, plan: Plan
 ) -> Iterator[Defect]:
-    """What is certain to raise, and wasn't before, in the backward to which a graph was joined again."""
+    """What is certain to raise, and wasn't before, in the backward that a rewrite is for."""
     from gradfix.patch import LineMap, unified
 
-    backward = defect.facts.named().get("backward")
+    facts = defect.facts
+    backward = facts.again if isinstance(facts, Freed) else facts.named().get("backward")
     if not isinstance(backward, Span):
         return
     onward = LineMap(unified(source.path, source.program, after.program))

@@ -145,9 +145,9 @@ def _lasting(candidate: Candidate, failing: Iterator[Defect], after: Source, pla
     for defect in failing:
         codemod = registry.codemods()[defect.kind]
         tree, obstacle = _tree(after)
-        fix = _candidate(defect, codemod, after, tree or obstacle, plan).finding.safety
-        if defect.kind not in rules or fix is not Safety.SAFE:
-            then = _finding(defect, codemod, after).message
+        behind = _candidate(defect, codemod, after, tree or obstacle, plan).finding
+        if defect.kind not in rules or behind.safety is not Safety.SAFE:
+            then = ": ".join(filter(None, (behind.message, behind.decline or behind.says)))
             return _declined(candidate.finding, THEN.format(says=candidate.finding.says, then=then))
     return candidate
 

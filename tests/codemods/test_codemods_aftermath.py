@@ -38,9 +38,7 @@ def test_what_a_later_step_then_overwrites_is_not_joined_again(unsafe: bool) -> 
     seen = outcome(ADAPTED.format(tasks="torch.ones(2, 4, 2)"), unsafe)
     (found,) = seen.findings
     assert found.rule == "forward_in_no_grad" and seen.after is None
-    assert found.decline.endswith(
-        "but then `inner.step()` changes parameters that a later backward still needs"
-    )
+    assert "but then `inner.step()` changes parameters that a later backward still needs: " in found.decline
 
 
 def test_what_no_step_follows_is_joined_again() -> None:
@@ -48,6 +46,33 @@ def test_what_no_step_follows_is_joined_again() -> None:
     seen = outcome(text, unsafe=False)
     assert seen.after is not None and seen.remaining == ()
     assert seen.after.decode() == text.replace(MODE, "    losses")
+
+
+ACTOR_CRITIC = """import torch
+from torch import nn
+
+trunk, policy, value = nn.Sequential(nn.Linear(4, 8), nn.ReLU()), nn.Linear(8, 2), nn.Linear(8, 1)
+{optimizer}
+seen = trunk(torch.ones(3, 4))
+gap = 1 - value(seen)
+gap.pow(2).mean().backward()
+optimizer.step()
+(policy(seen).log_softmax(1)[:, :1] * gap).mean().backward()
+"""
+STEPPED = "optimizer = torch.optim.SGD([*trunk.parameters(), *value.parameters()], lr=0.1)"
+ASIDE = "other = nn.Linear(2, 2)\noptimizer = torch.optim.SGD(other.parameters(), lr=0.1)"
+
+
+def test_a_graph_is_not_kept_for_a_backward_that_a_step_between_is_certain_to_spoil() -> None:
+    (found,) = outcome(ACTOR_CRITIC.format(optimizer=STEPPED)).findings
+    assert found.rule == "backward_twice" and found.safety is None
+    assert "retain_graph=True); but then `optimizer.step()` changes" in found.decline
+    assert ": optimizer.step() after (policy(seen)" in found.decline
+
+
+def test_a_graph_is_kept_where_the_step_between_is_of_others() -> None:
+    seen = outcome(ACTOR_CRITIC.format(optimizer=ASIDE), unsafe=False)
+    assert seen.after is not None and b"gap.pow(2).mean().backward(retain_graph=True)" in seen.after
 
 
 TWICE = """import torch
