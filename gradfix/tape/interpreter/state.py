@@ -116,5 +116,7 @@ class Strangers:
         """What calls that aren't known have returned, and the calls."""
         self.elements: dict[int, Value] = {**before.elements} if before else {}
         """What loops have taken out of values that came in from elsewhere."""
+        self.told: dict[int, Value] = {**before.told} if before else {}
+        """What isn't known and was told, or may have been told, to require grad."""
         self.fed: set[int] = {*before.fed} if before else set()
         """Calls through whose results a backward has run."""

@@ -17,6 +17,7 @@ from gradfix.tape.interpreter.granted import training
 from gradfix.tape.interpreter.imports import canonical, member
 from gradfix.tape.interpreter.occasions import AttributeBound, PutSomewhere, Replaced
 from gradfix.tape.strangers.assumed_optimizers import doubted
+from gradfix.tape.strangers.data_alone import may_be_told
 from gradfix.tape.strangers.unknowns import MEASURES
 from gradfix.tape.torch.layers import is_packed, layer_attribute, store_on_layer
 from gradfix.tape.torch.module_methods import MODULE_METHODS
@@ -206,6 +207,8 @@ def store_attribute(
     elif isinstance(owner, Unknown):
         if name == "requires_grad" and owner.module is None and isinstance(value, Const) and value.value:
             vm.graph.tensor_of(owner)  # what is no tensor learns nothing from it
+        if name == "requires_grad":
+            may_be_told(vm.strangers, [owner])
         if name == "requires_grad" and owner.tensor is None and owner.module is None:
             vm.reports.silence(vm.here.at(node), "whether this is a parameter isn't known", owner.made)
         if owner.tensor is not None:

@@ -149,6 +149,8 @@ def _sequence_method(vm: Interpreter, receiver: Seq, name: str, args: Args) -> V
     if name == "insert" and len(args) > 1:
         place = args[0].value if isinstance(args[0], Const) and isinstance(args[0].value, int) else 0
         vm.trail.set(receiver, "items", [*items[:place], args[1], *items[place:]])
+        if not isinstance(args[0], Const):
+            vm.trail.set(receiver, "open", True)  # between any two of them
         return NONE
     if name == "pop" and items and not receiver.open:
         at = args[0].value if args and isinstance(args[0], Const) else -1

@@ -12,7 +12,7 @@ turn before, a backward ran through what they returned.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -25,11 +25,12 @@ from gradfix.tape.domain.events import Add, Backward, Clear, Doubt, Use
 from gradfix.tape.domain.graph import Tensor, upstream
 from gradfix.tape.domain.paths import contradicts, implies
 from gradfix.tape.domain.torch_values import Layer, Optimizer, Weights
-from gradfix.tape.domain.values import Const, External, Map, Seq, Unknown
+from gradfix.tape.domain.values import Seq, Unknown
 from gradfix.tape.domain.why import Why
 from gradfix.tape.machine.account import newest_call, why_of_call
 from gradfix.tape.machine.cuts import in_order
 from gradfix.tape.machine.here import span_of
+from gradfix.tape.strangers.data_alone import inside, of_data_alone
 from gradfix.tape.strangers.own_forwards import passes_by
 
 if TYPE_CHECKING:
@@ -216,9 +217,9 @@ class Passed:
         return list(islice(in_order(self.node), DEEP))
 
     @cached_property
-    def told(self) -> bool:
-        """Whether something of it was told to require grad."""
-        return any(node.op == "requires_grad_" for node in self.below)
+    def for_data(self) -> bool:
+        """Whether nothing that an optimizer can hold is seen to be in it."""
+        return of_data_alone(self.strangers, self.below)
 
     @cached_property
     def ends(self) -> list[Node]:
@@ -278,25 +279,12 @@ class Passed:
         met = {id(node.leaf) for node in self.ends} | {id(one) for one in behind}
         return len(behind) < DEEP and met.isdisjoint(id(one) for one in _parts(objects))
 
-    def _of_nothing(self) -> bool:
-        """Whether it was made of what other packages have made of numbers: of a leaf of their own, say."""
-        behind = list(_behind(self.strangers, self.below))
-        if not 0 < len(behind) < DEEP or any(node.leaf is not None for node in self.below):
-            return False
-        return all(isinstance(one, (Const, Seq)) or self._of_package(one) for one in behind)
-
-    def _of_package(self, value: Value) -> bool:
-        """Whether a value is what a package has made, or was made of others that are looked at as well."""
-        made = self.strangers.results.get(id(value))
-        callee = made[2] if made is not None else value
-        return isinstance(callee, External) or (isinstance(callee, Unknown) and bool(callee.holds))
-
     def arrived(self, event: Backward, one: Supposed) -> Add | Doubt:
-        """What it may have brought; one through what is told to require grad may be for that alone."""
-        if self.told:
-            return Doubt(None, event.path, None)
+        """What it may have brought; one of data alone may be for what of it was told to require grad."""
+        if self.for_data:
+            return Doubt(None, event.path, Why(What.BACKWARD, "", event.place))
         other = one.given is not None and not self.reaches(one.given)
-        if other or self._younger(one.value) or self._without(one.value) or self._of_nothing():
+        if other or self._younger(one.value) or self._without(one.value):
             return Doubt(None, event.path, Why(What.BACKWARD, "", event.place))
         return Add(event, True, BY_USE)
 
@@ -362,11 +350,7 @@ def _behind(strangers: Strangers, below: Sequence[Node], by_whom: bool = False) 
         if by_whom and id(value) in strangers.results:
             callee = strangers.results[id(value)][2]
             stack.extend([] if passes_by(callee) else [callee])
-        stack.extend(value.holds if isinstance(value, Unknown) else _items(value))
-
-
-def _items(value: Value) -> Iterable[Value]:
-    return value.items.values() if isinstance(value, Map) else value.items if isinstance(value, Seq) else ()
+        stack.extend(inside(value))
 
 
 def _objects(value: Value, deep: int = MADE_OF) -> Iterator[Value]:
@@ -388,7 +372,7 @@ def _parts(objects: Sequence[Value]) -> Iterator[Value]:
         if id(value) not in seen:
             seen.add(id(value))
             yield value
-            stack.extend(value.attrs.values() if isinstance(value, (Instance, Layer)) else _items(value))
+            stack.extend(value.attrs.values() if isinstance(value, (Instance, Layer)) else inside(value))
             stack.extend((value.items or {}).values() if isinstance(value, Layer) else ())
 
 

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING
 
 from gradfix.defects import Convention
 from gradfix.defects.reasons import What
-from gradfix.tape.domain.values import External, Seq, Unknown
+from gradfix.tape.domain.values import Seq, Unknown
 from gradfix.tape.domain.within import Within
 from gradfix.tape.machine.cuts import in_order
 from gradfix.tape.machine.severed import NO_GRAPH
+from gradfix.tape.strangers.data_alone import from_elsewhere, is_element
 
 if TYPE_CHECKING:
     from gradfix.tape.domain.graph import Node
@@ -76,7 +77,7 @@ def _cuts(strangers: Strangers, root: Node) -> Iterator[Node | None]:
             yield node if node.requires is False else None  # what was made of it may require grad by itself
             continue
         value = node.facts.get("value") if node.facts else None
-        if isinstance(value, Unknown) and _is_element(strangers, value):
+        if isinstance(value, Unknown) and is_element(strangers, value):
             continue
         open_end = node.may or (node.requires is None and not node.parents)
         if open_end or node.requires is True or len(seen) > MOST:
@@ -87,19 +88,6 @@ def _cuts(strangers: Strangers, root: Node) -> Iterator[Node | None]:
                 stack.append(parent)
 
 
-def _is_element(strangers: Strangers, value: Value) -> bool:
-    """Whether a value was taken out of a loader, or is a part of what was."""
-    for _ in range(8):
-        if id(value) in strangers.elements:
-            return True
-        if not isinstance(value, Unknown) or len(value.holds) != 1:
-            return False
-        if not value.part or id(value) in strangers.results:
-            return False
-        value = value.holds[0]
-    return False
-
-
 def _learns(strangers: Strangers, cut: Node) -> bool:
     """Whether something behind a cut could have learnt: what a call returned."""
     for node in islice(in_order(cut), MOST):
@@ -107,15 +95,6 @@ def _learns(strangers: Strangers, cut: Node) -> bool:
         if node.requires is True or node.op in ("module", "call"):
             return True
         made = strangers.results.get(id(value)) if isinstance(value, Unknown) else None
-        if made is not None and not _from_elsewhere(made[2]):
+        if made is not None and not from_elsewhere(made[2]):
             return True
     return False
-
-
-def _from_elsewhere(callee: Value) -> bool:
-    """Whether what is called was imported, or is bound by nobody: a function, that holds nothing which
-    learns."""
-    while isinstance(callee, Unknown) and len(callee.holds) == 1:
-        callee = callee.holds[0]
-    unbound = isinstance(callee, Unknown) and callee.why.what is What.RUN_TIME
-    return unbound or isinstance(callee, External)

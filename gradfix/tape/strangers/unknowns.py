@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from gradfix.defects.reasons import What
+from gradfix.tape.domain.definitions import Instance
 from gradfix.tape.domain.graph import Node, Tensor, upstream
-from gradfix.tape.domain.torch_values import Weights
-from gradfix.tape.domain.values import NONE, TRUE, Const, External, Unknown
+from gradfix.tape.domain.torch_values import Layer, Opaque, Weights
+from gradfix.tape.domain.values import NONE, TRUE, Alt, Const, External, Seq, Unknown
 from gradfix.tape.domain.why import Why, fact
 from gradfix.tape.effects import table
 from gradfix.tape.effects.frameworks import CALL
@@ -19,6 +20,7 @@ from gradfix.tape.interpreter.modes import lose_mode, of_torch, unbound
 from gradfix.tape.interpreter.occasions import ModuleCleared
 from gradfix.tape.machine.account import newest_call
 from gradfix.tape.strangers.assumed_optimizers import BY_USE, clear_supposed, doubted, step_supposed
+from gradfix.tape.strangers.data_alone import may_be_told
 from gradfix.tape.strangers.framework_objects import hand_over, unknown_host
 from gradfix.tape.strangers.handed_out import (
     hand_out,
@@ -38,13 +40,15 @@ from gradfix.tape.torch.walks import run_backward
 from gradfix.tape.torch.weights import set_leaf
 
 if TYPE_CHECKING:
-    from gradfix.tape.domain.torch_values import Opaque
+    from gradfix.tape.domain.trail import Trail
     from gradfix.tape.domain.values import Args, Kwargs, Value
     from gradfix.tape.interpreter.interpreter import Interpreter
     from gradfix.tape.interpreter.state import Strangers
     from gradfix.tape.machine.machine import Machine
 
 CUTS = having("converts") | {"detach"}
+MANY = 16
+"""How many things in a list are looked at one by one."""
 MOVES = having("moves") & having("of-modules")
 
 
@@ -75,6 +79,7 @@ def call_unknown(vm: Interpreter, callee: Value, args: Args, kwargs: Kwargs, nod
         may_take_out(vm.trail, reached)
         if vm.running.is_statement(node):
             _for_its_effect(vm, callee, reached)
+            _may_put_in(vm.trail, reached, args, node)
             if _may_be_switch(vm, node, given):
                 lose_mode(vm.machine)
     for value in (callee, *given) if vm.machine.leaves.froze else ():
@@ -119,13 +124,44 @@ def _for_its_effect(vm: Interpreter, callee: Value, reached: Sequence[Value]) ->
     of torch's own, or a leaf."""
     if vm.switches.sets_mode() or of_torch(callee):
         lose_mode(vm.machine)
+    may_be_told(vm.strangers, reached)
     for value in reached:
         _may_let_go(vm, value)
 
 
+def _may_put_in(trail: Trail, reached: Sequence[Value], args: Args, node: ast.AST) -> None:
+    """What is given a chain of modules and one that is made for it may put that in, anywhere."""
+    written = node.args if isinstance(node, ast.Call) else []
+    made = [one for one, given in zip(written, args, strict=False) if _of_modules(given)]
+    if any(isinstance(one, (ast.Call, ast.List, ast.Tuple)) for one in made):
+        for chain in _chains(reached):
+            if chain.items is not None and not chain.open:
+                trail.set(chain, "open", True)
+
+
+def _chains(reached: Sequence[Value]) -> Iterator[Layer]:
+    """The containers of modules among some values, and those of a module of which one may be a part."""
+    for value in reached:
+        if isinstance(value, Layer):
+            yield value
+        for owner in value.holds if isinstance(value, Unknown) else ():
+            if isinstance(owner, Instance):
+                yield from (part for part in owner.attrs.values() if isinstance(part, Layer))
+
+
+def _of_modules(given: Value) -> bool:
+    within = given.items if isinstance(given, Seq) else [given]
+    return any(isinstance(one, (Layer, Opaque, Instance)) for one in within)
+
+
 def _may_let_go(vm: Interpreter, value: Value) -> None:
     """A leaf may not require grad any more, a result may be out of its graph."""
-    if isinstance(value, Tensor) and value.leaf is True and value.requires is True:
+    if isinstance(value, Alt):
+        vm.forks.on_each(value, lambda one: _may_let_go(vm, one))
+    elif isinstance(value, Seq):
+        for item in value.items[:MANY]:
+            _may_let_go(vm, item)
+    elif isinstance(value, Tensor) and value.leaf is True and value.requires is True:
         set_leaf(vm.machine, value, None)
     elif isinstance(value, Tensor) and value.requires is not False and value.leaf is not True:
         _may_detach(vm, value)
@@ -219,6 +255,7 @@ def unknown_method(
     if name.endswith("_"):
         written(vm.machine, receiver, node)
     if name in SWITCHES:  # it may be one of those that it was made of
+        may_be_told(vm.strangers, [receiver])
         for held in receiver.holds:
             _may_let_go(vm, held)
     if name == "backward":

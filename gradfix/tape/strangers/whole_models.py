@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from gradfix.tape.domain.graph import Tensor
 from gradfix.tape.domain.torch_values import Layer
-from gradfix.tape.domain.values import Unknown
+from gradfix.tape.domain.values import Alt, Unknown
 from gradfix.tape.interpreter.inside import all_in
 from gradfix.tape.machine.cuts import leaves_behind
 from gradfix.tape.torch.modules import children, leaves
@@ -42,10 +42,17 @@ def is_whole(names: Names, instance: Instance, results: list[Value]) -> bool:
 
 
 def _lost(layer: Value) -> bool:
-    """Whether a container holds a layer of which nothing is known: it may have parameters."""
+    """Whether a container holds a layer of which nothing is known, or may: it may have parameters."""
+    if isinstance(layer, Alt):
+        return any(_lost(option) for _, option in layer.options)
     items = (layer.items or {}).values() if isinstance(layer, Layer) else ()
-    strange = any(isinstance(one, Unknown) and one.module is None and not one.origin for one in items)
-    return strange or any(map(_lost, items))
+    within = [one for item in items for one in _options(item)]
+    strange = any(isinstance(one, Unknown) and one.module is None and not one.origin for one in within)
+    return strange or (isinstance(layer, Layer) and layer.open) or any(map(_lost, within))
+
+
+def _options(item: Value) -> list[Value]:
+    return [option for _, option in item.options] if isinstance(item, Alt) else [item]
 
 
 def built_in(module: ast.Module) -> frozenset[str]:

@@ -10,7 +10,7 @@ from gradfix.tape.domain.alternatives import alternatives, spelt_out
 from gradfix.tape.domain.definitions import Instance
 from gradfix.tape.domain.graph import Storage, Tensor
 from gradfix.tape.domain.narrowing import there
-from gradfix.tape.domain.torch_values import Layer, Optimizer, Weights
+from gradfix.tape.domain.torch_values import Layer, Opaque, Optimizer, Weights
 from gradfix.tape.domain.values import Alt, Const, Map, Range, Seq, Undefined, Unknown
 from gradfix.tape.domain.why import BEGUN, INDEX, Why, fact
 from gradfix.tape.torch.modules import may_hold_more
@@ -51,7 +51,7 @@ def elements(vm: Interpreter, source: Value, node: ast.AST) -> tuple[list[Value]
     if isinstance(source, Seq):
         items = [item for item in source.items if not isinstance(item, Undefined)]
         if source.open:
-            return ([*items, twin(items[0])] if len(items) == 1 else items) or None, False
+            return ([*items, twin(items[0])] if len(items) == 1 else _not_in_a_row(items)) or None, False
         return items, True
     if isinstance(source, Range):
         return [Const(i) for i in source.range[: MANY if len(source.range) <= EXACT else 2]], True
@@ -59,7 +59,7 @@ def elements(vm: Interpreter, source: Value, node: ast.AST) -> tuple[list[Value]
         return (None, False) if source.open else ([Const(key) for key in source.items], True)
     if isinstance(source, Layer) and source.items is not None:
         inside = list(source.items.values())
-        return (inside or None if source.open else inside), not source.open
+        return (_not_in_a_row(inside) or None if source.open else inside), not source.open
     if isinstance(source, Weights) and source.complete and 0 < len(source.leaves) <= FEW:
         found: list[Value] = list(source.leaves)
         if source.named:
@@ -73,6 +73,17 @@ def elements(vm: Interpreter, source: Value, node: ast.AST) -> tuple[list[Value]
     if isinstance(source, Tensor):
         return _rows(vm, source, node)
     return None, False
+
+
+def _not_in_a_row(items: list[Value]) -> list[Value]:
+    """What a loop over a list meets that may hold more: after the first module, it isn't known which."""
+    if len(items) < 2 or not all(isinstance(one, (Layer, Opaque)) or _is_module(one) for one in items):
+        return items
+    return [items[0], Unknown(Why(What.ELEMENT, "a module of a list that may hold more"))]
+
+
+def _is_module(item: Value) -> bool:
+    return isinstance(item, Instance) and bool(item.module)
 
 
 def twin(item: Value) -> Value:

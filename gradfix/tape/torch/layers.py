@@ -278,11 +278,16 @@ def _tell_criterion(vm: Interpreter, layer: Layer, result: Tensor, node: ast.AST
         findings.unreduced.setdefault(findings.where(place), {})[findings.where(here)] = None
 
 
+MORE = Why(What.ELEMENT, "a container that may hold more")
+
+
 def _call_sequence(vm: Interpreter, layer: Layer, args: Sequence[Value], node: ast.AST) -> Value:
     value: Value = args[0] if args else Unknown(fact("no argument"))
     for item in (layer.items or {}).values():
         value = _apply(vm, item, value, node)
-    return unknown_of(Why(What.ELEMENT, "a container that may hold more"), value) if layer.open else value
+        if layer.open:  # anywhere
+            value = unknown_of(MORE, value)
+    return unknown_of(MORE, value) if layer.open else value
 
 
 def _apply(vm: Interpreter, item: Value, value: Value, node: ast.AST) -> Value:

@@ -180,6 +180,8 @@ def _grow(trail: Trail, owner: Layer, name: str, args: Sequence[Value]) -> None:
         items = list((owner.items or {}).values())
         at = args[0].value if isinstance(args[0], Const) and isinstance(args[0].value, int) else len(items)
         items[at:at] = added
+        if not isinstance(args[0], Const):
+            trail.set(owner, "open", True)  # between any two of them
         trail.set(owner, "items", {str(i): item for i, item in enumerate(items)})
         return
     for value in added:

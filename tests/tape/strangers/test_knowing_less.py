@@ -716,6 +716,94 @@ def training(scheduler, loader):
             scheduler.step()
             optimizer.zero_grad()
 """,
+    "a backward of data alone, one of which may be told to require grad": """
+from elsewhere import blur
+def train(loader, optimizer):
+    for x, y in loader:
+        y.requires_grad = blur(True)
+        torch.mean(y - x.sigmoid()).backward()
+        optimizer.zero_grad()
+        optimizer.step()
+""",
+    "the same of what a call is given that may tell it so": """
+from elsewhere import blur
+def train(loader, optimizer):
+    for x, y in loader:
+        blur(y)
+        blur(y, x.sigmoid()).backward()
+        optimizer.zero_grad()
+        optimizer.step()
+""",
+    "a chain of layers that something unknown may have made longer in between": """
+class Net(nn.Module):
+    def __init__(self, name):
+        super().__init__()
+        layers = [nn.Linear(4, 4), nn.Sigmoid()]
+        getattr(layers, name)(nn.BatchNorm1d(4))
+        layers.append(nn.ReLU(inplace=True))
+        self.body = nn.Sequential(*layers)
+    def forward(self, x):
+        return self.body(x)
+""",
+    "the same of a chain that is one already": """
+class Net(nn.Module):
+    def __init__(self, name):
+        super().__init__()
+        self.body = nn.Sequential(nn.Linear(4, 4), nn.Sigmoid())
+        getattr(self.body, name)(nn.BatchNorm1d(4))
+        self.body.append(nn.ReLU(inplace=True))
+    def forward(self, x):
+        return self.body(x)
+""",
+    "a layer that is put in, it isn't known where": """
+class Net(nn.Module):
+    def __init__(self, place):
+        super().__init__()
+        layers = [nn.Linear(4, 4), nn.Sigmoid(), nn.ReLU(inplace=True)]
+        layers.insert(place, nn.BatchNorm1d(4))
+        self.body = nn.Sequential(*layers)
+    def forward(self, x):
+        return self.body(x)
+""",
+    "layers that a loop goes through, between which there may be others": """
+from elsewhere import blur
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer, layers = nn.Linear(4, 4), [nn.Sigmoid()]
+        blur(layers)
+        layers.append(nn.ReLU(inplace=True))
+        self.body = nn.ModuleList(layers)
+    def forward(self, x):
+        x = self.layer(x)
+        for layer in self.body:
+            x = layer(x)
+        return x
+""",
+    "what comes before the first layer of a whole model, if that is one which is there": """
+class Net(nn.Module):
+    def __init__(self, norm, make):
+        super().__init__()
+        layers = [nn.Sigmoid()]
+        if norm:
+            layers.append(make(4))
+        layers.append(nn.ReLU(inplace=True))
+        self.body = nn.Sequential(*layers)
+    def forward(self, x):
+        return self.body(x)
+""",
+    "one of two results that is given to what may detach it in place": """
+class Net(nn.Module):
+    def __init__(self, inplace):
+        super().__init__()
+        self.layer, self.act = nn.Linear(4, 4), nn.ReLU(inplace)
+    def forward(self, x):
+        h = self.layer(x)
+        h = nn.functional.relu(self.act(h))
+        h += nn.functional.relu(h)
+        unbound(h)
+        return h
+""",
 }
 FOUND = {
     "what an optimizer holds, beside a loss that is made of what a model returns": (
