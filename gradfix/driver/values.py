@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any, Literal, TypeAlias
@@ -36,6 +37,8 @@ class Source:
     text: str
     needs: tuple[str, ...] = ()
     """The import lines that its names take."""
+    refers: str = ""
+    """Another argument whose name is in it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +95,7 @@ def printed(value: Value) -> str:
     if isinstance(value, Tensor):
         return of_tensor(value)
     if isinstance(value, Number):
-        return repr(value.value)
+        return json.dumps(value.value) if isinstance(value.value, str) else repr(value.value)
     if isinstance(value, Source):
         return value.text
     if isinstance(value, Items):

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from gradfix.driver import values
 from gradfix.driver.recipe import Recipe, Root, Target
-from gradfix.driver.values import Argument, Source, Tensor, Value, needs, printed
+from gradfix.driver.values import Argument, Made, Source, Tensor, Value, needs, printed
 
 WIDTH = 88
 INDENT = "    "
@@ -53,11 +53,12 @@ def parts(recipe: Recipe) -> Parts:
     whole = len(recipe.roots) == 1 and recipe.roots[0] == Root("", True)
     output = _free("loss" if whole else "output", given)
     loss = _free("loss", given) if recipe.roots else ""
-    inputs, passed = _inputs(recipe, {subject, output, loss})
+    kept, handed = _kept(recipe.call)
+    inputs, passed = _inputs(recipe, handed, {subject, output, loss})
     callee = _callee(target, subject)
     call = wrapped(f"{output} = {callee}" if recipe.roots else callee, passed)
     backward = list(_backward(recipe, output, loss)) if recipe.roots else []
-    build = list(_build(recipe, subject))
+    build = [*_build(recipe, subject), *kept]
     return Parts(list(_imports(recipe, backward)), build, inputs, call, backward, subject, loss)
 
 
@@ -126,11 +127,24 @@ def _build(recipe: Recipe, subject: str) -> Iterator[str]:
     yield "torch.manual_seed(0)"
     if recipe.build is None:
         return
-    yield from wrapped(f"{subject} = {recipe.target.name}", [_said(one, one.value) for one in recipe.build])
+    kept, handed = _kept(recipe.build)
+    yield from kept
+    passed = [_said(one, handed.get(one.name, one.value)) for one in recipe.build]
+    yield from wrapped(f"{subject} = {recipe.target.name}", passed)
     if not recipe.training:
         yield f"{subject}.eval()"
     if recipe.learns and recipe.roots:
         yield f"optimizer = {OPTIMIZER.format(subject)}"
+
+
+def _kept(arguments: Sequence[Argument]) -> tuple[list[str], dict[str, str]]:
+    """What lasts from turn to turn, or is named in another argument, is made beforehand: lines and names."""
+    named = {one.value.refers for one in arguments if isinstance(one.value, Source) and one.value.refers}
+    lasting = [one for one in arguments if one.name in named or isinstance(one.value, Made)]
+    lasting += [one for one in arguments if isinstance(one.value, Source) and one.value.refers]
+    if not named and not any(isinstance(one.value, Made) for one in lasting):
+        return [], {}
+    return [f"{one.name} = {printed(one.value)}" for one in lasting], {one.name: one.name for one in lasting}
 
 
 def _said(argument: Argument, value: Value | str) -> str:
@@ -138,11 +152,13 @@ def _said(argument: Argument, value: Value | str) -> str:
     return f"{argument.name}={text}" if argument.keyword else text
 
 
-def _inputs(recipe: Recipe, taken: set[str]) -> tuple[list[str], list[str]]:
+def _inputs(recipe: Recipe, handed: dict[str, str], taken: set[str]) -> tuple[list[str], list[str]]:
     """The lines that make tensors, and what is passed."""
     lines, passed = [], []
     for one in recipe.call:
-        if isinstance(one.value, Tensor):
+        if one.name in handed:
+            passed.append(_said(one, handed[one.name]))
+        elif isinstance(one.value, Tensor):
             name = _free(one.name.lstrip("*") or "x", taken)
             grown = recipe.carries and one.value.kind in ("float", "share")
             lines.append(f"{name} = {grad(one.value) if grown else printed(one.value)}")

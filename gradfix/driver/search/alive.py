@@ -31,9 +31,13 @@ class Bench:
     def bring(self, value: Value) -> None:
         """Import what its source takes."""
         for line in lines(value):
-            if line not in self.names.setdefault("__lines__", set()):
-                exec(line, self.names)
-                self.names["__lines__"].add(line)
+            self.brought(line)
+
+    def brought(self, line: str) -> None:
+        """One import line, once."""
+        if line not in self.names.setdefault("__lines__", set()):
+            exec(line, self.names)
+            self.names["__lines__"].add(line)
 
     def alive(self, value: Value, path: Path) -> Any:
         """What a value stands for."""
@@ -60,18 +64,34 @@ class Bench:
                 {name: self._made(one, (*path, i)) for i, (name, one) in enumerate(value.attributes)},
             )
         if isinstance(value, Made):
-            return eval(value.callee, self.names)(
-                *self.args(value.arguments, path), **self.kwargs(value.arguments, path)
-            )
+            args, named = self.given(value.arguments, path)
+            return eval(value.callee, self.names)(*args, **named)
         return eval(printed(value), self.names)
 
-    def args(self, arguments: tuple[Argument, ...], path: Path) -> list[Any]:
-        """Those that are passed by their position."""
-        return [self._made(one.value, (*path, i)) for i, one in enumerate(arguments) if not one.keyword]
+    def given(self, arguments: tuple[Argument, ...], path: Path) -> tuple[list[Any], dict[str, Any]]:
+        """All arguments of a call, as it takes them."""
+        made = self.each(arguments, path)
+        named = {one.name: made[i] for i, one in enumerate(arguments) if one.keyword}
+        return [made[i] for i, one in enumerate(arguments) if not one.keyword], named
 
-    def kwargs(self, arguments: tuple[Argument, ...], path: Path) -> dict[str, Any]:
-        """Those that are passed by their name."""
-        return {one.name: self._made(one.value, (*path, i)) for i, one in enumerate(arguments) if one.keyword}
+    def each(self, arguments: tuple[Argument, ...], path: Path) -> dict[int, Any]:
+        """What each of them stands for; those that another one is named in come first."""
+        made: dict[int, Any] = {}
+        order = sorted(range(len(arguments)), key=lambda i: bool(getattr(arguments[i].value, "refers", "")))
+        for i in order:
+            one = arguments[i]
+            for line in lines(one.value):
+                self.brought(line)
+            refers = getattr(one.value, "refers", "")
+            at = (
+                next((j for j, other in enumerate(arguments) if other.name == refers), None)
+                if refers
+                else None
+            )
+            if at is not None:
+                self.names[refers] = made[at]
+            made[i] = self._made(one.value, (*path, i))
+        return made
 
     def read(self, path: Path, name: str, kind: type) -> Any:
         """Something is read that isn't there: as it is used next, so it is made."""

@@ -87,8 +87,7 @@ class Trial:
         draft = result.draft
         subject = self.thing
         if draft.build is not None:
-            self._bring(bench, draft.build)
-            args, kwargs = bench.args(draft.build, ("build",)), bench.kwargs(draft.build, ("build",))
+            args, kwargs = bench.given(draft.build, ("build",))
             subject = result.subject = self.thing(*args, **kwargs)
         result.phase = "call"
         if isinstance(subject, nn.Module):
@@ -97,8 +96,7 @@ class Trial:
         if only_build or draft.call is None:
             return
         bench.building = False
-        self._bring(bench, draft.call)
-        args, kwargs = bench.args(draft.call, ("call",)), bench.kwargs(draft.call, ("call",))
+        args, kwargs = bench.given(draft.call, ("call",))
         if draft.carries:
             args, kwargs = carrying(args), carrying(kwargs)
         given += tensors([args, kwargs])
@@ -107,11 +105,6 @@ class Trial:
         result.phase = "done"
         result.roots = tuple(roots(output))
         result.flows = any(one.requires_grad for one in tensors(output))
-
-    def _bring(self, bench: Bench, arguments: Any) -> None:
-        """Import what the arguments' source takes."""
-        for one in arguments:
-            bench.bring(one.value)
 
     def _called(self, result: Result, called: Any, args: Any, kwargs: Any) -> Any:
         if not self.target.lines:

@@ -51,6 +51,8 @@ def method(name: str, position: int, facts: Facts) -> None:
         facts.mask += 1
     elif name in ("gather", "scatter", "scatter_", "index_select", "index_add") and position == 1:
         facts.index += 1
+    elif name in ("to", "cuda") and position == 0:
+        facts.device += 1
     elif name in ("view", "reshape", "repeat", "expand"):
         facts.roles.append("width")
     elif name in ("matmul", "bmm", "mm", "view_as", "expand_as", "add_", "mul_", "copy_"):

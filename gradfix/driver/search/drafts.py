@@ -82,12 +82,15 @@ def parts(value: Value) -> tuple[Value, ...]:
 
 
 def put(value: Value, path: Path, new: Value) -> Value:
-    """The same value with another one further in."""
+    """The same value with another one further in; batches that are alike stay so."""
     if not path:
         return new
     step, rest = path[0], path[1:]
     inner = list(parts(value))
+    alike = isinstance(value, Items) and value.form == "list" and len(set(inner)) == 1
     inner[step] = put(inner[step], rest, new)
+    if alike:
+        inner = [inner[step]] * len(inner)
     if isinstance(value, Items):
         return replace(value, items=tuple(inner))
     if isinstance(value, Entries):

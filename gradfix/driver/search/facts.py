@@ -19,6 +19,8 @@ class Facts:
     mask: int = 0
     share: int = 0
     label: int = 0
+    hidden: tuple[bool, tuple[int, ...]] | None = None
+    """Of a recurrent layer's state: whether it is a pair, and the shape."""
     module: int = 0
     """Uses that only a module allows."""
     high: int = 0
@@ -37,6 +39,7 @@ class Facts:
     mapping: int = 0
     number: int = 0
     optional: bool = False
+    device: int = 0
     flag: int = 0
     called: list[int] = field(default_factory=list)
     """With how many arguments it is called itself."""
@@ -44,7 +47,12 @@ class Facts:
     """Whether what is called is called while something is built: a class, or what makes a part."""
     items: Facts | None = None
     """What is known of its items."""
-    annotation: str = ""
+    parts: dict[int, Facts] = field(default_factory=dict)
+    """What is known of each part that it is taken apart into."""
+
+    def part(self, at: int) -> Facts:
+        """One of them."""
+        return self.parts.setdefault(at, Facts())
 
     def takes(self, size: int, at: int) -> None:
         """One dimension has this size, as what uses it first says."""

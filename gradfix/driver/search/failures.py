@@ -35,8 +35,14 @@ def edits(result: Result, path: str) -> Iterator[Draft]:
 
 def _changes(one: Constraint, result: Result) -> Iterator[Changes]:
     draft = result.draft
-    if one.want == "size":
+    if one.want == "label":
+        tensors = [(path, v) for path, v in draft.leaves() if isinstance(v, Tensor) and v.shape]
+        for path, value in reversed(tensors):
+            yield {path: Tensor(value.shape[:1], "index", 2)}
+    elif one.want == "size":
         yield from fitted(draft, one)
+    elif one.want == "shape":
+        yield from _whole(draft, *one.shapes)
     elif one.want == "ndim":
         yield from _dimensions(draft, one, result)
     elif one.want == "elements":
@@ -68,6 +74,8 @@ def fitted(draft: Draft, one: Constraint) -> Iterator[Changes]:
         if each.at is not None and each.size == one.expected:
             yield each.set(draft, one.got)
     yield from _derived(draft, found, one)
+    if one.got and one.at == -1:
+        yield from _pictures(draft, (one.expected / one.got) ** 0.5)
     for got, expected in ((one.got, one.expected), (one.expected, one.got)):
         both: Changes = {}
         for each in found:
@@ -75,6 +83,17 @@ def fitted(draft: Draft, one: Constraint) -> Iterator[Changes]:
                 both.update(each.set(draft.changed(both), expected))
         if both:
             yield both
+
+
+def _whole(draft: Draft, got: tuple[int, ...], expected: tuple[int, ...]) -> Iterator[Changes]:
+    """A tensor of this shape becomes one of that; so do all that are like it."""
+    fits = [(path, v) for path, v in draft.leaves() if isinstance(v, Tensor) and v.shape[-len(got) :] == got]
+    others = [(path, v) for path, v in draft.leaves() if isinstance(v, Tensor) and path[0] == "call"]
+    if fits:
+        yield {path: replace(value, shape=expected) for path, value in fits}
+    for path, value in [*fits, *reversed(others)]:
+        yield {path: replace(value, shape=expected)}
+        yield {path: Items((Tensor(expected), Tensor(expected)), "tuple")}
 
 
 def _off(each: Size, one: Constraint) -> int:
@@ -134,8 +153,9 @@ def _elements(draft: Draft, one: Constraint) -> Iterator[Changes]:
             yield each.set(draft, 48)
 
 
-def _pictures(draft: Draft) -> Iterator[Changes]:
-    for size in SPATIAL:
+def _pictures(draft: Draft, ratio: float = 0.0) -> Iterator[Changes]:
+    """Pictures of other sizes, those first that are by this much larger or smaller."""
+    for size in sorted(SPATIAL, key=lambda size: abs(size / ROUND - ratio)) if ratio else SPATIAL:
         changes: Changes = {}
         for path, value in draft.leaves():
             if isinstance(value, Tensor) and len(value.shape) >= 4 and value.shape[-1] != size:
@@ -162,6 +182,9 @@ def _lower(draft: Draft, size: int) -> Iterator[Changes]:
             for high in dict.fromkeys((size, 2, 1)):
                 if 0 < high < value.high:
                     yield {path: replace(value, high=high)}
+    for path, value in draft.leaves():
+        if isinstance(value, Tensor) and value.kind == "float" and path[0] == "call":
+            yield {path: replace(value, kind="share")}  # as a whole number, nought
     for path, value in draft.leaves():
         if isinstance(value, Number) and value.free and type(value.value) is int and value.value < 64:
             yield {path: Number(value.value * 4 or 1)}

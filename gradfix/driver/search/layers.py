@@ -16,6 +16,8 @@ POOLS = (
     _nn.modules.pooling._MaxPoolNd, _nn.modules.pooling._AvgPoolNd,
     _nn.modules.pooling._AdaptiveAvgPoolNd, _nn.modules.pooling._AdaptiveMaxPoolNd,
 )  # fmt: skip
+BATCH, LENGTH = 2, 6
+"""How many examples there are at a time, and how long a sequence is."""
 THROUGH = (
     nn.Dropout, nn.ReLU, nn.GELU, nn.SiLU, nn.LeakyReLU, nn.Tanh, nn.Sigmoid, nn.ELU, nn.Identity,
     nn.LayerNorm, nn.GroupNorm, NORMS,
@@ -30,6 +32,11 @@ def taken(layer: Any, position: int, facts: Facts) -> None:
         facts.high = min(facts.high or layer.num_embeddings, layer.num_embeddings)
         return
     facts.tensor += 1
+    if isinstance(layer, nn.RNNBase) and position == 1:
+        count = layer.num_layers * (2 if layer.bidirectional else 1)
+        batch = BATCH if layer.batch_first else LENGTH
+        facts.hidden = isinstance(layer, nn.LSTM), (count, batch, layer.hidden_size)
+        return
     if position == 0 or isinstance(layer, nn.MultiheadAttention | nn.Transformer | nn.TransformerDecoder):
         _sizes(layer, facts)
 

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 Want = Literal[
-    "size", "ndim", "index", "float", "high", "share", "divisible", "larger", "mask", "elements", "smaller"
-]
+    "size", "shape", "ndim", "index", "label", "float", "share", "mask", "high", "divisible", "larger",
+    "elements",
+]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +22,8 @@ class Constraint:
     expected: int = 0
     at: int | None = None
     """Which dimension of what failed, where the message says it."""
+    shapes: tuple[tuple[int, ...], tuple[int, ...]] = ((), ())
+    """What was got and what was expected, where whole shapes are said."""
 
 
 Say = Callable[[Any], Iterator[Constraint]]
@@ -63,6 +66,13 @@ def _elements(found: Any) -> Iterator[Constraint]:
     yield Constraint("elements", int(found["got"]), product)
 
 
+def _shape(found: Any) -> Iterator[Constraint]:
+    got, expected = (
+        tuple(int(one) for one in re.findall(r"\d+", found[name])) for name in ("got", "expected")
+    )
+    yield Constraint("shape", shapes=(got, expected))
+
+
 def _normalized(found: Any) -> Iterator[Constraint]:
     wanted = [int(one) for one in re.findall(r"\d+", found["expected"])]
     got = [int(one) for one in re.findall(r"\d+", found["got"])]
@@ -82,6 +92,10 @@ def _more(found: Any) -> Iterator[Constraint]:
 
 
 GOT, EXPECTED = r"(?P<got>\d+)", r"(?P<expected>\d+)"
+SHAPES: tuple[tuple[str, Say], ...] = (
+    (r"[Ee]xpected hidden\S* size \((?P<expected>[\d, ]+)\), got [\[(](?P<got>[\d, ]+)", _shape),
+)
+"""What says a whole shape."""
 SIZES: tuple[tuple[str, Say], ...] = (
     (rf"shapes cannot be multiplied \(\d+x{GOT} and {EXPECTED}x\d+\)", _sizes(-1)),
     (rf"expected input\[[^]]*\] to have {EXPECTED} channels, but got {GOT}", _sizes(1)),
@@ -96,6 +110,10 @@ SIZES: tuple[tuple[str, Say], ...] = (
     (rf"size of tensor a \({GOT}\) must match the size of tensor b \({EXPECTED}\)", _sizes()),
     (rf"Expected size {EXPECTED} but got size {GOT}", _sizes()),
     (rf"Expected input batch_size \({EXPECTED}\) to match target batch_size \({GOT}\)", _sizes(0)),
+    (
+        rf"has size {GOT} for operand \d+ which does not broadcast with previously seen size {EXPECTED}",
+        _sizes(),
+    ),
     (rf"expected \w+ to have {EXPECTED} (?:elements|channels)[^\d]*got {GOT}", _sizes()),
 )
 """What says two sizes that should be one."""
@@ -129,6 +147,7 @@ KINDS: tuple[tuple[str, Say], ...] = (
     ),
     (r"index out of range|out of bounds|must be smaller than num_classes", _want("high")),
     (r"between 0 and 1", _want("share")),
+    (r"0D or 1D target tensor expected|multi-target not supported", _want("label")),
     (
         r"could not infer output dtype|must be either floating|floating point"
         r"|not implemented for 'Long'|expected.*Float",
@@ -151,7 +170,7 @@ FITS: tuple[tuple[str, Say], ...] = (
     ),
 )
 """What says that sizes don't go together."""
-PATTERNS = (*SIZES, *DIMENSIONS, *KINDS, *FITS)
+PATTERNS = (*SHAPES, *SIZES, *DIMENSIONS, *KINDS, *FITS)
 
 
 def constraints(message: str) -> list[Constraint]:

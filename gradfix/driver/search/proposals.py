@@ -32,6 +32,9 @@ PLAIN: dict[Role, tuple[Any, ...]] = {
     "string": ("relu", "mean"),
     "vocabulary": (10,),
 }
+WIDE = 16
+STEPS = {"step", "zero_grad", "param_groups"}
+"""What is read of an optimizer alone."""
 SPECIFIC = ("heads", "count", "kernel", "one", "zero", "share", "small", "vocabulary", "axis", "flag", "size")
 
 
@@ -42,6 +45,17 @@ class Proposer:
         self.near = near
         """The names of the module that the target is in."""
         self.given = 0
+        self.module = ""
+        """The argument of the same call that is a module."""
+        self.steps = False
+        """Whether there is an optimizer beside it."""
+
+    def siblings(self, known: dict[str, Facts]) -> None:
+        """What the other arguments of the same call are."""
+        steps = {name for name, facts in known.items() if STEPS & {*facts.attributes}}
+        modules = sorted(known, key=lambda name: not known[name].module)
+        fits = (name for name in modules if known[name].module or known[name].called)
+        self.steps, self.module = bool(steps), next((name for name in fits if name not in steps), "")
 
     def width(self) -> int:
         """A width that no other argument has: a multiple of eight."""
@@ -75,6 +89,8 @@ class Proposer:
             yield from (Source(f"{inner.__name__}.{one.name}", needed(inner)) for one in inner)
         elif word in ("list", "tuple"):
             yield self._items(word, inner, facts, building)
+        elif word == "optimizer":
+            yield self.optimizer()
         elif word == "module":
             yield from self._module(inner, facts)
         elif word == "object":
@@ -88,10 +104,18 @@ class Proposer:
         """By its uses, the telling ones first."""
         yield from map(Number, dict.fromkeys(facts.strings))
         tensor = facts.tensor + facts.index + facts.mask + facts.label + facts.share
-        if facts.called:
+        if facts.device:
+            yield Number("cpu", free=False)
+        if facts.hidden is not None:
+            pair, shape = facts.hidden
+            one = Tensor(shape)
+            yield Items((one, one), "tuple") if pair else one
+        if facts.called and not STEPS & {*facts.attributes}:
             yield from self._called(facts, building)
+        elif STEPS & {*facts.attributes}:
+            yield self.optimizer()
         elif facts.module:
-            yield Made("nn.Identity", (), (NN,))
+            yield from self._layers()
         elif facts.mapping and not tensor:
             yield Entries(tuple((repr(key), self._entry(building)) for key in dict.fromkeys(facts.keys)))
         elif facts.attributes:
@@ -99,7 +123,7 @@ class Proposer:
         elif tensor and not (building and facts.roles):
             yield from self.tensors(facts)
         if facts.sequence and not tensor:
-            yield self._items("list", (), facts, building)
+            yield self._items("tuple" if facts.parts else "list", (), facts, building)
         if facts.roles or (building and facts.number):
             yield from self.numbers(facts)
         if facts.flag and not tensor:
@@ -122,13 +146,16 @@ class Proposer:
         named = [one for one in inner or () if one is not ...]
         count = len(named) if form == "tuple" and len(named) > 1 else facts.unpacked or 2
         of_each = named if len(named) == count else [named[0] if named else inspect.Parameter.empty] * count
-        first = [self.of(items, one, building)[0] for one in of_each]
+        facts_of = [facts.parts.get(at, items) for at in range(count)]
+        first = [self.of(its, one, building)[0] for its, one in zip(facts_of, of_each, strict=True)]
+        if not facts.parts and not named and form == "list":
+            first = [first[0]] * count
         return Items(tuple(first), "tuple" if form == "tuple" else "list")
 
     def _module(self, cls: type, facts: Facts) -> Iterator[Value]:
         if cls is not nn.Module:
             yield from self._object(cls, facts)
-        yield Made("nn.Identity", (), (NN,))
+        yield from self._layers() if not facts.built else reversed(list(self._layers()))
 
     def _object(self, cls: type, facts: Facts) -> Iterator[Value]:
         """Of a class of the project: made by its own constructor, as simply as that goes."""
@@ -160,8 +187,7 @@ class Proposer:
     def _called(self, facts: Facts, building: bool) -> Iterator[Value]:
         """A class, a function or a module that is called."""
         if facts.module or not facts.built:
-            yield Made("nn.Identity", (), (NN,))
-            yield Source("torch.relu", (TORCH,))
+            yield from self._parts(facts, building)
             return
         if min(facts.called) == 0:
             yield from (Source("nn.ReLU", (NN,)), Source("nn.GELU", (NN,)))
@@ -170,6 +196,30 @@ class Proposer:
         yield from (
             Source(f"nn.{name}", (NN,)) for name in ("BatchNorm2d", "LayerNorm", "Linear", "BatchNorm1d")
         )
+
+    def _parts(self, facts: Facts, building: bool) -> Iterator[Value]:
+        """A layer, a model or a criterion that comes from elsewhere."""
+        most = max(facts.called, default=1)
+        if most == 2 and not facts.module:
+            yield from (Made(f"nn.{name}", (), (NN,)) for name in ("MSELoss", "CrossEntropyLoss"))
+        if most <= 1:
+            learns = facts.module or self.steps or not building
+            yield from self._layers() if learns else reversed(list(self._layers()))
+        yield Source("lambda x, *_, **__: x")
+        yield Source("lambda x, *_, **__: (x, None)")
+        yield Made("nn.Identity", (), (NN,))
+
+    def _layers(self) -> Iterator[Value]:
+        """Modules that fit by their shape."""
+        wide = tuple(Argument("", Number(WIDE), keyword=False) for _ in range(2))
+        yield Made("nn.Linear", wide, (NN,))
+        yield Made("nn.Identity", (), (NN,))
+
+    def optimizer(self) -> Value:
+        """A real one, over the parameters of the module that is handed over beside it."""
+        if self.module:
+            return Source(f"torch.optim.SGD({self.module}.parameters(), lr=0.01)", (TORCH,), self.module)
+        return Source("torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=0.01)", (TORCH,))
 
     def _near(self, facts: Facts) -> Iterator[Value]:
         """The classes of the same module that have what is read of it and may be called so."""

@@ -73,6 +73,13 @@ def class_node(cls: type) -> tuple[Text, ast.ClassDef] | None:
     return None
 
 
+def wanted(function: Any) -> list[str]:
+    """The parameters that a call has to give."""
+    gathered = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    found = parameters(function).items()
+    return [name for name, one in found if one.kind not in gathered and one.default is one.empty]
+
+
 def parameters(function: Any) -> dict[str, inspect.Parameter]:
     """What a call may give, without what is bound; nothing, where that isn't known."""
     try:

@@ -14,12 +14,14 @@ from torch import nn
 from gradfix.driver.search import callees
 from gradfix.driver.search.facts import Facts
 from gradfix.driver.search.sources import Function, Text, class_node, node_of
+from gradfix.driver.targets import methods, reached_from
 
 DEEPEST = 4
 NOWHERE = object()
 STRINGS = frozenset(("lower", "upper", "startswith", "endswith", "strip", "split", "replace", "format"))
 OF_DICT = frozenset(("keys", "items", "get"))
 FIRST_OF_DICT = frozenset(("get", "pop"))
+OF_MODULES = frozenset(("parameters", "named_parameters", "train", "eval", "state_dict"))
 RESHAPES = frozenset(("permute",))
 SAME = frozenset(("float", "to", "contiguous", "cuda", "cpu", "clone", "detach", "half", "double", "type_as"))
 
@@ -51,11 +53,20 @@ class Scope:
         self.deep = deep
         self.function = function
 
+    def builds(self, where: ast.AST) -> bool:
+        """Whether a function runs while an object is made."""
+        name = getattr(where, "name", "")
+        found = class_node(self.cls) if self.cls is not None and not callees.is_torch(self.cls) else None
+        if found is None:
+            return name == "__init__"
+        own = methods(found[1])
+        return name in reached_from("__init__", own) and name not in reached_from("forward", own)
+
     def find(self, node: ast.expr) -> Any:
         """What an expression of names and dots stands for; NOWHERE, if that isn't known."""
         if isinstance(node, ast.Name):
-            if node.id == "self" and self.this is not None:
-                return self.this
+            if node.id == "self" and self.cls is not None:
+                return self.this if self.this is not None else self.cls
             return self.names.get(node.id, getattr(builtins, node.id, NOWHERE))
         if isinstance(node, ast.Attribute):
             if ast.unparse(node.value) == "super()" and self.cls is not None:
@@ -123,11 +134,7 @@ class Uses:
             facts.roles.append("string")
         elif name == "append":
             facts.sequence += 1
-        elif isinstance(getattr(nn.Module, name, None), type(self._name)) and name in (
-            "parameters",
-            "eval",
-            "train",
-        ):
+        elif name in OF_MODULES and method:
             facts.module += 1
         elif hasattr(torch.Tensor, name):
             self._of_tensor(above, call if method else None, where)
@@ -147,8 +154,8 @@ class Uses:
                 facts.least = max(facts.least, at.value + 1 if at.value >= 0 else -at.value)
         elif name in RESHAPES and call is not None and len(call.args) > 1:
             facts.has(len(call.args))
-        elif name in SAME and isinstance(outer, ast.Assign):
-            self._assign(call, outer, where)
+        elif name in SAME and isinstance(outer, ast.Assign | ast.Tuple) and call is not None:
+            self.of(call, where)
         elif name in ("long", "int"):
             facts.index += 1
         elif name == "bool" or (name in ("masked_fill", "masked_fill_", "where") and call is None):
@@ -186,8 +193,11 @@ class Uses:
     def _call(self, node: ast.expr, above: ast.Call, where: ast.AST) -> None:
         if above.func is node:
             self.facts.called.append(len(above.args) + len(above.keywords))
-            self.facts.built += getattr(where, "name", "") == "__init__"
+            self.facts.built += self.scope.builds(where)
             return
+        outer = self.text.above.get(above)
+        if isinstance(outer, ast.For | ast.comprehension) and outer.iter is above and above.args[0] is node:
+            self._turns(above, outer, where)
         self._handed(above, above.args.index(node), "", where)
 
     def _keyword(self, node: ast.expr, above: ast.keyword, where: ast.AST) -> None:
@@ -202,6 +212,9 @@ class Uses:
         if isinstance(call.func, ast.Attribute) and self.scope.find(call.func) is NOWHERE:
             callees.method(call.func.attr, position, self.facts)
             return
+        if name == "device":
+            self.facts.device += 1
+            return
         callee = self.scope.find(call.func)
         if callee is NOWHERE or any(isinstance(one, ast.Starred) for one in call.args[: max(position, 0)]):
             return
@@ -215,9 +228,9 @@ class Uses:
             if isinstance(target, ast.Tuple | ast.List):
                 self.facts.sequence += 1
                 self.facts.unpacked = max(self.facts.unpacked, len(target.elts))
-                for one in target.elts:
+                for at, one in enumerate(target.elts):
                     if isinstance(one, ast.Name):
-                        self._other_item(where, one.id)
+                        self._named(self.facts.part(at), where, one.id)
             elif isinstance(target, ast.Name):
                 self._alias(where, target.id, above)
             elif isinstance(target, ast.Attribute) and ast.unparse(target.value) == "self":
@@ -225,7 +238,11 @@ class Uses:
 
     def _other_item(self, where: ast.AST, name: str) -> None:
         self.facts.items = self.facts.items or Facts()
-        inner = Reader(self.facts.items)
+        self._named(self.facts.items, where, name)
+
+    def _named(self, facts: Facts, where: ast.AST, name: str) -> None:
+        """A part of it is known by a name."""
+        inner = Reader(facts)
         inner.seen = self.reader.seen
         Uses(inner, self.text, self.scope)._alias(where, name, None)
 
@@ -286,14 +303,32 @@ class Uses:
             self.of(above, where)
 
     def _for(self, node: ast.expr, above: ast.For, where: ast.AST) -> None:
+        self._taken(above.target, where)
+
+    def _turns(self, call: ast.Call, above: ast.For | ast.comprehension, where: ast.AST) -> None:
+        """What is put around it gives its items: counted by `enumerate`, or as they are."""
+        target, callee = above.target, self.scope.find(call.func)
+        if callee is enumerate and isinstance(target, ast.Tuple):
+            target = target.elts[-1]
+        elif callee is not NOWHERE and callee not in (list, iter, reversed, tuple):
+            return
+        self._taken(target, where)
+
+    def _taken(self, target: ast.expr, where: ast.AST) -> None:
+        """Its items are known by a name, or taken apart."""
         self.facts.sequence += 1
-        if isinstance(above.target, ast.Name):
-            self._other_item(where, above.target.id)
+        if isinstance(target, ast.Name):
+            self._other_item(where, target.id)
+        elif isinstance(target, ast.Tuple):
+            self.facts.items = self.facts.items or Facts()
+            self.facts.items.sequence += 1
+            self.facts.items.unpacked = len(target.elts)
+            for at, one in enumerate(target.elts):
+                if isinstance(one, ast.Name):
+                    self._named(self.facts.items.part(at), where, one.id)
 
     def _comprehension(self, node: ast.expr, above: ast.comprehension, where: ast.AST) -> None:
-        self.facts.sequence += 1
-        if isinstance(above.target, ast.Name):
-            self._other_item(where, above.target.id)
+        self._taken(above.target, where)
 
     def _starred(self, node: ast.expr, above: ast.Starred, where: ast.AST) -> None:
         self.facts.sequence += 1
@@ -301,7 +336,14 @@ class Uses:
     def _tuple(self, node: ast.expr, above: ast.Tuple, where: ast.AST) -> None:
         """Of sizes, or of what is put together: as its neighbours would be used."""
         outer = self.text.above.get(above)
-        if isinstance(outer, ast.Call):
+        target = outer.targets[0] if isinstance(outer, ast.Assign) else None
+        if isinstance(target, ast.Tuple) and len(target.elts) == len(above.elts):
+            other = target.elts[above.elts.index(node)]
+            if isinstance(other, ast.Name):
+                self._alias(where, other.id, above)
+            elif isinstance(other, ast.Attribute) and ast.unparse(other.value) == "self":
+                self._kept(other.attr)
+        if isinstance(outer, ast.Call) and self.scope.find(outer.func) not in callees.SEQUENCES:
             self.of(above, where)
 
     _list = _tuple

@@ -15,11 +15,13 @@ from torch import nn
 from gradfix.driver.recipe import Recipe, Root, Target, Undriven
 from gradfix.driver.search import typed
 from gradfix.driver.search.attempt import Result, Trial
+from gradfix.driver.search.conditions import conditions
 from gradfix.driver.search.drafts import Draft, Path
 from gradfix.driver.search.facts import Facts
 from gradfix.driver.search.failures import edits
 from gradfix.driver.search.proposals import Proposer
-from gradfix.driver.search.sources import parameters
+from gradfix.driver.search.sources import parameters, text, wanted
+from gradfix.driver.search.turned import turned
 from gradfix.driver.search.uses import Reader
 from gradfix.driver.values import Argument, Number, Value, printed
 
@@ -107,24 +109,29 @@ class Walk:
         """What is given for each parameter that has no default, and what else might be."""
         found: list[Argument] = []
         others: dict[Path, tuple[Value, ...]] = {}
-        taken = function.__init__ if isinstance(function, type) else function  # type: ignore[misc]
-        for name, one in parameters(function).items():
-            if one.kind in (one.VAR_POSITIONAL, one.VAR_KEYWORD) or one.default is not one.empty:
-                continue
-            facts = Facts()
-            cls = function if isinstance(function, type) else None
-            Reader(facts).parameter(taken, name, this, cls)
-            annotation = typed.resolved(one.annotation, taken)
+        known = {name: self.facts(function, name, this) for name in wanted(function)}
+        self.proposer.siblings({name: facts for name, (facts, _) in known.items()})
+        for name, (facts, annotation) in known.items():
             values = self.proposer.of(facts, annotation, part == "build")
             others[part, len(found)] = tuple(values[1:])
-            found.append(Argument(name, values[0], part == "build" and one.kind is not one.POSITIONAL_ONLY))
+            found.append(Argument(name, values[0], part == "build"))
         return tuple(found), others
+
+    def facts(self, function: Any, name: str, this: Any) -> tuple[Facts, Any]:
+        """What is known of a parameter: its uses, its annotation."""
+        facts = Facts()
+        cls = function if isinstance(function, type) else None
+        taken: Any = function.__init__ if isinstance(function, type) else function  # type: ignore[misc]
+        Reader(facts).parameter(taken, name, this, cls)
+        return facts, typed.resolved(parameters(function)[name].annotation, taken)
 
     def _read(self, facts: Facts, building: bool) -> Value:
         return self.proposer.of(facts, inspect.Parameter.empty, building)[0]
 
     def _next(self, result: Result) -> Iterator[Draft]:
         if result.error is None:
+            asked = conditions(text(self.target.path), self.target.lines)
+            yield from turned(self, result.draft, result.subject, asked)
             return
         for one in edits(result, self.target.path):
             same = one.build == result.draft.build
