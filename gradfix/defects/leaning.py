@@ -19,7 +19,7 @@ class Convention(Enum):
     A = "batches from a loader carry no gradient"
     B = "what is made elsewhere is what it is used as: a module passes gradients on, an optimizer steps"
     C = "a loss function has no parameters and reduces to a scalar"
-    D = "what goes into `forward` requires grad, what comes out is backpropagated"
+    D = "what comes out of `forward` is backpropagated"
     E = "loops run at least once"
     F = "the module is in training mode, flags are on, default callables hold"
     G = "grad mode is on when a function is entered"
@@ -41,6 +41,7 @@ class Assumption(Enum):
     NOBODY_ELSE_WALKS = "nothing that wasn't followed walks back the graph that is kept"
     NOBODY_ELSE_KEEPS = "no call that wasn't followed has the tensor keep its gradient"
     NOBODY_ELSE_LETS = "no call that wasn't followed lets a leaf require grad"
+    INPUT_LEARNS = "what the module is given requires grad, as something before it is trained"
     NO_OTHER_PART = "what is put into a module, it isn't known where, replaces no part that is used"
     RECORDED_HERE = "what is entered around it leaves recording on"
     ALL_HAS_RUN = "what was too complex to be run doesn't make up for it"
@@ -63,9 +64,14 @@ NOTHING: Lean = frozenset()
 
 def certainty_of(lean: Lean) -> Certainty:
     """How sure a claim is that leans on this: the one place that decides it."""
-    if any(not isinstance(one, Convention) for one in lean):
+    if weight(lean)[0]:
         return "suspect"
     return "likely" if lean else "certain"
+
+
+def weight(lean: Lean) -> tuple[bool, int]:
+    """By what the lighter of two is found: conventions alone weigh less than any assumption."""
+    return any(not isinstance(one, Convention) for one in lean), len(lean)
 
 
 def letters_of(lean: Lean) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
-from gradfix.defects import Convention
+from gradfix.defects import Assumption, Convention
 from gradfix.defects.reasons import What
 from gradfix.tape.domain.definitions import Bound, Class, Function, Instance, Partial
 from gradfix.tape.domain.graph import Tensor
@@ -27,6 +27,7 @@ from gradfix.tape.strangers.whole_models import called_on_itself, is_whole, trai
 from gradfix.tape.torch.modules import leaves
 
 if TYPE_CHECKING:
+    from gradfix.defects import Lean
     from gradfix.tape.domain.trail import Trail
     from gradfix.tape.domain.values import Value
     from gradfix.tape.entry_filter import Culprits
@@ -35,6 +36,10 @@ if TYPE_CHECKING:
     from gradfix.tape.interpreter.program import Program
     from gradfix.tape.interpreter.state import Notes, Strangers
     from gradfix.tape.machine.machine import Machine
+
+
+GIVEN: Lean = frozenset({Convention.D, Assumption.INPUT_LEARNS})
+"""What it takes that the input of a forward requires grad."""
 
 
 def enter_function(vm: Interpreter, function: Function) -> None:
@@ -68,6 +73,7 @@ def enter_class(vm: Interpreter, cls: Class, culprits: Culprits) -> None:
     instance = _instance(vm, cls)
     if instance is None:
         return
+    vm.notes.stand_ins[id(instance)] = instance
     entries = _by_hand(vm.program, instance, entries)
     wished = {key for row, _ in rows_of(vm.program, cls) for key, entry in row.methods.items() if entry.root}
     if len(due) > 1:  # what another method calls is met on the way
@@ -218,7 +224,7 @@ def _enter_forward(vm: Interpreter, instance: Instance, member: Function) -> Non
     args, kwargs = _arguments(vm.notes, member, first=instance)
     for i, arg in enumerate(args[1:2], 1):
         if isinstance(arg, Unknown):
-            args[i] = Unknown(arg.why, requires=True, lean=frozenset({Convention.D}))
+            args[i] = Unknown(arg.why, requires=True, lean=GIVEN)
     names = [arg.arg for arg in member.code.node.args.args]
     for i, name in enumerate(names[1 : len(args)], 1):
         default = member.defaults.get(name)

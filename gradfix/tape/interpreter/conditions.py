@@ -161,7 +161,7 @@ def _note_subject(tested: Tested, key: Any, value: Value) -> None:
 def _note_turn(tested: Tested, key: Any, value: Value) -> None:
     """Remember in which turn of a loop a test looks at something that this turn has made."""
     options = [one for _, one in value.options] if isinstance(value, Alt) else [value]
-    born = max(getattr(one, "born", 0) for one in options)
+    born = max(getattr(one.node if isinstance(one, Number) else one, "born", 0) for one in options)
     made = (turn for turn in reversed(tested.turns) if turn < born)
     turn = tested.drawn.get(id(value)) or next(made, 0)
     if turn:

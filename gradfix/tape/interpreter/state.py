@@ -78,6 +78,8 @@ class Notes:
         """When this was entered: what is older may have changed since, by what nobody calls here."""
         self.on_behalf = False
         """Whether objects are built for those who would use them elsewhere."""
+        self.stand_ins: dict[int, Value] = {}
+        """The object that was built for all of its class, and of the classes that are made of it."""
         self.taken: dict[int, Value] = {}
         """Values that are taken for granted (convention F)."""
         self.replaced: dict[int, tuple[Value, Lean]] = {**before.replaced} if before else {}

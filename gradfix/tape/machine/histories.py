@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypeAlias, TypedDict
 
 from gradfix.defects import Convention, Role
+from gradfix.defects.leaning import weight
 from gradfix.defects.records import Written, WrittenView
 from gradfix.tape.domain.alternatives import phi
 from gradfix.tape.domain.events import on_path
@@ -382,5 +383,5 @@ class Graph:
                     lean = self.lean(one)
                     if not lean:
                         return NOTHING
-                    best = lean if best is None or len(lean) < len(best) else best
+                    best = lean if best is None or weight(lean) < weight(best) else best
         return best or NOTHING

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from gradfix.defects import Role
+from gradfix.defects.leaning import weight
 from gradfix.defects.records import Unrecorded
 from gradfix.tape.domain.events import on_path
 from gradfix.tape.domain.graph import Saved, Tensor
@@ -125,7 +126,7 @@ class Keeping:
                 and (alone or not _leads_nowhere(value))
             ):
                 lean = self.graph.leaning((value,))
-                if best is None or len(lean) < len(best):
+                if best is None or weight(lean) < weight(best):
                     best = lean
         return best
 

@@ -57,7 +57,7 @@ class Leaves:
         was had from it, a part or all of it, whichever of them was met first."""
         own = {id(leaf) for leaf in leaves}
         found: dict[int, Tensor] = {}
-        for leaf, module in self.modules.values() if own else ():
+        for leaf, module in list(self.modules.values()) if own else ():
             inside = self.stands_for.get(id(leaf))
             others = [*_had_from(module), *(inside() if inside is not None else ())]
             if id(leaf) in own:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 from itertools import chain, islice
 from typing import TYPE_CHECKING
 
 from gradfix.defects import NOTHING, Assumption, Convention, Role, kind_of
+from gradfix.defects.leaning import weight
 from gradfix.defects.records import Cut, NoGradient, NoLeaf, OnResult, Unrecorded, WithoutGraph, record_of
 from gradfix.tape.domain.events import Add, on_path, partings
 from gradfix.tape.domain.graph import Tensor, upstream
@@ -81,6 +83,8 @@ class Severed:
         """Cuts whose result may also be meant as a plain number: what uses it so is known at the end."""
         self.let_go: dict[int, tuple[Node, Why]] = {**before.let_go} if before else {}
         """The nodes of leaves that code which isn't known had: it may have let them require grad."""
+        self.left_open: dict[str, Why] = {}
+        """What was looked at of an object that stands for others, where each of those may have its own."""
         self.asked: bool = before is not None and before.asked
         """Whether gradients were asked for by `autograd.grad`."""
         self.refusals: list[Path] = []
@@ -150,7 +154,7 @@ class Severed:
         elif not cuts and self._switched_off(node, event.path - (self.here.path - self.here.assumed)):
             pass  # nothing is to be learnt
         elif not cuts:
-            self.leafless.append((node, event, event.path, lean, account))
+            self.leafless.append((node, event, event.path, lean, self._and_left_open(account)))
         else:
             self.reports.silence(
                 event.place, "several cuts lie behind this backward; which one was meant isn't known"
@@ -215,6 +219,11 @@ class Severed:
         accounts = self.leaves.accounts
         parts = accounts.had([one.leaf for one in below if one.leaf is not None and one.leaf.parameter])
         return accounts.of(Assumption.NOBODY_ELSE_LETS, chain(whys, parts))
+
+    def _and_left_open(self, account: Account) -> Account:
+        """The same account, with what others may fill or define that has brought no graph here."""
+        more = self.leaves.accounts.of(account.sought, self.left_open.values())
+        return replace(account, gaps=(*account.gaps, *more.gaps))
 
     def _switched_off(self, node: Node, when: Path) -> bool:
         """Whether flags each switch off a term: a constant made under one of them stands for it."""
@@ -289,7 +298,7 @@ class Severed:
             steps = [(cut.place, Role.UNRECORDED), *steps]
         behind = [parent for parent in cut.parents if parent.requires is not False]
         steps = [(behind[0].place if behind else None, Role.GRAPH), (cut.cut_place, Role.CUT), *steps]
-        fewest = min((parent.lean for parent in behind), key=len, default=NOTHING)
+        fewest = min((parent.lean for parent in behind), key=weight, default=NOTHING)
         lean, facts = cut.lean | event.lean | lean | fewest, self._cut_facts(kind, cut, event, root)
         if cut.doubted and cut.cut in DETACHES and self.graph.grad_mode.mode_in_doubt is False:
             lean = lean | {Assumption.RECORDED_HERE}

@@ -10,7 +10,7 @@ from gradfix.tape.domain.definitions import Bound, Class, Function, Instance, Me
 from gradfix.tape.domain.graph import Tensor
 from gradfix.tape.domain.narrowing import narrowed
 from gradfix.tape.domain.torch_values import Layer, Opaque, Optimizer, Weights
-from gradfix.tape.domain.values import Alt, Const, External, Seq, Undefined, Unknown
+from gradfix.tape.domain.values import Alt, Const, External, Map, Seq, Undefined, Unknown
 from gradfix.tape.domain.why import Why, fact
 from gradfix.tape.effects import table
 from gradfix.tape.interpreter.granted import training
@@ -107,6 +107,8 @@ def weights_attribute(owner: Value, name: str, node: ast.AST) -> Value:
 def instance_attribute(vm: Interpreter, owner: Instance, name: str, node: ast.AST) -> Value:
     """An object's own attribute, its class's, or one that isn't known."""
     value = owner.attrs.get(name)
+    if id(owner) in vm.notes.stand_ins and _left_open(value or owner.cls.lookup(name)):
+        vm.machine.severed.left_open.setdefault(name, Why(What.SUBCLASS))
     if value is not None and not isinstance(value, Undefined):
         if isinstance(value, Alt):
             return narrowed(value, vm.here.path)
@@ -131,6 +133,24 @@ def instance_attribute(vm: Interpreter, owner: Instance, name: str, node: ast.AS
         owner.attrs[name] = missing
         return missing
     return Method(owner, name) if name.startswith("__") else _missing(owner, name)
+
+
+def _left_open(value: Value | None) -> bool:
+    """Whether an attribute is empty, or a method that does nothing: a subclass may well have its own, and
+    whoever uses the object may fill it."""
+    if isinstance(value, Function):
+        body = value.code.node.body
+        return isinstance(body, list) and all(map(_does_nothing, body))
+    if isinstance(value, (Seq, Map, Layer)):
+        return value.items is not None and not value.items
+    return isinstance(value, Const) and value.value is None
+
+
+def _does_nothing(statement: ast.stmt) -> bool:
+    constant = isinstance(statement, (ast.Expr, ast.Return)) and isinstance(
+        statement.value, (ast.Constant, type(None))
+    )
+    return constant or isinstance(statement, (ast.Pass, ast.Raise))
 
 
 def _bases(cls: Class) -> list[Value]:
@@ -204,6 +224,8 @@ def store_attribute(
         store_on_layer(vm, owner, name, value, node)
     elif isinstance(owner, Class):
         vm.trail.put(owner, owner.attrs, name, value)
+    elif isinstance(owner, Opaque):
+        vm.trail.put(owner, owner.children, name, value)
     elif isinstance(owner, Unknown):
         if name == "requires_grad" and owner.module is None and isinstance(value, Const) and value.value:
             vm.graph.tensor_of(owner)  # what is no tensor learns nothing from it

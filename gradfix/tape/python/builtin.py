@@ -51,6 +51,8 @@ QUIET = frozenset({
     "print", "str", "repr", "format", "hash", "id", "callable", "open", "input", "ord", "chr", "dir", "vars",
     "round", "divmod", "bytes", "bytearray", "hex", "issubclass", "breakpoint",
 })  # fmt: skip
+NAMING = frozenset({"exec", "eval", "locals"})
+"""What gets at all that has a name in the running function."""
 
 
 def builtin(names: Names, name: str) -> Value:
@@ -97,9 +99,10 @@ def call_builtin(vm: Interpreter, name: str, args: Args, kwargs: Kwargs, node: a
         return Unknown(fact("an object"))
     if name == "type" and args:
         return args[0].cls if isinstance(args[0], Instance) else Unknown(fact("a type"))
-    vm.timeline.note("anything", (External(f"builtins.{name}"), *args), vm.here.at(node), vm.here.path)
-    for arg in args:
-        escape(vm.strangers, arg)
+    reached = [*args, *(vm.names.scope.names.values() if name in NAMING else ())]
+    vm.timeline.note("anything", (External(f"builtins.{name}"), *reached), vm.here.at(node), vm.here.path)
+    for one in reached:
+        escape(vm.strangers, one)
     return unknown_of(fact(f"{name}()"), *args)
 
 

@@ -155,6 +155,8 @@ def register(trail: Trail, owner: Value, named: Value | None, value: Value) -> N
     key = str(named.value) if isinstance(named, Const) else f"?{trail.clock}"
     if isinstance(owner, Instance):
         trail.put(owner, owner.attrs, key, value)
+    elif isinstance(owner, Opaque):
+        trail.put(owner, owner.children, key, value)
     elif isinstance(owner, Layer) and owner.items is not None and isinstance(named, Const):
         trail.put(owner, owner.items, key, value)
     elif isinstance(owner, Layer):

@@ -158,7 +158,7 @@ def _and_put_in(machine: Machine, value: Opaque, seen: set[int], found: dict[int
             if isinstance(child, Unknown) and child.module is None:
                 stack.extend([child] if child.children and id(child) not in seen else [])
                 seen.add(id(child))
-            elif isinstance(child, (Layer, Instance, Opaque, Alt, Unknown)):
+            elif isinstance(child, (Layer, Instance, Opaque, Alt, Tensor, Unknown)):
                 _gather(machine, child, seen, found)
 
 

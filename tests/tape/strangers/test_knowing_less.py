@@ -1042,15 +1042,16 @@ for turn in range(2):
     opt.step()
 """,
     ),
-    "what a block does to its input before layers without parameters": (
+    "what a block does to what it has weighed before layers without parameters": (
         "inplace_module",
         """
 class Block(nn.Module):
     def __init__(self):
         super().__init__()
+        self.weight = nn.Parameter(torch.ones(4))
         self.layers = nn.Sequential(nn.ReLU(inplace=True), nn.SiLU(inplace=True), nn.Softplus())
     def forward(self, x):
-        h = x + x
+        h = x + self.weight
         return self.layers(h) + h
 """,
     ),
