@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -15,6 +15,9 @@ from gradfix.commands.check_options import WithVerify, refuse, with_options
 from gradfix.commands.rules import explained
 from gradfix.commands.settled import wanted_mode
 from gradfix.commands.words import COMMANDS
+
+if TYPE_CHECKING:
+    from gradfix.health.checked import Health
 
 NOTHING, FOUND = 0, 1
 
@@ -48,6 +51,13 @@ class Gradfix(WithVerify):
         return super().make_context(info_name, args, parent, **extra)
 
 
+def _examined(given: dict[str, Any]) -> Health:
+    """What `--deep` says: read only when it is asked for."""
+    from gradfix.commands.health import examined
+
+    return examined(given)
+
+
 def _command(name: str) -> click.Command:
     """What a first word stands for."""
     found: click.Command = import_module(f"gradfix.commands.{name}").command
@@ -78,7 +88,7 @@ def main(**given: Any) -> None:
             from gradfix.commands.watch import watched
 
             watched(given)
-        code = checked(given).exit_code
+        code = (_examined(given) if given["deep"] else checked(given)).exit_code
         sys.exit(NOTHING if given["exit_zero"] and code == FOUND else code)
     except KeyboardInterrupt:
         process.interrupted()

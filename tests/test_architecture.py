@@ -52,7 +52,7 @@ ROOMS = (
     ("session", "progress", "explain", "process"),
     ("driven",),
     ("proof", "recorded", "repositories", "review", "watch"),
-    ("run", "why"),
+    ("run", "why", "health", "regression"),
     ("report",),
     ("server",),
     ("commands",),

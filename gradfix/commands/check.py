@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gradfix.commands.settled import interpreter, memory_limit, plan_of
+from gradfix.commands.settled import complaints, interpreter, limits_of, plan_of
 
 if TYPE_CHECKING:
     from gradfix.cache.kept import Cache
@@ -63,13 +63,9 @@ def _cache(plan: Plan, given: dict[str, Any]) -> Cache | None:
 
 def checked(given: dict[str, Any]) -> Run:
     """One run, from the options to what the user reads."""
-    from gradfix.config import ConfigError
     from gradfix.progress import Bar
-    from gradfix.registry import RegistryError
-    from gradfix.since import RevisionError
-    from gradfix.task import ExecutorError
 
-    try:
+    with complaints():
         request = request_of(given)
         with Bar(sys.stderr.isatty(), "repositories" if given["from_list"] else "files") as bar:
             done = _run(request, given, bar.start)
@@ -77,13 +73,11 @@ def checked(given: dict[str, Any]) -> Run:
             click.echo(f"gradfix: works without a cache: {request.cache.trouble}", err=True)
         if request.mode == "review":
             done = _reviewed(done, request, given)
-    except (ConfigError, RegistryError) as error:
-        raise click.UsageError(str(error)) from error
-    except RevisionError as error:
-        raise click.UsageError(f"--since: {error}") from error
-    except ExecutorError as error:
-        raise click.UsageError(f"--executor: {error}") from error
     _show(done, request, given)
+    if given["write_tests"]:
+        from gradfix.commands.kept import left_behind
+
+        left_behind(done, request.plan, given)
     if given["report"]:
         from gradfix.report.html import page
 
@@ -100,14 +94,13 @@ def _run(request: Request, given: dict[str, Any], start: Callable[[int], Callabl
 
         return run(request, start)
     from gradfix.proof import Proving, proved
-    from gradfix.verify import Limits, parse_line
+    from gradfix.verify import parse_line
 
     try:
         command = parse_line(given["verify_cmd"]) if given["verify_cmd"] else None
     except ValueError as error:
         raise click.UsageError(f"--verify-cmd: {error}") from error
-    memory = memory_limit(given["memory_limit"])
-    limits = Limits(given["max_steps"], memory=memory, allow_writes=given["verify_allow_writes"])
+    limits = limits_of(given)
     python = interpreter(given["python"], command)
     proving = Proving(given["verify"] or "strict", command, python, limits, given["time_limit"])
     return proved(request, proving, start)

@@ -100,6 +100,18 @@ OPTIONS: tuple[Callable[[Any], Any], ...] = (
         help="Run the code before and after; write only what flows"
         " (--verify=lenient: also what no run showed).",
     ),
+    click.option(
+        "--deep",
+        is_flag=True,
+        help="Build and run every module once, explain each parameter without a gradient (with --verify)."
+        " What can't be built is named, and is no failure.",
+    ),
+    click.option(
+        "--write-tests",
+        metavar="FOLDER",
+        type=click.Path(file_okay=False),
+        help="Leave a test for each finding that was mended (with --apply --verify).",
+    ),
     click.option("--verify-lenient", "verify", flag_value="lenient", hidden=True),
     click.option(
         "--verify-cmd", metavar="COMMAND", help="What to run: script.py, -m module, pytest; with arguments."
@@ -206,6 +218,12 @@ def refuse(given: dict[str, Any]) -> None:
         given, "--from-list", ("paths", "since", "watch", "verify", "verify_cmd", "stdin_filename")
     )
     _refuse_besides(given, "--executor", ("jobs", "stdin_filename"))
+    _refuse_besides(
+        given,
+        "--deep",
+        ("verify_cmd", "since", "watch", "from_list", "executor", "statistics", "write_tests"),
+    )
+    _refuse_alone(given)
 
 
 def _refuse_besides(given: dict[str, Any], option: str, others: Sequence[str]) -> None:
@@ -215,6 +233,22 @@ def _refuse_besides(given: dict[str, Any], option: str, others: Sequence[str]) -
     for other in (name for name in others if given[name]):
         told = "PATHS" if other == "paths" else f"--{other.replace('_', '-')}"
         raise click.UsageError(f"{option} does not go with {told}: leave out one of them")
+
+
+def _refuse_alone(given: dict[str, Any]) -> None:
+    """What runs code says so twice; what stays of a run needs one that writes."""
+    if given["deep"]:
+        if not given["verify"]:
+            raise click.UsageError("--deep builds and runs what it finds: give it beside --verify")
+        if given["mode"] != "list" or "-" in given["paths"]:
+            other = "-" if "-" in given["paths"] else f"--{given['mode']}"
+            raise click.UsageError(
+                f"--deep only reports, so it does not go with {other}: leave out one of them"
+            )
+        if given["output_format"] not in ("text", "json"):
+            raise click.UsageError(f"--deep has no {given['output_format']} report: there are text and json")
+    if given["write_tests"] and not (given["mode"] == "apply" and given["verify"]):
+        raise click.UsageError("--write-tests keeps what a run has shown: give it beside --apply --verify")
 
 
 def _refuse_two_reports(given: dict[str, Any]) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,7 @@ import click
 if TYPE_CHECKING:
     from gradfix.outcome import Mode
     from gradfix.plan import Plan
-    from gradfix.verify import Command
+    from gradfix.verify import Command, Limits
 
 SPELT = {"review": "interactive"}
 
@@ -51,12 +52,38 @@ def memory_limit(given: float | None) -> float:
     return given * 1e9 if given else half_of_memory()
 
 
-def interpreter(given: str | None, command: Command | None) -> str:
+def limits_of(given: dict[str, Any]) -> Limits:
+    """How far a run may go."""
+    from gradfix.verify import Limits
+
+    memory = memory_limit(given["memory_limit"])
+    return Limits(given["max_steps"], memory=memory, allow_writes=given["verify_allow_writes"])
+
+
+def interpreter(given: str | None, command: Command | None, quiet: bool = False) -> str:
     """What is to run the program; where that is not what runs gradfix, one line says which, and why."""
     from gradfix.verify.interpreter import chosen
 
     script = command.target if command is not None and command.kind == "script" else ""
     python = chosen(given, os.path.dirname(script))
-    if not python.own:
+    if not python.own and not quiet:
         click.echo(f"gradfix: runs {python}", err=True)
     return python.path
+
+
+@contextmanager
+def complaints() -> Iterator[None]:
+    """What settings, rules, revisions and executors complain of is a wrong call."""
+    from gradfix.config import ConfigError
+    from gradfix.registry import RegistryError
+    from gradfix.since import RevisionError
+    from gradfix.task import ExecutorError
+
+    try:
+        yield
+    except (ConfigError, RegistryError) as error:
+        raise click.UsageError(str(error)) from error
+    except RevisionError as error:
+        raise click.UsageError(f"--since: {error}") from error
+    except ExecutorError as error:
+        raise click.UsageError(f"--executor: {error}") from error

@@ -67,13 +67,19 @@ def page(run: Run) -> str:
     """The whole document."""
     run = placed(run, "html")
     shown = [outcome for outcome in run.outcomes if outcome.findings or outcome.verdicts]
-    body = "\n".join(_article(outcome) for outcome in shown) or "<p>No findings.</p>"
+    body = articles(run) or "<p>No findings.</p>"
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<title>gradfix</title><style>{STYLE}</style></head>\n"
         f"<body><main><h1>gradfix</h1>{_totals(run, shown)}{body}</main></body></html>\n"
     )
+
+
+def articles(run: Run) -> str:
+    """What is told of each file in which there is something to tell."""
+    shown = [outcome for outcome in run.outcomes if outcome.findings or outcome.verdicts]
+    return "\n".join(map(_article, shown))
 
 
 def _totals(run: Run, shown: list[Outcome]) -> str:
