@@ -51,7 +51,7 @@ def rewrite(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:
     if (anew := where_read(tree, facts.shared, facts.draws)) is not None:
         return anew
     if carried is not None or steps:
-        turn = own_loss(tree, call) or own_graph(tree, call, facts.built, facts.draws) if steps else None
+        turn = own_loss(tree, call) or own_graph(tree, call, facts.built, facts.drawn) if steps else None
         return turn or Decline(
             "build the whole graph inside the loop, or detach what it takes over from before"
         )

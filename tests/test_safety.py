@@ -353,6 +353,27 @@ def test_a_number_and_the_tensor_that_it_was_are_one_value() -> None:
     assert found.verdict == "right", found
 
 
+ONE_ELEMENT = """one = nn.Linear(4, 1)
+opt = torch.optim.SGD(one.parameters(), lr=0.1)
+for _ in range(2):
+    opt.zero_grad()
+    score = one(x[:1]).item()
+    loss = score * 2 + one.bias.sum()
+    loss.{end}
+    opt.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("after", "word"), [("backward()", "right"), ("expand(2, 1).sum().backward()", "changed")]
+)
+def test_the_number_of_a_matrix_of_one_element_is_its_value(after: str, word: str) -> None:
+    text = ONE_ELEMENT.format(end="backward()")
+    found = forked(partial(verdict, text, ONE_ELEMENT.format(end=after).replace(".item()", "")))
+    assert found is not None
+    assert found.verdict == word, found
+
+
 ACTOR_CRITIC = """actor, critic = nn.Linear(4, 2), nn.Linear(4, 1)
 opt_a = torch.optim.SGD(actor.parameters(), lr=0.1)
 opt_c = torch.optim.SGD(critic.parameters(), lr=0.1)
@@ -804,6 +825,11 @@ for reward in torch.rand(2, 8, 1):
     opt.step()
 """
 Check = Callable[[str], bool]
+ROWS_OF_A_LEAF = """w = torch.ones(3, 4, requires_grad=True)
+for row in w:
+    row = row.index_add_(0, torch.tensor([0]), row[:1])
+(w * 2).sum().backward()
+"""
 ONCE_WRONG: dict[str, tuple[str, Check]] = {
     "a target stays in the block that its prediction leaves": (TEMPORAL, lambda a: TEMPORAL_KEPT in a),
     "an inferred target is a constant that may be saved": (INFERRED, lambda a: "with torch.no_grad():" in a),
@@ -863,6 +889,7 @@ ONCE_WRONG: dict[str, tuple[str, Check]] = {
         CALLED_BACK, lambda a: "    opt.zero_grad()\n    loss.backward()" in a),
     "what the next call of a closure reads is not kept from it": (REREAD, lambda a: not a),
     "a loss goes on to its backward with its graph": (SCALED, lambda a: "update(opt, scaler, loss)" in a),
+    "rows of a leaf are refused by themselves as well": (ROWS_OF_A_LEAF, lambda a: not a),
     "a list that is called is no list of modules": (LISTED, lambda a: "ModuleList" not in a),
 }  # fmt: skip
 

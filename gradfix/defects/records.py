@@ -93,6 +93,8 @@ class WrittenView(Written):
     unreadable: bool = False
     """Whether torch refuses to read the view too: it is from a block that records nothing, and what it shows
     was written since."""
+    of_leaf: bool = False
+    """Whether what they show may be a leaf: then torch refuses a view of its own as well."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -430,7 +432,9 @@ class Freed(Facts):
     built: tuple[Span, ...] = ()
     """Where the graph of the later backward is built, where that is few places."""
     draws: bool = False
-    """Whether building it draws random numbers."""
+    """Whether building it draws random numbers, or what it is built of was drawn."""
+    drawn: tuple[Span | None, ...] = ()
+    """Where; None for a place in another file."""
     shared: Span | None = None
     """What is part of both graphs."""
     stepped: bool = False

@@ -102,10 +102,14 @@ def _staying(tree: Tree, body: Sequence[Line], forward: set[int]) -> set[int] | 
     if any(_writes(body[index]) for index in range(first, last) if index not in recorded):
         return None
     before = [index for index in range(first) if index in constant or _keeps_before(body[index])]
-    others = range(last + 1, len(body))
-    behind = [
-        i for i in others if _keeps_behind(body[i]) or (_calls(body[i]) and not learned & set(reads(body[i])))
-    ]
+    behind: list[int] = []
+    kept: set[str] = set()
+    for index in range(last + 1, len(body)):
+        used, bound = set(reads(body[index])), set(binds(body[index]))
+        apart = not learned & used and (_calls(body[index]) or (kept & used and bound))
+        if apart or _keeps_behind(body[index]):
+            behind.append(index)
+        kept |= bound - learned if apart else set()
     return {*constant, *_stretch(before), *_stretch(behind)}
 
 

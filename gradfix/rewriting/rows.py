@@ -32,7 +32,13 @@ def _by_index(defect: Defect, tree: Tree) -> Fix | None:
     """`for row in x` becomes `for row in (x[i] for i in range(len(x)))`: autograd follows each `x[i]`."""
     node = tree.at(defect.culprit, cst.BaseExpression, cst.BaseSmallStatement)
     facts = defect.told(WrittenView)
-    if node is None or facts.maker != "unbind" or not facts.target.isidentifier() or _keeps(node):
+    if (
+        node is None
+        or facts.of_leaf
+        or facts.maker != "unbind"
+        or not facts.target.isidentifier()
+        or _keeps(node)
+    ):
         return None
     for loop in tree.ancestors(node):
         rows = _rows(loop, facts.target) if isinstance(loop, cst.For) else None

@@ -22,7 +22,9 @@ DRAWS = "each turn then draws random numbers of its own"
 LAST_TURN = "what is read behind the loop is then the last turn's"
 
 
-def own_graph(tree: Tree, backward: cst.Call, built: Sequence[Span], draws: bool) -> Fix | None:
+def own_graph(
+    tree: Tree, backward: cst.Call, built: Sequence[Span], drawn: Sequence[Span | None]
+) -> Fix | None:
     """The statements that build a loss before its loop, moved to where the loop begins."""
     loop = next((one for one in reversed(path(tree, backward)) if isinstance(one, LOOPS)), None)
     if loop is None or not built or not isinstance(loop.body, cst.IndentedBlock):
@@ -42,6 +44,8 @@ def own_graph(tree: Tree, backward: cst.Call, built: Sequence[Span], draws: bool
     bound = {name for one in moving for name in binds(one)}
     later = any(bound & set(reads(one)) for one in between(tree, loop, None))
     says = "; ".join(text_of(tree, one) for one in moving)
+    before = [tree.span(one) for one in row[:first] if not isinstance(one, (cst.FunctionDef, cst.ClassDef))]
+    draws = not all(span and any(within(span, outer) for outer in before) for span in drawn)
     return Fix(draft.edits(), f"inside the loop: {says}", DRAWS if draws else LAST_TURN if later else "")
 
 

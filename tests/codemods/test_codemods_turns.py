@@ -87,6 +87,11 @@ def test_a_loss_that_draws_random_numbers_moves_unsafely(loss: str) -> None:
     )
 
 
+def test_what_was_drawn_before_is_not_drawn_again() -> None:
+    one = found("x = torch.rand(2, 3)\n" + BUILT + LOOP + TRAINS)
+    assert (one.says, one.unsafe) == ("inside the loop: loss = net(x).pow(2).mean()", "")
+
+
 @pytest.mark.parametrize("added", ["    total += loss", "    total = total + loss"])
 def test_a_total_gets_the_value_and_the_loss_is_backpropagated(added: str) -> None:
     one = found(TOTAL.format(added=added))

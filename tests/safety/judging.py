@@ -137,8 +137,12 @@ def agree(one: Array | None, other: Array | None, reduced: bool) -> bool:
     if one is None or other is None:
         return False
     whole = reduced and one.size > 1 and other.size == 1
-    return same(one, other) or (
-        whole and any(same(each.reshape(()), other.reshape(())) for each in (one.sum(), one.mean()))
+    number = one.size == 1 == other.size  # what it does to the shapes of others shows in those
+    return (
+        same(one.reshape(()), other.reshape(()))
+        if number
+        else same(one, other)
+        or (whole and any(same(each.reshape(()), other.reshape(())) for each in (one.sum(), one.mean())))
     )
 
 

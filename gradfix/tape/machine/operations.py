@@ -221,11 +221,12 @@ class Operations:
         says = VIEW_OF_MANY if target.view == "many" else unrecorded
         unreadable = target.view == "no_grad" and target.seen < len(target.storage.writes)
         steps = [(target.place, Role.MADE), (place, Role.WRITTEN)]
+        of_leaf = target.base is None or target.base.leaf is not False
         self.reports.report(
             "inplace_on_view_of_many",
             place,
             steps,
-            WrittenView(**facts.named(), maker=maker, unreadable=unreadable),
+            WrittenView(**facts.named(), maker=maker, unreadable=unreadable, of_leaf=of_leaf),
             lean=node.lean,
             when=self.here.path,
             says=says,

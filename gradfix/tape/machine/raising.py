@@ -172,7 +172,7 @@ class Raising:
             facts = replace(
                 self.early_steps.facts(write, event),
                 saved=self.reports.span(spoil.saved.node.place),
-                draws=self._built(event)[1],
+                draws=bool(self._built(event)[1]),
             )
             return Blamed("step_before_backward", write.place, facts)
         known = self._known(spoil, event).named()
@@ -206,14 +206,15 @@ class Raising:
             until=self.early_steps.optimizers.until(event.moment, leaf),
         )
 
-    def _built(self, event: Backward) -> tuple[tuple[Span, ...], bool]:
-        """Where the operations stand that a backward walks, or nothing; whether one of them draws."""
+    def _built(self, event: Backward) -> tuple[tuple[Span, ...], tuple[Span | None, ...]]:
+        """Where the operations stand that a backward walks, or nothing; where those do that draw."""
         roots = [self.graph.history(event.root)] if event.root is not None else []
         below = list(islice(upstream(roots), FEW))
         recorded = (one for one in below if one.requires is not False and one.leaf is None)
         spans = [self.reports.span(one.place) for one in recorded]
         found = tuple(dict.fromkeys(span for span in spans if span is not None))
-        return (found if len(below) < FEW and None not in spans else ()), any(map(_draws, below))
+        drawn = [self.reports.span(one.place) for one in below if _draws(one)]
+        return (found if len(below) < FEW and None not in spans else ()), tuple(dict.fromkeys(drawn))
 
     def _twice(self, node: Node, earlier: Backward, event: Backward, lean: Lean, guard: Path) -> None:
         steps = [
@@ -224,7 +225,7 @@ class Raising:
         outside, spared = self.python.outside(node, earlier, event), self.early_steps.spared(event)
         if node.doubted and self.grad_mode.mode_in_doubt is False:
             lean = lean | RECORDED
-        built, draws = self._built(event)
+        built, drawn = self._built(event)
         self.reports.report(
             "backward_twice",
             earlier.place,
@@ -237,7 +238,8 @@ class Raising:
                 perhaps=self.early_steps.reached(event, perhaps=True) or (),
                 frozen=self.early_steps.frozen(),
                 built=built,
-                draws=draws,
+                draws=bool(drawn),
+                drawn=drawn,
                 shared=self.reports.span(node.place),
                 stepped=self.early_steps.stepped(
                     earlier, event, grows=earlier.place is event.place and not outside
