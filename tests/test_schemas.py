@@ -19,6 +19,7 @@ from gradfix.config import DEEDS, FLAGS, READINGS, ROLES, ConfigError, read_file
 from gradfix.defects import Certainty, Convention, Enough, Impact
 from gradfix.defects.reasons import What
 from gradfix.explain import PAGES
+from gradfix.health.checked import State
 from gradfix.rule import Applicability
 from gradfix.verify.verdicts import Word
 
@@ -43,6 +44,27 @@ def train(model, optimizer, loader, refill):
         optimizer.zero_grad()
         refill(optimizer)
         optimizer.step()
+"""
+MODULES = """\
+import torch
+from torch import nn
+
+
+class Good(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.fc = nn.Linear(width, width)
+        self.idle = nn.Linear(width, width)
+
+    def forward(self, x):
+        return self.fc(x)
+
+
+class Bad(Good):
+    def forward(self, x):
+        h = self.fc(x).exp()
+        h += 1
+        return h
 """
 TRACE = """\
 Traceback (most recent call last):
@@ -151,6 +173,16 @@ def test_what_the_judge_says_of_a_finding_is_described(tmp_path: Path) -> None:
     check("findings", found)
 
 
+@pytest.mark.torch
+def test_the_health_of_a_project_is_described(tmp_path: Path) -> None:
+    (tmp_path / "net.py").write_text(MODULES, "utf-8")
+    (tmp_path / "gone.py").write_text("import a_package_that_is_nowhere\n" + MODULES, "utf-8")
+    said = printed("--verify", "--deep", str(tmp_path))
+    assert {each["state"] for each in said["modules"]} == {"broken", "flows", "not run"}
+    assert said["findings"] and any(each["without_gradient"] for each in said["modules"])
+    check("health", said)
+
+
 def test_what_why_says_is_described(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "train.py").write_text(OVERWRITTEN, "utf-8")
@@ -199,7 +231,7 @@ def test_a_finding_that_is_wrong_is_refused(spoil: Callable[[dict[str, Any]], ob
     assert refused("findings", [spoiled])
 
 
-@pytest.mark.parametrize("name", ["findings", "run", "why", "statistics", "config"])
+@pytest.mark.parametrize("name", ["findings", "run", "why", "statistics", "config", "health"])
 def test_what_is_of_another_kind_is_refused(name: str) -> None:
     assert refused(name, "all well")
     assert refused(name, {"findings": 1, "culprits": 1, "select": 1})
@@ -213,6 +245,7 @@ def choices(name: str, definition: str, field: str) -> set[str]:
 def test_the_words_are_those_of_the_code() -> None:
     assert choices("findings", "finding", "impact") == set(get_args(Impact))
     assert choices("findings", "finding", "certainty") == set(get_args(Certainty))
+    assert choices("health", "module", "state") == set(get_args(State))
     assert choices("findings", "fix", "applicability") == set(get_args(Applicability)) - {"none"}
     assert choices("findings", "verdict", "verdict") == set(get_args(Word))
     assert choices("findings", "unknown", "what") == {each.name.lower() for each in What}

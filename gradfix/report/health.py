@@ -77,7 +77,7 @@ def counted(health: Health) -> str:
     partly = f" ({counts['partly']:,} with a part that gets none)" if counts["partly"] else ""
     parts = [f"{count:,} {what}{partly if what == 'flow' else ''}" for what, count in said.items() if count]
     what = f"{plural(len(health.modules), 'module')} in {plural(files, 'file')}"
-    return f"{what}: {', '.join(parts)}. Took {health.seconds:.0f} s." if parts else "No modules."
+    return f"{what}: {', '.join(parts)}." if parts else "No modules."
 
 
 def _file(path: str, modules: Sequence[Checked], verbose: bool, width: int) -> Iterator[Line]:
