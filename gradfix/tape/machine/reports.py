@@ -15,6 +15,7 @@ from gradfix.tape.domain.paths import ALWAYS, Arm, Settled
 from gradfix.tape.domain.values import NOTHING, Foreign
 from gradfix.tape.domain.within import Within
 from gradfix.tape.machine.here import span_of
+from gradfix.tape.machine.sought import at_odds
 from gradfix.tape.machine.telling import tellable, told
 
 if TYPE_CHECKING:
@@ -260,7 +261,7 @@ class Reports:
         """Whether a path takes two calls that read alike, where each is tested, to answer differently, or
         is made of nothing but tests that do, from turn to turn."""
         texts, tests = self.findings.texts, self.findings.tests
-        if not tellable(texts, when):
+        if not tellable(texts, when) or at_odds(tests, when):
             return True
         calls = [(texts.get(key), key, holds) for key, holds in when if type(tests.get(key)) is ast.Call]
         return any(

@@ -70,6 +70,26 @@ def losses(out, counts):
 for x, counts in blur():
     losses(net(x), counts).mean().backward()
 """
+TERMS = """
+def learn(net, optimizer, data, terms):
+    for x, y in data:
+        optimizer.zero_grad()
+        out = net(x)
+        if 'fit' in terms:
+            loss = (out - y).pow(2).mean()
+        if {test}:
+            size = 0.1 * out.abs().mean()
+        if terms == 'fit, size':
+            loss = 0.5 * loss + size
+        elif terms == 'size':
+            loss = 0.5 * size
+        elif terms != 'fit':
+            return
+        loss.backward()
+        optimizer.step()
+net = nn.Linear(4, 4)
+learn(net, torch.optim.SGD(net.parameters(), lr=0.1), blur(), blur())
+"""
 LAYERS = """
 class Net(nn.Module):
     def __init__(self, number):
@@ -102,6 +122,10 @@ SUSPECTS = {
     "a method that does nothing, as a subclass may have its own": (
         "no_leaf_requires_grad",
         HOOKED.format(extra="return None"),
+    ),
+    "a term of a turn before, where a text is taken to have a part and not to have it": (
+        "backward_twice",
+        TERMS.format(test="'size' in terms"),
     ),
 }
 LISTED = {
@@ -136,6 +160,10 @@ class Net(nn.Module):
     "a list of losses that is none of the object's": (
         "no_leaf_requires_grad",
         TRAINER.format(losses="[]", those="[]"),
+    ),
+    "a term of a turn before, where each turn asks for its own": (
+        "backward_twice",
+        TERMS.format(test="x.sum() in terms"),
     ),
     "a method that makes a constant of what it has": (
         "no_leaf_requires_grad",
