@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -158,9 +159,10 @@ def _adopt(trail: Trail, instance: Instance) -> None:
 def entries_of(program: Program, cls: Class) -> Iterator[tuple[str, Entry]]:
     """The methods that a framework calls, and how."""
     for row, sure in rows_of(program, cls):
+        own = isinstance(cls.lookup(row.takes_over), Function)
         for name, entry in row.methods.items():
             if sure or not entry.grad:
-                yield name, entry
+                yield name, replace(entry, root=False) if own else entry
 
 
 def _by_hand(program: Program, instance: Instance, entries: dict[str, Entry]) -> dict[str, Entry]:

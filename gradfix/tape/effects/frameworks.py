@@ -50,6 +50,8 @@ class Row:
     """The keyword that says whether a step is due."""
     manual: str = ""
     """The attribute that, when false, makes clearing and stepping the user's."""
+    takes_over: str = ""
+    """The method that a class defines which decides itself what is backpropagated of what it returns."""
     made_by: Mapping[str, str] = field(default_factory=dict)
     """Methods that return what another method of the same class has made."""
     makes: Mapping[str, str] = field(default_factory=dict)
@@ -98,6 +100,7 @@ LIGHTNING_MODULE = Row(
         "save_hyperparameters", "clip_gradients",
     }),
     manual="automatic_optimization",
+    takes_over="backward",
     made_by={"optimizers": "configure_optimizers"},
     packages=frozenset({"lightning", "pytorch_lightning"}),
     module=True,

@@ -291,7 +291,25 @@ def _of_object(
             vm.timeline.note("anything", (receiver, *args), vm.here.at(node), vm.here.path)
             vm.machine.gradients.perhaps_cleared(leaves(vm.machine, receiver.module)[0])
         return call_opaque(vm, receiver.module, args, kwargs, node, sure=name == "forward")
+    if name in OF_TEXTS and not kwargs and all(isinstance(one, Const) for one in args):
+        return _of_text(vm, receiver, name, args, node)
     return call_unknown(vm, _member(receiver, name), args, kwargs, node)
+
+
+OF_TEXTS = frozenset({
+    "find", "rfind", "startswith", "endswith", "lower", "upper", "casefold", "capitalize", "title", "strip",
+    "lstrip", "rstrip", "removeprefix", "removesuffix", "isdigit", "isnumeric", "isalpha",
+})  # fmt: skip
+"""What is asked of texts: the answer is the same each time."""
+
+
+def _of_text(vm: Interpreter, receiver: Unknown, name: str, args: Args, node: ast.Call) -> Value:
+    asked = f"{name}({', '.join(repr(one.value) for one in args if isinstance(one, Const))})"
+    if receiver.children is None or asked not in receiver.children:
+        answer = call_unknown(vm, _member(receiver, name), args, {}, node)
+        vm.trail.learn_part(receiver, "children", asked, answer)
+        return answer
+    return receiver.children[asked]
 
 
 def _told_mode(vm: Interpreter, receiver: Unknown, name: str, args: Args) -> None:

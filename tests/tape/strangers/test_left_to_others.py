@@ -90,6 +90,37 @@ def learn(net, optimizer, data, terms):
 net = nn.Linear(4, 4)
 learn(net, torch.optim.SGD(net.parameters(), lr=0.1), blur(), blur())
 """
+KINDS = """
+def learn(net, data, kind):
+    for x in data:
+        out = net(x)
+        if kind == 'least':
+            loss = out.pow(2).mean()
+        elif {test}:
+            loss = out.mean()
+            loss += out.exp().mean()
+        elif kind == 'most':
+            loss = -out.abs().mean()
+        loss.backward()
+learn(nn.Linear(4, 1), blur(), blur())
+"""
+BY_HAND = """
+from pytorch_lightning import LightningModule
+class Trainer(LightningModule):
+    def __init__(self):
+        super().__init__()
+        self.net = nn.Linear(4, 1)
+        self.optimizer = torch.optim.SGD(self.net.parameters(), lr=0.1)
+    def configure_optimizers(self):
+        return None
+    def {method}(self, loss):
+        return None
+    def training_step(self, batch, i):
+        self.optimizer.zero_grad()
+        self.net(batch).sum().backward()
+        self.optimizer.step()
+        return {{'loss': torch.tensor(0.0)}}
+"""
 LAYERS = """
 class Net(nn.Module):
     def __init__(self, number):
@@ -157,6 +188,14 @@ class Net(nn.Module):
         "inplace_overwrites_saved",
         NORM.format(before="self.first(x)"),
     ),
+    "a test that may come out differently each time": (
+        "backward_twice",
+        KINDS.format(test="blur(x) in kind"),
+    ),
+    "a constant that the framework backpropagates": (
+        "no_leaf_requires_grad",
+        BY_HAND.format(method="describe"),
+    ),
     "a list of losses that is none of the object's": (
         "no_leaf_requires_grad",
         TRAINER.format(losses="[]", those="[]"),
@@ -179,6 +218,9 @@ class Net(nn.Module):
     ),
 }
 SILENT = {
+    "what a text begins with, asked twice": KINDS.format(test="kind.startswith('WGAN')"),
+    "where a text has another, asked twice": KINDS.format(test="kind.lower().find('wgan') >= 0"),
+    "a constant that the class itself doesn't backpropagate": BY_HAND.format(method="backward"),
     "what a whole model does before its layers": NORM.format(before="x * 2"),
     "layers that are put into an empty module by made-up names": LAYERS.format(
         begin="self.group = nn.Module()", register="setattr(self.group, f'layer{i}', layer)"
