@@ -4,25 +4,34 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
+from gradfix.defects.reasons import What
 from gradfix.driver.making import Maker
-from gradfix.driver.recipe import Driver, Target, Undriven
+from gradfix.driver.recipe import Driver, Recipe, Undriven
 from gradfix.driver.targets import to_line
 from gradfix.driver.written import summary
 from gradfix.outcome import Outcome
+from gradfix.rule import Finding
 from gradfix.source import Source, parse
 from gradfix.verify import Claim, Command, JudgeOptions, Launcher, Limits, Verdict, judge
-from gradfix.verify.judge import together
+from gradfix.verify.judge import shown, together
+from gradfix.verify.launch import Job
+from gradfix.verify.verdicts import facts
 
 OUT_OF_REACH = ("not reached", "could not run")
 """What a file's own run may say that a driver may say better."""
+UNSHOWN = (*OUT_OF_REACH, "not reproduced")
 MOST_WAYS = 3
 """Ways to one finding that are tried."""
+ELSEWHERE = frozenset(
+    (What.ARGUMENT, What.CALLER, What.SUBCLASS, What.FRAMEWORK, What.ATTRIBUTE, What.MODULE)
+)
+"""What isn't known because it is not in what a driver runs: no run of a driver decides it."""
 Alone = Callable[[Claim], "Mapping[str, bytes] | None"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Driving:
     """The findings of one file, whose texts are known before and after."""
 
@@ -30,55 +39,79 @@ class Driving:
     alone: Alone
     launcher: Launcher
     limits: Limits
+    reasons: list[str] = field(default_factory=list)
+    """Why there was no driver."""
 
     @property
     def path(self) -> str:
         return os.path.abspath(self.outcome.path)
 
+    @property
+    def before(self) -> dict[str, bytes]:
+        return {self.path: self.outcome.before or b""}
+
     def judged(self, verdicts: Sequence[Verdict], claims: Sequence[Claim]) -> list[Verdict]:
         """The same verdicts, those of findings that were out of reach replaced by what a driver shows."""
-        found = parse(self.path, self.outcome.before or b"")
+        source = self.source()
         by_claim = {(verdict.kind, verdict.line): verdict for verdict in verdicts if verdict.kind}
-        if not isinstance(found, Source) or found.notebook is not None:
-            return list(verdicts)
-        for claim in claims:
+        for claim in claims if source is not None else ():
             verdict = by_claim.get((claim.kind, claim.line))
-            if verdict is not None and verdict.verdict in OUT_OF_REACH:
-                by_claim[claim.kind, claim.line] = self._driven(claim, verdict, found)
+            if source is not None and verdict is not None and verdict.verdict in OUT_OF_REACH:
+                by_claim[claim.kind, claim.line] = self._best(claim, verdict, source, self._mended)
         said = list(by_claim.values())
         if said == [verdict for verdict in verdicts if verdict.kind]:
             return list(verdicts)
         return [*(together(one.path, said) for one in verdicts if not one.kind), *said]
 
-    def _driven(self, claim: Claim, verdict: Verdict, source: Source) -> Verdict:
+    def source(self) -> Source | None:
+        """The file as it was, if it can be driven."""
+        found = parse(self.path, self.outcome.before or b"")
+        return found if isinstance(found, Source) and found.notebook is None else None
+
+    def settled(self, findings: Sequence[Finding]) -> list[Verdict]:
+        """What torch shows of findings that nothing is rewritten for, suspects among them."""
+        source = self.source()
+        if source is None:
+            return []
+        own = facts(self.launcher.run(Job(Command("script", self.path), os.getcwd(), {}, self.limits)))
+        said = []
+        for finding in findings:
+            claim = Claim(self.path, finding.rule, finding.span.line, finding.span.end_line)
+            word, reason = shown(own, claim, self.outcome.before or b"", self.limits)
+            verdict = Verdict(self.path, word, reason, claim.kind, claim.line)
+            if word in OUT_OF_REACH:
+                verdict = self._best(claim, verdict, source, self._shown)
+            said.append(decided(verdict, finding))
+        return said
+
+    def _best(
+        self, claim: Claim, verdict: Verdict, source: Source, by: Callable[[Driver, Claim], Verdict]
+    ) -> Verdict:
         """What the first driver says by which the finding shows; else the last one that came to its lines."""
-        reasons: list[str] = []
+        self.reasons = []
         best = verdict
-        ways = to_line(self.path, source.tree, claim.line)[:MOST_WAYS]
-        for driver in self._drivers(ways, claim, reasons):
-            said = self._by(driver, claim)
-            if said.verdict not in (*OUT_OF_REACH, "not reproduced"):
+        for driver in self._drivers(source, claim):
+            said = by(driver, claim)
+            if said.verdict not in UNSHOWN:
                 return said
             best = said if said.verdict == "not reproduced" else best
-        if best is verdict and reasons:
-            return replace(verdict, reason=f"{verdict.reason}; no driver: {reasons[0]}")
+        if best is verdict and self.reasons:
+            return replace(verdict, reason=f"{verdict.reason}; no driver: {self.reasons[0]}")
         return best
 
-    def _drivers(self, ways: Sequence[Target], claim: Claim, reasons: list[str]) -> Iterator[Driver]:
-        before = {self.path: self.outcome.before or b""}
+    def _drivers(self, source: Source, claim: Claim) -> Iterator[Driver]:
         maker = Maker(self.launcher, self.limits)
-        for way in ways:
-            lines = tuple(range(claim.line, max(claim.line, claim.end_line) + 1))
-            made = maker.made([replace(way, lines=lines)], before)[0]
+        lines = tuple(range(claim.line, max(claim.line, claim.end_line) + 1))
+        for way in to_line(self.path, source.tree, claim.line)[:MOST_WAYS]:
+            made = maker.made([replace(way, lines=lines)], self.before)[0]
             if isinstance(made, Undriven):
-                reasons.append(f"{way.shown}: {made.reason}")
+                self.reasons.append(f"{way.shown}: {made.reason}")
             else:
                 yield made
 
-    def _by(self, driver: Driver, claim: Claim) -> Verdict:
+    def _mended(self, driver: Driver, claim: Claim) -> Verdict:
         """The judge's word on one finding, before and after under the same driver."""
         own = {driver.path: driver.text.encode()}
-        before = {self.path: self.outcome.before or b"", **own}
         after = {self.path: self.outcome.after or b"", **own}
 
         def alone(claim: Claim) -> Mapping[str, bytes] | None:
@@ -86,9 +119,30 @@ class Driving:
             return {**texts, **own} if texts is not None else None
 
         options = JudgeOptions([claim], alone, driver.recipe.target.root, limits=self.limits)
-        said = judge(before, after, Command("script", driver.path), options, self.launcher)
-        verdict = next(one for one in said if one.kind)
-        return replace(
-            verdict, driver=driver.text, assumed=driver.recipe.assumed,
-            reason=f"{verdict.reason}; by a driver: {summary(driver.recipe)}",
-        )  # fmt: skip
+        command = Command("script", driver.path)
+        said = judge({**self.before, **own}, after, command, options, self.launcher)
+        return by_driver(next(one for one in said if one.kind), driver)
+
+    def _shown(self, driver: Driver, claim: Claim) -> Verdict:
+        """What one run of a driver shows of a finding."""
+        texts = {**self.before, driver.path: driver.text.encode()}
+        job = Job(Command("script", driver.path), driver.recipe.target.root, texts, self.limits)
+        seen = facts(self.launcher.run(job))
+        word, reason = shown(seen, claim, self.outcome.before or b"", self.limits)
+        return by_driver(Verdict(self.path, word, reason, claim.kind, claim.line), driver)
+
+
+def by_driver(verdict: Verdict, driver: Driver) -> Verdict:
+    """A verdict with the driver that it goes by."""
+    recipe: Recipe = driver.recipe
+    reason = f"{verdict.reason}; by a driver: {summary(recipe)}"
+    return replace(verdict, driver=driver.text, assumed=recipe.assumed, reason=reason)
+
+
+def decided(verdict: Verdict, finding: Finding) -> Verdict:
+    """A driver leaves open what only those know who are not in it."""
+    missing = [reason for reason in finding.unknowns if reason.root.what in ELSEWHERE]
+    if verdict.verdict != "seen under torch" or not verdict.driver or not missing:
+        return verdict
+    told = f"{verdict.reason}; but {missing[0].told} is not in it, and may supply what is missing"
+    return replace(verdict, verdict="undecided", reason=told)

@@ -64,7 +64,7 @@ def proved(request: session.Request, proving: Proving, advance: Advance) -> Run:
         with Lanes(bench.script, launcher, wide) as lanes:
 
             def heard(outcome: Outcome) -> None:
-                if changes(outcome) and proving.command is None:
+                if proving.command is None and (changes(outcome) or unmended(outcome)):
                     lanes.add(outcome)
                     if not active_children():  # a process with threads is not to be forked
                         lanes.begin()
@@ -84,6 +84,14 @@ def changes(outcome: Outcome) -> bool:
     return outcome.after is not None and not outcome.failure and not outcome.cells
 
 
+def unmended(outcome: Outcome) -> list[Finding]:
+    """The findings that torch may settle though nothing is rewritten for them."""
+    if outcome.before is None or outcome.failure or outcome.cells:
+        return []
+    mended = {(claim.kind, claim.line) for claim in claims(outcome)}
+    return [one for one in outcome.findings if (one.rule, one.span.line) not in mended]
+
+
 @dataclass(frozen=True, slots=True)
 class Bench:
     """What every judgement needs."""
@@ -98,7 +106,11 @@ class Bench:
     def script(self, outcome: Outcome, launcher: Launcher) -> tuple[str, list[Verdict]]:
         """The judgement on one file, which is a script of its own."""
         command = Command("script", os.path.abspath(outcome.path))
-        said = _judged([outcome], command, replace(self, launcher=launcher))
+        said = _judged([outcome], command, replace(self, launcher=launcher)) if changes(outcome) else []
+        left = unmended(outcome)
+        if left:
+            driving = Driving(outcome, lambda _: None, launcher, self.proving.limits)
+            said += driving.settled(left)
         return outcome.path, [replace(verdict, path=outcome.path) for verdict in said]
 
     def together(self, changed: Sequence[Outcome]) -> dict[str, list[Verdict]]:

@@ -333,6 +333,28 @@ def weakest(said: Sequence[Verdict]) -> tuple[Word, str]:
     return one.verdict, one.reason
 
 
+def shown(seen: Facts, claim: Claim, text: bytes, limits: Limits) -> tuple[Word, str]:
+    """Whether one run shows a finding of which nothing is mended."""
+    stopped = cannot(seen.recording, limits.seconds, limits.memory)
+    defect = next((one for one in seen.defects if _matches(one, claim, [claim]) and _on(claim, one)), None)
+    if defect is not None:
+        return "seen under torch", f"seen: {told(defect)}"
+    if stopped:
+        return "could not run", stopped
+    case = Case(seen, seen, {}, JudgeOptions([claim], limits=limits), {claim.path: text})
+    if not reached(case, claim):
+        return "not reached", "the run did not come to these lines"
+    if seen.failed:
+        return "not reproduced", f"these lines ran, but {stopped_by(seen)} before it could show"
+    return "not reproduced", "the gradients were fine on the lines that ran"
+
+
+def _on(claim: Claim, defect: Mapping[str, Any]) -> bool:
+    """Whether a defect is at the finding's own lines, or those lead to it."""
+    places = [defect["place"], *(step["place"] for step in defect["evidence"])]
+    return _touches(claim, [place for place in places if place["file"] == claim.path])
+
+
 def told(defect: Mapping[str, Any]) -> str:
     """A recorded defect in one line."""
     place = defect["place"]

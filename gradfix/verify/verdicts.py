@@ -10,7 +10,15 @@ from typing import Any, Literal, TypeAlias
 from gradfix.trace.report import ESSENTIAL, Place, Recording
 
 Word: TypeAlias = Literal[
-    "flows", "flows partly", "no change", "worse", "not reproduced", "not reached", "could not run"
+    "flows",
+    "flows partly",
+    "no change",
+    "worse",
+    "not reproduced",
+    "not reached",
+    "could not run",
+    "seen under torch",
+    "undecided",
 ]
 Norms: TypeAlias = "Mapping[str, float | None]"
 
