@@ -5,9 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Literal
 
+from gradfix.defects import Convention, kind_of
+from gradfix.defects.kinds import Family
 from gradfix.defects.reasons import What
-from gradfix.driver.making import Maker
+from gradfix.driver.making import Maker, drawn_up
 from gradfix.driver.recipe import Driver, Recipe, Undriven
 from gradfix.driver.targets import to_line
 from gradfix.driver.written import summary
@@ -17,11 +20,14 @@ from gradfix.source import Source, parse
 from gradfix.verify import Claim, Command, JudgeOptions, Launcher, Limits, Verdict, judge
 from gradfix.verify.judge import shown, together
 from gradfix.verify.launch import Job
+from gradfix.verify.lines import Lines
 from gradfix.verify.verdicts import facts
 
 OUT_OF_REACH = ("not reached", "could not run")
 """What a file's own run may say that a driver may say better."""
 UNSHOWN = (*OUT_OF_REACH, "not reproduced")
+FAILED = "seen before: the program failed"
+STEPS = 12
 MOST_WAYS = 3
 """Ways to one finding that are tried."""
 ELSEWHERE = frozenset(
@@ -50,6 +56,11 @@ class Driving:
     def before(self) -> dict[str, bytes]:
         return {self.path: self.outcome.before or b""}
 
+    @property
+    def to_its_end(self) -> Limits:
+        """A driver takes few steps by itself: what comes after the last of them belongs to it."""
+        return replace(self.limits, max_steps=max(self.limits.max_steps, STEPS))
+
     def judged(self, verdicts: Sequence[Verdict], claims: Sequence[Claim]) -> list[Verdict]:
         """The same verdicts, those of findings that were out of reach replaced by what a driver shows."""
         source = self.source()
@@ -65,7 +76,10 @@ class Driving:
 
     def source(self) -> Source | None:
         """The file as it was, if it can be driven."""
-        found = parse(self.path, self.outcome.before or b"")
+        return self._parsed(self.outcome.before or b"")
+
+    def _parsed(self, text: bytes) -> Source | None:
+        found = parse(self.path, text)
         return found if isinstance(found, Source) and found.notebook is None else None
 
     def settled(self, findings: Sequence[Finding]) -> list[Verdict]:
@@ -90,7 +104,7 @@ class Driving:
         """What the first driver says by which the finding shows; else the last one that came to its lines."""
         self.reasons = []
         best = verdict
-        for driver in self._drivers(source, claim):
+        for driver in self._variants(source, claim):
             said = by(driver, claim)
             if said.verdict not in UNSHOWN:
                 return said
@@ -99,11 +113,34 @@ class Driving:
             return replace(verdict, reason=f"{verdict.reason}; no driver: {self.reasons[0]}")
         return best
 
+    def _variants(self, source: Source, claim: Claim) -> Iterator[Driver]:
+        """Each driver, and the same with inputs that carry a gradient, where the finding supposes that."""
+        supposed = any(
+            Convention.D.name in one.conventions
+            for one in self.outcome.findings
+            if (one.rule, one.span.line) == (claim.kind, claim.line)
+        )
+        for driver in self._drivers(source, claim):
+            yield driver
+            if supposed and not driver.recipe.carries:
+                yield drawn_up(replace(driver.recipe, carries=True))
+
     def _drivers(self, source: Source, claim: Claim) -> Iterator[Driver]:
+        """Found where all is mended, if that can be: what stops a run there is no defect that is known."""
+        texts = [self.outcome.before or b""]
+        if self.outcome.after is not None:
+            texts.insert(0, self.outcome.after)
+        for text in texts:
+            there = self._parsed(text)
+            if there is not None:
+                yield from self._made(text, there, claim)
+
+    def _made(self, text: bytes, source: Source, claim: Claim) -> Iterator[Driver]:
         maker = Maker(self.launcher, self.limits)
-        lines = tuple(range(claim.line, max(claim.line, claim.end_line) + 1))
-        for way in to_line(self.path, source.tree, claim.line)[:MOST_WAYS]:
-            made = maker.made([replace(way, lines=lines)], self.before)[0]
+        lines = Lines(text, self.outcome.before or b"")
+        first, last = (lines.before(line) for line in (claim.line, max(claim.line, claim.end_line)))
+        for way in to_line(self.path, source.tree, first, last)[:MOST_WAYS]:
+            made = maker.made([replace(way, loss=loss_of(claim))], {self.path: text})[0]
             if isinstance(made, Undriven):
                 self.reasons.append(f"{way.shown}: {made.reason}")
             else:
@@ -118,18 +155,29 @@ class Driving:
             texts = self.alone(claim)
             return {**texts, **own} if texts is not None else None
 
-        options = JudgeOptions([claim], alone, driver.recipe.target.root, limits=self.limits)
+        options = JudgeOptions([claim], alone, driver.recipe.target.root, limits=self.to_its_end)
         command = Command("script", driver.path)
         said = judge({**self.before, **own}, after, command, options, self.launcher)
-        return by_driver(next(one for one in said if one.kind), driver)
+        verdict = by_driver(next(one for one in said if one.kind), driver)
+        # What fails before for another reason than a broken rule, fails because of the driver.
+        unfit = verdict.reason.startswith(FAILED) or verdict.verdict in ("no change", "could not run")
+        return replace(verdict, verdict="not reached") if unfit else verdict
 
     def _shown(self, driver: Driver, claim: Claim) -> Verdict:
         """What one run of a driver shows of a finding."""
         texts = {**self.before, driver.path: driver.text.encode()}
-        job = Job(Command("script", driver.path), driver.recipe.target.root, texts, self.limits)
+        job = Job(Command("script", driver.path), driver.recipe.target.root, texts, self.to_its_end)
         seen = facts(self.launcher.run(job))
         word, reason = shown(seen, claim, self.outcome.before or b"", self.limits)
         return by_driver(Verdict(self.path, word, reason, claim.kind, claim.line), driver)
+
+
+def loss_of(claim: Claim) -> Literal["", "parts", "whole"]:
+    """How what is returned has to be a loss, for a finding to be one: of no size, or that nothing reaches."""
+    traits = kind_of(claim.kind)
+    if traits.family is Family.SEVERED:
+        return "parts"
+    return "whole" if traits.refused and not traits.pair and traits.family is None else ""
 
 
 def by_driver(verdict: Verdict, driver: Driver) -> Verdict:

@@ -59,7 +59,7 @@ class Maker:
         lines = (line.partition(mark)[2] for line in recording["stdout"].splitlines() if mark in line)
         answers = [from_json(json.loads(line)) for line in lines]
         reason = cannot(recording, self.limits.seconds, self.limits.memory) or _last(recording)
-        return [driver(one) if isinstance(one, Recipe) else one for one in answers], reason
+        return [drawn_up(one) if isinstance(one, Recipe) else one for one in answers], reason
 
     def _run(self, root: str, path: str, texts: Mapping[str, bytes], count: int) -> Recording:
         seconds = min(self.limits.seconds, SLACK + 2 * self.seconds * count)
@@ -69,7 +69,7 @@ class Maker:
         return self.launcher.run(Job(Command("script", path), root, texts, limits))
 
 
-def driver(recipe: Recipe) -> Driver:
+def drawn_up(recipe: Recipe) -> Driver:
     """The program of a recipe."""
     return Driver(os.path.join(recipe.target.root, DRIVER), program(recipe), recipe)
 

@@ -31,6 +31,8 @@ class Target:
     """Where it is defined."""
     lines: tuple[int, ...] = ()
     """The lines that are to be reached; none: any."""
+    loss: Literal["", "parts", "whole"] = ""
+    """Whether what is returned is the loss though nothing flows through it, and whether as it is."""
 
     @property
     def shown(self) -> str:

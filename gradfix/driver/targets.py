@@ -62,8 +62,21 @@ def _finds(folder: str, module: str) -> bool:
     return os.path.isfile(f"{inner}.py") or os.path.isfile(os.path.join(inner, "__init__.py"))
 
 
-def to_line(path: str, tree: ast.Module, line: int) -> list[Target]:
-    """The ways to a line, the best first; none, where it is in the module's own statements."""
+def to_line(path: str, tree: ast.Module, line: int, end_line: int = 0) -> list[Target]:
+    """The ways to some lines, the best first; none, where they are in the module's own statements."""
+    lines = tuple(sorted(body(tree, line) or range(line, max(line, end_line) + 1)))
+    return [replace(one, lines=lines) for one in _ways(path, tree, line)]
+
+
+def body(tree: ast.Module, line: int) -> set[int]:
+    """Of a function whose head or decorator a line is in, all that it does; of any other line, nothing."""
+    for node in ast.walk(tree):
+        if isinstance(node, Function) and covers(node, line) and line < node.body[0].lineno:
+            return set(range(node.body[0].lineno, (node.end_lineno or line) + 1))
+    return set()
+
+
+def _ways(path: str, tree: ast.Module, line: int) -> list[Target]:
     where = place(path, tree)
     for node in tree.body:
         if covers(node, line):
@@ -146,33 +159,32 @@ def _in_class(where: Place, tree: ast.Module, node: ast.ClassDef, line: int) -> 
     known = {one.name: one for one in tree.body if isinstance(one, ast.ClassDef)}
     module = is_module(node, known) or CALLED in own
     through = CALLED in own and name in (*reached_from(CALLED, own), "__init__", "")
-    lines = (line,)
     if module and (through or (name == "__init__" and _has_forward(node, known))):
-        yield replace(target(where, node, "module"), lines=lines)
+        yield target(where, node, "module")
     if name and not name.startswith("__") and name != CALLED:
-        yield replace(target(where, node, "method", name), lines=lines)
+        yield target(where, node, "method", name)
     if name in ("__init__", "__call__", CALLED):
         plain = "__call__" if "__call__" in own else ""
         for other in own if name == "__init__" else (name,):
             if other not in ("__init__", CALLED) and (other == plain or not other.startswith("_")):
-                yield replace(target(where, node, "method", other), lines=lines)
+                yield target(where, node, "method", other)
     for caller, one in own.items():
         if name and caller not in (name, CALLED, "__init__") and name in _on_self(ast.walk(one)):
-            yield replace(target(where, node, "method", caller), lines=lines)
+            yield target(where, node, "method", caller)
 
 
 def _to_function(where: Place, tree: ast.Module, node: ast.FunctionDef, line: int) -> Iterator[Target]:
     """The function itself, then what calls it here."""
-    yield replace(target(where, node, "function"), lines=(line,))
+    yield target(where, node, "function")
     for other in tree.body:
         if other is node or not isinstance(other, (ast.FunctionDef, ast.ClassDef)):
             continue
         for call in ast.walk(other):
             if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == node.name:
                 found = (
-                    [replace(target(where, other, "function"), lines=(line,))]
+                    [target(where, other, "function")]
                     if isinstance(other, ast.FunctionDef)
-                    else [replace(one, lines=(line,)) for one in _in_class(where, tree, other, call.lineno)]
+                    else list(_in_class(where, tree, other, call.lineno))
                 )
                 yield from found
                 break

@@ -99,6 +99,8 @@ def printed(value: Value) -> str:
     if isinstance(value, Source):
         return value.text
     if isinstance(value, Items):
+        if value.form == "list" and len(value.items) > 1 and len({*value.items}) == 1 and random(value):
+            return f"[{printed(value.items[0])} for _ in range({len(value.items)})]"
         inner = ", ".join(map(printed, value.items))
         return f"[{inner}]" if value.form == "list" else f"({inner}{',' * (len(value.items) == 1)})"
     if isinstance(value, Entries):
@@ -106,6 +108,11 @@ def printed(value: Value) -> str:
     if isinstance(value, Config):
         return f"SimpleNamespace({', '.join(f'{name}={printed(one)}' for name, one in value.attributes)})"
     return f"{value.callee}({passed(value.arguments)})"
+
+
+def random(value: Value) -> bool:
+    """Whether there is a tensor in it, another one each time that it is made."""
+    return isinstance(value, Tensor) or any(map(random, within(value)))
 
 
 def of_tensor(value: Tensor) -> str:

@@ -13,7 +13,7 @@ from torch import nn
 from gradfix.driver.recipe import Root, Target
 from gradfix.driver.search.alive import Bench, Propose
 from gradfix.driver.search.drafts import Draft, Path, put
-from gradfix.driver.search.watching import Watch, tensors
+from gradfix.driver.search.watching import Watch, refused, tensors
 from gradfix.driver.values import Config, Entries, Value
 
 Phase = Literal["build", "call", "done"]
@@ -34,9 +34,11 @@ class Result:
     subject: Any = None
     roots: tuple[Root, ...] = ()
     learns: bool = False
-    backward: bool = False
-    """Whether the call has done its own."""
+    backwards: int = 0
+    """How often the call has gone backward itself."""
     reached: set[int] = field(default_factory=set)
+    number: bool = False
+    """Whether what comes out is a plain number."""
     flows: bool = False
     """Whether what comes out requires grad."""
 
@@ -73,9 +75,9 @@ class Trial:
                 self._steps(result, bench, given, only_build)
         except (Exception, SystemExit) as error:
             result.error = error
-        result.calls, result.backward = watch.calls, watch.backwards > 0
-        if watch.refused:
-            result.phase, result.error = "done", None  # what stands after it is what is looked for
+        result.calls, result.backwards = watch.calls, watch.backwards
+        if watch.refused or (result.error is not None and refused(result.error)):
+            result.phase, result.error = "done", None  # what stands before it was looked for
         if watch.failed is not None:
             ours = {id(one) for one in given}
             name, found = watch.failed
@@ -88,7 +90,7 @@ class Trial:
         subject = self.thing
         if draft.build is not None:
             args, kwargs = bench.given(draft.build, ("build",))
-            subject = result.subject = self.thing(*args, **kwargs)
+            subject = result.subject = self._called(result, self.thing, args, kwargs)
         result.phase = "call"
         if isinstance(subject, nn.Module):
             result.learns = any(True for _ in subject.parameters())
@@ -104,6 +106,7 @@ class Trial:
         output = self._called(result, called, args, kwargs)
         result.phase = "done"
         result.roots = tuple(roots(output))
+        result.number = isinstance(output, (int, float)) and not isinstance(output, bool)
         result.flows = any(one.requires_grad for one in tensors(output))
 
     def _called(self, result: Result, called: Any, args: Any, kwargs: Any) -> Any:

@@ -128,6 +128,8 @@ def _of_torch(callee: Any, position: int, name: str, facts: Facts) -> None:
     elif built:
         if name in OF_TORCH:
             facts.roles.append(OF_TORCH[name])
+    elif name in parameters(callee) and parameters(callee)[name].annotation in (int, float, "int", "float"):
+        facts.number += 1
     else:
         _function(called, position, name, facts)
 
@@ -147,6 +149,8 @@ def _function(called: str, position: int, name: str, facts: Facts) -> None:
         facts.share += 1
     elif name in OF_TORCH and position != 0:
         facts.roles.append(OF_TORCH[name])
+    elif called.startswith(("manual_", "set_", "get_", "is_")):
+        facts.number += 1
     elif position == 0 or name in ("input", "other", "tensor", "weight", "target", "query", "key", "value"):
         facts.tensor += 1
     elif hasattr(torch, called) and position == 1:

@@ -45,6 +45,8 @@ class Facts:
     """With how many arguments it is called itself."""
     built: int = 0
     """Whether what is called is called while something is built: a class, or what makes a part."""
+    result: Facts | None = None
+    """What is known of what it returns, where it is called."""
     items: Facts | None = None
     """What is known of its items."""
     parts: dict[int, Facts] = field(default_factory=dict)

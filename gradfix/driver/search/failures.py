@@ -41,6 +41,10 @@ def _changes(one: Constraint, result: Result) -> Iterator[Changes]:
             yield {path: Tensor(value.shape[:1], "index", 2)}
     elif one.want == "size":
         yield from fitted(draft, one)
+    elif one.want == "fewer":
+        tensors = [(path, v) for path, v in draft.leaves() if isinstance(v, Tensor) and len(v.shape) > 1]
+        for path, value in reversed(tensors):
+            yield {path: with_dimensions(value, len(value.shape) - 1)}
     elif one.want == "shape":
         yield from _whole(draft, *one.shapes)
     elif one.want == "ndim":
@@ -135,7 +139,7 @@ def with_dimensions(value: Tensor, ndim: int) -> Tensor:
         return replace(value, shape=(2, channels, *([8] * (ndim == 5)), ROUND, ROUND)[:ndim])
     if len(shape) >= 4:
         last = shape[1]
-    return replace(value, shape={0: (), 1: (last,), 2: (2, last), 3: (2, 6, last)}[ndim])
+    return replace(value, shape={0: (), 1: shape[:1] or (2,), 2: (2, last), 3: (2, 6, last)}[ndim])
 
 
 def _elements(draft: Draft, one: Constraint) -> Iterator[Changes]:

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 Want = Literal[
     "size", "shape", "ndim", "index", "label", "float", "share", "mask", "high", "divisible", "larger",
-    "elements",
+    "fewer", "elements",
 ]  # fmt: skip
 
 
@@ -147,6 +147,7 @@ KINDS: tuple[tuple[str, Say], ...] = (
     ),
     (r"index out of range|out of bounds|must be smaller than num_classes", _want("high")),
     (r"between 0 and 1", _want("share")),
+    (r"doesn't match the broadcast shape", _want("fewer")),
     (r"0D or 1D target tensor expected|multi-target not supported", _want("label")),
     (
         r"could not infer output dtype|must be either floating|floating point"

@@ -33,6 +33,7 @@ PLAIN: dict[Role, tuple[Any, ...]] = {
     "vocabulary": (10,),
 }
 WIDE = 16
+BATCHES = 4
 STEPS = {"step", "zero_grad", "param_groups"}
 """What is read of an optimizer alone."""
 SPECIFIC = ("heads", "count", "kernel", "one", "zero", "share", "small", "vocabulary", "axis", "flag", "size")
@@ -52,7 +53,7 @@ class Proposer:
 
     def siblings(self, known: dict[str, Facts]) -> None:
         """What the other arguments of the same call are."""
-        steps = {name for name, facts in known.items() if STEPS & {*facts.attributes}}
+        steps = {name for name, one in known.items() if STEPS & {*one.attributes} and not one.module}
         modules = sorted(known, key=lambda name: not known[name].module)
         fits = (name for name in modules if known[name].module or known[name].called)
         self.steps, self.module = bool(steps), next((name for name in fits if name not in steps), "")
@@ -110,12 +111,14 @@ class Proposer:
             pair, shape = facts.hidden
             one = Tensor(shape)
             yield Items((one, one), "tuple") if pair else one
-        if facts.called and not STEPS & {*facts.attributes}:
+        if facts.result is not None and STEPS & {*facts.result.attributes} and facts.built:
+            yield Source("torch.optim.SGD", (TORCH,))
+        if facts.called:
             yield from self._called(facts, building)
-        elif STEPS & {*facts.attributes}:
-            yield self.optimizer()
         elif facts.module:
             yield from self._layers()
+        elif STEPS & {*facts.attributes}:
+            yield self.optimizer()
         elif facts.mapping and not tensor:
             yield Entries(tuple((repr(key), self._entry(building)) for key in dict.fromkeys(facts.keys)))
         elif facts.attributes:
@@ -124,7 +127,7 @@ class Proposer:
             yield from self.tensors(facts)
         if facts.sequence and not tensor:
             yield self._items("tuple" if facts.parts else "list", (), facts, building)
-        if facts.roles or (building and facts.number):
+        if facts.roles or (facts.number and not tensor):
             yield from self.numbers(facts)
         if facts.flag and not tensor:
             yield from (Number(False), Number(True))
@@ -144,7 +147,11 @@ class Proposer:
     def _items(self, form: str, inner: Any, facts: Facts, building: bool) -> Items:
         items = facts.items or Facts()
         named = [one for one in inner or () if one is not ...]
-        count = len(named) if form == "tuple" and len(named) > 1 else facts.unpacked or 2
+        count = (
+            len(named)
+            if form == "tuple" and len(named) > 1
+            else facts.unpacked or (2 if building else BATCHES)
+        )
         of_each = named if len(named) == count else [named[0] if named else inspect.Parameter.empty] * count
         facts_of = [facts.parts.get(at, items) for at in range(count)]
         first = [self.of(its, one, building)[0] for its, one in zip(facts_of, of_each, strict=True)]

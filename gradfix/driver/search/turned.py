@@ -30,8 +30,9 @@ def turned(walk: Walk, draft: Draft, subject: Any, asked: Conditions) -> Iterato
                 and one.default is not one.empty
                 and one.kind is not one.VAR_KEYWORD
             ):
-                for value in _values(walk, function, name, this, asked, part == "build"):
-                    yield _with(draft, part, Argument(name, value))
+                values = list(_values(walk, function, name, this, asked, part == "build"))
+                for at, value in enumerate(values):
+                    yield _with(draft, part, Argument(name, value), tuple(values[at + 1 :]))
 
 
 def _functions(walk: Walk, subject: Any) -> Iterator[tuple[str, Any, Any]]:
@@ -44,10 +45,11 @@ def _functions(walk: Walk, subject: Any) -> Iterator[tuple[str, Any, Any]]:
     yield "build", walk.thing, None
 
 
-def _with(draft: Draft, part: str, argument: Argument) -> Draft:
+def _with(draft: Draft, part: str, argument: Argument, rest: tuple[Value, ...]) -> Draft:
     """The same with one argument more."""
-    changed = draft.given(part, (*(getattr(draft, part) or ()), argument))
-    return replace(changed, edits=draft.edits + 1)
+    given = getattr(draft, part) or ()
+    others = {**draft.others, (part, len(given)): rest}
+    return replace(draft.given(part, (*given, argument)), edits=draft.edits + 1, others=others)
 
 
 def _values(
@@ -63,7 +65,7 @@ def _values(
     if default is None:
         facts, annotation = walk.facts(function, name, this)
         found = walk.proposer.of(facts, annotation, building)
-        yield from [one for one in found if one != Number(None)][:3]
+        yield from [one for one in found if one != Number(None)][:4]
     elif not isinstance(default, (str, type(None))):
         yield from (Number(one) for one in (1, 0, 2) if one != default)
         yield Number(None)

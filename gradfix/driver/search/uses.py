@@ -194,6 +194,10 @@ class Uses:
         if above.func is node:
             self.facts.called.append(len(above.args) + len(above.keywords))
             self.facts.built += self.scope.builds(where)
+            self.facts.result = self.facts.result or Facts()
+            inner = Reader(self.facts.result)
+            inner.seen = self.reader.seen
+            Uses(inner, self.text, self.scope).of(above, where)
             return
         outer = self.text.above.get(above)
         if isinstance(outer, ast.For | ast.comprehension) and outer.iter is above and above.args[0] is node:

@@ -79,7 +79,7 @@ class Walk:
         self.tries += 1
         if draft.call is None:
             result = self.trial.build(draft)
-            if result.error is not None:
+            if result.error is not None or result.subject is None:
                 return result
             draft = self._called(result.draft, result.subject)
             self.seen.add(draft.key())
@@ -144,11 +144,11 @@ class Walk:
         draft = result.draft
         if self.target.lines and not result.reached & set(self.target.lines):
             return None
-        if not result.flows and not draft.carries and not result.backward and result.roots:
+        if not result.flows and not draft.carries and not result.backwards and result.roots:
             carried = self.trial.run(replace(draft, carries=True))
             if carried.phase == "done" and carried.error is None and carried.flows:
                 result, draft = carried, carried.draft
-        roots: tuple[Root, ...] = () if result.backward else result.roots
+        roots: tuple[Root, ...] = () if result.backwards else self._roots(result)
         return Recipe(
             target=self.target,
             build=draft.build,
@@ -157,8 +157,18 @@ class Walk:
             learns=result.learns,
             carries=draft.carries,
             training=draft.training,
+            repeats=1 if result.backwards > 1 else 2,
             assumed=tuple(self._assumed(draft)),
         )
+
+    def _roots(self, result: Result) -> tuple[Root, ...]:
+        """What is backpropagated: of a plain function, what carries a gradient, or is said to be the loss."""
+        loss = self.target.loss
+        if loss and result.number:
+            return (Root("", True),)
+        if loss == "whole":
+            return tuple(Root(root.path, True) for root in result.roots)
+        return result.roots if self.target.form == "module" or result.flows or loss else ()
 
     def _assumed(self, draft: Draft) -> Iterator[str]:
         """The numbers and objects that nobody has said."""

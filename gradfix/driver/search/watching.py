@@ -2,12 +2,27 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import torch
 from torch.overrides import TorchFunctionMode
 
 BACKWARD = (torch.Tensor.backward, torch.autograd.backward)
+
+
+REFUSED = re.compile(
+    r"modified by an inplace operation|modified inplace|leaf Variable that requires grad"
+    r"|does not require grad and does not have a grad_fn|Can't call numpy\(\) on Tensor that requires grad"
+    r"|Inference tensors cannot be saved|has no attribute 'backward'|backward through the graph a second time"
+    r"|grad can be implicitly created only for scalar|cannot be modified inplace because it is"
+)
+"""What torch says where a rule of autograd is broken: that is what is looked for."""
+
+
+def refused(error: BaseException) -> bool:
+    """Whether a try has met what it is made for."""
+    return isinstance(error, (RuntimeError, AttributeError)) and REFUSED.search(str(error)) is not None
 
 
 class Watch(TorchFunctionMode):
