@@ -20,7 +20,7 @@ from gradfix.tape.interpreter.modes import lose_mode, of_torch, unbound
 from gradfix.tape.interpreter.occasions import ModuleCleared
 from gradfix.tape.machine.account import newest_call
 from gradfix.tape.strangers.assumed_optimizers import BY_USE, clear_supposed, doubted, step_supposed
-from gradfix.tape.strangers.data_alone import may_be_told
+from gradfix.tape.strangers.data_alone import from_elsewhere, may_be_told
 from gradfix.tape.strangers.framework_objects import hand_over, unknown_host
 from gradfix.tape.strangers.handed_out import (
     hand_out,
@@ -92,7 +92,7 @@ def call_unknown(vm: Interpreter, callee: Value, args: Args, kwargs: Kwargs, nod
         vm.machine.leaves.asked[id(result)] = result
     unrecorded = vm.grad_mode.grad is False and vm.grad_mode.grad_off[1] is not None
     owners = [one for one in getattr(callee, "holds", ()) if isinstance(one, (Tensor, Unknown))]
-    if unrecorded and isinstance(callee, Unknown) and not _may_hand_back(vm, [*owners, *given]):
+    if unrecorded and isinstance(callee, Unknown) and not _may_hand_back(vm, callee, [*owners, *given]):
         result.made, result.requires, result.lean = _unrecorded(vm.machine, given, node), False, BY_USE
     result.part = True
     result.method = any(isinstance(one, Tensor) for one in owners)
@@ -103,14 +103,24 @@ def call_unknown(vm: Interpreter, callee: Value, args: Args, kwargs: Kwargs, nod
     return result
 
 
-def _may_hand_back(vm: Interpreter, given: Sequence[Value]) -> bool:
-    """Whether a call was given what is or may be in a graph: it may return that as it is, recorded or not."""
+def _may_hand_back(vm: Interpreter, callee: Value, given: Sequence[Value]) -> bool:
+    """Whether a call was given what is or may be in a graph: it may return that as it is, recorded or not.
+    A function that somebody imports has no weights of its own, by which what it returns would have one."""
+    if from_elsewhere(callee) and any(_made_elsewhere(vm.strangers, one) for one in given):
+        return True
     nodes = [node for value in given for node in vm.graph.nodes(value)]
     met = [*upstream(nodes, lambda node: node.parents if node.may or node.requires is None else ())]
     if any(node.requires is True for node in met):
         return True
     values = [*given, *(node.facts["value"] for node in met if node.facts and "value" in node.facts)]
     return any(map(vm.machine.leaves.may_learn, values))
+
+
+def _made_elsewhere(strangers: Strangers, value: Value) -> bool:
+    """Whether a value is what a call that isn't known has returned, and may be a leaf."""
+    if not isinstance(value, Unknown) or id(value) not in strangers.results:
+        return False
+    return value.requires is None and value.module is None
 
 
 def _asked_to_learn(node: ast.AST) -> bool:

@@ -804,6 +804,13 @@ class Net(nn.Module):
         unbound(h)
         return h
 """,
+    "what may be a leaf, handed back by a function where nothing is recorded": """
+from elsewhere import blur
+w = blur(torch.randn(1))
+with torch.no_grad():
+    w = blur(w, 0.0)
+torch.mean(w).backward()
+""",
 }
 FOUND = {
     "what an optimizer holds, beside a loss that is made of what a model returns": (
