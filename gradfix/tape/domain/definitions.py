@@ -26,7 +26,7 @@ class Code:
         self.recorded = False
         """Whether it has run where what it does may be recorded."""
         self.thawed = False
-        """Whether it has then run on anything but data and an object whose parameters are all frozen."""
+        """Whether it has then run on anything but an object whose parameters are all frozen."""
         self.size = 0
         """How many parts its text has, once somebody has counted."""
         self.yields: bool | None = None

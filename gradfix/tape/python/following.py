@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 from gradfix.defects.reasons import What
 from gradfix.tape.domain.alternatives import alternatives
 from gradfix.tape.domain.definitions import Code, Function, Instance, Scope, Suspended
-from gradfix.tape.domain.graph import Tensor
 from gradfix.tape.domain.moments import Site
 from gradfix.tape.domain.torch_values import Mode
 from gradfix.tape.domain.values import NONE, Const, External, Seq, Unknown, unknown_of
@@ -220,15 +219,10 @@ def _run_foreign(
     return unknown_of(Why(What.BUDGET, "a call that takes too long to follow"), *given)
 
 
-def _frozen(machine: Machine, receiver: Value | None, given: Iterable[Value]) -> bool:
-    """Whether a module has parameters and learns none of them, nor what comes in."""
+def _frozen(machine: Machine, receiver: Value | None) -> bool:
+    """Whether a module has parameters and learns none of them, whatever else comes in that may learn."""
     held = leaves(machine, receiver)[0] if isinstance(receiver, Instance) and receiver.module else []
-    requires = machine.graph.requires
-    return (
-        bool(held)
-        and not any(requires(one) is not False for one in held)
-        and not any(isinstance(one, Tensor) and requires(one) is True for one in given)
-    )
+    return bool(held) and not any(machine.graph.requires(one) is not False for one in held)
 
 
 def _run_function(
@@ -238,7 +232,7 @@ def _run_function(
     code.entered = True
     if vm.grad_mode.grad is not False and vm.grad_mode.mode_in_doubt is False:
         code.recorded = True
-        if not code.thawed and not _frozen(vm.machine, receiver, names.values()):
+        if not code.thawed and not _frozen(vm.machine, receiver):
             code.thawed = True
     frame = Frame(Scope(names, function.scope, function.scope.globals), code, vm.here.path)
     frame.at_yield = vm.running.at_yield

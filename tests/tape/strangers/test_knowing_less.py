@@ -811,6 +811,21 @@ with torch.no_grad():
     w = blur(w, 0.0)
 torch.mean(w).backward()
 """,
+    "a forward that is only run with all its parameters frozen, for an input that learns": """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.one, self.two = nn.Linear(4, 4), nn.Linear(4, 4)
+    def forward(self, x):
+        h = self.one(x)
+        h += x
+        with torch.inference_mode():
+            h = h + 1
+        return self.two(h)
+net = Net().requires_grad_(False)
+image = nn.Parameter(torch.rand(4, 4))
+(net(image).mean() + image.abs().mean()).backward()
+""",
 }
 FOUND = {
     "what an optimizer holds, beside a loss that is made of what a model returns": (
