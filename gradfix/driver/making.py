@@ -7,7 +7,9 @@ import os
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
+from gradfix.driver.given import Project
 from gradfix.driver.recipe import Driver, Recipe, Target, Undriven, from_json
 from gradfix.driver.values import to_json
 from gradfix.driver.written import program
@@ -34,6 +36,8 @@ class Maker:
     limits: Limits = field(default_factory=Limits)
     tries: int = TRIES
     seconds: float = SECONDS
+    projects: dict[str, Project] = field(default_factory=dict)
+    """What was read of each root."""
 
     def made(
         self, targets: Sequence[Target], texts: Mapping[str, bytes] | None = None
@@ -52,7 +56,8 @@ class Maker:
     ) -> tuple[list[Driver | Undriven], str]:
         """The answers of one process, and what became of it."""
         mark, root = secrets.token_hex(), targets[0].root
-        spec = {"targets": to_json(targets), "mark": mark, "tries": self.tries, "seconds": self.seconds}
+        limits = {"tries": self.tries, "seconds": self.seconds}
+        spec = {"targets": to_json(targets), "mark": mark, "given": self._given(targets), **limits}
         path = os.path.join(root, SEARCH)
         text = PROGRAM.format(json.dumps(spec)).encode()
         recording = self._run(root, path, {**texts, path: text}, len(targets))
@@ -60,6 +65,17 @@ class Maker:
         answers = [from_json(json.loads(line)) for line in lines]
         reason = cannot(recording, self.limits.seconds, self.limits.memory) or _last(recording)
         return [drawn_up(one) if isinstance(one, Recipe) else one for one in answers], reason
+
+    def _given(self, targets: Sequence[Target]) -> dict[str, Any]:
+        """What the project itself calls them with."""
+        root = targets[0].root
+        if root not in self.projects:
+            self.projects[root] = Project(root).read()
+        project = self.projects[root]
+        found = {}
+        for name in {target.name for target in targets}:
+            found[name] = {"build": to_json(project.builds(name)), "call": to_json(project.called(name))}
+        return found
 
     def _run(self, root: str, path: str, texts: Mapping[str, bytes], count: int) -> Recording:
         seconds = min(self.limits.seconds, SLACK + 2 * self.seconds * count)

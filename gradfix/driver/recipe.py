@@ -89,7 +89,15 @@ class Undriven:
     tries: int = 0
 
 
-NAMES: dict[str, Any] = {each.__name__: each for each in (Target, Root, Recipe, Undriven)}
+@dataclass(frozen=True, slots=True)
+class Given:
+    """A call that the project has: what is passed by position and by name; None: that can not be said."""
+
+    args: tuple[values.Value | None, ...] = ()
+    kwargs: tuple[tuple[str, values.Value | None], ...] = ()
+
+
+NAMES: dict[str, Any] = {each.__name__: each for each in (Target, Root, Recipe, Undriven, Given)}
 
 
 def from_json(data: Any) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -59,11 +60,22 @@ def method(name: str, position: int, facts: Facts) -> None:
         facts.tensor += 1
 
 
-def told(reader: Reader, callee: Any, position: int, name: str, deep: int) -> None:
-    """What it says that this callee gets it, at a position or by a name."""
-    facts = reader.facts
+@dataclass(frozen=True, slots=True)
+class Handed:
+    """Who gets it: at a position or by a name, how deep in calls, and whose method that is."""
+
+    callee: Any
+    position: int
+    name: str
+    deep: int
+    cls: Any = None
+
+
+def told(reader: Reader, handed: Handed) -> None:
+    """What it says that this callee gets it."""
+    facts, callee = reader.facts, handed.callee
     if isinstance(callee, nn.Module):
-        _module(reader, callee, position, name, deep)
+        _module(reader, handed)
     elif callee is range:
         facts.roles.append("count")
     elif callee in SEQUENCES:
@@ -71,21 +83,20 @@ def told(reader: Reader, callee: Any, position: int, name: str, deep: int) -> No
     elif callee in NUMBERS:
         facts.number += 1
     elif is_torch(callee):
-        _of_torch(callee, position, name, facts)
+        _of_torch(callee, handed.position, handed.name, facts)
     elif isinstance(callee, type):
-        _into(reader, callee.__init__, (position, name), None, callee, deep)  # type: ignore[misc]
+        _into(reader, replace(handed, callee=callee.__init__, cls=callee), None)  # type: ignore[misc]
     elif inspect.isroutine(callee):
-        bound = getattr(callee, "__self__", None)
-        _into(reader, callee, (position, name), bound, None, deep)
+        _into(reader, handed, getattr(callee, "__self__", None))
 
 
-def _module(reader: Reader, module: Any, position: int, name: str, deep: int) -> None:
-    module = layers.first(module)
+def _module(reader: Reader, handed: Handed) -> None:
+    module = layers.first(handed.callee)
     if is_torch(type(module)):
-        _loss_or_layer(module, position, name, reader.facts)
+        _loss_or_layer(module, handed.position, handed.name, reader.facts)
         return
-    reader.facts.tensor += 1 if position == 0 else 0
-    _into(reader, module.forward, (position, name), module, type(module), deep)
+    reader.facts.tensor += 1 if handed.position == 0 else 0
+    _into(reader, replace(handed, callee=module.forward, cls=type(module)), module)
 
 
 def _loss_or_layer(module: Any, position: int, name: str, facts: Facts) -> None:
@@ -99,16 +110,17 @@ def _loss_or_layer(module: Any, position: int, name: str, facts: Facts) -> None:
         layers.taken(module, position, facts)
 
 
-def _into(reader: Reader, function: Any, place: tuple[int, str], this: Any, cls: Any, deep: int) -> None:
+def _into(reader: Reader, handed: Handed, this: Any) -> None:
     """Into a function of the project."""
-    position, name = place
+    function, name = handed.callee, handed.name
     names = list(parameters(function))
     if not inspect.ismethod(function) and names[:1] == ["self"]:
         names = names[1:]
-    if not name and 0 <= position < len(names):
-        name = names[position]
+    if not name and 0 <= handed.position < len(names):
+        name = names[handed.position]
     if name in names:
-        reader.parameter(function, name, this, cls, deep + 1)
+        cls = handed.cls if this is None or not isinstance(this, handed.cls or ()) else type(this)
+        reader.parameter(function, name, this, cls, handed.deep + 1)
 
 
 def _of_torch(callee: Any, position: int, name: str, facts: Facts) -> None:

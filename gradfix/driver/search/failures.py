@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from types import FrameType, TracebackType
@@ -57,6 +58,10 @@ def _changes(one: Constraint, result: Result) -> Iterator[Changes]:
         yield from _lower(draft, one.expected)
     elif one.want == "divisible":
         yield from _divisible(draft)
+    elif one.want == "few":
+        for size in sizes(draft):
+            if size.at is None and size.size > 2:
+                yield size.set(draft, 2)
     elif one.want == "larger":
         yield from _larger(draft)
 
@@ -259,7 +264,7 @@ def named(value: Value, message: str) -> bool:
     names = {Tensor: ("Tensor",), Items: ("list", "tuple")}.get(type(value), ())
     if isinstance(value, Number):
         names = (type(value.value).__name__,)
-    return any(f"'{name}'" in message or f" {name} " in message for name in names)
+    return any(re.search(rf"\b{name}\b", message) for name in names)
 
 
 def _shapes(draft: Draft) -> Iterator[Draft]:

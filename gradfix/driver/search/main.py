@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-import contextlib
 import importlib
 import json
 import os
-import signal
 import sys
-import time
-from collections.abc import Iterator
 from typing import Any
 
+import torch
+
 from gradfix.driver.recipe import Target, Undriven, from_json
+from gradfix.driver.search.clock import TooLongError, in_time
 from gradfix.driver.values import to_json
-
-
-class TooLongError(Exception):
-    """A try has taken all the time that there is."""
 
 
 def main(asked: str) -> None:
     """The targets of one file."""
     quiet()
+    torch.set_num_threads(1)
     spec = json.loads(asked)
     out = os.fdopen(os.dup(1), "w", buffering=1)
     for data in spec["targets"]:
@@ -57,29 +53,11 @@ def answer(target: Target, spec: dict[str, Any]) -> Any:
     try:
         with in_time(seconds * 2):
             walk = Walk(target, thing, dict(vars(module)), (int(spec["tries"]), seconds))
+            walk.given = {
+                part: from_json(calls) for part, calls in spec["given"].get(target.name, {}).items()
+            }
             return walk.found()
     except TooLongError:
         return Undriven(target, f"a try took longer than {seconds * 2:g} s", walk.tries)
     except Exception as error:
         return Undriven(target, f"search: {type(error).__name__}: {str(error)[:200]}")
-
-
-@contextlib.contextmanager
-def in_time(seconds: float) -> Iterator[None]:
-    """Stop what takes longer."""
-
-    def late(number: int, frame: Any) -> None:
-        raise TooLongError
-
-    if not hasattr(signal, "setitimer"):
-        yield
-        return
-    before = signal.signal(signal.SIGALRM, late)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
-    started = time.monotonic()
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
-        del started

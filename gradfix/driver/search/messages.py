@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 Want = Literal[
     "size", "shape", "ndim", "index", "label", "float", "share", "mask", "high", "divisible", "larger",
-    "fewer", "elements",
+    "fewer", "few", "elements",
 ]  # fmt: skip
 
 
@@ -130,6 +130,7 @@ DIMENSIONS: tuple[tuple[str, Say], ...] = (
     (rf"values to unpack \(expected {EXPECTED}(?:, got {GOT})?\)", _ndim),
     (rf"does not match.*input.dim\(\) = {GOT}.*= {EXPECTED}", _ndim),
     (rf"expected to be in range of \[-{GOT}, \d+\], but got -?(?P<over>\d+)", _over),
+    (rf"number of subscripts in the equation \({EXPECTED}\) does not match.*dimensions \({GOT}\)", _ndim),
     (rf"too many indices for tensor of dimension {GOT}", _more),
     (r"batch[12] must be a (?P<expected>3)D tensor", _ndim),
 )
@@ -147,6 +148,7 @@ KINDS: tuple[tuple[str, Say], ...] = (
     ),
     (r"index out of range|out of bounds|must be smaller than num_classes", _want("high")),
     (r"between 0 and 1", _want("share")),
+    (r"selected index k out of range", _want("few")),
     (r"doesn't match the broadcast shape", _want("fewer")),
     (r"0D or 1D target tensor expected|multi-target not supported", _want("label")),
     (

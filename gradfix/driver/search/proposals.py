@@ -127,6 +127,8 @@ class Proposer:
             yield from self.tensors(facts)
         if facts.sequence and not tensor:
             yield self._items("tuple" if facts.parts else "list", (), facts, building)
+        if facts.number and not tensor and not building:
+            yield next(iter(self.tensors(facts)))
         if facts.roles or (facts.number and not tensor):
             yield from self.numbers(facts)
         if facts.flag and not tensor:

@@ -225,7 +225,9 @@ class Uses:
         outer = self.text.above.get(call)
         if callees.through(callee) and isinstance(outer, ast.Assign):
             self._assign(call, outer, where)
-        callees.told(self.reader, callee, position, name, self.scope.deep)
+        own = isinstance(call.func, ast.Attribute) and ast.unparse(call.func.value) == "self"
+        handed = callees.Handed(callee, position, name, self.scope.deep, self.scope.cls if own else None)
+        callees.told(self.reader, handed)
 
     def _assign(self, node: ast.expr, above: ast.Assign, where: ast.AST) -> None:
         for target in above.targets:

@@ -6,20 +6,22 @@ import heapq
 import inspect
 import itertools
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
 from torch import nn
 
-from gradfix.driver.recipe import Recipe, Root, Target, Undriven
+from gradfix.driver.recipe import Given, Recipe, Root, Target, Undriven
 from gradfix.driver.search import typed
 from gradfix.driver.search.attempt import Result, Trial
+from gradfix.driver.search.clock import TooLongError, in_time
 from gradfix.driver.search.conditions import conditions
 from gradfix.driver.search.drafts import Draft, Path
 from gradfix.driver.search.facts import Facts
 from gradfix.driver.search.failures import edits
 from gradfix.driver.search.proposals import Proposer
+from gradfix.driver.search.smaller import smaller
 from gradfix.driver.search.sources import parameters, text, wanted
 from gradfix.driver.search.turned import turned
 from gradfix.driver.search.uses import Reader
@@ -27,6 +29,19 @@ from gradfix.driver.values import Argument, Number, Value, printed
 
 MOST_NEXT = 12
 """What is kept of the edits that one failure suggests."""
+
+
+def given_for(function: Any, given: Given, own: tuple[Argument, ...]) -> tuple[Argument, ...] | None:
+    """The arguments of a call that the project has, and our own; None: it is another function's."""
+    known = parameters(function)
+    names = [name for name, one in known.items() if one.kind is not one.VAR_KEYWORD]
+    if len(given.args) > len(names) or any(known[name].kind is known[name].VAR_POSITIONAL for name in names):
+        return None
+    said = {**dict(zip(names, given.args, strict=False)), **dict(given.kwargs)}
+    if not said.keys() <= known.keys():
+        return None
+    filled = [replace(one, value=said.pop(one.name, None) or one.value) for one in own]
+    return (*filled, *(Argument(name, value) for name, value in said.items() if value is not None))
 
 
 class Walk:
@@ -38,16 +53,20 @@ class Walk:
         self.proposer = Proposer(names)
         self.trial = Trial(target, thing, names, self._read)
         self.most, seconds = limits
-        self.until = time.monotonic() + seconds
+        self.until = time.process_time() + seconds
         self.tries = 0
         self.best: Result | None = None
         self.seen: set[Any] = set()
+        self.given: dict[str, tuple[Given, ...]] = {}
+        """What the project calls it with."""
+        self.patience = seconds / 2
+        """The time of one try."""
 
     def found(self) -> Recipe | Undriven:
         """A recipe, or what stopped the try that came furthest."""
         order = itertools.count()
         heap = [(0.0, next(order), draft) for draft in self.first()]
-        while heap and self.tries < self.most and time.monotonic() < self.until:
+        while heap and self.tries < self.most and time.process_time() < self.until:
             _, _, draft = heapq.heappop(heap)
             result = self._tried(draft)
             if result is None:
@@ -78,14 +97,22 @@ class Walk:
         self.seen.add(draft.key())
         self.tries += 1
         if draft.call is None:
-            result = self.trial.build(draft)
+            result = self._in_time(self.trial.build, draft)
             if result.error is not None or result.subject is None:
                 return result
             draft = self._called(result.draft, result.subject)
             self.seen.add(draft.key())
-        result = self.trial.run(draft)
+        result = self._in_time(self.trial.run, draft)
         self.seen.add(result.draft.key())
         return result
+
+    def _in_time(self, run: Callable[[Draft], Result], draft: Draft) -> Result:
+        """A try that takes too long has failed like any other."""
+        try:
+            with in_time(self.patience):
+                return run(draft)
+        except TooLongError as error:
+            return Result(draft, error=error)
 
     def first(self) -> Iterator[Draft]:
         """The first drafts."""
@@ -93,14 +120,23 @@ class Walk:
             yield self._called(Draft(), None)
             return
         build, others = self.arguments(self.thing, "build", None)
+        for one in self.given.get("build", ()):
+            known = given_for(self.thing, one, build)
+            if known is not None and known != build:
+                yield Draft(known, None, {}, edits=0)
         yield Draft(build, None, others)
 
     def _called(self, draft: Draft, subject: Any) -> Draft:
         if self.target.form == "function":
             call, others = self.arguments(self.thing, "call", None)
+            for one in self.given.get("build", ())[:1]:
+                call = given_for(self.thing, one, call) or call
         else:
             name = self.target.method or ("forward" if isinstance(subject, nn.Module) else "__call__")
-            call, others = self.arguments(getattr(subject, name), "call", subject)
+            function = getattr(subject, name)
+            call, others = self.arguments(function, "call", subject)
+            for one in self.given.get("call", ()) if not self.target.method else ():
+                call = given_for(function, one, call) or call
         return replace(draft, call=call, others={**draft.others, **others})
 
     def arguments(
@@ -129,13 +165,32 @@ class Walk:
         return self.proposer.of(facts, inspect.Parameter.empty, building)[0]
 
     def _next(self, result: Result) -> Iterator[Draft]:
+        if isinstance(result.error, TooLongError):
+            yield from smaller(result.draft, self.thing)
+            return
         if result.error is None:
             asked = conditions(text(self.target.path), self.target.lines)
             yield from turned(self, result.draft, result.subject, asked)
             return
+        yield from self._named(result)
         for one in edits(result, self.target.path):
             same = one.build == result.draft.build
             yield one if same or result.phase == "build" else replace(one, call=one.call)
+
+    def _named(self, result: Result) -> Iterator[Draft]:
+        """What is read of arguments that are gathered by their names."""
+        error, function = result.error, self.thing
+        if not isinstance(error, KeyError) or not error.args or result.phase != "call":
+            return
+        if self.target.form != "function":
+            function = getattr(result.subject, self.target.method or "forward", None)
+        name = error.args[0]
+        if isinstance(name, str) and any(
+            one.kind is one.VAR_KEYWORD for one in parameters(function).values()
+        ):
+            call = result.draft.call or ()
+            for value in self.proposer.of(Facts(), inspect.Parameter.empty, False)[:3]:
+                yield replace(result.draft, call=(*call, Argument(name, value)), edits=result.draft.edits + 1)
 
     def _recipe(self, result: Result) -> Recipe | None:
         """The recipe of a try that ran through; None: go on."""
