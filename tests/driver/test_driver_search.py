@@ -56,7 +56,8 @@ def test_loops_agents_and_losses_get_what_they_are_handed(launcher: Launcher) ->
 
 def test_what_the_project_calls_it_with_comes_first(launcher: Launcher, tmp_path: Path) -> None:
     (tmp_path / "net.py").write_text(
-        "from torch import nn\n\n\nclass Net(nn.Module):\n    def __init__(self, wide):\n        super().__init__()\n"
+        "from torch import nn\n\n\nclass Net(nn.Module):\n    def __init__(self, wide):\n"
+        "        super().__init__()\n"
         "        self.fc = nn.Linear(wide, 2)\n\n    def forward(self, x):\n        return self.fc(x)\n"
     )
     (tmp_path / "train.py").write_text(
