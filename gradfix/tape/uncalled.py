@@ -112,7 +112,7 @@ def _only_infers(machine: Machine, instance: Instance, member: Function) -> bool
     """Whether a module is run here with all its parameters frozen, or is never recorded though others are
     trained here or it learns nothing.
 
-    That its input requires grad (D) is then more than a convention: it is a helper of inference.
+    That its output is backpropagated (D) is then more than a convention: it is a helper of inference.
     """
     code = member.code
     if code.recorded:
@@ -222,7 +222,10 @@ def _stored(program: Program, method: ast.AST) -> frozenset[str]:
 
 
 def _enter_forward(vm: Interpreter, instance: Instance, member: Function) -> None:
-    """Enter a forward on its own: its input requires grad, its output is backpropagated (convention D)."""
+    """Enter a forward on its own: its output is backpropagated (convention D), its input may require grad.
+
+    Whoever runs a module meets a crash that hangs on the input alone, if there is one: it is only ever given data,
+    or stands behind what learns. In a file that shows the latter, the tape has followed it from there."""
     args, kwargs = _arguments(vm.notes, member, first=instance)
     for i, arg in enumerate(args[1:2], 1):
         if isinstance(arg, Unknown):

@@ -10,8 +10,8 @@ torch would notice. Take a block that everybody has written:
     4          out += x
     5      return out
 
-*Values* (`values`, `graph`, `histories`). `x` is an argument nobody gave: an Unknown, of which convention D
-says that it requires grad. `self.conv` is a Layer with two leaves; calling it makes a Tensor with a Node
+*Values* (`values`, `graph`, `histories`). `x` is an argument nobody gave: an Unknown, which
+is taken to require grad (what hangs on that alone is a suspect). `self.conv` is a Layer with two leaves; calling it makes a Tensor with a Node
 (what went in) and a Storage (the memory). The effects table says that conv keeps its input (`keeping`), so
 the node is put among that storage's `savers`; relu keeps its *result*, so the storage of `out` gets a saver
 as well. `self.residual` is not known either, but it is the same Unknown each time it is read, which is what
