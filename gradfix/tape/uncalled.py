@@ -224,8 +224,9 @@ def _stored(program: Program, method: ast.AST) -> frozenset[str]:
 def _enter_forward(vm: Interpreter, instance: Instance, member: Function) -> None:
     """Enter a forward on its own: its output is backpropagated (convention D), its input may require grad.
 
-    Whoever runs a module meets a crash that hangs on the input alone, if there is one: it is only ever given data,
-    or stands behind what learns. In a file that shows the latter, the tape has followed it from there."""
+    Whoever runs a module meets a crash that hangs on the input alone, if there is one: either it is only ever
+    given data, or it stands behind what learns. Where a file shows that, the tape has followed it from there.
+    """
     args, kwargs = _arguments(vm.notes, member, first=instance)
     for i, arg in enumerate(args[1:2], 1):
         if isinstance(arg, Unknown):
