@@ -10,12 +10,12 @@ torch would notice. Take a block that everybody has written:
     4          out += x
     5      return out
 
-*Values* (`values`, `graph`, `histories`). `x` is an argument nobody gave: an Unknown, which is taken to require
-grad (what hangs on that alone is a suspect). `self.conv` is a Layer with two leaves; calling it makes a Tensor
-with a Node (what went in) and a Storage (the memory). The effects table says that conv keeps its input
-(`keeping`), so the node is put among that storage's `savers`; relu keeps its *result*, so the storage of `out`
-gets a saver as well. `self.residual` is not known either, but it is the same Unknown each time it is read, which
-is what makes path conditions possible.
+*Values* (`values`, `graph`, `histories`). `x` is an argument nobody gave: an Unknown, which is taken to
+require grad (what hangs on that alone is a suspect). `self.conv` is a Layer with two leaves; calling it
+makes a Tensor with a Node (what went in) and a Storage (the memory). The effects table says that conv keeps
+its input (`keeping`), so the node is put among that storage's `savers`; relu keeps its *result*, so the
+storage of `out` gets a saver as well. `self.residual` is not known either, but it is the same Unknown each
+time it is read, which is what makes path conditions possible.
 
 *Paths* (`paths`, `forks`, `conditions`). Line 3 can't be decided. Both arms run on the same state, one
 after the other, each under its own literal: `{residual}` and `{not residual}`. While an arm runs, the

@@ -1,10 +1,10 @@
 """Whole models: who trains them, and what they do to their data before the first layer.
 
 Of any module that is entered on its own, its input is taken to require grad, and its output to be
-backpropagated (convention D). Both are true of a block, which stands between other blocks. A class that nothing
-in its file builds in, and that has layers of its own, is as likely the whole model: what it does to its input
-before the first of these layers is preparation of data. And a class that runs backward by itself, on something
-else than what it returns, is asked for its output when it has been trained.
+backpropagated (convention D). Both are true of a block, which stands between other blocks. A class that
+nothing in its file builds in, and that has layers of its own, is as likely the whole model: what it does to
+its input before the first of these layers is preparation of data. And a class that runs backward by itself,
+on something else than what it returns, is asked for its output when it has been trained.
 """
 
 from __future__ import annotations
