@@ -58,17 +58,18 @@ def set_mode(machine: Machine, kind: str, on: bool, place: Place) -> None:
         lose_mode(machine)
         return
     mode = Mode(kind, TRUE if on else FALSE, place)
-    restore(machine, (on, mode, kind == "inference_mode" and not on, False))
+    in_doubt = on and machine.grad_mode.mode_in_doubt  # what was entered may have been inference mode
+    restore(machine, (on, mode, kind == "inference_mode" and not on, in_doubt))
 
 
-def lose_mode(machine: Machine) -> None:
-    """Recording may be on or off from here."""
+def lose_mode(machine: Machine, *, entered: bool = False) -> None:
+    """Recording may be on or off from here; in what was entered, inference mode may be on as well."""
     restore(
         machine,
         (
             None,
             Mode("", Unknown(fact("the grad mode")), None),
-            machine.grad_mode.inference,
+            machine.grad_mode.inference or (None if entered else machine.grad_mode.inference),
             True,
         ),
     )

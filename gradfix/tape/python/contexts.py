@@ -59,7 +59,7 @@ def _entered(vm: Interpreter, node: ast.With | ast.AsyncWith, items: Sequence[as
                 return _both_modes(vm, node, value, (yes, no), rest)
             set_mode(vm.machine, value.kind, known, vm.here.at(node))
         elif _any_mode(vm.names, value, item.context_expr):
-            lose_mode(vm.machine)
+            lose_mode(vm.machine, entered=True)
         elif may_set_mode(value):
             doubt_mode(vm.machine)
         if item.optional_vars is not None and not isinstance(value, Mode):

@@ -250,7 +250,7 @@ def _run_function(
             if isinstance(mode, Mode) and isinstance(mode.sets, Const):
                 set_mode(vm.machine, mode.kind, bool(mode.sets.value), vm.here.at(expression))
             elif isinstance(mode, Unknown) and unbound(vm.names, expression):
-                lose_mode(vm.machine)
+                lose_mode(vm.machine, entered=True)
             elif may_set_mode(mode):
                 doubt_mode(vm.machine)
         if isinstance(code.node, ast.Lambda):

@@ -826,6 +826,27 @@ net = Net().requires_grad_(False)
 image = nn.Parameter(torch.rand(4, 4))
 (net(image).mean() + image.abs().mean()).backward()
 """,
+    "a leaf that is written with recording turned on, in what may be inference mode": """
+w = torch.ones(4, requires_grad=True)
+with getattr(torch, unbound)():
+    with torch.enable_grad():
+        w[0] = 0.0
+""",
+    "the same in a function that something decorates": """
+w = torch.ones(4, requires_grad=True)
+@unbound()
+def cleared():
+    with torch.enable_grad():
+        w[0] = 0.0
+cleared()
+""",
+    "the same in what is entered from elsewhere": """
+from elsewhere import blur
+w = torch.ones(4, requires_grad=True)
+with blur():
+    with torch.enable_grad():
+        w[0] = 0.0
+""",
 }
 FOUND = {
     "what an optimizer holds, beside a loss that is made of what a model returns": (
