@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from gradfix.defects import Defect, Span
+from gradfix.defects import Defect, Span, kind_of
 from gradfix.defects.records import Freed, Severed
 from gradfix.source import Source, parse
 
@@ -16,14 +16,9 @@ if TYPE_CHECKING:
     from gradfix.tree import Tree
 
 
-FOLLOWS = {"grad_of_non_leaf": "backward_twice", "optimizer_before_replacement": "missing_zero_grad"}
-"""What may be wrong only because something else is: what is built before a loop and was to be a leaf is
-walked in each turn, and an optimizer clears nothing of a module that has come in the place of its own."""
-
-
 def followers(kind: str, defects: Sequence[Defect]) -> list[int]:
     """The defects, by their numbers, that one of a kind may have brought about."""
-    return [number for number, one in enumerate(defects) if one.kind == FOLLOWS.get(kind)]
+    return [number for number, one in enumerate(defects) if one.kind == kind_of(kind).brings]
 
 
 def gone(

@@ -50,6 +50,9 @@ class Kind:
     """Whether what it writes over is a leaf that learns."""
     pair: bool = False
     """Whether two places are at fault together, of which either may be the one to change."""
+    brings: str = ""
+    """The kind that it may bring about: what was to be a leaf is walked in each turn, and an optimizer clears
+    nothing of a module that has come in the place of its own."""
     absence: bool = False
     """Whether it says that something is missing: that takes an account of all that could have supplied it."""
 
@@ -91,9 +94,9 @@ KINDS: Mapping[str, Kind] = {
     "requires_grad_on_result": Kind(family=SEVERED, culprit="statement", lost=True, rank=1),
     "severed_term": Kind(family=SEVERED, culprit="expression", lost=True, logged=True, absence=True),
     "unreached_parameters": Kind(family=SEVERED, effect=True, absence=True),
-    "grad_of_non_leaf": Kind(impact="crashes", family=SEVERED, absence=True),
+    "grad_of_non_leaf": Kind(impact="crashes", family=SEVERED, brings="backward_twice", absence=True),
     "unregistered_parameters": Kind(family=SEVERED, absence=True),
-    "optimizer_before_replacement": Kind(family=SEVERED, absence=True),
+    "optimizer_before_replacement": Kind(family=SEVERED, brings="missing_zero_grad", absence=True),
     "requires_grad_misspelt": Kind(family=SEVERED, culprit="statement", leafless=True),
     "reentrant_checkpoint_cut": Kind(family=SEVERED, rank=2),
     "non_scalar_backward": Kind(impact="crashes", refused=True),

@@ -27,9 +27,9 @@ UNSAFE = """\
 import torch
 
 z = torch.ones(2, 4, requires_grad=True)
-left, right = (z * 3).chunk(2, dim=1)
+left, right = (both := z * 3).chunk(2, dim=1)
 left[:, 0] = 0
-(left * right).sum().backward()
+(left * right + both.sum()).sum().backward()
 """
 HALF = "#\n#\n" + BROKEN.replace("y = ", "\n\ny = ").replace("y.sum()", "y.sum(")
 
