@@ -13,22 +13,23 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from drivers import cutoff, stops, wild
+from drivers import bugs, cutoff, stops, wild
 from gradfix.verify import Launcher
 
 
 def main(arguments: list[str]) -> int:
     options = parsed(arguments)
-    return {"cutoff": without_drivers, "modules": of_others}[options.bar](options)
+    return {"cutoff": without_drivers, "modules": of_others, "bugs": with_bugs}[options.bar](options)
 
 
 def parsed(arguments: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.drivers", description=__doc__)
-    parser.add_argument("bar", choices=("cutoff", "modules"))
+    parser.add_argument("bar", choices=("cutoff", "modules", "bugs"))
     parser.add_argument("folder", nargs="?", type=Path, help="where the projects are, each in its folder")
     parser.add_argument("--names", type=Path, help="a file that lists which of them")
     parser.add_argument("--python", help="what runs them")
     parser.add_argument("--most", type=int, default=0, help="modules of a project, drawn by chance; 0: all")
+    parser.add_argument("--bugs", type=int, default=100, help="how many bugs are put in")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--stops", type=Path, help="a file for what stopped the rest")
     return parser.parse_args(arguments)
@@ -60,6 +61,18 @@ def of_others(options: argparse.Namespace) -> int:
     if options.stops:
         options.stops.write_text(report)
     return 0
+
+
+def with_bugs(options: argparse.Namespace) -> int:
+    """What is said of bugs in library files."""
+    projects = wild.chosen(options.folder, options.names)
+    found = []
+    for case in bugs.cases(projects, options.bugs, options.seed):
+        found.append(bugs.judged(case, options.python))
+        print(f"{found[-1].fate:15} {found[-1].place}", flush=True)
+    print(f"\n{bugs.table(found)}\n")
+    print("\n".join(bugs.shown(found)))
+    return int(any(one.fate == "wrong" for one in found))
 
 
 if __name__ == "__main__":

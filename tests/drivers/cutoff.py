@@ -18,7 +18,7 @@ from .cutting import library
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 Sort = Literal["before", "keep"]
-SEEN = ("flows", "flows partly")
+SEEN = ("flows", "flows partly", "seen under torch")
 """The words of a judge who has seen the gradient lost, and arrive."""
 
 

@@ -1,0 +1,151 @@
+"""Bugs put into the library files of other people's projects: what does a driver say of each?"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+from typing import Literal, TypeAlias
+
+from gradfix.config import Config
+from gradfix.engine import fix
+from gradfix.outcome import Outcome
+from gradfix.plan import Plan, plan_for
+from gradfix.proof import Proving, proved
+from gradfix.session import Request
+from gradfix.verify import Verdict
+
+from .planted import Planted, planted
+
+Fate: TypeAlias = Literal["confirmed", "undecided", "not reproduced", "not run", "wrong", "no verdict"]
+FATES: tuple[Fate, ...] = ("confirmed", "undecided", "not reproduced", "not run", "wrong", "no verdict")
+BY_WORD: dict[str, Fate] = {
+    "flows": "confirmed",
+    "flows partly": "confirmed",
+    "seen under torch": "confirmed",
+    "undecided": "undecided",
+    "not reproduced": "not reproduced",
+    "not reached": "not run",
+    "could not run": "not run",
+}
+"""What a verdict comes to; of a bug that is there, any other word is wrong."""
+FAILS = "the program fails as before"
+"""The reason of a *no change* that has nothing to do with the bug; any other saw it before and after."""
+LONGEST = 60_000
+OF_ONE = 6
+"""Bugs of one project."""
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A bug in a file of a project that gradfix has something to say of."""
+
+    project: Path
+    path: Path
+    injected: Planted
+    rule: str
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What became of it."""
+
+    case: Case
+    fate: Fate
+    reason: str
+
+    @property
+    def place(self) -> str:
+        inner = self.case.path.relative_to(self.case.project.parent)
+        return f"{inner}:{self.case.line} {self.case.injected.bug} -> {self.case.rule}"
+
+
+def plan(folder: Path) -> Plan:
+    """All that gradfix has to say."""
+    return plan_for(Config(folder, unsafe_fixes=True, suspects=True))
+
+
+def cases(projects: Sequence[Path], count: int, seed: int) -> list[Case]:
+    """So many bugs, drawn by chance, of each project a few."""
+    drawn = Random(seed)
+    found: list[Case] = []
+    for project in drawn.sample(list(projects), len(projects)):
+        found += of_project(project, drawn)
+    return drawn.sample(found, min(count, len(found)))
+
+
+def of_project(project: Path, drawn: Random) -> list[Case]:
+    """A few bugs of one project, of different kinds where it has room for them."""
+    tried: list[tuple[Path, Planted]] = []
+    for path in sorted(project.rglob("*.py")):
+        content = path.read_bytes()
+        if b"torch" in content and len(content) < LONGEST:
+            tried += [(path, each) for each in planted(content.decode("utf-8", "replace"))]
+    drawn.shuffle(tried)
+    kinds: Counter[str] = Counter()
+    kept: list[Case] = []
+    for path, injected in tried[: 40 * OF_ONE]:
+        if len(kept) < OF_ONE and kinds[injected.bug] < 2 and (case := new(project, path, injected)):
+            kinds[injected.bug] += 1
+            kept.append(case)
+    return kept
+
+
+def new(project: Path, path: Path, injected: Planted) -> Case | None:
+    """The finding that a bug has brought, if it did."""
+    before = {(one.rule, one.message) for one in said(path, path.read_bytes()).findings}
+    for one in said(path, injected.text.encode()).findings:
+        near = abs(one.span.line - injected.line) <= 2
+        if near and (one.rule, one.message) not in before:
+            return Case(project, path, injected, one.rule, one.span.line)
+    return None
+
+
+def said(path: Path, content: bytes) -> Outcome:
+    return fix(str(path), content, plan(path.parent))
+
+
+def judged(case: Case, python: str | None, seconds: float = 60.0) -> Judged:
+    """What a driver says of a bug, in a copy of its project."""
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(folder) / case.project.name
+        shutil.copytree(case.project, copy, ignore=shutil.ignore_patterns("*.md", "*.ipynb"))
+        path = copy / case.path.relative_to(case.project)
+        path.write_text(case.injected.text, "utf-8")
+        request = Request((str(path),), "list", plan(copy), jobs=1)
+        run = proved(request, Proving(python=python, seconds=seconds), lambda _: lambda _: None)
+    verdicts = [each for one in run.outcomes for each in one.verdicts]
+    own = [each for each in verdicts if (each.kind, each.line) == (case.rule, case.line)]
+    if not own:
+        return Judged(case, "no verdict", ", ".join(each.reason for each in verdicts))
+    return Judged(case, fate_of(own[0]), f"{own[0].verdict}: {own[0].reason}")
+
+
+def fate_of(verdict: Verdict) -> Fate:
+    if verdict.verdict == "no change":
+        return "not run" if verdict.reason.startswith(FAILS) else "confirmed"
+    return BY_WORD.get(verdict.verdict, "wrong")
+
+
+def table(found: Sequence[Judged]) -> str:
+    """By bug: how many have which fate."""
+    bugs = sorted({one.case.injected.bug for one in found})
+    head = f"{'bug':34}{'bugs':>6}" + "".join(f"{fate:>16}" for fate in FATES)
+    return "\n".join([head, *(row(bug, found) for bug in (*bugs, "all"))])
+
+
+def row(bug: str, found: Sequence[Judged]) -> str:
+    own = [one.fate for one in found if bug in (one.case.injected.bug, "all")]
+    return f"{bug:34}{len(own):6}" + "".join(f"{own.count(fate):16}" for fate in FATES)
+
+
+def shown(found: Sequence[Judged]) -> Iterator[str]:
+    """Each bug that was not confirmed."""
+    for one in found:
+        if one.fate != "confirmed":
+            yield f"  {one.fate:15} {one.place}\n        {one.reason[:300]}"
