@@ -20,6 +20,11 @@ from gradfix.verify import Command, Launcher, Limits
 from gradfix.verify.launch import Job
 
 SPENT = "the time for all runs is used up (--time-limit)"
+STAGES = {
+    "import": "its file can't be imported",
+    "build": "it could not be built by what was tried",
+    "call": "it could not be called with what was tried",
+}
 Advance = Callable[[int], None]
 
 
@@ -77,7 +82,7 @@ class Surveyor:
         made = [Undriven(one, SPENT) for one in found] if spent else self.maker.made(found)
         for one in made:
             if isinstance(one, Undriven):
-                yield Checked(path, one.target.name, one.target.line, "not run", one.reason)
+                yield Checked(path, one.target.name, one.target.line, "not run", told(one.reason))
             else:
                 yield self.module(path, one)
 
@@ -87,6 +92,12 @@ class Surveyor:
         texts: Mapping[str, bytes] = {once.path: once.text.encode()}
         job = Job(Command("script", once.path), once.recipe.target.root, texts, self.limits)
         return self.reader.checked(once, path, self.launcher.run(job))
+
+
+def told(reason: str) -> str:
+    """Where a search came to its end, as a sentence."""
+    stage, colon, rest = reason.partition(": ")
+    return f"{STAGES[stage]}: {rest}" if colon and stage in STAGES else reason
 
 
 def alone(driver: Driver) -> Driver:

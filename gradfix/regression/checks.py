@@ -2,53 +2,37 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from gradfix.driver.recipe import Recipe
-from gradfix.driver.written import INDENT, parts
-from gradfix.verify.verdicts import Facts, named
+from gradfix.driver.written import INDENT
+from gradfix.regression.mended import Check
+from gradfix.regression.names import own, path, phrase, snake, variables
+from gradfix.regression.updating import cleared, moved, stepped
+from gradfix.verify.verdicts import Facts
 
 MOST = 3
 """So many parameters are asserted one by one."""
-RATE = re.compile(r"\blr=[\d.e-]+")
-
-
-@dataclass(frozen=True, slots=True)
-class Check:
-    """One way to test: the program to run, what to assert behind it, and how the test is called."""
-
-    recipe: Recipe
-    name: str
-    lines: tuple[str, ...] = ()
-    built: bool = False
-    """Whether nothing has to be called for it."""
 
 
 def checks(recipe: Recipe, before: Facts, after: Facts) -> Iterator[Check]:
     """The ways to test what a rewrite has mended, the plainest first."""
-    subject = parts(recipe).subject
-    gained = own(after.fine - before.fine, subject) or zeroed(before, after, subject)
+    heads = variables(recipe)
     given = stepped(before)
-    trained = own(stepped(after) - given, subject) if given else []
+    trained = own(stepped(after) - given, heads) if given else []
     if trained:
-        bare = next(ways(recipe))
-        yield Check(bare, f"{snake(recipe)}_registers_its_parameters", registered(subject, trained), True)
+        yield registering(next(ways(recipe)), trained[0])
+    gained = own(after.fine - before.fine, heads) or zeroed(before, after, heads)
     for way in ways(recipe):
         if before.failed and not after.failed:
-            reached = own(after.fine, subject)
-            yield Check(way, f"backward_through_{snake(recipe)}_runs", arriving(subject, reached[:1]))
+            reached = own(after.fine, heads)[:1]
+            yield Check(way, f"backward_through_{snake(recipe)}_runs", arriving(reached))
         if gained:
-            whole = not after.missed and bool(subject)
-            name = "all" if whole else phrase(gained, subject)
-            lines = everywhere(subject) if whole else arriving(subject, gained)
-            yield Check(way, f"gradients_reach_{name}_of_{snake(recipe)}", lines)
-            yield Check(
-                way,
-                f"gradients_reach_{phrase(gained, subject)}_of_{snake(recipe)}",
-                arriving(subject, gained),
-            )
+            yield from reaching(way, gained, whole=not after.missed)
+    if not recipe.roots:
+        yield from cleared(recipe, before, after)
+        yield from moved(recipe, before, after)
 
 
 def ways(recipe: Recipe) -> Iterator[Recipe]:
@@ -61,32 +45,28 @@ def ways(recipe: Recipe) -> Iterator[Recipe]:
     yield recipe
 
 
-def own(names: frozenset[str], subject: str) -> list[str]:
-    """Those of the parameters of what was built, weights before biases."""
-    found = [name for name in named(names) if subject and name.startswith(f"{subject}.")]
-    return sorted(found, key=lambda name: not name.endswith("weight"))
-
-
-def zeroed(before: Facts, after: Facts, subject: str) -> list[str]:
+def zeroed(before: Facts, after: Facts, heads: Sequence[str]) -> list[str]:
     """Those at which nothing but zeros arrived before."""
     names = before.fine & after.fine
-    return own(frozenset(n for n in names if not before.norms[n] and after.norms[n]), subject)
+    return own(frozenset(n for n in names if not before.norms[n] and after.norms[n]), heads)
 
 
-def stepped(seen: Facts) -> frozenset[str]:
-    """What the optimizers were given."""
-    steps = [event for event in seen.recording["events"] if event["event"] == "step"]
-    return frozenset(name for event in steps for name in event["parameters"])
-
-
-def registered(subject: str, names: Sequence[str]) -> tuple[str, ...]:
-    """That parameters are among those of their module."""
-    short = [name.removeprefix(f"{subject}.") for name in names]
-    wanted = f'"{short[0]}"'
-    return (
+def registering(recipe: Recipe, name: str) -> Check:
+    """That a parameter is among those of its module."""
+    subject, _, inner = name.partition(".")
+    lines = (
         f"names = [name for name, _ in {subject}.named_parameters()]",
-        f"assert {wanted} in names",
+        f'assert "{inner}" in names',
     )
+    return Check(recipe, f"{snake(recipe)}_registers_its_parameters", lines, "built")
+
+
+def reaching(recipe: Recipe, names: Sequence[str], whole: bool) -> Iterator[Check]:
+    """That a gradient arrives: everywhere, or at those where none did."""
+    subjects = {name.partition(".")[0] for name in names}
+    if whole and len(subjects) == 1:
+        yield Check(recipe, f"gradients_reach_all_of_{snake(recipe)}", everywhere(*subjects))
+    yield Check(recipe, f"gradients_reach_{phrase(names)}_of_{snake(recipe)}", arriving(names))
 
 
 def everywhere(subject: str) -> tuple[str, ...]:
@@ -97,36 +77,9 @@ def everywhere(subject: str) -> tuple[str, ...]:
     )
 
 
-def arriving(subject: str, names: Sequence[str]) -> tuple[str, ...]:
-    """That these parameters get a gradient, and one that isn't zero."""
-    lines = []
-    for name in names[:MOST]:
-        where = path(name)
-        lines.append(f"assert {where}.grad is not None")
-        if len(names) == 1:
-            lines.append(f"assert {where}.grad.abs().sum() > 0")
+def arriving(names: Sequence[str]) -> tuple[str, ...]:
+    """That these parameters get a gradient; where it is one, that it isn't zero."""
+    lines = [f"assert {path(name)}.grad is not None" for name in names[:MOST]]
+    if len(names) == 1:
+        lines.append(f"assert {path(names[0])}.grad.abs().sum() > 0")
     return tuple(lines)
-
-
-def path(name: str) -> str:
-    """A parameter's name as the expression that gives it."""
-    subject, *inner = name.split(".")
-    if all(part.isidentifier() or part.isdigit() for part in inner):
-        return subject + "".join(f"[{part}]" if part.isdigit() else f".{part}" for part in inner)
-    return f'{subject}.get_parameter("{".".join(inner)}")'
-
-
-def phrase(names: Sequence[str], subject: str) -> str:
-    """What the names of some parameters have in common, as part of a name."""
-    parts_of = [name.removeprefix(f"{subject}.").split(".") for name in names]
-    firsts = list(dict.fromkeys(each[0] for each in parts_of))
-    words = [re.sub(r"\W", "_", first) for first in firsts]
-    return "_and_".join(words) if len(words) <= 2 and all(words) else "its_parameters"
-
-
-def snake(recipe: Recipe) -> str:
-    """What is called, in lower case."""
-    target = recipe.target
-    name = target.name if not target.method else f"{target.name}_{target.method}"
-    words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name)
-    return re.sub(r"_+", "_", re.sub(r"\W", "_", words)).strip("_").lower()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 from gradfix.driver.recipe import Recipe
 
@@ -21,6 +22,21 @@ class Mended:
     before: bytes
     """The text in which nothing else is wrong, where there is one."""
     after: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One way to test: the program to run, what to assert behind it, and how the test is called."""
+
+    recipe: Recipe
+    name: str
+    lines: tuple[str, ...] = ()
+    form: Literal["once", "built", "twice"] = "once"
+    """Called as the recipe says; only built; called twice from the same seed."""
+    setup: tuple[str, ...] = ()
+    """What comes between building and calling."""
+    kept: str = ""
+    """What is kept of each of two calls."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,21 +8,41 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from textwrap import wrap
 
-from gradfix.driver.recipe import Recipe
 from gradfix.driver.written import INDENT, WIDTH, Parts, parts
-from gradfix.regression.mended import Mended, Piece
+from gradfix.regression.mended import Check, Mended, Piece
 
 PLAIN = re.compile(r"(?:import|from) ")
 QUOTES = '"""'
 
 
-def function(name: str, mended: Mended, recipe: Recipe, checks: Sequence[str], built: bool = False) -> Piece:
+def function(check: Check, mended: Mended) -> Piece:
     """A test: the program that shows the finding, and what holds since it was mended."""
-    made = parts(recipe)
-    blocks = [[*made.build, *checks]] if built else [*turns(made, recipe.repeats), [*checks]]
-    body = [*documented(mended), *[line for block in blocks if block for line in ("", *block)][1:]]
+    made = parts(check.recipe)
+    blocks = [block for block in (*forms(check, made), [*check.lines]) if block]
+    if check.form == "built":
+        blocks = [[line for block in blocks for line in block]]
+    name = f"test_{check.name}"
+    body = [*documented(mended), *[line for block in blocks for line in ("", *block)][1:]]
     lines = (f"def {name}():", *((INDENT + line) if line else "" for line in body))
     return Piece(name, tuple(line for line in made.imports if line and used(line, lines)), lines)
+
+
+def forms(check: Check, made: Parts) -> Iterator[list[str]]:
+    """What comes before the asserts, in blocks."""
+    run = [*made.call, *made.backward]
+    if check.form == "built":
+        yield [*made.build, *check.setup]
+    elif check.form == "twice":
+        yield [*made.build, *check.setup]
+        turn = ["torch.manual_seed(1)", *made.inputs, *run, f"gradients.append({check.kept})"]
+        yield ["gradients = []", "for _ in range(2):", *(INDENT + line for line in turn)]
+    elif check.recipe.repeats > 1:
+        yield [*made.build, *check.setup]
+        turn = [*made.inputs, *run]
+        yield [f"for _ in range({check.recipe.repeats}):", *(INDENT + line for line in turn)]
+    else:
+        yield [*made.build, *check.setup, *made.inputs]
+        yield run
 
 
 def used(line: str, body: Sequence[str]) -> bool:
@@ -47,17 +67,6 @@ def documented(mended: Mended) -> list[str]:
 def escaped(text: str) -> str:
     """A text that may stand in a docstring."""
     return text.replace("\\", "\\\\").replace(QUOTES, "'''").strip()
-
-
-def turns(made: Parts, repeats: int) -> Iterator[list[str]]:
-    """What is built with its inputs, then call and backward; several times in a loop."""
-    run = [*made.call, *made.backward]
-    if repeats == 1:
-        yield [*made.build, *made.inputs]
-        yield run
-        return
-    yield made.build
-    yield [f"for _ in range({repeats}):", *(INDENT + line for line in (*made.inputs, *run))]
 
 
 def file(pieces: Sequence[Piece], says: str) -> str:

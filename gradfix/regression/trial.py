@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from gradfix.driver.recipe import Recipe
 from gradfix.driver.written import program
-from gradfix.regression.checks import Check, checks
-from gradfix.regression.mended import Kept, Mended, Piece, Unkept
+from gradfix.regression.checks import checks
+from gradfix.regression.mended import Check, Kept, Mended, Piece, Unkept
 from gradfix.regression.text import function, imported
 from gradfix.trace.report import Recording
 from gradfix.verify import Command, Launcher, Limits
@@ -39,7 +39,7 @@ class Bench:
 
     def tried(self, mended: Mended, check: Check) -> Kept | None:
         """One test, if it fails on the text before and passes on the text after."""
-        piece = function(f"test_{check.name}", mended, check.recipe, check.lines, check.built)
+        piece = function(check, mended)
         root, text = check.recipe.target.root, called(piece)
         after = self.run(mended, mended.after, root, text)
         if after["error"] is not None or after["how"] != "finished":

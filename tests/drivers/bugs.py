@@ -35,9 +35,9 @@ BY_WORD: dict[str, Fate] = {
 """What a verdict comes to; of a bug that is there, any other word is wrong."""
 FAILS = "the program fails as before"
 """The reason of a *no change* that has nothing to do with the bug; any other saw it before and after."""
-LONGEST = 60_000
-OF_ONE = 6
-"""Bugs of one project."""
+LONGEST = 30_000
+OF_ONE, TRIED = 4, 16
+"""Bugs of one project, and how many are put in to have so many that gradfix has something to say of."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ def of_project(project: Path, drawn: Random) -> list[Case]:
     drawn.shuffle(tried)
     kinds: Counter[str] = Counter()
     kept: list[Case] = []
-    for path, injected in tried[: 40 * OF_ONE]:
+    for path, injected in tried[:TRIED]:
         if len(kept) < OF_ONE and kinds[injected.bug] < 2 and (case := new(project, path, injected)):
             kinds[injected.bug] += 1
             kept.append(case)
@@ -98,12 +98,12 @@ def of_project(project: Path, drawn: Random) -> list[Case]:
 
 def new(project: Path, path: Path, injected: Planted) -> Case | None:
     """The finding that a bug has brought, if it did."""
-    before = {(one.rule, one.message) for one in said(path, path.read_bytes()).findings}
-    for one in said(path, injected.text.encode()).findings:
-        near = abs(one.span.line - injected.line) <= 2
-        if near and (one.rule, one.message) not in before:
-            return Case(project, path, injected, one.rule, one.span.line)
-    return None
+    found = said(path, injected.text.encode()).findings
+    near = [one for one in found if abs(one.span.line - injected.line) <= 2]
+    known = said(path, path.read_bytes()).findings if near else ()
+    before = {(one.rule, one.message) for one in known}
+    own = next((one for one in near if (one.rule, one.message) not in before), None)
+    return Case(project, path, injected, own.rule, own.span.line) if own else None
 
 
 def said(path: Path, content: bytes) -> Outcome:

@@ -8,7 +8,7 @@ import pytest
 
 from gradfix.driver.recipe import Recipe, Target
 from gradfix.driver.values import Argument, Number, Tensor
-from gradfix.regression.mended import Mended
+from gradfix.regression.mended import Check, Mended
 from gradfix.regression.text import file, function, imported, unlike
 
 TARGET = Target("/p/net.py", "/p", "net", "Net", "module", line=3)
@@ -26,7 +26,7 @@ def mended(message: str = "`y += 1` overwrites what exp saved") -> Mended:
 
 
 def test_a_file_has_imports_and_functions_in_the_usual_layout() -> None:
-    piece = function("test_it", mended(), RECIPE, ("assert model.fc.weight.grad is not None",))
+    piece = function(Check(RECIPE, "it", ("assert model.fc.weight.grad is not None",)), mended())
     text = file([piece], "Gradients through net.py.")
     assert (
         text
@@ -54,13 +54,13 @@ def test_it():
 
 
 def test_a_long_message_is_wrapped_and_cannot_end_its_docstring() -> None:
-    piece = function("test_it", mended('a "quoted" \\ word """ ' + "and more " * 20), RECIPE, ())
+    piece = function(Check(RECIPE, "it"), mended('a "quoted" \\ word """ ' + "and more " * 20))
     assert max(map(len, piece.lines)) <= 88
     compile("\n".join(piece.lines), "it.py", "exec")
 
 
 def test_what_is_not_needed_is_not_imported() -> None:
-    piece = function("test_it", mended(), RECIPE, ("assert model",), built=True)
+    piece = function(Check(RECIPE, "it", ("assert model",), "built"), mended())
     assert not any("functional" in line for line in piece.imports)
     names = {node.id for node in ast.walk(ast.parse("\n".join(piece.lines))) if isinstance(node, ast.Name)}
     assert "x" not in names
@@ -73,6 +73,6 @@ def test_names_of_one_module_are_imported_in_one_line() -> None:
 
 @pytest.mark.parametrize("count", [2, 3])
 def test_no_two_tests_have_one_name(count: int) -> None:
-    piece = function("test_it", mended(), RECIPE, ())
+    piece = function(Check(RECIPE, "it"), mended())
     names = [each.name for each in unlike([piece] * count)]
     assert names[:2] == ["test_it", "test_it_2"] and len(set(names)) == count

@@ -77,6 +77,48 @@ def test_what_was_mended_is_kept_so(
     assert not any("gradfix" in line for line in (*found.piece.imports, *found.piece.lines))
 
 
+AGENT = """import torch
+from torch import nn
+
+
+class Agent:
+    def __init__(self, d):
+        self.net = nn.Linear(d, d)
+        self.optimizer = torch.optim.SGD(self.net.parameters(), lr=0.1)
+
+    def update(self, x):
+        loss = self.net(x).pow(2).mean()
+        self.optimizer.zero_grad()
+        loss.backward()
+        self.optimizer.step()
+"""
+CLEAR, BACK = "        self.optimizer.zero_grad()\n", "        loss.backward()\n"
+
+
+@pytest.mark.parametrize(
+    ("before", "name"),
+    [
+        pytest.param(AGENT.replace(CLEAR, ""), "test_agent_update_clears_gradients", id="nobody clears"),
+        pytest.param(
+            AGENT.replace(CLEAR + BACK, BACK + CLEAR), "test_agent_update_moves_the_weights", id="too late"
+        ),
+    ],
+)
+def test_an_update_that_was_mended_is_kept_so(
+    launcher: Launcher, tmp_path: Path, before: str, name: str
+) -> None:
+    path = str(tmp_path / "net.py")
+    target = Target(path, str(tmp_path), "net", "Agent", "method", "update", 5)
+    build, inputs = (Argument("d", Number(4), False),), (Argument("x", Tensor((2, 4)), False),)
+    recipe = Recipe(target, build, inputs, roots=(), learns=False)
+    mended = Mended(path, "net.py", "GF401", 12, "it is wrong", before.encode(), AGENT.encode())
+    found = Bench(launcher, Limits()).kept(mended, recipe)
+    assert isinstance(found, Kept), found
+    assert found.piece.name == name
+    assert found.failure == "AssertionError"
+    assert max(map(len, found.piece.lines)) <= 88
+
+
 def test_what_changes_nothing_that_can_be_seen_leaves_no_test(launcher: Launcher, tmp_path: Path) -> None:
     found = tried(launcher, tmp_path, NET, NET.replace(STATEMENT, "y = 1 + y"))
     assert isinstance(found, Unkept)
