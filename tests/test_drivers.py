@@ -79,4 +79,4 @@ def test_fixtures_without_their_drivers_are_proved_all_the_same(
 @pytest.mark.parametrize("rule", ["inplace_module", "unregistered_parameters"])
 def test_healthy_fixtures_without_their_drivers_are_not_called_broken(rule: str, tmp_path: Path) -> None:
     found = list(cutoff.said("keep", tmp_path, only=rule))
-    assert [one for one in found if one.word in cutoff.SEEN] == []
+    assert [one for one in found if one.word in cutoff.SEEN and not one.listed] == []

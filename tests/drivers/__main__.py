@@ -43,9 +43,14 @@ def without_drivers(options: argparse.Namespace) -> int:
             found = list(cutoff.said(sort, Path(folder)))
         print(f"{sort}.py without its driver\n{cutoff.table(found)}\n")
         off = [one for one in found if (one.word in cutoff.SEEN) == (sort == "keep")]
-        print("\n".join(f"  {one.rule}/{one.name}: {one.word} ({one.reason})" for one in off), "\n")
-        wrong += len(off) if sort == "keep" else 0
+        print("\n".join(map(shown, off)), "\n")
+        wrong += sum(not one.listed for one in off) if sort == "keep" else 0
     return int(bool(wrong))
+
+
+def shown(one: cutoff.Said) -> str:
+    aside = " (reading lists it too)" if one.listed else ""
+    return f"  {one.rule}/{one.name}{aside}: {one.word} ({one.reason})"
 
 
 def of_others(options: argparse.Namespace) -> int:

@@ -30,6 +30,8 @@ class Said:
     name: str
     word: str
     reason: str
+    listed: bool = False
+    """Whether it is a finding already for who only reads it: what made it healthy was in the script."""
 
 
 def plan(rule: str, suspects: bool = True) -> Plan:
@@ -71,9 +73,10 @@ def one(rule: str, outcome: Outcome) -> Said:
     name = Path(outcome.path).parent.name
     own = [verdict for verdict in outcome.verdicts if verdict.kind == rule] or outcome.verdicts
     best = sorted(own, key=lambda verdict: verdict.verdict not in SEEN)
+    listed = any(each.rule == rule and each.certainty != "suspect" for each in outcome.findings)
     if not best:
         return Said(rule, name, "no verdict", ", ".join(each.message for each in outcome.findings))
-    return Said(rule, name, best[0].verdict, best[0].reason)
+    return Said(rule, name, best[0].verdict, best[0].reason, listed)
 
 
 def table(found: Sequence[Said]) -> str:
