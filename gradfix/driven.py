@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from importlib.metadata import version
 from typing import Literal
 
 from gradfix.defects import Convention, kind_of
@@ -18,14 +20,17 @@ from gradfix.outcome import Outcome
 from gradfix.rule import Finding
 from gradfix.source import Source, parse
 from gradfix.verify import Claim, Command, JudgeOptions, Launcher, Limits, Verdict, judge
-from gradfix.verify.judge import shown, together
+from gradfix.verify.judge import FINE, shown, together
 from gradfix.verify.launch import Job
 from gradfix.verify.lines import Lines
-from gradfix.verify.verdicts import facts
+from gradfix.verify.verdicts import Facts, facts
 
 OUT_OF_REACH = ("not reached", "could not run")
 """What a file's own run may say that a driver may say better."""
 UNSHOWN = (*OUT_OF_REACH, "not reproduced")
+DEFINING = (ast.Import, ast.ImportFrom, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+IDLE = "nothing in this file runs them"
+BY = "; by a driver: "
 FAILED = "seen before: the program failed"
 STEPS = 12
 MOST_WAYS = 3
@@ -68,11 +73,16 @@ class Driving:
         for claim in claims if source is not None else ():
             verdict = by_claim.get((claim.kind, claim.line))
             if source is not None and verdict is not None and verdict.verdict in OUT_OF_REACH:
-                by_claim[claim.kind, claim.line] = self._best(claim, verdict, source, self._mended)
-        said = list(by_claim.values())
-        if said == [verdict for verdict in verdicts if verdict.kind]:
+                said = self._best(claim, verdict, source, self._mended)
+                by_claim[claim.kind, claim.line] = refuted(said, self._finding(claim))
+        all_said = list(by_claim.values())
+        if all_said == [verdict for verdict in verdicts if verdict.kind]:
             return list(verdicts)
-        return [*(together(one.path, said) for one in verdicts if not one.kind), *said]
+        return [*(together(one.path, all_said) for one in verdicts if not one.kind), *all_said]
+
+    def _finding(self, claim: Claim) -> Finding | None:
+        places = ((one.rule, one.span.line) for one in self.outcome.findings)
+        return dict(zip(places, self.outcome.findings, strict=True)).get((claim.kind, claim.line))
 
     def source(self) -> Source | None:
         """The file as it was, if it can be driven."""
@@ -87,16 +97,31 @@ class Driving:
         source = self.source()
         if source is None:
             return []
-        own = facts(self.launcher.run(Job(Command("script", self.path), os.getcwd(), {}, self.limits)))
+        own = None if idle(source) else self._ran()
         said = []
         for finding in findings:
             claim = Claim(self.path, finding.rule, finding.span.line, finding.span.end_line)
-            word, reason = shown(own, claim, self.outcome.before or b"", self.limits)
-            verdict = Verdict(self.path, word, reason, claim.kind, claim.line)
-            if word in OUT_OF_REACH:
+            verdict = Verdict(self.path, "not reached", IDLE, claim.kind, claim.line)
+            if own is not None:
+                word, reason = shown(own, claim, self.outcome.before or b"", self.limits)
+                verdict = replace(verdict, verdict=word, reason=reason)
+            if verdict.verdict in OUT_OF_REACH:
                 verdict = self._best(claim, verdict, source, self._shown)
-            said.append(decided(verdict, finding))
+            said.append(refuted(decided(verdict, finding), finding))
         return said
+
+    def _ran(self) -> Facts:
+        """The file as the script that it is."""
+        job = Job(Command("script", self.path), os.getcwd(), self.before, self.limits)
+        return facts(self.launcher.run(job))
+
+    def unrun(self, claims: Sequence[Claim]) -> list[Verdict] | None:
+        """The verdicts of a run that would do nothing; None: it might do something."""
+        source = self.source()
+        if source is None or not idle(source):
+            return None
+        whole = Verdict(self.path, "not reached", IDLE)
+        return [whole, *(replace(whole, kind=claim.kind, line=claim.line) for claim in claims)]
 
     def _best(
         self, claim: Claim, verdict: Verdict, source: Source, by: Callable[[Driver, Claim], Verdict]
@@ -115,11 +140,8 @@ class Driving:
 
     def _variants(self, source: Source, claim: Claim) -> Iterator[Driver]:
         """Each driver, and the same with inputs that carry a gradient, where the finding supposes that."""
-        supposed = any(
-            Convention.D.name in one.conventions
-            for one in self.outcome.findings
-            if (one.rule, one.span.line) == (claim.kind, claim.line)
-        )
+        finding = self._finding(claim)
+        supposed = finding is not None and Convention.D.name in finding.conventions
         for driver in self._drivers(source, claim):
             yield driver
             if supposed and not driver.recipe.carries:
@@ -183,7 +205,7 @@ def loss_of(claim: Claim) -> Literal["", "parts", "whole"]:
 def by_driver(verdict: Verdict, driver: Driver) -> Verdict:
     """A verdict with the driver that it goes by."""
     recipe: Recipe = driver.recipe
-    reason = f"{verdict.reason}; by a driver: {summary(recipe)}"
+    reason = f"{verdict.reason}{BY}{summary(recipe)}"
     return replace(verdict, driver=driver.text, assumed=recipe.assumed, reason=reason)
 
 
@@ -194,3 +216,24 @@ def decided(verdict: Verdict, finding: Finding) -> Verdict:
         return verdict
     told = f"{verdict.reason}; but {missing[0].told} is not in it, and may supply what is missing"
     return replace(verdict, verdict="undecided", reason=told)
+
+
+def refuted(verdict: Verdict, finding: Finding | None) -> Verdict:
+    """A finding that was certain, and that torch doesn't show where its lines run through, is our defect."""
+    certain = finding is not None and finding.certainty == "certain"
+    if not (finding and certain and verdict.driver and verdict.reason.startswith(FINE)):
+        return verdict
+    line = f"{finding.code} {finding.rule} was certain and {verdict.reason.partition(BY)[2]} doesn't show it"
+    told = f"this is a defect of gradfix, please report it: {line} (gradfix {version('gradfix')})"
+    return replace(verdict, reason=f"{verdict.reason}; {told}")
+
+
+def idle(source: Source) -> bool:
+    """Whether a file only defines: run as a script, it would do nothing."""
+    return all(isinstance(node, DEFINING) or _plain(node) for node in source.tree.body)
+
+
+def _plain(node: ast.stmt) -> bool:
+    """A constant, a doc string, an alias."""
+    calls = any(isinstance(one, ast.Call) for one in ast.walk(node))
+    return isinstance(node, ast.Assign | ast.AnnAssign | ast.Expr) and not calls

@@ -137,10 +137,10 @@ def _judged(outcomes: Sequence[Outcome], command: Command, bench: Bench) -> list
         alone=alone,
         limits=bench.proving.limits,
     )
-    said = judge(before, after, command, options, bench.launcher)
     if bench.proving.command is not None:
-        return said
+        return judge(before, after, command, options, bench.launcher)
     driving = Driving(outcomes[0], alone, bench.launcher, bench.proving.limits)
+    said = driving.unrun(options.claims) or judge(before, after, command, options, bench.launcher)
     return driving.judged(said, options.claims)
 
 

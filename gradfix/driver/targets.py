@@ -30,6 +30,11 @@ def place(path: str, tree: ast.Module) -> Place:
     folder = top = os.path.dirname(path)
     while os.path.isfile(os.path.join(top, "__init__.py")):
         top = os.path.dirname(top)
+    level = max((node.level for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)), default=0)
+    for _ in range(level - len(os.path.relpath(folder, top).split(os.sep)) + (folder == top)):
+        top = os.path.dirname(
+            top
+        )  # what imports its neighbours by dots is in a package, be there a mark or not
     root = next((each for each in above(top) if any(_finds(each, name) for name in _imported(tree))), top)
     if root == folder and top != folder:
         root = top

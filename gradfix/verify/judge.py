@@ -28,6 +28,7 @@ from gradfix.verify.verdicts import (
     unwatched,
 )
 
+FINE = "the gradients were fine on the lines that ran"
 MOST_ALONE = 12
 """Claims of one judgement that get a run of their own."""
 
@@ -263,7 +264,7 @@ def _unseen(case: Case, claim: Claim | None) -> tuple[Word, str]:
         return "no change", f"the program fails as before: {case.after.failure}"
     if case.before.failed:
         return "not reproduced", f"these lines ran, but {stop} before it could show"
-    return "not reproduced", "the gradients were fine on the lines that ran"
+    return "not reproduced", FINE
 
 
 def stopped_by(seen: Facts) -> str:
@@ -346,7 +347,7 @@ def shown(seen: Facts, claim: Claim, text: bytes, limits: Limits) -> tuple[Word,
         return "not reached", "the run did not come to these lines"
     if seen.failed:
         return "not reproduced", f"these lines ran, but {stopped_by(seen)} before it could show"
-    return "not reproduced", "the gradients were fine on the lines that ran"
+    return "not reproduced", FINE
 
 
 def _on(claim: Claim, defect: Mapping[str, Any]) -> bool:

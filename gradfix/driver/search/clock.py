@@ -7,6 +7,9 @@ import signal
 from collections.abc import Iterator
 from typing import Any
 
+AGAIN = 0.2
+"""The program may have caught it: in so many seconds it is told again."""
+
 
 class TooLongError(Exception):
     """A try has taken all the time that there is."""
@@ -23,7 +26,7 @@ def in_time(seconds: float) -> Iterator[None]:
         yield
         return
     before = signal.signal(signal.SIGPROF, late)
-    signal.setitimer(signal.ITIMER_PROF, seconds)
+    signal.setitimer(signal.ITIMER_PROF, seconds, AGAIN)
     try:
         yield
     finally:

@@ -10,6 +10,7 @@ from types import FrameType, TracebackType
 from typing import Any
 
 from gradfix.driver.search.attempt import Result
+from gradfix.driver.search.conditions import words
 from gradfix.driver.search.drafts import Draft, Path, Size, sizes
 from gradfix.driver.search.messages import Constraint, constraints
 from gradfix.driver.search.sources import text
@@ -27,7 +28,7 @@ def edits(result: Result, path: str) -> Iterator[Draft]:
     for one in [*found, *asserted(result.error, path)]:
         for changes in _changes(one, result):
             yield draft.changed(changes)
-    yield from retyped(result)
+    yield from retyped(result, blamed(result.error, path))
     if not any(one.want == "size" for one in found):
         yield from _alike(draft)
     yield from _shapes(draft)
@@ -150,6 +151,9 @@ def with_dimensions(value: Tensor, ndim: int) -> Tensor:
 def _elements(draft: Draft, one: Constraint) -> Iterator[Changes]:
     """A view of other sizes: pictures, lengths and numbers that make them fit."""
     found = list(sizes(draft))
+    for path, value in draft.leaves():
+        if isinstance(value, Tensor) and len(value.shape) == 2 and one.expected > one.got:
+            yield {path: with_dimensions(value, 3)}
     for each in found:
         if each.at is None and each.size != ROUND:
             yield each.set(draft, ROUND)
@@ -237,8 +241,18 @@ def _alike(draft: Draft) -> Iterator[Draft]:
         yield draft.changed(changes, 2)
 
 
-def retyped(result: Result) -> Iterator[Draft]:
-    """Another kind of value for an argument: first for one of the type that the message names."""
+def blamed(error: BaseException | None, path: str) -> set[str]:
+    """The names in the statement that failed."""
+    found = last(error.__traceback__, path) if error is not None else None
+    if found is None:
+        return set()
+    frame, line = found
+    statements = text(frame.f_code.co_filename).covering(line, ast.stmt)
+    return set(words(statements[-1])) - {"self"} if statements else set()
+
+
+def retyped(result: Result, names: set[str]) -> Iterator[Draft]:
+    """Another kind of value for an argument: first for one of the type, or the name, that is to blame."""
     draft, message = result.draft, str(result.error)
     waiting = [path for path in draft.others if draft.others[path]]
     kinds = (
@@ -252,7 +266,12 @@ def retyped(result: Result) -> Iterator[Draft]:
     )
     first = isinstance(result.error, kinds)
     stage = "build" if result.phase == "build" else "call"
-    for path in sorted(waiting, key=lambda each: (each[0] != stage, not named(draft.at(each), message))):
+    called = {path: one.name for path, one in draft.arguments()}
+
+    def order(each: Path) -> tuple[bool, bool, bool]:
+        return each[0] != stage, called[each] not in names, not named(draft.at(each), message)
+
+    for path in sorted(waiting, key=order):
         if first or named(draft.at(path), message) or path[0] == stage:
             other = draft.other(path)
             if other is not None:

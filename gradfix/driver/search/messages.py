@@ -92,6 +92,16 @@ def _more(found: Any) -> Iterator[Constraint]:
 
 
 GOT, EXPECTED = r"(?P<got>\d+)", r"(?P<expected>\d+)"
+
+
+def _lists(found: Any) -> Iterator[Constraint]:
+    """Two lists of sizes, as far as they differ."""
+    wanted, got = ([int(one) for one in re.findall(r"\d+", found[name])] for name in ("expected", "got"))
+    for one, other in zip(got, wanted, strict=False):
+        if one != other:
+            yield Constraint("size", one, other)
+
+
 SHAPES: tuple[tuple[str, Say], ...] = (
     (r"[Ee]xpected hidden\S* size \((?P<expected>[\d, ]+)\), got [\[(](?P<got>[\d, ]+)", _shape),
 )
@@ -114,6 +124,7 @@ SIZES: tuple[tuple[str, Say], ...] = (
         rf"has size {GOT} for operand \d+ which does not broadcast with previously seen size {EXPECTED}",
         _sizes(),
     ),
+    (r"[Ee]xpected size for.*to be: \[(?P<expected>[\d, ]+)\] but got: \[(?P<got>[\d, ]+)\]", _lists),
     (rf"expected \w+ to have {EXPECTED} (?:elements|channels)[^\d]*got {GOT}", _sizes()),
 )
 """What says two sizes that should be one."""
@@ -131,6 +142,7 @@ DIMENSIONS: tuple[tuple[str, Say], ...] = (
     (rf"does not match.*input.dim\(\) = {GOT}.*= {EXPECTED}", _ndim),
     (rf"expected to be in range of \[-{GOT}, \d+\], but got -?(?P<over>\d+)", _over),
     (rf"number of subscripts in the equation \({EXPECTED}\) does not match.*dimensions \({GOT}\)", _ndim),
+    (rf"should also be {EXPECTED}-D but got \({GOT}-D", _ndim),
     (rf"too many indices for tensor of dimension {GOT}", _more),
     (r"batch[12] must be a (?P<expected>3)D tensor", _ndim),
 )

@@ -16,10 +16,10 @@ from gradfix.driver.recipe import Given, Recipe, Root, Target, Undriven
 from gradfix.driver.search import typed
 from gradfix.driver.search.attempt import Result, Trial
 from gradfix.driver.search.clock import TooLongError, in_time
-from gradfix.driver.search.conditions import conditions
+from gradfix.driver.search.conditions import Conditions, conditions
 from gradfix.driver.search.drafts import Draft, Path
 from gradfix.driver.search.facts import Facts
-from gradfix.driver.search.failures import edits
+from gradfix.driver.search.failures import blamed, edits
 from gradfix.driver.search.proposals import Proposer
 from gradfix.driver.search.smaller import smaller
 from gradfix.driver.search.sources import parameters, text, wanted
@@ -173,24 +173,27 @@ class Walk:
             yield from turned(self, result.draft, result.subject, asked)
             return
         yield from self._named(result)
+        if "NoneType" in str(result.error):
+            asked = Conditions(blamed(result.error, self.target.path))
+            yield from turned(self, result.draft, result.subject, asked)
         for one in edits(result, self.target.path):
             same = one.build == result.draft.build
             yield one if same or result.phase == "build" else replace(one, call=one.call)
 
     def _named(self, result: Result) -> Iterator[Draft]:
-        """What is read of arguments that are gathered by their names."""
+        """What is taken of arguments that are gathered."""
         error, function = result.error, self.thing
-        if not isinstance(error, KeyError) or not error.args or result.phase != "call":
-            return
         if self.target.form != "function":
             function = getattr(result.subject, self.target.method or "forward", None)
-        name = error.args[0]
-        if isinstance(name, str) and any(
-            one.kind is one.VAR_KEYWORD for one in parameters(function).values()
-        ):
-            call = result.draft.call or ()
-            for value in self.proposer.of(Facts(), inspect.Parameter.empty, False)[:3]:
-                yield replace(result.draft, call=(*call, Argument(name, value)), edits=result.draft.edits + 1)
+        kinds = {one.kind for one in parameters(function).values()}
+        call, name = result.draft.call or (), str(error.args[0]) if error is not None and error.args else ""
+        missing = isinstance(error, TypeError) and "required positional argument" in name
+        keyword = isinstance(error, KeyError) and inspect.Parameter.VAR_KEYWORD in kinds
+        if not keyword and not (missing and inspect.Parameter.VAR_POSITIONAL in kinds):
+            return
+        for value in self.proposer.of(Facts(), inspect.Parameter.empty, False)[:3]:
+            more = (*call, Argument(name if keyword else f"x{len(call)}", value, keyword))
+            yield replace(result.draft, call=more, edits=result.draft.edits + 1)
 
     def _recipe(self, result: Result) -> Recipe | None:
         """The recipe of a try that ran through; None: go on."""
