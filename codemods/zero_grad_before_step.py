@@ -21,9 +21,18 @@ from gradfix.defects.records import EarlyClear
 from gradfix.rewriting import shapes as m
 from gradfix.rewriting.arguments import keyword
 from gradfix.rewriting.inplaces import writes_in_place
-from gradfix.rewriting.names import walk
+from gradfix.rewriting.names import binds, reads, walk
 from gradfix.rewriting.nograd import in_no_grad
-from gradfix.rewriting.order import CLOSURE, Order, calls_of, filled_of, last_change, order_of, takes_closure
+from gradfix.rewriting.order import (
+    CLOSURE,
+    VALUES,
+    Order,
+    calls_of,
+    filled_of,
+    last_change,
+    order_of,
+    takes_closure,
+)
 from gradfix.rewriting.statements import Anchor, Draft, anchor, between, node_of, path, siblings, text_of
 from gradfix.rewriting.zeroing import zeroing_place
 from gradfix.rule import Decline, Fix, Options, Rule
@@ -58,6 +67,8 @@ def rewrite(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:
     if (late := _late(filled, zero, step, backward)) is not None:
         if takes_closure(tree, step, facts.optimizer):
             return Decline(CLOSURE)
+        if (lifted := _lifted(order, *late)) is not None:
+            return lifted
         again = facts.spoils and any(keyword(one, "retain_graph") for one in calls_of(late[1], "backward"))
         return _behind(order, *late, SPOILS if again else "")
     if side == "before":
@@ -92,6 +103,21 @@ def _late(
     behind = row[stepped + 1 : min(ends, default=len(row))]
     last = [one for one in behind if one is late or "fills" in filled.kinds(one)][-1]
     return stepping, last_change(filled.tree, last)
+
+
+def _lifted(order: Order, step: Anchor, last: Anchor) -> Fix | None:
+    """A lone backward before the step, where something between the two reads what the step leaves: an
+    evaluation, a moving average."""
+    passed = between(order.tree, step, last)
+    kinds = {kind for one in passed for kind in order.kinds(one)}
+    known = order.known and all(touch.known for one in passed for touch in order.under(one))
+    own = set(reads(last)) & {name for one in passed for name in binds(one)}
+    alone = isinstance(last, SIMPLE) and calls_of(last, "backward") and not own
+    if not (known and kinds and kinds <= VALUES and alone):
+        return None
+    draft = Draft(order.tree)
+    draft.move_before(last, step)
+    return Fix(draft.edits(), f"{text_of(order.tree, last)} before {text_of(order.tree, step)}")
 
 
 def _behind(order: Order, step: Anchor, last: Anchor, unsafe: str) -> Fix:

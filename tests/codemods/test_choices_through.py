@@ -69,3 +69,24 @@ def test_a_choice_goes_straight_through(batches: str, hard: str) -> None:
 @pytest.mark.parametrize(("batches", "hard"), BY_HAND.values(), ids=BY_HAND)
 def test_nothing_goes_straight_through_for(batches: str, hard: str) -> None:
     assert mended(batches, hard) is None
+
+
+CODES = """import torch
+from torch import nn
+encoder, decoder, codes = nn.Linear(6, 3), nn.Linear(3, 6), nn.Embedding(8, 3)
+held = [*encoder.parameters(), *decoder.parameters(), *codes.parameters()]
+optimizer = torch.optim.SGD(held, lr=0.1)
+for x in torch.randn(2, 5, 6):
+    z = encoder(x)
+    nearest = codes(torch.cdist(z, codes.weight).argmin(dim=1))
+    optimizer.zero_grad()
+    (decoder(nearest) - x).pow(2).mean().backward()
+    optimizer.step()
+"""
+
+
+def test_distances_to_an_embedding_have_as_many_dimensions_as_its_weight() -> None:
+    outcome = fix("case.py", CODES.encode(), Plan(Config(Path(), unsafe_fixes=True)))
+    old = "codes(torch.cdist(z, codes.weight).argmin(dim=1))"
+    assert outcome.after is not None
+    assert outcome.after.decode() == CODES.replace(old, f"{old} + (z - z.detach())")

@@ -52,10 +52,11 @@ def _compared(vm: Interpreter, node: ast.Compare) -> None:
     """`p.requires_grad == False` in a function or a block: at the top of a file, a notebook may show it."""
     match node:
         case ast.Compare(
-            ast.Attribute(ast.Name() as owner, name), [ast.Eq()], [ast.Constant(bool() as value)]
+            ast.Attribute(ast.Name() as owner, name), [ast.Eq()], [ast.Constant() | ast.Name() as flag]
         ):
-            if node.col_offset:
-                vm.tell(Compared(vm.eval(owner), name, Const(value), node))
+            value = vm.eval(flag)
+            if node.col_offset and isinstance(value, Const) and isinstance(value.value, bool):
+                vm.tell(Compared(vm.eval(owner), name, value, node))
 
 
 def assign_statement(vm: Interpreter, node: ast.Assign) -> str | None:

@@ -24,6 +24,10 @@ def weights(machine: Machine, node: ast.AST | None) -> Tensor:
     return tensor
 
 
+MATRICES = {"Linear": ("out_features", "in_features"), "Embedding": ("num_embeddings", "embedding_dim")}
+"""The layers whose weight is a matrix of the sizes that they are told."""
+
+
 def parameters_of(machine: Machine, layer: Layer) -> dict[str, Tensor]:
     """A layer's own parameters, made when they are first needed."""
     if layer.effect is None or not layer.effect.parameters:
@@ -46,9 +50,8 @@ def parameters_of(machine: Machine, layer: Layer) -> dict[str, Tensor]:
             tensor.parameter, tensor.dtype, tensor.layout = True, "float", True
             tensor.born = layer.born  # whichever branch it is first needed in
             machine.leaves.every_leaf.append(tensor)
-            if layer.kind == "Linear" and name == "weight":
-                sizes = [layer.args.get(size, NONE) for size in ("out_features", "in_features")]
-                tensor.shape = asked_shape(sizes)
+            if name == "weight" and layer.kind in MATRICES:
+                tensor.shape = asked_shape([layer.args.get(size, NONE) for size in MATRICES[layer.kind]])
             layer.attrs[name] = value = tensor
         if isinstance(value, Tensor):
             found[name] = value
