@@ -23,9 +23,8 @@ import libcst as cst
 
 from gradfix.defects.records import NoGradient
 from gradfix.rewriting.straight import best_through, straight_through
-from gradfix.rewriting.surrogates import advice
+from gradfix.rewriting.surrogates import FAMILIES, advice
 from gradfix.rule import Decline, Fix, Options, Rule, Safety
-from gradfix.tape.effects.operations import told
 
 if TYPE_CHECKING:
     from gradfix.defects import Defect
@@ -39,7 +38,7 @@ SURROGATES = {
     "cast": "compute the loss before the cast to integers",
     "sample": "use rsample() of the distribution, or the log probability of the sample times its reward",
 }
-FAMILIES = told("surrogate")
+ORDER = "take it from the sorted values, which torch.sort returns with a gradient: their order has none"
 
 
 def rewrite(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:
@@ -48,7 +47,8 @@ def rewrite(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:
     family = FAMILIES.get(facts.op, "comparison")
     node = tree.at(defect.culprit, cst.BaseExpression)
     fix = straight_through(tree, node) if family == "rounding" else best_through(tree, facts, node)
-    return fix or Decline(advice(tree, node, family) or SURROGATES[family])
+    general = ORDER if facts.op == "argsort" else SURROGATES[family]
+    return fix or Decline(advice(tree, node, family) or general)
 
 
 RULE = Rule(

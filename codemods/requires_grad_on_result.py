@@ -21,6 +21,7 @@ import libcst as cst
 from gradfix.defects.records import OnResult
 from gradfix.rewriting.rejoin import any_cut
 from gradfix.rewriting.seats import put, shown, vanished
+from gradfix.rewriting.surrogates import advice_at
 from gradfix.rewriting.uncut import bare
 from gradfix.rule import Decline, Edit, Fix, Options, Rule
 
@@ -36,7 +37,10 @@ def rewrite(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:
         return Decline("remove it, and compute the loss from tensors that are in the graph")
     joined = any_cut(tree, cut)
     if isinstance(joined, Decline):
-        return Decline(f"remove it, and mend the cut: {joined.reason}")
+        instead = advice_at(tree, tree.at(cut, cst.BaseExpression))
+        return Decline(
+            f"remove it; {instead}" if instead else f"remove it, and mend the cut: {joined.reason}"
+        )
     switched = _without_switch(defect, tree, joined)
     says = f"{shown(tree, switched)}; {joined.says}" if switched else joined.says
     return Fix((*switched, *joined.edits), says)

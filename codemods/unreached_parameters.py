@@ -29,6 +29,7 @@ import libcst as cst
 
 from gradfix.defects.records import Unreached
 from gradfix.rewriting import shapes as m
+from gradfix.rewriting.calls import last_name
 from gradfix.rewriting.dissolve import recorded
 from gradfix.rewriting.late import unfrozen
 from gradfix.rewriting.rejoin import any_cut
@@ -43,6 +44,10 @@ if TYPE_CHECKING:
 CHOOSES = Decline(
     "what is chosen here passes no gradient on: with x for what it is chosen for and y for what is chosen, "
     "go on with y + (x - x.detach())"
+)
+DRAWN = (
+    "an index that is drawn passes no gradient on: use torch.nn.functional.gumbel_softmax(logits, hard=True) "
+    "times what it chooses from, or learn from the log probability of what was drawn"
 )
 TARGET = (
     "the loss holds what it trains against this: where that target is meant, take these parameters out of "
@@ -66,7 +71,9 @@ def rewrite(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:
         return _reparametrised(tree, tree.at(facts.cut, cst.Call), facts.cut_kind)
     if facts.cut_kind == "constant":
         hot = best_through(tree, facts, tree.at(facts.cut, cst.Call))
-        return hot or chosen_through(tree, facts) or CHOOSES
+        cut = tree.at(facts.cut, cst.Call)
+        drawn = cut is not None and last_name(cut.func) == "multinomial"
+        return hot or chosen_through(tree, facts) or (Decline(DRAWN) if drawn else CHOOSES)
     if facts.target:
         return Decline(TARGET)
     if not facts.alone:

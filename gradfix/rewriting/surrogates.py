@@ -9,6 +9,7 @@ import libcst as cst
 from gradfix.rewriting import shapes as m
 from gradfix.rewriting.calls import keyword, last_name
 from gradfix.rewriting.names import walk
+from gradfix.tape.effects.operations import told
 from gradfix.tree import Tree
 
 PICKS = {"argmax": "", "argmin": "-"}
@@ -16,6 +17,8 @@ PICKS = {"argmax": "", "argmin": "-"}
 PAIRS = {"max": "", "min": "-", "topk": ""}
 """The same, as the second of two results."""
 ALIKE = {"eq", "ne"}
+FAMILIES = told("surrogate")
+"""What sort of operation without a gradient each one is."""
 LONGEST = 40
 
 
@@ -24,6 +27,12 @@ def advice(tree: Tree, node: cst.CSTNode | None, family: str) -> str:
     said = {"comparison": _compared, "index": _indexed, "rounding": _rounded, "cast": _cast}.get(family)
     text = said(tree, node) if said is not None and isinstance(node, cst.BaseExpression) else ""
     return text if text.count("\n") == 0 else ""
+
+
+def advice_at(tree: Tree, node: cst.CSTNode | None) -> str:
+    """The same for what stands at a place; nothing where that is no operation without a gradient."""
+    family = FAMILIES.get(last_name(node.func), "") if isinstance(node, cst.Call) else ""
+    return advice(tree, node, "comparison" if isinstance(node, cst.Comparison) else family)
 
 
 def _compared(tree: Tree, node: cst.BaseExpression) -> str:
