@@ -14,6 +14,8 @@ clearing what one network's loss has left in another one, and gradients that wer
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import libcst as cst
 
 from gradfix.defects import Defect
@@ -96,6 +98,7 @@ def _late(
     stepping, late = anchor(filled.tree, step), anchor(filled.tree, backward)
     if stepping not in row or late not in row:
         return None
+    late = _its_own(filled, row[row.index(stepping) + 1 :]) or late
     cleared, stepped, first = row.index(zero), row.index(stepping), row.index(late)
     if not (cleared < stepped < first or stepped < first < cleared):
         return None
@@ -103,6 +106,14 @@ def _late(
     behind = row[stepped + 1 : min(ends, default=len(row))]
     last = [one for one in behind if one is late or "fills" in filled.kinds(one)][-1]
     return stepping, last_change(filled.tree, last)
+
+
+def _its_own(filled: Order, behind: Sequence[Anchor]) -> Anchor | None:
+    """The backward behind a step before anybody else steps or clears: that before the clearing may have been
+    for others, whose gradients are in the way."""
+    ends = [i for i, one in enumerate(behind) if _steps_or_clears(one)]
+    row = behind[: min(ends, default=len(behind))]
+    return next((one for one in row if "fills" in filled.kinds(one) and calls_of(one, "backward")), None)
 
 
 def _lifted(order: Order, step: Anchor, last: Anchor) -> Fix | None:
