@@ -29,6 +29,7 @@ OUT_OF_REACH = ("not reached", "could not run")
 """What a file's own run may say that a driver may say better."""
 UNSHOWN = (*OUT_OF_REACH, "not reproduced")
 DEFINING = (ast.Import, ast.ImportFrom, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+LIKELY = "; no more than likely, without "
 IDLE = "nothing in this file runs them"
 BY = "; by a driver: "
 FAILED = "seen before: the program failed"
@@ -206,6 +207,8 @@ def by_driver(verdict: Verdict, driver: Driver) -> Verdict:
     """A verdict with the driver that it goes by."""
     recipe: Recipe = driver.recipe
     reason = f"{verdict.reason}{BY}{summary(recipe)}"
+    if recipe.stood:
+        reason += f"{LIKELY}{', '.join(recipe.stood)} (not installed)"
     return replace(verdict, driver=driver.text, assumed=recipe.assumed, reason=reason)
 
 
@@ -221,7 +224,8 @@ def decided(verdict: Verdict, finding: Finding) -> Verdict:
 def refuted(verdict: Verdict, finding: Finding | None) -> Verdict:
     """A finding that was certain, and that torch doesn't show where its lines run through, is our defect."""
     certain = finding is not None and finding.certainty == "certain"
-    if not (finding and certain and verdict.driver and verdict.reason.startswith(FINE)):
+    stood = LIKELY in verdict.reason
+    if not (finding and certain and verdict.driver and verdict.reason.startswith(FINE)) or stood:
         return verdict
     line = f"{finding.code} {finding.rule} was certain and {verdict.reason.partition(BY)[2]} doesn't show it"
     told = f"this is a defect of gradfix, please report it: {line} (gradfix {version('gradfix')})"

@@ -66,6 +66,8 @@ class Recipe:
     """Whether the inputs require grad, as what an earlier layer hands over does."""
     training: bool = True
     repeats: int = 2
+    stood: tuple[str, ...] = ()
+    """Modules that aren't installed, and that something without a known effect stands in for."""
     assumed: tuple[str, ...] = ()
     """What was taken for granted, in phrases."""
 

@@ -35,9 +35,9 @@ def place(path: str, tree: ast.Module) -> Place:
         top = os.path.dirname(
             top
         )  # what imports its neighbours by dots is in a package, be there a mark or not
-    root = next((each for each in above(top) if any(_finds(each, name) for name in _imported(tree))), top)
-    if root == folder and top != folder:
-        root = top
+    names = set(_imported(tree))
+    folders = [top, *above(top), *([] if level else [folder])]
+    root = max(folders, key=lambda each: sum(_finds(each, name) for name in names))
     inner = os.path.relpath(path, root)[: -len(".py")].split(os.sep)
     return Place(path, root, ".".join(inner[:-1] if inner[-1] == "__init__" else inner))
 

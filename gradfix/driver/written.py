@@ -12,6 +12,7 @@ from gradfix.driver.recipe import Recipe, Root, Target
 from gradfix.driver.values import Argument, Made, Source, Tensor, Value, needs, printed
 
 WIDTH = 88
+STANDARD = ("from types", "import sys", "from unittest", "import math", "import argparse")
 INDENT = "    "
 TAKEN = {"torch", "nn", "F", "_"}
 FUNCTIONAL = "from torch.nn import functional as F"
@@ -97,17 +98,25 @@ def _imports(recipe: Recipe, backward: Sequence[str]) -> Iterator[str]:
     if any("F." in line for line in backward):
         wanted[FUNCTIONAL] = None
     own = imported(target)
-    first = [line for line in wanted if line.startswith(("from types", "import math", "import argparse"))]
+    if recipe.stood:
+        own = [*(f'sys.modules["{name}"] = MagicMock()  # not installed' for name in recipe.stood), "", *own]
+        wanted |= dict.fromkeys(("import sys", "from unittest.mock import MagicMock"))
+    first = [line for line in wanted if line.startswith(STANDARD)]
     torch = [
         line for line in wanted if line not in first and re.match(r"(?:import|from) (?:torch|numpy)\b", line)
     ]
     rest = [line for line in wanted if line not in first and line not in torch and line != own[-1]]
     blocks = [
-        sorted(first),
-        sorted(torch, key=lambda line: (line.startswith("from"), line)),
+        sorted(first, key=plain_first),
+        sorted(torch, key=plain_first),
         [*sorted(rest), *own],
     ]
     yield from "\n\n".join("\n".join(block) for block in blocks if block).split("\n")
+
+
+def plain_first(line: str) -> tuple[bool, str]:
+    """The order of import lines."""
+    return line.startswith("from"), line
 
 
 def _needed(recipe: Recipe) -> Iterator[str]:

@@ -40,3 +40,45 @@ def test_a_library_file_gets_a_driver_and_the_fix_is_proved_by_it(tmp_path: Path
     assert "net.py: flows (seen before: inplace_overwrites_saved, net.py line 13; gone after" in told
     assert "; by a driver: Net(width=16, classes=24)(torch.randn(2, 16))" in told
     assert [each.name for each in tmp_path.glob("*.py")] == ["net.py"]
+
+
+def test_a_package_that_is_not_installed_is_stood_in_for_and_the_verdict_says_so(tmp_path: Path) -> None:
+    told = said(tmp_path, f"import nowhere.at_all\n{NET}")
+    assert "net.py: flows" in told
+    assert "; no more than likely, without nowhere, nowhere.at_all (not installed))" in told
+
+
+SUSPECT = """\
+import torch
+from torch import nn
+from nowhere import show
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = [nn.Linear(4, 4), nn.Linear(4, 1)]
+
+    def forward(self, x):
+        for layer in self.layers:
+            x = torch.tanh(layer(x))
+        return x
+
+
+def made(optimizers):
+    net = Net()
+    optimizers.show(net)
+    return net
+"""
+
+
+def test_what_nothing_is_written_for_is_seen_under_torch(tmp_path: Path) -> None:
+    told = said(tmp_path, SUSPECT, "--suspects")
+    assert "net.py:9: unregistered_parameters: seen under torch (seen: unregistered_parameters" in told
+
+
+HEALTHY = NET.replace("        h += 1\n", "        h = h + 1\n")
+
+
+def test_nothing_is_said_of_what_nothing_is_found_in(tmp_path: Path) -> None:
+    assert "driver" not in said(tmp_path, HEALTHY, "--suspects")

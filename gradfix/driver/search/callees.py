@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 FACTORIES = frozenset(("zeros", "ones", "empty", "randn", "rand", "full", "arange", "eye", "linspace"))
 SEQUENCES = (len, enumerate, zip, list, tuple, iter, sum, sorted, reversed, map)
 NUMBERS = (int, float, round, abs, max, min, pow)
+GATHERERS = frozenset(("cat", "stack", "concat", "concatenate", "hstack", "vstack", "dstack"))
 SECOND = frozenset(("target", "labels"))
 is_torch = layers.is_torch
 
@@ -147,7 +148,9 @@ def _of_torch(callee: Any, position: int, name: str, facts: Facts) -> None:
 
 
 def _function(called: str, position: int, name: str, facts: Facts) -> None:
-    if called == "embedding" and position == 0:
+    if called in GATHERERS and position == 0:
+        facts.sequence += 1
+    elif called == "embedding" and position == 0:
         facts.index += 1
     elif called == "one_hot":
         facts.index += position == 0

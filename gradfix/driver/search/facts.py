@@ -38,6 +38,8 @@ class Facts:
     """How many parts it is taken apart into."""
     mapping: int = 0
     number: int = 0
+    constants: list[int] = field(default_factory=list)
+    """Numbers that it is compared to."""
     optional: bool = False
     device: int = 0
     flag: int = 0

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import os
 import sys
+from dataclasses import replace
 from typing import Any
 
 import torch
 
-from gradfix.driver.recipe import Target, Undriven, from_json
+from gradfix.driver.recipe import Recipe, Target, Undriven, from_json
 from gradfix.driver.search.clock import TooLongError, in_time
+from gradfix.driver.search.missing import imported
 from gradfix.driver.values import to_json
 
 
@@ -43,7 +44,7 @@ def answer(target: Target, spec: dict[str, Any]) -> Any:
     if target.root not in sys.path:
         sys.path.insert(0, target.root)
     try:
-        module = importlib.import_module(target.module)
+        module, stood = imported(target.module, target.root)
         thing = module
         for part in target.name.split("."):
             thing = getattr(thing, part)
@@ -56,7 +57,8 @@ def answer(target: Target, spec: dict[str, Any]) -> Any:
             walk.given = {
                 part: from_json(calls) for part, calls in spec["given"].get(target.name, {}).items()
             }
-            return walk.found()
+            found = walk.found()
+            return replace(found, stood=stood) if isinstance(found, Recipe) else found
     except TooLongError:
         return Undriven(target, f"a try took longer than {seconds * 2:g} s", walk.tries)
     except Exception as error:

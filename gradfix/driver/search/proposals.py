@@ -247,6 +247,8 @@ class Proposer:
         """As a number, by the most telling role."""
         counted = Counter(facts.roles)
         known = [role for role in SPECIFIC if role in counted]
+        if not known:
+            yield from map(Number, dict.fromkeys(one for one in facts.constants if one > 1))
         for role in known[:2]:
             yield from map(Number, PLAIN[role])  # type: ignore[index]
         if "string" in counted:

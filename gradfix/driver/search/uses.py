@@ -277,6 +277,8 @@ class Uses:
             self.facts.tensor += 1
         elif isinstance(above.op, ast.FloorDiv | ast.Mod):
             self.facts.roles.append("heads" if node is above.right else "width")
+        elif isinstance(above.op, ast.Pow):
+            self.facts.roles.append("heads")
         else:
             self.facts.number += 1
             outer = self.text.above.get(above)
@@ -292,6 +294,7 @@ class Uses:
             self.facts.optional = self.facts.optional or None in values
             self.facts.strings += [value for value in values if isinstance(value, str)]
             self.facts.number += sum(type(value) in (int, float) for value in values)
+            self.facts.constants += [value for value in values if type(value) is int]
 
     def _boolop(self, node: ast.expr, above: ast.BoolOp, where: ast.AST) -> None:
         self.facts.flag += 1

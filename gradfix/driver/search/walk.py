@@ -59,7 +59,7 @@ class Walk:
         self.seen: set[Any] = set()
         self.given: dict[str, tuple[Given, ...]] = {}
         """What the project calls it with."""
-        self.patience = seconds / 2
+        self.patience = 0.3 * seconds
         """The time of one try."""
 
     def found(self) -> Recipe | Undriven:
