@@ -24,7 +24,7 @@ from gradfix.tape.python.following import call_function
 from gradfix.tape.strangers.assumed_backward import wish
 from gradfix.tape.strangers.assumed_optimizers import doubted
 from gradfix.tape.strangers.framework_objects import enter, rows_of
-from gradfix.tape.strangers.whole_models import called_on_itself, is_whole, trains_itself
+from gradfix.tape.strangers.whole_models import called_on_itself, is_loss, is_whole, trains_itself
 from gradfix.tape.torch.modules import leaves
 
 if TYPE_CHECKING:
@@ -247,5 +247,6 @@ def _enter_forward(vm: Interpreter, instance: Instance, member: Function) -> Non
     }
     stored = [value for name, value in kept.items() if before.get(name) is not value]
     roots = [result, *stored]
-    with vm.machine.backward.raising.within(whole=partial(is_whole, vm.names, instance, roots)):
+    whole, loss = partial(is_whole, vm.names, instance, roots), is_loss(vm.machine, instance, result)
+    with vm.machine.backward.raising.within(whole=whole, loss=loss):
         wish(vm.strangers, roots)

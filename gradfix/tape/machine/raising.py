@@ -52,6 +52,7 @@ class Scoped(TypedDict, total=False):
     """What differs inside of something only."""
 
     whole: Callable[[], bool] | None
+    loss: bool
 
 
 class Raising:
@@ -70,6 +71,8 @@ class Raising:
         """A backward, and the nodes that it comes to without passing what may not have been recorded."""
         self.whole: Callable[[], bool] | None = None
         """Whether what is backpropagated came out of a whole model, which is given data."""
+        self.loss = False
+        """Whether it came out of a loss, which is given predictions (convention C)."""
 
     def within(self, **now: Unpack[Scoped]) -> Within:
         """A block in which this is so, and as it was after it."""
@@ -138,6 +141,8 @@ class Raising:
         if not event.virtual:
             steps.append((event.place, Role.BACKWARD))
         lean = lean | saved.lean | event.lean | (LATER if write.later else NOTHING)
+        if self.loss and Assumption.INPUT_LEARNS in lean:
+            lean = lean - {Assumption.INPUT_LEARNS} | {Convention.C}
         alternative = saved.path - write.path
         if Convention.D in lean and saved.argument and any(one.unrecorded for one in saved.writes):
             return  # what came in is data, as it is written where nothing is recorded

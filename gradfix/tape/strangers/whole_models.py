@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from gradfix.tape.domain.values import Value
     from gradfix.tape.interpreter.names import Names
     from gradfix.tape.interpreter.program import Program
+    from gradfix.tape.machine.machine import Machine
 
 
 def is_whole(names: Names, instance: Instance, results: list[Value]) -> bool:
@@ -39,6 +40,13 @@ def is_whole(names: Names, instance: Instance, results: list[Value]) -> bool:
     inside = {id(leaf) for layer in layers for leaf in leaves(names.machine, layer)[0]}
     nodes = [node for result in results for node in names.machine.graph.nodes(result)] if inside else []
     return any(id(leaf) in inside for node in nodes for leaf in leaves_behind(node))
+
+
+def is_loss(machine: Machine, instance: Instance, result: Value) -> bool:
+    """Whether a module learns nothing itself and makes one number of what it is given (convention C)."""
+    ways = [one for _, one in result.options] if isinstance(result, Alt) else [result]
+    one_number = any(isinstance(way, Tensor) and way.shape == () for way in ways)
+    return one_number and leaves(machine, instance) == ([], True)
 
 
 def _lost(layer: Value) -> bool:

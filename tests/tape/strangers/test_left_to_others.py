@@ -18,6 +18,17 @@ class Gate(nn.Module):
         h += 1
         return out
 """
+LOSS = """
+class Loss(nn.Module):
+    def __init__(self, smoothing):
+        super().__init__()
+        self.smoothing = smoothing
+    def forward(self, x, y):
+        y = torch.zeros_like(x).scatter(1, y, 1)
+        p = x.exp() * y
+        y.mul_(self.smoothing)
+        return {result}
+"""
 NORM = """
 class Norm(nn.Module):
     def __init__(self):
@@ -137,6 +148,10 @@ class Net(nn.Module):
         return x
 """
 SUSPECTS = {
+    "what learns nothing and makes a value for each sample": (
+        "inplace_overwrites_saved",
+        LOSS.format(result="(p * y).sum(dim=1)"),
+    ),
     "a module that is given what may be data": ("inplace_overwrites_saved", GATE),
     "a list of losses that a subclass fills": (
         "no_leaf_requires_grad",
@@ -160,6 +175,10 @@ SUSPECTS = {
     ),
 }
 LISTED = {
+    "what learns nothing and makes one number, as a loss does": (
+        "inplace_overwrites_saved",
+        LOSS.format(result="(p * y).mean()"),
+    ),
     "the same module behind a layer": (
         "inplace_overwrites_saved",
         GATE
