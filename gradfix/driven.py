@@ -12,7 +12,8 @@ from typing import Literal
 from gradfix.defects import Convention, kind_of
 from gradfix.defects.kinds import Family
 from gradfix.defects.reasons import What
-from gradfix.driver.making import Maker, drawn_up
+from gradfix.driver.given import Project
+from gradfix.driver.making import SECONDS, Maker, drawn_up
 from gradfix.driver.recipe import Driver, Recipe, Undriven
 from gradfix.driver.targets import to_line
 from gradfix.driver.written import summary
@@ -32,7 +33,7 @@ DEFINING = (ast.Import, ast.ImportFrom, ast.ClassDef, ast.FunctionDef, ast.Async
 LIKELY = "; no more than likely, without "
 IDLE = "nothing in this file runs them"
 BY = "; by a driver: "
-FAILED = "seen before: the program failed"
+FAILED = ("seen before: the program failed", "the program fails as before", "the program still fails")
 STEPS = 12
 MOST_WAYS = 3
 """Ways to one finding that are tried."""
@@ -51,6 +52,8 @@ class Driving:
     alone: Alone
     launcher: Launcher
     limits: Limits
+    projects: dict[str, Project] = field(default_factory=dict)
+    """What was read of each root."""
     reasons: list[str] = field(default_factory=list)
     """Why there was no driver."""
 
@@ -154,16 +157,20 @@ class Driving:
         if self.outcome.after is not None:
             texts.insert(0, self.outcome.after)
         for text in texts:
-            there = self._parsed(text)
-            if there is not None:
-                yield from self._made(text, there, claim)
+            there, found = self._parsed(text), False
+            for driver in self._made(text, there, claim) if there is not None else ():
+                found = True
+                yield driver
+            if not found:  # what can't be called when it is mended can't be called before
+                return
 
     def _made(self, text: bytes, source: Source, claim: Claim) -> Iterator[Driver]:
-        maker = Maker(self.launcher, self.limits)
+        maker = Maker(self.launcher, self.limits, projects=self.projects)
         lines = Lines(text, self.outcome.before or b"")
         first, last = (lines.before(line) for line in (claim.line, max(claim.line, claim.end_line)))
         for way in to_line(self.path, source.tree, first, last)[:MOST_WAYS]:
             made = maker.made([replace(way, loss=loss_of(claim))], {self.path: text})[0]
+            maker = replace(maker, seconds=SECONDS / 2)  # the first way is the best one
             if isinstance(made, Undriven):
                 self.reasons.append(f"{way.shown}: {made.reason}")
             else:
@@ -183,7 +190,7 @@ class Driving:
         said = judge({**self.before, **own}, after, command, options, self.launcher)
         verdict = by_driver(next(one for one in said if one.kind), driver)
         # What fails before for another reason than a broken rule, fails because of the driver.
-        unfit = verdict.reason.startswith(FAILED) or verdict.verdict in ("no change", "could not run")
+        unfit = verdict.reason.startswith(FAILED) or verdict.verdict == "could not run"
         return replace(verdict, verdict="not reached") if unfit else verdict
 
     def _shown(self, driver: Driver, claim: Claim) -> Verdict:

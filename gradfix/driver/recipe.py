@@ -65,6 +65,8 @@ class Recipe:
     carries: bool = False
     """Whether the inputs require grad, as what an earlier layer hands over does."""
     training: bool = True
+    at_home: bool = False
+    """Whether what would go to a GPU stays where it is, as there is none."""
     repeats: int = 2
     stood: tuple[str, ...] = ()
     """Modules that aren't installed, and that something without a known effect stands in for."""

@@ -11,6 +11,7 @@ from gradfix.driver import values
 from gradfix.driver.recipe import Recipe, Root, Target
 from gradfix.driver.values import Argument, Made, Source, Tensor, Value, needs, printed
 
+NN = "from torch import nn"
 WIDTH = 88
 STANDARD = ("from types", "import sys", "from unittest", "import math", "import argparse")
 INDENT = "    "
@@ -94,7 +95,7 @@ def _callee(target: Target, subject: str) -> str:
 def _imports(recipe: Recipe, backward: Sequence[str]) -> Iterator[str]:
     """torch's first, then the project's."""
     target = recipe.target
-    wanted = dict.fromkeys([values.TORCH, *_needed(recipe)])
+    wanted = dict.fromkeys([values.TORCH, *_needed(recipe), *([NN] if recipe.at_home else [])])
     if any("F." in line for line in backward):
         wanted[FUNCTIONAL] = None
     own = imported(target)
@@ -134,6 +135,8 @@ def imported(target: Target) -> list[str]:
 
 def _build(recipe: Recipe, subject: str) -> Iterator[str]:
     yield "torch.manual_seed(0)"
+    if recipe.at_home:
+        yield "torch.Tensor.cuda = nn.Module.cuda = lambda self, *_, **__: self  # there is no GPU here"
     if recipe.build is None:
         return
     kept, handed = _kept(recipe.build)

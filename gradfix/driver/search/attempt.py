@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from types import FrameType
 from typing import Any, Literal
@@ -71,7 +73,7 @@ class Trial:
         bench = Bench(dict(self.names), self.propose)
         given: list[Any] = []
         try:
-            with watch:
+            with at_home() if draft.at_home else contextlib.nullcontext(), watch:
                 self._steps(result, bench, given, only_build)
         except (Exception, SystemExit) as error:
             result.error = error
@@ -127,6 +129,20 @@ class Trial:
             return called(*args, **kwargs)
         finally:
             sys.settrace(None)
+
+
+@contextlib.contextmanager
+def at_home() -> Iterator[None]:
+    """What is sent to a GPU stays here, as there is none."""
+    real = torch.Tensor.cuda, nn.Module.cuda
+    kinds: Any = torch.Tensor, nn.Module
+    for one in kinds:
+        one.cuda = lambda self, *_, **__: self
+    try:
+        yield
+    finally:
+        for one, method in zip(kinds, real, strict=True):
+            one.cuda = method
 
 
 def carrying(value: Any) -> Any:

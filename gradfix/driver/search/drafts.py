@@ -23,12 +23,14 @@ class Draft:
     """What else a place might be given."""
     training: bool = True
     carries: bool = False
+    at_home: bool = False
+    """Whether what would go to a GPU stays where it is."""
     edits: int = 0
     """How far it is from the first one."""
 
     def key(self) -> tuple[object, ...]:
         """By what two are the same."""
-        return self.build, self.call, self.training, self.carries
+        return self.build, self.call, self.training, self.carries, self.at_home
 
     def arguments(self) -> Iterator[tuple[Path, Argument]]:
         """All arguments with their places."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import heapq
 import inspect
 import itertools
+import re
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -27,6 +28,9 @@ from gradfix.driver.search.turned import turned
 from gradfix.driver.search.uses import Reader
 from gradfix.driver.values import Argument, Number, Value, printed
 
+GPU = re.compile(
+    r"not compiled with CUDA|No CUDA GPUs|no NVIDIA driver|cannot access accelerator", re.IGNORECASE
+)
 MOST_NEXT = 12
 """What is kept of the edits that one failure suggests."""
 
@@ -172,6 +176,8 @@ class Walk:
             asked = conditions(text(self.target.path), self.target.lines)
             yield from turned(self, result.draft, result.subject, asked)
             return
+        if GPU.search(str(result.error)) and not result.draft.at_home:
+            yield replace(result.draft, at_home=True)
         yield from self._named(result)
         if "NoneType" in str(result.error):
             asked = Conditions(blamed(result.error, self.target.path))
@@ -215,6 +221,7 @@ class Walk:
             learns=result.learns,
             carries=draft.carries,
             training=draft.training,
+            at_home=draft.at_home,
             repeats=1 if result.backwards > 1 else 2,
             assumed=tuple(self._assumed(draft)),
         )
@@ -230,6 +237,8 @@ class Walk:
 
     def _assumed(self, draft: Draft) -> Iterator[str]:
         """The numbers and objects that nobody has said."""
+        if draft.at_home:
+            yield "what goes to a GPU stays on the CPU"
         for _, one in draft.arguments():
             if isinstance(one.value, Number) and one.value.free:
                 yield f"{one.name}={printed(one.value)}"
