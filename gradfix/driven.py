@@ -65,10 +65,10 @@ class Driving:
     def before(self) -> dict[str, bytes]:
         return {self.path: self.outcome.before or b""}
 
-    @property
-    def to_its_end(self) -> Limits:
-        """A driver takes few steps by itself: what comes after the last of them belongs to it."""
-        return replace(self.limits, max_steps=max(self.limits.max_steps, STEPS))
+    def limits_of(self, driver: Driver) -> Limits:
+        """A driver takes few steps by itself: what comes after the last of them belongs to it, mostly."""
+        most = driver.recipe.steps or max(self.limits.max_steps, STEPS)
+        return replace(self.limits, max_steps=most)
 
     def judged(self, verdicts: Sequence[Verdict], claims: Sequence[Claim]) -> list[Verdict]:
         """The same verdicts, those of findings that were out of reach replaced by what a driver shows."""
@@ -185,7 +185,7 @@ class Driving:
             texts = self.alone(claim)
             return {**texts, **own} if texts is not None else None
 
-        options = JudgeOptions([claim], alone, driver.recipe.target.root, limits=self.to_its_end)
+        options = JudgeOptions([claim], alone, driver.recipe.target.root, limits=self.limits_of(driver))
         command = Command("script", driver.path)
         said = judge({**self.before, **own}, after, command, options, self.launcher)
         verdict = by_driver(next(one for one in said if one.kind), driver)
@@ -196,7 +196,7 @@ class Driving:
     def _shown(self, driver: Driver, claim: Claim) -> Verdict:
         """What one run of a driver shows of a finding."""
         texts = {**self.before, driver.path: driver.text.encode()}
-        job = Job(Command("script", driver.path), driver.recipe.target.root, texts, self.to_its_end)
+        job = Job(Command("script", driver.path), driver.recipe.target.root, texts, self.limits_of(driver))
         seen = facts(self.launcher.run(job))
         word, reason = shown(seen, claim, self.outcome.before or b"", self.limits)
         return by_driver(Verdict(self.path, word, reason, claim.kind, claim.line), driver)

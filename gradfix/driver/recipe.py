@@ -68,6 +68,8 @@ class Recipe:
     at_home: bool = False
     """Whether what would go to a GPU stays where it is, as there is none."""
     repeats: int = 2
+    steps: int = 0
+    """After so many steps all has been seen, and the run may end; 0: it runs to its end."""
     stood: tuple[str, ...] = ()
     """Modules that aren't installed, and that something without a known effect stands in for."""
     assumed: tuple[str, ...] = ()

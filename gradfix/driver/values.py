@@ -64,6 +64,13 @@ class Config:
 
 
 @dataclass(frozen=True, slots=True)
+class Returns:
+    """A function that takes whatever it is given, and returns this."""
+
+    value: Value
+
+
+@dataclass(frozen=True, slots=True)
 class Argument:
     """One argument of a call."""
 
@@ -83,8 +90,8 @@ class Made:
     needs: tuple[str, ...] = ()
 
 
-Value: TypeAlias = "Tensor | Number | Source | Items | Entries | Config | Made"
-SHAPES = (Tensor, Number, Source, Items, Entries, Config, Made, Argument)
+Value: TypeAlias = "Tensor | Number | Source | Items | Entries | Config | Made | Returns"
+SHAPES = (Tensor, Number, Source, Items, Entries, Config, Made, Returns, Argument)
 NAMES = {each.__name__: each for each in SHAPES}
 TORCH = "import torch"
 NAMESPACE = "from types import SimpleNamespace"
@@ -105,6 +112,8 @@ def printed(value: Value) -> str:
         return f"[{inner}]" if value.form == "list" else f"({inner}{',' * (len(value.items) == 1)})"
     if isinstance(value, Entries):
         return f"{{{', '.join(f'{key}: {printed(one)}' for key, one in value.entries)}}}"
+    if isinstance(value, Returns):
+        return f"lambda *_, **__: {printed(value.value)}"
     if isinstance(value, Config):
         return f"SimpleNamespace({', '.join(f'{name}={printed(one)}' for name, one in value.attributes)})"
     return f"{value.callee}({passed(value.arguments)})"
@@ -153,6 +162,8 @@ def within(value: Value) -> Iterator[Value]:
         yield from (one for _, one in value.entries)
     elif isinstance(value, Config):
         yield from (one for _, one in value.attributes)
+    elif isinstance(value, Returns):
+        yield value.value
     elif isinstance(value, Made):
         yield from (one.value for one in value.arguments)
 

@@ -11,7 +11,7 @@ from gradfix.driver.search.drafts import Path
 from gradfix.driver.search.facts import Facts
 from gradfix.driver.search.sources import text
 from gradfix.driver.search.uses import Reader, Scope, Uses
-from gradfix.driver.values import Argument, Config, Entries, Items, Made, Value, printed
+from gradfix.driver.values import Argument, Config, Entries, Items, Made, Returns, Value, printed
 from gradfix.driver.values import needs as lines
 
 Propose = Callable[[Facts, bool], Value]
@@ -63,6 +63,8 @@ class Bench:
                 path,
                 {name: self._made(one, (*path, i)) for i, (name, one) in enumerate(value.attributes)},
             )
+        if isinstance(value, Returns):
+            return lambda *_, **__: self._made(value.value, (*path, 0))
         if isinstance(value, Made):
             args, named = self.given(value.arguments, path)
             return eval(value.callee, self.names)(*args, **named)
@@ -98,7 +100,11 @@ class Bench:
         facts = self._facts(name, kind)
         if facts is None:
             raise LookupError(name)
-        value = self.propose(facts, self.building)
+        counted = bool(facts.number or facts.roles)
+        if facts.called and facts.result is not None and not facts.built and not facts.module:
+            value: Value = Returns(self.propose(facts.result, False))
+        else:
+            value = self.propose(facts, self.building or counted)
         grown = self.grown.setdefault(path, [])
         grown.append((name, value))
         return self.alive(value, (*path, f"+{name}"))

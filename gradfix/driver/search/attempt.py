@@ -11,11 +11,12 @@ from typing import Any, Literal
 
 import torch
 from torch import nn
+from torch.optim.optimizer import register_optimizer_step_post_hook
 
 from gradfix.driver.recipe import Root, Target
 from gradfix.driver.search.alive import Bench, Propose
 from gradfix.driver.search.drafts import Draft, Path, put
-from gradfix.driver.search.watching import Watch, refused, tensors
+from gradfix.driver.search.watching import EnoughError, Steps, Watch, refused, tensors
 from gradfix.driver.values import Config, Entries, Value
 
 Phase = Literal["build", "call", "done"]
@@ -33,11 +34,15 @@ class Result:
     failed: tuple[str, list[tuple[int, ...]], list[bool]] | None = None
     """The call of torch that raised, the shapes that it was given, which of them are arguments."""
     calls: int = 0
+    """Of torch, since the object was built."""
+    built: int = 0
     subject: Any = None
     roots: tuple[Root, ...] = ()
     learns: bool = False
     backwards: int = 0
     """How often the call has gone backward itself."""
+    steps: int = 0
+    """After so many steps of its own it may end: the lines have been reached."""
     reached: set[int] = field(default_factory=set)
     number: bool = False
     """Whether what comes out is a plain number."""
@@ -61,23 +66,30 @@ class Trial:
 
     def build(self, draft: Draft) -> Result:
         """Only build, so that it can be seen what the object is like."""
-        return self._run(draft, only_build=True)
+        return self._run(replace(draft, call=None))
 
     def run(self, draft: Draft) -> Result:
         """All of it."""
-        return self._run(draft, only_build=False)
+        return self._run(draft)
 
-    def _run(self, draft: Draft, only_build: bool) -> Result:
+    def _run(self, draft: Draft) -> Result:
         torch.manual_seed(SEED)
         result, watch = Result(draft), Watch()
         bench = Bench(dict(self.names), self.propose)
         given: list[Any] = []
+        steps = Steps(set(self.target.lines), result.reached)
+        hook = register_optimizer_step_post_hook(steps)
         try:
             with at_home() if draft.at_home else contextlib.nullcontext(), watch:
-                self._steps(result, bench, given, only_build)
-        except (Exception, SystemExit) as error:
+                self._steps(result, bench, given, watch)
+        except (Exception, SystemExit, EnoughError) as error:
             result.error = error
-        result.calls, result.backwards = watch.calls, watch.backwards
+        finally:
+            hook.remove()
+        result.steps = steps.done if result.error is not None else 0
+        if result.steps:
+            result.phase, result.error = "done", None
+        result.calls, result.backwards = watch.calls - result.built, watch.backwards
         if watch.refused or (result.error is not None and refused(result.error)):
             result.phase, result.error = "done", None  # what stands before it was looked for
         if watch.failed is not None:
@@ -87,17 +99,18 @@ class Trial:
         result.draft = grown(draft, bench.grown)
         return result
 
-    def _steps(self, result: Result, bench: Bench, given: list[Any], only_build: bool) -> None:
+    def _steps(self, result: Result, bench: Bench, given: list[Any], watch: Watch) -> None:
         draft = result.draft
         subject = self.thing
         if draft.build is not None:
             args, kwargs = bench.given(draft.build, ("build",))
             subject = result.subject = self._called(result, self.thing, args, kwargs)
+            result.built = watch.calls
         result.phase = "call"
         if isinstance(subject, nn.Module):
             result.learns = any(True for _ in subject.parameters())
             subject.train(draft.training)
-        if only_build or draft.call is None:
+        if draft.call is None:
             return
         bench.building = False
         args, kwargs = bench.given(draft.call, ("call",))

@@ -21,6 +21,7 @@ FACTORIES = frozenset(("zeros", "ones", "empty", "randn", "rand", "full", "arang
 SEQUENCES = (len, enumerate, zip, list, tuple, iter, sum, sorted, reversed, map)
 NUMBERS = (int, float, round, abs, max, min, pow)
 GATHERERS = frozenset(("cat", "stack", "concat", "concatenate", "hstack", "vstack", "dstack"))
+PATHS = frozenset(("os", "posixpath", "ntpath", "pathlib", "shutil", "io", "_io"))
 SECOND = frozenset(("target", "labels"))
 is_torch = layers.is_torch
 
@@ -28,6 +29,11 @@ is_torch = layers.is_torch
 def lazy(owner: Any) -> bool:
     """Whether its attributes are better not asked for: some are made when they are."""
     return not isinstance(owner, nn.Module) and not inspect.ismodule(owner) and not isinstance(owner, type)
+
+
+def gathers(callee: Any) -> bool:
+    """Whether it puts tensors of a list together."""
+    return is_torch(callee) and getattr(callee, "__name__", "") in GATHERERS
 
 
 def through(callee: Any) -> bool:
@@ -81,6 +87,8 @@ def told(reader: Reader, handed: Handed) -> None:
         facts.roles.append("count")
     elif callee in SEQUENCES:
         facts.sequence += 1
+    elif getattr(callee, "__module__", "") in PATHS:
+        facts.roles.append("path")
     elif callee in NUMBERS:
         facts.number += 1
     elif is_torch(callee):

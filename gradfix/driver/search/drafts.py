@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from gradfix.driver.values import Argument, Config, Entries, Items, Made, Number, Tensor, Value
+from gradfix.driver.values import Argument, Config, Entries, Items, Made, Number, Returns, Tensor, Value
 
 Path = tuple[Any, ...]
 """`build` or `call`, the number of the argument, then further in."""
@@ -80,6 +80,8 @@ def parts(value: Value) -> tuple[Value, ...]:
         return tuple(one for _, one in value.entries)
     if isinstance(value, Config):
         return tuple(one for _, one in value.attributes)
+    if isinstance(value, Returns):
+        return (value.value,)
     return tuple(one.value for one in value.arguments) if isinstance(value, Made) else ()
 
 
@@ -102,6 +104,8 @@ def put(value: Value, path: Path, new: Value) -> Value:
     if isinstance(value, Config):
         named = zip(value.attributes, inner, strict=True)
         return replace(value, attributes=tuple((name, one) for (name, _), one in named))
+    if isinstance(value, Returns):
+        return Returns(inner[0])
     assert isinstance(value, Made)
     given = zip(value.arguments, inner, strict=True)
     return replace(value, arguments=tuple(replace(one, value=new) for one, new in given))

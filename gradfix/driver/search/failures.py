@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import itertools
 import re
 from collections.abc import Iterator
 from dataclasses import replace
@@ -43,6 +44,10 @@ def _changes(one: Constraint, result: Result) -> Iterator[Changes]:
             yield {path: Tensor(value.shape[:1], "index", 2)}
     elif one.want == "size":
         yield from fitted(draft, one)
+    elif one.want == "number":
+        tensors = [(path, v) for path, v in draft.leaves() if isinstance(v, Tensor)]
+        for path, _ in reversed(tensors):
+            yield {path: Number(2)}
     elif one.want == "fewer":
         tensors = [(path, v) for path, v in draft.leaves() if isinstance(v, Tensor) and len(v.shape) > 1]
         for path, value in reversed(tensors):
@@ -114,6 +119,7 @@ def _off(each: Size, one: Constraint) -> int:
 
 def _derived(draft: Draft, found: list[Size], one: Constraint) -> Iterator[Changes]:
     """A size that comes in several times over, or with another one added."""
+    yield from _summed(draft, found, one)
     for got, expected in ((one.got, one.expected), (one.expected, one.got)):
         for each in found:
             if each.size > 1 and got % each.size == 0 and expected % (got // each.size) == 0:
@@ -124,6 +130,18 @@ def _derived(draft: Draft, found: list[Size], one: Constraint) -> Iterator[Chang
             new = each.size + expected - got
             if each.size < got and 0 < new < 4096:
                 yield each.set(draft, new)
+
+
+def _summed(draft: Draft, found: list[Size], one: Constraint) -> Iterator[Changes]:
+    """Two sizes that are put together have to be two that something was built with."""
+    tensors = [each for each in found if each.at is not None]
+    built = list(dict.fromkeys(each.size for each in found if each.at is None))
+    for first, second in itertools.combinations(tensors, 2):
+        if first.size + second.size == one.got and first.path != second.path:
+            for size in built:
+                if one.expected - size in built:
+                    changes = first.set(draft, size)
+                    yield {**changes, **second.set(draft.changed(changes), one.expected - size)}
 
 
 def _dimensions(draft: Draft, one: Constraint, result: Result) -> Iterator[Changes]:

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 Want = Literal[
     "size", "shape", "ndim", "index", "label", "float", "share", "mask", "high", "divisible", "larger",
-    "fewer", "few", "elements",
+    "fewer", "few", "elements", "number",
 ]  # fmt: skip
 
 
@@ -162,6 +162,11 @@ KINDS: tuple[tuple[str, Say], ...] = (
     (r"between 0 and 1", _want("share")),
     (r"selected index k out of range", _want("few")),
     (r"doesn't match the broadcast shape", _want("fewer")),
+    (
+        r"only one element tensors can be converted|only integer tensors of a single element"
+        r"|'Tensor' object cannot be interpreted as an integer",
+        _want("number"),
+    ),
     (r"0D or 1D target tensor expected|multi-target not supported", _want("label")),
     (
         r"could not infer output dtype|must be either floating|floating point"

@@ -30,13 +30,27 @@ PLAIN: dict[Role, tuple[Any, ...]] = {
     "size": (4,),
     "axis": (1, -1),
     "string": ("relu", "mean"),
+    "path": ("runs",),
     "vocabulary": (10,),
 }
 WIDE = 16
 BATCHES = 4
 STEPS = {"step", "zero_grad", "param_groups"}
 """What is read of an optimizer alone."""
-SPECIFIC = ("heads", "count", "kernel", "one", "zero", "share", "small", "vocabulary", "axis", "flag", "size")
+SPECIFIC = (
+    "path",
+    "heads",
+    "count",
+    "kernel",
+    "one",
+    "zero",
+    "share",
+    "small",
+    "vocabulary",
+    "axis",
+    "flag",
+    "size",
+)
 
 
 class Proposer:
@@ -121,12 +135,16 @@ class Proposer:
             yield self.optimizer()
         elif facts.mapping and not tensor:
             yield Entries(tuple((repr(key), self._entry(building)) for key in dict.fromkeys(facts.keys)))
-        elif facts.attributes:
+        elif facts.attributes and not facts.sequence:
             yield Config(())
         elif tensor and not (building and facts.roles):
             yield from self.tensors(facts)
         if facts.sequence and not tensor:
-            yield self._items("tuple" if facts.parts else "list", (), facts, building)
+            items = self._items("tuple" if facts.parts else "list", (), facts, building)
+            if facts.attributes and not building:
+                whole = Argument("batch_size", Number(None, free=False))
+                yield Made("torch.utils.data.DataLoader", (Argument("", items, False), whole), (TORCH,))
+            yield items
         if facts.number and not tensor and not building:
             yield next(iter(self.tensors(facts)))
         if facts.roles or (facts.number and not tensor):

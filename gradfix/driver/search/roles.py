@@ -6,7 +6,7 @@ from typing import Literal
 
 Role = Literal[
     "width", "vocabulary", "count", "heads", "kernel", "one", "zero", "share", "small", "flag", "size",
-    "axis", "string",
+    "axis", "string", "path",
 ]  # fmt: skip
 OF_TORCH: dict[str, Role] = {
     **dict.fromkeys(

@@ -352,7 +352,10 @@ class Uses:
                 self._alias(where, other.id, above)
             elif isinstance(other, ast.Attribute) and ast.unparse(other.value) == "self":
                 self._kept(other.attr)
-        if isinstance(outer, ast.Call) and self.scope.find(outer.func) not in callees.SEQUENCES:
+        callee = self.scope.find(outer.func) if isinstance(outer, ast.Call) else NOWHERE
+        if callees.gathers(callee):
+            self.facts.tensor += 1
+        elif isinstance(outer, ast.Call) and callee not in callees.SEQUENCES:
             self.of(above, where)
 
     _list = _tuple

@@ -69,7 +69,7 @@ class Walk:
     def found(self) -> Recipe | Undriven:
         """A recipe, or what stopped the try that came furthest."""
         order = itertools.count()
-        heap = [(0.0, next(order), draft) for draft in self.first()]
+        heap = [(0, next(order), draft) for draft in self.first()]
         while heap and self.tries < self.most and time.process_time() < self.until:
             _, _, draft = heapq.heappop(heap)
             result = self._tried(draft)
@@ -81,10 +81,9 @@ class Walk:
             if self.best is None or result.progress > self.best.progress:
                 self.best = result
             phase, calls = result.progress
+            near = 10_000 * phase + 10 * min(calls, 900)
             for at, one in enumerate(itertools.islice(self._next(result), MOST_NEXT)):
-                heapq.heappush(
-                    heap, (-1000.0 * phase - min(calls, 900) + 40 * one.edits + at, next(order), one)
-                )
+                heapq.heappush(heap, (15 * one.edits + at - near, next(order), one))
         return Undriven(self.target, self._stopped(), self.tries)
 
     def _stopped(self) -> str:
@@ -222,7 +221,8 @@ class Walk:
             carries=draft.carries,
             training=draft.training,
             at_home=draft.at_home,
-            repeats=1 if result.backwards > 1 else 2,
+            repeats=1 if result.backwards > 1 or result.steps else 2,
+            steps=result.steps,
             assumed=tuple(self._assumed(draft)),
         )
 

@@ -25,6 +25,32 @@ def refused(error: BaseException) -> bool:
     return isinstance(error, (RuntimeError, AttributeError)) and REFUSED.search(str(error)) is not None
 
 
+MOST_STEPS = 3
+
+
+class EnoughError(BaseException):
+    """All that was wanted has been seen: what comes behind it doesn't matter."""
+
+
+class Steps:
+    """Counts the steps of optimizers that came behind the lines which are to be reached."""
+
+    def __init__(self, wanted: set[int], reached: set[int]) -> None:
+        self.wanted = wanted
+        self.reached = reached
+        self.counts: dict[int, int] = {}
+        self.done = 0
+        """So many steps each of them had taken when the lines had been reached."""
+
+    def __call__(self, optimizer: Any, args: Any, kwargs: Any) -> None:
+        """One more."""
+        self.counts[id(optimizer)] = self.counts.get(id(optimizer), 0) + 1
+        if self.wanted & self.reached:
+            self.done = min(self.counts.values())
+            if self.done >= MOST_STEPS:
+                raise EnoughError
+
+
 class Watch(TorchFunctionMode):
     """Sees every call of torch with tensors in it."""
 
