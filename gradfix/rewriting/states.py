@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 
 import libcst as cst
 
@@ -74,10 +74,32 @@ def _where_read(tree: Tree, assign: cst.Assign, values: dict[str, str | None]) -
     looped = any(isinstance(place, LOOPS) for place in path(tree, assign))
     unset = any(f"{state} = None" in tree.source for state in values)
     reads = [node for node in _below(assign.value) if tree.code(node) in values]
+    if unset and not looped and _left_alone(tree, assign, values):
+        return _where_kept(tree, assign, values)
     if looped or unset or not reads:
         return Decline(f"detach {', '.join(values)} after each backward")
     edits = tuple(Edit(node, expression(tree, str(values[tree.code(node)]))) for node in reads)
     return Fix(edits, ", ".join(map(str, values.values())), CUT_FOR_ALL)
+
+
+def _left_alone(tree: Tree, assign: cst.Assign, values: Container[str]) -> bool:
+    """Whether a method has no use for the state that it keeps, once it has that."""
+    if any(not isinstance(each.target, (cst.Tuple, cst.List)) for each in assign.targets):
+        return False  # the state itself is what was computed
+    function = tree.function(assign)
+    if function is None:
+        return False
+    end = tree.span(assign).end_line, tree.span(assign).end_column
+    used = (tree.span(node) for node in _below(function) if tree.code(node) in values)
+    return not any((each.line, each.column) > end for each in used)
+
+
+def _where_kept(tree: Tree, assign: cst.Assign, values: dict[str, str | None]) -> Fix:
+    """The state begins as nothing, which can't be detached: what is kept of it is."""
+    text = f"{', '.join(values)} = {', '.join(map(str, values.values()))}"
+    draft = Draft(tree)
+    draft.after(anchor(tree, assign), text)
+    return Fix(draft.edits(), text, CUT_FOR_ALL)
 
 
 def _states(tree: Tree, assign: cst.Assign) -> list[str]:
