@@ -71,7 +71,7 @@ def _term_reduced(tree: Tree, facts: NonScalar, unreduced: bool) -> Fix | None:
     inner = _scaled(term)
     reading = Reading(tree, inner, inner, unreduced)
     old = reading.made() or inner
-    told = "sum" if _sums(tree, whole, term) else "mean"
+    told = "sum" if not unreduced and not _unreduced(tree, inner) and _sums(tree, whole, term) else "mean"
     new = method_call(old, told)
     says = " ".join(tree.code(new if old is not inner else whole.deep_replace(old, new)).split())
     says = f"{tree.code(inner)} = {says}" if old is not inner else says

@@ -98,7 +98,8 @@ def _late(
     stepping, late = anchor(filled.tree, step), anchor(filled.tree, backward)
     if stepping not in row or late not in row:
         return None
-    late = _its_own(filled, row[row.index(stepping) + 1 :]) or late
+    if any(calls_of(one, "step") for one in row[row.index(late) : row.index(zero)]):
+        late = _its_own(filled, row[row.index(stepping) + 1 :]) or late  # the first one was for that step
     cleared, stepped, first = row.index(zero), row.index(stepping), row.index(late)
     if not (cleared < stepped < first or stepped < first < cleared):
         return None

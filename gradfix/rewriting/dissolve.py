@@ -8,6 +8,7 @@ from itertools import groupby
 import libcst as cst
 
 from gradfix.defects import Span
+from gradfix.rewriting.continued import moved_out
 from gradfix.rewriting.names import binds, reads, walk
 from gradfix.rewriting.seats import dotted, one_line, parts, vanished
 from gradfix.rule import Decline, Edit, Fix
@@ -188,9 +189,10 @@ def _split(node: cst.With, inside: Callable[[int], bool]) -> Edit:
     parts: list[cst.CSTNode] = []
     for index, (stays, lines) in enumerate(segments):
         last = index == len(segments) - 1
-        parts += (
-            [_block(node, lines, footer if last else [])] if stays else [*lines, *(footer if last else [])]
-        )
+        if stays:
+            parts.append(_block(node, lines, footer if last else []))
+        else:
+            parts += [*(moved_out(line, block) for line in lines), *(footer if last else [])]
     parts[0] = _led(parts[0], node.leading_lines)
     return Edit(node, cst.FlattenSentinel(parts))
 

@@ -795,6 +795,13 @@ BLOCKS = [
         id="a metric behind it stays, counting and logging leave",
     ),
     pytest.param(
+        "with torch.no_grad():\n    y = f(x) + \\\n        f(\n            x)\n",
+        "y = f(x) + \\\n    f(\n        x)\n",
+        "with torch.no_grad():\n    y = f(x) + \\\n        f(\n            x)",
+        ["f(x)"],
+        id="what follows a backslash moves along",
+    ),
+    pytest.param(
         "with a, torch.no_grad(), b: y = f(x); z = y\n",
         "with a, b: y = f(x); z = y\n",
         "with a, torch.no_grad(), b: y = f(x); z = y",

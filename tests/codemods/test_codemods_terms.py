@@ -47,6 +47,18 @@ def outcome(body: str, unsafe: bool = False) -> Outcome:
             id="in the function that adds up",
         ),
         pytest.param(
+            'fit = F.mse_loss(dec(mu), x, reduction="none")\n'
+            "loss = fit + 0.1 * dec.weight.pow(2).sum()\nloss.backward()\n",
+            'fit = F.mse_loss(dec(mu), x, reduction="none")\n'
+            "loss = fit.mean() + 0.1 * dec.weight.pow(2).sum()\nloss.backward()\n",
+            id="a loss told not to reduce takes its mean, whatever a penalty is",
+        ),
+        pytest.param(
+            "gain = nn.Parameter(torch.tensor(1.0))\nout = dec(mu) + gain + x.mean()\nout.backward()\n",
+            "gain = nn.Parameter(torch.tensor(1.0))\nout = dec(mu) + gain + x.mean()\nout.sum().backward()\n",
+            id="a number that nothing was reduced to is no other term",
+        ),
+        pytest.param(
             "both = kl + mu\nboth.backward()\n",
             "both = kl + mu\nboth.sum().backward()\n",
             id="two large terms are one loss of many elements",

@@ -34,6 +34,8 @@ COPYING = having("may-copy")
 
 
 SUMS = frozenset({"add", "sub"})
+FEW = 8
+"""So many operations may stand between a loss and the reduction that it came of."""
 MANY = 64
 """How many results of one operation are told apart; of more, two stand for all."""
 
@@ -250,10 +252,23 @@ def _wider(place: Place, effect: Effect, bound: Bound) -> Place:
     sides = [bound.get(name) for name in effect.args[:2]]
     if not isinstance(place, ast.BinOp) or not all(isinstance(side, Tensor) for side in sides):
         return None
-    left, right = (shapes.many(side.shape) for side in sides if isinstance(side, Tensor))
-    if left is None or right is None or left is right:
-        return None
-    return place.left if left else place.right
+    left, right = (side for side in sides if isinstance(side, Tensor))
+    for wide, number, operand in ((left, right, place.left), (right, left, place.right)):
+        if shapes.many(wide.shape) and shapes.many(number.shape) is False and _reduced(number.node):
+            return operand
+    return None
+
+
+def _reduced(node: Node) -> bool:
+    """Whether a number is what some loss came to: the sum or mean of what learns, or so many times it."""
+    for _ in range(FEW):
+        if node.op in LOSSES or node.op in REDUCTIONS:
+            return node.requires is True
+        learning = [one for one in node.parents if one.requires is True]
+        if not learning or node.guards is not None:
+            return False
+        node = learning[0]
+    return False
 
 
 def _layout(op: str, bound: Bound, shape: Shape) -> Truth:
