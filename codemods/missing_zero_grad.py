@@ -71,6 +71,8 @@ def rewrite(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:
         draft.move_before(outside, place)
     elif side == "before":
         draft.before(place, clear)
+        if isinstance(place, cst.SimpleStatementLine):
+            draft.under_heading(place, anchor(tree, step))
     else:
         order = order_of(tree, defect)
         last = _after_readers(tree, place, order)

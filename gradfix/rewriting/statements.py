@@ -148,6 +148,10 @@ class Draft:
     def before(self, place: Anchor, *texts: str) -> None:
         self._at(place).before += self._lines(texts)
 
+    def under_heading(self, place: Anchor, last: Anchor) -> None:
+        """What goes before a statement stays under the comment that heads the lines down to the last."""
+        self._at(place).headed |= _one_paragraph(self.tree, place, last)
+
     def after(self, place: Anchor, *texts: str) -> None:
         self._at(place).after += self._lines(texts)
 
@@ -159,9 +163,8 @@ class Draft:
 
     def move_before(self, place: Anchor, target: Anchor) -> None:
         """What moves up among the lines that a comment heads stays under that comment."""
-        beside = self._at(target)
-        beside.headed = beside.headed or _one_paragraph(self.tree, target, place)
-        beside.before.append(self._taken(place))
+        self.under_heading(target, place)
+        self._at(target).before.append(self._taken(place))
 
     def move_after(self, place: Anchor, target: Anchor) -> None:
         self._at(target).after.append(self._taken(place))
