@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import shutil
 import tempfile
 from collections import Counter
@@ -19,8 +20,10 @@ from gradfix.proof import Proving, proved
 from gradfix.session import Request
 from gradfix.verify import Verdict
 
+from .cutting import DEFINITIONS
 from .planted import Planted, planted
 
+QUIET = (*DEFINITIONS, ast.Assign, ast.AnnAssign, ast.Try, ast.If)
 Fate: TypeAlias = Literal["confirmed", "undecided", "not reproduced", "not run", "wrong", "no verdict"]
 FATES: tuple[Fate, ...] = ("confirmed", "undecided", "not reproduced", "not run", "wrong", "no verdict")
 BY_WORD: dict[str, Fate] = {
@@ -84,7 +87,7 @@ def of_project(project: Path, drawn: Random) -> list[Case]:
     tried: list[tuple[Path, Planted]] = []
     for path in sorted(project.rglob("*.py")):
         content = path.read_bytes()
-        if b"torch" in content and len(content) < LONGEST:
+        if b"torch" in content and len(content) < LONGEST and is_library(content):
             tried += [(path, each) for each in planted(content.decode("utf-8", "replace"))]
     drawn.shuffle(tried)
     kinds: Counter[str] = Counter()
@@ -94,6 +97,20 @@ def of_project(project: Path, drawn: Random) -> list[Case]:
             kinds[injected.bug] += 1
             kept.append(case)
     return kept
+
+
+def is_library(content: bytes) -> bool:
+    """Whether a file only defines: one that is a script by itself drives itself."""
+    try:
+        tree = ast.parse(content)
+    except (SyntaxError, ValueError):
+        return False
+    scripts = any(isinstance(node, ast.If) and "__main__" in ast.unparse(node.test) for node in tree.body)
+    return not scripts and all(isinstance(node, QUIET) or is_text(node) for node in tree.body)
+
+
+def is_text(node: ast.stmt) -> bool:
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
 
 
 def new(project: Path, path: Path, injected: Planted) -> Case | None:
