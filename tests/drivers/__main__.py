@@ -30,6 +30,7 @@ def parsed(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--python", help="what runs them")
     parser.add_argument("--most", type=int, default=0, help="modules of a project, drawn by chance; 0: all")
     parser.add_argument("--bugs", type=int, default=100, help="how many bugs are put in")
+    parser.add_argument("--cases", type=Path, help="keep the bugs here; once they are there, judge those")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--stops", type=Path, help="a file for what stopped the rest")
     return parser.parse_args(arguments)
@@ -72,7 +73,12 @@ def with_bugs(options: argparse.Namespace) -> int:
     """What is said of bugs in library files."""
     projects = wild.chosen(options.folder, options.names)
     found = []
-    for case in bugs.cases(projects, options.bugs, options.seed):
+    known = options.cases is not None and options.cases.exists()
+    cases = bugs.again(options.cases) if known else bugs.cases(projects, options.bugs, options.seed)
+    if options.cases is not None and not known:
+        bugs.kept(cases, options.cases)
+        return 0
+    for case in cases:
         found.append(bugs.judged(case, options.python))
         print(f"{found[-1].fate:15} {found[-1].place}", flush=True)
     print(f"\n{bugs.table(found)}\n")

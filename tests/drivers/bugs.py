@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ast
+import json
 import shutil
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from random import Random
 from typing import Literal, TypeAlias
@@ -39,7 +40,7 @@ BY_WORD: dict[str, Fate] = {
 FAILS = "the program fails as before"
 """The reason of a *no change* that has nothing to do with the bug; any other saw it before and after."""
 LONGEST = 30_000
-OF_ONE, TRIED = 4, 16
+OF_ONE, TRIED = 5, 30
 """Bugs of one project, and how many are put in to have so many that gradfix has something to say of."""
 
 
@@ -80,6 +81,24 @@ def cases(projects: Sequence[Path], count: int, seed: int) -> list[Case]:
     for project in drawn.sample(list(projects), len(projects)):
         found += of_project(project, drawn)
     return drawn.sample(found, min(count, len(found)))
+
+
+def kept(cases: Sequence[Case], path: Path) -> None:
+    """Keep bugs, to be judged again."""
+    told = [
+        {"project": str(one.project), "path": str(one.path), "rule": one.rule, "line": one.line,
+         "injected": asdict(one.injected)}
+        for one in cases
+    ]  # fmt: skip
+    path.write_text(json.dumps(told))
+
+
+def again(path: Path) -> list[Case]:
+    """The bugs that were kept."""
+    return [
+        Case(Path(one["project"]), Path(one["path"]), Planted(**one["injected"]), one["rule"], one["line"])
+        for one in json.loads(path.read_text())
+    ]
 
 
 def of_project(project: Path, drawn: Random) -> list[Case]:

@@ -151,6 +151,8 @@ def _of_torch(callee: Any, position: int, name: str, facts: Facts) -> None:
             facts.roles.append(OF_TORCH[name])
     elif name in parameters(callee) and parameters(callee)[name].annotation in (int, float, "int", "float"):
         facts.number += 1
+        if name in OF_TORCH:
+            facts.roles.append(OF_TORCH[name])
     else:
         _function(called, position, name, facts)
 
