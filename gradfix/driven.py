@@ -21,7 +21,7 @@ from gradfix.outcome import Outcome
 from gradfix.rule import Finding
 from gradfix.source import Source, parse
 from gradfix.verify import Claim, Command, JudgeOptions, Launcher, Limits, Verdict, judge
-from gradfix.verify.judge import FINE, shown, together
+from gradfix.verify.judge import FINE, WITHOUT_BACKWARD, shown, together
 from gradfix.verify.launch import Job
 from gradfix.verify.lines import Lines
 from gradfix.verify.verdicts import Facts, facts
@@ -76,7 +76,7 @@ class Driving:
         by_claim = {(verdict.kind, verdict.line): verdict for verdict in verdicts if verdict.kind}
         for claim in claims if source is not None else ():
             verdict = by_claim.get((claim.kind, claim.line))
-            if source is not None and verdict is not None and verdict.verdict in OUT_OF_REACH:
+            if source is not None and verdict is not None and left_open(verdict):
                 said = self._best(claim, verdict, source, self._mended)
                 by_claim[claim.kind, claim.line] = refuted(said, self._finding(claim))
         all_said = list(by_claim.values())
@@ -109,7 +109,7 @@ class Driving:
             if own is not None:
                 word, reason = shown(own, claim, self.outcome.before or b"", self.limits)
                 verdict = replace(verdict, verdict=word, reason=reason)
-            if verdict.verdict in OUT_OF_REACH:
+            if left_open(verdict):
                 verdict = self._best(claim, verdict, source, self._shown)
             said.append(refuted(decided(verdict, finding), finding))
         return said
@@ -208,6 +208,11 @@ def loss_of(claim: Claim) -> Literal["", "parts", "whole"]:
     if traits.family is Family.SEVERED:
         return "parts"
     return "whole" if traits.refused and not traits.pair and traits.family is None else ""
+
+
+def left_open(verdict: Verdict) -> bool:
+    """Whether a driver may say more: a run that backpropagates nothing can't show what breaks then."""
+    return verdict.verdict in OUT_OF_REACH or verdict.reason.startswith(WITHOUT_BACKWARD)
 
 
 def by_driver(verdict: Verdict, driver: Driver) -> Verdict:

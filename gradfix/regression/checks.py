@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
@@ -58,7 +59,8 @@ def registering(recipe: Recipe, name: str) -> Check:
         f"names = [name for name, _ in {subject}.named_parameters()]",
         f'assert "{inner}" in names',
     )
-    return Check(recipe, f"{snake(recipe)}_registers_its_parameters", lines, "built")
+    part = re.sub(r"\W", "_", inner.partition(".")[0])
+    return Check(recipe, f"{snake(recipe)}_registers_{part}", lines, "built")
 
 
 def reaching(recipe: Recipe, names: Sequence[str], whole: bool) -> Iterator[Check]:

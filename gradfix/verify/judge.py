@@ -29,6 +29,7 @@ from gradfix.verify.verdicts import (
 )
 
 FINE = "the gradients were fine on the lines that ran"
+WITHOUT_BACKWARD = "these lines ran, but nothing was backpropagated"
 MOST_ALONE = 12
 """Claims of one judgement that get a run of their own."""
 
@@ -264,7 +265,13 @@ def _unseen(case: Case, claim: Claim | None) -> tuple[Word, str]:
         return "no change", f"the program fails as before: {case.after.failure}"
     if case.before.failed:
         return "not reproduced", f"these lines ran, but {stop} before it could show"
-    return "not reproduced", FINE
+    return "not reproduced", fine(case.before)
+
+
+def fine(seen: Facts) -> str:
+    """Why a run that came to its lines shows nothing."""
+    backwards = any(event["event"] == "backward" for event in seen.recording["events"])
+    return FINE if backwards else WITHOUT_BACKWARD
 
 
 def stopped_by(seen: Facts) -> str:
@@ -347,7 +354,7 @@ def shown(seen: Facts, claim: Claim, text: bytes, limits: Limits) -> tuple[Word,
         return "not reached", "the run did not come to these lines"
     if seen.failed:
         return "not reproduced", f"these lines ran, but {stopped_by(seen)} before it could show"
-    return "not reproduced", FINE
+    return "not reproduced", fine(seen)
 
 
 def _on(claim: Claim, defect: Mapping[str, Any]) -> bool:

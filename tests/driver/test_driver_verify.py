@@ -42,6 +42,12 @@ def test_a_library_file_gets_a_driver_and_the_fix_is_proved_by_it(tmp_path: Path
     assert [each.name for each in tmp_path.glob("*.py")] == ["net.py"]
 
 
+def test_a_run_that_backpropagates_nothing_leaves_it_to_a_driver(tmp_path: Path) -> None:
+    told = said(tmp_path, f"{NET}\n\nprint(Net(4, 2)(torch.ones(1, 4)).shape)\n")
+    assert "net.py: flows (seen before: inplace_overwrites_saved, net.py line 13; gone after" in told
+    assert "by a driver" in told
+
+
 def test_a_package_that_is_not_installed_is_stood_in_for_and_the_verdict_says_so(tmp_path: Path) -> None:
     told = said(tmp_path, f"import nowhere.at_all\n{NET}")
     assert "net.py: flows" in told

@@ -63,7 +63,7 @@ def tried(launcher: Launcher, folder: Path, before: str, after: str) -> Kept | U
         pytest.param(
             LISTED.replace(LAYER, "self.b = [nn.Linear(d, d)]"),
             LISTED.replace(LAYER, "self.b = nn.ModuleList([nn.Linear(d, d)])"),
-            "test_net_registers_its_parameters", "AssertionError", id="a layer in a plain list",
+            "test_net_registers_b", "AssertionError", id="a layer in a plain list",
         ),
     ],
 )  # fmt: skip
