@@ -23,7 +23,8 @@ IMPORTS = """
 import importlib, pkgutil
 import gradfix
 for found in pkgutil.walk_packages(gradfix.__path__, "gradfix."):
-    if found.name != "gradfix.__main__" and not found.name.startswith("gradfix.trace."):
+    with_torch = found.name.startswith(("gradfix.trace.", "gradfix.driver.search."))
+    if found.name != "gradfix.__main__" and not with_torch:
         importlib.import_module(found.name)
 for name in ("boot", "processes", "report", "sandbox", "server", "fresh", "patched", "guard", "tripwire"):
     importlib.import_module("gradfix.trace." + name)

@@ -102,10 +102,10 @@ def _comparison(vm: Interpreter, node: ast.Compare) -> Verdict:
         for subject, constant, text in ((left, right, node.left), (right, left, node.comparators[0])):
             if (
                 isinstance(constant, Const)
-                and isinstance(subject, (Unknown, Number))
+                and isinstance(subject, (Unknown, Number, External))
                 and _hashable(constant.value)
             ):
-                where = ("is" if constant.value is None else "==", id(subject))
+                where = ("is" if constant.value is None else "==", _mark(subject))
                 vm.reports.findings.texts.setdefault(where, vm.reports.text(text))
                 vm.machine.tested.keep_alive.append(subject)
                 key = Equals(where, constant.value)
@@ -120,7 +120,7 @@ def _comparison(vm: Interpreter, node: ast.Compare) -> Verdict:
             vm.machine, left, node, lambda option: compared(option, right, op), (type(op), _mark(right))
         )
     else:
-        verdict = _fresh(vm.machine, node, ("compare", type(op), id(left), _mark(right)), left, right)
+        verdict = _fresh(vm.machine, node, ("compare", type(op), _mark(left), _mark(right)), left, right)
     if isinstance(op, (ast.Is, ast.IsNot)) and isinstance(right, Const) and right.value is None:
         _note_empty(left, vm.here.path | (verdict[2] if negative else verdict[1]))
     return verdict
@@ -134,6 +134,8 @@ def _note_empty(value: Value, path: Path) -> None:
 
 
 def _mark(value: Value) -> Any:
+    if isinstance(value, External):
+        return value.path, "of a package"
     return value.value if isinstance(value, Const) and _hashable(value.value) else id(value)
 
 
@@ -199,11 +201,18 @@ def compared(left: Value, right: Value, op: ast.cmpop) -> Truth:
         and isinstance(left, (Class, External))
         and type(left) is type(right)
     ):
-        equal = left is right or getattr(left, "path", 0) == getattr(right, "path", 1)
-        return equal if isinstance(op, ast.Eq) else not equal
+        equal = _same_definition(left, right)
+        return equal if equal is None or isinstance(op, ast.Eq) else not equal
     if isinstance(op, (ast.Eq, ast.NotEq)) and _never_none(left, right):
         return isinstance(op, ast.NotEq)
     return None
+
+
+def _same_definition(left: Value, right: Value) -> Truth:
+    """Whether two names of classes or packages are one: two that aren't read may well name the same value."""
+    if isinstance(left, External) and isinstance(right, External):
+        return True if left.path == right.path else (None if None in map(truthy, (left, right)) else False)
+    return left is right
 
 
 MIRRORED: dict[type[ast.cmpop], type[ast.cmpop]] = {
@@ -282,7 +291,8 @@ def truth(notes: Notes, value: Value, node: ast.expr) -> Verdict:
         value = Alt(tuple((path, Seq(value.kind, items)) for path, items in ways)) if ways else value
     if isinstance(value, Alt):
         return _alternative(notes.machine, value, node, truthy)
-    return _fresh(notes.machine, node, ("true", id(value)), value)
+    same = value.path if isinstance(value, External) else id(value)
+    return _fresh(notes.machine, node, ("true", same), value)
 
 
 def truthy(value: Value) -> Truth:
@@ -298,9 +308,21 @@ def truthy(value: Value) -> Truth:
         return True if value.least is not None and value.least > 0 else None
     if isinstance(value, (Layer, Instance)):
         return None if isinstance(value, Layer) and value.items is not None else True
-    if isinstance(value, (Function, Class, External, Optimizer)):
+    if isinstance(value, External):
+        return True if _is_definition(value.path) else None
+    if isinstance(value, (Function, Class, Optimizer)):
         return True
     return None
+
+
+def _is_definition(path: str) -> bool:
+    """Whether it names a package, a function or a class: what else a package holds may be False."""
+    return "." not in path or path.startswith("builtins.") or _of_torch(path) or _class_of_torch(path)
+
+
+def _class_of_torch(path: str) -> bool:
+    name = path.rpartition(".")[2]
+    return path.startswith("torch.") and name[:1].isupper() and not name.isupper()
 
 
 def _alternative(
