@@ -12,7 +12,7 @@ FLOORS = {
     "zero_grad after backward": 0.97,
     "step before the second backward": 0.95,
     "prediction detached": 0.945,
-    "reduction dropped": 0.955,
+    "reduction dropped": 0.95,
     "forward in no_grad": 0.97,
     "rebuilt from item": 0.99,
     "written in place": 0.94,
