@@ -120,13 +120,14 @@ def _off(each: Size, one: Constraint) -> int:
 def _derived(draft: Draft, found: list[Size], one: Constraint) -> Iterator[Changes]:
     """A size that comes in several times over, or with another one added."""
     yield from _summed(draft, found, one)
+    here = [each for each in found if each.at is None or one.at is None or not _off(each, one)]
     for got, expected in ((one.got, one.expected), (one.expected, one.got)):
-        for each in found:
+        for each in here:
             if each.size > 1 and got % each.size == 0 and expected % (got // each.size) == 0:
                 new = expected // (got // each.size)
                 if new != each.size and each.size != got:
                     yield each.set(draft, new)
-        for each in found:
+        for each in here:
             new = each.size + expected - got
             if each.size < got and 0 < new < 4096:
                 yield each.set(draft, new)

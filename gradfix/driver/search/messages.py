@@ -31,7 +31,8 @@ Say = Callable[[Any], Iterator[Constraint]]
 
 def _sizes(at: int | None = None, got: str = "got", expected: str = "expected") -> Say:
     def say(found: Any) -> Iterator[Constraint]:
-        yield Constraint("size", int(found[got]), int(found[expected]), at)
+        said = found.groupdict().get("at")
+        yield Constraint("size", int(found[got]), int(found[expected]), int(said) if said else at)
 
     return say
 
@@ -86,12 +87,19 @@ def _over(found: Any) -> Iterator[Constraint]:
     yield Constraint("ndim", int(found["got"]), max(int(found["over"]), int(found["got"]) + 1))
 
 
+def _same(found: Any) -> Iterator[Constraint]:
+    """Two of them have to be alike: the smaller one grows, or the larger one shrinks."""
+    small, large = sorted((int(found["got"]), int(found["expected"])))
+    yield Constraint("ndim", small, large)
+    yield Constraint("ndim", large, small)
+
+
 def _more(found: Any) -> Iterator[Constraint]:
     """One dimension more."""
     yield Constraint("ndim", int(found["got"]), int(found["got"]) + 1)
 
 
-GOT, EXPECTED = r"(?P<got>\d+)", r"(?P<expected>\d+)"
+GOT, EXPECTED, AT = r"(?P<got>\d+)", r"(?P<expected>\d+)", r"(?P<at>\d+)"
 
 
 def _lists(found: Any) -> Iterator[Constraint]:
@@ -117,7 +125,10 @@ SIZES: tuple[tuple[str, Say], ...] = (
     (rf"must be equal to input_size. Expected {EXPECTED}, got {GOT}", _sizes(-1)),
     (rf"inconsistent input_size: got {GOT},? expected {EXPECTED}", _sizes(-1)),
     (rf"expecting embedding dimension of {EXPECTED}, but got {GOT}", _sizes(-1)),
-    (rf"size of tensor a \({GOT}\) must match the size of tensor b \({EXPECTED}\)", _sizes()),
+    (
+        rf"tensor a \({GOT}\) must match the size of tensor b \({EXPECTED}\) at non-singleton dimension {AT}",
+        _sizes(),
+    ),
     (rf"Expected size {EXPECTED} but got size {GOT}", _sizes()),
     (rf"Expected input batch_size \({EXPECTED}\) to match target batch_size \({GOT}\)", _sizes(0)),
     (
@@ -143,6 +154,7 @@ DIMENSIONS: tuple[tuple[str, Say], ...] = (
     (rf"expected to be in range of \[-{GOT}, \d+\], but got -?(?P<over>\d+)", _over),
     (rf"number of subscripts in the equation \({EXPECTED}\) does not match.*dimensions \({GOT}\)", _ndim),
     (rf"should also be {EXPECTED}-D but got \({GOT}-D", _ndim),
+    (rf"must have same number of dimensions: got {GOT} and {EXPECTED}", _same),
     (rf"too many indices for tensor of dimension {GOT}", _more),
     (r"batch[12] must be a (?P<expected>3)D tensor", _ndim),
 )
