@@ -21,7 +21,8 @@ OF_TORCH: dict[str, Role] = {
     **dict.fromkeys(("kernel_size",), "kernel"),
     **dict.fromkeys(("stride", "dilation", "groups", "scale_factor", "upscale_factor"), "one"),
     **dict.fromkeys(("padding", "padding_idx", "output_padding"), "zero"),
-    **dict.fromkeys(("p", "dropout", "momentum", "negative_slope", "alpha", "label_smoothing", "betas", "rho"), "share"),
+    **dict.fromkeys(("p", "dropout", "momentum", "negative_slope", "alpha"), "share"),
+    **dict.fromkeys(("label_smoothing", "betas", "rho"), "share"),
     **dict.fromkeys(("eps", "lr", "weight_decay", "std"), "small"),
     **dict.fromkeys(
         ("bias", "inplace", "affine", "bidirectional", "batch_first", "align_corners", "elementwise_affine",
