@@ -69,7 +69,30 @@ def _is_data(strangers: Strangers, value: Value) -> bool:
     """Whether a value is a batch, or may be a leaf by what it was told: nothing that has parts of its own."""
     if isinstance(value, Unknown) and id(value) in strangers.told:
         return id(value) not in strangers.results and not value.children
-    return is_element(strangers, value)
+    return is_element(strangers, value) or _is_drawn(strangers, value)
+
+
+def _is_drawn(strangers: Strangers, value: Value) -> bool:
+    """Whether it was taken out of what a function from elsewhere has made of an argument, of a loader say."""
+    source = value
+    for _ in range(8):
+        known = id(source) in strangers.results
+        if known or not isinstance(source, Unknown) or not source.part or len(source.holds) != 1:
+            break
+        source = source.holds[0]
+    made = strangers.results.get(id(source))
+    if source is value or made is None or not isinstance(source, Unknown):
+        return False
+    return from_elsewhere(made[2]) and len(source.holds) == 1 and _came_in(source.holds[0])
+
+
+def _came_in(value: Value) -> bool:
+    """Whether a value is an argument, or what was made of one alone."""
+    for _ in range(MADE_OF):
+        if not isinstance(value, Unknown) or value.why.what is What.ARGUMENT or len(value.holds) != 1:
+            break
+        value = value.holds[0]
+    return isinstance(value, Unknown) and value.why.what is What.ARGUMENT
 
 
 def _of_package(strangers: Strangers, value: Value) -> bool:

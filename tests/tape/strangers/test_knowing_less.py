@@ -847,8 +847,31 @@ with blur():
     with torch.enable_grad():
         w[0] = 0.0
 """,
+    "data of a loader that somebody elsewhere has wrapped, beside a model whose result is left": """
+from elsewhere import wrapped
+def train(model, loader, optimizer):
+    for step, (batch, target) in enumerate(wrapped(loader)):
+        out = model(batch)
+        loss = (-target).sum()
+        loss.backward()
+        optimizer.zero_grad()
+        optimizer.step()
+""",
 }
 FOUND = {
+    "what an optimizer holds, beside a loss of what a run of the model gives": (
+        "zero_grad_before_step",
+        """
+from elsewhere import run
+def train(model, loader, optimizer):
+    for step, (batch, target) in enumerate(run(model, loader)):
+        out = model(batch)
+        loss = (-target).sum()
+        loss.backward()
+        optimizer.zero_grad()
+        optimizer.step()
+""",
+    ),
     "what an optimizer holds, beside a loss that is made of what a model returns": (
         "zero_grad_before_step",
         """
