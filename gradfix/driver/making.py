@@ -20,8 +20,8 @@ from gradfix.verify.verdicts import cannot
 TRIES = 60
 """Most of them take a few milliseconds: time is what counts."""
 SECONDS = 2.0
-SLACK = 10.0
-"""For the imports of the project, before the first try."""
+SLACK = 20.0
+"""For the imports of the project, before the first try, and for a machine that has other things to do."""
 SEARCH = "gradfix_search.py"
 DRIVER = "gradfix_driver.py"
 PROGRAM = "from gradfix.driver.search.main import main\n\nmain({!r})\n"
@@ -60,10 +60,11 @@ class Maker:
         spec = {"targets": to_json(targets), "mark": mark, "given": self._given(targets), **limits}
         path = os.path.join(root, SEARCH)
         text = PROGRAM.format(json.dumps(spec)).encode()
-        recording = self._run(root, path, {**texts, path: text}, len(targets))
+        seconds = SLACK + 4 * self.seconds * len(targets)
+        recording = self._run(root, path, {**texts, path: text}, seconds)
         lines = (line.partition(mark)[2] for line in recording["stdout"].splitlines() if mark in line)
         answers = [from_json(json.loads(line)) for line in lines]
-        reason = cannot(recording, self.limits.seconds, self.limits.memory) or _last(recording)
+        reason = cannot(recording, seconds, self.limits.memory) or _last(recording)
         return [drawn_up(one) if isinstance(one, Recipe) else one for one in answers], reason
 
     def _given(self, targets: Sequence[Target]) -> dict[str, Any]:
@@ -77,8 +78,7 @@ class Maker:
             found[name] = {"build": to_json(project.builds(name)), "call": to_json(project.called(name))}
         return found
 
-    def _run(self, root: str, path: str, texts: Mapping[str, bytes], count: int) -> Recording:
-        seconds = SLACK + 2 * self.seconds * count
+    def _run(self, root: str, path: str, texts: Mapping[str, bytes], seconds: float) -> Recording:
         limits = Limits(
             UNSTEPPED, seconds, self.limits.memory, self.limits.allow_writes, self.limits.allow_network
         )
