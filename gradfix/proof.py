@@ -12,6 +12,7 @@ from typing import Literal
 
 from gradfix import engine, session
 from gradfix.driven import Driving
+from gradfix.driver.given import Project
 from gradfix.outcome import Outcome, Run
 from gradfix.plan import Plan
 from gradfix.pool import usable_cpus
@@ -101,6 +102,8 @@ class Bench:
     launcher: Launcher
     read: threading.Event = field(default_factory=threading.Event)
     """Set when all files are read: the engine does one thing at a time."""
+    projects: dict[str, Project] = field(default_factory=dict)
+    """What was read of each root, for drivers."""
     rewriting: threading.Lock = field(default_factory=threading.Lock)
 
     def script(self, outcome: Outcome, launcher: Launcher) -> tuple[str, list[Verdict]]:
@@ -109,7 +112,7 @@ class Bench:
         said = _judged([outcome], command, replace(self, launcher=launcher)) if changes(outcome) else []
         left = unmended(outcome)
         if left:
-            driving = Driving(outcome, lambda _: None, launcher, self.proving.limits)
+            driving = Driving(outcome, lambda _: None, launcher, self.proving.limits, self.projects)
             said += driving.settled(left)
         return outcome.path, [replace(verdict, path=outcome.path) for verdict in said]
 
@@ -139,7 +142,7 @@ def _judged(outcomes: Sequence[Outcome], command: Command, bench: Bench) -> list
     )
     if bench.proving.command is not None:
         return judge(before, after, command, options, bench.launcher)
-    driving = Driving(outcomes[0], alone, bench.launcher, bench.proving.limits)
+    driving = Driving(outcomes[0], alone, bench.launcher, bench.proving.limits, bench.projects)
     said = driving.unrun(options.claims) or judge(before, after, command, options, bench.launcher)
     return driving.judged(said, options.claims)
 

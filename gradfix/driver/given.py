@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import operator
 import os
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,6 +18,8 @@ from gradfix.source import Source as File
 from gradfix.source import parse
 
 MOST_FILES = 400
+MOST_PARSED = 24
+"""Files that are parsed for one name."""
 LARGEST = 400_000
 MOST_CALLS = 4
 DEEPEST = 3
@@ -39,36 +43,56 @@ class Read:
     assigned: list[tuple[str, ast.expr, Scope]]
 
 
+DEFINED = re.compile(rb"^(?:class|def) +(\w+)", re.MULTILINE)
+
+
 @dataclass(slots=True)
 class Project:
-    """All files below a folder, read once."""
+    """All files below a folder: looked into once, parsed where they say a name that is asked for."""
 
     root: str
-    files: list[Read] = field(default_factory=list)
-    homes: dict[str, Place] = field(default_factory=dict)
-    """Where a class or function is defined."""
+    texts: dict[str, bytes] = field(default_factory=dict)
+    parsed: dict[str, Read | None] = field(default_factory=dict)
+    homes: dict[str, str] = field(default_factory=dict)
+    """The file in which a class or function is defined."""
     options: dict[str, Value] = field(default_factory=dict)
     """What argparse gives for an option that nobody names."""
 
     def read(self) -> Project:
         """Look into all of them."""
         for path in paths(self.root):
-            with open(path, "rb") as file:
-                found = parse(path, file.read(LARGEST))
-            if isinstance(found, File) and found.notebook is None:
-                self._add(path, found.tree)
+            with contextlib.suppress(OSError), open(path, "rb") as file:
+                self.texts[path] = file.read(LARGEST)
+        for path, text in self.texts.items():
+            for name in DEFINED.findall(text):
+                self.homes.setdefault(name.decode(), path)
+        for read in self.saying("add_argument"):
+            for call in calls(read.tree):
+                if isinstance(call.func, ast.Attribute) and call.func.attr == "add_argument":
+                    self._option(call)
         return self
 
-    def _add(self, path: str, tree: ast.Module) -> None:
-        named = (ast.ClassDef, ast.FunctionDef)
-        defined = {node.name for node in tree.body if isinstance(node, named)}
-        read = Read(place(path, tree), tree, list(scoped(tree)), list(assigned(tree)))
-        self.files.append(read)
-        for name in defined:
-            self.homes.setdefault(name, read.where)
-        for call in calls(tree):
-            if isinstance(call.func, ast.Attribute) and call.func.attr == "add_argument":
-                self._option(call)
+    def saying(self, name: str) -> Iterator[Read]:
+        """The files in which a name is, those of few words first."""
+        found = [path for path, text in self.texts.items() if name.encode() in text]
+        for path in sorted(found, key=lambda path: len(self.texts[path]))[:MOST_PARSED]:
+            read = self.of(path)
+            if read is not None:
+                yield read
+
+    def of(self, path: str) -> Read | None:
+        """One file; None: it can't be read."""
+        if path not in self.parsed:
+            found = parse(path, self.texts[path])
+            whole = isinstance(found, File) and found.notebook is None
+            self.parsed[path] = read_of(path, found.tree) if whole and isinstance(found, File) else None
+        return self.parsed[path]
+
+    def home(self, name: str) -> Place | None:
+        """From where a class or function is imported."""
+        path = self.homes.get(name)
+        read = self.of(path) if path is not None else None
+        return read.where if read is not None else None
 
     def _option(self, call: ast.Call) -> None:
         flags = [
@@ -83,7 +107,7 @@ class Project:
     def builds(self, name: str) -> list[Given]:
         """The calls of a class or function, those first that say most."""
         found: list[Given] = []
-        for read in self.files:
+        for read in self.saying(name):
             for call, scope in read.scoped:
                 if last(call.func) == name and not any(isinstance(one, ast.Starred) for one in call.args):
                     found.append(self._given(call, Here(self, read, scope)))
@@ -93,7 +117,7 @@ class Project:
     def called(self, name: str) -> list[Given]:
         """The calls of what such a class has made, where both are in one function."""
         found: list[Given] = []
-        for read in self.files:
+        for read in self.saying(name):
             held = {(id(scope), target) for target, value, scope in read.assigned if last(value) == name}
             for call, scope in read.scoped:
                 if isinstance(call.func, ast.Name) and (id(scope), call.func.id) in held:
@@ -182,7 +206,7 @@ class Here:
         return self._home(name)
 
     def _home(self, name: str) -> Value | None:
-        home = self.project.homes.get(name)
+        home = self.project.home(name)
         if home is None or not importable(home):
             return None
         return Source(name, (f"from {home.module} import {name}",))
@@ -228,6 +252,11 @@ class Here:
         if len(sizes) != len(given) or not sizes:
             return None
         return Tensor(tuple(sizes), FACTORIES[name], high)  # type: ignore[arg-type]
+
+
+def read_of(path: str, tree: ast.Module) -> Read:
+    """A file that was parsed."""
+    return Read(place(path, tree), tree, list(scoped(tree)), list(assigned(tree)))
 
 
 def paths(root: str) -> Iterator[str]:
