@@ -19,6 +19,7 @@ CUT = re.compile(r"cut by (?P<form>.+) in (?P<function>[^ ]+), (?P<where>.+)")
 NO_GRAD = "does not require grad and does not have a grad_fn"
 CONSTANT = "what it returns requires no gradient"
 WILD = "a gradient is not finite, which the random numbers that it was given may explain"
+STOOD = "with something in the place of {}, which isn't installed"
 UNREAD = "its result is not used by the loss"
 
 
@@ -44,6 +45,8 @@ class Reader:
         ran = broken or constant or recording["how"] in ("finished", "stopped")
         state = state_of(reached, starved, bool(arrived)) if ran else "not run"
         reason = note(seen, constant) if ran and not broken else "" if ran else seen.failure
+        if driver.recipe.stood:
+            reason = "; ".join(filter(None, (reason, STOOD.format(", ".join(driver.recipe.stood)))))
         return Checked(
             shown, target.name, target.line, "broken" if broken else state, reason,
             len(total), reached, starved, broken, driver.text, driver.recipe.assumed,
@@ -57,7 +60,7 @@ class Reader:
             if place["file"] == driver.path or kind_of(event["kind"]).style:
                 continue
             finding = self.read(event)
-            if finding is None and not by_itself(event):
+            if finding is None and (driver.recipe.stood or not by_itself(event)):
                 continue
             line = finding.span.line if finding else place["line"]
             if (place["file"], line) not in told:

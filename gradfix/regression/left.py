@@ -48,6 +48,9 @@ class Leaving:
             if isinstance(made, str):
                 last = Unkept(mended, made)
                 continue
+            if why := unfit(made.recipe):
+                last = Unkept(mended, why)
+                continue
             for recipe in named(made.recipe):
                 last = Bench(self.launcher, self.limits).kept(mended, recipe)
                 if isinstance(last, Kept):
@@ -66,6 +69,15 @@ class Leaving:
         return Mended(
             claim.path, outcome.path, finding.code, claim.line, finding.message, before, outcome.after or b""
         )
+
+
+def unfit(recipe: Recipe) -> str:
+    """Why nobody would keep a test that takes this; nothing, of one that may be kept."""
+    if recipe.stood:
+        return f"it takes packages that aren't installed ({', '.join(recipe.stood)})"
+    if recipe.at_home:
+        return "what it calls goes to a GPU, and there is none"
+    return "what it calls fails behind its first steps, for other reasons" if recipe.steps else ""
 
 
 def named(recipe: Recipe) -> Iterator[Recipe]:
