@@ -65,7 +65,7 @@ def test_stops_by_a_missing_import_keep_its_name() -> None:
 
 @pytest.mark.torch
 @pytest.mark.parametrize(
-    ("rule", "share"), [("inplace_overwrites_saved", 0.7), ("step_before_backward", 1.0)]
+    ("rule", "share"), [("inplace_overwrites_saved", 0.7), ("step_before_backward", 0.5)]
 )
 def test_fixtures_without_their_drivers_are_proved_all_the_same(
     rule: str, share: float, tmp_path: Path

@@ -176,7 +176,7 @@ def test_what_the_judge_says_of_a_finding_is_described(tmp_path: Path) -> None:
 @pytest.mark.torch
 def test_the_health_of_a_project_is_described(tmp_path: Path) -> None:
     (tmp_path / "net.py").write_text(MODULES, "utf-8")
-    (tmp_path / "gone.py").write_text("import a_package_that_is_nowhere\n" + MODULES, "utf-8")
+    (tmp_path / "gone.py").write_text("raise OSError(1)\n" + MODULES, "utf-8")
     said = printed("--verify", "--deep", str(tmp_path))
     assert {each["state"] for each in said["modules"]} == {"broken", "flows", "not run"}
     assert said["findings"] and any(each["without_gradient"] for each in said["modules"])

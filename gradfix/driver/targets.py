@@ -135,7 +135,7 @@ def is_module(node: ast.ClassDef, known: dict[str, ast.ClassDef]) -> bool:
 
 def _has_forward(node: ast.ClassDef, known: dict[str, ast.ClassDef]) -> bool:
     if not is_module(node, known):
-        return CALLED in methods(node) and bool(node.bases)
+        return CALLED in methods(node) and bool(node.bases) and "Function" not in bases(node)
     return CALLED in methods(node) or any(
         _has_forward(known[base], known) for base in bases(node) if base in known and base != node.name
     )

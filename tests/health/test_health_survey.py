@@ -62,7 +62,8 @@ KEPT = """class Net(nn.Module):
         self.state = torch.tanh(self.fc(self.state))
         return self.state
 """
-MISSING = "import a_package_that_is_nowhere\n" + HEAD + HEALTHY
+MISSING = "raise OSError('no such device')\n" + HEAD + HEALTHY
+STOOD = "import a_package_that_is_nowhere\n" + HEAD + HEALTHY
 
 pytestmark = pytest.mark.torch
 
@@ -125,8 +126,15 @@ def test_what_can_not_be_built_is_named_and_is_no_failure(tmp_path: Path) -> Non
     done = deep(tmp_path)
     assert done.exit_code == 0
     assert "Net, line 6: not run" in done.stdout
-    assert "a_package_that_is_nowhere" in done.stdout
+    assert "its file can't be imported: OSError: no such device" in done.stdout
     assert "1 module in 1 file: 1 not run" in done.stderr
+
+
+def test_what_stands_in_for_a_missing_package_is_named(tmp_path: Path) -> None:
+    (tmp_path / "net.py").write_text(STOOD)
+    (module,) = json.loads(deep(tmp_path, "--output-format", "json").stdout)["modules"]
+    assert module["state"] == "flows"
+    assert "a_package_that_is_nowhere, which isn't installed" in module["reason"]
 
 
 def test_a_file_that_can_not_be_read_is_a_failure(tmp_path: Path) -> None:
