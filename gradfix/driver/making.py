@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import secrets
@@ -22,6 +23,8 @@ TRIES = 60
 SECONDS = 2.0
 SLACK = 20.0
 """For the imports of the project, before the first try, and for a machine that has other things to do."""
+TOGETHER = 8
+"""Targets of one process: of what it says, only the end is kept."""
 SEARCH = "gradfix_search.py"
 DRIVER = "gradfix_driver.py"
 PROGRAM = "from gradfix.driver.search.main import main\n\nmain({!r})\n"
@@ -45,9 +48,10 @@ class Maker:
         """A driver for each target, or why there is none, in their order."""
         found: list[Driver | Undriven] = []
         while len(found) < len(targets):
-            answers, reason = self._asked(targets[len(found) :], texts or {})
+            wanted = targets[len(found) :][:TOGETHER]
+            answers, reason = self._asked(wanted, texts or {})
             found += answers
-            if len(found) < len(targets):  # what killed the search is not asked for again
+            if len(answers) < len(wanted):  # what killed the search is not asked for again
                 found.append(Undriven(targets[len(found)], reason))
         return found
 
@@ -62,9 +66,11 @@ class Maker:
         text = PROGRAM.format(json.dumps(spec)).encode()
         seconds = SLACK + 4 * self.seconds * len(targets)
         recording = self._run(root, path, {**texts, path: text}, seconds)
-        lines = (line.partition(mark)[2] for line in recording["stdout"].splitlines() if mark in line)
+        lines = (line.partition(mark)[2] for line in recording["stdout"].split("\n")[:-1] if mark in line)
         answers = [from_json(json.loads(line)) for line in lines]
         reason = cannot(recording, seconds, self.limits.memory) or _last(recording)
+        first = zip(answers, targets, strict=False)
+        answers = [one for one, _ in itertools.takewhile(lambda pair: pair[0].target == pair[1], first)]
         return [drawn_up(one) if isinstance(one, Recipe) else one for one in answers], reason
 
     def _given(self, targets: Sequence[Target]) -> dict[str, Any]:
