@@ -114,7 +114,9 @@ class Bench:
         frame = sys._getframe(3)
         found, line = text(frame.f_code.co_filename), frame.f_lineno
         scope = Scope(frame.f_globals, frame.f_locals.get("self"), None, 0)
-        for node in found.covering(line, kind):
+        for node in sorted(found.covering(line, kind), key=_of_self):
+            if isinstance(getattr(node, "ctx", None), ast.Store):
+                continue  # `self.width = config.width`: it is read on the right
             if getattr(node, "attr", None) == name or self._key(node) == name:
                 facts = Facts()
                 where = found.covering(line, (ast.FunctionDef, ast.AsyncFunctionDef))
@@ -125,6 +127,11 @@ class Bench:
     def _key(self, node: Any) -> Any:
         inner = getattr(node, "slice", None)
         return inner.value if isinstance(inner, ast.Constant) else None
+
+
+def _of_self(node: Any) -> bool:
+    """Whether it is an attribute of the object itself, which has its own."""
+    return isinstance(getattr(node, "value", None), ast.Name) and node.value.id == "self"
 
 
 class Open:

@@ -271,3 +271,15 @@ class Flagged(nn.Module):
         if self.residual:
             y += x
         return y
+
+
+class Settings(nn.Module):
+    """An attribute of its own has the name of one of the configuration."""
+
+    def __init__(self, config):
+        super().__init__()
+        self.fc = nn.Linear(config.width, config.width)
+        self.dropout = nn.Dropout(config.dropout)
+
+    def forward(self, x):
+        return self.dropout(self.fc(x))
