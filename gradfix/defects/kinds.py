@@ -51,8 +51,9 @@ class Kind:
     pair: bool = False
     """Whether two places are at fault together, of which either may be the one to change."""
     brings: str = ""
-    """The kind that it may bring about: what was to be a leaf is walked in each turn, and an optimizer clears
-    nothing of a module that has come in the place of its own."""
+    """The kind that it may bring about: what was to be a leaf is walked in each turn, an optimizer clears
+    nothing of a module that has come in the place of its own, and a backward that is cut off before a step
+    leaves that what was cleared."""
     absence: bool = False
     """Whether it says that something is missing: that takes an account of all that could have supplied it."""
 
@@ -83,7 +84,14 @@ KINDS: Mapping[str, Kind] = {
         impact="crashes", family=SEVERED, culprit="expression", lost=True, rank=4, term=True
     ),
     "converted_loss_path": Kind(
-        impact="crashes", family=SEVERED, culprit="expression", lost=True, rank=3, term=True, logged=True
+        impact="crashes",
+        family=SEVERED,
+        culprit="expression",
+        lost=True,
+        rank=3,
+        term=True,
+        logged=True,
+        brings="zero_grad_before_step",
     ),
     "forward_in_no_grad": Kind(
         impact="crashes", family=SEVERED, culprit="with", lost=True, rank=5, unrecorded=True

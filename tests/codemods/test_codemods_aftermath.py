@@ -174,3 +174,32 @@ def test_what_an_optimizer_of_another_module_does_not_clear_is_not_cleared_besid
     assert stale.decline == "mend line 5 first: this may be right then"
     after = (seen.after or b"").decode()
     assert ("zero_grad" in after) == unsafe and after.count("zero_grad") <= 1
+
+
+REBUILT = """import torch
+from torch import nn
+
+
+class Stepper:
+    def __init__(self, optimizer):
+        self.optimizer = optimizer
+
+    def step(self, loss):
+        self.optimizer.zero_grad()
+        loss = torch.tensor(loss.item(), requires_grad=True)
+        loss.backward()
+        self.optimizer.step()
+
+
+net = nn.Linear(3, 1)
+stepper = Stepper(torch.optim.SGD(net.parameters(), lr=0.1))
+for x in torch.ones(3, 2, 3):
+    stepper.step(net(x).sum())
+"""
+
+
+def test_what_clears_stays_where_the_backward_behind_it_was_only_cut_off() -> None:
+    seen = outcome(REBUILT, unsafe=True)
+    assert seen.after is not None
+    cut = "        loss = torch.tensor(loss.item(), requires_grad=True)\n"
+    assert seen.after.decode() == REBUILT.replace(cut, "")
