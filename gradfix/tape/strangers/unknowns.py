@@ -180,7 +180,9 @@ def _may_let_go(vm: Interpreter, value: Value) -> None:
 def _may_detach(vm: Interpreter, owner: Tensor) -> None:
     """What isn't known, called for its effect, may take a result out of its graph."""
     made = Node("unknown", owner.place, (vm.graph.history(owner),), None)
-    made.may, made.path, made.facts = True, vm.here.path, {"handed": True}
+    made.may, made.path = True, vm.here.path
+    if owner.leaf is False or "handed" in (owner.node.facts or {}):  # what may be a leaf keeps its gradient
+        made.facts = {"handed": True}
     vm.trail.set(owner, "node", made)
     vm.trail.set(owner, "requires", None)
     vm.trail.set(owner, "leaf", None)

@@ -847,6 +847,19 @@ with blur():
     with torch.enable_grad():
         w[0] = 0.0
 """,
+    "the gradient of a leaf that is handed to what isn't known in each turn": """
+from elsewhere import blur
+from torch.autograd import Variable
+w = Variable(blur(1), requires_grad=True)
+for turn in range(3):
+    loss = blur(w)
+    loss.requires_grad_()
+    loss.backward()
+    if w.grad is not None:
+        with blur():
+            w.copy_(w - w.grad)
+        w.grad = None
+""",
     "data of a loader that somebody elsewhere has wrapped, beside a model whose result is left": """
 from elsewhere import wrapped
 def train(model, loader, optimizer):
