@@ -45,6 +45,7 @@ class Assumption(Enum):
     NO_OTHER_PART = "what is put into a module, it isn't known where, replaces no part that is used"
     RECORDED_HERE = "what is entered around it leaves recording on"
     ALL_HAS_RUN = "what was too complex to be run doesn't make up for it"
+    TRIED_FIRST = "what was tried had been done before it raised"
     CHOSEN_ALIKE = "one test comes out alike for several values"
     CHOSEN_APART = "two tests that read alike come out differently"
 

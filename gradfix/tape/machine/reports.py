@@ -136,6 +136,7 @@ class Scoped(TypedDict, total=False):
     granted: Lean
     repeat: bool
     ran: list[tuple[int, int]]
+    tried: list[Span]
 
 
 class Reports:
@@ -154,6 +155,8 @@ class Reports:
         self.ran: list[tuple[int, int]] = []
         """The functions that the module itself has run, while others are entered: their lines ran without
         this defect, and it takes convention G that somebody runs them otherwise."""
+        self.tried: list[Span] = []
+        """What had been begun when it raised what is being handled: it isn't known how far it came."""
 
     def within(self, **now: Unpack[Scoped]) -> Within:
         """A block in which this is so, and as it was after it."""
@@ -228,6 +231,8 @@ class Reports:
             lean = lean | {Assumption.CHOSEN_ALIKE}
         if self.chosen_apart(when):
             lean = lean | {Assumption.CHOSEN_APART}
+        if self.tried and any(map(self._tried, steps)):
+            lean = lean | {Assumption.TRIED_FIRST}
         if account is None or account.whole:
             self.reported.add((kind, span))
         if account is not None:
@@ -268,6 +273,11 @@ class Reports:
             text is not None and text == other and holds is not said and tests[key] is not tests[one]
             for (text, key, holds), (other, one, said) in combinations(calls, 2)
         )
+
+    def _tried(self, step: tuple[Place, Role]) -> bool:
+        """Whether a step of what is claimed while something is handled is in what was tried."""
+        span = self.span(step[0])
+        return span is not None and any(whole.line <= span.line <= whole.end_line for whole in self.tried)
 
     def _entered(self, span: Span) -> Lean:
         """What everything that is claimed of a place from here leans on."""

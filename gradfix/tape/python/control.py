@@ -110,7 +110,8 @@ def try_statement(vm: Interpreter, node: ast.Try) -> str | None:
                     vm.names.store(handler.name, Unknown(fact("an exception")))
                 return vm.run(handler.body)
 
-            vm.forks.fork([(frozenset({(key, False)}), lambda: None), (frozenset({(key, True)}), catch)])
+            with vm.reports.within(tried=[*vm.reports.tried, *map(span_of, node.body)]):
+                vm.forks.fork([(frozenset({(key, False)}), lambda: None), (frozenset({(key, True)}), catch)])
             vm.here.go_on(frozenset(literal for literal in vm.here.path if literal[0] != key))
     final = vm.run(node.finalbody)
     return final or ended

@@ -132,6 +132,17 @@ class Trainer(LightningModule):
         self.optimizer.step()
         return {{'loss': torch.tensor(0.0)}}
 """
+TRIED = """
+net, loader = nn.Linear(4, 1), blur()
+for x in loader:
+    loss = net(x)
+    {tried}
+    try:
+        {trying}
+    except RuntimeError:
+        loss = loss.mean()
+        loss.backward()
+"""
 LAYERS = """
 class Net(nn.Module):
     def __init__(self, number):
@@ -148,6 +159,10 @@ class Net(nn.Module):
         return x
 """
 SUSPECTS = {
+    "a backward in the place of one that has raised": (
+        "backward_twice",
+        TRIED.format(tried="pass", trying="loss.backward()"),
+    ),
     "what learns nothing and makes a value for each sample": (
         "inplace_overwrites_saved",
         LOSS.format(result="(p * y).sum(dim=1)"),
@@ -175,6 +190,10 @@ SUSPECTS = {
     ),
 }
 LISTED = {
+    "a backward in the place of something else that has raised": (
+        "backward_twice",
+        TRIED.format(tried="loss.backward()", trying="print(x)"),
+    ),
     "what learns nothing and makes one number, as a loss does": (
         "inplace_overwrites_saved",
         LOSS.format(result="(p * y).mean()"),
