@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import time
 from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 
 from .arena import warm
@@ -15,10 +16,12 @@ def main() -> int:
     options = parsed()
     warm()
     tally, started = Tally(), time.time()
-    for seed in range(options.seed, options.seed + options.programs):
-        tally.add(one(seed))
-        if options.seconds and time.time() - started > options.seconds:
-            break
+    with suppress(KeyboardInterrupt):  # the table of those before
+        for seed in range(options.seed, options.seed + options.programs):
+            tally.add(one(seed))
+            if options.seconds and time.time() - started > options.seconds:
+                break
+    print(f"{len(range(options.seed, seed + 1))} programs")
     print(table(tally.counts))
     if options.found:
         for case in chosen(tally.cases, options.examples, options.only):
