@@ -165,8 +165,9 @@ class Uses:
         facts, inner = self.facts, above.slice
         if node is inner:
             owner = self.scope.find(above.value)
-            if isinstance(owner, dict) and all(isinstance(key, str) for key in owner):
-                facts.strings += list(owner)
+            keys = list(owner.keys()) if isinstance(owner, dict | nn.ModuleDict) else []
+            if keys and all(isinstance(key, str) for key in keys):
+                facts.strings += keys
             else:
                 facts.index += 1
         elif isinstance(inner, ast.Constant) and isinstance(inner.value, str):

@@ -283,3 +283,12 @@ class Settings(nn.Module):
 
     def forward(self, x):
         return self.dropout(self.fc(x))
+
+
+class Tasks(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.heads = nn.ModuleDict({"depth": nn.Linear(width, 1), "normals": nn.Linear(width, 3)})
+
+    def forward(self, x, task):
+        return self.heads[task](x)
