@@ -123,7 +123,7 @@ def _derived(draft: Draft, found: list[Size], one: Constraint) -> Iterator[Chang
     here = [each for each in found if each.at is None or one.at is None or not _off(each, one)]
     for got, expected in ((one.got, one.expected), (one.expected, one.got)):
         for each in here:
-            if each.size > 1 and got % each.size == 0 and expected % (got // each.size) == 0:
+            if got and each.size > 1 and got % each.size == 0 and expected % (got // each.size) == 0:
                 new = expected // (got // each.size)
                 if new != each.size and each.size != got:
                     yield each.set(draft, new)
