@@ -9,7 +9,7 @@ from gradfix.defects import Assumption, Role
 from gradfix.defects.records import Checkpointed, NonLeaf, Rebound
 from gradfix.tape.checks.leaks import accumulating, adds_to
 from gradfix.tape.domain.definitions import Instance
-from gradfix.tape.domain.graph import Tensor, is_result
+from gradfix.tape.domain.graph import Tensor, is_result, upstream
 from gradfix.tape.domain.torch_values import Layer, Opaque
 from gradfix.tape.domain.values import Const
 from gradfix.tape.interpreter.occasions import Added, Replaced
@@ -105,7 +105,9 @@ def gradient_read(vm: Interpreter, read: GradientRead) -> None:
         and not vm.machine.leaves.hooked
     ):
         known = [root for _, root in vm.machine.severed.backwards]
-        if any(one is owner or _may_be(one.node, owner) for one in known) or not _walked(vm.graph, owner):
+        if any(one is owner or _may_be(one.node, owner) for one in known):
+            return
+        if not _walked(vm.graph, owner, [vm.graph.history(root) for root in known]):
             return
         made = (owner.node.place, Role.MADE_NO_LEAF)
         lean = owner.lean
@@ -131,8 +133,14 @@ def _kept(machine: Machine, owner: Tensor) -> Account:
     return accounts.of(Assumption.NOBODY_ELSE_KEEPS, whys)
 
 
-def _walked(graph: Graph, owner: Tensor) -> bool:
-    return graph.history(owner).clean >= 0
+def _walked(graph: Graph, owner: Tensor, roots: list[Node]) -> bool:
+    """Whether a backward has come to it for sure: through what isn't known it may not have."""
+    node = graph.history(owner)
+    if node.clean < 0:
+        return False
+    own = {id(node), *(id(parent) for parent in node.parents if node.op == "unknown")}
+    surely = upstream(roots, lambda one: () if one.may or one.cut else one.parents)
+    return any(id(one) in own for one in surely)
 
 
 def _may_be(root: Node, owner: Tensor) -> bool:
