@@ -86,13 +86,17 @@ def _is_drawn(strangers: Strangers, value: Value) -> bool:
     return from_elsewhere(made[2]) and len(source.holds) == 1 and _came_in(source.holds[0])
 
 
-def _came_in(value: Value) -> bool:
-    """Whether a value is an argument, or what was made of one alone."""
-    for _ in range(MADE_OF):
-        if not isinstance(value, Unknown) or value.why.what is What.ARGUMENT or len(value.holds) != 1:
-            break
-        value = value.holds[0]
-    return isinstance(value, Unknown) and value.why.what is What.ARGUMENT
+def _came_in(value: Value, depth: int = 0) -> bool:
+    """Whether a value is an argument, or what was made of one alone: counted, put into a list."""
+    if isinstance(value, Const):
+        return True
+    if isinstance(value, Seq):
+        return depth < MADE_OF and all(_came_in(one, depth + 1) for one in value.items)
+    if not isinstance(value, Unknown) or depth > MADE_OF:
+        return False
+    if value.why.what in (What.ARGUMENT, What.RUN_TIME):  # the number of a turn is decided by a run
+        return True
+    return len(value.holds) == 1 and _came_in(value.holds[0], depth + 1)
 
 
 def _of_package(strangers: Strangers, value: Value) -> bool:

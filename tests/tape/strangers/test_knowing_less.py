@@ -867,6 +867,16 @@ for turn in range(3):
             w.copy_(w - w.grad)
         w.grad = None
 """,
+    "data of a counted loader that somebody elsewhere has wrapped, beside a model whose result is left": """
+from elsewhere import wrapped
+def train(model, loader, optimizer):
+    for step, (batch, target) in wrapped(enumerate(loader)):
+        out = model(batch)
+        loss = (-target).sum()
+        loss.backward()
+        optimizer.zero_grad()
+        optimizer.step()
+""",
     "data of a loader that somebody elsewhere has wrapped, beside a model whose result is left": """
 from elsewhere import wrapped
 def train(model, loader, optimizer):
