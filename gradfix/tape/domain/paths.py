@@ -26,6 +26,13 @@ class Equals(NamedTuple):
     constant: Hashable
 
 
+class Caught(NamedTuple):
+    """The literal that a handler takes what a `try` has raised."""
+
+    handler: int
+    clock: int
+
+
 class Decided:
     """A literal of which others may tell."""
 
@@ -297,7 +304,7 @@ def _enough(paths: list[Path], covers: dict[Path, int]) -> list[Path]:
 
 def _chained(paths: Iterable[Path]) -> list[Path]:
     """Some paths, with one for those that differ only in which arms of a chain are taken."""
-    left = dict.fromkeys(paths)
+    left = dict.fromkeys(map(_once, paths))
     arms: dict[tuple[Chain, Path], int] = {}
     for path in [*left] if any(map(_decided.__getitem__, left)) else ():
         taken_here = [key for key, holds in path if isinstance(key, Arm) and holds]
@@ -309,6 +316,16 @@ def _chained(paths: Iterable[Path]) -> list[Path]:
     for (chain, rest), taken in arms.items():
         left[rest if taken & chain.live == chain.live else rest | {(Arm(chain, taken), True)}] = None
     return list(left)
+
+
+def _once(path: Path) -> Path:
+    """A path that says of each chain once which of its arms are left."""
+    told: list[Arm] = [key for key, _ in _decided[path] if isinstance(key, Arm)]
+    chains = {arm.chain for arm in told} if len(told) > 1 else set[Chain]()
+    for chain in chains if len(chains) < len(told) else ():
+        own = frozenset([one for one in path if isinstance(one[0], Arm) and one[0].chain is chain])
+        path = path - own | {(Arm(chain, chain.left(chain.all, own)), True)}
+    return path
 
 
 def meet(one: Path, other: Path) -> Path | None:

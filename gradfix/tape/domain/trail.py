@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar
 from gradfix.tape.domain.alternatives import LIMIT, join
 from gradfix.tape.domain.graph import Tensor
 from gradfix.tape.domain.paths import Arm, contradicts
-from gradfix.tape.domain.values import Join, Value, stamp
+from gradfix.tape.domain.values import Join, Unknown, Value, stamp
 
 if TYPE_CHECKING:
     from gradfix.tape.domain.joins import Born, Holder
@@ -129,7 +129,12 @@ class Trail:
         setattr(owner, name, value)
 
     def learn_part(self, owner: Born, name: str, key: str, value: Value) -> None:
-        """The same for one entry of a dict, which a thing gets with its first."""
+        """The same for one entry of a dict, which a thing gets with its first.
+
+        A part that is met in one arm of a branch is there in the other: what happens to it is undone.
+        """
+        if type(value) is Unknown:
+            value.born = min(value.born, owner.born)
         held = getattr(owner, name)
         if held is None:
             self.learn(owner, name, {key: value})

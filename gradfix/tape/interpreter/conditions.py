@@ -100,20 +100,8 @@ def _comparison(vm: Interpreter, node: ast.Compare) -> Verdict:
         return YES if known else NO
     if isinstance(op, (ast.Eq, ast.NotEq, ast.Is, ast.IsNot)):
         for subject, constant, text in ((left, right, node.left), (right, left, node.comparators[0])):
-            if (
-                isinstance(constant, Const)
-                and isinstance(subject, (Unknown, Number, External))
-                and _hashable(constant.value)
-            ):
-                where = ("is" if constant.value is None else "==", _mark(subject))
-                vm.reports.findings.texts.setdefault(where, vm.reports.text(text))
-                vm.machine.tested.keep_alive.append(subject)
-                key = Equals(where, constant.value)
-                vm.reports.findings.tests.setdefault(key, node)
-                _note_subject(vm.machine.tested, key, subject)
-                _note_turn(vm.machine.tested, key, subject)
-                note_count(vm.machine.tested, key, node, subject)
-                yes, no = frozenset({(key, True)}), frozenset({(key, False)})
+            if tellable(subject, constant):
+                _, yes, no = equal(vm, node, text, subject, constant)
                 return (None, no, yes) if negative else (None, yes, no)
     if isinstance(left, Alt) and isinstance(right, Const):
         verdict = _alternative(
@@ -124,6 +112,31 @@ def _comparison(vm: Interpreter, node: ast.Compare) -> Verdict:
     if isinstance(op, (ast.Is, ast.IsNot)) and isinstance(right, Const) and right.value is None:
         _note_empty(left, vm.here.path | (verdict[2] if negative else verdict[1]))
     return verdict
+
+
+def tellable(subject: Value, constant: Value) -> bool:
+    """Whether one value equals the other is a test of its own, which excludes all other constants."""
+    return (
+        isinstance(constant, Const)
+        and isinstance(subject, (Unknown, Number, External))
+        and _hashable(constant.value)
+    )
+
+
+def equal(vm: Interpreter, node: ast.AST, text: ast.expr, subject: Value, constant: Value) -> Verdict:
+    """The paths on which a value that isn't known is this constant, and on which it isn't."""
+    assert isinstance(constant, Const)
+    tested = vm.machine.tested
+    where = ("is" if constant.value is None else "==", _mark(subject))
+    vm.reports.findings.texts.setdefault(where, vm.reports.text(text))
+    tested.keep_alive.append(subject)
+    key = Equals(where, constant.value)
+    vm.reports.findings.tests.setdefault(key, node)
+    _note_subject(tested, key, subject)
+    _note_turn(tested, key, subject)
+    if isinstance(node, ast.Compare):
+        note_count(tested, key, node, subject)
+    return None, frozenset({(key, True)}), frozenset({(key, False)})
 
 
 def _note_empty(value: Value, path: Path) -> None:

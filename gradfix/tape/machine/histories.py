@@ -191,6 +191,7 @@ class Graph:
         if value.tensor is None:
             node = value.made or self.guess(value)
             tensor = Tensor(node, Storage(argument=True), value.requires, leaf=None)
+            tensor.born = value.born  # whichever branch it is first used in
             self.trail.learn(value, "tensor", tensor)
             return tensor
         return value.tensor

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from gradfix.source import expression
-from gradfix.tape.domain.paths import Arm, Equals, Key, Path, Settled, simplest
+from gradfix.tape.domain.paths import Arm, Caught, Chain, Equals, Key, Path, Settled, simplest
 
 FEW = 3
 """How many alternatives are told one by one."""
@@ -71,7 +71,9 @@ def _words(texts: Mapping[Key, str], path: Path) -> tuple[str, ...] | None:
 def _word(texts: Mapping[Key, str], key: Key, holds: bool) -> str:
     """A test in words; empty where it has none, or says nothing of what the program does."""
     if isinstance(key, Arm):
-        return _either(key) if holds else ""
+        return _arms(key.chain, key.arms if holds else key.chain.all & ~key.arms)
+    if isinstance(key, Caught):
+        return texts.get(key, "") if holds else ""  # that nothing is raised goes without saying
     if not isinstance(key, Equals):
         text = texts.get(key, "")
         return (text if holds else contrary(text)) if _says_something(text) else ""
@@ -82,10 +84,21 @@ def _word(texts: Mapping[Key, str], key: Key, holds: bool) -> str:
     return f"{subject} {same} {key.constant!r}"
 
 
-def _either(arm: Arm) -> str:
-    """The tests of the arms, where these are few."""
-    tests: Sequence[str] = [text for i, text in enumerate(arm.chain.texts) if arm.arms >> i & 1]
-    return " or ".join(map(_apart, tests)) if len(tests) <= FEW and arm.arms.bit_count() <= FEW else ""
+def _arms(chain: Chain, taken: int) -> str:
+    """That one of some arms of a chain is taken: their tests where they are few, the contrary of the others'
+    where those are."""
+    others = chain.live & ~taken
+    if taken.bit_count() <= FEW:
+        return " or ".join(map(_apart, _tests(chain, taken)))
+    if others.bit_count() <= FEW and not others >> len(chain.texts):
+        return " and ".join(_apart(contrary(test)) for test in _tests(chain, others))
+    return f"in {taken.bit_count()} of the {chain.all.bit_count()} arms of `if {chain.texts[0]}`"
+
+
+def _tests(chain: Chain, arms: int) -> list[str]:
+    """The tests of some arms; the last, which has none, by where it is."""
+    texts = [*chain.texts, f"in the else of `if {chain.texts[0]}`"]
+    return [text for i, text in enumerate(texts) if arms >> i & 1]
 
 
 def _says_something(text: str) -> bool:

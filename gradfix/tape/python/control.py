@@ -8,10 +8,10 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from gradfix.defects.reasons import What
-from gradfix.tape.domain.paths import ALWAYS
+from gradfix.tape.domain.paths import ALWAYS, Caught
 from gradfix.tape.domain.values import NONE, Const, Unknown
 from gradfix.tape.domain.why import Why, fact
-from gradfix.tape.interpreter.conditions import condition
+from gradfix.tape.interpreter.conditions import NO, YES, compared, condition, equal, tellable
 from gradfix.tape.interpreter.early_exits import JUMPS, leave
 from gradfix.tape.interpreter.inside import all_in
 from gradfix.tape.machine.here import span_of
@@ -21,6 +21,7 @@ from gradfix.tape.torch.elements import part
 if TYPE_CHECKING:
     from gradfix.tape.domain.paths import Path
     from gradfix.tape.domain.values import Value
+    from gradfix.tape.interpreter.conditions import Verdict
     from gradfix.tape.interpreter.grad_switches import Parted
     from gradfix.tape.interpreter.interpreter import Interpreter
 
@@ -103,7 +104,9 @@ def try_statement(vm: Interpreter, node: ast.Try) -> str | None:
         ended = vm.run(node.orelse)
     if ended is None:
         for handler in node.handlers:
-            key = ("raised", id(handler), vm.trail.clock)
+            key = Caught(id(handler), vm.trail.clock)
+            of = vm.reports.text(handler.type) if handler.type is not None else "an exception"
+            vm.reports.findings.texts[key] = f"{of} is caught"
 
             def catch(handler: ast.ExceptHandler = handler) -> str | None:
                 if handler.name:
@@ -122,19 +125,42 @@ def match_statement(vm: Interpreter, node: ast.Match) -> str | None:
     arms = []
     rest = ALWAYS
     for case in node.cases:
-        literal = case.pattern.value if isinstance(case.pattern, ast.MatchValue) else None
-        if isinstance(literal, ast.Constant) and isinstance(subject, Const) and case.guard is None:
-            if literal.value == subject.value:
-                return vm.run(case.body)
+        known, yes, no = _matched(vm, node, case, subject)
+        if known is False:
             continue
-        key = ("case", id(case), id(subject))
-        arms.append((rest | {(key, True)}, lambda case=case: _case(vm, case, subject)))
-        rest = rest | {(key, False)}
-        if isinstance(case.pattern, ast.MatchAs) and case.pattern.pattern is None and case.guard is None:
-            arms[-1] = (rest - {(key, False)}, arms[-1][1])
+        arms.append((rest | yes, partial(_case, vm, case, subject)))
+        rest = rest | no
+        if known:
             return vm.forks.fork(arms)
     vm.machine.tested.keep_alive.append(subject)
     return vm.forks.fork([*arms, (rest, lambda: None)])
+
+
+def _matched(vm: Interpreter, node: ast.Match, case: ast.match_case, subject: Value) -> Verdict:
+    """Whether a case takes a subject: one constant is compared with it, like the side of an `==`."""
+    pattern = case.pattern
+    if case.guard is None and isinstance(pattern, ast.MatchAs) and pattern.pattern is None:
+        return YES
+    constant = _constant(pattern)
+    if case.guard is None and constant is not None:
+        known = compared(subject, constant, ast.Is() if isinstance(pattern, ast.MatchSingleton) else ast.Eq())
+        if known is not None:
+            return YES if known else NO
+        if tellable(subject, constant):
+            return equal(vm, case, node.subject, subject, constant)
+    key = ("case", id(case), id(subject))
+    guard = f" and {vm.reports.text(case.guard)}" if case.guard is not None else ""
+    text = f"{vm.reports.text(node.subject)} matches {vm.reports.text(pattern)}{guard}"
+    vm.reports.findings.texts.setdefault(key, text)
+    return None, frozenset({(key, True)}), frozenset({(key, False)})
+
+
+def _constant(pattern: ast.pattern) -> Const | None:
+    """The one value that a pattern takes, where it is spelt out."""
+    if isinstance(pattern, ast.MatchSingleton):
+        return Const(pattern.value)
+    literal = pattern.value if isinstance(pattern, ast.MatchValue) else None
+    return Const(literal.value) if isinstance(literal, ast.Constant) else None
 
 
 def _case(vm: Interpreter, case: ast.match_case, subject: Value) -> str | None:

@@ -36,6 +36,7 @@ def opaque(machine: Machine, value: Unknown, node: ast.AST | None = None) -> Opa
         module = Opaque(value, weights(machine, node), frozenset({Convention.B}))
         module.weights.lean = frozenset({Convention.B})
         module.weights.node.lean = frozenset({Convention.B})
+        module.born = module.weights.born = value.born
         machine.trail.learn(value, "module", module)
         machine.leaves.modules[id(module.weights)] = (module.weights, value)
         if inside := [*_modules_in(value)]:

@@ -8,6 +8,7 @@ from itertools import product
 import pytest
 
 from gradfix.tape.domain.paths import WIDEST, Arm, Chain, Path, Settled, contradicts
+from gradfix.tape.machine.telling import told
 
 
 def _literal(name: str, holds: bool = True) -> Path:
@@ -61,3 +62,27 @@ def test_what_settles_a_test_is_told_only_so_far() -> None:
         test = Settled(i, [frozenset({(test, True)})], [frozenset({(test, False)})])
     assert len(test.told_by) <= WIDEST + 2
     assert test.concerned(_literal("elsewhere"))
+
+
+@pytest.mark.parametrize(
+    ("arms", "holds", "words"),
+    [
+        pytest.param(0b0101010101, True, "in 5 of the 11 arms of `if mode == 0`", id="half of them"),
+        pytest.param(0b0101010101, False, "in 6 of the 11 arms of `if mode == 0`", id="none of half of them"),
+        pytest.param(0b110, True, "mode == 1 or mode == 2", id="two"),
+        pytest.param(0b110, False, "mode != 1 and mode != 2", id="none of two"),
+        pytest.param(1 << 10, True, "in the else of `if mode == 0`", id="that without a test"),
+        pytest.param(1 << 10, False, "in 10 of the 11 arms of `if mode == 0`", id="not that without a test"),
+    ],
+)
+def test_arms_of_a_chain_are_never_told_as_always(arms: int, holds: bool, words: str) -> None:
+    texts = [f"mode == {number}" for number in range(10)]
+    chain = Chain(None, [frozenset({(text, True)}) for text in texts], texts)
+    assert told({}, [frozenset({(Arm(chain, arms), holds)})]) == words
+
+
+def test_arms_within_arms_of_a_chain_are_told_once() -> None:
+    texts = [f"mode == {number}" for number in range(10)]
+    chain = Chain(None, [frozenset({(text, True)}) for text in texts], texts)
+    both = frozenset({(Arm(chain, 0b11100), True), (Arm(chain, 0b100), True)})
+    assert told({}, [both]) == "mode == 2"

@@ -983,6 +983,103 @@ def test_a_condition_says_nothing_of_how_a_file_is_run(test: str, told: str) -> 
     assert defect.condition == told
 
 
+def _chain(recorded: set[int]) -> str:
+    """A long chain of which some arms put x into a graph; the last is the one without a test."""
+    heads = [f"{'el' if i else ''}if mode == {i}:" for i in range(10)] + ["else:"]
+    arms = [(head, "x = x * w" if i in recorded else "pass") for i, head in enumerate(heads)]
+    return "\n".join(f"        {head}\n            {body}" for head, body in arms)
+
+
+@pytest.mark.parametrize(
+    ("recorded", "told"),
+    [
+        pytest.param({3}, "mode == 3", id="of one"),
+        pytest.param({3, 4}, "mode == 3 or mode == 4", id="of two"),
+        pytest.param(set(range(11)) - {3}, "mode != 3", id="of all but one"),
+        pytest.param({10}, "in the else of `if mode == 0`", id="where no test holds"),
+        pytest.param(set(range(11)), "", id="of all"),
+    ],
+)
+def test_what_happens_in_arms_of_a_long_chain_is_told_by_its_tests(recorded: set[int], told: str) -> None:
+    body = f"""
+    import sys
+    def f(mode):
+        x = torch.ones(3)
+{_chain(recorded)}
+        y = x.exp()
+        y.mul_(2)
+        y.sum().backward()
+    w = torch.ones(3, requires_grad=True)
+    f(len(sys.argv))
+    """
+    found = [d for d in analysis(body).defects if d.kind == "inplace_overwrites_saved"]
+    assert [d.condition for d in found] == [told]
+
+
+@pytest.mark.parametrize(
+    ("cases", "told"),
+    [
+        pytest.param('case "a": pass\n            case "b": y.mul_(2)', "mode == 'b'", id="of one constant"),
+        pytest.param('case "a": pass\n            case _: y.mul_(2)', "mode != 'a'", id="of all others"),
+        pytest.param("case None: y.mul_(2)", "mode is None", id="of None"),
+        pytest.param("case [a, *b]: y.mul_(2)", "mode matches [a, *b]", id="of a pattern"),
+        pytest.param(
+            "case [a, *b]: pass\n            case _: y.mul_(2)",
+            "not (mode matches [a, *b])",
+            id="of no pattern",
+        ),
+        pytest.param(
+            "case a if a > 2: y.mul_(2)", "mode matches a and a > 2", id="of what is asked beside a pattern"
+        ),
+    ],
+)
+def test_what_happens_in_a_case_is_told_by_its_pattern(cases: str, told: str) -> None:
+    body = f"""
+    def f(mode):
+        y = torch.ones(3, requires_grad=True).exp()
+        match mode:
+            {cases}
+        y.sum().backward()
+    f(somewhere)
+    """
+    (defect,) = (d for d in analysis(body).defects if d.kind == "inplace_overwrites_saved")
+    assert defect.condition == told
+
+
+def test_a_case_of_one_constant_excludes_a_test_of_another() -> None:
+    body = """
+    def f(mode):
+        x = torch.ones(3, requires_grad=True)
+        y = x * 1
+        if mode == "a":
+            y = y.exp()
+        match mode:
+            case "b": y.mul_(2)
+        y.sum().backward()
+    f(somewhere)
+    """
+    assert "inplace_overwrites_saved" not in kinds(body)
+    assert "inplace_overwrites_saved" in kinds(body.replace('case "b"', 'case "a"'))
+
+
+@pytest.mark.parametrize(
+    ("handler", "told"), [("ValueError", "ValueError is caught"), ("", "an exception is caught")]
+)
+def test_what_happens_where_something_is_caught_says_so(handler: str, told: str) -> None:
+    body = f"""
+    def f(mode):
+        y = torch.ones(3, requires_grad=True).exp()
+        try:
+            int(mode)
+        except {handler}:
+            y.mul_(2)
+        y.sum().backward()
+    f(somewhere)
+    """
+    (defect,) = (d for d in analysis(body).defects if d.kind == "inplace_overwrites_saved")
+    assert defect.condition == told
+
+
 def test_what_every_overload_that_fits_saves_is_saved() -> None:
     body = """
     def f(n):

@@ -1399,3 +1399,31 @@ loss.backward()
 @pytest.mark.parametrize("mode", ["True", "blur(True)"])
 def test_what_takes_one_test_to_come_out_both_ways_in_turn_and_nothing_else_is_not_listed(mode: str) -> None:
     assert not listed(SWITCHED.format(mode=mode))
+
+
+PARTED = """
+import torch
+from elsewhere import blur
+w = torch.ones(3, 4, requires_grad=True)
+c = {factory}(3, 4)
+x = w * 2
+if blur(0):
+    c.{switch}
+else:
+    x = blur(x)
+v = c.t().reshape(3, 4)
+n = v.pow(2).sum().sqrt()
+v -= n
+(x.expm1().sum() + v.pow(2).mean()).backward()
+"""
+
+
+@pytest.mark.parametrize("switch", ["requires_grad = True", "requires_grad_()"])
+@pytest.mark.parametrize("factory", ["torch.rand", "blur"])
+def test_what_is_found_out_in_one_arm_of_what_is_not_known_is_not_so_in_the_other(
+    factory: str, switch: str
+) -> None:
+    source = parse("program.py", PARTED.format(factory=factory, switch=switch).encode())
+    assert isinstance(source, Source)
+    (condition,) = {d.condition for d in analyse(source).defects if d.kind == "inplace_overwrites_saved"}
+    assert condition == "blur(0)"
