@@ -75,6 +75,12 @@ def lose_mode(machine: Machine, *, entered: bool = False) -> None:
     )
 
 
+def may_have_set(vm: Interpreter) -> None:
+    """What was called isn't followed: in a program that sets the grad mode by a statement, that may have."""
+    if vm.switches.sets_mode():
+        lose_mode(vm.machine)
+
+
 def doubt_mode(machine: Machine) -> None:
     """What was entered isn't known, and may have turned recording off: what it is used for tells as well.
 

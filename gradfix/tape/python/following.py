@@ -24,6 +24,7 @@ from gradfix.tape.interpreter.modes import (
     doubt_mode,
     kept,
     lose_mode,
+    may_have_set,
     may_set_mode,
     modes_of,
     restore,
@@ -110,6 +111,7 @@ def call_function(
             _left_out(vm.machine, function, args, kwargs, node)
             for value in (*args, *kwargs.values()):
                 escape(vm.strangers, value)
+            may_have_set(vm)
             return unknown_of(fact("a context that isn't followed"), *args)
     return follow(vm, function, args, kwargs, node, receiver)
 
@@ -167,6 +169,7 @@ def follow(
         _left_out(vm.machine, function, args, kwargs, node)
         for value in (function, *args, *kwargs.values()):
             escape(vm.strangers, value)
+        may_have_set(vm)
         lost = unknown_of(
             Why(What.BUDGET, "calls too deep to follow", vm.here.at(node)), *args, *kwargs.values()
         )
@@ -216,6 +219,7 @@ def _run_foreign(
     vm.timeline.note("anything", (function, *given), None, vm.here.path).skipped = True
     for value in (function, *given):
         escape(vm.strangers, value)
+    may_have_set(vm)
     return unknown_of(Why(What.BUDGET, "a call that takes too long to follow"), *given)
 
 

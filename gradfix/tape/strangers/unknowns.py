@@ -16,7 +16,7 @@ from gradfix.tape.effects import table
 from gradfix.tape.effects.frameworks import CALL
 from gradfix.tape.effects.operations import also_in_place, having
 from gradfix.tape.interpreter.grad_switches import SWITCHES
-from gradfix.tape.interpreter.modes import lose_mode, of_torch, unbound
+from gradfix.tape.interpreter.modes import lose_mode, may_have_set, of_torch, unbound
 from gradfix.tape.interpreter.occasions import ModuleCleared
 from gradfix.tape.machine.account import newest_call
 from gradfix.tape.strangers.assumed_optimizers import BY_USE, clear_supposed, doubted, step_supposed
@@ -82,6 +82,8 @@ def call_unknown(vm: Interpreter, callee: Value, args: Args, kwargs: Kwargs, nod
             _may_put_in(vm.trail, reached, args, node)
             if _may_be_switch(vm, node, given):
                 lose_mode(vm.machine)
+        if not isinstance(callee, External) or vm.running.is_statement(node):
+            may_have_set(vm)
     for value in (callee, *given) if vm.machine.leaves.froze else ():
         may_thaw(vm.machine, value)
     unfollowed = Why(What.IMPORT if isinstance(callee, External) else What.CALL, "", place)
@@ -130,9 +132,9 @@ def _asked_to_learn(node: ast.AST) -> bool:
 
 
 def _for_its_effect(vm: Interpreter, callee: Value, reached: Sequence[Value]) -> None:
-    """A call whose result nobody wants may switch something: recording, where the file does so or it is one
-    of torch's own, or a leaf."""
-    if vm.switches.sets_mode() or of_torch(callee):
+    """A call whose result nobody wants may switch something: recording, where it is one of torch's own, or a
+    leaf."""
+    if of_torch(callee):
         lose_mode(vm.machine)
     may_be_told(vm.strangers, reached)
     for value in reached:

@@ -1427,3 +1427,30 @@ def test_what_is_found_out_in_one_arm_of_what_is_not_known_is_not_so_in_the_othe
     assert isinstance(source, Source)
     (condition,) = {d.condition for d in analyse(source).defects if d.kind == "inplace_overwrites_saved"}
     assert condition == "blur(0)"
+
+
+SWITCHING = """
+import torch
+w = torch.ones(3, 4, requires_grad=True)
+def embed(x, deep=20):
+    {switch}
+    return x * 2 if deep == 0 else embed(x, deep - 1)
+y = {call}
+for row in w * 2:
+    row.sigmoid_()
+"""
+
+
+@pytest.mark.parametrize(
+    "call", ["embed(torch.ones(3))", "blur(0)(torch.ones(3))", "blur(embed)(torch.ones(3))"]
+)
+def test_what_is_called_and_not_followed_may_have_turned_recording_off_where_a_statement_does(
+    call: str,
+) -> None:
+    def said(switch: str) -> list[str]:
+        source = parse("program.py", SWITCHING.format(call=call, switch=switch).encode())
+        assert isinstance(source, Source)
+        return [d.kind for d in analyse(source).defects if d.certainty != "suspect"]
+
+    assert not said("torch.set_grad_enabled(False)")
+    assert said("pass") == ["inplace_on_view_of_many"]
