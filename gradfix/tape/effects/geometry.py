@@ -81,9 +81,11 @@ def _expanded(own: Known, bound: Bound) -> Shape:
 def _viewed(own: Known, bound: Bound) -> Shape:
     """-1 is what the other sizes leave."""
     wanted = bound.get("size", bound.get("shape"))
-    asked = asked_shape([wanted]) if wanted is not None else None
-    if asked is None or "dtype" in bound:
-        return own if asked is None else None
+    if wanted is None or "dtype" in bound:
+        return own if wanted is None else None
+    asked = asked_shape([wanted])
+    if asked is None:
+        return _some(own)
     whole, rest = _size(own), _size(tuple(size for size in asked if size != -1))
     if -1 in asked and (whole is None or not rest):
         return _some(own)

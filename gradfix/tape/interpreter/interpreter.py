@@ -59,7 +59,7 @@ proportion to its own size. What exceeds it is reported as too complex."""
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -207,6 +207,6 @@ class Interpreter:
         """The name outside the running function that gives each of its calls the same graph."""
         return self.names.outside(node, earlier, event)
 
-    def blames_rebinding(self, node: Node) -> bool:
-        """Whether a leaf whose name was bound to a result explains a severed root."""
-        return self.names.blames_rebinding(node)
+    def blames_rebinding(self, below: Iterable[Node]) -> bool:
+        """Whether a leaf whose name was bound to a result explains a root with nothing but this below."""
+        return self.names.blames_rebinding(below)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from typing import TYPE_CHECKING, TypedDict
 
 from gradfix.defects import Role
@@ -16,7 +16,6 @@ from gradfix.tape.domain.values import UNDEFINED, Alt, Foreign, Seq
 from gradfix.tape.domain.within import Within
 from gradfix.tape.interpreter.aliases import read_again, sees_write, written_expression
 from gradfix.tape.interpreter.frames import Frame
-from gradfix.tape.machine.cuts import nodes_below
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -148,11 +147,11 @@ class Names:
         owner = self.load(held.id) if isinstance(held, ast.Name) else None
         return isinstance(owner, Seq) and owner.kind == "tuple"
 
-    def blames_rebinding(self, node: Node) -> bool:
-        """Whether a leaf whose name was bound to a result explains a severed root."""
-        below = {id(one) for one in nodes_below(node)}
+    def blames_rebinding(self, below: Iterable[Node]) -> bool:
+        """Whether a leaf whose name was bound to a result explains a root with nothing but this below."""
+        nodes = {id(one) for one in below}
         for value, held, statement in self.rebound.values():
-            if id(value.node) in below and is_result(value):
+            if id(value.node) in nodes and is_result(value):
                 self.reports.report(
                     "leaf_rebound",
                     statement,

@@ -52,6 +52,12 @@ def nodes_below(node: Node) -> list[Node]:
     return list(in_order(node))
 
 
+def up_to(node: Node, ends: Collection[Node]) -> Iterator[Node]:
+    """A node and what went into it, but for what lies behind some nodes."""
+    ids = {id(end) for end in ends}
+    return upstream([node], lambda one: () if id(one) in ids else _in_order(one))
+
+
 def nearest_cuts(node: Node, path: Path = ALWAYS, limit: int = 2000) -> Iterator[Node]:
     """The cuts nearest to a node that requires no grad, in the order of the operands."""
     ends: set[int] = set()

@@ -6,6 +6,8 @@ import ast
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from gradfix.tape.domain.events import Backward
     from gradfix.tape.domain.graph import Node, Tensor
     from gradfix.tape.domain.values import Place
@@ -32,5 +34,5 @@ class Python(Protocol):
     def outside(self, node: Node, earlier: Backward, event: Backward) -> str:
         """The name outside the running function that gives each of its calls the same graph."""
 
-    def blames_rebinding(self, node: Node) -> bool:
-        """Whether a leaf whose name was bound to a result explains a severed root."""
+    def blames_rebinding(self, below: Iterable[Node]) -> bool:
+        """Whether a leaf whose name was bound to a result explains a root with nothing but this below."""

@@ -31,6 +31,7 @@ from gradfix.tape.machine.cuts import (
     nodes_below,
     terms_of,
     unrecorded_with,
+    up_to,
 )
 
 if TYPE_CHECKING:
@@ -119,7 +120,8 @@ class Severed:
         if any(path <= event.path for path in self.refusals):
             return
         account = self.told_otherwise(node)
-        nearest = [rows.last_in_row(cut) for cut in nearest_cuts(node, event.path)]
+        met = list(nearest_cuts(node, event.path))
+        nearest = list(map(rows.last_in_row, met))
         cuts = list({id(cut.cut_place): cut for cut in reversed(nearest)}.values())[::-1]
         sure = [cut for cut in cuts if behind(cut) is True]
         chosen = sure or [cut for cut in cuts if behind(cut) is None and cut.cut != "data"]
@@ -142,8 +144,9 @@ class Severed:
             self.reports.silence(event.place, ITSELF)
             return
         here = (event.place, Role.BACKWARD)
-        if self.python.blames_rebinding(node):
-            return
+        apart = [cut for cut, last in zip(met, nearest, strict=True) if cut is last and behind(cut) is True]
+        if self.python.blames_rebinding(up_to(node, apart)):
+            return  # behind a cut that hides a graph of its own, a name was bound for another reason
         if len(chosen) >= 1 and (sure or len(chosen) == 1):
             terms = {id(term) for term in terms_of(node)}
             whole = [cut for cut in chosen if id(cut) in terms]

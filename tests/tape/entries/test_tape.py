@@ -1090,3 +1090,27 @@ def test_what_every_overload_that_fits_saves_is_saved() -> None:
     f(m)
     """
     assert "inplace_overwrites_saved" in kinds(body)
+
+
+@pytest.mark.parametrize(
+    ("loss", "expected"),
+    [
+        pytest.param("(F.l1_loss(net(x), y) > 0).float()", {"non_differentiable_loss"}, id="a comparison"),
+        pytest.param("F.l1_loss(net(x), y).detach()", {"detached_loss_path"}, id="a detach"),
+        pytest.param("F.l1_loss(x, y)", {"leaf_rebound"}, id="none"),
+        pytest.param("F.l1_loss(x, y) + F.l1_loss(net(x), y).detach()", {"leaf_rebound"}, id="one beside it"),
+    ],
+)
+def test_a_name_that_was_bound_anew_is_not_blamed_for_what_a_cut_behind_it_hides(
+    loss: str, expected: set[str]
+) -> None:
+    body = f"""
+    net = nn.Linear(3, 3)
+    y = torch.randn(4, 3)
+    x = torch.randn(4, 3, requires_grad=True)
+    F.mse_loss(net(x), y).backward()
+    x = (x + 0.1 * x.grad.sign()).detach()
+    loss = {loss}
+    loss.backward()
+    """
+    assert kinds(body) == expected

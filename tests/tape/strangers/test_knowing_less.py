@@ -1454,3 +1454,20 @@ def test_what_is_called_and_not_followed_may_have_turned_recording_off_where_a_s
 
     assert not said("torch.set_grad_enabled(False)")
     assert said("pass") == ["inplace_on_view_of_many"]
+
+
+RESHAPED = """
+def write(n):
+    w = torch.randn({sizes}, requires_grad=True)
+    w.transpose(0, 1).reshape({asked})[0] = 0.0
+write(1)
+"""
+
+
+@pytest.mark.parametrize("asked", ["-1", "-blur(1)", "blur(1)", "n", "2, blur(1)"])
+def test_what_is_reshaped_to_sizes_that_are_not_known_is_not_shown_as_it_lies(asked: str) -> None:
+    assert not listed(RESHAPED.format(sizes="3, 4", asked=asked))
+
+
+def test_what_is_reshaped_to_its_own_sizes_is_a_view() -> None:
+    assert listed(RESHAPED.format(sizes="3, 4", asked="4, 3")) == {"inplace_on_leaf"}
