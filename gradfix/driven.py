@@ -12,6 +12,7 @@ from typing import Literal
 from gradfix.defects import Convention, kind_of
 from gradfix.defects.kinds import Family
 from gradfix.defects.reasons import What
+from gradfix.driver.elsewhere import healer
 from gradfix.driver.given import Project
 from gradfix.driver.making import SECONDS, Maker, drawn_up
 from gradfix.driver.recipe import Driver, Recipe, Undriven
@@ -28,6 +29,7 @@ from gradfix.verify.verdicts import Facts, facts
 
 OUT_OF_REACH = ("not reached", "could not run")
 """What a file's own run may say that a driver may say better."""
+SEEN = ("flows", "flows partly", "seen under torch")
 UNSHOWN = (*OUT_OF_REACH, "not reproduced")
 DEFINING = (ast.Import, ast.ImportFrom, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 LIKELY = "; no more than likely, without "
@@ -134,13 +136,23 @@ class Driving:
         self.reasons = []
         best = verdict
         for driver in self._variants(source, claim):
-            said = by(driver, claim)
+            said = self._in_whose_hands(by(driver, claim), driver, claim)
             if said.verdict not in UNSHOWN:
                 return said
             best = said if said.verdict == "not reproduced" else best
         if best is verdict and self.reasons:
             return replace(verdict, reason=f"{verdict.reason}; no driver: {self.reasons[0]}")
         return best
+
+    def _in_whose_hands(self, verdict: Verdict, driver: Driver, claim: Claim) -> Verdict:
+        """A driver that makes up who steps doesn't confirm that nobody does, unless the project shows it."""
+        source = self.source()
+        seen = verdict.verdict in SEEN and kind_of(claim.kind).stepped
+        if not seen or source is None:
+            return verdict
+        project = self.projects[driver.recipe.target.root]
+        who = healer(driver.recipe, project, source.tree, claim.line)
+        return unsettled(verdict, who) if who else verdict
 
     def _variants(self, source: Source, claim: Claim) -> Iterator[Driver]:
         """Each driver, and the same with inputs that carry a gradient, where the finding supposes that."""
@@ -229,13 +241,18 @@ def decided(verdict: Verdict, finding: Finding) -> Verdict:
     missing = [reason for reason in finding.unknowns if reason.root.what in ELSEWHERE]
     if verdict.verdict != "seen under torch" or not verdict.driver or not missing:
         return verdict
-    told = f"{verdict.reason}; but {missing[0].told} is not in it, and may supply what is missing"
+    return unsettled(verdict, missing[0].told)
+
+
+def unsettled(verdict: Verdict, who: str) -> Verdict:
+    """What a driver has shown, and somebody who is not in it may heal."""
+    told = f"{verdict.reason}; but {who} is not in it, and may supply what is missing"
     return replace(verdict, verdict="undecided", reason=told)
 
 
 def refuted(verdict: Verdict, finding: Finding | None) -> Verdict:
     """A finding that was certain, and that torch doesn't show where its lines run through, is our defect."""
-    certain = finding is not None and finding.certainty == "certain"
+    certain = finding is not None and finding.certainty == "certain" and not finding.condition
     stood = LIKELY in verdict.reason
     if not (finding and certain and verdict.driver and verdict.reason.startswith(FINE)) or stood:
         return verdict

@@ -54,6 +54,8 @@ class Kind:
     """The kind that it may bring about: what was to be a leaf is walked in each turn, an optimizer clears
     nothing of a module that has come in the place of its own, and a backward that is cut off before a step
     leaves that what was cleared."""
+    stepped: bool = False
+    """Whether it is healed by whoever steps what no optimizer is given."""
     absence: bool = False
     """Whether it says that something is missing: that takes an account of all that could have supplied it."""
 
@@ -103,7 +105,7 @@ KINDS: Mapping[str, Kind] = {
     "severed_term": Kind(family=SEVERED, culprit="expression", lost=True, logged=True, absence=True),
     "unreached_parameters": Kind(family=SEVERED, effect=True, absence=True),
     "grad_of_non_leaf": Kind(impact="crashes", family=SEVERED, brings="backward_twice", absence=True),
-    "unregistered_parameters": Kind(family=SEVERED, absence=True),
+    "unregistered_parameters": Kind(family=SEVERED, stepped=True, absence=True),
     "optimizer_before_replacement": Kind(family=SEVERED, brings="missing_zero_grad", absence=True),
     "requires_grad_misspelt": Kind(family=SEVERED, culprit="statement", leafless=True),
     "reentrant_checkpoint_cut": Kind(family=SEVERED, rank=2),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import itertools
 import operator
 import os
 import re
@@ -11,6 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from gradfix.driver.options import options
 from gradfix.driver.recipe import Given
 from gradfix.driver.targets import Place, place
 from gradfix.driver.values import Argument, Entries, Items, Made, Number, Source, Tensor, Value
@@ -23,6 +25,9 @@ MOST_PARSED = 24
 LARGEST = 400_000
 MOST_CALLS = 4
 DEEPEST = 3
+OF_OPTIONS = ("add_argument", "dataclass", "Config", "config")
+"""What is written where options are given."""
+MOST_BESIDE = 20
 PASSED_OVER = frozenset((".git", ".venv", "venv", "node_modules", "build", "dist", "site-packages"))
 OPERATORS: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.FloorDiv: operator.floordiv,
@@ -43,6 +48,7 @@ class Read:
     assigned: list[tuple[str, ast.expr, Scope]]
 
 
+PROMPT = re.compile(r"^\s*(?:>>>|\.\.\.) ?(.*)$", re.MULTILINE)
 DEFINED = re.compile(rb"^(?:class|def) +(\w+)", re.MULTILINE)
 
 
@@ -56,7 +62,7 @@ class Project:
     homes: dict[str, str] = field(default_factory=dict)
     """The file in which a class or function is defined."""
     options: dict[str, Value] = field(default_factory=dict)
-    """What argparse gives for an option that nobody names."""
+    """What it gives for an option that nobody names."""
 
     def read(self) -> Project:
         """Look into all of them."""
@@ -66,10 +72,9 @@ class Project:
         for path, text in self.texts.items():
             for name in DEFINED.findall(text):
                 self.homes.setdefault(name.decode(), path)
-        for read in self.saying("add_argument"):
-            for call in calls(read.tree):
-                if isinstance(call.func, ast.Attribute) and call.func.attr == "add_argument":
-                    self._option(call)
+        reads = [read for word in OF_OPTIONS for read in self.saying(word)]
+        trees = {id(read.tree): read.tree for read in reads}
+        self.options = options(trees.values(), beside(self.root))
         return self
 
     def saying(self, name: str) -> Iterator[Read]:
@@ -84,8 +89,7 @@ class Project:
         """One file; None: it can't be read."""
         if path not in self.parsed:
             found = parse(path, self.texts[path])
-            whole = isinstance(found, File) and found.notebook is None
-            self.parsed[path] = read_of(path, found.tree) if whole and isinstance(found, File) else None
+            self.parsed[path] = read_of(path, found.tree) if isinstance(found, File) else None
         return self.parsed[path]
 
     def home(self, name: str) -> Place | None:
@@ -93,16 +97,6 @@ class Project:
         path = self.homes.get(name)
         read = self.of(path) if path is not None else None
         return read.where if read is not None else None
-
-    def _option(self, call: ast.Call) -> None:
-        flags = [
-            one.value for one in call.args if isinstance(one, ast.Constant) and isinstance(one.value, str)
-        ]
-        default = next((one.value for one in call.keywords if one.arg == "default"), None)
-        if flags and isinstance(default, ast.Constant) and default.value is not None:
-            name = max(flags, key=len).lstrip("-").replace("-", "_")
-            if isinstance(default.value, int | float | str):
-                self.options.setdefault(name, Number(default.value, free=False))
 
     def builds(self, name: str) -> list[Given]:
         """The calls of a class or function, those first that say most."""
@@ -255,17 +249,36 @@ class Here:
 
 
 def read_of(path: str, tree: ast.Module) -> Read:
-    """A file that was parsed."""
-    return Read(place(path, tree), tree, list(scoped(tree)), list(assigned(tree)))
+    """A file that was parsed, with the examples in its texts."""
+    trees = [tree, *examples(tree)]
+    calls = [one for each in trees for one in scoped(each)]
+    return Read(place(path, tree), tree, calls, [one for each in trees for one in assigned(each)])
 
 
-def paths(root: str) -> Iterator[str]:
-    """The Python files below a folder, as many as are looked at."""
+def examples(tree: ast.Module) -> Iterator[ast.Module]:
+    """What doc strings show behind `>>>`."""
+    for node in ast.walk(tree):
+        text = node.value.value if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) else ""
+        if isinstance(text, str) and ">>>" in text:
+            found = parse("example.py", "\n".join(PROMPT.findall(text)).encode())
+            if isinstance(found, File):
+                yield found.tree
+
+
+def beside(root: str) -> Iterator[str]:
+    """The files of options that are no programs."""
+    for path in itertools.islice(paths(root, (".yaml", ".yml")), MOST_BESIDE):
+        with contextlib.suppress(OSError, UnicodeDecodeError), open(path, encoding="utf-8") as file:
+            yield file.read(LARGEST)
+
+
+def paths(root: str, ends: tuple[str, ...] = (".py", ".ipynb")) -> Iterator[str]:
+    """The programs and notebooks below a folder, as many as are looked at."""
     count = 0
     for folder, inner, names in os.walk(root):
         inner[:] = sorted(one for one in inner if one not in PASSED_OVER and not one.startswith("."))
         for name in sorted(names):
-            if name.endswith(".py") and count < MOST_FILES:
+            if name.endswith(ends) and count < MOST_FILES:
                 count += 1
                 yield os.path.join(folder, name)
 
@@ -285,11 +298,6 @@ def last(node: ast.expr) -> str:
     if isinstance(node, ast.Call):
         return last(node.func)
     return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
-
-
-def calls(tree: ast.AST) -> Iterator[ast.Call]:
-    """All calls."""
-    return (node for node in ast.walk(tree) if isinstance(node, ast.Call))
 
 
 def scoped(tree: ast.Module) -> Iterator[tuple[ast.Call, Scope]]:

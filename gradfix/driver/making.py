@@ -12,16 +12,16 @@ from typing import Any
 
 from gradfix.driver.given import Project
 from gradfix.driver.recipe import Driver, Recipe, Target, Undriven, from_json
-from gradfix.driver.values import to_json
+from gradfix.driver.values import Value, to_json
 from gradfix.driver.written import program
 from gradfix.trace.report import Recording
 from gradfix.verify.launch import Command, Job, Launcher, Limits
 from gradfix.verify.verdicts import cannot
 
-TRIES = 60
+TRIES = 400
 """Most of them take a few milliseconds: time is what counts."""
 SECONDS = 2.0
-SLACK = 20.0
+SLACK = 40.0
 """For the imports of the project, before the first try, and for a machine that has other things to do."""
 TOGETHER = 8
 """Targets of one process: of what it says, only the end is kept."""
@@ -62,6 +62,7 @@ class Maker:
         mark, root = secrets.token_hex(), targets[0].root
         limits = {"tries": self.tries, "seconds": self.seconds}
         spec = {"targets": to_json(targets), "mark": mark, "given": self._given(targets), **limits}
+        spec["options"] = to_json_of(self.projects[root].options)
         path = os.path.join(root, SEARCH)
         text = PROGRAM.format(json.dumps(spec)).encode()
         seconds = SLACK + 4 * self.seconds * len(targets)
@@ -89,6 +90,11 @@ class Maker:
             UNSTEPPED, seconds, self.limits.memory, self.limits.allow_writes, self.limits.allow_network
         )
         return self.launcher.run(Job(Command("script", path), root, texts, limits))
+
+
+def to_json_of(options: Mapping[str, Value]) -> dict[str, Any]:
+    """What a project gives for names, as plain JSON."""
+    return {name: to_json(one) for name, one in options.items()}
 
 
 def drawn_up(recipe: Recipe) -> Driver:

@@ -88,3 +88,49 @@ def test_what_takes_its_process_down_leaves_the_others_alone(launcher: Launcher,
     gone, stays = Maker(launcher).made(modules(str(path), ast.parse(path.read_text())))
     assert isinstance(gone, Undriven)
     assert isinstance(stays, Driver)
+
+
+def test_what_is_handed_on_by_name_is_given_as_its_taker_uses_it(launcher: Launcher, tmp_path: Path) -> None:
+    """Gathered keywords, a dict of options, and a nested one."""
+    path = tmp_path / "net.py"
+    path.write_text(
+        "from torch import nn\n\n\nclass Inner(nn.Module):\n    def __init__(self, *, wide, deep):\n"
+        "        super().__init__()\n"
+        "        self.fc = nn.Sequential(*[nn.Linear(wide, wide) for _ in range(deep)])\n\n"
+        "    def forward(self, x):\n        return self.fc(x)\n\n\n"
+        "class Gathered(nn.Module):\n    def __init__(self, **kwargs):\n        super().__init__()\n"
+        "        self.inner = Inner(**kwargs)\n\n"
+        "    def forward(self, x):\n        return self.inner(x)\n\n\n"
+        "class Listed(Gathered):\n    def __init__(self, options):\n        super().__init__(**options)\n\n\n"
+        "class Nested(Gathered):\n    def __init__(self, options):\n"
+        '        super().__init__(wide=options["net"]["wide"], deep=options["net"]["deep"])\n'
+    )
+    made = Maker(launcher).made(modules(str(path), ast.parse(path.read_text())))
+    assert [one for one in made if isinstance(one, Undriven)] == []
+
+
+def test_a_loop_that_takes_lists_apart_gets_a_loss_of_two(launcher: Launcher, tmp_path: Path) -> None:
+    path = tmp_path / "loop.py"
+    path.write_text(
+        "def train(loader, model, loss_fn, optimizer):\n    model.train()\n"
+        "    for data, target in loader:\n        data = data.float()\n"
+        "        if type(data) not in (tuple, list):\n            data = (data,)\n"
+        "        optimizer.zero_grad()\n        outputs = (model(*data),)\n"
+        "        outputs += (target,)\n        loss = loss_fn(*outputs)\n"
+        "        loss.backward()\n        optimizer.step()\n"
+    )
+    (made,) = Maker(launcher).made(functions(path))
+    assert isinstance(made, Driver), made
+    assert "nn.MSELoss()" in made.text
+
+
+def test_a_function_that_is_compiled_to_a_script_is_called_as_it_was_written(
+    launcher: Launcher, tmp_path: Path
+) -> None:
+    path = tmp_path / "gate.py"
+    path.write_text(
+        "import torch\n\n\n@torch.jit.script\ndef gate(x, y):\n"
+        "    return torch.tanh(x + y) * torch.sigmoid(y)\n"
+    )
+    (made,) = Maker(launcher).made(functions(path))
+    assert isinstance(made, Driver), made

@@ -88,3 +88,36 @@ HEALTHY = NET.replace("        h += 1\n", "        h = h + 1\n")
 
 def test_nothing_is_said_of_what_nothing_is_found_in(tmp_path: Path) -> None:
     assert "driver" not in said(tmp_path, HEALTHY, "--suspects")
+
+
+KEPT = """\
+import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = [nn.Linear(4, 4), nn.Linear(4, 1)]
+
+    def forward(self, x):
+        for layer in self.layers:
+            x = torch.tanh(layer(x))
+        return x
+"""
+
+
+@pytest.mark.parametrize(
+    ("user", "word"),
+    [
+        ("", "undecided"),
+        ("from net import Net\n\nnet = Net()\n", "seen under torch"),
+        ("from net import Net\n\nfor layer in Net().layers:\n    layer.weight.data -= 1\n", "undecided"),
+    ],
+)
+def test_who_steps_is_known_from_the_project_alone(tmp_path: Path, user: str, word: str) -> None:
+    if user:
+        (tmp_path / "user.py").write_text(user)
+    assert f"unregistered_parameters: {word} (" in said(tmp_path, KEPT, "--suspects").replace(
+        "net.py: ", "unregistered_parameters: "
+    )

@@ -30,6 +30,7 @@ def parsed(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--python", help="what runs them")
     parser.add_argument("--most", type=int, default=0, help="modules of a project, drawn by chance; 0: all")
     parser.add_argument("--bugs", type=int, default=100, help="how many bugs are put in")
+    parser.add_argument("--each", type=int, default=bugs.OF_ONE, help="of one project, no more than so many")
     parser.add_argument("--cases", type=Path, help="keep the bugs here; once they are there, judge those")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--stops", type=Path, help="a file for what stopped the rest")
@@ -74,7 +75,9 @@ def with_bugs(options: argparse.Namespace) -> int:
     projects = wild.chosen(options.folder, options.names)
     found = []
     known = options.cases is not None and options.cases.exists()
-    cases = bugs.again(options.cases) if known else bugs.cases(projects, options.bugs, options.seed)
+    cases = (
+        bugs.again(options.cases) if known else bugs.cases(projects, options.bugs, options.seed, options.each)
+    )
     if options.cases is not None and not known:
         bugs.kept(cases, options.cases)
         return 0

@@ -40,8 +40,10 @@ BY_WORD: dict[str, Fate] = {
 FAILS = "the program fails as before"
 """The reason of a *no change* that has nothing to do with the bug; any other saw it before and after."""
 LONGEST = 30_000
-OF_ONE, TRIED = 5, 30
-"""Bugs of one project, and how many are put in to have so many that gradfix has something to say of."""
+OF_ONE = 5
+"""Bugs of one project."""
+TRIED = 8
+"""So many are put in for each of which gradfix may have something to say."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,12 +76,12 @@ def plan(folder: Path) -> Plan:
     return plan_for(Config(folder, unsafe_fixes=True, suspects=True))
 
 
-def cases(projects: Sequence[Path], count: int, seed: int) -> list[Case]:
+def cases(projects: Sequence[Path], count: int, seed: int, each: int = OF_ONE) -> list[Case]:
     """So many bugs, drawn by chance, of each project a few."""
     drawn = Random(seed)
     found: list[Case] = []
     for project in drawn.sample(list(projects), len(projects)):
-        found += of_project(project, drawn)
+        found += of_project(project, drawn, each)
     return drawn.sample(found, min(count, len(found)))
 
 
@@ -101,18 +103,18 @@ def again(path: Path) -> list[Case]:
     ]
 
 
-def of_project(project: Path, drawn: Random) -> list[Case]:
+def of_project(project: Path, drawn: Random, each: int) -> list[Case]:
     """A few bugs of one project, of different kinds where it has room for them."""
     tried: list[tuple[Path, Planted]] = []
     for path in sorted(project.rglob("*.py")):
         content = path.read_bytes()
         if b"torch" in content and len(content) < LONGEST and is_library(content):
-            tried += [(path, each) for each in planted(content.decode("utf-8", "replace"))]
+            tried += [(path, one) for one in planted(content.decode("utf-8", "replace"))]
     drawn.shuffle(tried)
     kinds: Counter[str] = Counter()
     kept: list[Case] = []
-    for path, injected in tried[:TRIED]:
-        if len(kept) < OF_ONE and kinds[injected.bug] < 2 and (case := new(project, path, injected)):
+    for path, injected in tried[: each * TRIED]:
+        if len(kept) < each and kinds[injected.bug] < 2 and (case := new(project, path, injected)):
             kinds[injected.bug] += 1
             kept.append(case)
     return kept
@@ -146,7 +148,7 @@ def said(path: Path, content: bytes) -> Outcome:
     return fix(str(path), content, plan(path.parent))
 
 
-def judged(case: Case, python: str | None, seconds: float = 60.0) -> Judged:
+def judged(case: Case, python: str | None, seconds: float = 300.0) -> Judged:
     """What a driver says of a bug, in a copy of its project."""
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder) / case.project.name

@@ -21,8 +21,10 @@ ASKED = ("getattr", "hasattr")
 class Bench:
     """Where the values of one try are made."""
 
-    def __init__(self, names: dict[str, Any], propose: Propose) -> None:
+    def __init__(self, names: dict[str, Any], propose: Propose, options: dict[str, Value]) -> None:
         self.names = names
+        self.options = options
+        """What the project gives for a name that is read of an object."""
         self.propose = propose
         self.building = True
         self.grown: dict[Path, list[tuple[str, Value]]] = {}
@@ -101,8 +103,11 @@ class Bench:
         if facts is None:
             raise LookupError(name)
         counted = bool(facts.number or facts.roles)
-        if facts.called and facts.result is not None and not facts.built and not facts.module:
-            value: Value = Returns(self.propose(facts.result, False))
+        said = self.options.get(name) if plain(facts) else None
+        if said is not None:
+            value: Value = said
+        elif facts.called and facts.result is not None and not facts.built and not facts.module:
+            value = Returns(self.propose(facts.result, False))
         else:
             value = self.propose(facts, self.building or counted)
         grown = self.grown.setdefault(path, [])
@@ -127,6 +132,12 @@ class Bench:
     def _key(self, node: Any) -> Any:
         inner = getattr(node, "slice", None)
         return inner.value if isinstance(inner, ast.Constant) else None
+
+
+def plain(facts: Facts) -> bool:
+    """Whether something may be a number or a string, of which the turns of a loop aren't counted."""
+    used = facts.called or facts.module or facts.mapping or facts.attributes
+    return not used and not facts.tensor and "count" not in facts.roles
 
 
 def _of_self(node: Any) -> bool:

@@ -33,6 +33,8 @@ class Result:
     error: BaseException | None = None
     failed: tuple[str, list[tuple[int, ...]], list[bool]] | None = None
     """The call of torch that raised, the shapes that it was given, which of them are arguments."""
+    shapes: set[tuple[int, ...]] = field(default_factory=set)
+    """Of all tensors that something was done with."""
     calls: int = 0
     """Of torch, since the object was built."""
     built: int = 0
@@ -58,11 +60,14 @@ class Result:
 class Trial:
     """The surroundings that all tries of a target share."""
 
-    def __init__(self, target: Target, thing: Any, names: dict[str, Any], propose: Propose) -> None:
+    def __init__(
+        self, target: Target, thing: Any, names: dict[str, Any], propose: Propose, options: dict[str, Value]
+    ) -> None:
         self.target = target
         self.thing = thing
         self.names = names
         self.propose = propose
+        self.options = options
 
     def build(self, draft: Draft) -> Result:
         """Only build, so that it can be seen what the object is like."""
@@ -75,7 +80,7 @@ class Trial:
     def _run(self, draft: Draft) -> Result:
         torch.manual_seed(SEED)
         result, watch = Result(draft), Watch()
-        bench = Bench(dict(self.names), self.propose)
+        bench = Bench(dict(self.names), self.propose, self.options)
         given: list[Any] = []
         steps = Steps(set(self.target.lines), result.reached)
         hook = register_optimizer_step_post_hook(steps)
@@ -92,6 +97,7 @@ class Trial:
         result.calls, result.backwards = watch.calls - result.built, watch.backwards
         if watch.refused or (result.error is not None and refused(result.error)):
             result.phase, result.error = "done", None  # what stands before it was looked for
+        result.shapes = watch.shapes
         if watch.failed is not None:
             ours = {id(one) for one in given}
             name, found = watch.failed

@@ -22,6 +22,8 @@ SEQUENCES = (len, enumerate, zip, list, tuple, iter, sum, sorted, reversed, map)
 NUMBERS = (int, float, round, abs, max, min, pow)
 GATHERERS = frozenset(("cat", "stack", "concat", "concatenate", "hstack", "vstack", "dstack"))
 PATHS = frozenset(("os", "posixpath", "ntpath", "pathlib", "shutil", "io", "_io"))
+FILES = {"load": 0, "save": 1}
+"""Of torch, what takes a path, and where."""
 SECOND = frozenset(("target", "labels"))
 is_torch = layers.is_torch
 
@@ -136,6 +138,9 @@ def _of_torch(callee: Any, position: int, name: str, facts: Facts) -> None:
     """Into torch."""
     called = getattr(callee, "__name__", "")
     if called == "tensor" or called == "as_tensor":
+        return
+    if called in FILES and position == FILES[called]:
+        facts.roles.append("path")
         return
     if called in FACTORIES:
         facts.roles.append("width")

@@ -128,7 +128,13 @@ class Size:
     size: int
     at: int | None = None
     """Which dimension of the tensor; None: a number itself."""
-    ndim: int = 0
+    shape: tuple[int, ...] = ()
+    """That of the whole tensor."""
+
+    @property
+    def ndim(self) -> int:
+        """How many dimensions the tensor has."""
+        return len(self.shape)
 
     def set(self, draft: Draft, size: int) -> dict[Path, Value]:
         """The change that makes it another one."""
@@ -145,7 +151,7 @@ def sizes(draft: Draft) -> Iterator[Size]:
     for path, value in found:
         if isinstance(value, Tensor):
             for at in reversed(range(len(value.shape))):
-                yield Size(path, value.shape[at], at, len(value.shape))
+                yield Size(path, value.shape[at], at, value.shape)
     for path, value in found:
         if isinstance(value, Number) and value.free and type(value.value) is int:
             yield Size(path, value.value)

@@ -45,6 +45,8 @@ class Facts:
     flag: int = 0
     called: list[int] = field(default_factory=list)
     """With how many arguments it is called itself."""
+    spread: int = 0
+    """How many of these calls get a list taken apart."""
     built: int = 0
     """Whether what is called is called while something is built: a class, or what makes a part."""
     result: Facts | None = None

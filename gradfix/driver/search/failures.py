@@ -15,7 +15,7 @@ from gradfix.driver.search.conditions import words
 from gradfix.driver.search.drafts import Draft, Path, Size, sizes
 from gradfix.driver.search.messages import Constraint, constraints
 from gradfix.driver.search.sources import text
-from gradfix.driver.values import Items, Kind, Number, Tensor, Value
+from gradfix.driver.values import Items, Kind, Made, Number, Tensor, Value
 
 ROUND = 32
 SPATIAL = (64, 28, 84, 96, 128, 224, 16, 8, 256)
@@ -39,19 +39,18 @@ def edits(result: Result, path: str) -> Iterator[Draft]:
 def _changes(one: Constraint, result: Result) -> Iterator[Changes]:
     draft = result.draft
     if one.want == "label":
-        tensors = [(path, v) for path, v in draft.leaves() if isinstance(v, Tensor) and v.shape]
-        for path, value in reversed(tensors):
-            yield {path: Tensor(value.shape[:1], "index", 2)}
+        for path, value in involved(result):
+            if value.shape:
+                yield {path: Tensor(value.shape[:1], "index", 2)}
     elif one.want == "size":
-        yield from fitted(draft, one)
+        yield from fitted(draft, one, result)
     elif one.want == "number":
-        tensors = [(path, v) for path, v in draft.leaves() if isinstance(v, Tensor)]
-        for path, _ in reversed(tensors):
+        for path, _ in involved(result):
             yield {path: Number(2)}
     elif one.want == "fewer":
-        tensors = [(path, v) for path, v in draft.leaves() if isinstance(v, Tensor) and len(v.shape) > 1]
-        for path, value in reversed(tensors):
-            yield {path: with_dimensions(value, len(value.shape) - 1)}
+        for path, value in involved(result):
+            if len(value.shape) > 1:
+                yield {path: with_dimensions(value, len(value.shape) - 1)}
     elif one.want == "shape":
         yield from _whole(draft, *one.shapes)
     elif one.want == "ndim":
@@ -72,10 +71,28 @@ def _changes(one: Constraint, result: Result) -> Iterator[Changes]:
         yield from _larger(draft)
 
 
-def fitted(draft: Draft, one: Constraint) -> Iterator[Changes]:
+def involved(result: Result) -> list[tuple[Path, Tensor]]:
+    """The tensors of a draft from the last to the first, those before that have the shape of what failed."""
+    found = reversed(list(result.draft.leaves()))
+    tensors = [(path, one) for path, one in found if isinstance(one, Tensor)]
+    return sorted(tensors, key=lambda each: far(each[1].shape, result))
+
+
+def far(shape: tuple[int, ...], result: Result) -> int:
+    """How little a shape has to do with what failed: no two tensors of a draft have the same, mostly."""
+    shapes = result.failed[1] if result.failed else []
+    if shape in shapes:
+        return shapes[::-1].index(shape)
+    return len(shapes) + (shape not in result.shapes)
+
+
+def fitted(draft: Draft, one: Constraint, result: Result) -> Iterator[Changes]:
     """Whatever has the size that was got becomes what was expected; or the other way round."""
     found = list(sizes(draft))
-    wanted = sorted((each for each in found if each.size == one.got), key=lambda each: _off(each, one))
+    wanted = sorted(
+        (each for each in found if each.size == one.got),
+        key=lambda each: (min(far(each.shape, result), 2), _off(each, one)),
+    )
     for each in wanted:
         if each.at is not None:
             yield each.set(draft, one.expected)
@@ -146,7 +163,7 @@ def _summed(draft: Draft, found: list[Size], one: Constraint) -> Iterator[Change
 
 
 def _dimensions(draft: Draft, one: Constraint, result: Result) -> Iterator[Changes]:
-    tensors = [(path, value) for path, value in draft.leaves() if isinstance(value, Tensor)]
+    tensors = involved(result)
     fits = [each for each in tensors if not one.got or len(each[1].shape) == one.got]
     for path, value in [*fits, *(each for each in tensors if each not in fits)]:
         if len(value.shape) != one.expected and one.expected <= 6:
@@ -198,9 +215,8 @@ def _pictures(draft: Draft, ratio: float = 0.0) -> Iterator[Changes]:
 
 def _kinds(draft: Draft, one: Constraint, result: Result) -> Iterator[Changes]:
     """A tensor of another kind: first one that was itself given to what failed."""
-    tensors = [(path, value) for path, value in draft.leaves() if isinstance(value, Tensor)]
     ours = [shape for shape, own in zip(*result.failed[1:], strict=True) if own] if result.failed else []
-    for path, value in sorted(tensors, key=lambda each: each[1].shape not in ours):
+    for path, value in sorted(involved(result), key=lambda each: each[1].shape not in ours):
         if value.kind != one.want:
             kind: Kind = one.want  # type: ignore[assignment]
             yield {path: replace(value, kind=kind, high=max(value.high, 2))}
@@ -302,6 +318,8 @@ def named(value: Value, message: str) -> bool:
     names = {Tensor: ("Tensor",), Items: ("list", "tuple")}.get(type(value), ())
     if isinstance(value, Number):
         names = (type(value.value).__name__,)
+    elif isinstance(value, Made):
+        names = (value.callee.rpartition(".")[2],)
     return any(re.search(rf"\b{name}\b", message) for name in names)
 
 

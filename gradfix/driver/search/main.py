@@ -53,7 +53,8 @@ def answer(target: Target, spec: dict[str, Any]) -> Any:
     seconds = float(spec["seconds"])
     try:
         with in_time(seconds * 2):
-            walk = Walk(target, thing, dict(vars(module)), (int(spec["tries"]), seconds))
+            options = {name: from_json(one) for name, one in spec.get("options", {}).items()}
+            walk = Walk(target, thing, dict(vars(module)), (int(spec["tries"]), seconds), options)
             walk.given = {
                 part: from_json(calls) for part, calls in spec["given"].get(target.name, {}).items()
             }

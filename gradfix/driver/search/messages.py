@@ -111,6 +111,11 @@ def _lists(found: Any) -> Iterator[Constraint]:
 
 
 SHAPES: tuple[tuple[str, Say], ...] = (
+    (
+        r"target size \(torch.Size\(\[(?P<got>[\d, ]*)\]\)\) (?:that is different to|must be the same as)"
+        r" (?:the )?input size \(torch.Size\(\[(?P<expected>[\d, ]*)\]",
+        _shape,
+    ),
     (r"[Ee]xpected hidden\S* size \((?P<expected>[\d, ]+)\), got [\[(](?P<got>[\d, ]+)", _shape),
 )
 """What says a whole shape."""
@@ -175,7 +180,8 @@ KINDS: tuple[tuple[str, Say], ...] = (
     (r"selected index k out of range", _want("few")),
     (r"doesn't match the broadcast shape", _want("fewer")),
     (
-        r"only one element tensors can be converted|only integer tensors of a single element"
+        r"Boolean value of Tensor with more than one value"
+        r"|only one element tensors can be converted|only integer tensors of a single element"
         r"|'Tensor' object cannot be interpreted as an integer",
         _want("number"),
     ),

@@ -83,7 +83,8 @@ class Proposer:
         found = [*self._annotated(word, inner, facts, building), *self._used(facts, building)]
         if facts.optional or facts.flag:
             found.append(Number(None))
-        found += self._last(facts, building)
+        if not found or building or not (facts.module or facts.called or STEPS & {*facts.attributes}):
+            found += self._last(facts, building)
         return list(dict.fromkeys(found))
 
     def _annotated(self, word: str, inner: Any, facts: Facts, building: bool) -> Iterator[Value]:
@@ -137,7 +138,7 @@ class Proposer:
             yield Entries(tuple((repr(key), self._entry(building)) for key in dict.fromkeys(facts.keys)))
         elif facts.attributes and not facts.sequence:
             yield Config(())
-        elif tensor and not (building and facts.roles):
+        elif tensor and not (building and (facts.roles or facts.number)):
             yield from self.tensors(facts)
         if facts.sequence and not tensor:
             items = self._items("tuple" if facts.parts else "list", (), facts, building)
@@ -147,7 +148,7 @@ class Proposer:
             yield items
         if facts.number and not tensor and not building:
             yield next(iter(self.tensors(facts)))
-        if facts.roles or (facts.number and not tensor):
+        if facts.roles or (facts.number and (building or not tensor)):
             yield from self.numbers(facts)
         if facts.flag and not tensor:
             yield from (Number(False), Number(True))
@@ -174,7 +175,10 @@ class Proposer:
         )
         of_each = named if len(named) == count else [named[0] if named else inspect.Parameter.empty] * count
         facts_of = [facts.parts.get(at, items) for at in range(count)]
-        first = [self.of(its, one, building)[0] for its, one in zip(facts_of, of_each, strict=True)]
+        first = [
+            self.of(its, one, building and not its.tensor)[0]  # what is kept of data is data
+            for its, one in zip(facts_of, of_each, strict=True)
+        ]
         if not facts.parts and not named and form == "list":
             first = [first[0]] * count
         return Items(tuple(first), "tuple" if form == "tuple" else "list")
@@ -227,7 +231,7 @@ class Proposer:
     def _parts(self, facts: Facts, building: bool) -> Iterator[Value]:
         """A layer, a model or a criterion that comes from elsewhere."""
         most = max(facts.called, default=1)
-        if most == 2 and not facts.module:
+        if (most == 2 or facts.spread) and not facts.module:
             yield from (Made(f"nn.{name}", (), (NN,)) for name in ("MSELoss", "CrossEntropyLoss"))
         if most <= 1:
             learns = facts.module or self.steps or not building

@@ -19,13 +19,13 @@ def smaller(draft: Draft, function: Any) -> Iterator[Draft]:
         changed = draft.changed(
             {path: small for path, value in draft.leaves() if (small := shrunk(value, by)) != value}, 3
         )
-        yield replace(changed, build=(*(changed.build or ()), *_defaults(draft, function, by)))
+        if draft.build is not None:
+            changed = replace(changed, build=(*(changed.build or ()), *_defaults(draft, function, by)))
+        yield changed
 
 
 def _defaults(draft: Draft, function: Any, by: int) -> Iterator[Argument]:
-    if draft.build is None:
-        return
-    given = {one.name for one in draft.build}
+    given = {one.name for one in draft.build or ()}
     for name, one in parameters(function).items():
         value = of_plain(one.default)
         if name not in given and value is not None and shrunk(value, by) != value:

@@ -45,9 +45,14 @@ def text(path: str) -> Text:
     return Text(path)
 
 
+def written(function: Any) -> Any:
+    """Of what torch has compiled to a script, the function as it was written."""
+    return getattr(function, "_torchdynamo_inline", function)
+
+
 def node_of(function: Any) -> tuple[Text, Any] | None:
     """The definition of a function that lives; None: it has no text."""
-    function = inspect.unwrap(getattr(function, "__func__", function))
+    function = inspect.unwrap(getattr(written(function), "__func__", written(function)))
     code = getattr(function, "__code__", None)
     if code is None:
         return None
@@ -83,6 +88,6 @@ def wanted(function: Any) -> list[str]:
 def parameters(function: Any) -> dict[str, inspect.Parameter]:
     """What a call may give, without what is bound; nothing, where that isn't known."""
     try:
-        return dict(inspect.signature(function).parameters)
+        return dict(inspect.signature(written(function)).parameters)
     except (TypeError, ValueError):
         return {}

@@ -13,7 +13,7 @@ from torch import nn
 
 from gradfix.driver.search import callees
 from gradfix.driver.search.facts import Facts
-from gradfix.driver.search.sources import Function, Text, class_node, node_of
+from gradfix.driver.search.sources import Function, Text, class_node, node_of, written
 from gradfix.driver.targets import methods, reached_from
 
 DEEPEST = 4
@@ -36,6 +36,7 @@ class Reader:
     def parameter(self, function: Any, name: str, this: Any = None, cls: Any = None, deep: int = 0) -> None:
         """The uses of a parameter."""
         found = node_of(function)
+        function = written(function)
         function = inspect.unwrap(getattr(function, "__func__", function))
         if found is None or deep > DEEPEST or (id(found[1]), name) in self.seen:
             return
@@ -171,8 +172,7 @@ class Uses:
             else:
                 facts.index += 1
         elif isinstance(inner, ast.Constant) and isinstance(inner.value, str):
-            facts.mapping += 1
-            facts.keys.append(inner.value)
+            facts.mapping += 1  # what is read by a key is made when it is read
         elif isinstance(inner, ast.Tuple):
             facts.tensor += 1
             missing = any(isinstance(one, ast.Constant) and one.value in (..., None) for one in inner.elts)
@@ -194,6 +194,7 @@ class Uses:
     def _call(self, node: ast.expr, above: ast.Call, where: ast.AST) -> None:
         if above.func is node:
             self.facts.called.append(len(above.args) + len(above.keywords))
+            self.facts.spread += any(isinstance(one, ast.Starred) for one in above.args)
             self.facts.built += self.scope.builds(where)
             self.facts.result = self.facts.result or Facts()
             inner = Reader(self.facts.result)

@@ -21,6 +21,7 @@ from gradfix.driver.search.conditions import Conditions, conditions
 from gradfix.driver.search.drafts import Draft, Path
 from gradfix.driver.search.facts import Facts
 from gradfix.driver.search.failures import blamed, edits
+from gradfix.driver.search.named import named
 from gradfix.driver.search.proposals import Proposer
 from gradfix.driver.search.smaller import smaller
 from gradfix.driver.search.sources import parameters, text, wanted
@@ -51,11 +52,18 @@ def given_for(function: Any, given: Given, own: tuple[Argument, ...]) -> tuple[A
 class Walk:
     """One target."""
 
-    def __init__(self, target: Target, thing: Any, names: dict[str, Any], limits: tuple[int, float]) -> None:
+    def __init__(
+        self,
+        target: Target,
+        thing: Any,
+        names: dict[str, Any],
+        limits: tuple[int, float],
+        options: dict[str, Value] | None = None,
+    ) -> None:
         self.target = target
         self.thing = thing
         self.proposer = Proposer(names)
-        self.trial = Trial(target, thing, names, self._read)
+        self.trial = Trial(target, thing, names, self._read, options or {})
         self.most, seconds = limits
         self.until = time.process_time() + seconds
         self.tries = 0
@@ -63,7 +71,7 @@ class Walk:
         self.seen: set[Any] = set()
         self.given: dict[str, tuple[Given, ...]] = {}
         """What the project calls it with."""
-        self.patience = 0.3 * seconds
+        self.patience = 0.4 * seconds
         """The time of one try."""
 
     def found(self) -> Recipe | Undriven:
@@ -177,28 +185,13 @@ class Walk:
             return
         if GPU.search(str(result.error)) and not result.draft.at_home:
             yield replace(result.draft, at_home=True)
-        yield from self._named(result)
+        yield from named(self, result)
         if "NoneType" in str(result.error):
             asked = Conditions(blamed(result.error, self.target.path))
             yield from turned(self, result.draft, result.subject, asked)
         for one in edits(result, self.target.path):
             same = one.build == result.draft.build
             yield one if same or result.phase == "build" else replace(one, call=one.call)
-
-    def _named(self, result: Result) -> Iterator[Draft]:
-        """What is taken of arguments that are gathered."""
-        error, function = result.error, self.thing
-        if self.target.form != "function":
-            function = getattr(result.subject, self.target.method or "forward", None)
-        kinds = {one.kind for one in parameters(function).values()}
-        call, name = result.draft.call or (), str(error.args[0]) if error is not None and error.args else ""
-        missing = isinstance(error, TypeError) and "required positional argument" in name
-        keyword = isinstance(error, KeyError) and inspect.Parameter.VAR_KEYWORD in kinds
-        if not keyword and not (missing and inspect.Parameter.VAR_POSITIONAL in kinds):
-            return
-        for value in self.proposer.of(Facts(), inspect.Parameter.empty, False)[:3]:
-            more = (*call, Argument(name if keyword else f"x{len(call)}", value, keyword))
-            yield replace(result.draft, call=more, edits=result.draft.edits + 1)
 
     def _recipe(self, result: Result) -> Recipe | None:
         """The recipe of a try that ran through; None: go on."""

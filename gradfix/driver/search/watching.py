@@ -60,11 +60,14 @@ class Watch(TorchFunctionMode):
         self.failed: tuple[str, list[Any]] | None = None
         """The innermost call that raised, with the tensors that it was given."""
         self.backwards = 0
+        self.shapes: set[tuple[int, ...]] = set()
+        """Those of all tensors that something was done with."""
         self.refused = False
         """Whether a backward has raised."""
 
     def __torch_function__(self, func: Any, kinds: Any, args: Any = (), kwargs: Any = None) -> Any:
         self.calls += 1
+        self.shapes.update(tuple(one.shape) for one in args if isinstance(one, torch.Tensor))
         backward = func in BACKWARD
         self.backwards += backward
         try:
