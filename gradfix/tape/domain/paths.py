@@ -328,6 +328,18 @@ def _once(path: Path) -> Path:
     return path
 
 
+def beyond(path: Path, given: Path) -> Path:
+    """What a path says more than what is given, without tests that follow from both together."""
+    said = path | given
+    return frozenset([one for one in path - given if not follows_from(one, said)])
+
+
+def follows_from(literal: tuple[Key, bool], said: Path) -> bool:
+    """Whether a test is one that what is said settles this way."""
+    key, holds = literal
+    return type(key) is Settled and any(way <= said for way in (key.yes if holds else key.no))
+
+
 def meet(one: Path, other: Path) -> Path | None:
     """Both at once; None where no run can do that."""
     if not other or other <= one:

@@ -10,7 +10,7 @@ from gradfix.defects import Assumption, Convention, Role
 from gradfix.defects.reasons import What
 from gradfix.defects.records import EarlyClear, NotCleared, Scaled
 from gradfix.tape.domain.events import Add, Backward, Clear, Empty, Unscale, Use
-from gradfix.tape.domain.paths import ALWAYS, contradicts, covered, implies
+from gradfix.tape.domain.paths import ALWAYS, beyond, contradicts, covered, implies
 from gradfix.tape.domain.torch_values import Optimizer
 from gradfix.tape.domain.values import NOTHING
 from gradfix.tape.domain.why import Why
@@ -243,7 +243,7 @@ class Gradients:
             parameters=(leaf.name,) if by is leaf and leaf.name else (),
             between=between,
         )
-        when = (_shared(fresh, first) | _shared(stale, old)) - (self.here.path - self.here.assumed)
+        when = beyond(_shared(fresh, first) | _shared(stale, old), self.here.path - self.here.assumed)
         account = self.leaves.accounts.of(Assumption.NOBODY_ELSE_CLEARS, doubts)
         self.reports.report("missing_zero_grad", first.backward.place, steps, facts, lean=lean, when=when,
                             account=account)  # fmt: skip
@@ -342,7 +342,7 @@ class Gradients:
                 between=self.since_step(events, first, held),
             ),
             lean=lean | first.lean | (counted or NOTHING),
-            when=_shared(lost, first) - (self.here.path - self.here.assumed),
+            when=beyond(_shared(lost, first), self.here.path - self.here.assumed),
             account=account,
         )
         self.erased_before(self.timeline.newest, draft, held)

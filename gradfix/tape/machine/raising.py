@@ -11,7 +11,7 @@ from gradfix.defects import NOTHING, Assumption, Convention, Role
 from gradfix.defects.records import Freed, Overwritten, Written, WrittenByModule, WrittenThroughData
 from gradfix.tape.domain.graph import upstream
 from gradfix.tape.domain.moments import under
-from gradfix.tape.domain.paths import contradicts, implies
+from gradfix.tape.domain.paths import beyond, contradicts, implies
 from gradfix.tape.domain.within import Within
 from gradfix.tape.effects.operations import having, layers_having, name_of_layer
 from gradfix.tape.effects.repeats import put_again
@@ -152,7 +152,7 @@ class Raising:
             return
         if event.virtual and self._picked_apart(write.path | saved.path):
             return
-        when = (write.path | alternative | guard | event.assumed) - (event.path - event.assumed)
+        when = beyond(write.path | alternative | guard | event.assumed, event.path - event.assumed)
         kind, culprit, facts = self._blamed(spoil, event, steps)
         self.reports.report(kind, culprit, steps, facts, lean=lean, when=when,
                     impact="trains wrong" if spoil.silent else "crashes",

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from gradfix.source import expression
-from gradfix.tape.domain.paths import Arm, Caught, Chain, Equals, Key, Path, Settled, simplest
+from gradfix.tape.domain.paths import Arm, Caught, Chain, Equals, Key, Path, follows_from, simplest
 
 FEW = 3
 """How many alternatives are told one by one."""
@@ -60,7 +60,7 @@ def _words(texts: Mapping[Key, str], path: Path) -> tuple[str, ...] | None:
     for key, holds in path:
         if type(key) is Equals and not holds and key.subject in equal:
             continue
-        if type(key) is Settled and any(one <= path for one in (key.yes if holds else key.no)):
+        if follows_from((key, holds), path):
             continue
         words.add(_word(texts, key, holds))
     words.discard("")

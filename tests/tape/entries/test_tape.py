@@ -1062,6 +1062,21 @@ def test_a_case_of_one_constant_excludes_a_test_of_another() -> None:
     assert "inplace_overwrites_saved" in kinds(body.replace('case "b"', 'case "a"'))
 
 
+def test_a_condition_leaves_out_what_the_backward_itself_takes() -> None:
+    body = """
+    def f(p, q):
+        y = torch.ones(3, requires_grad=True).exp()
+        if q is not None and p != "x":
+            y.mul_(2)
+        if p == "x":
+            return
+        y.sum().backward()
+    f(somewhere, somewhere_else)
+    """
+    (defect,) = (d for d in analysis(body).defects if d.kind == "inplace_overwrites_saved")
+    assert defect.condition == "q is not None"
+
+
 @pytest.mark.parametrize(
     ("handler", "told"), [("ValueError", "ValueError is caught"), ("", "an exception is caught")]
 )
