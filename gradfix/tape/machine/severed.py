@@ -12,7 +12,7 @@ from gradfix.defects.leaning import weight
 from gradfix.defects.records import Cut, NoGradient, NoLeaf, OnResult, Unrecorded, WithoutGraph, record_of
 from gradfix.tape.domain.events import Add, on_path, partings
 from gradfix.tape.domain.graph import Tensor, upstream
-from gradfix.tape.domain.paths import ALWAYS, contradicts
+from gradfix.tape.domain.paths import contradicts
 from gradfix.tape.domain.within import Within
 from gradfix.tape.effects.operations import having
 from gradfix.tape.machine import rows
@@ -154,9 +154,10 @@ class Severed:
                 lean = NOTHING if sure else frozenset({Convention.B})
                 steps = [here, *self._perhaps_sooner(node, event)]
                 self.report_cut(cut, event, steps, says=says, lean=lean, account=account, root=node)
-        elif not cuts and self._switched_off(node, event.path - (self.here.path - self.here.assumed)):
-            pass  # nothing is to be learnt
         elif not cuts:
+            chosen_so = event.path - (self.here.path - self.here.assumed)
+            if chosen_so and not any((one.facts or {}).get("frozen") for one in nodes_below(node)):
+                lean = lean | {Assumption.NOTHING_IS_LEARNT}
             self.leafless.append((node, event, event.path, lean, self._and_left_open(account)))
         else:
             self.reports.silence(
@@ -227,11 +228,6 @@ class Severed:
         """The same account, with what others may fill or define that has brought no graph here."""
         more = self.leaves.accounts.of(account.sought, self.left_open.values())
         return replace(account, gaps=(*account.gaps, *more.gaps))
-
-    def _switched_off(self, node: Node, when: Path) -> bool:
-        """Whether flags each switch off a term: a constant made under one of them stands for it."""
-        leaves = [one for one in nodes_below(node) if one.leaf is not None] if len(when) > 1 else []
-        return any(ALWAYS < one.path & when < when and not contradicts(one.path, when) for one in leaves)
 
     def factory_below(self, node: Node) -> Place:
         """The one call that made what a tensor was computed from."""

@@ -223,7 +223,7 @@ def test_a_crash_for_which_no_mask_may_hold_anywhere_is_a_suspect() -> None:
     assert isinstance(source, Source)
     (defect,) = (one for one in analyse(source).defects if one.impact != "style")
     assert (defect.kind, defect.certainty) == ("no_leaf_requires_grad", "suspect")
-    assert defect.assumptions == (Assumption.CHOSEN_ALIKE.value,)
+    assert Assumption.CHOSEN_ALIKE.value in defect.assumptions
 
 
 def test_a_condition_says_a_test_once_whatever_it_was_about() -> None:
@@ -290,3 +290,42 @@ def test_what_is_computed_of_it_is_unknown_for_the_same_reason() -> None:
     assert (
         why_of(Unknown(Why(What.COMPUTED, "a sum"), (Unknown(Why(What.ELEMENT, "part"), (of,)),))) == of.why
     )
+
+
+IDLE = """
+w = torch.tensor(0.1, requires_grad=True)
+opt = torch.optim.SGD([w], lr=0.1)
+def update(x, one, two):
+    loss = torch.zeros(4, 1)
+{terms}
+    opt.zero_grad()
+    loss.mean().backward()
+    opt.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("terms", "certainties"),
+    [
+        pytest.param("    if one: loss = loss + w * x", ["suspect"], id="a term under a flag"),
+        pytest.param(
+            "    if one: loss = loss + w\n    if two: loss = loss + w * 2",
+            ["suspect"],
+            id="two terms, two flags",
+        ),
+        pytest.param(
+            "    if one:\n        loss = w * x\n    else:\n        print('no loss')",
+            ["suspect"],
+            id="a term, or a word",
+        ),
+        pytest.param("    if two: w.requires_grad = False\n    loss = loss + w", ["certain"], id="freezing"),
+        pytest.param("    loss = loss + 1", ["certain"], id="no term at all"),
+    ],
+)
+def test_a_way_on_which_nothing_is_learnt_is_a_suspect_unless_a_statement_makes_it_so(
+    terms: str, certainties: list[str]
+) -> None:
+    source = parse("main.py", ("import torch\n" + IDLE.format(terms=terms)).encode())
+    assert isinstance(source, Source)
+    found = [one for one in analyse(source).defects if one.kind == "no_leaf_requires_grad"]
+    assert [one.certainty for one in found] == certainties
