@@ -104,7 +104,8 @@ OPTIONS: tuple[Callable[[Any], Any], ...] = (
         "--deep",
         is_flag=True,
         help="Build and run every module once, explain each parameter without a gradient (with --verify)."
-        " What can't be built is named, and is no failure.",
+        " What can't be built is named, and is no failure. Exit code 0: nothing is broken; 1: something"
+        " is, or is found by reading; 2: a file can't be read, or nothing could be run.",
     ),
     click.option(
         "--write-tests",

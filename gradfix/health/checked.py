@@ -40,6 +40,15 @@ class Starved:
 
 
 @dataclass(frozen=True, slots=True)
+class Apart:
+    """One of several outputs, and what is cut off from it alone: another one may reach that."""
+
+    output: str
+    """As it follows what the module returns: `[0]`, `["loss"]`, `.logits`."""
+    cut: tuple[Starved, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Broken:
     """A rule of autograd that the run has seen broken."""
 
@@ -65,6 +74,8 @@ class Checked:
     reached: int = 0
     """At how many of them a gradient arrived."""
     starved: tuple[Starved, ...] = ()
+    apart: tuple[Apart, ...] = ()
+    """Of several outputs, those from which a part is cut off that another one reaches."""
     broken: tuple[Broken, ...] = ()
     driver: str = ""
     """The program that ran it."""

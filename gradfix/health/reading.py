@@ -10,7 +10,7 @@ from typing import Any
 from gradfix.defects import kind_of, same_family
 from gradfix.defects.kinds import Family
 from gradfix.driver.recipe import Driver
-from gradfix.health.checked import MEANT, Broken, Checked, Starved, State
+from gradfix.health.checked import MEANT, Apart, Broken, Checked, Starved, State
 from gradfix.rule import Finding
 from gradfix.trace.report import Recording
 from gradfix.verify.verdicts import Facts, facts
@@ -49,8 +49,14 @@ class Reader:
             reason = "; ".join(filter(None, (reason, STOOD.format(", ".join(driver.recipe.stood)))))
         return Checked(
             shown, target.name, target.line, "broken" if broken else state, reason,
-            len(total), reached, starved, broken, driver.text, driver.recipe.assumed,
+            len(total), reached, starved, (), broken, driver.text, driver.recipe.assumed,
         )  # fmt: skip
+
+    def apart(self, output: str, whole: Checked, recording: Recording) -> Apart:
+        """What a backward from one output alone doesn't reach, and one from all of them does."""
+        told = {one.name for one in whole.starved}
+        found = (one for one in starving(recording) if one.why == "cut" and one.name not in told)
+        return Apart(output, tuple(found))
 
     def defects(self, driver: Driver, seen: Facts) -> Iterator[Broken]:
         """What the run has seen broken in the project's own lines, by itself or beside what was read."""

@@ -16,6 +16,7 @@ from gradfix.health.checked import Checked, Health
 from gradfix.health.reading import Reader
 from gradfix.outcome import Run
 from gradfix.source import Source, parse
+from gradfix.trace.report import Recording
 from gradfix.verify import Command, Launcher, Limits
 from gradfix.verify.launch import Job
 
@@ -89,9 +90,21 @@ class Surveyor:
     def module(self, path: str, driver: Driver) -> Checked:
         """One module, run once under the recorder."""
         once = alone(driver)
-        texts: Mapping[str, bytes] = {once.path: once.text.encode()}
-        job = Job(Command("script", once.path), once.recipe.target.root, texts, self.limits)
-        return self.reader.checked(once, path, self.launcher.run(job))
+        checked = self.reader.checked(once, path, self._run(once))
+        roots = once.recipe.roots
+        if len(roots) < 2 or not checked.reached:
+            return checked
+        each = [
+            (root.path, alone(replace(driver, recipe=replace(driver.recipe, roots=(root,)))))
+            for root in roots
+        ]
+        apart = [self.reader.apart(output, checked, self._run(one)) for output, one in each]
+        return replace(checked, apart=tuple(one for one in apart if one.cut))
+
+    def _run(self, driver: Driver) -> Recording:
+        texts: Mapping[str, bytes] = {driver.path: driver.text.encode()}
+        job = Job(Command("script", driver.path), driver.recipe.target.root, texts, self.limits)
+        return self.launcher.run(job)
 
 
 def told(reason: str) -> str:

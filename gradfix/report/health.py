@@ -91,7 +91,7 @@ def _file(path: str, modules: Sequence[Checked], verbose: bool, width: int) -> I
 
 def notable(module: Checked) -> bool:
     """Whether something of a module that flows is worth a line: what is frozen is not."""
-    return any(each.why != "frozen" for each in module.starved)
+    return bool(module.apart) or any(each.why != "frozen" for each in module.starved)
 
 
 def _head(modules: Sequence[Checked], flowing: Sequence[Checked]) -> Line:
@@ -121,8 +121,18 @@ def _reasons(module: Checked, width: int) -> Iterator[Line]:
         code = f"{one.code} " if one.code else ""
         place = f"{one.path}:{one.line}: {code}{one.message}"
         yield from _wrapped([Piece(INDENT), Piece(harmless(place), "red")], width, INDENT)
-    for says, names in reasons(module.starved).items():
-        yield from _wrapped([Piece(INDENT), Piece(f"{listed(names)}: {harmless(says)}")], width, INDENT)
+    for where, starved in told(module):
+        for says, names in reasons(starved).items():
+            yield from _wrapped(
+                [Piece(INDENT), Piece(f"{where}{listed(names)}: {harmless(says)}")], width, INDENT
+            )
+
+
+def told(module: Checked) -> Iterator[tuple[str, Sequence[Starved]]]:
+    """What gets no gradient at all, then what gets none from one of several outputs."""
+    yield "", module.starved
+    for one in module.apart:
+        yield f"from output {harmless(one.output)} alone, ", one.cut
 
 
 def reasons(starved: Sequence[Starved]) -> dict[str, list[str]]:

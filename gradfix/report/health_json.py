@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from io import StringIO
 from typing import TYPE_CHECKING, Any, TextIO
 
 from gradfix.report.json import render as findings_as_json
 
 if TYPE_CHECKING:
-    from gradfix.health.checked import Checked, Health
+    from gradfix.health.checked import Checked, Health, Starved
     from gradfix.outcome import View
 
 
@@ -45,9 +46,8 @@ def _module(module: Checked) -> dict[str, Any]:
         "reason": module.reason or None,
         "parameters": module.parameters,
         "reached": module.reached,
-        "without_gradient": [
-            {"name": one.name, "why": one.why, "message": one.says} for one in module.starved
-        ],
+        "without_gradient": _starved(module.starved),
+        "by_output": [{"output": one.output, "without_gradient": _starved(one.cut)} for one in module.apart],
         "broken": [
             {
                 "code": one.code or None,
@@ -61,3 +61,7 @@ def _module(module: Checked) -> dict[str, Any]:
         "assumed": list(module.assumed),
         "driver": module.driver or None,
     }
+
+
+def _starved(starved: Sequence[Starved]) -> list[dict[str, str]]:
+    return [{"name": one.name, "why": one.why, "message": one.says} for one in starved]

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from typing import TYPE_CHECKING
 
-from gradfix.report.health import by_file, counted, listed, reasons
+from gradfix.report.health import by_file, counted, listed, reasons, told
 from gradfix.report.html import STYLE
 from gradfix.report.html import articles as findings
 from gradfix.report.wording import plural
@@ -95,8 +95,9 @@ def _told(module: Checked) -> Iterator[str]:
         yield module.reason
     for one in module.broken:
         yield f"{one.path}:{one.line}: {f'{one.code} ' if one.code else ''}{one.message}"
-    for says, names in reasons(module.starved).items():
-        yield f"{listed(names)}: {says}"
+    for where, starved in told(module):
+        for says, names in reasons(starved).items():
+            yield f"{where}{listed(names)}: {says}"
 
 
 def _driver(module: Checked) -> str:

@@ -62,6 +62,16 @@ KEPT = """class Net(nn.Module):
         self.state = torch.tanh(self.fc(self.state))
         return self.state
 """
+APART = """class Net(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.state = nn.Linear(width, width)
+        self.out = nn.Linear(width, width)
+
+    def forward(self, x):
+        state = self.state(x)
+        return self.out(state.detach()), state
+"""
 MISSING = "raise OSError('no such device')\n" + HEAD + HEALTHY
 STOOD = "import a_package_that_is_nowhere\n" + HEAD + HEALTHY
 
@@ -102,6 +112,24 @@ def test_what_a_detach_stops_is_named_with_its_line_and_is_no_defect(tmp_path: P
     assert (code, module["state"], module["broken"]) == (0, "partly", [])
     assert whys(module) == {"teacher.weight": "cut", "teacher.bias": "cut"}
     assert "net.py:12" in module["without_gradient"][0]["message"]
+
+
+def test_what_only_another_output_reaches_is_told_by_output_and_is_no_defect(tmp_path: Path) -> None:
+    code, module = only(tmp_path, APART)
+    assert (code, module["state"], module["reached"], module["without_gradient"]) == (0, "flows", 4, [])
+    (apart,) = module["by_output"]
+    assert apart["output"] == "[0]"
+    assert {each["name"]: each["why"] for each in apart["without_gradient"]} == {
+        "state.weight": "cut",
+        "state.bias": "cut",
+    }
+    told = " ".join(deep(tmp_path).stdout.split())
+    assert "from output [0] alone, state.weight, state.bias: no gradient: detach in forward stops it" in told
+
+
+def test_exit_codes_are_in_the_help() -> None:
+    told = " ".join(CliRunner().invoke(main, ["--help"]).output.split())
+    assert "Exit code 0: nothing is broken; 1: something is, or is found by reading" in told
 
 
 def test_what_torch_refuses_is_broken(tmp_path: Path) -> None:
