@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import compileall
 import contextlib
 import gc
 import importlib.util
@@ -20,15 +21,25 @@ if TYPE_CHECKING:
 
     from gradfix.verify import Launcher
 
-DOCS = Path(__file__).parent.parent / "docs" / "__init__.py"
+ROOT = Path(__file__).parent.parent
+DOCS = ROOT / "docs" / "__init__.py"
 WHOLLY_TORCH = re.compile(r"^pytestmark = pytest\.mark\.torch$", re.MULTILINE)
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
     """The package that makes the pages is not installed, nor is the checkout's root on the path."""
+    if not hasattr(config, "workerinput"):
+        compiled()
+    sys.dont_write_bytecode = False  # what pytest makes of the tests, which each worker reads
     spec = importlib.util.spec_from_file_location("docs", DOCS, submodule_search_locations=[str(DOCS.parent)])
     assert spec is not None
     sys.modules.setdefault("docs", importlib.util.module_from_spec(spec))
+
+
+def compiled() -> None:
+    """Hundreds of processes start here, and would compile gradfix each where Python is told to keep nothing."""
+    for room in ("gradfix", "codemods"):
+        compileall.compile_dir(ROOT / room, quiet=2)
 
 
 @pytest.hookimpl(optionalhook=True)
