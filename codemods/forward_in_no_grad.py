@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from gradfix.defects.records import Unrecorded
+from gradfix.defects.severed import Unrecorded
 from gradfix.rewriting.dissolve import recorded
 from gradfix.rewriting.flags import as_tested
 from gradfix.rewriting.seats import dotted, one_line

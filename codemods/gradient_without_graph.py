@@ -15,7 +15,7 @@ from __future__ import annotations
 import libcst as cst
 
 from gradfix.defects import Defect
-from gradfix.defects.records import WithoutGraph
+from gradfix.defects.severed import WithoutGraph
 from gradfix.rewriting.arguments import with_keyword
 from gradfix.rule import Decline, Edit, Fix, Options, Rule
 from gradfix.tree import Tree

@@ -16,7 +16,7 @@ from __future__ import annotations
 import libcst as cst
 
 from gradfix.defects import Defect, Evidence, Role
-from gradfix.defects.records import WrittenByModule
+from gradfix.defects.written import WrittenByModule
 from gradfix.rewriting.calls import in_place_flag, is_true, last_name, without
 from gradfix.rewriting.outofplace import SEEN, says
 from gradfix.rewriting.twins import FLAG_OF_MODULE

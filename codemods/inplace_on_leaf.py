@@ -18,7 +18,7 @@ from __future__ import annotations
 import libcst as cst
 
 from gradfix.defects import Defect
-from gradfix.defects.records import WrittenLeaf
+from gradfix.defects.written import WrittenLeaf
 from gradfix.rewriting.nograd import under_no_grad
 from gradfix.rewriting.outofplace import NOT_FOUND, out_of_place, writing
 from gradfix.rewriting.updates import updates_by_hand

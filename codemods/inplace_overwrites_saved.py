@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gradfix.defects.records import Overwritten
+from gradfix.defects.written import Overwritten
 from gradfix.rewriting.late import behind_backward
 from gradfix.rewriting.outofplace import out_of_place
 from gradfix.rule import Decline, Fix, Options, Rule

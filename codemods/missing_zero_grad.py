@@ -22,7 +22,7 @@ from collections.abc import Sequence
 import libcst as cst
 
 from gradfix.defects import Defect
-from gradfix.defects.records import NotCleared
+from gradfix.defects.ordered import NotCleared
 from gradfix.rewriting import shapes as m
 from gradfix.rewriting.branches import before_all
 from gradfix.rewriting.names import visible

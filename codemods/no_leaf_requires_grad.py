@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from gradfix.defects.records import NoLeaf
+from gradfix.defects.severed import NoLeaf
 from gradfix.rewriting.arguments import keyword, with_keyword
 from gradfix.rewriting.late import frozen_before, unfrozen
 from gradfix.rewriting.names import walk

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from gradfix.defects.records import NoGradient
+from gradfix.defects.severed import NoGradient
 from gradfix.rewriting.straight import best_through, straight_through
 from gradfix.rewriting.surrogates import FAMILIES, advice
 from gradfix.rule import Decline, Fix, Options, Rule, Safety

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from gradfix.defects.records import OnResult
+from gradfix.defects.severed import OnResult
 from gradfix.rewriting.rejoin import any_cut
 from gradfix.rewriting.seats import put, shown, vanished
 from gradfix.rewriting.surrogates import advice_at

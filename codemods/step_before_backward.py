@@ -25,7 +25,7 @@ from dataclasses import replace
 import libcst as cst
 
 from gradfix.defects import Defect
-from gradfix.defects.records import EarlyStep
+from gradfix.defects.ordered import EarlyStep
 from gradfix.rewriting.aimed import (
     aimed,
     call_at,

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from gradfix.defects.records import Unreached
+from gradfix.defects.severed import Unreached
 from gradfix.rewriting import shapes as m
 from gradfix.rewriting.calls import last_name
 from gradfix.rewriting.dissolve import recorded

@@ -16,7 +16,7 @@ from __future__ import annotations
 import libcst as cst
 
 from gradfix.defects import Defect
-from gradfix.defects.records import WrittenThroughData
+from gradfix.defects.written import WrittenThroughData
 from gradfix.rewriting.calls import Write, keyword, written
 from gradfix.rewriting.holders import can_hold, cloned, holder_of, repeatable, same
 from gradfix.rewriting.late import behind_backward

@@ -19,7 +19,7 @@ from collections.abc import Sequence
 import libcst as cst
 
 from gradfix.defects import Defect
-from gradfix.defects.records import EarlyClear
+from gradfix.defects.ordered import EarlyClear
 from gradfix.rewriting import shapes as m
 from gradfix.rewriting.arguments import keyword
 from gradfix.rewriting.inplaces import writes_in_place

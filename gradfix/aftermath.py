@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from gradfix.defects import Defect, Span, kind_of
-from gradfix.defects.records import Freed, Severed
+from gradfix.defects.records import Freed
+from gradfix.defects.severed import Severed
 from gradfix.source import Source, parse
 
 if TYPE_CHECKING:

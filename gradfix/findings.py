@@ -10,7 +10,7 @@ from gradfix import registry
 from gradfix.aftermath import followers, gone, rewritten, text_with, then_fails
 from gradfix.defects import Defect, Evidence
 from gradfix.defects.reasons import Reason
-from gradfix.defects.records import Severed
+from gradfix.defects.severed import Severed
 from gradfix.outcome import DoubtfulSuppression, UnusedSuppression
 from gradfix.plan import Plan
 from gradfix.registry import Codemod

@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from gradfix.defects import NOTHING, Defect, Evidence, Impact, Role, Span, kind_of, same_family
-from gradfix.defects.records import Facts, Kept, NoGradient, NonScalar, Unrecorded, record_of
+from gradfix.defects.facts import Facts
+from gradfix.defects.records import Kept, NonScalar, record_of
+from gradfix.defects.severed import NoGradient, Unrecorded
 from gradfix.plan import Analyse, Plan, tape
 from gradfix.source import Source
 from gradfix.tape.analysis import Analysis

@@ -37,7 +37,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def compiled() -> None:
-    """Hundreds of processes start here, and would compile gradfix each where Python is told to keep nothing."""
+    """Hundreds of processes start here: each would compile gradfix where Python is told to keep nothing."""
     for room in ("gradfix", "codemods"):
         compileall.compile_dir(ROOT / room, quiet=2)
 

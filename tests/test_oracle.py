@@ -21,7 +21,8 @@ from oracle.strategy import programs
 from oracle.tape import tape
 
 from gradfix.defects import NOTHING, Certainty, Convention, Defect, Evidence, Role, Span
-from gradfix.defects.records import Cut, record_of
+from gradfix.defects.records import record_of
+from gradfix.defects.severed import Cut
 
 pytestmark = pytest.mark.torch
 warm()

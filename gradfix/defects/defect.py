@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeVar
 
+from gradfix.defects.facts import Facts
 from gradfix.defects.kinds import Impact
 from gradfix.defects.leaning import (
     NOTHING,
@@ -17,7 +18,6 @@ from gradfix.defects.leaning import (
 )
 from gradfix.defects.places import Span
 from gradfix.defects.reasons import Reason
-from gradfix.defects.records import Facts
 from gradfix.defects.roles import Role
 
 R = TypeVar("R", bound=Facts)

@@ -7,7 +7,8 @@ from collections.abc import Container, Iterable, Iterator, Sequence
 import libcst as cst
 
 from gradfix.defects import Span
-from gradfix.defects.records import EarlyStep, Freed
+from gradfix.defects.ordered import EarlyStep
+from gradfix.defects.records import Freed
 from gradfix.rewriting import shapes as m
 from gradfix.rewriting.arguments import keyword
 from gradfix.rewriting.order import calls_of, stands_alone

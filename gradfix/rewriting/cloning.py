@@ -5,7 +5,7 @@ from __future__ import annotations
 import libcst as cst
 
 from gradfix.defects import Defect, Span
-from gradfix.defects.records import Overwritten
+from gradfix.defects.written import Overwritten
 from gradfix.rewriting.calls import keyword, last_name
 from gradfix.rewriting.holders import can_hold, cloned, free_name, same
 from gradfix.rewriting.names import binds, walk

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import libcst as cst
 
 from gradfix.defects import Span
-from gradfix.defects.records import Overwritten
+from gradfix.defects.written import Overwritten
 from gradfix.rewriting.arguments import with_keyword
 from gradfix.rewriting.inplaces import writes_in_place
 from gradfix.rewriting.names import binds, reads, walk

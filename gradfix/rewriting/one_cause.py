@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from gradfix.defects import Defect, Role, Span
-from gradfix.defects.records import Overwritten
+from gradfix.defects.written import Overwritten
 from gradfix.rewriting.statements import anchor, between, node_of, path
 from gradfix.tree import Tree
 

@@ -8,7 +8,7 @@ from operator import or_
 import libcst as cst
 
 from gradfix.defects import Defect, Span, Touch, Touched, TouchKind
-from gradfix.defects.records import EarlyClear, EarlyStep, Ordered
+from gradfix.defects.ordered import EarlyClear, EarlyStep, Ordered
 from gradfix.rewriting import shapes as m
 from gradfix.rewriting.statements import Anchor, between
 from gradfix.tree import Tree

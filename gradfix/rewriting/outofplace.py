@@ -13,7 +13,7 @@ from dataclasses import replace
 import libcst as cst
 
 from gradfix.defects import Defect
-from gradfix.defects.records import Written
+from gradfix.defects.written import Written
 from gradfix.rewriting import binary
 from gradfix.rewriting.calls import Write, later_link, written
 from gradfix.rewriting.cloning import Writing, clone_outside, clone_read, clone_saved, clone_written

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import libcst as cst
 
 from gradfix.defects import Defect, Span
-from gradfix.defects.records import Cut as CutFacts
+from gradfix.defects.severed import Cut as CutFacts
 from gradfix.rewriting.calls import last_name
 from gradfix.rewriting.dissolve import recorded
 from gradfix.rewriting.inplaces import kept_beside, written_at_once

@@ -5,7 +5,7 @@ from __future__ import annotations
 import libcst as cst
 
 from gradfix.defects import Defect
-from gradfix.defects.records import WrittenView
+from gradfix.defects.written import WrittenView
 from gradfix.rewriting.calls import last_name
 from gradfix.rewriting.holders import free_name, repeatable
 from gradfix.rewriting.outofplace import out_of_place

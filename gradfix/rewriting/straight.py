@@ -16,7 +16,7 @@ from gradfix.rule import Edit, Fix
 from gradfix.tape.effects.operations import having
 
 if TYPE_CHECKING:
-    from gradfix.defects.records import NoGradient, Unreached
+    from gradfix.defects.severed import NoGradient, Unreached
     from gradfix.tree import Tree
 
 CHOSEN = "its gradient is that of what it is chosen for, which is a choice of the model"

@@ -14,7 +14,8 @@ import pytest
 from by_hand import defect_of
 
 from gradfix.defects import KINDS, NOTHING, Assumption, Convention, Defect, Role, certainty_of
-from gradfix.defects.records import RECORDS, Facts
+from gradfix.defects.facts import Facts
+from gradfix.defects.records import RECORDS
 from gradfix.recorded import FIELDS, WHOLE
 from gradfix.registry import codemods
 from gradfix.source import Source, parse

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gradfix.defects import Role
-from gradfix.defects.records import NoLeaf, WithoutGraph
+from gradfix.defects.severed import NoLeaf, WithoutGraph
 from gradfix.tape.domain.graph import Tensor, upstream
 from gradfix.tape.domain.values import Seq
 from gradfix.tape.machine.cuts import ASKED, behind, nearest_cuts, summands

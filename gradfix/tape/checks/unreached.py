@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from gradfix.defects import Assumption, Role, kind_of
-from gradfix.defects.records import Unreached
+from gradfix.defects.severed import Unreached
 from gradfix.tape.checks.choices import choice
 from gradfix.tape.checks.wanted_cuts import asked_for
 from gradfix.tape.domain.graph import Tensor, upstream

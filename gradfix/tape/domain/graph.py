@@ -9,7 +9,7 @@ from gradfix.tape.domain.paths import ALWAYS
 from gradfix.tape.domain.values import NOTHING, Join, Value, stamp
 
 if TYPE_CHECKING:
-    from gradfix.defects.records import Written
+    from gradfix.defects.written import Written
     from gradfix.tape.domain.events import Backward, SlotEvent
     from gradfix.tape.domain.moments import Moment
     from gradfix.tape.domain.paths import Path

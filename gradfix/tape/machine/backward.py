@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 from gradfix.defects import NOTHING, Convention, Role
 from gradfix.defects.reasons import What
-from gradfix.defects.records import BackwardUnrecorded, NoGradient
+from gradfix.defects.records import BackwardUnrecorded
+from gradfix.defects.severed import NoGradient
 from gradfix.tape.domain.events import Add, live_arms, surely
 from gradfix.tape.domain.graph import upstream
 from gradfix.tape.domain.paths import ALWAYS, contradicts, implies

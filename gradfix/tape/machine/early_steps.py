@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from gradfix.defects import together
-from gradfix.defects.records import EarlyStep
+from gradfix.defects.ordered import EarlyStep
 from gradfix.tape.domain.events import Add, Use
 from gradfix.tape.machine.cuts import nodes_below
 from gradfix.tape.machine.reach import leading

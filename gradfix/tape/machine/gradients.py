@@ -7,8 +7,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, TypedDict
 
 from gradfix.defects import Assumption, Convention, Role
+from gradfix.defects.ordered import EarlyClear, NotCleared
 from gradfix.defects.reasons import What
-from gradfix.defects.records import EarlyClear, NotCleared, Scaled
+from gradfix.defects.records import Scaled
 from gradfix.tape.domain.events import Add, Backward, Clear, Empty, Unscale, Use
 from gradfix.tape.domain.paths import ALWAYS, beyond, contradicts, covered, implies
 from gradfix.tape.domain.torch_values import Optimizer

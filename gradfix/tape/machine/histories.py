@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeAlias, TypedDict
 
 from gradfix.defects import Convention, Role
 from gradfix.defects.leaning import weight
-from gradfix.defects.records import Written, WrittenView
+from gradfix.defects.written import Written, WrittenView
 from gradfix.tape.domain.alternatives import phi
 from gradfix.tape.domain.events import on_path
 from gradfix.tape.domain.graph import Node, Number, Storage, Tensor

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from gradfix.defects import Role
 from gradfix.defects.leaning import weight
-from gradfix.defects.records import Unrecorded
+from gradfix.defects.severed import Unrecorded
 from gradfix.tape.domain.events import on_path
 from gradfix.tape.domain.graph import Saved, Tensor
 from gradfix.tape.domain.paths import contradicts, implies

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from gradfix.defects import Assumption, Convention, Role
 from gradfix.defects.reasons import What
-from gradfix.defects.records import Written, WrittenLeaf, WrittenView
+from gradfix.defects.written import Written, WrittenLeaf, WrittenView
 from gradfix.tape.domain.graph import Node, Tensor, upstream
 from gradfix.tape.domain.values import NOTHING, Seq, Unknown
 from gradfix.tape.domain.why import Why

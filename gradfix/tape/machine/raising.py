@@ -8,7 +8,8 @@ from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple, TypedDict
 
 from gradfix.defects import NOTHING, Assumption, Convention, Role
-from gradfix.defects.records import Freed, Overwritten, Written, WrittenByModule, WrittenThroughData
+from gradfix.defects.records import Freed
+from gradfix.defects.written import Overwritten, Written, WrittenByModule, WrittenThroughData
 from gradfix.tape.domain.graph import upstream
 from gradfix.tape.domain.moments import under
 from gradfix.tape.domain.paths import beyond, contradicts, implies
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from gradfix.defects import Span
-    from gradfix.defects.records import Facts
+    from gradfix.defects.facts import Facts
     from gradfix.tape.domain.events import Backward
     from gradfix.tape.domain.graph import Node, Spoil, Tensor, Write
     from gradfix.tape.domain.paths import Path

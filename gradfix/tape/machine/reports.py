@@ -9,8 +9,11 @@ from itertools import combinations
 from typing import TYPE_CHECKING, Generic, TypeAlias, TypedDict, TypeVar
 
 from gradfix.defects import KINDS, Assumption, Convention, Defect, Evidence, Role
+from gradfix.defects.facts import Facts
+from gradfix.defects.ordered import Ordered
 from gradfix.defects.reasons import Reason
-from gradfix.defects.records import Facts, NonScalar, Ordered, Overwritten
+from gradfix.defects.records import NonScalar
+from gradfix.defects.written import Overwritten
 from gradfix.tape.domain.paths import ALWAYS, Arm, Settled
 from gradfix.tape.domain.values import NOTHING, Foreign
 from gradfix.tape.domain.within import Within

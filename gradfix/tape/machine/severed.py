@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 from gradfix.defects import NOTHING, Assumption, Convention, Role, kind_of
 from gradfix.defects.leaning import weight
-from gradfix.defects.records import Cut, NoGradient, NoLeaf, OnResult, Unrecorded, WithoutGraph, record_of
+from gradfix.defects.records import record_of
+from gradfix.defects.severed import Cut, NoGradient, NoLeaf, OnResult, Unrecorded, WithoutGraph
 from gradfix.tape.domain.events import Add, on_path, partings
 from gradfix.tape.domain.graph import Tensor, upstream
 from gradfix.tape.domain.paths import contradicts
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
     from gradfix.defects import Impact, Span
-    from gradfix.defects.records import Facts
+    from gradfix.defects.facts import Facts
     from gradfix.tape.domain.events import Backward
     from gradfix.tape.domain.graph import Node
     from gradfix.tape.domain.paths import Path

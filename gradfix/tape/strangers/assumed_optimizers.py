@@ -18,8 +18,8 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from gradfix.defects import Assumption, Convention, Role
+from gradfix.defects.ordered import EarlyClear, NotCleared
 from gradfix.defects.reasons import What
-from gradfix.defects.records import EarlyClear, NotCleared
 from gradfix.tape.domain.definitions import Class, Instance
 from gradfix.tape.domain.events import Add, Backward, Clear, Doubt, Use
 from gradfix.tape.domain.graph import Tensor, upstream

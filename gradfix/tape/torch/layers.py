@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gradfix.defects.reasons import What
-from gradfix.defects.records import Written
+from gradfix.defects.written import Written
 from gradfix.tape.domain.alternatives import alternatives
 from gradfix.tape.domain.definitions import Instance, Method
 from gradfix.tape.domain.graph import Tensor

@@ -6,7 +6,8 @@ import textwrap
 
 import pytest
 
-from gradfix.defects.records import Cut, EarlyClear
+from gradfix.defects.ordered import EarlyClear
+from gradfix.defects.severed import Cut
 from gradfix.source import Source, parse
 from gradfix.tape.entries import analyse
 

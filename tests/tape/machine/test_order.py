@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gradfix.config import Config
-from gradfix.defects.records import Ordered
+from gradfix.defects.ordered import Ordered
 from gradfix.engine import fix
 from gradfix.plan import Plan
 from gradfix.rule import Finding, Safety

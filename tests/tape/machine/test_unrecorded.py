@@ -6,7 +6,7 @@ import pytest
 from short import analysis, culprits, kinds
 
 from gradfix.defects import Role
-from gradfix.defects.records import Cut, Unrecorded
+from gradfix.defects.severed import Cut, Unrecorded
 
 ASKED = """
 net, x = nn.Linear(4, 1), torch.randn(4, 4)
