@@ -25,7 +25,7 @@ from gradfix.tape.interpreter.program import Program
 from gradfix.tape.machine.here import span_of
 from gradfix.tape.machine.reports import Findings
 from gradfix.tape.machine.undecided import reasons
-from gradfix.tape.strangers.assumed_optimizers import report_early_steps
+from gradfix.tape.strangers.assumed_steps import report_early_steps
 from gradfix.tape.strangers.reaching import watch
 from gradfix.tape.uncalled import enter_class, enter_function, entries_of
 

@@ -9,7 +9,9 @@ from gradfix.defects import Role
 from gradfix.defects.severed import NoLeaf, WithoutGraph
 from gradfix.tape.domain.graph import Tensor, upstream
 from gradfix.tape.domain.values import Seq
+from gradfix.tape.machine.cut_facts import others
 from gradfix.tape.machine.cuts import ASKED, behind, nearest_cuts, summands
+from gradfix.tape.machine.leafless import factory_below
 
 if TYPE_CHECKING:
     from gradfix.tape.domain.graph import Node
@@ -42,7 +44,7 @@ def _of_constant(vm: Interpreter, tensor: Tensor, told: GradientsAsked, says: st
         return
     if vm.running.uncalled and tensor.born < vm.names.frame.scope.born:
         return  # whoever runs this may have let it require grad by then
-    here, made = vm.here.at(told.node), severed.factory_below(node)
+    here, made = vm.here.at(told.node), factory_below(node)
     sought, span = "autograd.grad() is asked for", vm.reports.span(here)
     vm.reports.report(
         "no_leaf_requires_grad",
@@ -64,7 +66,9 @@ def _from_constant(vm: Interpreter, root: Tensor, told: GradientsAsked) -> None:
             "gradient_without_graph",
             cut.cut_place,
             [(cut.cut_place, Role.CUT), (here, Role.ASKED)],
-            WithoutGraph(backward=vm.reports.span(here), others=vm.machine.severed.others(cut, ())),
+            WithoutGraph(
+                backward=vm.reports.span(here), others=others(vm.machine.leaves.optimizers, cut, ())
+            ),
             lean=cut.lean,
             when=vm.here.path - vm.here.assumed,
             says=NO_GRAPH,

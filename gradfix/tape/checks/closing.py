@@ -19,6 +19,8 @@ from gradfix.tape.domain.events import Add, Use
 from gradfix.tape.machine.account import UNFINISHED
 from gradfix.tape.machine.dead_terms import severed_terms
 from gradfix.tape.machine.gradients import Ended
+from gradfix.tape.machine.leafless import leafless_roots
+from gradfix.tape.machine.rewraps import rewrapped_leaves
 
 if TYPE_CHECKING:
     from gradfix.tape.interpreter.interpreter import Interpreter
@@ -66,10 +68,10 @@ def _never(vm: Interpreter, ended: Ended) -> None:
     """What nothing has reached, used or wanted in all that was run."""
     severed_terms(vm.machine.severed, ended.reached, ended.trained)
     check_penalties(vm.machine.severed)
-    vm.machine.severed.rewrapped_leaves(ended.read, ended.reached)
+    rewrapped_leaves(vm.machine.severed, ended.read, ended.reached)
     if not any(kind_of(kind).leafless for kind, _ in vm.reports.reported):
-        vm.machine.severed.leafless_roots(
-            [*ended.read, *(leaf for one in ended.optimizers for leaf in one.leaves)]
+        leafless_roots(
+            vm.machine.severed, [*ended.read, *(leaf for one in ended.optimizers for leaf in one.leaves)]
         )
     never_walked(vm)
     shown_later(vm)

@@ -20,6 +20,7 @@ from gradfix.tape.effects.operations import having
 from gradfix.tape.machine.guarded import Guarded
 from gradfix.tape.machine.raising import Raising
 from gradfix.tape.machine.reach import MANY, leading, remember
+from gradfix.tape.machine.rewraps import rewrapped
 from gradfix.tape.machine.unreduced import facts_of
 
 if TYPE_CHECKING:
@@ -128,7 +129,7 @@ class Backwards:
                 self.reports.report(
                     "backward_in_no_grad", self.grad_mode.grad_off[1], here, facts, when=event.path
                 )
-            self.severed.rewrapped(root, node, event)
+            rewrapped(self.severed, root, node, event)
             if only and node.cut and node.leaf is not None:
                 self.severed.rewraps.append((node, event))
         self._walk(root, node, event, only)

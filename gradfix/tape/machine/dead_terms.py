@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gradfix.defects import Role
+from gradfix.tape.machine.cut_facts import is_for
 from gradfix.tape.machine.cuts import (
     CONVERSIONS,
     DETACHES,
@@ -34,7 +35,7 @@ def severed_terms(severed: Severed, reached: Collection[int], trained: Collectio
                 continue
             if any(-1 < parent.clean < event.number for parent in nearest_graph(term)):
                 continue  # made of an earlier turn's graph: a baseline, not a term
-            if event.aimed and not severed.is_for(event, term):
+            if event.aimed and not is_for(severed.graph, event, term):
                 continue
             lost = {id(leaf): leaf for leaf in leaves_behind(term) if id(leaf) in trained}
             never = [leaf for leaf in lost.values() if id(leaf) not in reached]

@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING
 
 from gradfix.defects import NOTHING, Assumption, Convention, Role, kind_of
 from gradfix.defects.leaning import weight
-from gradfix.defects.records import record_of
-from gradfix.defects.severed import Cut, NoGradient, NoLeaf, OnResult, Unrecorded, WithoutGraph
-from gradfix.tape.domain.events import Add, on_path, partings
+from gradfix.defects.severed import Cut
+from gradfix.tape.domain.events import on_path, partings
 from gradfix.tape.domain.graph import Tensor, upstream
 from gradfix.tape.domain.paths import contradicts
 from gradfix.tape.domain.within import Within
-from gradfix.tape.effects.operations import having
 from gradfix.tape.machine import rows
+from gradfix.tape.machine.cut_facts import cut_facts, turned_off_around
 from gradfix.tape.machine.cuts import (
     CONVERSIONS,
     DETACHES,
@@ -25,21 +24,16 @@ from gradfix.tape.machine.cuts import (
     PASSING_NONE,
     all_cuts,
     behind,
-    choosing,
-    copied,
-    leaves_behind,
     nearest_cuts,
     nodes_below,
     terms_of,
-    unrecorded_with,
     up_to,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
+    from collections.abc import Iterator
 
-    from gradfix.defects import Impact, Span
-    from gradfix.defects.facts import Facts
+    from gradfix.defects import Impact
     from gradfix.tape.domain.events import Backward
     from gradfix.tape.domain.graph import Node
     from gradfix.tape.domain.paths import Path
@@ -52,7 +46,6 @@ if TYPE_CHECKING:
     from gradfix.tape.machine.reports import Draft
     from gradfix.tape.machine.tested import Tested
 
-READ_OUT = having("converts")
 FEW = 200
 """How many operations behind a loss are looked through for cuts that nobody is told of."""
 ITSELF = "whether its own value, which is tested, lets it come to this isn't known"
@@ -153,7 +146,7 @@ class Severed:
             whole = [cut for cut in chosen if id(cut) in terms]
             for cut in whole if whole == chosen else chosen[:1]:
                 lean = NOTHING if sure else frozenset({Convention.B})
-                steps = [here, *self._perhaps_sooner(node, event)]
+                steps = [here, *self.perhaps_sooner(node, event)]
                 self.report_cut(cut, event, steps, says=says, lean=lean, account=account, root=node)
         elif not cuts:
             chosen_so = event.path - (self.here.path - self.here.assumed)
@@ -192,7 +185,7 @@ class Severed:
             places <= {id(cut.cut_place) for cut in all_cuts(self.graph.history(root), FEW)} for root in roots
         )
 
-    def _perhaps_sooner(self, node: Node, event: Backward) -> list[tuple[Place, Role]]:
+    def perhaps_sooner(self, node: Node, event: Backward) -> list[tuple[Place, Role]]:
         """The backwards before one, of the same leaves or cuts, that fail like it unless what isn't known of
         their roots has a graph: whoever runs the program may never come to that one."""
         before = [
@@ -230,63 +223,6 @@ class Severed:
         more = self.leaves.accounts.of(account.sought, self.left_open.values())
         return replace(account, gaps=(*account.gaps, *more.gaps))
 
-    def factory_below(self, node: Node) -> Place:
-        """The one call that made what a tensor was computed from."""
-        factories = [one for one in nodes_below(node) if one.leaf is not None]
-        return factories[0].place if len(factories) == 1 else node.place
-
-    def _frozen(self, meant: list[Tensor]) -> tuple[Place, tuple[Span, ...]]:
-        """Where all that an optimizer was to train was frozen at once, if it was, and where it was made."""
-        held = {id(leaf) for one in self.leaves.optimizers.known for leaf in one.leaves}
-        meant = [t for t in meant if id(t) in held]
-        found = [(t.node.facts or {}).get("frozen") for t in meant]
-        made = [self.reports.span(t.place) for t in meant]
-        known = bool(found) and None not in made and isinstance(found[0], ast.AST)
-        if not known or any(one is not found[0] for one in found):
-            return None, ()
-        return found[0], tuple(dict.fromkeys(span for span in made if span is not None))
-
-    def leafless_roots(self, wanted: list[Tensor]) -> None:
-        """At the end: the tensors that should have been leaves are those whose gradient somebody wants."""
-        for node, event, path, lean, account in self.leafless:
-            below = {id(one): one for one in nodes_below(node)}
-            meant = [t for t in wanted if id(t.node) in below and t.requires is False]
-            places = list({id(t): (self.factory_below(t.node), t.name) for t in meant}.values())
-            frozen, made = self._frozen(meant)
-            if frozen is not None:
-                places = [(frozen, "")]
-            if not places:
-                leaves = [one.leaf for one in below.values() if one.leaf is not None]
-                one = (
-                    len(leaves) == 1 and not self.leaves.optimizers.train()
-                )  # else it is that which the loss should hold
-                only = one and leaves[0].dtype not in ("int", "bool")
-                places = [(leaves[0].place, "")] if only else [] if one else [(event.place, "")]
-            if event.aimed:
-                places = [(event.place, "")]  # it is for other leaves
-            for place, name in places:
-                steps = [(place, Role.CONSTANT), (event.place, Role.BACKWARD)]
-                steps += self._perhaps_sooner(node, event)
-                arrives = bool(meant) or place is event.place
-                facts = NoLeaf(
-                    backward=self.reports.span(event.place),
-                    target=name,
-                    made=made,
-                    arrives=arrives,
-                    unasked=any((one.node.facts or {}).get("unasked") for one in meant),
-                    written=any(map(_written_by_views, meant or _leaves(below.values()))),
-                )
-                self.reports.report(
-                    "no_leaf_requires_grad",
-                    place,
-                    steps,
-                    facts,
-                    says=NO_GRAPH,
-                    when=path,
-                    lean=lean,
-                    account=account,
-                )
-
     def report_cut(self, cut: Node, event: Backward, steps: list[tuple[Place, Role]], *, says: str = "",
                    lean: Lean = NOTHING, kind: str = "", impact: Impact | None = None,
                    account: Account | None = None, root: Node | None = None) -> None:  # fmt: skip
@@ -299,7 +235,7 @@ class Severed:
         behind = [parent for parent in cut.parents if parent.requires is not False]
         steps = [(behind[0].place if behind else None, Role.GRAPH), (cut.cut_place, Role.CUT), *steps]
         fewest = min((parent.lean for parent in behind), key=weight, default=NOTHING)
-        lean, facts = cut.lean | event.lean | lean | fewest, self._cut_facts(kind, cut, event, root)
+        lean, facts = cut.lean | event.lean | lean | fewest, cut_facts(self, kind, cut, event, root)
         if cut.doubted and cut.cut in DETACHES and self.graph.grad_mode.mode_in_doubt is False:
             lean = lean | {Assumption.RECORDED_HERE}
         if isinstance(facts, Cut) and kind_of(kind).logged:
@@ -319,129 +255,6 @@ class Severed:
             self.reports.report(kind, cut.cut_place, steps, facts, says=says, lean=lean, when=event.path,
                         impact=impact, account=account)  # fmt: skip
 
-    def _cut_facts(self, kind: str, cut: Node, event: Backward, root: Node | None) -> Facts:
-        """What is known of a cut, as the record of its kind says it."""
-        record, backward = record_of(kind), self.reports.span(event.place)
-        arrives, alone = self._arrives(event, cut), rows.alone(cut, root or event.start, event.path)
-        if record is Unrecorded:
-            beside, doubtful = unrecorded_with(cut, root, event.path) if root is not None else ([cut], False)
-            spans = [span for one in beside if (span := self.reports.span(one.place))]
-            return Unrecorded(
-                form=self.mode_form(cut.cut_place),
-                mode=cut.cut,
-                forward=tuple(dict.fromkeys(spans)),
-                backward=backward,
-                doubtful=doubtful or event.returns,
-                arrives=arrives,
-                alone=alone,
-            )
-        if record is NoGradient:
-            return NoGradient(op=cut.op, backward=backward, arrives=arrives, alone=alone, **choosing(cut))
-        if record is WithoutGraph:
-            others = self.others(cut, event.met)
-            return WithoutGraph(backward=backward, others=others, arrives=arrives, alone=alone)
-        return Cut(form=cut.cut, backward=backward, arrives=arrives, alone=alone, held=self._held(cut))
-
-    def _held(self, cut: Node) -> bool:
-        """Whether an optimizer may hold what is behind a cut: not where all of it only is assumed to learn,
-        and what the optimizers hold is something else."""
-        optimizers = self.leaves.optimizers
-        leaves = leaves_behind(cut)
-        assumed = bool(leaves) and all(Convention.B in leaf.node.lean for leaf in leaves)
-        if not assumed or not optimizers.train():
-            return True
-        held = {id(leaf) for one in optimizers.known for leaf in one.leaves}
-        return any(id(leaf) in held for leaf in leaves)
-
-    def others(self, cut: Node, met: Collection[int]) -> bool:
-        """Whether a backward that has met these nodes and goes on behind a cut may come to leaves that it
-        isn't for."""
-        below = list(upstream(cut.parents, lambda one: () if one.cut else one.parents))
-        leaves = [one.leaf for one in below if one.leaf is not None and one.requires is not False]
-        if any(one.requires is None for one in below):
-            return True
-        if met:
-            return any(leaf.parameter and id(leaf.node) not in met for leaf in leaves)
-        known = self.leaves.optimizers.known
-        owners = [{id(one) for one in known if any(leaf is held for held in one.leaves)} for leaf in leaves
-                  if leaf.parameter]  # fmt: skip
-        return any(len(each) != 1 or each != owners[0] for each in owners)
-
-    def _arrives(self, event: Backward, cut: Node) -> bool:
-        """Whether a backward would come to what it is for, if it weren't for a cut."""
-        if cut.cut not in MODES and _within(cut) is not None:
-            return False  # without it, it still wouldn't be recorded
-        return not event.aimed or self.is_for(event, cut)
-
-    def mode_form(self, place: Place) -> str:
-        """with, decorator or statement."""
-        return {"With": "with", "AsyncWith": "with", "Call": "statement"}.get(
-            type(place).__name__, "decorator"
-        )
-
-    def rewrapped(self, root: Tensor, node: Node, event: Backward) -> None:
-        """A severed result that was told to require grad: no error, and no gradient behind it."""
-        for leaf in (node, *terms_of(node)):
-            if leaf.leaf is None or leaf.cut != "requires_grad" or leaf.requires is not True:
-                continue
-            if leaf is not node and any(copied(parent).cut in DETACHES for parent in leaf.parents):
-                continue  # `x.detach().requires_grad_()` makes a new leaf of x, which is what it is for
-            cuts = [cut for parent in leaf.parents for cut in nearest_cuts(parent) if behind(cut) is True]
-            if cuts:
-                facts = OnResult(
-                    target=(leaf.facts or {}).get("target", ""),
-                    cut=self.reports.span(cuts[0].cut_place),
-                    cut_kind=KIND_OF_CUT.get(cuts[0].cut, ""),
-                    arrives=self._arrives(event, cuts[0]),
-                    alone=rows.alone(cuts[0], None, event.path),
-                )
-                steps = [(cuts[0].cut_place, Role.CUT), (event.place, Role.BACKWARD)]
-                self.reports.report(
-                    "requires_grad_on_result",
-                    leaf.cut_place,
-                    steps,
-                    facts,
-                    lean=cuts[0].lean,
-                    when=event.path,
-                )
-
-    def rewrapped_leaves(self, read: list[Tensor], reached: set[int]) -> None:
-        """At the end: leaves made of converted results, whose gradient nobody reads and nobody passes on."""
-        for leaf, event in self.rewraps:
-            tensor = leaf.leaf
-            if tensor is None or leaf.cut not in CONVERSIONS | MODES or leaf.requires is not True:
-                continue
-            if tensor.parameter and not any(root is tensor for _, root in self.backwards):
-                continue
-            if behind(leaf) is False or any(tensor is one for one in read):
-                continue
-            if (lost := self._loses(leaf, event, reached)) is not None:
-                others = [one.slot for one in self.leaves.every_leaf if one is not tensor and one.slot]
-                adds = [add for slot in others for add in slot.events if isinstance(add, Add)]
-                alone = not any(add.backward.met is event.met for add in adds)
-                kind = "" if alone else "severed_term"
-                here = (event.place, Role.BACKWARD)
-                lean, account = lost
-                self.report_cut(
-                    leaf, event, [here], impact="trains wrong", kind=kind, lean=lean, account=account
-                )
-
-    def _loses(self, leaf: Node, event: Backward, reached: set[int]) -> tuple[Lean, Account] | None:
-        """What it leans on that a converted leaf keeps a gradient from others; None: it may be meant.
-
-        A backward that runs on the copy itself gives the copy a gradient of one, and nobody anything else:
-        then the value was to have a graph, whether one is known or not.
-        """
-        itself = any(one is event and root is leaf.leaf for one, root in self.backwards)
-        if behind(leaf) is None:
-            meant = not itself or event.aimed or not _read_out(leaf)
-            return None if meant else (frozenset({Convention.B}), self.leaves.accounts.filled([]))
-        lost = [one for parent in leaf.parents for one in leaves_behind(parent)]
-        never = [one for one in lost if id(one) not in reached]
-        if not lost or not (itself or never):
-            return None
-        return NOTHING, self.leaves.accounts.filled([] if itself else never)
-
     def taken_as_meant(self, root: Tensor) -> None:
         """Say of each cut on the way to a loss that has a graph why nothing is said of it."""
         for cut in all_cuts(self.graph.history(root), FEW):
@@ -449,11 +262,6 @@ class Severed:
                 self.reports.silence(
                     cut.cut_place, "what is cut off here is taken for a constant of the loss"
                 )
-
-    def is_for(self, event: Backward, term: Node) -> bool:
-        """Whether one of the tensors that a backward names is behind a term."""
-        below = {id(node) for node in nodes_below(term)}
-        return any(id(self.graph.history(tensor)) in below for tensor in event.aimed)
 
 
 def _decided(place: Place) -> bool:
@@ -473,29 +281,9 @@ def _ends_below(node: Node) -> Iterator[Node]:
     return (one for one in _up_to_cuts(node) if one.leaf is not None or one.cut)
 
 
-def _read_out(leaf: Node) -> bool:
-    """Whether a leaf is made of a number that was read out of a tensor."""
-    return any(parent.cut in READ_OUT for parent in leaf.parents)
-
-
-def _leaves(nodes: Collection[Node]) -> list[Tensor]:
-    return [node.leaf for node in nodes if node.leaf is not None]
-
-
-def _written_by_views(leaf: Tensor) -> bool:
-    """Whether something writes to a leaf through a view of it."""
-    written = [value for write in leaf.storage.writes if write.moment for value in write.moment.what]
-    return any(isinstance(one, Tensor) and one is not leaf and one.base is not None for one in written)
-
-
-def _within(cut: Node) -> Place:
-    """Where recording was turned off around a cut."""
-    return (cut.facts or {}).get("within")
-
-
 def _unrecorded_anyway(cut: Node, cuts: list[Node]) -> bool:
     """Whether a cut was made in a grad mode that is itself one of these: that one has to go first."""
-    within = _within(cut) if cut.cut not in MODES else None
+    within = turned_off_around(cut) if cut.cut not in MODES else None
     return within is not None and any(one.cut in MODES and one.cut_place is within for one in cuts)
 
 

@@ -19,7 +19,8 @@ from gradfix.tape.interpreter.grad_switches import SWITCHES
 from gradfix.tape.interpreter.modes import lose_mode, may_have_set, of_torch, unbound
 from gradfix.tape.interpreter.occasions import ModuleCleared
 from gradfix.tape.machine.account import newest_call
-from gradfix.tape.strangers.assumed_optimizers import BY_USE, clear_supposed, doubted, step_supposed
+from gradfix.tape.strangers.assumed_optimizers import clear_supposed, doubted, step_supposed
+from gradfix.tape.strangers.assumed_steps import BY_USE
 from gradfix.tape.strangers.data_alone import from_elsewhere, may_be_told
 from gradfix.tape.strangers.framework_objects import hand_over, unknown_host
 from gradfix.tape.strangers.handed_out import (
