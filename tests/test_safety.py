@@ -3,6 +3,7 @@ the campaign."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from functools import partial
 
@@ -10,6 +11,7 @@ import pytest
 
 pytest.importorskip("torch")
 
+from oracle.patience import HungError, patience
 from safety.campaign import Tally, several, uses
 from safety.forks import forked
 from safety.judging import STEPS, WRONG, Said, judged
@@ -1009,3 +1011,25 @@ def test_what_torch_says_of_a_view_of_a_block_is_what_it_says(mode: str) -> None
     one = forked(partial(play, text, []))
     assert one is not None and one.error is not None
     assert said(text).findings[0].torch_says in one.error[0]
+
+
+class Dropped:
+    """Nobody is told of what its end raises."""
+
+    def __del__(self) -> None:
+        end = time.process_time() + 0.1
+        while time.process_time() < end:
+            pass
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_a_program_hangs_also_where_the_first_alarm_is_lost() -> None:
+    with pytest.raises(HungError), patience(0.05):
+        value: Dropped | None = Dropped()
+        value = None
+        while value is None:
+            pass
+
+
+def test_work_that_never_ends_is_ended() -> None:
+    assert forked(partial(time.sleep, 60), 0.1) is None

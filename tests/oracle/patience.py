@@ -16,13 +16,16 @@ class HungError(BaseException):
 class patience:  # noqa: N801
     """Raises HungError when its block takes too long."""
 
+    def __init__(self, seconds: float = PATIENCE) -> None:
+        self.seconds = seconds
+
     def __enter__(self) -> None:
         signal.signal(signal.SIGVTALRM, self.ring)
-        signal.setitimer(signal.ITIMER_VIRTUAL, PATIENCE)
+        # again and again: where nobody can be told, as in a destructor, the first one is lost
+        signal.setitimer(signal.ITIMER_VIRTUAL, self.seconds, 1.0)
 
     def __exit__(self, *_: object) -> None:
         signal.setitimer(signal.ITIMER_VIRTUAL, 0)
 
-    @staticmethod
-    def ring(number: int, frame: FrameType | None) -> None:
-        raise HungError(f"over {PATIENCE} s")
+    def ring(self, number: int, frame: FrameType | None) -> None:
+        raise HungError(f"over {self.seconds} s")

@@ -26,6 +26,9 @@ from safety.shrinking import shrunk
 
 BATCH = 100
 """So many programs share a process, which one of them may end."""
+LONGEST = 120.0
+"""Seconds that a program may take by itself; in a batch one takes a few."""
+FEW = 8.0
 
 
 def main(arguments: list[str]) -> int:
@@ -70,8 +73,8 @@ def gone(options: argparse.Namespace) -> Progress:
 
 
 def batch(sort: str, first: int, many: int) -> Tally:
-    """Some programs in a fork; where one of them ends it, each in a fork of its own."""
-    tally = forked(partial(several, sort, range(first, first + many)))
+    """Some programs in a fork; where one of them ends it or hangs, each in a fork of its own."""
+    tally = forked(partial(several, sort, range(first, first + many)), LONGEST + FEW * many)
     if tally is not None:
         return tally
     if many == 1:
@@ -98,7 +101,9 @@ def smallest(cases: list[Case], options: argparse.Namespace) -> list[Case]:
         if case.group.startswith(options.only):
             groups.setdefault(case.group, []).append(case)
     chosen = [case for group in sorted(groups) for case in groups[group][: options.show]]
-    return chosen if options.no_shrink else [forked(partial(shrunk, case)) or case for case in chosen]
+    if options.no_shrink:
+        return chosen
+    return [case if case.group == "hung" else forked(partial(shrunk, case)) or case for case in chosen]
 
 
 def shown(case: Case) -> str:

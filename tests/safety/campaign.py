@@ -23,6 +23,8 @@ from .weighing import PLAN, Broken, Circumstances, said, weighed
 
 MOST = 5
 """So many fixes of one program are judged."""
+PATIENCE = 60.0
+"""Seconds of work on one program: it is read a dozen times for each of its fixes."""
 KEPT = 8
 """So many programs are kept for each group."""
 
@@ -97,7 +99,7 @@ def one(sort: str, seed: int) -> Tally:
         return tally
     tally.counts["programs"] += 1
     try:
-        with patience():
+        with patience(PATIENCE):
             _weighed(sort, seed, broken, tally)
     except HungError as hung:
         tally.put(Case("hung", sort, seed, broken.source, 0, str(hung), ""))

@@ -15,16 +15,18 @@ T = TypeVar("T")
 CONTEXT = multiprocessing.get_context("fork")
 
 
-def forked(work: Callable[[], T]) -> T | None:
-    """What some work comes to in a fork; None where it ended the process."""
+def forked(work: Callable[[], T], limit: float | None = None) -> T | None:
+    """What some work comes to in a fork; None where it ended the process, or took so many seconds."""
     here, there = CONTEXT.Pipe(duplex=False)
     child = CONTEXT.Process(target=_answer, args=(here, there, work))
     child.start()
     there.close()
     try:
-        answer = cast(T, here.recv())
+        answer = cast(T, here.recv()) if here.poll(limit) else None
     except EOFError:
         answer = None
+    if answer is None:
+        child.kill()
     child.join()
     return answer
 
