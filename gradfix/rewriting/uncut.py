@@ -196,9 +196,15 @@ def bare(node: cst.BaseExpression) -> cst.BaseExpression:
 
 
 def _new_leaf(node: cst.BaseExpression, under: cst.BaseExpression) -> bool:
-    """Whether a value is taken out of its graph to begin one: `x.detach().requires_grad_()`."""
-    begins = isinstance(node, cst.Call) and last_name(node.func) == "requires_grad_"
-    return begins and unwrapped(under) is not None
+    """Whether a value begins a graph: `nn.Parameter(x)`, or what is taken out of one to begin another,
+    `x.detach().requires_grad_()`."""
+    if not isinstance(node, cst.Call):
+        return False
+    name = last_name(node.func)
+    told = any(arg.keyword is not None and arg.keyword.value == "requires_grad" for arg in node.args)
+    if name == "Parameter" or told or (name in WRAPPERS and all_numbers(under)):
+        return True
+    return name == "requires_grad_" and unwrapped(under) is not None
 
 
 def unwrapped(node: cst.BaseExpression) -> cst.BaseExpression | None:

@@ -866,3 +866,19 @@ def test_a_leaf_asks_for_its_gradient(before: str, after: str) -> None:
 )
 def test_a_result_keeps_its_gradient(before: str, after: str, facts: Found) -> None:
     assert mended(NON_LEAF, before, facts) == after
+
+
+@pytest.mark.parametrize(
+    "leaf",
+    [
+        "nn.Parameter(torch.zeros(1))",
+        "torch.tensor([0.5], requires_grad=True)",
+        "torch.zeros(3, requires_grad=True)",
+        "torch.tensor(0.5)",
+    ],
+)
+def test_a_leaf_that_is_made_there_stays_a_leaf(leaf: str) -> None:
+    """What is taken off is the cut alone: a graph begins with the rest."""
+    head = "import torch\nfrom torch import nn\n"
+    one = found(f"{leaf}.detach()", form="detach")
+    assert mended(DETACHED, f"{head}w = {leaf}.detach()\n", one) == f"{head}w = {leaf}\n"
