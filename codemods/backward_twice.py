@@ -13,7 +13,8 @@ before a loop moves into the loop, what a closure takes from outside into the cl
 several times for each step, and what a module's `__init__` computes of parameters into the method that reads
 it. Where the state lives on an object, it is detached where it is read, which is
 unsafe. So is a running total that is backpropagated each turn: the loss is, and the total gets its value. And
-so is keeping a graph across a step that changes what its second backward needs, or may change it.
+so is keeping a graph across a step that changes what its second backward needs, or may change it. Of the same
+line twice in a row the second goes, which is unsafe: the gradients are then those of one.
 
 Left alone: graphs that saved nothing, graphs built anew in each iteration, states detached already.
 """
@@ -26,14 +27,17 @@ from gradfix.defects import Defect
 from gradfix.defects.records import Freed
 from gradfix.rewriting import shapes as m
 from gradfix.rewriting.aimed import aimed, call_at, later_steps
+from gradfix.rewriting.holders import same
 from gradfix.rewriting.made_once import where_read
 from gradfix.rewriting.order import calls_of
+from gradfix.rewriting.seats import vanished
 from gradfix.rewriting.statements import Draft, anchor, node_of, path, text_of, with_argument
 from gradfix.rewriting.states import LOOPS, carrier, detached
 from gradfix.rewriting.turns import own_graph, own_loss
 from gradfix.rule import Decline, Edit, Fix, Options, Rule
 from gradfix.tree import Tree
 
+ONCE = "the gradients are then those of one backward"
 STEPPED = "the step between the two may change what the later backward needs"
 
 
@@ -57,7 +61,29 @@ def rewrite(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:
         )
     if facts.outside:
         return _built_inside(call, tree, facts.outside)
+    if (once := _said_once(call, tree, facts)) is not None:
+        return once
     return _only_its_own(call, tree, facts) or _retain(call, tree, STEPPED if facts.stepped else "")
+
+
+def _said_once(call: cst.Call, tree: Tree, facts: Freed) -> Fix | None:
+    """The same statement twice in a row, without the second."""
+    again = call_at(tree, facts.again)
+    first, second = tree.small_statement(call), tree.small_statement(again) if again is not None else None
+    if not (isinstance(first, cst.Expr) and isinstance(second, cst.Expr)) or first is second:
+        return None
+    if not same(tree.code(first.value), tree.code(second.value)) or not _in_a_row(tree, first, second):
+        return None
+    return Fix(vanished(tree, second), "one backward, not two", ONCE)
+
+
+def _in_a_row(tree: Tree, first: cst.CSTNode, second: cst.CSTNode) -> bool:
+    """Whether one statement follows another, on its line or on the next one of its block."""
+    one, other = tree.parent(first), tree.parent(second)
+    if one is not other:
+        first, second, one, other = one, other, tree.parent(one), tree.parent(other)
+    body = list(getattr(one, "body", ()))
+    return one is other and first in body and second in body and body.index(second) == body.index(first) + 1
 
 
 def _only_its_own(call: cst.Call, tree: Tree, facts: Freed) -> Fix | None:
