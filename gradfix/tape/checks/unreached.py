@@ -213,13 +213,14 @@ def _ends(cut: Node) -> set[int]:
 
 
 def _names_all_behind(optimizer: Optimizer, never: set[int], cut: Node) -> bool:
-    """Whether an optimizer, or one of its groups, was given just the leaves of a part that isn't recorded.
+    """Whether an optimizer was given just the leaves of a part that isn't recorded, be it as a group of its
+    own or as what the part was asked for.
 
     A part of what it holds is frozen on purpose by who runs it unrecorded; not all of it.
     """
     behind = {id(leaf) for leaf in leaves_behind(cut)}
     groups = [group.weights.leaves for group in optimizer.groups or ()]
-    for held in [optimizer.leaves, *groups]:
+    for held in [optimizer.leaves, *groups, *optimizer.parts]:
         trained = {id(leaf) for leaf in held if leaf.requires is True}
         if trained and trained <= never and trained <= behind:
             return True

@@ -91,6 +91,7 @@ class Optimizer(Value):
         "lean",
         "leaves",
         "name",
+        "parts",
         "perhaps",
         "place",
         "stepped",
@@ -115,6 +116,8 @@ class Optimizer(Value):
         """What it may hold as well: it was given what isn't known, and was made of these."""
         self.groups: list[Group] | None = None
         """What its leaves are grouped in; None where that isn't known."""
+        self.parts: list[list[Tensor]] = []
+        """The leaves of each module that was asked for them to make up the list that it was given."""
         self.fused: Truth = False
         self.iterates: Truth = False
         """Whether a step calls its closure several times."""

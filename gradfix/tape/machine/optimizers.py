@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from gradfix.tape.domain.graph import Tensor
     from gradfix.tape.domain.moments import Moment
     from gradfix.tape.domain.torch_values import Optimizer
+    from gradfix.tape.domain.values import Place
     from gradfix.tape.machine.touches import Touches
 
 
@@ -21,12 +22,28 @@ class Optimizers:
         """When an optimizer has stepped, in the numbers of the backwards."""
         self.supposed: list[int] = [*before.supposed] if before else []
         """When one has stepped that isn't known."""
+        self.asked: list[tuple[Place, list[Tensor]]] = [*before.asked] if before else []
+        """What the `parameters()` of modules gave, and where."""
         self.touches: Touches | None = None
         """Who answers what touches leaves between two moments."""
 
     def train(self) -> bool:
         """Whether one of them holds what can be trained."""
         return any(leaf.requires is True for optimizer in self.known for leaf in optimizer.leaves)
+
+    def parts(self, held: list[Tensor]) -> list[list[Tensor]]:
+        """What modules gave one after the other to make a list of leaves; none where it isn't all of that,
+        or where one line asked several of them, which names none."""
+        parts: list[tuple[Place, list[Tensor]]] = []
+        start = 0
+        while start < len(held):
+            fitting = (one for one in self.asked if one[1] and _begins(held, start, one[1]))
+            longest = max(fitting, key=lambda one: len(one[1]), default=None)
+            if longest is None or any(longest[0] is place for place, _ in parts):
+                return []
+            parts.append(longest)
+            start += len(longest[1])
+        return [leaves for _, leaves in parts]
 
     def between(self, first: Moment | None, last: Moment | None, leaves: list[Tensor]) -> Touched:
         """What touches leaves or their gradients after one moment and before another; None: not known."""
@@ -40,3 +57,8 @@ class Optimizers:
             return None
         alike = next((one.leaves for one in self.known if any(leaf is each for each in one.leaves)), [leaf])
         return self.touches.until(last, alike)
+
+
+def _begins(held: list[Tensor], start: int, part: list[Tensor]) -> bool:
+    """Whether leaves stand in a list from there on, in this order."""
+    return [id(one) for one in held[start : start + len(part)]] == [id(one) for one in part]

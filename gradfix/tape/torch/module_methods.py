@@ -52,6 +52,7 @@ def module_method(
     given = args[0] if args else next(iter(kwargs.values()), None)
     if name in ("parameters", "named_parameters"):
         found, complete = leaves(vm.machine, owner)
+        vm.machine.optimizers.asked.append((vm.here.at(node), found))
         return Weights(owner, found, complete, named=name == "named_parameters")
     if name in ("train", "eval"):
         on = name == "train" and not (isinstance(given, Const) and not given.value)

@@ -45,6 +45,7 @@ def make_optimizer(machine: Machine, kind: str, args: Args, kwargs: Kwargs, node
     optimizer = Optimizer(kind, held, complete, machine.here.at(node))
     optimizer.perhaps = machine.gradients.updated[known:]
     optimizer.groups = _grouped(machine, given)
+    optimizer.parts = machine.optimizers.parts(held)
     optimizer.lean = frozenset().union(*(leaf.lean for leaf in held)) if held else frozenset()
     fused = kwargs.get("fused")
     if isinstance(fused, Const):

@@ -317,7 +317,7 @@ LINES = {
             def forward(self, x):
                 return x @ self.down
         encoder, head = Encoder(), nn.Linear(2, 1)
-        optimizer = torch.optim.SGD([*encoder.parameters(), *head.parameters()], lr=0.1)
+        optimizer = torch.optim.SGD(nn.Sequential(encoder, head).parameters(), lr=0.1)
         for x in [torch.ones(5, 3), torch.zeros(5, 3)]:
             optimizer.zero_grad()
             head(encoder(x)).mean().backward()

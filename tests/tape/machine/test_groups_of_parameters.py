@@ -54,3 +54,49 @@ def test_parameters_that_a_penalty_runs_over_are_reached_however_many(
 ) -> None:
     found = kinds(PENALTY.format(spare=spare, penalty=penalty))
     assert ("unreached_parameters" in found) is expected
+
+
+PARTS = """
+encoder, head = nn.Linear(4, 40), nn.Linear(40, 1)
+{before}
+opt = torch.optim.SGD({given}, lr=0.1)
+for _ in range(2):
+    with torch.no_grad():
+        h = encoder(torch.ones(2, 4))
+    loss = head(h).pow(2).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+BEFORE = "whole = nn.Sequential(encoder, head)"
+
+
+@pytest.mark.parametrize(
+    ("before", "given", "expected"),
+    [
+        pytest.param("", "[*encoder.parameters(), *head.parameters()]", True, id="spread out"),
+        pytest.param("", "list(encoder.parameters()) + list(head.parameters())", True, id="added up"),
+        pytest.param(
+            "import itertools", "itertools.chain(encoder.parameters(), head.parameters())", True, id="chained"
+        ),
+        pytest.param(BEFORE, "whole.parameters()", False, id="a part of what is held"),
+        pytest.param(BEFORE, "list(whole.parameters())", False, id="a part of a list"),
+        pytest.param(
+            BEFORE + "\nnn.utils.clip_grad_norm_(encoder.parameters(), 1.0)",
+            "list(whole.parameters())",
+            False,
+            id="a part that was asked for something else",
+        ),
+        pytest.param(
+            BEFORE,
+            "[p for part in whole for p in part.parameters()]",
+            False,
+            id="each part asked in one line",
+        ),
+    ],
+)
+def test_who_names_a_module_for_an_optimizer_means_to_train_it(
+    before: str, given: str, expected: bool
+) -> None:
+    found = kinds(PARTS.format(before=before, given=given))
+    assert ("unreached_parameters" in found) is expected
