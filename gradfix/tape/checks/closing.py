@@ -17,7 +17,7 @@ from gradfix.tape.checks.unreached import check_frozen_groups, check_unreached
 from gradfix.tape.checks.unruled import steps_along
 from gradfix.tape.domain.events import Add, Use
 from gradfix.tape.machine.account import UNFINISHED
-from gradfix.tape.machine.dead_terms import severed_terms
+from gradfix.tape.machine.dead_terms import constant_terms, severed_terms
 from gradfix.tape.machine.gradients import Ended
 from gradfix.tape.machine.leafless import leafless_roots
 from gradfix.tape.machine.rewraps import rewrapped_leaves
@@ -67,6 +67,9 @@ def _judge(entries: Sequence[Interpreter], ended: Ended) -> None:
 def _never(vm: Interpreter, ended: Ended) -> None:
     """What nothing has reached, used or wanted in all that was run."""
     severed_terms(vm.machine.severed, ended.reached, ended.trained)
+    stepped = {id(leaf) for one in ended.optimizers if one.stepped for leaf in one.leaves}
+    wanted = {*ended.trained, *map(id, ended.read)} - stepped  # of those it is said by their optimizer
+    constant_terms(vm.machine.severed, ended.reached, wanted)
     check_penalties(vm.machine.severed)
     rewrapped_leaves(vm.machine.severed, ended.read, ended.reached)
     if not any(kind_of(kind).leafless for kind, _ in vm.reports.reported):

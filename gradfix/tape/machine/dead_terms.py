@@ -13,7 +13,9 @@ from gradfix.tape.machine.cuts import (
     adjacent,
     behind,
     leaves_behind,
+    nearest_cuts,
     nearest_graph,
+    summands,
     terms_of,
     unrecorded,
 )
@@ -21,6 +23,8 @@ from gradfix.tape.machine.cuts import (
 if TYPE_CHECKING:
     from collections.abc import Collection
 
+    from gradfix.tape.domain.graph import Node
+    from gradfix.tape.domain.paths import Path
     from gradfix.tape.machine.severed import Severed
 
 
@@ -45,3 +49,26 @@ def severed_terms(severed: Severed, reached: Collection[int], trained: Collectio
                 account = severed.leaves.accounts.filled([] if converted else never)
                 severed.report_cut(term, event, [(event.place, Role.WITHOUT)],
                                    kind="severed_term", impact="trains wrong", account=account)  # fmt: skip
+
+
+def constant_terms(severed: Severed, reached: Collection[int], wanted: Collection[int]) -> None:
+    """At the end: terms of a loss that are made of what was detached, where nothing else trains it."""
+    for event, root in severed.backwards[severed.inherited :]:
+        start = event.start or severed.graph.history(root)
+        if root.requires is not True or event.aimed:
+            continue
+        for term in summands(start):
+            cut = _detached(term, event.path) if term.requires is False and not term.cut else None
+            if cut is None or any(-1 < parent.clean < event.number for parent in nearest_graph(cut)):
+                continue
+            never = [leaf for leaf in leaves_behind(cut, MODES) if id(leaf) not in reached]
+            if any(id(leaf) in wanted for leaf in never):
+                account = severed.leaves.accounts.filled(never)
+                severed.report_cut(cut, event, [(event.place, Role.WITHOUT)],
+                                   kind="severed_term", impact="trains wrong", account=account)  # fmt: skip
+
+
+def _detached(term: Node, path: Path) -> Node | None:
+    """The detach that alone keeps a term from having a graph."""
+    cuts = list(nearest_cuts(term, path))
+    return cuts[0] if len(cuts) == 1 and cuts[0].cut in DETACHES and behind(cuts[0]) is True else None
