@@ -137,6 +137,8 @@ class Operations:
     def overwrite(self, target: Tensor, node: Node, place: Place, form: str) -> None:
         """Write `target` in place, with all that torch refuses, spoils and rebuilds."""
         node.writes = True
+        if (target.node.facts or {}).get("unreduced"):
+            node.facts = {**(node.facts or {}), "unreduced": True}
         refused = self.grad_mode.grad is True and self._refused(target, node, place, form)
         write = self.recording.write(target, place, form)
         self.describe(write, target, place)

@@ -98,8 +98,11 @@ class Results:
             made.facts = {**(made.facts or {}), "rank": len(tensor.shape), "width": _last_of(source)}
         if node.op in LOSSES and isinstance(how := bound.get("reduction"), Const) and how.value == "none":
             made.facts = {**(made.facts or {}), "unreduced": True}
-        if tensor.shape is None and effect.shape == "elementwise" and any(map(_several, bound.values())):
-            made.facts = {**(made.facts or {}), "several": True}
+        if tensor.shape is None and effect.shape == "elementwise":
+            if any(map(_several, bound.values())):
+                made.facts = {**(made.facts or {}), "several": True}
+            elif any(map(_unreduced, bound.values())):
+                made.facts = {**(made.facts or {}), "unreduced": True}
         if node.op in SUMS and (wider := _wider(node.place, effect, bound)) is not None:
             made.facts = {**(made.facts or {}), "wider": wider}
         tensor.dtype = self.dtype(node.op, effect, bound, made.cut == "constant")
@@ -247,6 +250,11 @@ def _several(operand: Value) -> bool:
     return shapes.many(operand.shape) is True or bool(facts and facts.get("several"))
 
 
+def _unreduced(operand: Value) -> bool:
+    """Whether an operand is a loss that was told not to reduce, or made of one element by element."""
+    return isinstance(operand, Tensor) and bool((operand.node.facts or {}).get("unreduced"))
+
+
 def _wider(place: Place, effect: Effect, bound: Bound) -> Place:
     """The operand of a sum that has several elements, where the other one is a single number."""
     sides = [bound.get(name) for name in effect.args[:2]]
@@ -254,7 +262,11 @@ def _wider(place: Place, effect: Effect, bound: Bound) -> Place:
         return None
     left, right = (side for side in sides if isinstance(side, Tensor))
     for wide, number, operand in ((left, right, place.left), (right, left, place.right)):
-        if shapes.many(wide.shape) and shapes.many(number.shape) is False and _reduced(number.node):
+        if (
+            (shapes.many(wide.shape) or _unreduced(wide))
+            and shapes.many(number.shape) is False
+            and _reduced(number.node)
+        ):
             return operand
     return None
 

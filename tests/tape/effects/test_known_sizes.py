@@ -92,3 +92,26 @@ def test_nothing_is_said_where_it_is(body: str) -> None:
 def test_a_state_of_what_is_not_known_is_as_wide_as_it_was_built() -> None:
     body = "from elsewhere import unknown\n_, h = nn.GRU(3, 4)(unknown())\nh.backward()\n"
     assert kinds(body) == {LOSS}
+
+
+UNREDUCED = """
+def learn(x, y, far):
+    out = nn.Linear(3, 3)(x)
+    loss = F.mse_loss(out, y, reduction="none"){more}
+    loss.backward()
+"""
+
+
+@pytest.mark.parametrize(
+    ("more", "expected"),
+    [
+        pytest.param("", True, id="as it is"),
+        pytest.param(" * 0.5 + F.l1_loss(out, y)", True, id="with a term that is one number"),
+        pytest.param("\n    loss += F.l1_loss(out, y)", True, id="with one added in place"),
+        pytest.param("\n    loss = loss + (F.l1_loss(out, y) if far else 0)", True, id="with one or none"),
+        pytest.param("\n    loss = loss.sum() + F.l1_loss(out, y)", False, id="summed before"),
+        pytest.param("\n    loss = unknown(loss) + F.l1_loss(out, y)", False, id="perhaps reduced"),
+    ],
+)
+def test_what_is_made_of_a_loss_that_is_not_reduced_is_not_either(more: str, expected: bool) -> None:
+    assert (LOSS in kinds(UNREDUCED.format(more=more))) is expected
