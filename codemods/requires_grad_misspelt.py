@@ -2,7 +2,8 @@
 
 `param.require_grad = False` is legal Python: it gives the tensor an attribute of that name and freezes
 nothing. `module.requires_grad = False` likewise: a module has no such switch, its parameters have.
-`param.requires_grad == False` as a statement compares, and assigns nothing.
+`param.requires_grad == False` as a statement compares, and assigns nothing. And what `if p.requires_grad:
+p.requires_grad = flag` has frozen, it never lets learn again.
 
 The rewrite spells it `requires_grad`, assigns, and calls `requires_grad_(...)` on a module. Where this
 freezes something the fix is unsafe, because it changes what trains. Left alone: objects that have an
@@ -18,10 +19,13 @@ from gradfix.defects.records import Misspelt
 from gradfix.rule import Decline, Edit, Fix, Options, Rule
 from gradfix.tree import Tree
 
+THAWS = "what was frozen elsewhere learns again as well"
 BY_HAND = "set requires_grad on the parameters"
 
 
 def rewrite(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:
+    if defect.told(Misspelt).guarded:
+        return _unguarded(tree, defect.culprit)
     assign = _assignment(tree, defect.culprit)
     if assign is None or len(assign.targets) != 1:
         return Decline(BY_HAND)
@@ -38,6 +42,17 @@ def rewrite(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:
         if old is None
         else Fix((Edit(old, new),), says, "" if thaws else "what it freezes has been trained so far")
     )
+
+
+def _unguarded(tree: Tree, culprit: Span) -> Fix | Decline:
+    """What stands under the test, without the test."""
+    guard = tree.at(culprit, cst.If)
+    line = guard.body.body[0] if guard is not None else None
+    if guard is None or not isinstance(line, (cst.SimpleStatementLine, cst.Assign)):
+        return Decline(BY_HAND)
+    kept = line if isinstance(line, cst.SimpleStatementLine) else cst.SimpleStatementLine([line])
+    kept = kept.with_changes(leading_lines=[*guard.leading_lines, *kept.leading_lines])
+    return Fix((Edit(guard, kept),), tree.code(kept).strip(), THAWS)
 
 
 def _assignment(tree: Tree, culprit: Span) -> cst.Assign | None:

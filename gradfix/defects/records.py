@@ -77,6 +77,8 @@ class Misspelt(Facts):
     attribute: str = ""
     """As written."""
     on: Literal["tensor", "module"] = "tensor"
+    guarded: bool = False
+    """Whether it is set only where it is set already: the culprit is the If statement."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

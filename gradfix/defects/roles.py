@@ -53,6 +53,8 @@ class Role(Enum):
     NOT_REACHED = "no input requires grad, so nothing inside is reached"
     FROZEN = "frozen as it is made"
     NEVER_TRAINED = "never trained"
+    FROZEN_HERE = "frozen here before"
+    IN_VAIN = "passed over where it was to be set"
     COMPARED = "compares, and assigns nothing"
     DROPPED = "makes another tensor, which nobody keeps"
     IGNORED = "sets an attribute that autograd never reads"

@@ -39,7 +39,7 @@ from gradfix.tape.python import (
     torch_calls,
 )
 from gradfix.tape.strangers import assumed_optimizers, handed_out, loader_batches, unknowns
-from gradfix.tape.torch import conversions, factories, tensors, walks
+from gradfix.tape.torch import conversions, factories, tensors, walks, wanted
 
 if TYPE_CHECKING:
     from gradfix.tape.interpreter.dispatch import Call, Evaluate, Execute
@@ -138,7 +138,7 @@ HANDLERS = Handlers(
         "char": conversions.cast,
         "byte": conversions.cast,
         "new_tensor": factories.new_tensor,
-        "retain_grad": tensors.retain_grad,
+        "retain_grad": wanted.retain_grad,
         "size": tensors.property_call,
         "dim": tensors.property_call,
         "numel": tensors.property_call,
@@ -158,8 +158,8 @@ HANDLERS = Handlers(
         "__hash__": tensors.property_call,
         "is_complex": tensors.property_call,
         "has_names": tensors.property_call,
-        "register_hook": tensors.hook,
-        "register_post_accumulate_grad_hook": tensors.hook,
+        "register_hook": wanted.hook,
+        "register_post_accumulate_grad_hook": wanted.hook,
         "set_": tensors.untracked_write,
         "resize_": tensors.untracked_write,
         "share_memory_": tensors.shared,
@@ -176,6 +176,7 @@ HANDLERS = Handlers(
         occasions.NameBound: [leaves.rebinding],
         occasions.AttributeBound: [misspellings.misspelt, unruled.switched_one_way],
         occasions.Compared: [misspellings.compared],
+        occasions.PassedOver: [misspellings.switched_in_vain],
         occasions.Dropped: [dropped.dropped],
         occasions.AttributeNamed: [leaks.kept_on_attribute],
         occasions.Added: [leaks.accumulating],

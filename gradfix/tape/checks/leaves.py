@@ -16,6 +16,7 @@ from gradfix.tape.interpreter.occasions import Added, Replaced
 from gradfix.tape.interpreter.origins import factory_inside
 from gradfix.tape.machine.cuts import nodes_below
 from gradfix.tape.torch.manual_steps import made_of_gradient
+from gradfix.tape.torch.wanted import read_and_not_reached
 
 if TYPE_CHECKING:
     from gradfix.tape.domain.graph import Node
@@ -97,6 +98,8 @@ def gradient_read(vm: Interpreter, read: GradientRead) -> None:
     asked = any(one is owner for one in vm.notes.asked_for)  # whether there is one
     if asked or _lost_by_name(vm.names, owner, node):
         return
+    if owner.requires is True and owner.leaf is False and owner.retained is True:
+        read_and_not_reached(vm.machine, owner, vm.here.at(node))
     handed = owner.requires is None and "handed" in (owner.node.facts or {})
     if (
         (handed or (owner.requires is True and owner.leaf is False))

@@ -1,4 +1,4 @@
-"""Switches that autograd never reads: `requires_grad` misspelt, compared, or set on a module."""
+"""Switches that autograd never reads: `requires_grad` misspelt, compared, set on a module or passed over."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from gradfix.tape.domain.definitions import Class
     from gradfix.tape.domain.values import Value
     from gradfix.tape.interpreter.interpreter import Interpreter
-    from gradfix.tape.interpreter.occasions import AttributeBound, Compared
+    from gradfix.tape.interpreter.occasions import AttributeBound, Compared, PassedOver
     from gradfix.tape.interpreter.program import Program
     from gradfix.tape.machine.machine import Machine
 
@@ -67,6 +67,39 @@ def compared(vm: Interpreter, stated: Compared) -> None:
         facts = Misspelt(attribute=f"{name} ==", on="module" if on_module else "tensor")
         place = vm.here.at(node)
         vm.reports.report("requires_grad_misspelt", place, [(place, Role.COMPARED)], facts, lean=lean)
+
+
+def switched_in_vain(vm: Interpreter, told: PassedOver) -> None:
+    """`if p.requires_grad: p.requires_grad = wanted`: asked to let learn again what this has frozen."""
+    guarded = _guarded(told.node)
+    if guarded is None:
+        return
+    owner, wanted = vm.eval(guarded.targets[0].value), vm.eval(guarded.value)  # type: ignore[attr-defined]
+    held = owner.leaves if isinstance(owner, Weights) else [owner] if isinstance(owner, Tensor) else []
+    here = vm.here.at(guarded)
+    frozen = [leaf for leaf in held if (leaf.node.facts or {}).get("frozen") is here]
+    if isinstance(wanted, Const) and wanted.value is True and frozen and len(frozen) == len(held):
+        place = vm.here.at(told.node)
+        facts = Misspelt(attribute=f"{SWITCH} = {vm.reports.text(guarded.value)}", guarded=True)
+        vm.reports.report(
+            "requires_grad_misspelt",
+            place,
+            [(here, Role.FROZEN_HERE), (place, Role.IN_VAIN)],
+            facts,
+            when=vm.here.path,
+        )
+
+
+def _guarded(node: ast.If) -> ast.Assign | None:
+    """The only statement under a test of a switch, where it sets that switch to what a name says."""
+    test, first = node.test, node.body[0]
+    if not (isinstance(test, ast.Attribute) and test.attr == SWITCH and isinstance(test.value, ast.Name)):
+        return None
+    if len(node.body) > 1 or node.orelse or not isinstance(first, ast.Assign) or len(first.targets) > 1:
+        return None
+    target = first.targets[0]
+    same = isinstance(target, ast.Attribute) and ast.unparse(target) == ast.unparse(test)
+    return first if same and isinstance(first.value, ast.Name) else None
 
 
 def _handed_in(vm: Interpreter, owner: Instance, node: ast.AST) -> bool:

@@ -38,6 +38,12 @@ class Compared(NamedTuple):
     node: ast.AST
 
 
+class PassedOver(NamedTuple):
+    """What stands under a test isn't run: the test is known not to hold."""
+
+    node: ast.If
+
+
 class Dropped(NamedTuple):
     """A statement makes a tensor of others, and nobody keeps it."""
 
@@ -161,6 +167,7 @@ Occasion = (
     NameBound
     | AttributeBound
     | Compared
+    | PassedOver
     | Dropped
     | AttributeNamed
     | Added

@@ -14,6 +14,7 @@ from gradfix.tape.domain.why import Why, fact
 from gradfix.tape.interpreter.conditions import NO, YES, compared, condition, equal, tellable
 from gradfix.tape.interpreter.early_exits import JUMPS, leave
 from gradfix.tape.interpreter.inside import all_in
+from gradfix.tape.interpreter.occasions import PassedOver
 from gradfix.tape.machine.here import span_of
 from gradfix.tape.strangers.framework_objects import returned
 from gradfix.tape.torch.elements import part
@@ -38,6 +39,8 @@ def if_statement(vm: Interpreter, node: ast.If) -> str | None:
     if known is not None:
         if vm.machine.tested.counted:
             _tell_length(vm, node, known)
+        if not known:
+            vm.tell(PassedOver(node))
         return vm.run(node.body if known else node.orelse)
     return vm.forks.fork([(yes, lambda: vm.run(node.body)), (no, lambda: vm.run(node.orelse))])
 

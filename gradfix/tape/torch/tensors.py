@@ -15,7 +15,7 @@ from gradfix.tape.domain.why import Why, fact
 from gradfix.tape.effects import table
 from gradfix.tape.effects.operations import DUNDERS, having, in_place
 from gradfix.tape.effects.overloads import choose
-from gradfix.tape.machine.cuts import DETACHES
+from gradfix.tape.machine.cuts import DETACHES, SCALES
 from gradfix.tape.torch.manual_steps import hand_written_step
 from gradfix.tape.torch.weights import change_others
 
@@ -98,6 +98,8 @@ def _on_gradient(machine: Machine, gradient: Tensor, op: str, args: Args, node: 
         machine.gradients.clear(
             [leaf], machine.here.at(node), must=False
         )  # by what isn't known, which may be zero
+    elif leaf is not None and op in SCALES and _number(args):
+        _changed(machine, leaf, node)  # of nothing it makes nothing
     elif leaf is not None:
         filled(machine, leaf, node)
     return gradient
@@ -113,9 +115,13 @@ def _number(args: Args) -> bool:
 def filled(machine: Machine, leaf: Tensor, node: ast.AST) -> None:
     """Something is written into a gradient: where it was cleared before, that may be what the step is for."""
     events = leaf.gradient().events
-    machine.timeline.note("changes", (leaf,), machine.here.at(node), machine.here.path)
+    _changed(machine, leaf, node)
     if events and isinstance(events[-1], Clear):
         machine.gradients.clear([leaf], machine.here.at(node), must=False)
+
+
+def _changed(machine: Machine, leaf: Tensor, node: ast.AST) -> None:
+    machine.timeline.note("changes", (leaf,), machine.here.at(node), machine.here.path)
 
 
 def zero(args: Args) -> bool:
@@ -184,11 +190,6 @@ def _some_of_many(names: Names, tensor: Tensor) -> bool:
     )
 
 
-def retain_grad(machine: Machine, tensor: Tensor, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
-    machine.trail.set(tensor, "retained", True)
-    return NONE
-
-
 def property_call(machine: Machine, tensor: Tensor, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
     """Facts about a tensor that involve no gradient."""
     name = called(node, "")
@@ -203,11 +204,6 @@ def property_call(machine: Machine, tensor: Tensor, args: Args, kwargs: Kwargs, 
     size = Unknown(fact("a size"))
     size.about = tensor.storage
     return size
-
-
-def hook(machine: Machine, tensor: Tensor, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
-    machine.leaves.hooked = True
-    return Unknown(fact("a hook"))
 
 
 def untracked_write(machine: Machine, tensor: Tensor, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
