@@ -48,18 +48,18 @@ def differences(texts: dict[str, str], seed: int, variants: int) -> list[str]:
 
 def test_the_findings_of_the_fixtures_stay() -> None:
     texts = {str(path.parent): path.read_text("utf-8") for path in sorted(FIXTURES.glob("*/*/before.py"))}
-    assert differences(texts, seed=1, variants=2) == []
+    assert differences(texts, seed=1, variants=1) == []
 
 
 def test_the_findings_of_random_programs_stay() -> None:
-    texts = {str(seed): program(seeded(seed)).source for seed in range(150)}
-    assert differences(texts, seed=2, variants=2) == []
+    texts = {str(seed): program(seeded(seed)).source for seed in range(100)}
+    assert differences(texts, seed=2, variants=1) == []
 
 
 def test_findings_stay_where_no_entry_has_work_enough(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Culprits, "size", lambda self, node: -6_600)
     texts = {str(path.parent): path.read_text("utf-8") for path in sorted(FIXTURES.glob("*/*/before.py"))}
-    assert differences(texts, seed=3, variants=2) == []
+    assert differences(texts, seed=3, variants=1) == []
 
 
 def test_every_line_is_where_it_is_said_to_be() -> None:
