@@ -57,11 +57,24 @@ def attributes(tree: ast.Module, line: int) -> set[str]:
     for node in ast.walk(tree):
         if isinstance(node, ast.stmt) and not hasattr(node, "body") and covers(node, line):
             for one in ast.walk(node):
-                if isinstance(one, ast.Attribute) and isinstance(one.ctx, ast.Store):
-                    found.add(one.attr)
-                elif isinstance(one, ast.Call) and isinstance(one.func, ast.Attribute):
-                    found |= {one.func.value.attr} if isinstance(one.func.value, ast.Attribute) else set()
+                kept = (
+                    one.func.value
+                    if isinstance(one, ast.Call) and isinstance(one.func, ast.Attribute)
+                    else one
+                )
+                if isinstance(kept, ast.Attribute) and on_self(kept) and (kept is not one or stored(kept)):
+                    found.add(kept.attr)
     return found
+
+
+def on_self(node: ast.Attribute) -> bool:
+    """Whether it is an attribute of the object itself."""
+    return isinstance(node.value, ast.Name) and node.value.id == "self"
+
+
+def stored(node: ast.Attribute) -> bool:
+    """Whether it is set."""
+    return isinstance(node.ctx, ast.Store)
 
 
 def reading(project: Project, kept: str) -> str:

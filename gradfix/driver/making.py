@@ -21,8 +21,10 @@ from gradfix.verify.verdicts import cannot
 TRIES = 400
 """Most of them take a few milliseconds: time is what counts."""
 SECONDS = 2.0
-SLACK = 40.0
-"""For the imports of the project, before the first try, and for a machine that has other things to do."""
+SLACK = 20.0
+"""For the imports of the project, before the first try."""
+MOST_BUSY = 16.0
+"""How much longer than on a quiet machine is waited at most."""
 TOGETHER = 8
 """Targets of one process: of what it says, only the end is kept."""
 SEARCH = "gradfix_search.py"
@@ -65,7 +67,7 @@ class Maker:
         spec["options"] = to_json_of(self.projects[root].options)
         path = os.path.join(root, SEARCH)
         text = PROGRAM.format(json.dumps(spec)).encode()
-        seconds = SLACK + 4 * self.seconds * len(targets)
+        seconds = (SLACK + 4 * self.seconds * len(targets)) * busy()
         recording = self._run(root, path, {**texts, path: text}, seconds)
         lines = (line.partition(mark)[2] for line in recording["stdout"].split("\n")[:-1] if mark in line)
         answers = [from_json(json.loads(line)) for line in lines]
@@ -90,6 +92,12 @@ class Maker:
             UNSTEPPED, seconds, self.limits.memory, self.limits.allow_writes, self.limits.allow_network
         )
         return self.launcher.run(Job(Command("script", path), root, texts, limits))
+
+
+def busy() -> float:
+    """By how much longer all takes than on a quiet machine: tries are bounded in time of the processor."""
+    load = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
+    return min(max(load / (os.cpu_count() or 1), 1.0), MOST_BUSY)
 
 
 def to_json_of(options: Mapping[str, Value]) -> dict[str, Any]:

@@ -148,7 +148,7 @@ def said(path: Path, content: bytes) -> Outcome:
     return fix(str(path), content, plan(path.parent))
 
 
-def judged(case: Case, python: str | None, seconds: float = 300.0) -> Judged:
+def judged(case: Case, python: str | None, seconds: float = 1200.0) -> Judged:
     """What a driver says of a bug, in a copy of its project."""
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder) / case.project.name
