@@ -80,3 +80,14 @@ def test_beside_sums_it_is_summed_which_is_unsafe() -> None:
     assert outcome(body).after is None
     seen = outcome(body, unsafe=True).after
     assert seen is not None and seen.decode() == HEAD + body.replace("+ kl", "+ kl.sum()")
+
+
+def test_what_a_loop_adds_up_is_no_term_where_one_turn_has_the_wide_one_on_the_other_side() -> None:
+    """In its first turn the total is a plain number: it has no `mean()`."""
+    body = (
+        "loss = 0.0\nfor term in (kl, F.mse_loss(dec(mu), x)):\n    loss = loss + term\n"
+        "loss.backward()\nprint(loss)\n"
+    )
+    seen = outcome(body, unsafe=True)
+    assert [each.code for each in seen.findings] == ["GF301"]
+    assert b"loss.mean() +" not in (seen.after or b"")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from gradfix.defects.records import NonScalar
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
     from gradfix.tape.domain.graph import Node
     from gradfix.tape.machine.reports import Reports
 
+FEW = 500
+"""How many operations behind a loss are looked through."""
 SCALES = having("scales") | {"neg", "scale"}
 """What keeps each element of a loss, where nothing else goes in that learns."""
 
@@ -36,9 +39,16 @@ def _term(reports: Reports, root: Node) -> Span | None:
         wider = (one.facts or {}).get("wider")
         if one.guards is not None or (wider is None and (one.op not in SCALES or len(one.parents) > 1)):
             break
+        if wider is not None and _again(root, one):
+            return None  # in another turn that operand may be the number
         term = reports.span(wider) if wider is not None else term
         one = next((each for each in one.parents if wider in (None, each.place)), None)
     return term
+
+
+def _again(root: Node, added: Node) -> bool:
+    """Whether a root was made by the same addition several times."""
+    return any(one is not added and one.place is added.place for one in islice(upstream([root]), FEW))
 
 
 def _scaled(node: Node) -> Iterable[Node]:
