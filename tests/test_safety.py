@@ -376,6 +376,19 @@ def test_the_number_of_a_matrix_of_one_element_is_its_value(after: str, word: st
     assert found.verdict == word, found
 
 
+CUT_BY_NAME = """w, v = (torch.randn(3, requires_grad=True) for _ in range(2))
+d = torch.autograd.Variable(w)
+(v - d).pow(2).sum().backward()
+(w * 2).sum().backward()
+"""
+
+
+def test_who_makes_a_variable_of_a_tensor_has_cut_it_off() -> None:
+    found = forked(partial(verdict, CUT_BY_NAME, CUT_BY_NAME.replace("torch.autograd.Variable(w)", "w")))
+    assert found is not None
+    assert found.verdict == "right", found
+
+
 ACTOR_CRITIC = """actor, critic = nn.Linear(4, 2), nn.Linear(4, 1)
 opt_a = torch.optim.SGD(actor.parameters(), lr=0.1)
 opt_c = torch.optim.SGD(critic.parameters(), lr=0.1)

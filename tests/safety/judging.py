@@ -27,6 +27,8 @@ OWN = re.compile(
     r"|change requires_grad flags of leaf variables\.$"
 )
 """Faults of the random programs that no rule is about."""
+LAYOUT = "view size is not compatible with input tensor's size and stride"
+"""The same where a rewrite makes nothing whose layout another could meet."""
 NUMBER = "'float' object has no attribute 'backward'"
 """What Python says of a loss that lost its graph where it became a number."""
 ANYBODY = frozenset(
@@ -150,6 +152,8 @@ def judged(finding: Finding, source: str, before: Play, after: Play, spared: Pla
     """What torch says of the rewrite of one finding; `spared`: the run in which no write hurts."""
     shown = crash(finding, source, before)
     if after.error and OWN.search(after.error[0]):
+        return Said(UNDECIDED, "the program has a fault of its own")
+    if after.error and LAYOUT in after.error[0] and finding.rule == "non_scalar_backward":
         return Said(UNDECIDED, "the program has a fault of its own")
     if after.error and not before.error:
         return Said(BREAKS, after.error[0])

@@ -105,6 +105,8 @@ class Player:
         self.cut: list[tuple[tuple[int, ...], list[Any]]] = []
         self.optimizers: list[Any] = []
         self.busy = False
+        self.cutting = False
+        """Whether it is wanted where values lose their graph."""
 
     def look(self) -> Held:
         frames: list[types.FrameType] = []
@@ -432,6 +434,7 @@ def play(
             stack.enter_context(contextlib.redirect_stdout(io.StringIO()))
             stack.enter_context(contextlib.redirect_stderr(io.StringIO()))
             code = compile(source, PROGRAM, "exec")
+            player.cutting = cuts
             if cuts:
                 stack.enter_context(Cutter(player))
             if allowed:
@@ -520,12 +523,28 @@ def install() -> None:
             Player.now.optimizers.append(self)
 
     torch.autograd.backward, torch.autograd.grad, kind.add_param_group = backward, grad, add
+    torch.autograd.Variable = variable(torch.autograd.Variable)
     classes: tuple[Any, Any] = (kind, torch.nn.Module)
     for each in classes:
         each.zero_grad = clearing(each.zero_grad)
     doors = sys.modules["torch.optim.optimizer"]
     doors.register_optimizer_step_pre_hook(before_step)
     doors.register_optimizer_step_post_hook(after_step)
+
+
+def variable(plain: Any) -> Any:
+    """The constructor that gives a value without its graph, and says so to no mode."""
+
+    class Variable(plain):  # type: ignore[misc]
+        def __new__(cls, *given: Any, **named: Any) -> Any:
+            player = Player.now
+            lost = [one for one in flat(given[:1]) if one.requires_grad]
+            if player is not None and player.cutting and not player.busy and lost:
+                with player.aside():
+                    player.severed(lost)
+            return plain(*given, **named)
+
+    return Variable
 
 
 def clearing(plain: Any) -> Any:
