@@ -523,7 +523,7 @@ def install() -> None:
             Player.now.optimizers.append(self)
 
     torch.autograd.backward, torch.autograd.grad, kind.add_param_group = backward, grad, add
-    torch.autograd.Variable = variable(torch.autograd.Variable)
+    setattr(torch.autograd, "Variable", variable(torch.autograd.Variable))  # noqa: B010
     classes: tuple[Any, Any] = (kind, torch.nn.Module)
     for each in classes:
         each.zero_grad = clearing(each.zero_grad)

@@ -292,8 +292,9 @@ def _encloses(block: Place, place: Place) -> bool:
 
 
 def _behind_others(cut: Node, cuts: list[Node]) -> bool:
-    """Whether all that a cut keeps from the root is kept from the cut itself, by others of these."""
-    if any(parent.requires is not False for parent in cut.parents):
+    """Whether all that a cut keeps from the root for sure is kept from the cut itself, by others of these."""
+    if any(parent.requires is True for parent in cut.parents):
         return False
     above = [one for parent in cut.parents for one in nearest_cuts(parent)]
-    return bool(above) and all(any(one is other for other in cuts) for one in above)
+    passing = [one for one in above if one.cut not in PASSING_NONE]  # nothing comes through a sample anyway
+    return bool(passing) and all(any(one is other for other in cuts) for one in passing)

@@ -98,3 +98,40 @@ def test_a_loss_that_is_not_recorded_is_not_missing_the_gradient_of_its_mask() -
 def test_beside_a_constant_that_is_not_recorded_a_comparison_can_be_what_was_to_learn() -> None:
     body = MASKED.format(inside="weight = err.exp()", behind="loss = (mask * weight).mean()")
     assert "non_differentiable_loss" in kinds(body)
+
+
+BEHIND = """
+class Critic(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.head = nn.Linear(5, 1)
+
+    {decorator}
+    def forward(self, x):
+        return self.head(x)
+
+
+critic, actor = Critic(), nn.Linear(5, 2)
+for x in torch.ones(2, 4, 5):
+    values = critic(x).squeeze(-1)
+    action = torch.distributions.Categorical(logits=actor(x)).sample()
+    rewards = (action == 0).float() + unknown(x)[:, 0]
+    with torch.no_grad():
+        returns = rewards + 0.9 * torch.roll(values, -1)
+    {loss}.backward()
+"""
+
+
+@pytest.mark.parametrize(
+    ("decorator", "loss", "expected"),
+    [
+        pytest.param(
+            "@torch.no_grad()", "(returns - values).pow(2).mean()", "@torch.no_grad()", id="behind it"
+        ),
+        pytest.param("", "returns.mean()", "with torch.no_grad():", id="alone"),
+    ],
+)
+def test_a_block_that_keeps_nothing_more_than_another_is_not_to_blame(
+    decorator: str, loss: str, expected: str
+) -> None:
+    assert culprits(BEHIND.format(decorator=decorator, loss=loss), "forward_in_no_grad") == [expected]
