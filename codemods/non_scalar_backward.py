@@ -87,6 +87,13 @@ def _sums(tree: Tree, whole: cst.CSTNode, term: cst.CSTNode) -> bool:
     return any(SUM.search(text) for text in texts)
 
 
+def _written(tree: Tree, element: cst.Subscript) -> bool:
+    """Whether something is put there, where one number has no element."""
+    above = tree.parent(element)
+    augmented = isinstance(above, cst.AugAssign) and above.target is element
+    return augmented or isinstance(above, (cst.AssignTarget, cst.AnnAssign))
+
+
 def _reduced_here(
     tree: Tree, backward: tuple[Walks, cst.BaseExpression], criterion: Criterion, options: Options
 ) -> Fix:
@@ -97,10 +104,10 @@ def _reduced_here(
     half = UNREDUCED if criterion.half(call) else ""
     reading = Reading(tree, call, _scaled(root), unreduced)
     made = reading.made()
-    if made is not None:
+    old = indexed(tree, made, tree.code(reading.root)) if made is not None else []
+    if made is not None and not any(_written(tree, one) for one in old):
         reduced = method_call(made, str(told))
         says = f"{tree.code(root)} = {' '.join(tree.code(reduced).split())}"
-        old = indexed(tree, made, tree.code(reading.root))
         return Fix((Edit(made, reduced), *map(as_item, old)), says, half)
     reduced = method_call(root, str(told))
     says = " ".join(tree.code(call).replace(tree.code(root), tree.code(reduced), 1).split())

@@ -200,3 +200,19 @@ def test_a_product_is_reduced_where_it_is_made_if_a_number_is_wanted(reading: st
     there = PRODUCT.replace("w * 2", "(w * 2).sum()") + "z.backward()\n"
     here = PRODUCT + "z.sum().backward()\n"
     assert mended(f"{PRODUCT}z.backward()\n{reading}\n") == f"{there if made else here}{reading}\n"
+
+
+@pytest.mark.parametrize(
+    ("used", "reduced"),
+    [
+        pytest.param("print(loss.data[0])", True, id="read"),
+        pytest.param("loss.data[0] = 0.0", False, id="written"),
+        pytest.param("loss.data[0] += 1.0", False, id="added to"),
+    ],
+)
+def test_a_loss_is_one_number_where_it_is_made_unless_its_elements_are_written(
+    used: str, reduced: bool
+) -> None:
+    after = mended(f"loss = net(x)\n{used}\nloss.backward()\nopt.step()\n")
+    assert after is None or ("loss = net(x).sum()" in after) is reduced
+    assert after is None or ".item() =" not in after.replace("+=", "=")
