@@ -797,3 +797,36 @@ def test_a_crash_that_was_certain_hides_what_stands_behind_it(body: str, sort: s
     found = played.blurred([[Edit(at, at + len(b"y.detach_()"), b"pass")]])
     assert found is not None
     assert {(one.defect.kind, one.sort) for one in played.sorted_out(found)} == {("grad_of_non_leaf", sort)}
+
+
+FIVE = """
+from elsewhere import blur
+w = torch.ones(3, requires_grad=True)
+def update(a):
+    if a == 1:
+        scale = [w * 2]
+    elif a == 2:
+        scale = [w * 3]
+    elif a == 3:
+        scale = [w * 4]
+    elif a == 4:
+        scale = [w * 5]
+    else:
+        scale = [w * 6]
+    y = scale[0].exp()
+    y.mul_(2)
+    y.sum().backward()
+update(blur(0))
+"""
+
+
+def test_a_finding_that_too_many_alternatives_had_hidden_is_told_apart() -> None:
+    text = (START + FIVE).encode()
+    source = parse("script.py", text)
+    assert isinstance(source, Source)
+    played = Played(source, nobody)
+    assert not played.said
+    found = played.blurred([[Edit(text.index(b"    elif a == 4"), text.index(b"    else:"), b"")]])
+    assert found is not None
+    assert {(one.defect.kind, one.sort) for one in found} == {("inplace_overwrites_saved", "appeared")}
+    assert {one.sort for one in played.sorted_out(found)} == {"limit met"}

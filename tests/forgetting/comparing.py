@@ -12,6 +12,7 @@ from unittest.mock import patch
 
 from gradfix.defects import Certainty, Convention, Defect, Role
 from gradfix.source import Source, parse
+from gradfix.tape.domain import alternatives, trail
 from gradfix.tape.domain.values import Value
 from gradfix.tape.entries import analyse
 from gradfix.tape.interpreter.conditions import Verdict, condition
@@ -22,12 +23,16 @@ from gradfix.tape.python import control, loops
 
 from .edits import Edited, Text
 
-Sort: TypeAlias = Literal["appeared", "surer", "told otherwise", "way opened"]
+Sort: TypeAlias = Literal["appeared", "surer", "told otherwise", "limit met", "way opened"]
 """How more was said. `told otherwise`: a finding that overlaps, or that is among what leads to this one, or
-the same failure, was there before, by another rule or with another culprit. `way opened`: on a path that was
-known not to be taken, so that nothing was said of it, or behind a crash that was certain; this is the only
-one that is allowed."""
-SORTS: tuple[Sort, ...] = ("appeared", "surer", "told otherwise", "way opened")
+the same failure, was there before, by another rule or with another culprit. `limit met`: the text as it was
+says it too if some more alternatives are kept apart: what was forgotten leaves fewer. `way opened`: on
+a path that was known not to be taken, so that nothing was said of it, or behind a crash that was certain. The
+last two are allowed."""
+SORTS: tuple[Sort, ...] = ("appeared", "surer", "told otherwise", "limit met", "way opened")
+ALLOWED: frozenset[Sort] = frozenset({"limit met", "way opened"})
+MORE_ALTERNATIVES = (5, 6, 8)
+"""How many are kept apart to see whether that is what has silenced a text."""
 SUREST: tuple[Certainty, ...] = ("certain", "likely", "suspect")
 BACKWARDS = frozenset({Role.BACKWARD, Role.RETURNED, Role.WITHOUT, Role.BACKWARD_HERE, Role.BACKWARD_NEEDS})
 COMPARED = re.compile(r" [!=]= .*")
@@ -246,4 +251,28 @@ def sorted_out(found: list[More], source: Source, resolve: Resolver) -> list[Mor
     if not found:
         return []
     ways = Ways(source, resolve)
-    return [one if ways.known(one) else More("way opened", one.defect, one.where) for one in found]
+    known = [one if ways.known(one) else More("way opened", one.defect, one.where) for one in found]
+    if all(one.sort in ALLOWED for one in known):
+        return known
+    wider = list(_with_more_alternatives(source, resolve))
+    return [
+        More("limit met", one.defect, one.where) if _as_sure(one, wider) and one.sort not in ALLOWED else one
+        for one in known
+    ]
+
+
+def _with_more_alternatives(source: Source, resolve: Resolver) -> Iterator[tuple[Where, Defect]]:
+    """What the tape says of a text as it is where more alternatives are kept apart."""
+    as_it_is = Edited(Text(source.content), ())
+    for most in MORE_ALTERNATIVES:
+        with patch.object(trail, "LIMIT", most), patch.object(alternatives, "LIMIT", most):
+            yield from ((as_it_is.before(one.culprit), one) for one in told(source, resolve))
+
+
+def _as_sure(one: More, wider: Iterable[tuple[Where, Defect]]) -> bool:
+    """Whether the same is among these, no less sure."""
+    most = SUREST.index(one.defect.certainty)
+    return any(
+        (where, other.kind) == (one.where, one.defect.kind) and SUREST.index(other.certainty) <= most
+        for where, other in wider
+    )

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from gradfix.defects import Defect, Role
+from gradfix.defects import Assumption, Defect, Role
 
 from .claims import FLOW, REQUIRED, WRITES
 from .comparison import Analyser, Comparison, Disagreement, culprit_lines, lines_as, reported
@@ -26,7 +26,7 @@ def compare(program: Program, analyse: Analyser) -> Comparison | None:
     runs = [run for run in run_all(program) if not run.invalid]
     if not runs:
         return None
-    listed = tuple(defect for defect in analyse(program.source) if defect.certainty != "suspect")
+    listed = tuple(defect for defect in analyse(program.source) if _said(defect))
     result = Comparison(program, runs, listed)
     judge_defects(result)
     judge_failures(result)
@@ -37,6 +37,11 @@ def compare(program: Program, analyse: Analyser) -> Comparison | None:
     count_unsaid(result)
     excuse(result, analyse)
     return result
+
+
+def _said(defect: Defect) -> bool:
+    """Whether a defect is listed, or only isn't as nobody may choose the way on which there is no term."""
+    return defect.certainty != "suspect" or defect.assumptions == (Assumption.NOTHING_IS_LEARNT.value,)
 
 
 def excuse(result: Comparison, analyse: Analyser) -> None:

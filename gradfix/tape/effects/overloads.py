@@ -71,7 +71,7 @@ def choose(
         tried = [(effect, bind(effect, args, kwargs, pairs=True)) for effect in effects]
         fitting = [(effect, bound) for effect, bound in tried if bound is not None]
     fitting = [(effect, bound) for effect, bound in fitting if not effect.when or _holds(effect, bound)]
-    asked = [pair for pair in fitting if "out" in pair[1] or "out" not in pair[0].args]
+    asked = [pair for pair in fitting if all(name in pair[1] for name in (*pair[0].writes, *_out(pair[0])))]
     fitting = asked or fitting  # some functions have but one row, whose `out` may be left away
     whole = [
         (effect, bound) for effect, bound in fitting if all(n in bound for n in effect.args[: effect.needs])
@@ -86,9 +86,13 @@ def choose(
         if not fitting[0][0].when:
             return fitting[0]
         fitting = [pair for pair in fitting if pair[0].when]
-    if len({effect.results for effect, _ in fitting}) > 1:
-        return None  # one tensor or several: nothing can be said of either
+    if len({(effect.results, effect.constant) for effect, _ in fitting}) > 1:
+        return None  # one tensor or several, in a graph or not: nothing can be said of either
     return _agreed([effect for effect, _ in fitting]), fitting[0][1]
+
+
+def _out(effect: Effect) -> tuple[str, ...]:
+    return ("out",) if "out" in effect.args else ()
 
 
 def _holds(effect: Effect, bound: Bound) -> bool:
@@ -134,7 +138,6 @@ def _in_common(effects: Sequence[Effect]) -> Effect:
         view=first.view if len(views) == 1 else "maybe",
         returns_self=first.returns_self if len(selves) == 1 else "maybe",
         writes=tuple(name for name in first.writes if all(name in effect.writes for effect in effects)),
-        constant=first.constant if len({effect.constant for effect in effects}) == 1 else (),
         vanishes=all(effect.vanishes for effect in effects),
         once=all(effect.once for effect in effects),
         shape=first.shape if len({effect.shape for effect in effects}) == 1 else "",

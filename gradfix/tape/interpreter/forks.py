@@ -7,8 +7,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from gradfix.tape.domain.alternatives import alternatives
-from gradfix.tape.domain.events import on_path, partings
 from gradfix.tape.domain.graph import Tensor
+from gradfix.tape.domain.in_graph import on_path, partings
 from gradfix.tape.domain.narrowing import possible
 from gradfix.tape.domain.paths import ALWAYS, Arm, meet
 from gradfix.tape.domain.values import UNDEFINED, Alt, stamp

@@ -11,8 +11,9 @@ from gradfix.defects import NOTHING, Convention, Role
 from gradfix.defects.reasons import What
 from gradfix.defects.records import BackwardUnrecorded
 from gradfix.defects.severed import NoGradient
-from gradfix.tape.domain.events import Add, live_arms, surely
+from gradfix.tape.domain.events import Add
 from gradfix.tape.domain.graph import upstream
+from gradfix.tape.domain.in_graph import live_arms, surely
 from gradfix.tape.domain.paths import ALWAYS, contradicts, implies
 from gradfix.tape.domain.values import Const, Unknown, stamp
 from gradfix.tape.effects import shapes

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from gradfix.tape.domain.paths import Path
 
 
-def _shared(adds: list[Add], one: Add) -> Path:
+def shared(adds: list[Add], one: Add) -> Path:
     """What has to hold for a contribution, whichever alternative of its root brought it."""
     return one.path.intersection(*(add.path for add in adds if add.backward.place is one.backward.place))
 
@@ -244,7 +244,7 @@ class Gradients:
             parameters=(leaf.name,) if by is leaf and leaf.name else (),
             between=between,
         )
-        when = beyond(_shared(fresh, first) | _shared(stale, old), self.here.path - self.here.assumed)
+        when = beyond(shared(fresh, first) | shared(stale, old), self.here.path - self.here.assumed)
         account = self.leaves.accounts.of(Assumption.NOBODY_ELSE_CLEARS, doubts)
         self.reports.report("missing_zero_grad", first.backward.place, steps, facts, lean=lean, when=when,
                             account=account)  # fmt: skip
@@ -343,7 +343,7 @@ class Gradients:
                 between=self.since_step(events, first, held),
             ),
             lean=lean | first.lean | (counted or NOTHING),
-            when=beyond(_shared(lost, first), self.here.path - self.here.assumed),
+            when=beyond(shared(lost, first), self.here.path - self.here.assumed),
             account=account,
         )
         self.erased_before(self.timeline.newest, draft, held)

@@ -9,8 +9,8 @@ from gradfix.defects import Convention, Role
 from gradfix.defects.leaning import weight
 from gradfix.defects.written import Written, WrittenView
 from gradfix.tape.domain.alternatives import phi
-from gradfix.tape.domain.events import on_path
 from gradfix.tape.domain.graph import Node, Number, Storage, Tensor
+from gradfix.tape.domain.in_graph import on_path
 from gradfix.tape.domain.paths import ALWAYS, implies
 from gradfix.tape.domain.values import (
     NOTHING,

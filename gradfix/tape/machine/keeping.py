@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from gradfix.defects import Role
 from gradfix.defects.leaning import weight
 from gradfix.defects.severed import Unrecorded
-from gradfix.tape.domain.events import on_path
 from gradfix.tape.domain.graph import Saved, Tensor
+from gradfix.tape.domain.in_graph import on_path
 from gradfix.tape.domain.paths import contradicts, implies
 from gradfix.tape.domain.values import Const, Seq, Unknown
 from gradfix.tape.effects.operations import having, layers_having, name_of_layer, where

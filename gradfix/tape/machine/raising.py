@@ -106,7 +106,8 @@ class Raising:
     def in_doubt(self, node: Node, event: Backward) -> Lean:
         """What it takes that a backward comes to a node: that it was recorded, and all on the way to it.
 
-        What was entered around all that has a graph has left recording on, or the backward would fail.
+        What was entered around all that has a graph has left recording on, or the backward would fail; of a
+        backward that is only thought of nobody knows that.
         """
         if event.start is None or self.grad_mode.mode_in_doubt is not False:
             return NOTHING
@@ -114,7 +115,9 @@ class Raising:
             sure = upstream([event.start], _either_way)
             self.recorded = event, {id(one): one for one in sure if not one.doubted}
         sure_nodes = self.recorded[1]
-        return NOTHING if id(node) in sure_nodes or not any(map(_ends, sure_nodes.values())) else RECORDED
+        thought = event.virtual and not event.start.doubted
+        fails = not thought and not any(map(_ends, sure_nodes.values()))
+        return NOTHING if id(node) in sure_nodes or fails else RECORDED
 
     @staticmethod
     def _freed_before(node: Node, event: Backward, here: Path) -> tuple[Backward, Path] | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gradfix.tape.domain.events import surely
+from gradfix.tape.domain.in_graph import surely
 
 if TYPE_CHECKING:
     from gradfix.tape.domain.graph import Node, Tensor

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from gradfix.tape.domain.alternatives import phi
-from gradfix.tape.domain.events import partings
 from gradfix.tape.domain.graph import Node, Spoil, Tensor, Write
+from gradfix.tape.domain.in_graph import partings
 from gradfix.tape.domain.paths import ALWAYS, contradicts, covered, implies, meet
 from gradfix.tape.domain.values import (
     NOTHING,

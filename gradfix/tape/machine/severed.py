@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from gradfix.defects import NOTHING, Assumption, Convention, Role, kind_of
 from gradfix.defects.leaning import weight
 from gradfix.defects.severed import Cut
-from gradfix.tape.domain.events import on_path, partings
 from gradfix.tape.domain.graph import Tensor, upstream
+from gradfix.tape.domain.in_graph import on_path, partings
 from gradfix.tape.domain.paths import contradicts
 from gradfix.tape.domain.within import Within
 from gradfix.tape.machine import rows

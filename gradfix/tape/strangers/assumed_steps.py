@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 from gradfix.defects import Assumption, Convention, Role
 from gradfix.defects.ordered import EarlyClear, NotCleared
 from gradfix.tape.domain.events import Add, Backward, Clear, Doubt, Use
-from gradfix.tape.domain.paths import contradicts, implies
+from gradfix.tape.domain.paths import beyond, contradicts, implies
+from gradfix.tape.machine.gradients import shared
 
 if TYPE_CHECKING:
     from gradfix.tape.domain.why import Why
@@ -52,6 +53,7 @@ def nothing_left(strangers: Strangers, own: Supposed, events: list[Any], node: a
             between=strangers.machine.gradients.since_step(events, meant, own.optimizer.leaves),
         ),
         lean=BY_USE,
+        when=beyond(shared(lost, meant), strangers.here.path - strangers.here.assumed),
         account=_of(strangers, Assumption.NOBODY_ELSE_FILLS, doubts),
     )
     strangers.machine.gradients.erased_before(strangers.timeline.newest, draft, own.optimizer.leaves)

@@ -113,7 +113,7 @@ def _may_hand_back(vm: Interpreter, callee: Value, given: Sequence[Value]) -> bo
         return True
     nodes = [node for value in given for node in vm.graph.nodes(value)]
     met = [*upstream(nodes, lambda node: node.parents if node.may or node.requires is None else ())]
-    if any(node.requires is True for node in met):
+    if any(node.requires is True or (node.requires is None and node.leaf is not None) for node in met):
         return True
     values = [*given, *(node.facts["value"] for node in met if node.facts and "value" in node.facts)]
     return any(map(vm.machine.leaves.may_learn, values))

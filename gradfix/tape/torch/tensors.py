@@ -143,20 +143,23 @@ def requires_grad_in_place(
 
 
 def _surely_recorded(machine: Machine, tensor: Tensor, node: ast.AST) -> None:
-    """What may be a result stays one where it is: that it requires grad doesn't make it a leaf."""
+    """What may be a result stays one where it is: that it requires grad doesn't make it a leaf, but takes
+    no convention any more."""
     made = Node("requires_grad_", machine.here.at(node), (tensor.node,), True)
-    made.may, made.lean = True, tensor.lean
+    made.may, made.lean = True, NOTHING if tensor.requires else tensor.lean
     machine.trail.set(tensor, "node", made)
+    machine.trail.set(tensor, "lean", made.lean)
     machine.trail.set(tensor, "requires", True)
 
 
 def set_requires_grad(names: Names, tensor: Tensor, value: Value, node: ast.AST) -> None:
     """`x.requires_grad = value`, on a leaf or on a result that lost its graph."""
     wanted = bool(value.value) if isinstance(value, Const) and not _some_of_many(names, tensor) else None
-    if wanted is tensor.requires or (wanted is True and tensor.requires is True):
-        return
-    if wanted is True and tensor.leaf is None and tensor.requires is None:
+    supposed = tensor.leaf is None and (tensor.requires is None or (tensor.requires is True and tensor.lean))
+    if wanted is True and supposed:
         _surely_recorded(names.machine, tensor, node)
+        return
+    if wanted is tensor.requires:
         return
     if wanted is True and tensor.leaf is not False:
         made = Node("leaf", tensor.place, (tensor.node,), True)

@@ -1471,3 +1471,56 @@ def test_what_is_reshaped_to_sizes_that_are_not_known_is_not_shown_as_it_lies(as
 
 def test_what_is_reshaped_to_its_own_sizes_is_a_view() -> None:
     assert listed(RESHAPED.format(sizes="3, 4", asked="4, 3")) == {"inplace_on_leaf"}
+
+
+CHOSEN = """
+w = torch.randn(3, 4, requires_grad=True)
+values, places = torch.topk(w * 2, {many}, dim=1)
+{of}.numpy()
+"""
+
+
+@pytest.mark.parametrize("many", ["2", "blur(2)", "k=blur(2)"])
+def test_places_are_no_part_of_a_graph_however_many_are_chosen(many: str) -> None:
+    assert not listed(CHOSEN.format(many=many, of="places"))
+
+
+@pytest.mark.parametrize("many", ["2", "blur(2)"])
+def test_values_are_part_of_a_graph_however_many_are_chosen(many: str) -> None:
+    assert listed(CHOSEN.format(many=many, of="values")) == {"numpy_of_graph"}
+
+
+HANDED_BACK = """
+w = torch.zeros(3, 4, requires_grad={asked})
+with torch.no_grad():
+    w = getattr(w, blur)()
+loss = (w + w).sum()
+loss.backward()
+"""
+
+
+@pytest.mark.parametrize("asked", ["True", "blur(True)"])
+def test_an_unknown_method_may_hand_back_a_leaf_where_nothing_is_recorded(asked: str) -> None:
+    assert not listed(HANDED_BACK.format(asked=asked))
+
+
+ASKED_TO_LEARN = """
+class Split({base}):
+    def forward(self, x):
+        {asks}
+        one, two = (x * 2).split(2, 1)
+        one += one
+        return one
+"""
+
+
+@pytest.mark.parametrize("base", ["nn.Module", "blur"])
+def test_what_is_made_to_require_grad_takes_no_convention_any_more(base: str) -> None:
+    def said(asks: str) -> list[str]:
+        source = parse("program.py", (IMPORTS + ASKED_TO_LEARN.format(base=base, asks=asks)).encode())
+        assert isinstance(source, Source)
+        found = [d for d in analyse(source).defects if d.kind == "inplace_on_view_of_many"]
+        return [d.certainty for d in found]
+
+    assert said("x.requires_grad_()") == ["certain"]
+    assert "certain" not in said("pass")
