@@ -14,7 +14,7 @@ from gradfix.stack import roomy
 from gradfix.tape.analysis import Analysis, Silence
 from gradfix.tape.checks.closing import close
 from gradfix.tape.domain.definitions import Function
-from gradfix.tape.domain.paths import ALWAYS, Equals, forget
+from gradfix.tape.domain.paths import ALWAYS, ENTRY, Equals, forget
 from gradfix.tape.effects.frameworks import ROWS
 from gradfix.tape.entry_filter import Culprits, Definition, callers_first
 from gradfix.tape.handlers import HANDLERS
@@ -121,7 +121,7 @@ def _enter_all(module: Interpreter, work: int, culprits: Culprits) -> list[Inter
         entry.trail.spread = _spread(size)
         if module.grad_mode.grad is not True or entry.switches.sets_mode_in(node):
             lose_mode(entry.machine)  # as the module left it, or as this did when it ran before
-        path = frozenset({(Equals(("entry",), len(entries) + 1), True)})
+        path = frozenset({(Equals(ENTRY, len(entries) + 1), True)})
         with entry.here.within(path=path), entry.reports.within(ran=lines):
             _run_entry(entry, enter)
         entries.append(entry)

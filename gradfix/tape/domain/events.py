@@ -99,6 +99,11 @@ class Add:
         self.born = stamp()
 
 
+def shared(adds: list[Add], one: Add) -> Path:
+    """What has to hold for a contribution, whichever alternative of its root brought it."""
+    return one.path.intersection(*(add.path for add in adds if add.backward.place is one.backward.place))
+
+
 class Clear:
     """A gradient set to zero or None; `must` False where an unknown call may have done it."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
 from itertools import count
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias, cast
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, cast
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -24,6 +24,15 @@ class Equals(NamedTuple):
 
     subject: Key
     constant: Hashable
+
+
+ENTRY: Final = ("entry",)
+"""The subject of the literal that says from where execution started: nobody tests it."""
+
+
+def tested(path: Path) -> Path:
+    """The literals that statements test."""
+    return frozenset([one for one in path if not (type(one[0]) is Equals and one[0].subject == ENTRY)])
 
 
 class Caught(NamedTuple):

@@ -10,7 +10,7 @@ from gradfix.defects import Assumption, Convention, Role
 from gradfix.defects.ordered import EarlyClear, NotCleared
 from gradfix.defects.reasons import What
 from gradfix.defects.records import Scaled
-from gradfix.tape.domain.events import Add, Backward, Clear, Empty, Unscale, Use
+from gradfix.tape.domain.events import Add, Backward, Clear, Empty, Unscale, Use, shared
 from gradfix.tape.domain.paths import ALWAYS, beyond, contradicts, covered, implies
 from gradfix.tape.domain.torch_values import Optimizer
 from gradfix.tape.domain.values import NOTHING
@@ -24,11 +24,6 @@ if TYPE_CHECKING:
     from gradfix.defects import Touched
     from gradfix.tape.domain.events import SlotEvent
     from gradfix.tape.domain.paths import Path
-
-
-def shared(adds: list[Add], one: Add) -> Path:
-    """What has to hold for a contribution, whichever alternative of its root brought it."""
-    return one.path.intersection(*(add.path for add in adds if add.backward.place is one.backward.place))
 
 
 if TYPE_CHECKING:

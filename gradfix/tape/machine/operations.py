@@ -11,6 +11,7 @@ from gradfix.defects import Assumption, Convention, Role
 from gradfix.defects.reasons import What
 from gradfix.defects.written import Written, WrittenLeaf, WrittenView
 from gradfix.tape.domain.graph import Node, Tensor, upstream
+from gradfix.tape.domain.paths import tested
 from gradfix.tape.domain.values import NOTHING, Seq, Unknown
 from gradfix.tape.domain.why import Why
 from gradfix.tape.effects import shapes
@@ -241,9 +242,8 @@ class Operations:
             says = "a view of a leaf Variable that requires grad is being used in an in-place operation"
         if self.python.for_others(owner):
             return
-        lean = (
-            owner.lean if self.grad_mode.mode_in_doubt is False else owner.lean | {Assumption.RECORDED_HERE}
-        )
+        sure = self.grad_mode.mode_in_doubt is False and not (owner.parameter and self._chosen_elsewhere())
+        lean = owner.lean if sure else owner.lean | {Assumption.RECORDED_HERE}
         written = [parent for parent in node.parents if parent is not target.node]
         learned = any(one.op == DIFFERENTIATED for one in upstream(written)) or any(
             any(one.leaf not in (None, owner) for one in upstream([parent]))
@@ -259,6 +259,12 @@ class Operations:
         )
         if draft is not None:  # an update that is itself differentiated stays a value
             self.leaf_writes.append((draft, owner, learned))
+
+    def _chosen_elsewhere(self) -> bool:
+        """Whether this is one way through what was entered by itself: who chooses it may have turned
+        recording off, as one does who edits what was trained."""
+        tests = tested(self.here.path)
+        return bool(tests) and tests != self.here.path
 
     def harmless_writes(self) -> None:
         """At the end: in-place operations on the graph that overwrote nothing saved: a matter of style."""

@@ -115,9 +115,9 @@ class Raising:
             sure = upstream([event.start], _either_way)
             self.recorded = event, {id(one): one for one in sure if not one.doubted}
         sure_nodes = self.recorded[1]
-        thought = event.virtual and not event.start.doubted
-        fails = not thought and not any(map(_ends, sure_nodes.values()))
-        return NOTHING if id(node) in sure_nodes or fails else RECORDED
+        if not any(map(_ends, sure_nodes.values())):  # all that has a graph was made in doubt
+            return RECORDED if event.virtual and not event.start.doubted else NOTHING
+        return NOTHING if id(node) in sure_nodes else RECORDED
 
     @staticmethod
     def _freed_before(node: Node, event: Backward, here: Path) -> tuple[Backward, Path] | None:

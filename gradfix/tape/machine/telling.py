@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Mapping
-from typing import Final
 
 from gradfix.source import expression
-from gradfix.tape.domain.paths import Arm, Caught, Chain, Equals, Key, Path, follows_from, simplest
+from gradfix.tape.domain.paths import Arm, Caught, Chain, Equals, Key, Path, follows_from, simplest, tested
 
 FEW = 3
 """How many alternatives are told one by one."""
-ENTRY: Final = ("entry",)
-"""The subject of the literal that says from where execution started: nobody tests it."""
 NOTHING_SAID = frozenset({"__name__", "__debug__", "TYPE_CHECKING"})
 """Names whose tests say how a file is run, not what it does."""
 CONTRARY: Mapping[type[ast.cmpop], str] = {
@@ -31,7 +28,7 @@ CONTRARY: Mapping[type[ast.cmpop], str] = {
 
 def told(texts: Mapping[Key, str], paths: Iterable[Path]) -> str:
     """The condition under which something happens that happens on each of these paths."""
-    left = simplest([_tested(path) for path in paths])
+    left = simplest([tested(path) for path in paths])
     said = {words for path in left if (words := _words(texts, path)) is not None}
     ways = sorted(said, key=lambda words: (len(words), words))
     if not ways or not ways[0]:
@@ -44,12 +41,7 @@ def told(texts: Mapping[Key, str], paths: Iterable[Path]) -> str:
 def tellable(texts: Mapping[Key, str], path: Path) -> bool:
     """Whether there are words for when a path is taken: not where all its tests come out one way and the
     other in turns."""
-    return _words(texts, _tested(path)) is not None
-
-
-def _tested(path: Path) -> Path:
-    """The literals that statements test."""
-    return frozenset([one for one in path if not (type(one[0]) is Equals and one[0].subject == ENTRY)])
+    return _words(texts, tested(path)) is not None
 
 
 def _words(texts: Mapping[Key, str], path: Path) -> tuple[str, ...] | None:

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from gradfix.defects import Assumption, Convention, Role
 from gradfix.defects.ordered import EarlyClear, NotCleared
-from gradfix.tape.domain.events import Add, Backward, Clear, Doubt, Use
+from gradfix.tape.domain.events import Add, Backward, Clear, Doubt, Use, shared
 from gradfix.tape.domain.paths import beyond, contradicts, implies
-from gradfix.tape.machine.gradients import shared
 
 if TYPE_CHECKING:
     from gradfix.tape.domain.why import Why

@@ -11,13 +11,15 @@ from typing import TYPE_CHECKING
 
 from gradfix.defects.reasons import What
 from gradfix.tape.domain.graph import Node, Tensor
-from gradfix.tape.domain.values import Const, External, Map, Seq, Unknown, Value
+from gradfix.tape.domain.values import Alt, Const, External, Map, Seq, Unknown, Value
 
 if TYPE_CHECKING:
     from gradfix.tape.interpreter.state import Strangers
 
 DEEP = 200
 """How many values are looked through."""
+ONE_OF = 2
+"""How often it is looked through which of several values one is."""
 MADE_OF = 4
 """Through how many values what is told something may be one of those that it was made of."""
 
@@ -31,8 +33,9 @@ def may_be_told(strangers: Strangers, values: Iterable[Value]) -> None:
         ahead = [inner for one in held for inner in one.holds]
 
 
-def of_data_alone(strangers: Strangers, below: Sequence[Node]) -> bool:
-    """Whether all that a root was made of is data, numbers, and what other packages have made of these."""
+def of_data_alone(strangers: Strangers, below: Sequence[Node | Value], deep: int = ONE_OF) -> bool:
+    """Whether all that a root was made of is data, numbers, and what other packages have made of these, or
+    may be on some path."""
     seen: dict[int, Value | Node] = {}
     stack: list[Value | Node] = [*below]
     while stack and len(seen) < DEEP:
@@ -44,6 +47,9 @@ def of_data_alone(strangers: Strangers, below: Sequence[Node]) -> bool:
             if one.leaf is not None or one.op == "module":
                 return False
             stack.extend([*one.parents, *_unknown(one)])
+        elif isinstance(one, Alt):
+            if not deep or not any(of_data_alone(strangers, [each], deep - 1) for _, each in one.options):
+                return False
         elif not _is_data(strangers, one):
             if not _of_package(strangers, one):
                 return False

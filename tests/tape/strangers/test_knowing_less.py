@@ -1524,3 +1524,73 @@ def test_what_is_made_to_require_grad_takes_no_convention_any_more(base: str) ->
 
     assert said("x.requires_grad_()") == ["certain"]
     assert "certain" not in said("pass")
+
+
+ERASED = """
+def train(model, loader, optimizer):
+    for batch, target in loader:
+        out = model(batch)
+        {between}
+        loss = {loss}
+        loss.backward()
+        optimizer.zero_grad()
+        optimizer.step()
+"""
+ON_ONE_WAY = "if blur(1) == 2: out = torch.exp(target)"
+
+
+@pytest.mark.parametrize(
+    ("between", "loss", "told"),
+    [
+        pytest.param("pass", "out.sum()", [""], id="the model's"),
+        pytest.param(ON_ONE_WAY, "out.sum()", ["blur(1) != 2"], id="data's on one way"),
+        pytest.param(ON_ONE_WAY, "blur(out.sum())", ["blur(1) != 2"], id="what isn't known of that"),
+        pytest.param("out = blur(target)", "out.sum()", [], id="what isn't known of data"),
+    ],
+)
+def test_what_is_erased_is_what_the_network_brought(between: str, loss: str, told: list[str]) -> None:
+    text = "import torch\nfrom elsewhere import blur\n" + ERASED.format(between=between, loss=loss)
+    source = parse("program.py", text.encode())
+    assert isinstance(source, Source)
+    found = [d for d in analyse(source).defects if d.kind == "zero_grad_before_step"]
+    assert [d.condition for d in found if d.certainty != "suspect"] == told
+
+
+INFERRED = """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.norm = nn.Linear(4, 4), nn.LayerNorm(4, elementwise_affine=False)
+    def forward(self, x):
+        h = self.first(x)
+        with {mode}:
+            h = h.masked_fill(h > 0, 0.0)
+        h += self.norm(h)
+        return h
+"""
+
+
+@pytest.mark.parametrize("mode", ["torch.inference_mode()", "blur()", "blur(torch)()"])
+def test_what_a_forward_returns_may_have_lost_its_graph_in_a_context_that_is_not_known(mode: str) -> None:
+    assert "inplace_overwrites_saved" not in listed(INFERRED.format(mode=mode))
+    assert "inplace_overwrites_saved" in listed(INFERRED.format(mode="torch.enable_grad()"))
+
+
+TAUGHT = """
+class Net(nn.Module):
+    def __init__(self, edited):
+        super().__init__()
+        self.edited, self.volume = edited, nn.Parameter(torch.zeros(8, 8))
+    def forward(self, x):
+        {test}
+            self.volume[:4] = -100
+        return (self.volume * x).sum()
+"""
+
+
+def test_a_parameter_that_is_written_on_one_way_only_may_be_so_where_nothing_is_recorded() -> None:
+    assert "inplace_on_leaf" not in listed(TAUGHT.format(test="if self.edited:"))
+    assert "inplace_on_leaf" in listed(TAUGHT.format(test="if True:"))
+    assert "inplace_on_leaf" in listed(
+        TAUGHT.format(test="if self.edited:") + "Net(blur())(torch.ones(8, 8))"
+    )
