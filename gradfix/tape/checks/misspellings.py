@@ -6,7 +6,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from gradfix import spelling
-from gradfix.defects import NOTHING, Convention, Role
+from gradfix.defects import NOTHING, Assumption, Convention, Role
 from gradfix.defects.records import Misspelt
 from gradfix.spelling import SWITCH
 from gradfix.tape.domain.definitions import Instance
@@ -18,7 +18,7 @@ from gradfix.tape.torch.modules import leaves
 
 if TYPE_CHECKING:
     from gradfix.tape.domain.definitions import Class
-    from gradfix.tape.domain.values import Value
+    from gradfix.tape.domain.values import Lean, Value
     from gradfix.tape.interpreter.interpreter import Interpreter
     from gradfix.tape.interpreter.occasions import AttributeBound, Compared, PassedOver
     from gradfix.tape.interpreter.program import Program
@@ -44,7 +44,9 @@ def misspelt(vm: Interpreter, bound: AttributeBound) -> None:
         return
     if isinstance(node, ast.Assign):
         read_elsewhere = isinstance(owner, Instance) and name != SWITCH  # by a subclass in another file, say
-        lean = frozenset({Convention.B}) if isinstance(owner, Opaque) or read_elsewhere else NOTHING
+        lean: Lean = frozenset({Convention.B}) if isinstance(owner, Opaque) or read_elsewhere else NOTHING
+        if name != SWITCH and not isinstance(value, Const):
+            lean = lean | {Assumption.SET_OTHERWISE}
         vm.reports.report("requires_grad_misspelt", vm.here.at(node),
                   [(vm.here.at(node), Role.IGNORED)],
                   Misspelt(attribute=name, on="module" if on_module else "tensor"), lean=lean)  # fmt: skip

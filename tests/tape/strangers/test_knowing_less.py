@@ -1594,3 +1594,14 @@ def test_a_parameter_that_is_written_on_one_way_only_may_be_so_where_nothing_is_
     assert "inplace_on_leaf" in listed(
         TAUGHT.format(test="if self.edited:") + "Net(blur())(torch.ones(8, 8))"
     )
+
+
+@pytest.mark.parametrize(
+    ("value", "certainty"), [("True", ["certain"]), ("False", []), ("blur(False)", ["suspect"])]
+)
+def test_a_switch_that_is_misspelt_is_listed_where_it_would_change_something(
+    value: str, certainty: list[str]
+) -> None:
+    source = parse("program.py", f"{IMPORTS}\nw = torch.zeros(3)\nw.require_grad = {value}\n".encode())
+    assert isinstance(source, Source)
+    assert [d.certainty for d in analyse(source).defects if d.impact != "style"] == certainty
