@@ -65,12 +65,12 @@ def test_stops_by_a_missing_import_keep_its_name() -> None:
 
 @pytest.mark.torch
 @pytest.mark.parametrize(
-    ("rule", "share"), [("inplace_overwrites_saved", 0.7), ("step_before_backward", 0.5)]
+    ("rule", "every", "share"), [("inplace_overwrites_saved", 3, 0.7), ("step_before_backward", 2, 0.5)]
 )
 def test_fixtures_without_their_drivers_are_proved_all_the_same(
-    rule: str, share: float, tmp_path: Path
+    rule: str, every: int, share: float, tmp_path: Path
 ) -> None:
-    found = list(cutoff.said("before", tmp_path, only=rule))
+    found = list(cutoff.said("before", tmp_path, only=rule, every=every))
     words = [one.word in cutoff.SEEN for one in found]
     assert words.count(True) >= share * len(words), found
 

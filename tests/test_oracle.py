@@ -25,7 +25,6 @@ from gradfix.defects.records import record_of
 from gradfix.defects.severed import Cut
 
 pytestmark = pytest.mark.torch
-warm()
 
 OVERWRITTEN = """import torch
 x = torch.ones(3, requires_grad=True)
@@ -73,6 +72,12 @@ y = blur(x * 2)
 y += 1
 y.sum().backward()
 """
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _warm() -> None:
+    """Not while tests are collected: of several processes that do so, one runs them."""
+    warm()
 
 
 def defect(kind: str, at: int, *evidence: int, certainty: Certainty = "certain", **more: str) -> Defect:

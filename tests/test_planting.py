@@ -19,7 +19,6 @@ from oracle.tape import tape
 from gradfix.defects import Defect, Span
 
 pytestmark = pytest.mark.torch
-warm()
 
 Tamper = Callable[[str, tuple[Defect, ...]], Iterable[Defect]]
 
@@ -155,6 +154,12 @@ y = x.exp()
 y += 1
 y.sum().backward()
 """
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _warm() -> None:
+    """Not while tests are collected: of several processes that do so, one runs them."""
+    warm()
 
 
 def silent(source: str, said: tuple[Defect, ...]) -> Iterable[Defect]:

@@ -95,7 +95,8 @@ def environ(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("GIT_", "PRE_COMMIT"))}
     who = {f"GIT_{role}_{what}": "a@b.c" for role in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
     apart = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull, "NO_COLOR": "1"}
-    return {**kept, **who, **apart, "PRE_COMMIT_HOME": str(home)}
+    kept.pop("PYTHONDONTWRITEBYTECODE", None)  # what the hooks import is compiled once, and nothing else is
+    return {**kept, "PIP_NO_COMPILE": "1", **who, **apart, "PRE_COMMIT_HOME": str(home)}
 
 
 @pytest.fixture(scope="module")

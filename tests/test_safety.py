@@ -22,7 +22,6 @@ from gradfix.outcome import Outcome
 from gradfix.rule import Safety
 
 pytestmark = pytest.mark.torch
-warm()
 
 HEAD = """import torch
 from torch import nn
@@ -198,6 +197,12 @@ opt.step()
 loss.backward()
 """
 CUT_IN_PLACE = CUT.replace("head(encoder(x).detach())", "head(encoder(x).mul(2).detach_())")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _warm() -> None:
+    """Not while tests are collected: of several processes that do so, one runs them."""
+    warm()
 
 
 def verdict(before: str, after: str, which: int = 0) -> Said:

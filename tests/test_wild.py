@@ -20,7 +20,6 @@ from gradfix.defects import Evidence, Role, Span
 from gradfix.rule import Finding
 
 pytestmark = pytest.mark.torch
-warm()
 
 LOOP = """import torch
 from torch import nn
@@ -39,6 +38,12 @@ ERASED = STALE.replace("    optimizer.step", "    optimizer.zero_grad()\n    opt
 CUT = LOOP.replace("(hidden)", "(hidden.detach())")
 OVERWRITTEN = LOOP.replace("    loss =", "    hidden += 1\n    loss =")
 REPLACED = LOOP.replace("for x", "model[2] = nn.Linear(4, 1)\nfor x")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _warm() -> None:
+    """Not while tests are collected: of several processes that do so, one runs them."""
+    warm()
 
 
 def seen(source: str) -> Facts:

@@ -174,10 +174,11 @@ def test_what_one_file_read_counts_for_another_that_came_later(
 
 
 def copied(project: Path) -> None:
-    """A fixture of each rule, with a notebook and files that can't be worked on."""
+    """What is broken and what is kept of each rule, with a notebook and files that can't be worked on."""
     for rule in sorted((ROOT / "fixtures").iterdir()):
         for file in sorted(min(rule.iterdir()).glob("*.py")):
-            shutil.copy(file, project / f"{rule.name}_{file.name}")
+            if file.name != "after.py":
+                shutil.copy(file, project / f"{rule.name}_{file.name}")
     cells = (MAIN.replace("from helper import act", "act = torch.exp")[: -len(LAST)], LAST)
     code: dict[str, Any] = {"cell_type": "code", "metadata": {}, "outputs": [], "execution_count": None}
     told = {"cells": [code | {"source": cell} for cell in cells], "metadata": {}, "nbformat": 4}

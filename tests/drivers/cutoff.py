@@ -40,10 +40,10 @@ def plan(rule: str, suspects: bool = True) -> Plan:
     return plan_for(config.with_options(extend_select=(rule,)))
 
 
-def cut(sort: Sort, folder: Path, only: str = "") -> dict[str, list[Path]]:
-    """Write the fixtures without their drivers, those that say something then, by rule."""
+def cut(sort: Sort, folder: Path, only: str = "", every: int = 1) -> dict[str, list[Path]]:
+    """Write the fixtures without their drivers, those that say something then, by rule; or one of so many."""
     found: dict[str, list[Path]] = {}
-    for path in sorted(FIXTURES.glob(f"{only or '*'}/*/{sort}.py")):
+    for path in sorted(FIXTURES.glob(f"{only or '*'}/*/{sort}.py"))[::every]:
         text, rule = library(path.read_text("utf-8")), path.parent.parent.name
         if text and (sort == "keep" or finds(rule, text)):
             own = folder / rule / path.parent.name
@@ -59,9 +59,9 @@ def finds(rule: str, text: str) -> bool:
     return any(each.rule == rule for each in outcome.findings)
 
 
-def said(sort: Sort, folder: Path, seconds: float = 900.0, only: str = "") -> Iterator[Said]:
+def said(sort: Sort, folder: Path, seconds: float = 900.0, only: str = "", every: int = 1) -> Iterator[Said]:
     """What is said of each."""
-    for rule, paths in cut(sort, folder, only).items():
+    for rule, paths in cut(sort, folder, only, every).items():
         request = Request(tuple(map(str, paths)), "list", plan(rule), jobs=1)
         run = proved(request, Proving(seconds=seconds), lambda _: lambda _: None)
         for outcome in run.outcomes:

@@ -13,7 +13,10 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from gradfix import plan as plans
+from gradfix.cli import main
 from gradfix.fleet.batches import BATCH
 
 ROOT = Path(__file__).parents[2]
@@ -192,6 +195,13 @@ def gradfix(*words: str, first: str = "") -> tuple[int, str, str]:
         return process.returncode, out, err
 
 
+def in_this_process(*words: str) -> tuple[int, str, str]:
+    """The same of a run that needs no cluster: what it says is what counts of it."""
+    plans.forget()
+    done = CliRunner().invoke(main, ["-j1", "--no-cache", *words], prog_name="gradfix")
+    return done.exit_code, done.stdout, done.stderr
+
+
 def on(cluster: Cluster) -> tuple[str, str]:
     return "--executor", cluster.address.replace("tcp://", "dask://")
 
@@ -214,7 +224,7 @@ def test_a_cluster_says_what_this_machine_says(words: tuple[str, ...], two: Clus
     make(4)
     Path("broken.py").write_text("import torch\ndef f(:\n")
     Path("other.py").write_text("import json\n")
-    here = gradfix("--no-cache", *words)
+    here = in_this_process(*words)
     assert "00.py" in here[1] and here[0] == 2
     code, out, err = gradfix("--no-cache", *words, *on(two))
     assert (code, out, WAITS.sub("", err)) == here
@@ -222,15 +232,15 @@ def test_a_cluster_says_what_this_machine_says(words: tuple[str, ...], two: Clus
 
 def test_a_cluster_writes_what_this_machine_writes(two: Cluster) -> None:
     make(2)
-    shown = gradfix("--no-cache", "--diff")[1]
+    shown = in_this_process("--diff")[1]
     assert gradfix("--no-cache", "--apply", *on(two))[0] == 0
     assert "y = y + 1" in Path("01.py").read_text() and "+    y = y + 1" in shown
-    assert gradfix("--no-cache")[:2] == (0, "")
+    assert in_this_process()[:2] == (0, "")
 
 
 def test_a_worker_that_is_killed_in_the_middle_loses_nothing(two: Cluster) -> None:
     make(6, "# slow\n")
-    here = gradfix("--no-cache", "--verbose")
+    here = in_this_process("--verbose")
     two.marks.unlink(missing_ok=True)
     with begun("--no-cache", "--verbose", *on(two)) as process:
         killed = two.busy()
@@ -283,14 +293,14 @@ def test_many_repositories_go_through_one_cluster(two: Cluster) -> None:
         Path(name, "a.py").write_text(BROKEN)
         Path(name, "helper.py").write_text(HELPER)
     Path("list").write_text("one\ntwo\nthree\n")
-    here = gradfix("--no-cache", "--from-list", "list")
+    here = in_this_process("--from-list", "list")
     assert "one/a.py" in here[1] and "two" not in here[1]
     assert gradfix("--no-cache", "--from-list", "list", *on(two)) == here
 
 
 def test_workers_with_another_gradfix_refuse_and_the_others_do_it(tmp_path: Path) -> None:
     make(4)
-    here = gradfix("--no-cache")
+    here = in_this_process()
     (tmp_path / "cluster").mkdir()
     with cluster(tmp_path / "cluster", (OLDER,), (ALIKE,), (NONE,)) as one:
         one.registered(3)
@@ -309,7 +319,7 @@ def test_workers_with_another_gradfix_refuse_and_the_others_do_it(tmp_path: Path
 
 def test_without_a_worker_it_waits_for_one(tmp_path: Path) -> None:
     make(1)
-    here = gradfix("--no-cache")
+    here = in_this_process()
     (tmp_path / "cluster").mkdir()
     with cluster(tmp_path / "cluster") as one, begun("--no-cache", *on(one)) as process:
         assert process.stderr is not None

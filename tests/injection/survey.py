@@ -75,11 +75,12 @@ def healthy() -> list[Path]:
     return sorted([*FIXTURES.glob("*/*/after.py"), *FIXTURES.glob("*/*/keep.py")])
 
 
-def survey(ask: Ask, bugs: Iterable[str] = BUGS) -> list[Judged]:
-    """Inject each bug wherever it fits and mend it; torch judges in its own process meanwhile."""
+def survey(ask: Ask, bugs: Iterable[str] = BUGS, every: int = 1) -> list[Judged]:
+    """Inject each bug wherever it fits, into one of so many programs, and mend it; torch judges in its own
+    process meanwhile."""
     with ThreadPoolExecutor(1) as referee:
         waiting = []
-        for paths in _few_at_once(healthy()):
+        for paths in _few_at_once(healthy()[::every]):
             mended = [_injected(path, bugs) for path in paths]
             programs = [(path, _asked(path, each)) for path, each in zip(paths, mended, strict=True)]
             waiting.append((mended, programs, referee.submit(ask, programs)))
