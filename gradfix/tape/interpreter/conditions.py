@@ -21,6 +21,7 @@ from gradfix.tape.interpreter.counters import note_count
 from gradfix.tape.interpreter.granted import TAKEN, is_granted
 
 if TYPE_CHECKING:
+    from gradfix.tape.domain.graph import Storage
     from gradfix.tape.domain.values import Value
     from gradfix.tape.interpreter.interpreter import Interpreter
     from gradfix.tape.interpreter.state import Notes
@@ -159,18 +160,22 @@ def _hashable(value: Any) -> bool:
 def _note_subject(tested: Tested, key: Any, value: Value) -> None:
     """Remember which memory a test looks at, or may, as what isn't known was made of it."""
     stack = [value]
+    memory: dict[int, Storage] = {}
     for option in islice(stack, FEW):
         storage = option.storage if isinstance(option, Tensor) else getattr(option, "about", None)
         if storage is not None:
-            tested.about.setdefault(key, []).append(storage)
+            memory[id(storage)] = storage
         if isinstance(option, (Tensor, Number)):
             tested.values.setdefault(key, []).append(option.node)
         elif isinstance(option, Alt):
             stack.extend(one for _, one in option.options)
             for before in {literal for guard, _ in option.options for literal, _ in guard}:
-                tested.about.setdefault(key, []).extend(tested.about.get(before, ()))
+                memory.update([(id(one), one) for one in tested.about.get(before, ())])
         elif isinstance(option, Unknown) and storage is None:
             stack.extend(option.holds)
+    if memory:
+        memory.update([(id(one), one) for one in tested.about.get(key, ())])
+        tested.about[key] = list(memory.values())
 
 
 def _note_turn(tested: Tested, key: Any, value: Value) -> None:

@@ -192,9 +192,9 @@ def _may_detach(vm: Interpreter, owner: Tensor) -> None:
 
 
 def _may_be_switch(vm: Interpreter, node: ast.AST, given: Sequence[Value]) -> bool:
-    """Whether nothing binds the name of what is called and all that it is told is yes or no: that is how
-    recording is turned on and off."""
-    told = [isinstance(one, Const) and isinstance(one.value, bool) for one in given]
+    """Whether nothing binds the name of what is called and all that it is told is yes or no, or may be: that
+    is how recording is turned on and off."""
+    told = [type(one) is Unknown or (type(one) is Const and type(one.value) is bool) for one in given]
     return told == [True] and isinstance(node, ast.Call) and unbound(vm.names, node.func)
 
 

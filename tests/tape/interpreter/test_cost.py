@@ -10,11 +10,13 @@ from short import analysis, kinds
 from gradfix.source import Source, parse
 from gradfix.tape import entries
 from gradfix.tape.domain.paths import ALWAYS
+from gradfix.tape.domain.trail import Trail
 from gradfix.tape.domain.values import FALSE, TRUE, Alt, Value
 from gradfix.tape.handlers import HANDLERS
 from gradfix.tape.interpreter.interpreter import Interpreter
 from gradfix.tape.interpreter.limits import TooComplexError
 from gradfix.tape.interpreter.program import Program
+from gradfix.tape.machine import tested
 from gradfix.tape.machine.reports import Findings
 from gradfix.tape.python import arithmetic
 
@@ -125,3 +127,22 @@ def test_a_value_that_is_one_of_many_in_turn_spends_the_work_of_its_entry() -> N
     vm.forks.each(either, lambda one: one)
     with pytest.raises(TooComplexError):
         vm.forks.each(either, lambda one: one)
+
+
+def test_the_memory_that_a_test_is_about_is_noted_once_however_many_tests_lead_to_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made: list[tested.Tested] = []
+    begin = tested.Tested.__init__
+
+    def noting(self: tested.Tested, trail: Trail, before: tested.Tested | None) -> None:
+        begin(self, trail, before)
+        made.append(self)
+
+    monkeypatch.setattr(tested.Tested, "__init__", noting)
+    tests = "".join(f"if x > {turn}:\n    x = blur(x)\n" for turn in range(12))
+    analysis(
+        f"from elsewhere import blur\nx = blur(torch.ones(3, requires_grad=True))\n{tests}x.backward()\n"
+    )
+    held = [about for one in made for about in one.about.values()]
+    assert held and all(len(about) == len(set(map(id, about))) for about in held)

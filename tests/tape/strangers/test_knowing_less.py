@@ -1605,3 +1605,28 @@ def test_a_switch_that_is_misspelt_is_listed_where_it_would_change_something(
     source = parse("program.py", f"{IMPORTS}\nw = torch.zeros(3)\nw.require_grad = {value}\n".encode())
     assert isinstance(source, Source)
     assert [d.certainty for d in analyse(source).defects if d.impact != "style"] == certainty
+
+
+LEFT_OFF = """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.act = nn.Linear(4, 4), nn.PReLU()
+    def forward(self, x):
+        h = self.first(x)
+        h += self.act(h)
+        {switch}
+        return h
+"""
+
+
+@pytest.mark.parametrize("switch", ["torch.set_grad_enabled(False)", "getattr(torch, blur)(False)"])
+def test_what_may_leave_recording_off_may_have_found_it_off(switch: str) -> None:
+    assert not listed(LEFT_OFF.format(switch=switch))
+    assert listed(LEFT_OFF.format(switch="pass")) == {"inplace_overwrites_saved"}
+
+
+@pytest.mark.parametrize("told", ["False", "blur(False)"])
+def test_what_nothing_binds_and_is_told_what_may_be_yes_or_no_may_turn_recording_off(told: str) -> None:
+    assert not listed(f"w = torch.ones(3, requires_grad=True)\nswitched({told})\nw[:] = w * 2\n")
+    assert listed("w = torch.ones(3, requires_grad=True)\nw[:] = w * 2\n") == {"inplace_on_leaf"}

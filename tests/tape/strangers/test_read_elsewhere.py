@@ -9,10 +9,10 @@ from gradfix.defects import Convention
 
 OF_ITS_OWN = """
 class Decoder(nn.Module):
-    def __init__(self, frozen):
+    def __init__(self):
         super().__init__()
         self.head = nn.Linear(4, 4)
-        self.require_grad = not frozen
+        self.require_grad = False
 """
 OF_A_LAYER = """
 def freeze():
