@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from gradfix.defects import NOTHING, Assumption, Convention, Role
 from gradfix.defects.records import Kept
 from gradfix.tape.domain.events import Backward
-from gradfix.tape.domain.graph import Tensor, upstream
+from gradfix.tape.domain.graph import Number, Tensor, upstream
 from gradfix.tape.domain.paths import covered, implies
 from gradfix.tape.domain.values import Alt, Const, Unknown
 from gradfix.tape.interpreter.state import PutBy, Waiting
@@ -211,8 +211,17 @@ def _through_totals(notes: Notes, value: Value, span: Span) -> None:
 
 def appended(vm: Interpreter, put: Appended) -> None:
     """`losses.append(loss)` at every turn of a loop."""
-    if vm.names.frame.loops:
-        vm.forks.on_each(put.value, lambda one: kept(vm, one, put.call.args[0], put.call, ""))
+    if not vm.names.frame.loops:
+        return
+    if _number_on_some_path(put.value):
+        vm.reports.silence(vm.here.at(put.call), "what is put by is a plain number on another path")
+        return
+    vm.forks.on_each(put.value, lambda one: kept(vm, one, put.call.args[0], put.call, ""))
+
+
+def _number_on_some_path(value: Value) -> bool:
+    """Whether somebody has taken care of it on a path: there it has nothing that could be detached."""
+    return isinstance(value, Alt) and any(isinstance(one, (Const, Number)) for _, one in value.options)
 
 
 def kept_on_attribute(vm: Interpreter, named: AttributeNamed) -> None:

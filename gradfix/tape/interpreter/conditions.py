@@ -8,6 +8,7 @@ from collections.abc import Callable, Hashable
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from gradfix.defects.reasons import What
 from gradfix.tape.domain.alternatives import spelt_out
 from gradfix.tape.domain.definitions import Class, Function, Instance
 from gradfix.tape.domain.events import Empty
@@ -109,7 +110,10 @@ def _comparison(vm: Interpreter, node: ast.Compare) -> Verdict:
             vm.machine, left, node, lambda option: compared(option, right, op), (type(op), _mark(right))
         )
     else:
-        verdict = _fresh(vm.machine, node, ("compare", type(op), _mark(left), _mark(right)), left, right)
+        key = ("compare", type(op), _mark(left), _mark(right))
+        verdict = _fresh(vm.machine, node, key, left, right)
+        if _named_apart(left, right) and isinstance(op, (ast.Eq, ast.NotEq, ast.Is, ast.IsNot)):
+            vm.reports.findings.unlikely.add((key, not negative))
     if isinstance(op, (ast.Is, ast.IsNot)) and isinstance(right, Const) and right.value is None:
         _note_empty(left, vm.here.path | (verdict[2] if negative else verdict[1]))
     return verdict
@@ -138,6 +142,16 @@ def equal(vm: Interpreter, node: ast.AST, text: ast.expr, subject: Value, consta
     if isinstance(node, ast.Compare):
         note_count(tested, key, node, subject)
     return None, frozenset({(key, True)}), frozenset({(key, False)})
+
+
+def _named_apart(left: Value, right: Value) -> bool:
+    """Whether two values are what one owner calls differently, as the members of an enumeration are."""
+    if isinstance(left, External) and isinstance(right, External):
+        return left.path != right.path and left.path.rpartition(".")[0] == right.path.rpartition(".")[0]
+    if not (isinstance(left, Unknown) and isinstance(right, Unknown)) or left is right:
+        return False
+    attributes = left.why.what is What.ATTRIBUTE and right.why.what is What.ATTRIBUTE
+    return attributes and left.holds[:1] == right.holds[:1] and left.why.name != right.why.name
 
 
 def _note_empty(value: Value, path: Path) -> None:

@@ -73,6 +73,8 @@ class Findings:
         """How path conditions are called where they are told."""
         self.tests: dict[Key, ast.AST] = {}
         """Where path conditions are tested: the same place tests another value in each turn of a loop."""
+        self.unlikely: set[tuple[Key, bool]] = set()
+        """The outcomes of tests by which two values would be one that are called differently."""
 
     def told(self) -> list[Defect]:
         """The defects in the order of their places, each with the condition under which it happens."""
@@ -230,7 +232,7 @@ class Reports:
                 self.silence(at_home[-1], f"what breaks this is in {culprit.path}, which is read by itself")
             return None
         span = span_of(culprit)
-        if self.chosen_twice(when):
+        if self.chosen_twice(when) or not when.isdisjoint(self.findings.unlikely):
             lean = lean | {Assumption.CHOSEN_ALIKE}
         if self.chosen_apart(when):
             lean = lean | {Assumption.CHOSEN_APART}

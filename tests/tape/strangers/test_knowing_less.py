@@ -1630,3 +1630,57 @@ def test_what_may_leave_recording_off_may_have_found_it_off(switch: str) -> None
 def test_what_nothing_binds_and_is_told_what_may_be_yes_or_no_may_turn_recording_off(told: str) -> None:
     assert not listed(f"w = torch.ones(3, requires_grad=True)\nswitched({told})\nw[:] = w * 2\n")
     assert listed("w = torch.ones(3, requires_grad=True)\nw[:] = w * 2\n") == {"inplace_on_leaf"}
+
+
+MEMBERS = """
+from elsewhere import Mode
+net = nn.Linear(4, 4)
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+def run(loader, mode):
+    for x, y in loader:
+        loss = nn.functional.mse_loss(net(x), y)
+        if mode {same} {train}:
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+with torch.no_grad():
+    run(blur(0), {mode})
+"""
+
+
+@pytest.mark.parametrize(
+    ("same", "train", "mode", "told"),
+    [
+        ("==", "Mode.TRAIN", "Mode.EVAL", set()),
+        ("is", "Mode.TRAIN", "Mode.EVAL", set()),
+        ("==", "blur(Mode).TRAIN", "blur(Mode).EVAL", {"forward_in_no_grad"}),
+        ("==", "Mode.TRAIN", "Mode.TRAIN", {"forward_in_no_grad"}),
+    ],
+)
+def test_what_one_owner_calls_differently_is_not_taken_for_one(
+    same: str, train: str, mode: str, told: set[str]
+) -> None:
+    assert listed(MEMBERS.format(same=same, train=train, mode=mode)) == told
+
+
+LOGGED = """
+net, loss_of = nn.Linear(4, 1), nn.MSELoss()
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+def turn(loader):
+    for i, (x, y) in enumerate(loader):
+        loss = loss_of(net(x), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        if i % 50 == 0:
+            {logs}
+    return loss
+losses = []
+for epoch in range(9):
+    losses.append(turn(blur(0)))
+"""
+
+
+def test_what_is_a_plain_number_on_another_path_is_not_detached() -> None:
+    assert not listed(LOGGED.format(logs="loss = loss.item()"))
+    assert listed(LOGGED.format(logs="print(loss.item())")) == {"graph_leak"}
