@@ -58,6 +58,8 @@ def rewrite(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:
         return Decline(
             f"the keys of an nn.{kind} are strings without dots that name no attribute of nn.Module"
         )
+    if isinstance(plain, cst.Tuple) and not plain.lpar and len(plain.elements) == 1:
+        return Decline("drop the comma behind it, which makes a tuple of it")
     name = _name(tree, kind)
     if name is None:
         return Decline(f"import torch.nn and keep them in an nn.{kind}")
@@ -65,12 +67,19 @@ def rewrite(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:
     rows = [tree.at(span, cst.BaseExpression) for span in dict.fromkeys(facts.inner)]
     wrapped = {row: cst.Call(expression(tree, name), [cst.Arg(row)]) for row in rows if row is not None}
     within = [row for row in wrapped if plain in tree.ancestors(row)]
-    whole: cst.CSTNode = plain
+    whole: cst.CSTNode = _bracketed(plain)
     for row in within:
         whole = whole.deep_replace(row, wrapped[row])
     args = [cst.Arg(whole)] if args and isinstance(whole, cst.BaseExpression) else []
     apart = [Edit(row, new) for row, new in wrapped.items() if row not in within]
     return Fix((Edit(plain, cst.Call(expression(tree, name), args)), *apart), f"{name}(...)", TRAINS)
+
+
+def _bracketed(plain: cst.BaseExpression) -> cst.BaseExpression:
+    """An expression that stays one where it is an argument: a tuple without brackets would be several."""
+    if isinstance(plain, cst.Tuple) and not plain.lpar:
+        return plain.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
+    return plain
 
 
 def _parameter(defect: Defect, tree: Tree) -> Fix | Decline:

@@ -633,6 +633,11 @@ LAYOUTS: dict[str, tuple[str, Found, str]] = {
         plain("[f()]", "a"),
         "from torch.nn import ModuleList as ML\nself.a = ML([f()])\n",
     ),
+    "a tuple without brackets": (
+        "import torch\nself.a = f(), g()\n",
+        plain("f(), g()", "a"),
+        "import torch\nself.a = torch.nn.ModuleList((f(), g()))\n",
+    ),
     "a list under a star import": (
         "from torch.nn import *\nself.a = {}\n",
         plain("{}", "a", "dict"),
@@ -672,6 +677,11 @@ DECLINED: dict[str, tuple[str, Found, str]] = {
         "s = start()\nfor x in xs:\n    y, s = net(x, s)\n    loss.backward()\n",
         twice(LOSS, At(LOSS), At("y, s = net(x, s)")),
         "detach s after this backward",
+    ),
+    "a layer in a tuple that a stray comma makes": (
+        "import torch\nself.a = f(),\n",
+        plain("f(),", "a"),
+        "drop the comma behind it",
     ),
     "keys that no ModuleDict takes": (
         "import torch\nself.a = {1: f()}\n",

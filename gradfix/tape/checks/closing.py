@@ -11,6 +11,7 @@ from gradfix.defects import Lean, kind_of
 from gradfix.tape.checks.asked import check_penalties
 from gradfix.tape.checks.leaks import leaked, never_walked, shown_later
 from gradfix.tape.checks.logged import note_conversions
+from gradfix.tape.checks.misspellings import never_switched
 from gradfix.tape.checks.plain_tensors import check_plain_leaves
 from gradfix.tape.checks.registration import check_replacements, homeless
 from gradfix.tape.checks.unreached import check_frozen_groups, check_unreached
@@ -55,6 +56,7 @@ def _judge(entries: Sequence[Interpreter], ended: Ended) -> None:
             over.enter_context(vm.reports.within(granted=vm.reports.granted | gap))
         homeless(entries, ended)
         leaked(entries)
+        never_switched(entries)
     for vm in entries:
         vm.machine.gradients.note_erasures()
         note_conversions(vm.names)

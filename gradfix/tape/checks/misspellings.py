@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from gradfix import spelling
@@ -14,6 +15,7 @@ from gradfix.tape.domain.graph import Tensor
 from gradfix.tape.domain.torch_values import Layer, Opaque, Weights
 from gradfix.tape.domain.values import Const
 from gradfix.tape.interpreter.inside import all_in
+from gradfix.tape.interpreter.state import Switched
 from gradfix.tape.torch.modules import leaves
 
 if TYPE_CHECKING:
@@ -47,9 +49,20 @@ def misspelt(vm: Interpreter, bound: AttributeBound) -> None:
         lean: Lean = frozenset({Convention.B}) if isinstance(owner, Opaque) or read_elsewhere else NOTHING
         if name != SWITCH and not isinstance(value, Const):
             lean = lean | {Assumption.SET_OTHERWISE}
-        vm.reports.report("requires_grad_misspelt", vm.here.at(node),
-                  [(vm.here.at(node), Role.IGNORED)],
-                  Misspelt(attribute=name, on="module" if on_module else "tensor"), lean=lean)  # fmt: skip
+        facts = Misspelt(attribute=name, on="module" if on_module else "tensor")
+        place = vm.here.at(node)
+        draft = vm.reports.draft("requires_grad_misspelt", place, [(place, Role.IGNORED)], facts, lean=lean)
+        if draft is not None:
+            vm.notes.switched.append(Switched(draft, owner, value))
+
+
+def never_switched(entries: Sequence[Interpreter]) -> None:
+    """At the end: switches that were set in vain, and nobody has done otherwise what they were to do."""
+    met = [(vm, one) for vm in entries for one in vm.notes.switched]
+    done = {one.draft.culprit for vm, one in met if _so_already(vm.machine, one.owner, one.wanted)}
+    for vm, one in met:
+        if one.draft.culprit not in done:
+            vm.reports.note(one.draft, one.draft.facts, vm.reports.granted)
 
 
 def compared(vm: Interpreter, stated: Compared) -> None:

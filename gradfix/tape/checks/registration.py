@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from gradfix.tape.domain.values import Value
     from gradfix.tape.interpreter.interpreter import Interpreter
     from gradfix.tape.interpreter.occasions import Built, Replaced
+    from gradfix.tape.interpreter.program import Program
     from gradfix.tape.interpreter.state import Notes, Strangers
     from gradfix.tape.machine.gradients import Ended
     from gradfix.tape.machine.reports import Reports
@@ -72,7 +73,8 @@ def check_registered(vm: Interpreter, built: Built) -> None:
                 inner=tuple(span for span in inner if span is not None),
             )
             whys = tuple(_perhaps(vm.strangers, instance, inside))
-            vm.notes.homeless.append(Homeless(inside, _owned(vm.reports, instance, value.place), facts, whys))
+            place = _owned(vm.reports, instance, value.place)
+            vm.notes.homeless.append(Homeless(inside, place, facts, whys, instance.cls))
 
 
 def _perhaps(strangers: Strangers, instance: Instance, inside: list[Tensor]) -> Iterator[Why]:
@@ -118,11 +120,37 @@ def homeless(entries: Sequence[Interpreter], ended: Ended) -> None:
         inside = [leaf for _, one in same for leaf in one.inside]
         if any(id(leaf) in trained for leaf in inside):
             continue
-        whys = [why for _, one in same for why in one.whys]
+        whys = [why for vm, one in same for why in (*one.whys, *_handed_on(vm.program, one))]
         account = ended.held(Assumption.NOBODY_ELSE_REGISTERS, inside, whys)
         for vm, one in same:
             vm.reports.report("unregistered_parameters", one.place, [(one.place, Role.UNREGISTERED)],
                               one.facts, account=account)  # fmt: skip
+
+
+LOOKING = frozenset({"len", "enumerate", "zip", "range", "reversed", "iter", "isinstance", "print"})
+"""What hands nothing on that it is given."""
+
+
+def _handed_on(program: Program, one: Homeless) -> Iterator[Why]:
+    """The methods that nobody has entered and that give the container to a call: to an optimizer, say."""
+    for method in one.cls.node.body:
+        code = program.codes.get(id(method))
+        if isinstance(method, ast.FunctionDef) and not (code is not None and code.entered):
+            calls = (node for node in all_in(method) if isinstance(node, ast.Call))
+            if any(_given(call, one.facts.attribute) for call in calls):
+                yield Why(What.CALLER, f"`{method.name}`", method)
+
+
+def _given(call: ast.Call, attribute: str) -> bool:
+    """Whether a call is given an attribute whole, or what is made of it, and not one of its elements."""
+    if isinstance(call.func, ast.Name) and call.func.id in LOOKING:
+        return False
+    within = [node for arg in (*call.args, *(each.value for each in call.keywords)) for node in all_in(arg)]
+    elements = {id(node.value) for node in within if isinstance(node, ast.Subscript)}
+    return any(
+        isinstance(node, ast.Attribute) and node.attr == attribute and id(node) not in elements
+        for node in within
+    )
 
 
 def _owned(reports: Reports, instance: Instance, place: ast.AST) -> ast.AST | Foreign:

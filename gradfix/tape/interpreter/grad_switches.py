@@ -16,10 +16,8 @@ from gradfix.tape.interpreter.inside import all_in
 SWITCHES = frozenset({"requires_grad", "requires_grad_", "detach_"})
 """What changes whether a tensor that already exists requires grad."""
 WORDS = re.compile(rb"\b(?:requires_grad_?|detach_)\b")
-SETS_MODE = re.compile(
-    rb"(?:^|[:;])\s*(?:(?:\w+\.)*set_grad_enabled|getattr\(torch(?:\.autograd)?,[^()]*\))\s*\("
-)
-"""What changes, or may, as a statement, whether anything after it is recorded."""
+SETS_MODE = re.compile(rb"(?:^|[:;])\s*(?:\w+\.)*set_grad_enabled\s*\(")
+"""What changes, as a statement, whether anything after it is recorded."""
 FILES = 512
 """Of how many texts it is kept which lines these are."""
 PARTINGS = 2
@@ -120,9 +118,7 @@ class Switches:
         """The lines of a file that set the grad mode."""
         lines = self.program.setting.get(file)
         if lines is None:
-            lines = self.program.setting[file] = _with(
-                SETS_MODE, self._text(file), b"set_grad_enabled", b"getattr(torch"
-            )
+            lines = self.program.setting[file] = _with(SETS_MODE, self._text(file), b"set_grad_enabled")
         return lines
 
     def _may_switch(self, statement: ast.If) -> bool:

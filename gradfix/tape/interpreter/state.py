@@ -9,7 +9,8 @@ from gradfix.tape.domain.values import stamp
 
 if TYPE_CHECKING:
     from gradfix.defects import Span
-    from gradfix.defects.records import Kept, Unregistered
+    from gradfix.defects.records import Kept, Misspelt, Unregistered
+    from gradfix.tape.domain.definitions import Class
     from gradfix.tape.domain.graph import Node, Tensor
     from gradfix.tape.domain.paths import Path
     from gradfix.tape.domain.values import Lean, Place, Value
@@ -45,6 +46,15 @@ class Homeless(NamedTuple):
     place: Place
     facts: Unregistered
     whys: tuple[Why, ...]
+    cls: Class
+
+
+class Switched(NamedTuple):
+    """A switch that autograd never reads, and what it was to do: in vain, unless that is so in the end."""
+
+    draft: Draft[Misspelt]
+    owner: Value
+    wanted: Value
 
 
 class Notes:
@@ -70,6 +80,8 @@ class Notes:
         self.replacements: list[tuple[Value, Value, Place]] = []
         self.homeless: list[Homeless] = []
         """Layers in plain containers of a module, as long as nobody else registers them."""
+        self.switched: list[Switched] = []
+        """Switches that were set where autograd never looks."""
         self.asked_for: list[Tensor] = [*before.asked_for] if before else []
         """Results of which somebody has asked whether they have a gradient."""
         self.buffers: set[tuple[int, Any]] = {*before.buffers} if before else set()

@@ -1607,23 +1607,54 @@ def test_a_switch_that_is_misspelt_is_listed_where_it_would_change_something(
     assert [d.certainty for d in analyse(source).defects if d.impact != "style"] == certainty
 
 
-LEFT_OFF = """
-class Net(nn.Module):
+SHIFTED = """
+class Shift(nn.Conv2d):
+    def __init__(self):
+        super().__init__(3, 3, 1)
+        self.requires_grad = False
+class Loss(nn.Module):
     def __init__(self):
         super().__init__()
-        self.first, self.act = nn.Linear(4, 4), nn.PReLU()
-    def forward(self, x):
-        h = self.first(x)
-        h += self.act(h)
-        {switch}
-        return h
+        self.shift, self.body = Shift(), nn.Conv2d(3, 3, 3)
+        for param in {frozen}.parameters():
+            param.requires_grad = False
+    def forward(self, x, y):
+        return (self.body(self.shift(x)) - y).abs().mean()
 """
 
 
-@pytest.mark.parametrize("switch", ["torch.set_grad_enabled(False)", "getattr(torch, blur)(False)"])
-def test_what_may_leave_recording_off_may_have_found_it_off(switch: str) -> None:
-    assert not listed(LEFT_OFF.format(switch=switch))
-    assert listed(LEFT_OFF.format(switch="pass")) == {"inplace_overwrites_saved"}
+@pytest.mark.parametrize(("frozen", "told"), [("self", set()), ("self.body", {"requires_grad_misspelt"})])
+def test_a_switch_set_in_vain_is_told_unless_its_owner_does_the_same_in_the_end(
+    frozen: str, told: set[str]
+) -> None:
+    assert listed(SHIFTED.format(frozen=frozen)) == told
+
+
+GIVEN = """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Linear(1, 1)
+        self.null = [nn.Parameter(torch.ones(1)), nn.Parameter(torch.ones(1))]
+    def configure_optimizers(self):
+        return [torch.optim.Adam(self.body.parameters()), torch.optim.Adam({given})]
+    def forward(self, x, i):
+        return self.body(x * self.null[i])
+"""
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ("self.null", set()),
+        ("[*self.null, *self.body.parameters()]", set()),
+        ("self.body.parameters()", {"unregistered_parameters"}),
+    ],
+)
+def test_what_a_method_that_nobody_calls_gives_to_an_optimizer_may_be_trained(
+    given: str, told: set[str]
+) -> None:
+    assert listed(GIVEN.format(given=given)) == told
 
 
 @pytest.mark.parametrize("told", ["False", "blur(False)"])
