@@ -243,6 +243,7 @@ class Operations:
         if self.python.for_others(owner):
             return
         sure = self.grad_mode.mode_in_doubt is False and not (owner.parameter and self._chosen_elsewhere())
+        sure = sure and not (owner is not target and _doubted(target.node, owner.born))
         lean = owner.lean if sure else owner.lean | {Assumption.RECORDED_HERE}
         written = [parent for parent in node.parents if parent is not target.node]
         learned = any(one.op == DIFFERENTIATED for one in upstream(written)) or any(
@@ -309,6 +310,17 @@ def _shows_a_leaf(target: Tensor) -> bool:
     """Whether a view is one of a leaf that requires grad."""
     base = target.base if target.view != "loose" else None
     return base is not None and base.leaf is True and base.requires is True
+
+
+def _doubted(shown: Node, since: int) -> bool:
+    """Whether something that is not known stood around the making of a view, or of the views it was made of."""
+    while shown.born > since:
+        if shown.doubted:
+            return True
+        if not shown.parents:
+            break
+        shown = shown.parents[0]
+    return False
 
 
 def _leaf_written(target: Tensor) -> Tensor | None:

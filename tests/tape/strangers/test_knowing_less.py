@@ -1657,6 +1657,25 @@ def test_what_a_method_that_nobody_calls_gives_to_an_optimizer_may_be_trained(
     assert listed(GIVEN.format(given=given)) == told
 
 
+SHOWN = """
+w = torch.ones(3, 4, requires_grad=True)
+x = w * 2
+with {mode}:
+    v = x.T
+x.detach_().requires_grad_()
+v[:2].mul_(2)
+"""
+
+
+@pytest.mark.parametrize(
+    ("mode", "told"), [("torch.enable_grad()", {"inplace_on_leaf"}), ("blur()", set())]
+)
+def test_a_view_of_what_became_a_leaf_later_may_have_been_made_where_nothing_is_recorded(
+    mode: str, told: set[str]
+) -> None:
+    assert listed(SHOWN.format(mode=mode)) == told
+
+
 @pytest.mark.parametrize("told", ["False", "blur(False)"])
 def test_what_nothing_binds_and_is_told_what_may_be_yes_or_no_may_turn_recording_off(told: str) -> None:
     assert not listed(f"w = torch.ones(3, requires_grad=True)\nswitched({told})\nw[:] = w * 2\n")
