@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Collection, Sequence
-from itertools import islice, pairwise
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from gradfix.defects import NOTHING, Assumption, Convention, Role
@@ -12,7 +12,7 @@ from gradfix.defects.records import Kept
 from gradfix.tape.domain.events import Backward
 from gradfix.tape.domain.graph import Number, Tensor, upstream
 from gradfix.tape.domain.paths import covered, implies
-from gradfix.tape.domain.values import Alt, Const, Unknown
+from gradfix.tape.domain.values import Alt, Const, Unknown, stamp
 from gradfix.tape.interpreter.state import PutBy, Waiting
 from gradfix.tape.machine.here import span_of
 
@@ -45,13 +45,17 @@ def accumulating(vm: Interpreter, added: Added) -> None:
     right = _as_tensor(right)
     if not vm.names.frame.loops or not vm.here.at_home or isinstance(held, Alt) or not _recorded(vm):
         return
+    grows = isinstance(held, Tensor) and _grows(vm, held.born)
     if isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Add) and _walked_on_each(vm, right):
-        vm.forks.on_each(right, lambda one: kept(vm, one, node.value, node, name))
+        if grows:
+            vm.forks.on_each(right, lambda one: kept(vm, one, node.value, node, name))
         if isinstance(result, Tensor):
             vm.notes.totals.append((vm.graph.history(result), span_of(node)))
         return
     if isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Add) and _undecided(right):
-        vm.notes.added.setdefault(span_of(node), []).append(Waiting(vm.here.path, held, right, result, node))
+        waiting = vm.notes.added.setdefault(span_of(node), [])
+        goes_on = bool(waiting) and waiting[-1].result is held and _grows(vm, waiting[-1].at)
+        waiting.append(Waiting(vm.here.path, held, right, result, node, stamp(), goes_on))
         return
     if (
         isinstance(result, Tensor)
@@ -67,9 +71,25 @@ def accumulating(vm: Interpreter, added: Added) -> None:
         elif not isinstance(node, ast.AugAssign) or not isinstance(node.op, ast.Add):
             return
         entries = vm.notes.accumulated.setdefault(span_of(node), [])
-        if entries and entries[-1][1] is held and entries[-1][3].clean >= 0:
+        if grows and entries and entries[-1][1] is held and entries[-1][3].clean >= 0:
             vm.notes.outlived.add(span_of(node))
         entries.append((name, result, vm.graph.history(result), vm.graph.history(term), node))
+
+
+def _grows(vm: Interpreter, since: int) -> bool:
+    """Whether what is so old goes on from turn to turn of a loop that may have many, or of a script's few."""
+    frame: Frame | None = vm.names.frame
+    assert frame is not None
+    crossed = [loop for loop in frame.loops if since < loop.began]
+    if not crossed or not all(loop.few for loop in crossed):
+        return bool(crossed)
+    if vm.here.path != frame.loops[0].path:
+        return False  # in some of few turns: in one, perhaps
+    while frame.caller is not None:
+        frame = frame.caller
+        if not all(loop.few for loop in frame.loops):
+            return False
+    return frame.code is None and all(loop.few for loop in vm.names.frame.loops)
 
 
 def _as_tensor(value: Value) -> Value:
@@ -211,7 +231,7 @@ def _through_totals(notes: Notes, value: Value, span: Span) -> None:
 
 def appended(vm: Interpreter, put: Appended) -> None:
     """`losses.append(loss)` at every turn of a loop."""
-    if not vm.names.frame.loops:
+    if not _grows(vm, put.into.born):
         return
     if _number_on_some_path(put.value):
         vm.reports.silence(vm.here.at(put.call), "what is put by is a plain number on another path")
@@ -262,9 +282,8 @@ def leaked(entries: Sequence[Interpreter]) -> None:
 def shown_later(vm: Interpreter) -> None:
     """At the end: totals of what later backwards have shown to have a graph, and freed."""
     for entries in vm.notes.added.values():
-        first, *others = entries
-        goes_on = any(one.held is before.result for before, one in pairwise(entries))
-        if not others or not goes_on or not _is_total(first.held):
+        first = entries[0]
+        if not any(one.goes_on for one in entries) or not _is_total(first.held):
             continue
         if all(_shown(vm.machine, one) for one in entries):
             assert isinstance(first.node.target, ast.Name)

@@ -44,15 +44,17 @@ class Exits:
 class Loop:
     """A loop that is running: the ways out of its present turn, and out of the whole."""
 
-    __slots__ = ("began", "inner", "path", "turn", "whole")
+    __slots__ = ("began", "few", "inner", "path", "turn", "whole")
 
-    def __init__(self, whole: Exits | None) -> None:
+    def __init__(self, whole: Exits | None, few: bool = False) -> None:
         self.whole = whole
+        self.few = few
+        """Whether it is known to run some turns only, so that what they add up stays small."""
         self.turn: Exits | None = None
         self.path = ALWAYS
         """The path on which the present turn began."""
         self.began = 0
-        """When it began: what is older outlives it."""
+        """When that turn began: what is older outlives it."""
         self.inner = 0
         """How many loops were met inside it, one in the other."""
 

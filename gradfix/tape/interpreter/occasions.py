@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from gradfix.tape.domain.definitions import Instance
     from gradfix.tape.domain.events import Backward
     from gradfix.tape.domain.graph import Tensor
-    from gradfix.tape.domain.values import Args, Value
+    from gradfix.tape.domain.values import Args, Seq, Value
 
 
 class NameBound(NamedTuple):
@@ -80,6 +80,7 @@ class ItemAdded(NamedTuple):
 class Appended(NamedTuple):
     """A value is put into a list, as one argument of a call."""
 
+    into: Seq
     value: Value
     call: ast.Call
 

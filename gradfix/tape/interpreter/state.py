@@ -37,6 +37,8 @@ class Waiting(NamedTuple):
     right: Value
     result: Value
     node: ast.AugAssign
+    at: int
+    goes_on: bool
 
 
 class Homeless(NamedTuple):

@@ -313,7 +313,7 @@ def _shows_a_leaf(target: Tensor) -> bool:
 
 
 def _doubted(shown: Node, since: int) -> bool:
-    """Whether something that is not known stood around the making of a view, or of the views it was made of."""
+    """Whether something not known stood around the making of a view, or of those it was made of."""
     while shown.born > since:
         if shown.doubted:
             return True

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from gradfix.tape.domain.values import Value
     from gradfix.tape.interpreter.interpreter import Interpreter
 
+FEW = 16
+"""How many turns may be known to be run for what they add up to be small."""
 DEEP = 4
 """Loops around more than so many others run one turn: what a second one leaves behind is met by those."""
 
@@ -69,8 +71,9 @@ def _over(vm: Interpreter, node: ast.For | ast.AsyncFor, source: Value) -> str |
         turns = [next((turn for turn in turns if _trained(turn)), turns[0])]
     since, asked = next(Backward.numbers), asking(vm.machine, turns) if len(turns) < len(whole) else []
     more = not exact or (isinstance(source, Range) and len(source.range) > len(turns))
+    few = certain and (len(source.range) if isinstance(source, Range) else len(whole)) <= FEW
     with vm.machine.tested.within(cut=stamp() if more else vm.machine.tested.cut):
-        ended = _turns(vm, node, turns, certain, exact and len(turns) == count)
+        ended = _turns(vm, node, turns, certain, exact and len(turns) == count, few)
     spread(vm.machine, since, turns, whole)
     _leave_out(vm, turns, whole, node)
     spread_asking(vm.machine, asked, whole, sure=len(node.body) == 1 and not isinstance(node.body[0], ast.If))
@@ -125,9 +128,10 @@ def _turns(
     turns: Sequence[Value | None],
     certain: bool,
     exact: bool,
+    few: bool = False,
 ) -> str | None:
     with vm.here.within(path=vm.here.path):
-        loop = Loop(enter(vm) if "break" in jumps(vm.switches, node, node.body) else None)
+        loop = Loop(enter(vm) if "break" in jumps(vm.switches, node, node.body) else None, few)
         for height, outer in enumerate(reversed(vm.names.frame.loops), 1):
             outer.inner = max(outer.inner, height)
         with Within(vm.names.frame, vm.trail, {"loops": [*vm.names.frame.loops, loop]}):

@@ -47,7 +47,7 @@ def call_own_method(vm: Interpreter, method: Method, args: Args, kwargs: Kwargs,
     if isinstance(receiver, Scaler):
         return scaler_method(vm, receiver, name, args, kwargs, node)
     if isinstance(receiver, Seq) and name == "append" and args and isinstance(node, ast.Call) and node.args:
-        vm.tell(Appended(args[0], node))
+        vm.tell(Appended(receiver, args[0], node))
     if isinstance(receiver, Seq):
         return _sequence_method(vm, receiver, name, args)
     if isinstance(receiver, Map):

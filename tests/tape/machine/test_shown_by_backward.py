@@ -41,6 +41,7 @@ LET_GO = {
         "log = {'loss': 0.0}",
         "log['loss'] += loss; total += log['loss'].item()",
     ),
+    "put into a list of this turn": ("total = 0.0", "log = []", "log.append(loss); total += log[0].item()"),
     "of this turn only": ("total = 0.0", NOTHING, "total = 0.0 + loss"),
     "kept, not added": ("total = {}", NOTHING, "total['loss'] = loss"),
 }
@@ -164,3 +165,50 @@ class Runner:
 )
 def test_the_total_of_an_object(added: str, meter: str, said: bool) -> None:
     assert (LEAK in kinds(METER.format(added=added, meter=meter))) is said
+
+
+STEPPED = """
+def train(model, optimizer, loader):
+    for x in loader:
+        {begin}
+        for turn in {turns}:
+            optimizer.zero_grad()
+            loss = model(x).pow(2).mean()
+            loss.backward()
+            optimizer.step()
+            {after}
+model = nn.Linear(3, 1)
+train(model, torch.optim.SGD(model.parameters(), lr=0.1), blur())
+"""
+
+
+@pytest.mark.parametrize(
+    ("begin", "after"), [("total = 0.0", "total += loss"), ("total = []", "total.append(loss)")]
+)
+@pytest.mark.parametrize(
+    ("turns", "told"), [("range(5)", set()), ("range(100)", {LEAK}), ("range(x.n)", {LEAK})]
+)
+def test_what_few_turns_add_up_to_is_small_where_it_begins_anew(
+    begin: str, after: str, turns: str, told: set[str]
+) -> None:
+    assert kinds(STEPPED.format(begin=begin, after=after, turns=turns)) == told
+
+
+SHORT = """
+model = nn.Linear(3, 1)
+total = {begin}
+for turn in range(2):
+    loss = model(torch.ones(4, 3)).pow(2).mean()
+    loss.backward()
+    {test}:
+        total {after}
+    model.zero_grad()
+"""
+
+
+@pytest.mark.parametrize(("begin", "after"), [("0.0", "+= loss"), ("[]", ".append(loss)")])
+@pytest.mark.parametrize(("test", "told"), [("if True", {LEAK}), ("if blur(turn)", set())])
+def test_what_is_kept_in_some_of_few_turns_may_be_kept_in_one(
+    begin: str, after: str, test: str, told: set[str]
+) -> None:
+    assert kinds(SHORT.format(begin=begin, after=after, test=test)) == told
