@@ -1667,9 +1667,7 @@ v[:2].mul_(2)
 """
 
 
-@pytest.mark.parametrize(
-    ("mode", "told"), [("torch.enable_grad()", {"inplace_on_leaf"}), ("blur()", set())]
-)
+@pytest.mark.parametrize(("mode", "told"), [("torch.enable_grad()", {"inplace_on_leaf"}), ("blur()", set())])
 def test_a_view_of_what_became_a_leaf_later_may_have_been_made_where_nothing_is_recorded(
     mode: str, told: set[str]
 ) -> None:
