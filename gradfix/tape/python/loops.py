@@ -226,4 +226,15 @@ def while_statement(vm: Interpreter, node: ast.While) -> str | None:
     turns = [None] * (EXACT + 1 if counted else 2)
     if vm.running.later_turn and not counted:
         turns = turns[:1]
-    return _turns(vm, node, turns, counted, exact=counted)
+    return _turns(vm, node, turns, counted, exact=counted, few=counted and _near(vm, node.test))
+
+
+def _near(vm: Interpreter, test: ast.expr) -> bool:
+    """Whether two numbers are compared that are few steps apart: a count and where it ends."""
+    if not isinstance(test, ast.Compare):
+        return False
+    sides = [
+        vm.eval(side) for side in (test.left, *test.comparators) if isinstance(side, (ast.Name, ast.Constant))
+    ]
+    known = [one.value for one in sides if isinstance(one, Const) and isinstance(one.value, (int, float))]
+    return len(known) == 2 == len(test.comparators) + 1 and abs(known[1] - known[0]) <= FEW

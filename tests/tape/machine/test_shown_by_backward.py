@@ -171,7 +171,9 @@ STEPPED = """
 def train(model, optimizer, loader):
     for x in loader:
         {begin}
-        for turn in {turns}:
+        turn = 0
+        {turns}:
+            turn += 1
             optimizer.zero_grad()
             loss = model(x).pow(2).mean()
             loss.backward()
@@ -186,7 +188,15 @@ train(model, torch.optim.SGD(model.parameters(), lr=0.1), blur())
     ("begin", "after"), [("total = 0.0", "total += loss"), ("total = []", "total.append(loss)")]
 )
 @pytest.mark.parametrize(
-    ("turns", "told"), [("range(5)", set()), ("range(100)", {LEAK}), ("range(x.n)", {LEAK})]
+    ("turns", "told"),
+    [
+        ("for _ in range(5)", set()),
+        ("for _ in range(100)", {LEAK}),
+        ("for _ in range(x.n)", {LEAK}),
+        ("while turn < 5", set()),
+        ("while turn < 100", {LEAK}),
+        ("while turn < x.n", {LEAK}),
+    ],
 )
 def test_what_few_turns_add_up_to_is_small_where_it_begins_anew(
     begin: str, after: str, turns: str, told: set[str]
