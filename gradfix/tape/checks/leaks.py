@@ -43,14 +43,17 @@ def accumulating(vm: Interpreter, added: Added) -> None:
     """A total that takes a graph in at every turn of a loop."""
     name, held, right, result, node = added
     right = _as_tensor(right)
-    if not vm.names.frame.loops or not vm.here.at_home or isinstance(held, Alt) or not _recorded(vm):
+    if not vm.names.frame.loops or not vm.here.at_home or not _recorded(vm):
         return
-    grows = isinstance(held, Tensor) and _grows(vm, held.born)
+    ways = [one for _, one in held.options] if isinstance(held, Alt) else [held]
+    grows = any(isinstance(one, Tensor) and _grows(vm, one.born) for one in ways)
+    vm.notes.grown[span_of(node)] = grows or vm.notes.grown.get(span_of(node), False)
     if isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Add) and _walked_on_each(vm, right):
-        if grows:
-            vm.forks.on_each(right, lambda one: kept(vm, one, node.value, node, name))
+        vm.forks.on_each(right, lambda one: kept(vm, one, node.value, node, name))
         if isinstance(result, Tensor):
             vm.notes.totals.append((vm.graph.history(result), span_of(node)))
+        return
+    if isinstance(held, Alt):
         return
     if isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Add) and _undecided(right):
         waiting = vm.notes.added.setdefault(span_of(node), [])
@@ -265,7 +268,9 @@ def leaked(entries: Sequence[Interpreter]) -> None:
     put_by = [(vm, one) for vm in entries for one in vm.notes.put_by]
     # What a later backward wanted is a part of the next loss, not a souvenir.
     wanted = {one.draft.culprit for _, one in put_by if one.root.clean > one.when}
-    kept = {one.draft.culprit for _, one in put_by} - wanted
+    grown = {span for vm in entries for span, grew in vm.notes.grown.items() if grew}
+    small = {span for vm in entries for span in vm.notes.grown} - grown
+    kept = {one.draft.culprit for _, one in put_by} - wanted - small
     summed = {span for vm in entries for span in vm.notes.outlived}
     through: dict[Span, set[Span]] = {}
     for vm in entries:

@@ -69,6 +69,8 @@ class Notes:
         self.accumulated: dict[Span, list[Any]] = {}
         self.added: dict[Span, list[Waiting]] = {}
         """What was added to totals and may turn out to have a graph."""
+        self.grown: dict[Span, bool] = {}
+        """Totals, and whether they were seen to go on from turn to turn of a loop that may have many."""
         self.outlived: set[Span] = set()
         """Totals to which more was added after a backward had walked what was added before."""
         self.put_by: list[PutBy] = []

@@ -112,8 +112,7 @@ class Raising:
         if event.start is None or self.grad_mode.mode_in_doubt is not False:
             return NOTHING
         if self.recorded is None or self.recorded[0] is not event:
-            sure = upstream([event.start], _either_way)
-            self.recorded = event, {id(one): one for one in sure if not one.doubted}
+            self.recorded = event, _surely_recorded(event.start)
         sure_nodes = self.recorded[1]
         if not any(map(_ends, sure_nodes.values())):  # all that has a graph was made in doubt
             return RECORDED if event.virtual and not event.start.doubted else NOTHING
@@ -258,6 +257,15 @@ class Raising:
             when=event.path | guard,
             says=TWICE,
         )
+
+
+def _surely_recorded(start: Node) -> dict[int, Node]:
+    """What a backward comes to past nothing that may not have been recorded, and has a graph."""
+    live: dict[int, Node] = {}
+    for node in sorted(upstream([start], _either_way), key=lambda one: one.born):
+        if (not node.doubted and _ends(node)) or any(id(one) in live for one in _either_way(node)):
+            live[id(node)] = node
+    return {key: node for key, node in live.items() if not node.doubted}
 
 
 def _either_way(node: Node) -> tuple[Node, ...]:

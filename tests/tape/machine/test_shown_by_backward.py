@@ -204,6 +204,31 @@ def test_what_few_turns_add_up_to_is_small_where_it_begins_anew(
     assert kinds(STEPPED.format(begin=begin, after=after, turns=turns)) == told
 
 
+NOW_AND_THEN = """
+def turn(model, optimizer, x):
+    optimizer.zero_grad()
+    loss = model(x).pow(2).mean()
+    loss.backward()
+    optimizer.step()
+    return loss
+def train(model, optimizer, loader):
+    total, number = 0.0, 0
+    while number < blur():
+        if number > blur():
+            print(total)
+            {again}
+        total += turn(model, optimizer, loader.draw())
+        number += 1
+model = nn.Linear(3, 1)
+train(model, torch.optim.SGD(model.parameters(), lr=0.1), blur())
+"""
+
+
+@pytest.mark.parametrize("again", ["pass", "total = 0.0"])
+def test_a_total_that_begins_anew_now_and_then_grows_in_between(again: str) -> None:
+    assert kinds(NOW_AND_THEN.format(again=again)) == {LEAK}
+
+
 SHORT = """
 model = nn.Linear(3, 1)
 total = {begin}

@@ -1657,6 +1657,25 @@ def test_what_a_method_that_nobody_calls_gives_to_an_optimizer_may_be_trained(
     assert listed(GIVEN.format(given=given)) == told
 
 
+SAVED = """
+w, v = torch.ones(3, 4, requires_grad=True), torch.ones(3, 4, requires_grad=True)
+x = w * 2
+with {mode}:
+    seen = x.t().reshape(3, 4)
+mask = seen > 0
+kept = seen.masked_fill(mask, 0.0)
+mask[0] = True
+(kept * v).mean().backward()
+"""
+
+
+@pytest.mark.parametrize(
+    ("mode", "told"), [("torch.enable_grad()", {"inplace_overwrites_saved"}), ("blur()", set())]
+)
+def test_what_is_made_of_what_may_not_be_recorded_may_have_no_graph_either(mode: str, told: set[str]) -> None:
+    assert listed(SAVED.format(mode=mode)) == told
+
+
 SHOWN = """
 w = torch.ones(3, 4, requires_grad=True)
 x = w * 2
