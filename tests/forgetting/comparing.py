@@ -12,6 +12,7 @@ from unittest.mock import patch
 
 from gradfix.defects import Certainty, Convention, Defect, Role
 from gradfix.source import Source, parse
+from gradfix.tape import entries
 from gradfix.tape.domain import alternatives, trail
 from gradfix.tape.domain.values import Value
 from gradfix.tape.entries import analyse
@@ -26,13 +27,15 @@ from .edits import Edited, Text
 Sort: TypeAlias = Literal["appeared", "surer", "told otherwise", "limit met", "way opened"]
 """How more was said. `told otherwise`: a finding that overlaps, or that is among what leads to this one, or
 the same failure, was there before, by another rule or with another culprit. `limit met`: the text as it was
-says it too if some more alternatives are kept apart: what was forgotten leaves fewer. `way opened`: on
-a path that was known not to be taken, so that nothing was said of it, or behind a crash that was certain. The
-last two are allowed."""
+says it too if more alternatives are kept apart, at once or in all: what was forgotten leaves fewer. `way
+opened`: on a path that was known not to be taken, so that nothing was said of it, or behind a crash that was
+certain. The last two are allowed."""
 SORTS: tuple[Sort, ...] = ("appeared", "surer", "told otherwise", "limit met", "way opened")
 ALLOWED: frozenset[Sort] = frozenset({"limit met", "way opened"})
 MORE_ALTERNATIVES = (5, 6, 8)
 """How many are kept apart to see whether that is what has silenced a text."""
+MORE_SPREAD = 100_000
+"""How many may be kept apart in all, to see the same."""
 SUREST: tuple[Certainty, ...] = ("certain", "likely", "suspect")
 BACKWARDS = frozenset({Role.BACKWARD, Role.RETURNED, Role.WITHOUT, Role.BACKWARD_HERE, Role.BACKWARD_NEEDS})
 COMPARED = re.compile(r" [!=]= .*")
@@ -264,8 +267,13 @@ def sorted_out(found: list[More], source: Source, resolve: Resolver) -> list[Mor
 def _with_more_alternatives(source: Source, resolve: Resolver) -> Iterator[tuple[Where, Defect]]:
     """What the tape says of a text as it is where more alternatives are kept apart."""
     as_it_is = Edited(Text(source.content), ())
-    for most in MORE_ALTERNATIVES:
-        with patch.object(trail, "LIMIT", most), patch.object(alternatives, "LIMIT", most):
+    wider = [(most, entries.SPREAD_FLOOR) for most in MORE_ALTERNATIVES]
+    for most, floor in [*wider, (alternatives.LIMIT, MORE_SPREAD)]:
+        with (
+            patch.object(trail, "LIMIT", most),
+            patch.object(alternatives, "LIMIT", most),
+            patch.object(entries, "SPREAD_FLOOR", floor),
+        ):
             yield from ((as_it_is.before(one.culprit), one) for one in told(source, resolve))
 
 
