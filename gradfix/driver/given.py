@@ -28,6 +28,8 @@ DEEPEST = 3
 OF_OPTIONS = ("add_argument", "dataclass", "Config", "config")
 """What is written where options are given."""
 MOST_BESIDE = 20
+MOST_MODULES = 80
+MODULES = frozenset(("Module", "LightningModule"))
 PASSED_OVER = frozenset((".git", ".venv", "venv", "node_modules", "build", "dist", "site-packages"))
 OPERATORS: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.FloorDiv: operator.floordiv,
@@ -48,6 +50,9 @@ class Read:
     assigned: list[tuple[str, ast.expr, Scope]]
 
 
+CLASS = re.compile(r"^class +(\w+)\(([^)]*)\):", re.MULTILINE)
+FORWARD = re.compile(r"def +forward\(\s*self\s*,?([^)]*)\)")
+HAS = re.compile(r"def +(\w+)\(|self\.(\w+)(?: *:[^=\n]+)? *=[^=]")
 PROMPT = re.compile(r"^\s*(?:>>>|\.\.\.) ?(.*)$", re.MULTILINE)
 DEFINED = re.compile(rb"^(?:class|def) +(\w+)", re.MULTILINE)
 
@@ -119,9 +124,29 @@ class Project:
         unique = [one for one in dict.fromkeys(found) if one.args and not unknown(one)]
         return unique[:MOST_CALLS]
 
+    def modules(self) -> list[tuple[str, str, list[str]]]:
+        """Its classes of modules: the file, the name, and the attributes that a glance shows."""
+        found: dict[str, tuple[str, set[str], set[str]]] = {}
+        for path, text in self.texts.items():
+            pieces = CLASS.split(text.decode("utf-8", "replace")) if b"Module" in text else []
+            for name, bases, body in zip(pieces[1::3], pieces[2::3], pieces[3::3], strict=True):
+                has = {one or other for one, other in HAS.findall(body)} | taking(body)
+                found.setdefault(name, (path, {*re.findall(r"\w+", bases)}, has))
+        known = {name for name, (_, bases, _) in found.items() if bases & MODULES}
+        known |= {name for name, (_, bases, _) in found.items() if bases & known}
+        some = sorted(known)[:MOST_MODULES]
+        return [(found[name][0], name, sorted(self._has(name, found))) for name in some]
+
+    def _has(self, name: str, found: dict[str, tuple[str, set[str], set[str]]], deep: int = 0) -> set[str]:
+        """Its attributes, those of its bases among them."""
+        _, bases, has = found[name]
+        own = (base for base in bases if base in found and base != name and deep < DEEPEST)
+        return has.union(*(self._has(base, found, deep + 1) for base in own))
+
     def _given(self, call: ast.Call, here: Here) -> Given:
         args = tuple(here.value(one) for one in call.args)
-        return Given(args, tuple((one.arg, here.value(one.value)) for one in call.keywords if one.arg))
+        named = tuple((one.arg, here.value(one.value)) for one in call.keywords if one.arg)
+        return Given(args, named, tuple(here.steps(call)))
 
 
 @dataclass(slots=True)
@@ -161,6 +186,28 @@ class Here:
         if isinstance(node, ast.Attribute):
             return self._attribute(node)
         return self._call(node) if isinstance(node, ast.Call) else None
+
+    def steps(self, call: ast.Call) -> Iterator[tuple[int | str, tuple[int | str, ...]]]:
+        """Which arguments of a call are optimizers, and of whose parameters."""
+        passed: list[tuple[int | str, ast.expr]] = [*enumerate(call.args)]
+        passed += [(one.arg, one.value) for one in call.keywords if one.arg]
+        places = {one.id: at for at, one in passed if isinstance(one, ast.Name)}
+        for at, one in passed:
+            made = self.assigned(one.id) if isinstance(one, ast.Name) else one
+            if isinstance(made, ast.Call) and made.args:
+                stepped = tuple(places[name] for name in learning(made.args[0]) if name in places)
+                if stepped and at not in stepped:
+                    yield at, stepped
+
+    def assigned(self, name: str) -> ast.expr | None:
+        """What a variable is set to, where that happens once."""
+        for scope in dict.fromkeys((self.scope, self.read.tree)):
+            found = [
+                value for target, value, where in self.read.assigned if target == name and where is scope
+            ]
+            if found:
+                return found[0] if len(found) == 1 else None
+        return None
 
     def _entries(self, node: ast.Dict) -> Value | None:
         found = []
@@ -224,9 +271,9 @@ class Here:
         if not isinstance(callee, Source) or self.deep > DEEPEST * 2:
             return None
         inner = self.project._given(node, self)
-        if unknown(inner):
-            return None
         named = [Argument(key, one) for key, one in inner.kwargs if one is not None]
+        if unknown(inner):
+            return Made(callee.text, tuple(named), callee.needs, open=True) if callee.needs != (NN,) else None
         placed = [Argument("", one, keyword=False) for one in inner.args if one is not None]
         return Made(callee.text, (*placed, *named), callee.needs)
 
@@ -281,6 +328,23 @@ def paths(root: str, ends: tuple[str, ...] = (".py", ".ipynb")) -> Iterator[str]
             if name.endswith(ends) and count < MOST_FILES:
                 count += 1
                 yield os.path.join(folder, name)
+
+
+def taking(body: str) -> set[str]:
+    """With how many arguments a class of modules may be called, as names that no attribute has."""
+    head = FORWARD.search(body)
+    if head is None or "*" in head[1]:
+        return set()
+    given = [one for one in head[1].split(",") if one.strip()]
+    least = sum("=" not in one for one in given)
+    return {f"forward/{count}" for count in range(least, len(given) + 1)}
+
+
+def learning(node: ast.expr) -> Iterator[str]:
+    """The variables whose `parameters()` are in an expression."""
+    for one in ast.walk(node):
+        if isinstance(one, ast.Attribute) and one.attr == "parameters" and isinstance(one.value, ast.Name):
+            yield one.value.id
 
 
 def importable(home: Place) -> bool:

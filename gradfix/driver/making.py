@@ -6,7 +6,7 @@ import itertools
 import json
 import os
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -65,6 +65,7 @@ class Maker:
         limits = {"tries": self.tries, "seconds": self.seconds}
         spec = {"targets": to_json(targets), "mark": mark, "given": self._given(targets), **limits}
         spec["options"] = to_json_of(self.projects[root].options)
+        spec["modules"] = list(known_modules(self.projects[root]))
         path = os.path.join(root, SEARCH)
         text = PROGRAM.format(json.dumps(spec)).encode()
         seconds = (SLACK + 4 * self.seconds * len(targets)) * busy()
@@ -103,6 +104,14 @@ def busy() -> float:
 def to_json_of(options: Mapping[str, Value]) -> dict[str, Any]:
     """What a project gives for names, as plain JSON."""
     return {name: to_json(one) for name, one in options.items()}
+
+
+def known_modules(project: Project) -> Iterator[list[Any]]:
+    """The classes of modules that an import line of the project's may say: module, name, attributes."""
+    for path, name, has in project.modules():
+        inner = os.path.relpath(path, project.root)[: -len(".py")].split(os.sep)
+        if path.endswith(".py") and all(part.isidentifier() for part in inner):
+            yield [".".join(inner[:-1] if inner[-1] == "__init__" else inner), name, has]
 
 
 def drawn_up(recipe: Recipe) -> Driver:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import keyword
+import re
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -38,6 +40,14 @@ class Target:
     def shown(self) -> str:
         """As a person says it."""
         return f"{self.name}.{self.method}" if self.method else self.name
+
+
+def subject_of(target: Target) -> str:
+    """What a person would call the object: a module is a model, any other thing goes by its class."""
+    if target.form == "module":
+        return "model"
+    words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", target.name).lower()
+    return words if words.isidentifier() and not keyword.iskeyword(words) else "subject"
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +111,8 @@ class Given:
 
     args: tuple[values.Value | None, ...] = ()
     kwargs: tuple[tuple[str, values.Value | None], ...] = ()
+    steps: tuple[tuple[int | str, tuple[int | str, ...]], ...] = ()
+    """Of an optimizer among them, by position or by name, which of them it steps."""
 
 
 NAMES: dict[str, Any] = {each.__name__: each for each in (Target, Root, Recipe, Undriven, Given)}

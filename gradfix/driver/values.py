@@ -38,7 +38,7 @@ class Source:
     needs: tuple[str, ...] = ()
     """The import lines that its names take."""
     refers: str = ""
-    """Another argument whose name is in it."""
+    """Other arguments, or the object that is called, whose names are in it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +88,8 @@ class Made:
     callee: str
     arguments: tuple[Argument, ...] = ()
     needs: tuple[str, ...] = ()
+    open: bool = False
+    """Whether the project gives it more than can be said."""
 
 
 Value: TypeAlias = "Tensor | Number | Source | Items | Entries | Config | Made | Returns"
@@ -166,6 +168,14 @@ def within(value: Value) -> Iterator[Value]:
         yield value.value
     elif isinstance(value, Made):
         yield from (one.value for one in value.arguments)
+
+
+def referred(value: Value) -> Iterator[str]:
+    """The names of other arguments that are in it."""
+    if isinstance(value, Source):
+        yield from value.refers.split()
+    for inner in within(value):
+        yield from referred(inner)
 
 
 def to_json(value: Any) -> Any:

@@ -8,7 +8,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from gradfix.driver import values
-from gradfix.driver.recipe import Recipe, Root, Target
+from gradfix.driver.recipe import Recipe, Root, Target, subject_of
+from gradfix.driver.standing import stand_ins
 from gradfix.driver.values import Argument, Made, Source, Tensor, Value, needs, printed
 
 NN = "from torch import nn"
@@ -17,6 +18,7 @@ STANDARD = ("from types", "import sys", "from unittest", "import math", "import 
 INDENT = "    "
 TAKEN = {"torch", "nn", "F", "_"}
 FUNCTIONAL = "from torch.nn import functional as F"
+MODE = "from torch.overrides import TorchFunctionMode"
 OPTIMIZER = "torch.optim.SGD({}.parameters(), lr=0.01)"
 
 
@@ -72,14 +74,6 @@ def summary(recipe: Recipe) -> str:
     return f"{built}{method}({values.passed(recipe.call)})"
 
 
-def subject_of(target: Target) -> str:
-    """What a person would call the object: a module is a model, any other thing goes by its class."""
-    if target.form == "module":
-        return "model"
-    words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", target.name).lower()
-    return words if words.isidentifier() and not keyword.iskeyword(words) else "subject"
-
-
 def _free(name: str, taken: set[str]) -> str:
     while name in taken or name in TAKEN:
         name += "_"
@@ -95,13 +89,17 @@ def _callee(target: Target, subject: str) -> str:
 def _imports(recipe: Recipe, backward: Sequence[str]) -> Iterator[str]:
     """torch's first, then the project's."""
     target = recipe.target
-    wanted = dict.fromkeys([values.TORCH, *_needed(recipe), *([NN] if recipe.at_home else [])])
+    wanted = dict.fromkeys([values.TORCH, *_needed(recipe), *([MODE] if recipe.at_home else [])])
     if any("F." in line for line in backward):
         wanted[FUNCTIONAL] = None
     own = imported(target)
+    if recipe.at_home:
+        behind = "there is no GPU here: what would go to one stays"
+        own = [*stand_ins("athome", behind), "AtHome().__enter__()", "", *own]
     if recipe.stood:
-        own = [*(f'sys.modules["{name}"] = MagicMock()  # not installed' for name in recipe.stood), "", *own]
-        wanted |= dict.fromkeys(("import sys", "from unittest.mock import MagicMock"))
+        lines = [f'sys.modules["{name}"] = Absent(name="{name}")  # not installed' for name in recipe.stood]
+        own = [*stand_ins("absent", "for what is not installed"), *lines, "", *own]
+        wanted |= dict.fromkeys(("import sys", "from unittest.mock import MagicMock", NN))
     first = [line for line in wanted if line.startswith(STANDARD)]
     torch = [
         line for line in wanted if line not in first and re.match(r"(?:import|from) (?:torch|numpy)\b", line)
@@ -110,7 +108,7 @@ def _imports(recipe: Recipe, backward: Sequence[str]) -> Iterator[str]:
     blocks = [
         sorted(first, key=plain_first),
         sorted(torch, key=plain_first),
-        [*sorted(rest), *own],
+        [*own, *sorted(rest)] if recipe.stood or recipe.at_home else [*sorted(rest), *own],
     ]
     yield from "\n\n".join("\n".join(block) for block in blocks if block).split("\n")
 
@@ -135,8 +133,6 @@ def imported(target: Target) -> list[str]:
 
 def _build(recipe: Recipe, subject: str) -> Iterator[str]:
     yield "torch.manual_seed(0)"
-    if recipe.at_home:
-        yield "torch.Tensor.cuda = nn.Module.cuda = lambda self, *_, **__: self  # there is no GPU here"
     if recipe.build is None:
         return
     kept, handed = _kept(recipe.build)
@@ -151,12 +147,14 @@ def _build(recipe: Recipe, subject: str) -> Iterator[str]:
 
 def _kept(arguments: Sequence[Argument]) -> tuple[list[str], dict[str, str]]:
     """What lasts from turn to turn, or is named in another argument, is made beforehand: lines and names."""
-    named = {one.value.refers for one in arguments if isinstance(one.value, Source) and one.value.refers}
+    own = {one.name for one in arguments}
+    naming = {one.name for one in arguments if own & {*values.referred(one.value)}}
+    named = {name for one in arguments for name in values.referred(one.value)} & own
     lasting = [one for one in arguments if one.name in named or isinstance(one.value, Made)]
-    lasting += [one for one in arguments if isinstance(one.value, Source) and one.value.refers]
-    if not named and not any(isinstance(one.value, Made) for one in lasting):
-        return [], {}
-    return [f"{one.name} = {printed(one.value)}" for one in lasting], {one.name: one.name for one in lasting}
+    lasting = [one for one in lasting if one.name not in naming]
+    lasting += [one for one in arguments if one.name in naming]
+    lines = [f"{one.name} = {printed(one.value)}" for one in lasting]
+    return lines, {one.name: one.name for one in lasting}
 
 
 def _said(argument: Argument, value: Value | str) -> str:

@@ -104,20 +104,38 @@ def again(path: Path) -> list[Case]:
 
 
 def of_project(project: Path, drawn: Random, each: int) -> list[Case]:
-    """A few bugs of one project, of different kinds where it has room for them."""
+    """A few bugs of one project, half of them in what trains, if it has room for them."""
     tried: list[tuple[Path, Planted]] = []
     for path in sorted(project.rglob("*.py")):
         content = path.read_bytes()
         if b"torch" in content and len(content) < LONGEST and is_library(content):
-            tried += [(path, one) for one in planted(content.decode("utf-8", "replace"))]
+            injected = planted(content.decode("utf-8", "replace"))
+            tried += [(path, one) for one in injected if parses(one.text)]
     drawn.shuffle(tried)
+    training = [one for one in tried if trains(one[1])]
+    kept = chosen(project, training, each // 2)
+    return kept + chosen(project, [one for one in tried if one not in training], each - len(kept))
+
+
+def chosen(project: Path, tried: Sequence[tuple[Path, Planted]], count: int) -> list[Case]:
+    """So many that gradfix has something to say of, of different kinds where that goes."""
     kinds: Counter[str] = Counter()
     kept: list[Case] = []
-    for path, injected in tried[: each * TRIED]:
-        if len(kept) < each and kinds[injected.bug] < 2 and (case := new(project, path, injected)):
+    for path, injected in tried[: count * TRIED]:
+        if len(kept) < count and kinds[injected.bug] < 2 and (case := new(project, path, injected)):
             kinds[injected.bug] += 1
             kept.append(case)
     return kept
+
+
+def trains(injected: Planted) -> bool:
+    """Whether a bug is in a function that goes backward, or that a framework does so for."""
+    for node in ast.walk(ast.parse(injected.text)):
+        if isinstance(node, ast.FunctionDef) and node.lineno <= injected.line <= (node.end_lineno or 0):
+            called = {getattr(one.func, "attr", "") for one in ast.walk(node) if isinstance(one, ast.Call)}
+            if node.name == "training_step" or called & {"backward", "manual_backward"}:
+                return True
+    return False
 
 
 def is_library(content: bytes) -> bool:
@@ -128,6 +146,15 @@ def is_library(content: bytes) -> bool:
         return False
     scripts = any(isinstance(node, ast.If) and "__main__" in ast.unparse(node.test) for node in tree.body)
     return not scripts and all(isinstance(node, QUIET) or is_text(node) for node in tree.body)
+
+
+def parses(text: str) -> bool:
+    """Whether what was put in has left a program: tabs and spaces don't mix."""
+    try:
+        ast.parse(text)
+    except SyntaxError:
+        return False
+    return True
 
 
 def is_text(node: ast.stmt) -> bool:

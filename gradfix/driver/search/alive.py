@@ -7,11 +7,14 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+import torch
+from torch import nn
+
 from gradfix.driver.search.drafts import Path
 from gradfix.driver.search.facts import Facts
 from gradfix.driver.search.sources import text
 from gradfix.driver.search.uses import Reader, Scope, Uses
-from gradfix.driver.values import Argument, Config, Entries, Items, Made, Returns, Value, printed
+from gradfix.driver.values import Argument, Config, Entries, Items, Made, Returns, Value, printed, referred
 from gradfix.driver.values import needs as lines
 
 Propose = Callable[[Facts, bool], Value]
@@ -29,6 +32,8 @@ class Bench:
         self.building = True
         self.grown: dict[Path, list[tuple[str, Value]]] = {}
         """What was read of an object and is not yet among its values."""
+        self.made: list[tuple[Path, Any]] = []
+        """The modules and optimizers that were made, with their places."""
 
     def bring(self, value: Value) -> None:
         """Import what its source takes."""
@@ -47,6 +52,12 @@ class Bench:
         return self._made(value, path)
 
     def _made(self, value: Value, path: Path) -> Any:
+        thing = self._of(value, path)
+        if isinstance(thing, (nn.Module, torch.optim.Optimizer)):
+            self.made.append((path, thing))
+        return thing
+
+    def _of(self, value: Value, path: Path) -> Any:
         if isinstance(value, Items):
             inner = [self._made(one, (*path, i)) for i, one in enumerate(value.items)]
             return inner if value.form == "list" else tuple(inner)
@@ -81,19 +92,15 @@ class Bench:
     def each(self, arguments: tuple[Argument, ...], path: Path) -> dict[int, Any]:
         """What each of them stands for; those that another one is named in come first."""
         made: dict[int, Any] = {}
-        order = sorted(range(len(arguments)), key=lambda i: bool(getattr(arguments[i].value, "refers", "")))
+        order = sorted(range(len(arguments)), key=lambda i: len(list(referred(arguments[i].value))))
         for i in order:
             one = arguments[i]
             for line in lines(one.value):
                 self.brought(line)
-            refers = getattr(one.value, "refers", "")
-            at = (
-                next((j for j, other in enumerate(arguments) if other.name == refers), None)
-                if refers
-                else None
-            )
-            if at is not None:
-                self.names[refers] = made[at]
+            for refers in referred(one.value):
+                at = next((j for j, other in enumerate(arguments) if other.name == refers), None)
+                if at is not None and at in made:
+                    self.names[refers] = made[at]
             made[i] = self._made(one.value, (*path, i))
         return made
 
@@ -106,7 +113,7 @@ class Bench:
         said = self.options.get(name) if plain(facts) else None
         if said is not None:
             value: Value = said
-        elif facts.called and facts.result is not None and not facts.built and not facts.module:
+        elif facts.called and facts.result is not None and not (facts.built or facts.module or facts.tensor):
             value = Returns(self.propose(facts.result, False))
         else:
             value = self.propose(facts, self.building or counted)

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from types import FrameType
 from typing import Any, Literal
 
 import torch
 from torch import nn
-from torch.optim.optimizer import register_optimizer_step_post_hook
+from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
-from gradfix.driver.recipe import Root, Target
+from gradfix.driver.recipe import Root, Target, subject_of
 from gradfix.driver.search.alive import Bench, Propose
+from gradfix.driver.search.athome import AtHome
 from gradfix.driver.search.drafts import Draft, Path, put
+from gradfix.driver.search.stepping import Stepping, of_subject, said
 from gradfix.driver.search.watching import EnoughError, Steps, Watch, refused, tensors
 from gradfix.driver.values import Config, Entries, Value
 
@@ -50,6 +51,8 @@ class Result:
     """Whether what comes out is a plain number."""
     flows: bool = False
     """Whether what comes out requires grad."""
+    pairs: dict[Path, tuple[str, ...]] = field(default_factory=dict)
+    """Of an optimizer that was handed over, whom it was seen to step."""
 
     @property
     def progress(self) -> tuple[int, int]:
@@ -83,14 +86,16 @@ class Trial:
         bench = Bench(dict(self.names), self.propose, self.options)
         given: list[Any] = []
         steps = Steps(set(self.target.lines), result.reached)
-        hook = register_optimizer_step_post_hook(steps)
+        stepping = Stepping(bench.made)
+        hooks = register_optimizer_step_post_hook(steps), register_optimizer_step_pre_hook(stepping)
         try:
-            with at_home() if draft.at_home else contextlib.nullcontext(), watch:
-                self._steps(result, bench, given, watch)
+            with watch, AtHome() if draft.at_home else contextlib.nullcontext():
+                self._steps(result, (bench, stepping), given, watch)
         except (Exception, SystemExit, EnoughError) as error:
             result.error = error
         finally:
-            hook.remove()
+            for hook in hooks:
+                hook.remove()
         result.steps = steps.done if result.error is not None else 0
         if result.steps:
             result.phase, result.error = "done", None
@@ -103,10 +108,11 @@ class Trial:
             name, found = watch.failed
             result.failed = name, [tuple(one.shape) for one in found], [id(one) in ours for one in found]
         result.draft = grown(draft, bench.grown)
+        result.pairs = paired(result.draft, stepping)
         return result
 
-    def _steps(self, result: Result, bench: Bench, given: list[Any], watch: Watch) -> None:
-        draft = result.draft
+    def _steps(self, result: Result, tools: tuple[Bench, Stepping], given: list[Any], watch: Watch) -> None:
+        draft, (bench, stepping) = result.draft, tools
         subject = self.thing
         if draft.build is not None:
             args, kwargs = bench.given(draft.build, ("build",))
@@ -118,6 +124,10 @@ class Trial:
             subject.train(draft.training)
         if draft.call is None:
             return
+        if draft.build is not None:
+            name = subject_of(self.target)
+            bench.names[name] = subject
+            stepping.own.update(of_subject(name, subject))
         bench.building = False
         args, kwargs = bench.given(draft.call, ("call",))
         if draft.carries:
@@ -148,20 +158,6 @@ class Trial:
             return called(*args, **kwargs)
         finally:
             sys.settrace(None)
-
-
-@contextlib.contextmanager
-def at_home() -> Iterator[None]:
-    """What is sent to a GPU stays here, as there is none."""
-    real = torch.Tensor.cuda, nn.Module.cuda
-    kinds: Any = torch.Tensor, nn.Module
-    for one in kinds:
-        one.cuda = lambda self, *_, **__: self
-    try:
-        yield
-    finally:
-        for one, method in zip(kinds, real, strict=True):
-            one.cuda = method
 
 
 def carrying(value: Any) -> Any:
@@ -215,6 +211,16 @@ def grown(draft: Draft, found: dict[Path, list[tuple[str, Value]]]) -> Draft:
         arguments[numbered[1]] = replace(one, value=put(one.value, numbered[2:], value))
         draft = draft.given(numbered[0], tuple(arguments))
     return draft
+
+
+def paired(draft: Draft, stepping: Stepping) -> dict[Path, tuple[str, ...]]:
+    """Whom each optimizer that was handed over has stepped, as a program says it."""
+    found: dict[Path, tuple[str, ...]] = {}
+    for path, owners in stepping.pairs().items():
+        names = [one if isinstance(one, str) else said(draft, _numbered(draft, one)) for one in owners]
+        if all(names):
+            found[_numbered(draft, path)] = tuple(names)
+    return found
 
 
 def _numbered(draft: Draft, path: Path) -> Path:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import inspect
+import sys
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
+from unittest.mock import Mock
 
 import torch
 from torch import nn
@@ -22,6 +24,8 @@ SEQUENCES = (len, enumerate, zip, list, tuple, iter, sum, sorted, reversed, map)
 NUMBERS = (int, float, round, abs, max, min, pow)
 GATHERERS = frozenset(("cat", "stack", "concat", "concatenate", "hstack", "vstack", "dstack"))
 PATHS = frozenset(("os", "posixpath", "ntpath", "pathlib", "shutil", "io", "_io"))
+NUMBERED = frozenset(("normal_", "uniform_", "clamp", "clamp_", "fill_", "clamp_min", "clamp_max"))
+"""Methods of tensors that take numbers."""
 FILES = {"load": 0, "save": 1}
 """Of torch, what takes a path, and where."""
 SECOND = frozenset(("target", "labels"))
@@ -36,6 +40,14 @@ def lazy(owner: Any) -> bool:
 def gathers(callee: Any) -> bool:
     """Whether it puts tensors of a list together."""
     return is_torch(callee) and getattr(callee, "__name__", "") in GATHERERS
+
+
+def gives_items(callee: Any) -> bool:
+    """Whether a loop over what it makes is one over the items of what it is given: as bars of progress do."""
+    if callee in (enumerate, zip, list, iter, reversed, tuple):
+        return True
+    path = getattr(sys.modules.get(getattr(callee, "__module__", None) or ""), "__file__", None) or ""
+    return isinstance(callee, Mock) or ("site-packages" in path and not is_torch(callee))
 
 
 def through(callee: Any) -> bool:
@@ -55,8 +67,15 @@ def through(callee: Any) -> bool:
     )
 
 
-def method(name: str, position: int, facts: Facts) -> None:
+def method(name: str, position: int, facts: Facts, more: bool = False) -> None:
     """It is given to a method of what isn't known: of a tensor, if tensors have one of that name."""
+    if more and position == 0 and name in ("view", "reshape", "expand"):
+        facts.roles.append("count")  # of examples in a batch
+        return
+    if name in NUMBERED:
+        facts.number += 1
+        facts.roles.append("share")
+        return
     if name in ("masked_fill", "masked_fill_", "masked_select") and position == 0:
         facts.mask += 1
     elif name in ("gather", "scatter", "scatter_", "index_select", "index_add") and position == 1:

@@ -15,6 +15,8 @@ class Facts:
     """As a number or a string."""
     tensor: int = 0
     """How many uses only a tensor allows."""
+    root: int = 0
+    """How often it is backpropagated itself."""
     index: int = 0
     mask: int = 0
     share: int = 0

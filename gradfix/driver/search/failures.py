@@ -187,6 +187,8 @@ def with_dimensions(value: Tensor, ndim: int) -> Tensor:
 def _elements(draft: Draft, one: Constraint) -> Iterator[Changes]:
     """A view of other sizes: pictures, lengths and numbers that make them fit."""
     found = list(sizes(draft))
+    if one.rest:
+        yield from _flat(draft, one.expected)
     for path, value in draft.leaves():
         if isinstance(value, Tensor) and len(value.shape) == 2 and one.expected > one.got:
             yield {path: with_dimensions(value, 3)}
@@ -200,6 +202,18 @@ def _elements(draft: Draft, one: Constraint) -> Iterator[Changes]:
     for each in found:
         if each.at is not None and each.at == each.ndim - 1 and each.size % 12:
             yield each.set(draft, 48)
+
+
+def _flat(draft: Draft, wanted: int) -> Iterator[Changes]:
+    """Each example of a batch gets so many numbers: in a row, or as a picture of one or three channels."""
+    for path, value in draft.leaves():
+        if not isinstance(value, Tensor) or value.kind == "index" or len(value.shape) < 2:
+            continue
+        for channels in (value.shape[1], 1, 3) if len(value.shape) == 4 else ():
+            side = round((wanted / channels) ** 0.5)
+            if side * side * channels == wanted:
+                yield {path: replace(value, shape=(value.shape[0], channels, side, side))}
+        yield {path: replace(value, shape=(value.shape[0], wanted))}
 
 
 def _pictures(draft: Draft, ratio: float = 0.0) -> Iterator[Changes]:

@@ -11,9 +11,12 @@ from typing import Any
 import torch
 
 from gradfix.driver.recipe import Recipe, Target, Undriven, from_json
+from gradfix.driver.search.absent import Framework
 from gradfix.driver.search.clock import TooLongError, in_time
 from gradfix.driver.search.missing import imported
 from gradfix.driver.values import to_json
+
+FRAMED = "the trainer of its framework is not there: an nn.Module that logs nothing stands for its own"
 
 
 def main(asked: str) -> None:
@@ -55,11 +58,15 @@ def answer(target: Target, spec: dict[str, Any]) -> Any:
         with in_time(seconds * 2):
             options = {name: from_json(one) for name, one in spec.get("options", {}).items()}
             walk = Walk(target, thing, dict(vars(module)), (int(spec["tries"]), seconds), options)
+            walk.proposer.modules = spec.get("modules", [])
             walk.given = {
                 part: from_json(calls) for part, calls in spec["given"].get(target.name, {}).items()
             }
             found = walk.found()
-            return replace(found, stood=stood) if isinstance(found, Recipe) else found
+            if not isinstance(found, Recipe):
+                return found
+            framed = isinstance(thing, type) and issubclass(thing, Framework)
+            return replace(found, stood=stood, assumed=(*found.assumed, *([FRAMED] if framed else [])))
     except TooLongError:
         return Undriven(target, f"a try took longer than {seconds * 2:g} s", walk.tries)
     except Exception as error:

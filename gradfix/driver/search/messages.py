@@ -24,6 +24,8 @@ class Constraint:
     """Which dimension of what failed, where the message says it."""
     shapes: tuple[tuple[int, ...], tuple[int, ...]] = ((), ())
     """What was got and what was expected, where whole shapes are said."""
+    rest: bool = False
+    """Of elements: whether one dimension takes what is left, as the batch mostly does."""
 
 
 Say = Callable[[Any], Iterator[Constraint]]
@@ -64,7 +66,7 @@ def _elements(found: Any) -> Iterator[Constraint]:
     product = 1
     for one in sizes:
         product *= one if one > 0 else 1
-    yield Constraint("elements", int(found["got"]), product)
+    yield Constraint("elements", int(found["got"]), product, rest=-1 in sizes)
 
 
 def _shape(found: Any) -> Iterator[Constraint]:
@@ -182,7 +184,9 @@ KINDS: tuple[tuple[str, Say], ...] = (
     (
         r"Boolean value of Tensor with more than one value"
         r"|only one element tensors can be converted|only integer tensors of a single element"
-        r"|'Tensor' object cannot be interpreted as an integer",
+        r"|'Tensor' object cannot be interpreted as an integer"
+        r"|argument '\w+' (?:\(position \d+\) )?must be (?:float|int|bool|Number|tuple of \w+), not Tensor"
+        r"|can't convert .*Tensor.* to|can't multiply sequence by non-int of type 'Tensor'",
         _want("number"),
     ),
     (r"0D or 1D target tensor expected|multi-target not supported", _want("label")),

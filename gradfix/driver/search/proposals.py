@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 from collections import Counter
 from collections.abc import Iterator
@@ -13,6 +14,7 @@ from gradfix.driver.search import typed
 from gradfix.driver.search.facts import Facts
 from gradfix.driver.search.roles import Role
 from gradfix.driver.search.sources import parameters
+from gradfix.driver.search.stepping import loss, optimizer
 from gradfix.driver.values import Argument, Config, Entries, Items, Made, Number, Source, Tensor, Value
 
 NN = "from torch import nn"
@@ -35,6 +37,7 @@ PLAIN: dict[Role, tuple[Any, ...]] = {
 }
 WIDE = 16
 BATCHES = 4
+MOST_FITTING = 3
 STEPS = {"step", "zero_grad", "param_groups"}
 """What is read of an optimizer alone."""
 SPECIFIC = (
@@ -64,6 +67,12 @@ class Proposer:
         """The argument of the same call that is a module."""
         self.steps = False
         """Whether there is an optimizer beside it."""
+        self.subject: tuple[str, ...] = ()
+        """How a program says the modules of what was built."""
+        self.trains = False
+        """Whether what is called goes backward itself: what is only counted with is a number then."""
+        self.modules: list[tuple[str, str, list[str]]] = []
+        """The project's classes of modules, with their attributes."""
 
     def siblings(self, known: dict[str, Facts]) -> None:
         """What the other arguments of the same call are."""
@@ -119,6 +128,8 @@ class Proposer:
     def _used(self, facts: Facts, building: bool) -> Iterator[Value]:
         """By its uses, the telling ones first."""
         yield from map(Number, dict.fromkeys(facts.strings))
+        if facts.root and not building:
+            yield loss([self.module] if self.module else self.subject)
         tensor = facts.tensor + facts.index + facts.mask + facts.label + facts.share
         if facts.device:
             yield Number("cpu", free=False)
@@ -128,6 +139,7 @@ class Proposer:
             yield Items((one, one), "tuple") if pair else one
         if facts.result is not None and STEPS & {*facts.result.attributes} and facts.built:
             yield Source("torch.optim.SGD", (TORCH,))
+        yield from self._fitting(facts)
         if facts.called:
             yield from self._called(facts, building)
         elif facts.module:
@@ -146,6 +158,8 @@ class Proposer:
                 whole = Argument("batch_size", Number(None, free=False))
                 yield Made("torch.utils.data.DataLoader", (Argument("", items, False), whole), (TORCH,))
             yield items
+        if facts.number and not tensor and self.trains and not facts.roles:
+            yield Number(0.5)
         if facts.number and not tensor and not building:
             yield next(iter(self.tensors(facts)))
         if facts.roles or (facts.number and (building or not tensor)):
@@ -159,6 +173,7 @@ class Proposer:
             yield Number(self.width())
             yield from (Config(()), Made("nn.Identity", (), (NN,)), Number(None))
         else:
+            yield from [Number(1)] if self.trains else []
             yield from self.tensors(facts)
             yield from (Number(None), Number(2), Config(()))
 
@@ -167,6 +182,7 @@ class Proposer:
 
     def _items(self, form: str, inner: Any, facts: Facts, building: bool) -> Items:
         items = facts.items or Facts()
+        self.trains = False  # what comes in batches is no plain number
         named = [one for one in inner or () if one is not ...]
         count = (
             len(named)
@@ -197,7 +213,7 @@ class Proposer:
         if facts.attributes:
             yield Config(())
 
-    def made(self, cls: type, deep: int = 0) -> Made | None:
+    def made(self, cls: Any, deep: int = 0) -> Made | None:
         """What its constructor makes when it is given what it asks for; None: that goes too deep."""
         from gradfix.driver.search.uses import Reader
 
@@ -206,8 +222,9 @@ class Proposer:
             if one.kind in (one.VAR_POSITIONAL, one.VAR_KEYWORD) or one.default is not one.empty:
                 continue
             facts = Facts()
-            Reader(facts).parameter(cls.__init__, name, None, cls)  # type: ignore[misc]
-            annotation = typed.resolved(one.annotation, cls.__init__)  # type: ignore[misc]
+            called = cls.__init__ if isinstance(cls, type) else cls  # type: ignore[misc]
+            Reader(facts).parameter(called, name, None, cls if isinstance(cls, type) else None)
+            annotation = typed.resolved(one.annotation, called)
             if deep > 2 or annotation is cls:
                 return None
             found.append(
@@ -234,7 +251,7 @@ class Proposer:
         if (most == 2 or facts.spread) and not facts.module:
             yield from (Made(f"nn.{name}", (), (NN,)) for name in ("MSELoss", "CrossEntropyLoss"))
         if most <= 1:
-            learns = facts.module or self.steps or not building
+            learns = facts.module or facts.tensor or self.steps or not building
             yield from self._layers() if learns else reversed(list(self._layers()))
         yield Source("lambda x, *_, **__: x")
         yield Source("lambda x, *_, **__: (x, None)")
@@ -247,10 +264,24 @@ class Proposer:
         yield Made("nn.Identity", (), (NN,))
 
     def optimizer(self) -> Value:
-        """A real one, over the parameters of the module that is handed over beside it."""
-        if self.module:
-            return Source(f"torch.optim.SGD({self.module}.parameters(), lr=0.01)", (TORCH,), self.module)
-        return Source("torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=0.01)", (TORCH,))
+        """A real one, over the parameters of what is handed over beside it."""
+        return optimizer([self.module] if self.module else [])
+
+    def _fitting(self, facts: Facts) -> Iterator[Value]:
+        """The project's own modules that have all that is read of it, those first that have little else."""
+        wanted = {one for one in facts.attributes if not hasattr(nn.Module, one)}
+        if facts.module and not facts.spread:
+            wanted |= {f"forward/{count}" for count in facts.called if count > 1}
+        if facts.built or not wanted or not (facts.module or facts.called or facts.tensor):
+            return
+        fits = [one for one in self.modules if wanted <= {*one[2]}]
+        for module, name, _ in sorted(fits, key=lambda one: len(one[2]))[:MOST_FITTING]:
+            names: dict[str, Any] = {}
+            with contextlib.suppress(Exception):  # whatever an import of the project's may raise
+                exec(f"from {module} import {name}", names)
+                made = self.made(names[name])
+                if made is not None:
+                    yield made
 
     def _near(self, facts: Facts) -> Iterator[Value]:
         """The classes of the same module that have what is read of it and may be called so."""

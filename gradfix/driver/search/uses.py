@@ -70,7 +70,7 @@ class Scope:
                 return self.this if self.this is not None else self.cls
             return self.names.get(node.id, getattr(builtins, node.id, NOWHERE))
         if isinstance(node, ast.Attribute):
-            if ast.unparse(node.value) == "super()" and self.cls is not None:
+            if inherits(node.value) and self.cls is not None:
                 return self._inherited(node.attr)
             owner = self.find(node.value)
             if owner is NOWHERE:
@@ -157,6 +157,8 @@ class Uses:
             facts.has(len(call.args))
         elif name in SAME and isinstance(outer, ast.Assign | ast.Tuple) and call is not None:
             self.of(call, where)
+        elif name == "backward" and call is not None:
+            facts.root += 1
         elif name in ("long", "int"):
             facts.index += 1
         elif name == "bool" or (name in ("masked_fill", "masked_fill_", "where") and call is None):
@@ -201,10 +203,8 @@ class Uses:
             inner.seen = self.reader.seen
             Uses(inner, self.text, self.scope).of(above, where)
             return
-        outer = self.text.above.get(above)
-        if isinstance(outer, ast.For | ast.comprehension) and outer.iter is above and above.args[0] is node:
-            self._turns(above, outer, where)
-        self._handed(above, above.args.index(node), "", where)
+        if not self._turns(node, above, where):
+            self._handed(above, above.args.index(node), "", where)
 
     def _keyword(self, node: ast.expr, above: ast.keyword, where: ast.AST) -> None:
         call = self.text.above.get(above)
@@ -216,7 +216,7 @@ class Uses:
     def _handed(self, call: ast.Call, position: int, name: str, where: ast.AST) -> None:
         """It is an argument of a call."""
         if isinstance(call.func, ast.Attribute) and self.scope.find(call.func) is NOWHERE:
-            callees.method(call.func.attr, position, self.facts)
+            callees.method(call.func.attr, position, self.facts, len(call.args) > 1)
             return
         if name == "device":
             self.facts.device += 1
@@ -227,7 +227,7 @@ class Uses:
         outer = self.text.above.get(call)
         if callees.through(callee) and isinstance(outer, ast.Assign):
             self._assign(call, outer, where)
-        own = isinstance(call.func, ast.Attribute) and ast.unparse(call.func.value) == "self"
+        own = isinstance(call.func, ast.Attribute) and of_own(call.func.value)
         handed = callees.Handed(callee, position, name, self.scope.deep, self.scope.cls if own else None)
         callees.told(self.reader, handed)
 
@@ -316,14 +316,41 @@ class Uses:
     def _for(self, node: ast.expr, above: ast.For, where: ast.AST) -> None:
         self._taken(above.target, where)
 
-    def _turns(self, call: ast.Call, above: ast.For | ast.comprehension, where: ast.AST) -> None:
-        """What is put around it gives its items: counted by `enumerate`, or as they are."""
-        target, callee = above.target, self.scope.find(call.func)
-        if callee is enumerate and isinstance(target, ast.Tuple):
-            target = target.elts[-1]
-        elif callee is not NOWHERE and callee not in (list, iter, reversed, tuple):
-            return
-        self._taken(target, where)
+    def _turns(self, node: ast.expr, call: ast.Call, where: ast.AST) -> bool:
+        """What is put around it gives its items, to a loop or to a name: whether it is that."""
+        outside: list[tuple[Any, int]] = []
+        inner: ast.AST = node
+        above: Any = call
+        while isinstance(above, ast.Call) and inner in above.args:
+            outside.append((self.scope.find(above.func), above.args.index(inner)))
+            inner, above = above, self.text.above.get(above)
+        if not all(callees.gives_items(callee) for callee, _ in outside):
+            return False
+        if isinstance(above, ast.For | ast.comprehension) and inner is above.iter:
+            self._items_of(above.target, outside, where)
+            return True
+        return self._kept_items(above, outside, where)
+
+    def _items_of(self, target: ast.expr | None, outside: list[tuple[Any, int]], where: ast.AST) -> None:
+        """What a loop calls its items, behind what counts them and puts others beside them."""
+        for callee, at in reversed(outside):
+            if callee in (enumerate, zip):
+                place = 1 if callee is enumerate else at
+                parts = target.elts if isinstance(target, ast.Tuple) else []
+                target = parts[place] if place < len(parts) else None
+        if target is not None:
+            self._taken(target, where)
+
+    def _kept_items(self, node: ast.AST, outside: list[tuple[Any, int]], where: ast.AST) -> bool:
+        """A name that is looped over later, as `bar = tqdm(loader)`: whether it is that."""
+        target = node.targets[0] if isinstance(node, ast.Assign) else getattr(node, "optional_vars", None)
+        loops = (one.iter for one in ast.walk(where) if isinstance(one, ast.For | ast.comprehension))
+        named = {each.id for one in loops for each in ast.walk(one) if isinstance(each, ast.Name)}
+        counted = any(one in (enumerate, zip) for one, _ in outside)
+        if not isinstance(target, ast.Name) or target.id not in named or counted:
+            return False
+        self._alias(where, target.id, node)
+        return True
 
     def _taken(self, target: ast.expr, where: ast.AST) -> None:
         """Its items are known by a name, or taken apart."""
@@ -355,6 +382,10 @@ class Uses:
             elif isinstance(other, ast.Attribute) and ast.unparse(other.value) == "self":
                 self._kept(other.attr)
         callee = self.scope.find(outer.func) if isinstance(outer, ast.Call) else NOWHERE
+        sized = isinstance(outer, ast.Call) and outer.args[:1] == [above] and len(above.elts) > 1
+        if sized and callee is NOWHERE and isinstance(outer.func, ast.Attribute):  # type: ignore[union-attr]
+            callees.method(outer.func.attr, above.elts.index(node), self.facts, more=True)  # type: ignore[union-attr]
+            return
         if callees.gathers(callee):
             self.facts.tensor += 1
         elif isinstance(outer, ast.Call) and callee not in callees.SEQUENCES:
@@ -364,6 +395,16 @@ class Uses:
 
     def _name(self, node: ast.expr, above: ast.AST, where: ast.AST) -> None:
         """A name is above nothing."""
+
+
+def inherits(node: ast.expr) -> bool:
+    """`super()` or `super(Net, self)`."""
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "super"
+
+
+def of_own(node: ast.expr) -> bool:
+    """Whether a method of the object itself is called on it, be it an inherited one."""
+    return inherits(node) or (isinstance(node, ast.Name) and node.id == "self")
 
 
 def reads(cls: ast.ClassDef, name: str) -> Iterator[tuple[ast.AST, ast.expr]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import heapq
 import inspect
 import itertools
@@ -13,7 +14,7 @@ from typing import Any
 
 from torch import nn
 
-from gradfix.driver.recipe import Given, Recipe, Root, Target, Undriven
+from gradfix.driver.recipe import Given, Recipe, Root, Target, Undriven, subject_of
 from gradfix.driver.search import typed
 from gradfix.driver.search.attempt import Result, Trial
 from gradfix.driver.search.clock import TooLongError, in_time
@@ -24,10 +25,12 @@ from gradfix.driver.search.failures import blamed, edits
 from gradfix.driver.search.named import named
 from gradfix.driver.search.proposals import Proposer
 from gradfix.driver.search.smaller import smaller
-from gradfix.driver.search.sources import parameters, text, wanted
+from gradfix.driver.search.sources import node_of, parameters, text, wanted
+from gradfix.driver.search.stepping import is_optimizer, of_subject, repaired
+from gradfix.driver.search.takenover import taken
 from gradfix.driver.search.turned import turned
 from gradfix.driver.search.uses import Reader
-from gradfix.driver.values import Argument, Number, Value, printed
+from gradfix.driver.values import Argument, Number, Source, Value, printed
 
 GPU = re.compile(
     r"not compiled with CUDA|No CUDA GPUs|no NVIDIA driver|cannot access accelerator", re.IGNORECASE
@@ -36,17 +39,11 @@ MOST_NEXT = 12
 """What is kept of the edits that one failure suggests."""
 
 
-def given_for(function: Any, given: Given, own: tuple[Argument, ...]) -> tuple[Argument, ...] | None:
-    """The arguments of a call that the project has, and our own; None: it is another function's."""
-    known = parameters(function)
-    names = [name for name, one in known.items() if one.kind is not one.VAR_KEYWORD]
-    if len(given.args) > len(names) or any(known[name].kind is known[name].VAR_POSITIONAL for name in names):
-        return None
-    said = {**dict(zip(names, given.args, strict=False)), **dict(given.kwargs)}
-    if not said.keys() <= known.keys():
-        return None
-    filled = [replace(one, value=said.pop(one.name, None) or one.value) for one in own]
-    return (*filled, *(Argument(name, value) for name, value in said.items() if value is not None))
+def goes_backward(function: Any) -> bool:
+    """Whether a function trains by itself."""
+    found = node_of(function)
+    walk = ast.walk(found[1]) if found is not None else ()
+    return any(isinstance(one, ast.Attribute) and one.attr == "backward" for one in walk)
 
 
 class Walk:
@@ -77,26 +74,33 @@ class Walk:
     def found(self) -> Recipe | Undriven:
         """A recipe, or what stopped the try that came furthest."""
         order = itertools.count()
-        heap = [(0, next(order), draft) for draft in self.first()]
-        while heap and self.tries < self.most and time.process_time() < self.until:
-            _, _, draft = heapq.heappop(heap)
-            result = self._tried(draft)
-            if result is None:
-                continue
-            recipe = self._recipe(result)
-            if recipe is not None:
-                return recipe
-            if self.best is None or result.progress > self.best.progress:
-                self.best = result
-            phase, calls = result.progress
-            near = 10_000 * phase + 10 * min(calls, 900)
-            for at, one in enumerate(itertools.islice(self._next(result), MOST_NEXT)):
-                heapq.heappush(heap, (15 * one.edits + at - near, next(order), one))
+        heaps = [[(0, next(order), draft)] for draft in self.first()]
+        while any(heaps):
+            for heap in filter(None, heaps):  # whatever one call leads to, the others get their turn
+                if self.tries >= self.most or time.process_time() >= self.until:
+                    return Undriven(self.target, self._stopped(), self.tries)
+                _, _, draft = heapq.heappop(heap)
+                result = self._tried(draft)
+                recipe = self._recipe(result) if result is not None else None
+                if recipe is not None:
+                    return recipe
+                for weight, one in self._weighed(result) if result is not None else ():
+                    heapq.heappush(heap, (weight, next(order), one))
         return Undriven(self.target, self._stopped(), self.tries)
+
+    def _weighed(self, result: Result) -> Iterator[tuple[int, Draft]]:
+        """What a try leads to, the nearest with the least weight."""
+        if self.best is None or result.progress > self.best.progress:
+            self.best = result
+        phase, calls = result.progress
+        near = 10_000 * phase + 10 * min(calls, 900)
+        for at, one in enumerate(itertools.islice(self._next(result), MOST_NEXT)):
+            yield 15 * one.edits + at - near, one
 
     def _stopped(self) -> str:
         if self.best is None or self.best.error is None:
-            return "nothing was left to try" if self.tries < self.most else "the lines were never reached"
+            out = self.tries >= self.most or time.process_time() >= self.until
+            return "the lines were never reached" if out else "nothing was left to try"
         error = self.best.error
         first = str(error).splitlines()[0] if str(error) else ""
         return f"{self.best.phase}: {type(error).__name__}: {first[:200]}"
@@ -128,11 +132,16 @@ class Walk:
     def first(self) -> Iterator[Draft]:
         """The first drafts."""
         if self.target.form == "function":
-            yield self._called(Draft(), None)
+            own = self._called(Draft(), None)
+            for one in self.given.get("build", ()):
+                known = taken(self.proposer, self.thing, one, own.call or ())
+                if known is not None and known != own.call:
+                    yield replace(own, call=known)
+            yield own
             return
         build, others = self.arguments(self.thing, "build", None)
         for one in self.given.get("build", ()):
-            known = given_for(self.thing, one, build)
+            known = taken(self.proposer, self.thing, one, build)
             if known is not None and known != build:
                 yield Draft(known, None, {}, edits=0)
         yield Draft(build, None, others)
@@ -140,15 +149,21 @@ class Walk:
     def _called(self, draft: Draft, subject: Any) -> Draft:
         if self.target.form == "function":
             call, others = self.arguments(self.thing, "call", None)
-            for one in self.given.get("build", ())[:1]:
-                call = given_for(self.thing, one, call) or call
         else:
             name = self.target.method or ("forward" if isinstance(subject, nn.Module) else "__call__")
             function = getattr(subject, name)
+            self.proposer.subject = tuple(self._modules(function, subject))
             call, others = self.arguments(function, "call", subject)
             for one in self.given.get("call", ()) if not self.target.method else ():
-                call = given_for(function, one, call) or call
+                call = taken(self.proposer, function, one, call) or call
         return replace(draft, call=call, others={**draft.others, **others})
+
+    def _modules(self, function: Any, subject: Any) -> list[str]:
+        """How a program says the modules of an object: those that a method has to do with, if it has."""
+        named = [name for name, _ in of_subject(subject_of(self.target), subject)]
+        found = node_of(function)
+        own = {one.attr for one in ast.walk(found[1]) if isinstance(one, ast.Attribute)} if found else set()
+        return [name for name in named if name.rpartition(".")[2] in own] or named
 
     def arguments(
         self, function: Any, part: str, this: Any
@@ -157,9 +172,12 @@ class Walk:
         found: list[Argument] = []
         others: dict[Path, tuple[Value, ...]] = {}
         known = {name: self.facts(function, name, this) for name in wanted(function)}
+        trains = part == "call" and goes_backward(function)
         self.proposer.siblings({name: facts for name, (facts, _) in known.items()})
         for name, (facts, annotation) in known.items():
+            self.proposer.trains = trains
             values = self.proposer.of(facts, annotation, part == "build")
+            self.proposer.trains = False
             others[part, len(found)] = tuple(values[1:])
             found.append(Argument(name, values[0], part == "build"))
         return tuple(found), others
@@ -204,6 +222,8 @@ class Walk:
             carried = self.trial.run(replace(draft, carries=True))
             if carried.phase == "done" and carried.error is None and carried.flows:
                 result, draft = carried, carried.draft
+        result = self._stepping(result)
+        draft = result.draft
         roots: tuple[Root, ...] = () if result.backwards else self._roots(result)
         return Recipe(
             target=self.target,
@@ -218,6 +238,16 @@ class Walk:
             steps=result.steps,
             assumed=tuple(self._assumed(draft)),
         )
+
+    def _stepping(self, result: Result) -> Result:
+        """The same with each optimizer over what it was seen to step, if that runs."""
+        mended = repaired(result.draft, result.pairs)
+        if mended == result.draft:
+            return result
+        again = self._in_time(self.trial.run, mended)
+        lines = set(self.target.lines)
+        reached = not lines or again.reached & lines
+        return again if again.phase == "done" and again.error is None and reached else result
 
     def _roots(self, result: Result) -> tuple[Root, ...]:
         """What is backpropagated: of a plain function, what carries a gradient, or is said to be the loss."""
@@ -235,3 +265,5 @@ class Walk:
         for _, one in draft.arguments():
             if isinstance(one.value, Number) and one.value.free:
                 yield f"{one.name}={printed(one.value)}"
+            if isinstance(one.value, Source) and one.value.refers and not is_optimizer(one.value):
+                yield f"{one.name} is a loss of all parameters"
