@@ -137,6 +137,15 @@ class Project:
         some = sorted(known)[:MOST_MODULES]
         return [(found[name][0], name, sorted(self._has(name, found))) for name in some]
 
+    def heirs(self, name: str) -> Iterator[tuple[str, str]]:
+        """The classes of other files that inherit from one: their files and names."""
+        for path, text in self.texts.items():
+            for own, inherited in (
+                CLASS.findall(text.decode("utf-8", "replace")) if name.encode() in text else ()
+            ):
+                if name in re.findall(r"\w+", inherited):
+                    yield path, own
+
     def _has(self, name: str, found: dict[str, tuple[str, set[str], set[str]]], deep: int = 0) -> set[str]:
         """Its attributes, those of its bases among them."""
         _, bases, has = found[name]

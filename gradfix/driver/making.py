@@ -7,7 +7,7 @@ import json
 import os
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from gradfix.driver.given import Project
@@ -57,6 +57,21 @@ class Maker:
                 found.append(Undriven(targets[len(found)], reason))
         return found
 
+    def inherited(self, way: Target) -> list[Target]:
+        """The same way through classes of other files, which may have what this one leaves open."""
+        if way.form == "function":
+            return []
+        heirs = ((named(path, way.root), name) for path, name in self.project(way.root).heirs(way.name))
+        return [
+            replace(way, module=module, name=name) for module, name in heirs if module not in ("", way.module)
+        ]
+
+    def project(self, root: str) -> Project:
+        """What was read of it."""
+        if root not in self.projects:
+            self.projects[root] = Project(root).read()
+        return self.projects[root]
+
     def _asked(
         self, targets: Sequence[Target], texts: Mapping[str, bytes]
     ) -> tuple[list[Driver | Undriven], str]:
@@ -79,10 +94,7 @@ class Maker:
 
     def _given(self, targets: Sequence[Target]) -> dict[str, Any]:
         """What the project itself calls them with."""
-        root = targets[0].root
-        if root not in self.projects:
-            self.projects[root] = Project(root).read()
-        project = self.projects[root]
+        project = self.project(targets[0].root)
         found = {}
         for name in {target.name for target in targets}:
             found[name] = {"build": to_json(project.builds(name)), "call": to_json(project.called(name))}
@@ -109,9 +121,16 @@ def to_json_of(options: Mapping[str, Value]) -> dict[str, Any]:
 def known_modules(project: Project) -> Iterator[list[Any]]:
     """The classes of modules that an import line of the project's may say: module, name, attributes."""
     for path, name, has in project.modules():
-        inner = os.path.relpath(path, project.root)[: -len(".py")].split(os.sep)
-        if path.endswith(".py") and all(part.isidentifier() for part in inner):
-            yield [".".join(inner[:-1] if inner[-1] == "__init__" else inner), name, has]
+        module = named(path, project.root)
+        if module:
+            yield [module, name, has]
+
+
+def named(path: str, root: str) -> str:
+    """The module that a file of a project is; nothing: no import line can say it."""
+    inner = os.path.relpath(path, root)[: -len(".py")].split(os.sep)
+    fits = path.endswith(".py") and all(part.isidentifier() for part in inner)
+    return ".".join(inner[:-1] if inner[-1] == "__init__" else inner) if fits else ""
 
 
 def drawn_up(recipe: Recipe) -> Driver:

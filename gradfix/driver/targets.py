@@ -69,8 +69,23 @@ def _finds(folder: str, module: str) -> bool:
 
 def to_line(path: str, tree: ast.Module, line: int, end_line: int = 0) -> list[Target]:
     """The ways to some lines, the best first; none, where they are in the module's own statements."""
-    lines = tuple(sorted(body(tree, line) or range(line, max(line, end_line) + 1)))
+    asked = body(tree, line) or set(range(line, max(line, end_line) + 1))
+    lines = tuple(sorted(asked if asked & (run := set(statements(tree))) else {nearest(run, line)}))
     return [replace(one, lines=lines) for one in _ways(path, tree, line)]
+
+
+def statements(tree: ast.Module) -> Iterator[int]:
+    """The lines that a run comes to: those of statements, and the heads of blocks."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.stmt):
+            blocks = getattr(node, "body", None)
+            last = blocks[0].lineno - 1 if blocks else node.end_lineno or node.lineno
+            yield from range(node.lineno, max(last, node.lineno) + 1)
+
+
+def nearest(lines: set[int], line: int) -> int:
+    """Of a line that a rewrite has left empty, the one before it."""
+    return max((one for one in lines if one < line), default=line)
 
 
 def body(tree: ast.Module, line: int) -> set[int]:
@@ -86,10 +101,21 @@ def _ways(path: str, tree: ast.Module, line: int) -> list[Target]:
     for node in tree.body:
         if covers(node, line):
             if isinstance(node, ast.ClassDef):
-                return list(_in_class(where, tree, node, line))
+                own = list(_in_class(where, tree, node, line))
+                heirs = [replace(own[0], name=one.name, line=one.lineno) for one in inheriting(tree, node)]
+                return [*own[:1], *heirs[:1], *own[1:], *heirs[1:]] if own else []
             if isinstance(node, ast.FunctionDef):
                 return list(_to_function(where, tree, node, line))
     return []
+
+
+def inheriting(tree: ast.Module, node: ast.ClassDef) -> Iterator[ast.ClassDef]:
+    """The classes of a file that inherit from one: what it leaves open they may have."""
+    names = {node.name}
+    for one in tree.body:
+        if isinstance(one, ast.ClassDef) and names & {*bases(one)}:
+            names.add(one.name)
+            yield one
 
 
 def modules(path: str, tree: ast.Module) -> list[Target]:

@@ -78,3 +78,31 @@ def test_a_file_is_imported_from_where_its_own_imports_are_found(tmp_path: Path)
     (tmp_path / "layers.py").touch()
     found = place(str(tmp_path / "models" / "net.py"), ast.parse("from layers import Block"))
     assert (found.root, found.module) == (str(tmp_path), "models.net")
+
+
+OPEN = """\
+from torch import nn
+
+
+class Open(nn.Module):
+    def training_step(self, batch):
+        return self.shared(batch).sum()
+
+    def shared(self, batch):
+        raise NotImplementedError
+
+
+class Whole(Open):
+    def shared(self, batch):
+        return batch * 2
+"""
+
+
+def test_what_a_class_leaves_open_one_that_inherits_from_it_has() -> None:
+    found = to_line("code.py", ast.parse(OPEN), 6)
+    assert [one.shown for one in found] == ["Open.training_step", "Whole.training_step"]
+
+
+def test_of_a_line_that_a_rewrite_has_left_empty_the_one_before_is_reached() -> None:
+    (way,) = to_line("code.py", ast.parse("def f(x):\n    y = x * 2\n\n    return y\n"), 3)
+    assert way.lines == (2,)

@@ -11,7 +11,8 @@ from test_driver_search import functions
 
 from gradfix.driver.making import Maker
 from gradfix.driver.recipe import Driver
-from gradfix.driver.targets import to_line
+from gradfix.driver.targets import modules, to_line
+from gradfix.driver.written import summary
 from gradfix.verify import Launcher
 
 pytestmark = pytest.mark.torch
@@ -76,3 +77,37 @@ def test_each_call_that_the_project_has_gets_its_turn(tmp_path: Path) -> None:
         (one,) = Maker(launcher).made(to_line(str(path), ast.parse(path.read_text()), 8))
     assert isinstance(one, Driver)
     assert one.recipe.target.lines == (8,)
+
+
+def test_a_class_that_leaves_something_open_is_driven_through_one_of_another_file(tmp_path: Path) -> None:
+    (tmp_path / "base.py").write_text(
+        "from torch import nn\n\n\nclass Open(nn.Module):\n    def __init__(self):\n"
+        "        super().__init__()\n        self.fc = nn.Linear(4, 4)\n\n"
+        "    def step(self, x):\n        loss = self.fc(x).detach().sum() + self.rest()\n"
+        "        loss.backward()\n\n    def rest(self):\n        raise NotImplementedError\n"
+    )
+    (tmp_path / "whole.py").write_text(
+        "import torch\nfrom base import Open\nfrom torch import nn\n\n\nclass Whole(Open):\n"
+        "    def __init__(self, act):\n        super().__init__()\n        self.act = getattr(nn, act)()\n\n"
+        "    def rest(self):\n        return self.act(torch.ones(1))\n"
+    )
+    (way,) = to_line(str(tmp_path / "base.py"), ast.parse((tmp_path / "base.py").read_text()), 11)
+    with Launcher() as launcher:
+        maker = Maker(launcher)
+        (one,) = maker.made(maker.inherited(way))
+    assert isinstance(one, Driver)
+    assert summary(one.recipe) == 'Whole(act="ReLU").step(torch.randn(2, 4))'
+
+
+def test_pictures_are_as_large_as_what_they_are_flattened_into(tmp_path: Path) -> None:
+    path = tmp_path / "nets.py"
+    path.write_text(
+        "from torch import nn\n\n\nclass Net(nn.Module):\n    def __init__(self):\n"
+        "        super().__init__()\n"
+        "        self.conv = nn.Conv2d(3, 7, 3, padding=1)\n        self.fc = nn.Linear(7 * 5 * 5, 2)\n\n"
+        "    def forward(self, x):\n        return self.fc(self.conv(x).flatten(1))\n"
+    )
+    with Launcher() as launcher:
+        (one,) = Maker(launcher).made(modules(str(path), ast.parse(path.read_text())))
+    assert isinstance(one, Driver)
+    assert "torch.randn(2, 3, 5, 5)" in one.text

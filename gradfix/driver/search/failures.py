@@ -89,6 +89,8 @@ def far(shape: tuple[int, ...], result: Result) -> int:
 def fitted(draft: Draft, one: Constraint, result: Result) -> Iterator[Changes]:
     """Whatever has the size that was got becomes what was expected; or the other way round."""
     found = list(sizes(draft))
+    if one.got and one.at == -1:
+        yield from _scaled(draft, one)
     wanted = sorted(
         (each for each in found if each.size == one.got),
         key=lambda each: (min(far(each.shape, result), 2), _off(each, one)),
@@ -214,6 +216,18 @@ def _flat(draft: Draft, wanted: int) -> Iterator[Changes]:
             if side * side * channels == wanted:
                 yield {path: replace(value, shape=(value.shape[0], channels, side, side))}
         yield {path: replace(value, shape=(value.shape[0], wanted))}
+
+
+def _scaled(draft: Draft, one: Constraint) -> Iterator[Changes]:
+    """Pictures that make what is flattened exactly as long as it should be."""
+    changes: Changes = {}
+    for path, value in draft.leaves():
+        if isinstance(value, Tensor) and len(value.shape) == 4 and value.shape[-1] == value.shape[-2]:
+            side = round(value.shape[-1] * (one.expected / one.got) ** 0.5)
+            if side and side * side * one.got == value.shape[-1] ** 2 * one.expected:
+                changes[path] = replace(value, shape=(*value.shape[:-2], side, side))
+    if changes:
+        yield changes
 
 
 def _pictures(draft: Draft, ratio: float = 0.0) -> Iterator[Changes]:

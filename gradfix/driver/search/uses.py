@@ -19,8 +19,12 @@ from gradfix.driver.targets import methods, reached_from
 DEEPEST = 4
 NOWHERE = object()
 STRINGS = frozenset(("lower", "upper", "startswith", "endswith", "strip", "split", "replace", "format"))
+NAMES = ("ReLU", "relu", "Adam", "StepLR")
+"""What a name may be by which something is taken of one of torch's modules."""
 OF_DICT = frozenset(("keys", "items", "get"))
-FIRST_OF_DICT = frozenset(("get", "pop"))
+FIRST_NAMES = ("ReLU", "relu", "Adam", "StepLR")
+"""What a name may be by which something is taken of one of torch's modules."""
+OF_DICT = frozenset(("get", "pop"))
 OF_MODULES = frozenset(("parameters", "named_parameters", "train", "eval", "state_dict"))
 RESHAPES = frozenset(("permute",))
 SAME = frozenset(("float", "to", "contiguous", "cuda", "cpu", "clone", "detach", "half", "double", "type_as"))
@@ -222,6 +226,10 @@ class Uses:
             self.facts.device += 1
             return
         callee = self.scope.find(call.func)
+        if callee is getattr and position == 1:
+            owner = self.scope.find(call.args[0])
+            self.facts.strings += [one for one in NAMES if hasattr(owner, one)][:1]
+            return
         if callee is NOWHERE or any(isinstance(one, ast.Starred) for one in call.args[: max(position, 0)]):
             return
         outer = self.text.above.get(call)
