@@ -5,9 +5,10 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from gradfix.defects import Role
+from gradfix.defects import Assumption, Role
 from gradfix.defects.severed import NoLeaf
 from gradfix.tape.domain.graph import Tensor
+from gradfix.tape.domain.paths import covered
 from gradfix.tape.machine.cuts import nodes_below
 from gradfix.tape.machine.severed import NO_GRAPH
 
@@ -17,12 +18,15 @@ if TYPE_CHECKING:
     from gradfix.defects import Span
     from gradfix.tape.domain.graph import Node
     from gradfix.tape.domain.values import Place
-    from gradfix.tape.machine.severed import Severed
+    from gradfix.tape.machine.severed import Leafless, Severed
 
 
 def leafless_roots(severed: Severed, wanted: list[Tensor]) -> None:
     """At the end: the tensors that should have been leaves are those whose gradient somebody wants."""
-    for node, event, path, lean, account in severed.leafless:
+    for root in severed.leafless:
+        node, event, path, _, lean, account = root
+        if _chosen(root, severed.leafless):
+            lean = lean | {Assumption.NOTHING_IS_LEARNT}
         below = {id(one): one for one in nodes_below(node)}
         meant = [t for t in wanted if id(t.node) in below and t.requires is False]
         places = list({id(t): (factory_below(t.node), t.name) for t in meant}.values())
@@ -60,6 +64,14 @@ def leafless_roots(severed: Severed, wanted: list[Tensor]) -> None:
                 lean=lean,
                 account=account,
             )
+
+
+def _chosen(this: Leafless, leafless: Collection[Leafless]) -> bool:
+    """Whether it takes a way that somebody has to choose: on others there may be something to be learnt."""
+    if this.path <= this.met or any((one.facts or {}).get("frozen") for one in nodes_below(this.node)):
+        return False
+    same = [one.path for one in leafless if one.event.place is this.event.place and one.met == this.met]
+    return not covered(this.met, same)
 
 
 def factory_below(node: Node) -> Place:

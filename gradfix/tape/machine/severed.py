@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from dataclasses import replace
 from itertools import chain, islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from gradfix.defects import NOTHING, Assumption, Convention, Role, kind_of
 from gradfix.defects.leaning import weight
@@ -25,7 +25,6 @@ from gradfix.tape.machine.cuts import (
     all_cuts,
     behind,
     nearest_cuts,
-    nodes_below,
     terms_of,
     up_to,
 )
@@ -53,6 +52,18 @@ DECIDED = "whether it runs where the grad mode was decided to be off isn't known
 NO_GRAPH = "element 0 of tensors does not require grad and does not have a grad_fn"
 
 
+class Leafless(NamedTuple):
+    """A root that nothing behind requires grad for: which leaf was meant is known at the end."""
+
+    node: Node
+    event: Backward
+    path: Path
+    met: Path
+    """The path on which the backward stands, whichever of its roots it is."""
+    lean: Lean
+    account: Account
+
+
 class Severed:
     """Why no gradient arrives."""
 
@@ -72,8 +83,7 @@ class Severed:
         """How many of them the module itself ran, before this was entered."""
         self.rewraps: list[tuple[Node, Backward]] = []
         """Leaves made of converted values that a backward reached."""
-        self.leafless: list[tuple[Node, Backward, Path, Lean, Account]] = []
-        """Roots that nothing behind requires grad for: which leaf was meant is known at the end."""
+        self.leafless: list[Leafless] = []
         self.conversions: list[Draft[Cut]] = []
         """Cuts whose result may also be meant as a plain number: what uses it so is known at the end."""
         self.let_go: dict[int, tuple[Node, Why]] = {**before.let_go} if before else {}
@@ -149,10 +159,10 @@ class Severed:
                 steps = [here, *self.perhaps_sooner(node, event)]
                 self.report_cut(cut, event, steps, says=says, lean=lean, account=account, root=node)
         elif not cuts:
-            chosen_so = event.path - (self.here.path - self.here.assumed)
-            if chosen_so and not any((one.facts or {}).get("frozen") for one in nodes_below(node)):
-                lean = lean | {Assumption.NOTHING_IS_LEARNT}
-            self.leafless.append((node, event, event.path, lean, self._and_left_open(account)))
+            stands = self.here.path - self.here.assumed
+            self.leafless.append(
+                Leafless(node, event, event.path, stands, lean, self._and_left_open(account))
+            )
         else:
             self.reports.silence(
                 event.place, "several cuts lie behind this backward; which one was meant isn't known"

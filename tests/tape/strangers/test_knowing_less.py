@@ -1657,6 +1657,28 @@ def test_what_a_method_that_nobody_calls_gives_to_an_optimizer_may_be_trained(
     assert listed(GIVEN.format(given=given)) == told
 
 
+EITHER = """
+import sys
+net = nn.Linear(4, 4)
+w = torch.ones(4, requires_grad=True)
+x = torch.ones(3, 4)
+if len(sys.argv) > 5:
+    y = x.sigmoid()
+else:
+    y = {other}
+for turn in range(2):
+    (y * x).sum().backward()
+"""
+
+
+@pytest.mark.parametrize(("other", "certainty"), [("x.exp()", "certain"), ("x * w", "suspect")])
+def test_nothing_to_be_learnt_is_certain_where_no_way_brings_it(other: str, certainty: str) -> None:
+    source = parse("program.py", f"{IMPORTS}{EITHER.format(other=other)}".encode())
+    assert isinstance(source, Source)
+    told = [d.certainty for d in analyse(source).defects if d.kind == "no_leaf_requires_grad"]
+    assert set(told) == {certainty}
+
+
 SAVED = """
 w, v = torch.ones(3, 4, requires_grad=True), torch.ones(3, 4, requires_grad=True)
 x = w * 2
