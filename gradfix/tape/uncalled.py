@@ -166,12 +166,16 @@ def entries_of(program: Program, cls: Class) -> Iterator[tuple[str, Entry]]:
 
 
 def _by_hand(program: Program, instance: Instance, entries: dict[str, Entry]) -> dict[str, Entry]:
-    """The same for an object that says that it clears and steps by itself."""
+    """The same for an object that says, or may say, that it backpropagates, clears and steps by itself."""
     switches = [row.manual for row, _ in rows_of(program, instance.cls) if row.manual]
-    manual = any(isinstance(on := instance.attrs.get(name), Const) and not on.value for name in switches)
-    if not manual:
+    told = [instance.attrs.get(name) or instance.cls.lookup(name) for name in switches]
+    if all(one is None or (isinstance(one, Const) and one.value) for one in told):
         return entries
-    return {name: Entry(given=entry.given) if entry.root else entry for name, entry in entries.items()}
+    by_hand = any(isinstance(one, Const) and not one.value for one in told)
+    return {
+        name: Entry(given=entry.given) if entry.root and by_hand else replace(entry, root=False)
+        for name, entry in entries.items()
+    }
 
 
 def _enter_method(vm: Interpreter, instance: Instance, member: Function) -> Value:

@@ -135,6 +135,7 @@ class Unknown(Value):
         "made",
         "method",
         "module",
+        "offset",
         "options",
         "origin",
         "part",
@@ -179,9 +180,19 @@ class Unknown(Value):
         self.part = False
         """Whether it is made from what it holds, and from nothing else."""
         self.least: int | None = None
-        """What it is at least, where it is a number that counts something."""
+        """What it is at least, where it is a number that counts something; or 1, an object that is there."""
+        self.offset: tuple[Hashable, int] | None = None
+        """What it is counted from, and by how much it differs from that; of a range, its end."""
         self.method = False
         """Whether a method of a tensor that isn't known gave it: which may cut it off as well as not."""
+
+
+def counted(value: Value) -> tuple[Hashable, int] | None:
+    """A number as what it is counted from, and how far: two that aren't known may differ by what is known."""
+    if isinstance(value, Unknown):
+        return value.offset or (value, 0)
+    number = value.value if isinstance(value, Const) else None
+    return (None, number) if type(number) is int else None
 
 
 class Alt(Value):

@@ -48,6 +48,7 @@ Trait: TypeAlias = Literal[
     "rebuilds",  # makes a tensor of what has left the graph
     "scales",  # additive, where the other factor is a number
     "selects",  # gives indices that choose
+    "stays",  # done to a gradient, it leaves something of it
     "takes-requires-grad",  # takes the keyword
     "weighs",  # one side of it is as often a constant as not: a target, a weight, an advantage
     "wraps",  # makes a tensor of a number first

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import operator
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,18 @@ from gradfix.tape.domain.graph import Number, Tensor
 from gradfix.tape.domain.narrowing import narrowed, there
 from gradfix.tape.domain.paths import ALWAYS, Equals, Path, Settled
 from gradfix.tape.domain.torch_values import Layer, Optimizer
-from gradfix.tape.domain.values import Alt, Const, External, Map, Range, Seq, Truth, Undefined, Unknown
+from gradfix.tape.domain.values import (
+    Alt,
+    Const,
+    External,
+    Map,
+    Range,
+    Seq,
+    Truth,
+    Undefined,
+    Unknown,
+    counted,
+)
 from gradfix.tape.effects import table
 from gradfix.tape.interpreter.counters import note_count
 from gradfix.tape.interpreter.granted import TAKEN, is_granted
@@ -96,6 +107,8 @@ def _comparison(vm: Interpreter, node: ast.Compare) -> Verdict:
     left, right = vm.compared_side(node), vm.eval(node.comparators[0])
     negative = isinstance(op, (ast.NotEq, ast.IsNot, ast.NotIn))
     known = compared(left, right, op)
+    if known is None and vm.machine.tested.floors:
+        known = _short_of(vm.machine.tested.floors, left, right, type(op))
     if known is not None:
         if isinstance(left, External) and is_granted(vm.notes, left):
             vm.reports.lean_on(TAKEN)
@@ -221,6 +234,8 @@ def compared(left: Value, right: Value, op: ast.cmpop) -> Truth:
             return bool(COMPARE[type(op)](left.value, right.value))
         except TypeError:
             return None
+    if (known := _both_counted(left, right, type(op))) is not None:
+        return known
     if isinstance(left, Unknown) and left.least is not None and isinstance(right, Const):
         return _at_least(left.least, right.value, type(op))
     if isinstance(right, Unknown) and right.least is not None and isinstance(left, Const):
@@ -240,6 +255,30 @@ def compared(left: Value, right: Value, op: ast.cmpop) -> Truth:
     return None
 
 
+def _both_counted(left: Value, right: Value, op: type[ast.cmpop]) -> Truth:
+    """How the last turn's count compares with what is counted from the same end."""
+    if not _is_count(left):
+        return _both_counted(right, left, MIRRORED.get(op, op)) if _is_count(right) else None
+    count, other = counted(left), counted(right)
+    if count is None or other is None or count[0] != other[0] or count[1] > other[1]:
+        return None
+    return bool(COMPARE[op](count[1], other[1])) if op in COMPARE else None
+
+
+def _is_count(value: Value) -> bool:
+    return isinstance(value, Unknown) and value.least is not None
+
+
+def _short_of(floors: Mapping[Hashable, int], left: Value, right: Value, op: type[ast.cmpop]) -> Truth:
+    """How a number compares with what is counted from an end that lies so far, as a second turn is run."""
+    if isinstance(right, Const):
+        return _short_of(floors, right, left, MIRRORED.get(op, op)) if isinstance(left, Unknown) else None
+    key, by = counted(right) or (None, 0)
+    if not isinstance(left, Const) or key not in floors:
+        return None
+    return _at_least(floors[key] + by, left.value, MIRRORED.get(op, op))
+
+
 def _same_definition(left: Value, right: Value) -> Truth:
     """Whether two names of classes or packages are one: two that aren't read may well name the same value."""
     if isinstance(left, External) and isinstance(right, External):
@@ -257,6 +296,8 @@ MIRRORED: dict[type[ast.cmpop], type[ast.cmpop]] = {
 
 def _at_least(least: int, other: object, op: type[ast.cmpop]) -> Truth:
     """How a number compares of which it is known what it is at least."""
+    if other is None:
+        return {ast.Is: False, ast.Eq: False, ast.IsNot: True, ast.NotEq: True}.get(op)
     if not isinstance(other, (int, float)) or op in (ast.Is, ast.IsNot):
         return None
     if least > other:

@@ -125,7 +125,10 @@ class Forks:
         act = self.operations.operate
         if not effect.writes:
             return act(op, effect, bound, place, form)
-        return self.parted(bound.get(effect.writes[0]), lambda: act(op, effect, bound, place, form))
+        target = bound.get(effect.writes[0])
+        if isinstance(target, Tensor) and target.grad_of is not None:  # by what may be zero
+            self.machine.gradients.clear([target.grad_of], place, must=False)
+        return self.parted(target, lambda: act(op, effect, bound, place, form))
 
     def parted(self, target: Value | None, write: Callable[[], Value]) -> Value:
         """Write to a tensor, once on the paths where it is in a graph and once on the others."""

@@ -43,6 +43,7 @@ class Scoped(TypedDict, total=False):
 
     turns: list[int]
     cut: int
+    floors: dict[Hashable, int]
 
 
 class Tested:
@@ -60,6 +61,8 @@ class Tested:
         """The values that a path condition is a test of."""
         self.turns: list[int] = [0]
         """When the turns began that are running, of loops that are not run to their end."""
+        self.floors: dict[Hashable, int] = {}
+        """How much the ends are at least that running loops count to, as a second turn of theirs is run."""
         self.drawn: dict[int, int] = {**before.drawn} if before else {}
         """What such a turn was given of an iterable that isn't known, by identity, and that turn."""
         self.cut = 0
@@ -74,8 +77,8 @@ class Tested:
         """The path conditions that are tests of what such a turn has made, and that turn."""
         self.counts: dict[Key, Count] = {**before.counts} if before else {}
         """The path conditions that count turns."""
-        self.graph_tests: set[Key] = {*before.graph_tests} if before else set()
-        """Path conditions that say that something is in a graph."""
+        self.graph_tests: set[tuple[Key, bool]] = {*before.graph_tests} if before else set()
+        """Tests that say, come out so, that something is in a graph."""
         self.chains: dict[Hashable, Chain] = {**before.chains} if before else {}
         """The chains of tests, by where they stand and what they test."""
         self.keep_alive: list[Value] = []

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from gradfix.defects.reasons import What
 from gradfix.tape.domain.alternatives import alternatives, each_of, multiply, one_of, wide
 from gradfix.tape.domain.graph import Node, Number, Tensor
-from gradfix.tape.domain.values import FALSE, TRUE, Alt, Const, Map, Seq, Unknown, unknown_of
+from gradfix.tape.domain.values import FALSE, TRUE, Alt, Const, Map, Seq, Unknown, counted, unknown_of
 from gradfix.tape.domain.why import Why, fact
 from gradfix.tape.interpreter.conditions import compared, condition
 from gradfix.tape.strangers.handed_out import escape
@@ -19,6 +19,8 @@ from gradfix.tape.torch.param_groups import written
 from gradfix.tape.torch.tensors import in_graph, method_call
 
 if TYPE_CHECKING:
+    from collections.abc import Hashable
+
     from gradfix.tape.domain.values import Value
     from gradfix.tape.interpreter.interpreter import Interpreter
     from gradfix.tape.interpreter.state import Strangers
@@ -92,6 +94,7 @@ def _undecided(strangers: Strangers, name: str, left: Value, right: Value, node:
     """Arithmetic on what isn't known: both sides may be in the result."""
     result = unknown_of(Why(What.COMPUTED, "arithmetic on what isn't known"), left, right)
     result.part = True
+    result.offset, result.least = _counted_on(name, left, right)
     parents = (*_operand(strangers, left), *_operand(strangers, right))
     if any(parent.op != "unknown" or parent.parents for parent in parents):
         result.made = Node(name, strangers.here.at(node), parents, None)
@@ -100,6 +103,18 @@ def _undecided(strangers: Strangers, name: str, left: Value, right: Value, node:
     if unknown and strangers.graph.requires(left) is False and strangers.graph.requires(right) is False:
         result.requires = False
     return result
+
+
+def _counted_on(name: str, left: Value, right: Value) -> tuple[tuple[Hashable, int] | None, int | None]:
+    """What is so much more or less than another number is counted from there, and is at least so much."""
+    if name == "add" and isinstance(left, Const):
+        left, right = right, left
+    by = right.value if isinstance(right, Const) else None
+    start = counted(left) if isinstance(left, Unknown) and name in ("add", "sub") else None
+    if start is None or type(by) is not int or not isinstance(left, Unknown):
+        return None, None
+    by = by if name == "add" else -by
+    return (start[0], start[1] + by), None if left.least is None else left.least + by
 
 
 def _operand(strangers: Strangers, value: Value) -> list[Node]:

@@ -23,6 +23,7 @@ from gradfix.tape.domain.values import (
     Range,
     Seq,
     Unknown,
+    counted,
     unknown_of,
 )
 from gradfix.tape.domain.why import BEGUN, RANGE, Why, fact
@@ -33,7 +34,7 @@ from gradfix.tape.python.iterating import iterating
 from gradfix.tape.python.type_tests import is_instance, type_test
 from gradfix.tape.strangers.handed_out import escape, let_gradients_go
 from gradfix.tape.torch.conversions import number
-from gradfix.tape.torch.elements import elements, part
+from gradfix.tape.torch.elements import elements, length, part
 from gradfix.tape.torch.module_methods import register
 from gradfix.tape.torch.tensors import method_call
 
@@ -229,7 +230,9 @@ def _counting(name: str, args: Args) -> Value:
             return Range(range(*bounds))
         start = args[0] if len(args) == 2 else Const(0)
         begins = len(args) < 3 and isinstance(start, Const) and type(start.value) is int
-        return Unknown(BEGUN if begins else RANGE, (start,) if begins else (), requires=False)
+        found = Unknown(BEGUN if begins else RANGE, (start,) if begins else (), requires=False)
+        found.offset = counted(args[-1]) if args and begins else None
+        return found
     if args and isinstance(args[0], (Seq, Map)) and not args[0].open:
         items = args[0].items if isinstance(args[0], Seq) else args[0].items.values()
         return Const(len(items)) if all(map(there, items)) else Unknown(fact("a length"))
@@ -237,7 +240,7 @@ def _counting(name: str, args: Args) -> Value:
         return Const(len(args[0].items))
     if args and isinstance(args[0], Range):
         return Const(len(args[0].range))
-    return Unknown(fact("a length"))
+    return length(args[0]) if args else Unknown(fact("a length"))
 
 
 def _introspecting(vm: Interpreter, name: str, args: Args, node: ast.Call) -> Value:

@@ -10,7 +10,7 @@ from gradfix.defects.reasons import What
 from gradfix.tape.domain.torch_values import Weights
 from gradfix.tape.domain.values import NONE, Const, Range, Seq, Unknown
 from gradfix.tape.domain.why import INDEX, Why, fact
-from gradfix.tape.torch.elements import elements, index, part
+from gradfix.tape.torch.elements import elements, index, length, part
 
 if TYPE_CHECKING:
     from gradfix.tape.domain.values import Args, Value
@@ -36,11 +36,16 @@ def _enumerate(vm: Interpreter, args: Args, node: ast.Call) -> Value:
     counted = len(args) < 2 or isinstance(given, int)
     if items is None:
         items, known = [part(args[0]) for _ in range(2)], False
+    over = args[0].range if isinstance(args[0], Range) else range(0)
+    if len(over) > len(items):
+        items, known = [Const(over[0]), index(min(over[1], over[-1]), (None, over[-1] + 1))], False
     if known and counted:
         counts: list[Value] = [Const(i + start) for i in range(len(items))]
     else:
         first = Const(start) if counted else Unknown(INDEX)
-        counts = [first, *(index(start + 1) if counted else Unknown(INDEX) for _ in items[1:])]
+        key, by = (None, len(over)) if over else length(args[0]).offset or (None, 0)
+        end = (key, by + start) if len(items) == 2 else None
+        counts = [first, *(index(start + 1, end) if counted else Unknown(INDEX) for _ in items[1:])]
     pairs = [_pair(count, item) for count, item in zip(counts, items, strict=True)]
     return Seq("list", pairs, open=not known)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -20,11 +20,13 @@ from gradfix.tape.interpreter.early_exits import Loop, enter, jumps, rejoin, tak
 from gradfix.tape.interpreter.inside import all_in
 from gradfix.tape.machine.leaves import is_added
 from gradfix.tape.python.generators import looped, resume
+from gradfix.tape.python.telling_turns import telling_turns
 from gradfix.tape.strangers.loader_batches import take_out
 from gradfix.tape.torch.elements import EXACT, MANY, any_two, elements, part, told_apart
 from gradfix.tape.torch.param_groups import asking, spread, spread_asking
 
 if TYPE_CHECKING:
+    from gradfix.tape.domain.paths import Path
     from gradfix.tape.domain.values import Value
     from gradfix.tape.interpreter.interpreter import Interpreter
 
@@ -62,6 +64,8 @@ def _over(vm: Interpreter, node: ast.For | ast.AsyncFor, source: Value) -> str |
         turns, certain = any_two(source), False
     if not turns:
         return vm.run(node.orelse)
+    if isinstance(source, Range) and isinstance(node.target, ast.Name) and len(source.range) > len(turns):
+        turns = [Const(number) for number in telling_turns(vm, node, node.target.id, source.range)]
     whole = turns
     exact = certain and (len(turns) <= EXACT or _distinct(turns))
     count = len(turns)
@@ -72,7 +76,8 @@ def _over(vm: Interpreter, node: ast.For | ast.AsyncFor, source: Value) -> str |
     since, asked = next(Backward.numbers), asking(vm.machine, turns) if len(turns) < len(whole) else []
     more = not exact or (isinstance(source, Range) and len(source.range) > len(turns))
     few = certain and (len(source.range) if isinstance(source, Range) else len(whole)) <= FEW
-    with vm.machine.tested.within(cut=stamp() if more else vm.machine.tested.cut):
+    tested = vm.machine.tested
+    with tested.within(cut=stamp() if more else tested.cut, floors=tested.floors | _floors(turns)):
         ended = _turns(vm, node, turns, certain, exact and len(turns) == count, few)
     spread(vm.machine, since, turns, whole)
     _leave_out(vm, turns, whole, node)
@@ -83,6 +88,16 @@ def _over(vm: Interpreter, node: ast.For | ast.AsyncFor, source: Value) -> str |
             part(source) if isinstance(source, Unknown) else Unknown(fact("the last of a loop")),
         )
     return ended
+
+
+def _floors(turns: Sequence[Value]) -> dict[Hashable, int]:
+    """How far the end lies that a loop counts to, as a second turn of it is run."""
+    later = turns[1:] if len(turns) == 2 else []
+    numbers = [one for turn in later for one in (turn.items if isinstance(turn, Seq) else [turn])]
+    counts = [one for one in numbers if isinstance(one, Unknown) and one.offset and one.least is not None]
+    return {
+        one.offset[0]: one.least - one.offset[1] for one in counts if one.offset and one.least is not None
+    }
 
 
 def _tests_count(node: ast.For | ast.AsyncFor, turns: Sequence[Value]) -> bool:
@@ -177,10 +192,17 @@ def _each_turn(
         ):
             ended = _turn(vm, node, value, parts)
         if not exact and (loop.whole is None or not loop.whole.left):
-            vm.here.go_on(path)
+            last = i + 1 == len(turns) or ended is not None
+            vm.here.go_on(path if last else path | _lasting(vm, vm.here.path))
         if ended is not None:
             return i, ended
     return len(turns) - 1, None
+
+
+def _lasting(vm: Interpreter, path: Path) -> Path:
+    """What was found out in a turn, where all others have left, and is as true in the next one."""
+    picks = vm.machine.tested.picks
+    return frozenset(literal for literal in path if literal[0] not in picks)
 
 
 def _turn(

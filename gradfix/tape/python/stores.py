@@ -15,6 +15,7 @@ from gradfix.tape.domain.values import (
     UNDEFINED,
     Alt,
     Const,
+    External,
     Map,
     Seq,
     Slice,
@@ -45,7 +46,21 @@ def expression_statement(vm: Interpreter, node: ast.Expr) -> str | None:
             _compared(vm, node.value)
         if isinstance(value, Tensor) and value.node.place is node.value and value.node.parents[:1]:
             vm.tell(Dropped(value, node.value))
-    return None
+    return "raise" if _ends_the_program(vm, node.value) else None
+
+
+ENDS = frozenset({"builtins.exit", "builtins.quit", "sys.exit", "os._exit", "os.abort"})
+"""What never returns."""
+
+
+def _ends_the_program(vm: Interpreter, node: ast.expr) -> bool:
+    """Whether this is a call of what ends the program, under whatever name."""
+    func = node.func if isinstance(node, ast.Call) else None
+    owner = func.value if isinstance(func, ast.Attribute) else func
+    named = vm.eval(owner) if isinstance(owner, ast.Name) else None
+    if not isinstance(named, External):
+        return False
+    return (f"{named.path}.{func.attr}" if isinstance(func, ast.Attribute) else named.path) in ENDS
 
 
 def _compared(vm: Interpreter, node: ast.Compare) -> None:
@@ -231,6 +246,8 @@ def delete_statement(vm: Interpreter, node: ast.Delete) -> str | None:
             owner = vm.eval(target.value)
             if isinstance(owner, (Instance, Layer)):
                 vm.trail.drop(owner, owner.attrs, target.attr)
+            elif target.attr == "grad":
+                vm.forks.on_each(owner, lambda one: vm.set_attribute(one, "grad", NONE, node))
     return None
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
 from gradfix.defects import Convention
@@ -150,10 +150,20 @@ def _function(vm: Interpreter, name: str, args: Args, kwargs: Kwargs, node: ast.
         return factory(vm, name, args, kwargs, node)
     if name.startswith("Tensor.") and args and isinstance(args[0], Tensor):
         return method_call(vm, args[0], name[7:], args[1:], kwargs, node)
+    _may_clear(vm.machine, [kwargs.get("out", NONE)] if table.function(name) else args, node)
     return torch_function(vm, name, args, kwargs, node)
 
 
+def _may_clear(machine: Machine, written: Sequence[Value], node: ast.Call) -> None:
+    """What is written by what isn't known may be zero: a gradient, or each of a list."""
+    inside = [one for value in written for one in (value.items if isinstance(value, Seq) else [value])]
+    leaves = [one.grad_of for one in inside if isinstance(one, Tensor) and one.grad_of is not None]
+    if leaves:
+        machine.gradients.clear(leaves, machine.here.at(node), must=False)
+
+
 def _initialise(machine: Machine, args: Args, node: ast.Call) -> Value:
+    _may_clear(machine, args[:1], node)
     if args and isinstance(args[0], Tensor):
         machine.operations.describe(
             machine.recording.write(args[0], machine.here.at(node), "callee"), args[0], machine.here.at(node)

@@ -17,6 +17,8 @@ from gradfix.tape.torch.modules import may_hold_more
 from gradfix.tape.torch.tensors import method_call
 
 if TYPE_CHECKING:
+    from collections.abc import Hashable
+
     from gradfix.tape.domain.values import Value
     from gradfix.tape.interpreter.interpreter import Interpreter
 
@@ -129,12 +131,32 @@ def any_two(source: Value) -> list[Value]:
     """The first element of something whose elements aren't known, and a later one."""
     start = source.holds[0] if isinstance(source, Unknown) and source.why is BEGUN else None
     if isinstance(start, Const) and isinstance(start.value, int):
-        return [start, index(start.value + 1)]
+        assert isinstance(source, Unknown)
+        return [start, index(start.value + 1, source.offset)]
     return [part(source), part(source)]
 
 
-def index(least: int) -> Unknown:
-    """A number that isn't known, but at least so much."""
+def index(least: int, end: tuple[Hashable, int] | None = None) -> Unknown:
+    """A number that isn't known, but at least so much, and the last before the end of a count."""
     found = Unknown(INDEX)
     found.least = least
+    if end is not None:
+        found.offset = end[0], end[1] - 1
+    return found
+
+
+def length(source: Value) -> Unknown:
+    """How many elements something has of which that isn't known: the same while nothing is put into it."""
+    found = Unknown(fact("a length"))
+    start = source.holds[0] if isinstance(source, Unknown) and source.why is BEGUN else None
+    if (
+        isinstance(source, Unknown)
+        and source.offset
+        and isinstance(start, Const)
+        and type(start.value) is int
+    ):
+        found.offset = source.offset[0], source.offset[1] - start.value
+        return found
+    held = getattr(source, "items", None)
+    found.offset = (source, "length", len(held) if held is not None else 0), 0
     return found

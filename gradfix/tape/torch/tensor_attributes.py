@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from gradfix.defects.reasons import What
 from gradfix.tape.domain.definitions import Method
 from gradfix.tape.domain.graph import Node, Storage, Tensor
+from gradfix.tape.domain.paths import Equals
 from gradfix.tape.domain.values import NONE, Const, Seq, Unknown
 from gradfix.tape.domain.why import Why, fact
 from gradfix.tape.effects import strides
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
 VIEW_ATTRIBUTES = having("attribute") - {"data"}
 PLAIN_ATTRIBUTES = frozenset({
-    "dtype", "device", "ndim", "is_cuda", "is_leaf", "grad_fn", "names", "layout", "itemsize", "nbytes",
+    "dtype", "device", "ndim", "is_cuda", "is_leaf", "names", "layout", "itemsize", "nbytes",
     "is_sparse", "output_nr", "_version", "name", "is_meta",
 })  # fmt: skip
 
@@ -66,8 +67,22 @@ def _requires_grad(machine: Machine, owner: Tensor, node: ast.AST) -> Value:
         return Const(requires)
     whether = Unknown(fact("whether it requires grad"))
     machine.tested.keep_alive.append(whether)
-    machine.tested.graph_tests.add(("true", id(whether)))
+    machine.tested.graph_tests.add((("true", id(whether)), True))
     return whether
+
+
+def _grad_fn(machine: Machine, owner: Tensor, node: ast.AST) -> Value:
+    """What made a tensor, for backward: nothing did where it is a leaf or requires no grad."""
+    requires = machine.graph.requires(owner)
+    if requires is False or owner.leaf is True:
+        return NONE
+    made = Unknown(fact("a tensor's grad_fn"))
+    if requires is True and owner.leaf is False:
+        made.least = 1
+        return made
+    machine.tested.keep_alive.append(made)
+    machine.tested.graph_tests.update({(("true", id(made)), True), (Equals(("is", id(made)), None), False)})
+    return made
 
 
 def _shape(machine: Machine, owner: Tensor, node: ast.AST) -> Value:
@@ -133,6 +148,7 @@ def gradient(vm: Interpreter, owner: Tensor, node: ast.AST) -> Value:
 
 READ: dict[str, Callable[[Machine, Tensor, ast.AST], Value | None]] = {
     "requires_grad": _requires_grad,
+    "grad_fn": _grad_fn,
     "shape": _shape,
     "is_leaf": _is_leaf,
     "ndim": _ndim,

@@ -61,6 +61,7 @@ def method_call(
     return vm.forks.operate(op, effect, bound, vm.here.at(node), form)
 
 
+STAYS = in_place(having("stays"))
 KEEPS = having("kept")
 """What is done to a gradient that is wanted as it is, and not only measured."""
 
@@ -94,7 +95,7 @@ def _on_gradient(machine: Machine, gradient: Tensor, op: str, args: Args, node: 
     replaced = op == "mul_" or op in ANEW
     if leaf is not None and (op == "zero_" or (replaced and zero(args))):
         machine.gradients.clear([leaf], machine.here.at(node), must=True, zeros=True)
-    elif leaf is not None and replaced and not _number(args):
+    elif leaf is not None and op not in STAYS and not _number(args):
         machine.gradients.clear(
             [leaf], machine.here.at(node), must=False
         )  # by what isn't known, which may be zero

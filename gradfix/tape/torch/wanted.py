@@ -41,7 +41,8 @@ def hook(machine: Machine, tensor: Tensor, args: Args, kwargs: Kwargs, node: ast
 def _refused_without_graph(machine: Machine, tensor: Tensor, place: Place, says: str) -> None:
     """A call that torch refuses where its tensor requires no grad: say which cut keeps it from that."""
     path = machine.here.path
-    if tensor.requires is not False or any(key in machine.tested.graph_tests for key, _ in path):
+    tested = {key for key, _ in machine.tested.graph_tests}
+    if tensor.requires is not False or any(key in tested for key, _ in path):
         return
     node = machine.graph.history(tensor)
     cuts = list(nearest_cuts(node, path))
