@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gradfix.tape.domain.graph import upstream
-from gradfix.tape.domain.paths import contradicts, meet
+from gradfix.tape.domain.paths import ALWAYS, contradicts, meet, narrowest
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -61,3 +61,20 @@ def on_path(node: Node, path: Path, known: dict[int, Truth] | None = None) -> Tr
 def partings(node: Node) -> tuple[Path, ...]:
     """The paths on which a node is in a graph or not, where a join behind it decides that."""
     return () if node.requires is not None else node.guards or node.branch
+
+
+def arms(node: Node) -> tuple[Path, ...]:
+    """The same, each as far as joins of joins tell it from others, where these are not too many."""
+    found: list[Path] = []
+    stack = [(node, ALWAYS)]
+    while stack:
+        one, path = stack.pop()
+        if one.requires is True or not one.guards:
+            found.append(path)
+        else:
+            ways = zip(reversed(one.parents), reversed(one.guards), strict=True)
+            met = [(parent, meet(path, guard)) for parent, guard in ways]
+            stack.extend((parent, narrowest(both)) for parent, both in met if both is not None)
+        if len(found) + len(stack) > FAR:
+            return partings(node)
+    return tuple(found) if node.guards else partings(node)

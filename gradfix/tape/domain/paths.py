@@ -349,6 +349,17 @@ def follows_from(literal: tuple[Key, bool], said: Path) -> bool:
     return type(key) is Settled and any(way <= said for way in (key.yes if holds else key.no))
 
 
+def narrowest(path: Path) -> Path:
+    """The same, without arms of a chain that others of it are among."""
+    taken = [key for key, holds in path if holds and type(key) is Arm]
+    wider = [
+        one
+        for one in taken
+        if any(one.chain is other.chain and other.arms & ~one.arms == 0 and other != one for other in taken)
+    ]
+    return path - {(one, True) for one in wider}
+
+
 def meet(one: Path, other: Path) -> Path | None:
     """Both at once; None where no run can do that."""
     if not other or other <= one:

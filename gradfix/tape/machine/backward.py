@@ -16,6 +16,7 @@ from gradfix.tape.domain.graph import upstream
 from gradfix.tape.domain.in_graph import live_arms, surely
 from gradfix.tape.domain.paths import ALWAYS, contradicts, implies
 from gradfix.tape.domain.values import Const, Unknown, stamp
+from gradfix.tape.domain.within import Within
 from gradfix.tape.effects import shapes
 from gradfix.tape.effects.operations import having
 from gradfix.tape.machine.guarded import Guarded
@@ -123,7 +124,7 @@ class Backwards:
             if root.requires is None:
                 self.severed.severed_on_some_paths(root, node, event)
             if whole:
-                self.wants_scalar(root, event)
+                self._each_wants_scalar(root, event)
             if self.grad_mode.grad is False and root.requires is True:
                 here = [(event.place, Role.BACKWARD)]
                 facts = BackwardUnrecorded(backward=self.reports.span(event.place))
@@ -167,6 +168,14 @@ class Backwards:
         shown = self.proved.get(id(node))
         here = self.here.path if path is None else path
         return shown is not None and shown[0] is node and implies(here, shown[1])
+
+    def _each_wants_scalar(self, root: Tensor, event: Backward) -> None:
+        """The same of each tensor that the root is one of, where these are too many to be kept apart."""
+        self.wants_scalar(root, event)
+        for guard, part in root.storage.parts if root.shape is None else ():
+            if not contradicts(guard, event.path) and self.graph.requires(part) is True:
+                with Within(event, self.trail, {"path": event.path | guard}):
+                    self.wants_scalar(part, event)
 
     def wants_scalar(self, root: Tensor, event: Backward, taken: Lean = NOTHING) -> None:
         """Say so where a root that is given no gradient is more than one number."""

@@ -32,6 +32,8 @@ KIND_OF_CUT = {
     **dict.fromkeys(MODES, "forward_in_no_grad"),
     **dict.fromkeys(PASSING_NONE, "non_differentiable_loss"),
 }
+MANY = 2000
+"""How many nodes of a sum are looked through, each on each way to it."""
 CHOOSING = frozenset({"argmax", "argmin"})
 """What says by an index which elements are best."""
 SUMS = also_in_place(having("additive")) | having("copies") | {"scale", "phi"}
@@ -95,6 +97,25 @@ def terms_of(node: Node) -> Iterator[Node]:
     for one in upstream([node], _terms):
         if (one.leaf is not None or one.cut) and not _terms(one):
             yield one
+
+
+def terms_by_way(node: Node, path: Path) -> Iterator[tuple[Node, Path]]:
+    """The same, each with the path on which it is one: where arms of a branch join, each has its own sum."""
+    stack = [(node, path)]
+    seen: set[tuple[int, Path]] = set()
+    while stack:
+        one, when = stack.pop()
+        above = _terms(one)
+        if (id(one), when) in seen or len(seen) > MANY:
+            continue
+        seen.add((id(one), when))
+        if not above:
+            if one.leaf is not None or one.cut:
+                yield one, when
+            continue
+        guards = one.guards[::-1] if one.guards else (ALWAYS,) * len(above)
+        ways = zip(above, guards, strict=True)
+        stack.extend((parent, when | guard) for parent, guard in ways if not contradicts(guard, when))
 
 
 def summands(node: Node) -> Iterator[Node]:

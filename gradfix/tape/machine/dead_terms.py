@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gradfix.defects import Role
+from gradfix.tape.domain.in_graph import on_path
+from gradfix.tape.domain.within import Within
 from gradfix.tape.machine.cut_facts import is_for
 from gradfix.tape.machine.cuts import (
     CONVERSIONS,
@@ -16,7 +18,7 @@ from gradfix.tape.machine.cuts import (
     nearest_cuts,
     nearest_graph,
     summands,
-    terms_of,
+    terms_by_way,
     unrecorded,
 )
 
@@ -34,9 +36,12 @@ def severed_terms(severed: Severed, reached: Collection[int], trained: Collectio
         if root.requires is False:
             continue
         severed.taken_as_meant(root)
-        for term in terms_of(event.start or severed.graph.history(root)):
+        start = event.start or severed.graph.history(root)
+        for term, way in terms_by_way(start, event.path):
             if term.requires is not False or not term.cut or behind(term) is not True:
                 continue
+            if way != event.path and on_path(start, way) is not True:
+                continue  # it is all there is, on this way
             if any(-1 < parent.clean < event.number for parent in nearest_graph(term)):
                 continue  # made of an earlier turn's graph: a baseline, not a term
             if event.aimed and not is_for(severed.graph, event, term):
@@ -47,8 +52,10 @@ def severed_terms(severed: Severed, reached: Collection[int], trained: Collectio
             converted = term.cut in CONVERSIONS and not meant and adjacent(term)
             if converted or (term.cut in DETACHES and never):
                 account = severed.leaves.accounts.filled([] if converted else never)
-                severed.report_cut(term, event, [(event.place, Role.WITHOUT)],
-                                   kind="severed_term", impact="trains wrong", account=account)  # fmt: skip
+                with Within(event, severed.trail, {"path": way}):
+                    steps = [(event.place, Role.WITHOUT)]
+                    severed.report_cut(term, event, steps, kind="severed_term", impact="trains wrong",
+                                       account=account)  # fmt: skip
 
 
 def constant_terms(severed: Severed, reached: Collection[int], wanted: Collection[int]) -> None:

@@ -11,7 +11,7 @@ from gradfix.defects import NOTHING, Assumption, Convention, Role, kind_of
 from gradfix.defects.leaning import weight
 from gradfix.defects.severed import Cut
 from gradfix.tape.domain.graph import Tensor, upstream
-from gradfix.tape.domain.in_graph import on_path, partings
+from gradfix.tape.domain.in_graph import arms, on_path
 from gradfix.tape.domain.paths import contradicts
 from gradfix.tape.domain.within import Within
 from gradfix.tape.machine import rows
@@ -98,7 +98,7 @@ class Severed:
     def severed_on_some_paths(self, root: Tensor, node: Node, event: Backward) -> None:
         """The root lost its graph in one arm of a branch."""
         whole = event.path
-        for guard in partings(node):
+        for guard in arms(node):
             if any(self.tested.picks.get(key, 0) not in self.tested.turns for key, _ in guard - whole):
                 continue  # other turns of that loop may have brought a graph
             if not contradicts(guard, whole) and on_path(node, whole | guard) is False:
