@@ -152,8 +152,9 @@ def _stale(finding: Finding, runs: list[Facts]) -> Verdict:
     at = lines(finding)
     if any(at & set(backward) for run in runs for backward, _ in run.stale):
         return "confirmed"
-    meant = [one for run in runs for one in run.backwards if at & set(one.lines)]
-    return "refuted" if any(any(one.sums) for one in meant) else "undecided"  # gradients that were zero
+    meant = [[one for one in run.backwards if at & set(one.lines)] for run in runs]
+    left = (any(one.sums) for each in meant for one in each[:-1])  # what a later one would have added to
+    return "refuted" if any(left) else "undecided"  # gradients that were zero
 
 
 def _erased(finding: Finding, runs: list[Facts]) -> Verdict:
