@@ -235,6 +235,8 @@ def by_driver(verdict: Verdict, driver: Driver) -> Verdict:
     reason = f"{verdict.reason}{BY}{summary(recipe)}"
     if recipe.stood:
         reason += f"{LIKELY}{', '.join(recipe.stood)} (not installed)"
+    elif recipe.framed:
+        reason += f"{LIKELY}the trainer of its framework"
     return replace(verdict, driver=driver.text, assumed=recipe.assumed, reason=reason)
 
 

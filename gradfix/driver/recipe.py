@@ -14,6 +14,13 @@ Form = Literal["module", "method", "function"]
 """An nn.Module that is called, a method of a class, a function."""
 
 
+ASKED = (
+    "trainer", "log", "log_dict", "optimizers", "configured", "lr_schedulers", "manual_backward",
+    "toggle_optimizer", "untoggle_optimizer",
+)  # fmt: skip
+"""What a module asks of its framework, and that of its trainer."""
+
+
 @dataclass(frozen=True, slots=True)
 class Target:
     """The way to some lines: what has to be built and called."""
@@ -80,6 +87,8 @@ class Recipe:
     repeats: int = 2
     steps: int = 0
     """After so many steps all has been seen, and the run may end; 0: it runs to its end."""
+    framed: bool = False
+    """Whether what a module asks of its framework's trainer is stood in for."""
     stood: tuple[str, ...] = ()
     """Modules that aren't installed, and that something without a known effect stands in for."""
     assumed: tuple[str, ...] = ()

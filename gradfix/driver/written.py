@@ -9,16 +9,14 @@ from dataclasses import dataclass, replace
 
 from gradfix.driver import values
 from gradfix.driver.recipe import Recipe, Root, Target, subject_of
-from gradfix.driver.standing import stand_ins
+from gradfix.driver.standing import surrounded
 from gradfix.driver.values import Argument, Made, Source, Tensor, Value, needs, printed
 
-NN = "from torch import nn"
 WIDTH = 88
 STANDARD = ("from types", "import sys", "from unittest", "import math", "import argparse")
 INDENT = "    "
 TAKEN = {"torch", "nn", "F", "_"}
 FUNCTIONAL = "from torch.nn import functional as F"
-MODE = "from torch.overrides import TorchFunctionMode"
 OPTIMIZER = "torch.optim.SGD({}.parameters(), lr=0.01)"
 
 
@@ -89,26 +87,20 @@ def _callee(target: Target, subject: str) -> str:
 def _imports(recipe: Recipe, backward: Sequence[str]) -> Iterator[str]:
     """torch's first, then the project's."""
     target = recipe.target
-    wanted = dict.fromkeys([values.TORCH, *_needed(recipe), *([MODE] if recipe.at_home else [])])
+    wanted = dict.fromkeys([values.TORCH, *_needed(recipe)])
     if any("F." in line for line in backward):
         wanted[FUNCTIONAL] = None
-    own = imported(target)
-    if recipe.at_home:
-        behind = "there is no GPU here: what would go to one stays"
-        own = [*stand_ins("athome", behind), "AtHome().__enter__()", "", *own]
-    if recipe.stood:
-        lines = [f'sys.modules["{name}"] = Absent(name="{name}")  # not installed' for name in recipe.stood]
-        own = [*stand_ins("absent", "for what is not installed"), *lines, "", *own]
-        wanted |= dict.fromkeys(("import sys", "from unittest.mock import MagicMock", NN))
+    own, more = surrounded(recipe, imported(target))
+    wanted |= dict.fromkeys(more)
     first = [line for line in wanted if line.startswith(STANDARD)]
     torch = [
         line for line in wanted if line not in first and re.match(r"(?:import|from) (?:torch|numpy)\b", line)
     ]
-    rest = [line for line in wanted if line not in first and line not in torch and line != own[-1]]
+    rest = [line for line in wanted if line not in (*first, *torch, *own)]
     blocks = [
         sorted(first, key=plain_first),
         sorted(torch, key=plain_first),
-        [*own, *sorted(rest)] if recipe.stood or recipe.at_home else [*sorted(rest), *own],
+        [*own, *sorted(rest)] if more else [*sorted(rest), *own],
     ]
     yield from "\n\n".join("\n".join(block) for block in blocks if block).split("\n")
 

@@ -10,7 +10,7 @@ from test_driver_search import functions
 
 from gradfix.cli import main
 from gradfix.driver.making import Maker
-from gradfix.driver.recipe import Driver
+from gradfix.driver.recipe import Driver, Recipe, Undriven
 from gradfix.verify import Launcher
 
 pytestmark = pytest.mark.torch
@@ -54,6 +54,11 @@ def train(net, loader, optimizer):
 """
 
 
+def recipe(one: Driver | Undriven) -> Recipe:
+    assert isinstance(one, Driver), one
+    return one.recipe
+
+
 ABSENT = ("absent_framework", "absent_bars", "absent_writers", "absent_writers.inner")
 
 
@@ -74,3 +79,25 @@ def test_classes_and_functions_that_absent_packages_have_a_hand_in_are_called(tm
     assert isinstance(step, Driver)
     assert any("logs nothing" in one for one in step.recipe.assumed)
     assert "net.training_step(" in step.text
+
+
+def test_a_module_whose_framework_is_there_steps_without_its_trainer(tmp_path: Path) -> None:
+    (tmp_path / "framework.py").write_text(
+        "from torch import nn\n\n\nclass LightningModule(nn.Module):\n"
+        "    def optimizers(self):\n        raise RuntimeError('no trainer')\n\n    manual_backward = log"
+        " = optimizers\n"
+    )
+    (tmp_path / "lib.py").write_text(
+        "import torch\nfrom framework import LightningModule\nfrom torch import nn\n\n\n"
+        "class Net(LightningModule):\n    def __init__(self):\n        super().__init__()\n"
+        "        self.fc = nn.Linear(8, 1)\n\n    def training_step(self, batch: torch.Tensor):\n"
+        "        optimizer = self.optimizers()\n        optimizer.zero_grad()\n"
+        "        loss = self.fc(batch).mean()\n        self.manual_backward(loss)\n        optimizer.step()\n"
+        "        self.log('loss', loss)\n\n    def configure_optimizers(self):\n"
+        "        return [torch.optim.SGD(self.parameters(), lr=0.1)], []\n"
+    )
+    with Launcher() as launcher:
+        found = map(recipe, Maker(launcher).made(functions(tmp_path / "lib.py")))
+        made = {one.target.method: one for one in found}
+    assert made["training_step"].framed
+    assert any("steps by hand" in one for one in made["training_step"].assumed)

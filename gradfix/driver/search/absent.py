@@ -9,6 +9,8 @@ from unittest.mock import MagicMock
 import torch
 from torch import nn
 
+from gradfix.driver.recipe import ASKED
+
 
 class Absent(MagicMock):
     """Does nothing: what it goes round it gives, what it is to dress it leaves bare."""
@@ -73,3 +75,14 @@ class Options(dict):  # type: ignore[type-arg]
     """What a module was built with, by name."""
 
     __getattr__ = dict.__getitem__
+
+
+def framed(cls: Any) -> bool:
+    """Whether it is a module of a framework that is installed."""
+    return any(one.__name__ == "LightningModule" and one is not cls for one in getattr(cls, "__mro__", ()))
+
+
+def alone(cls: Any) -> None:
+    """A class whose trainer isn't there asks nothing of it."""
+    for name in ASKED:
+        setattr(cls, name, vars(Framework)[name])

@@ -11,12 +11,12 @@ from typing import Any
 import torch
 
 from gradfix.driver.recipe import Recipe, Target, Undriven, from_json
-from gradfix.driver.search.absent import Framework
+from gradfix.driver.search.absent import Framework, alone, framed
 from gradfix.driver.search.clock import TooLongError, in_time
 from gradfix.driver.search.missing import imported
 from gradfix.driver.values import to_json
 
-FRAMED = "the trainer of its framework is not there: an nn.Module that logs nothing stands for its own"
+FRAMED = "the trainer of its framework is not there: it logs nothing and steps by hand"
 
 
 def main(asked: str) -> None:
@@ -53,6 +53,8 @@ def answer(target: Target, spec: dict[str, Any]) -> Any:
             thing = getattr(thing, part)
     except (Exception, SystemExit) as error:
         return Undriven(target, f"import: {type(error).__name__}: {str(error)[:200]}")
+    if framed(thing):
+        alone(thing)
     seconds = float(spec["seconds"])
     try:
         with in_time(seconds * 2):
@@ -65,8 +67,10 @@ def answer(target: Target, spec: dict[str, Any]) -> Any:
             found = walk.found()
             if not isinstance(found, Recipe):
                 return found
-            framed = isinstance(thing, type) and issubclass(thing, Framework)
-            return replace(found, stood=stood, assumed=(*found.assumed, *([FRAMED] if framed else [])))
+            there = framed(thing)
+            alike = there or (isinstance(thing, type) and issubclass(thing, Framework))
+            assumed = (*found.assumed, *([FRAMED] if alike else []))
+            return replace(found, stood=stood, framed=there, assumed=assumed)
     except TooLongError:
         return Undriven(target, f"a try took longer than {seconds * 2:g} s", walk.tries)
     except Exception as error:
