@@ -128,11 +128,11 @@ def step_supposed(strangers: Strangers, value: Unknown, node: ast.AST) -> None:
     events = own.leaf.gradient().events
     if any(isinstance(event, Clear) and event.must for event in events):
         nothing_left(strangers, own, events, node)
-        used_before(strangers, own, events, node)
-    else:
+    elif not any(isinstance(event, Use) for event in events):
         strangers.reports.silence(
             strangers.here.at(node), "what this holds isn't known, nor whether somebody else clears it"
         )
+    used_before(strangers, own, events, node)
     events.append(Use(strangers.here.at(node), strangers.here.path, own.optimizer, strangers.timeline.newest))
     strangers.trail.deeds += 1
     now = next(Backward.numbers)

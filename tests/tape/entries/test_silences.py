@@ -34,8 +34,7 @@ SILENT = {
         "what is cut off here is taken for a constant of the loss",
     ),
     "a step of what nobody is seen to clear": (
-        "def train(loader, optimizer, model):\n    for x in loader:\n        model(x).sum().backward()\n"
-        "        optimizer.step()\n",
+        "def train(x, optimizer, model):\n    model(x).sum().backward()\n    optimizer.step()\n",
         "optimizer.step()",
         "what this holds isn't known, nor whether somebody else clears it",
     ),

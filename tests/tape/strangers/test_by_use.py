@@ -47,6 +47,11 @@ BY_USE = {
         "missing_zero_grad",
         "loss.backward()",
     ),
+    "never cleared": (
+        trained(LOSS + "loss.backward()\noptimizer.step()"),
+        "missing_zero_grad",
+        "loss.backward()",
+    ),
     "stepped by a GradScaler": (
         trained(
             LOSS + "scaler.scale(loss).backward()\noptimizer.zero_grad()\nscaler.step(optimizer)",
@@ -96,7 +101,10 @@ DOUBTFUL = {
     ),
     "all is well": trained("optimizer.zero_grad()\n" + LOSS + "loss.backward()\noptimizer.step()"),
     "cleared at the end": trained(LOSS + "loss.backward()\noptimizer.step()\noptimizer.zero_grad()"),
-    "a scheduler, which nobody clears": trained(LOSS + "loss.backward()\noptimizer.step()"),
+    "a scheduler that nobody clears beside an optimizer that is cleared": trained(
+        "optimizer.zero_grad()\n" + LOSS + "loss.backward()\noptimizer.step()\nscheduler.step()",
+        head="def train(model, loader, optimizer, criterion, scheduler):",
+    ),
     "cleared by the model": trained(
         "model.zero_grad()\n" + LOSS + "loss.backward()\noptimizer.step()", before="optimizer.zero_grad()"
     ),
@@ -157,6 +165,23 @@ def test_a_function_is_judged_by_how_it_uses_its_arguments(body: str, kind: str,
 @pytest.mark.parametrize("body", DOUBTFUL.values(), ids=DOUBTFUL.keys())
 def test_what_arguments_may_do_is_in_doubt(body: str) -> None:
     assert kinds(body) == set()
+
+
+PERHAPS_CLEARED = {
+    "never cleared, and an unknown call is given it": trained(
+        LOSS + "loss.backward()\noptimizer.step()\nhook(optimizer)",
+        head="def train(model, loader, optimizer, criterion, hook):",
+    ),
+    "never cleared, and a call that isn't followed is made of what has it": trained(
+        "trainer.start()\n" + LOSS + "loss.backward()\noptimizer.step()",
+        head="def train(model, loader, optimizer, criterion, trainer):",
+    ),
+}
+
+
+@pytest.mark.parametrize("body", PERHAPS_CLEARED.values(), ids=PERHAPS_CLEARED)
+def test_who_is_given_an_optimizer_that_nobody_clears_may_clear_it(body: str) -> None:
+    assert {(one.kind, one.certainty) for one in analysis(body).defects} == {("missing_zero_grad", "suspect")}
 
 
 AFTER_ANOTHER = """
