@@ -43,6 +43,8 @@ from gradfix.tree import Tree
 
 LOSS = m.DictElement(key=m.SimpleString('"loss"')) | m.DictElement(key=m.SimpleString("'loss'"))
 """Under which key frameworks are given what they backpropagate."""
+NAMED = m.Arg(keyword=m.Name("tensors") | m.Name("outputs"))
+"""How a function is given by name what it runs backward on."""
 Walks: TypeAlias = "cst.Call | cst.Return"
 """What runs backward, or hands its root to who does."""
 SEVERAL = (cst.Dict, cst.Tuple, cst.List, cst.ListComp, cst.GeneratorExp)
@@ -229,7 +231,8 @@ def _root(call: Walks) -> cst.BaseExpression | None:
         entries = call.value.elements if isinstance(call.value, cst.Dict) else ()
         losses = [one.value for one in entries if m.matches(one, LOSS)]
         return losses[0] if losses else call.value
-    given = [arg.value for arg in call.args if arg.keyword is None and not arg.star]
+    named = [arg.value for arg in call.args if m.matches(arg, NAMED)]
+    given = named or [arg.value for arg in call.args if arg.keyword is None and not arg.star]
     if given and not m.matches(given[0], m.Name("None")):
         return given[0]
     if isinstance(call.func, cst.Attribute) and call.func.attr.value == "backward":

@@ -608,6 +608,11 @@ LAYOUTS: dict[str, tuple[str, Found, str]] = {
         nonscalar("loss.backward()", "loss"),
         'loss_fn = nn.L1Loss(reduction="none")\nloss = loss_fn(y, t)\nloss.mean().backward()\n',
     ),
+    "a loss given by name": (
+        "torch.autograd.backward(tensors=a - b)\n",
+        nonscalar("torch.autograd.backward(tensors=a - b)", "a - b"),
+        "torch.autograd.backward(tensors=(a - b).sum())\n",
+    ),
     "a loss given to an accelerator": (
         "accelerator.backward(a - b)\n",
         nonscalar("accelerator.backward(a - b)", "a - b"),

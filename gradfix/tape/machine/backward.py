@@ -193,6 +193,10 @@ class Backwards:
         """The source text of what backward runs on: a method's owner, what a function is given first, or what
         is returned to who runs it. The method is given nothing where one number is wanted."""
         func, given = getattr(event.place, "func", None), getattr(event.place, "args", None)
+        named = [
+            one.value for one in getattr(event.place, "keywords", ()) if one.arg in ("outputs", "tensors")
+        ]
+        given = named or given
         function = given and not (isinstance(given[0], ast.Constant) and given[0].value is None)
         root = given[0] if given and function else getattr(func or event.place, "value", None)
         return self.reports.text(root, self.reports.findings.main) if root is not None else ""

@@ -102,6 +102,8 @@ def call_function(
     receiver: Value | None = None,
 ) -> Value:
     """Call a function of the source; nothing runs yet of what is run in step with its caller."""
+    if node is vm.running.statement and _generates(function.code) and function.suspends is False:
+        return Seq("generator", [], open=True)  # and nobody has it to run it
     if function.suspends is not False or node is vm.running.looped:
         known = function.suspends is not None
         later = suspended(vm, function, args, kwargs, node, receiver) if known else None

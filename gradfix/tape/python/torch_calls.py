@@ -124,7 +124,7 @@ def _torch(vm: Interpreter, path: str, args: Args, kwargs: Kwargs, node: ast.Cal
         return make_layer(vm.notes, name, args, kwargs, node)
     if path.startswith("torch.nn.utils.clip_grad"):
         if args:
-            clip(vm.machine, args[0], node)
+            clip(vm.machine, args[0], [*args[1:], *kwargs.values()], node)
         return Unknown(fact("a gradient norm"), requires=False)
     if path.startswith("torch.nn.") and name[:1].isupper() and path.count(".") == 2:
         return make_layer(vm.notes, name, args, kwargs, node)

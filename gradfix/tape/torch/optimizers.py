@@ -12,7 +12,7 @@ from gradfix.tape.domain.definitions import Instance
 from gradfix.tape.domain.graph import Node, Tensor
 from gradfix.tape.domain.torch_values import Group, Layer, Opaque, Optimizer, Weights
 from gradfix.tape.domain.values import NONE, Alt, Const, Map, Seq, Unknown, stamp, unknown_of
-from gradfix.tape.domain.why import Why, fact
+from gradfix.tape.domain.why import Why, fact, whys
 from gradfix.tape.interpreter.modes import kept, set_mode
 from gradfix.tape.interpreter.occasions import StrangerStepped
 from gradfix.tape.interpreter.origins import factory_inside
@@ -20,7 +20,7 @@ from gradfix.tape.torch.modules import leaves, one_of_these
 from gradfix.tape.torch.param_groups import FAR
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from gradfix.tape.domain.torch_values import Scaler
     from gradfix.tape.domain.values import Args, Kwargs, Value
@@ -211,7 +211,10 @@ def scaler_method(
     elif name == "update":
         given = [leaf for one in dict.fromkeys(receiver.stepped) for leaf in one.leaves]
         vm.timeline.note("scales", given, vm.here.at(node), vm.here.path)
-    return NONE
+    return Unknown(SCALE) if name == "get_scale" else NONE
+
+
+SCALE = fact("a scaler's scale")
 
 
 def _scaled(machine: Machine, scaler: Scaler, value: Value, node: ast.AST) -> Value:
@@ -229,10 +232,12 @@ def _scaled(machine: Machine, scaler: Scaler, value: Value, node: ast.AST) -> Va
     return result
 
 
-def clip(machine: Machine, given: Value, node: ast.AST) -> None:
-    """`clip_grad_norm_(parameters)`: on gradients that are still scaled?"""
+def clip(machine: Machine, given: Value, limits: Sequence[Value], node: ast.AST) -> None:
+    """`clip_grad_norm_(parameters)`: on gradients that are still scaled, to a limit that isn't?"""
     held, _ = parameters(machine, given)
     machine.timeline.note("changes", held, machine.here.at(node), machine.here.path)
+    if any(SCALE in whys(one) for one in limits if isinstance(one, Unknown)):
+        return
     for leaf in held:
         if machine.gradients.scaled(leaf, machine.here.at(node), "clip"):
             return

@@ -7,6 +7,8 @@ from itertools import chain
 import pytest
 from short import analysis, kinds
 
+from gradfix.defects.records import NonScalar
+
 LIVE = [
     "F.mse_loss(h, x)",
     "F.l1_loss(h, x)",
@@ -166,3 +168,46 @@ def test_what_is_returned_is_backpropagated_where_that_is_automatic(
     says: str, also: str, told: set[str]
 ) -> None:
     assert kinds(BY_HAND.format(says=says, also=also)) == told
+
+
+CLIPPED = """
+net = nn.Linear(2, 1)
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+scaler = torch.amp.GradScaler("cpu")
+for x in torch.ones(3, 4, 2):
+    optimizer.zero_grad()
+    scaler.scale(net(x).sum()).backward()
+    nn.utils.clip_grad_norm_(net.parameters(), {limit})
+    scaler.step(optimizer)
+    scaler.update()
+"""
+
+
+@pytest.mark.parametrize(
+    ("limit", "told"), [("1.0", {"clip_before_unscale"}), ("1.0 * scaler.get_scale()", set())]
+)
+def test_a_limit_that_is_scaled_is_for_gradients_that_are(limit: str, told: set[str]) -> None:
+    assert kinds(CLIPPED.format(limit=limit)) == told
+
+
+SPOILT = """
+y = torch.ones(3, requires_grad=True).exp()
+def spoil():
+    y.mul_(2)
+    yield 1
+{call}
+y.sum().backward()
+"""
+
+
+@pytest.mark.parametrize(
+    ("call", "told"), [("spoil()", set()), ("list(spoil())", {"inplace_overwrites_saved"})]
+)
+def test_a_generator_that_nobody_has_never_runs(call: str, told: set[str]) -> None:
+    assert kinds(SPOILT.format(call=call)) == told
+
+
+def test_what_is_not_one_number_is_named_by_the_words_that_say_it() -> None:
+    body = "x = torch.ones(3, requires_grad=True)\ntorch.autograd.grad(outputs=x * 2, inputs=x)\n"
+    (found,) = analysis(body).defects
+    assert found.told(NonScalar).root == "x * 2"
