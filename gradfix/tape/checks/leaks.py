@@ -53,6 +53,8 @@ def accumulating(vm: Interpreter, added: Added) -> None:
         if isinstance(result, Tensor):
             vm.notes.totals.append((vm.graph.history(result), span_of(node)))
         return
+    if grows and isinstance(node, ast.AugAssign):
+        vm.forks.on_each(right, lambda one: _perhaps_kept(vm, one, node))
     if isinstance(held, Alt):
         return
     if isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Add) and _undecided(right):
@@ -205,8 +207,8 @@ def kept(vm: Interpreter, value: Value, expression: ast.AST, node: ast.AST, targ
     """A result is put by after its graph was walked: the graph stays in memory for nothing."""
     value = _as_tensor(value)
     freed = walked_already(vm.machine, value)
-    if freed is None and _may_be_walked(vm.machine, value):
-        vm.reports.silence(vm.here.at(node), "whether what is put by keeps a graph isn't known")
+    if freed is None:
+        _perhaps_kept(vm, value, node)
     if freed is None or not vm.here.at_home or not isinstance(value, Tensor):
         return
     draft = vm.reports.draft(
@@ -221,6 +223,12 @@ def kept(vm: Interpreter, value: Value, expression: ast.AST, node: ast.AST, targ
     if draft is not None:
         vm.notes.put_by.append(PutBy(draft, vm.graph.history(value), next(Backward.numbers)))
     _through_totals(vm.notes, value, span_of(node))
+
+
+def _perhaps_kept(vm: Interpreter, value: Value, node: ast.AST) -> None:
+    """Say of what is put by that it may keep a graph."""
+    if _may_be_walked(vm.machine, _as_tensor(value)):
+        vm.reports.silence(vm.here.at(node), "whether what is put by keeps a graph isn't known")
 
 
 def _through_totals(notes: Notes, value: Value, span: Span) -> None:

@@ -33,6 +33,14 @@ SILENT = {
         "(v * v).sum().detach()",
         "what is cut off here is taken for a constant of the loss",
     ),
+    "a total of a loss that has many makings": (
+        "import argparse\nargs = argparse.ArgumentParser().parse_args()\ntotal = 0\n"
+        "w = torch.ones(3, requires_grad=True)\nfor x in torch.ones(1000, 3):\n    loss = (w * x).mean()\n"
+        + "".join(f"    if args.f{i}:\n        loss = loss + w.pow({i}).mean()\n" for i in range(2, 6))
+        + "    loss.backward()\n    total += loss\n",
+        "total += loss",
+        "whether what is put by keeps a graph isn't known",
+    ),
     "a step of what nobody is seen to clear": (
         "def train(x, optimizer, model):\n    model(x).sum().backward()\n    optimizer.step()\n",
         "optimizer.step()",
@@ -120,7 +128,7 @@ def silences(body: str) -> set[tuple[str, str]]:
     source = parse("main.py", (HEAD + body).encode())
     assert isinstance(source, Source)
     found = analyse(source)
-    assert found.defects == ()
+    assert [one for one in found.defects if one.impact != "style"] == []
     return {(source.places.text(one.span), one.reason) for one in found.silences}
 
 
