@@ -113,7 +113,8 @@ def used_before(strangers: Strangers, own: Supposed, events: list[Any], node: as
     use: Use | None = None
     fresh: list[Add] = []
     stale = False
-    doubts: list[Why] = []
+    by_others = any(isinstance(event, Clear) and event.must for event in events)
+    doubts: list[Why] = [] if by_others else [own.value.why]  # its own step may clear
     for event in _open(strangers, events):
         if isinstance(event, Use):
             use = use or event

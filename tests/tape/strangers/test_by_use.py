@@ -47,11 +47,6 @@ BY_USE = {
         "missing_zero_grad",
         "loss.backward()",
     ),
-    "never cleared": (
-        trained(LOSS + "loss.backward()\noptimizer.step()"),
-        "missing_zero_grad",
-        "loss.backward()",
-    ),
     "stepped by a GradScaler": (
         trained(
             LOSS + "scaler.scale(loss).backward()\noptimizer.zero_grad()\nscaler.step(optimizer)",
@@ -168,6 +163,7 @@ def test_what_arguments_may_do_is_in_doubt(body: str) -> None:
 
 
 PERHAPS_CLEARED = {
+    "never cleared in sight: its own step may do that": trained(LOSS + "loss.backward()\noptimizer.step()"),
     "never cleared, and an unknown call is given it": trained(
         LOSS + "loss.backward()\noptimizer.step()\nhook(optimizer)",
         head="def train(model, loader, optimizer, criterion, hook):",
@@ -180,7 +176,7 @@ PERHAPS_CLEARED = {
 
 
 @pytest.mark.parametrize("body", PERHAPS_CLEARED.values(), ids=PERHAPS_CLEARED)
-def test_who_is_given_an_optimizer_that_nobody_clears_may_clear_it(body: str) -> None:
+def test_what_is_never_cleared_in_sight_may_be_cleared_by_who_has_it(body: str) -> None:
     assert {(one.kind, one.certainty) for one in analysis(body).defects} == {("missing_zero_grad", "suspect")}
 
 
