@@ -181,7 +181,7 @@ class Driving:
         lines = Lines(text, self.outcome.before or b"")
         first, last = (lines.before(line) for line in (claim.line, max(claim.line, claim.end_line)))
         ways = to_line(self.path, source.tree, first, last)
-        ways += [one for way in ways[:1] for one in maker.inherited(way)]
+        ways[1:1] = [one for way in ways[:1] for one in maker.inherited(way)][:1]
         for way in ways[:MOST_WAYS]:
             made = maker.made([replace(way, loss=loss_of(claim))], {self.path: text})[0]
             maker = replace(maker, seconds=SECONDS / 2)  # the first way is the best one

@@ -111,3 +111,32 @@ def test_pictures_are_as_large_as_what_they_are_flattened_into(tmp_path: Path) -
         (one,) = Maker(launcher).made(modules(str(path), ast.parse(path.read_text())))
     assert isinstance(one, Driver)
     assert "torch.randn(2, 3, 5, 5)" in one.text
+
+
+def test_a_module_whose_train_is_its_training_is_left_to_be_called(tmp_path: Path) -> None:
+    path = tmp_path / "nets.py"
+    path.write_text(
+        "import torch\nfrom torch import nn\n\n\nclass Net(nn.Module):\n    def __init__(self):\n"
+        "        super().__init__()\n        self.fc = nn.Linear(4, 2)\n\n"
+        "    def train(self, x, turns):\n        for _ in range(turns):\n"
+        "            self.fc(x).sum().backward()\n"
+    )
+    with Launcher() as launcher:
+        one = Maker(launcher).made(functions(path))[-1]
+    assert isinstance(one, Driver)
+    assert summary(one.recipe) == "Net().train(torch.randn(2, 4), 2)"
+
+
+def test_for_an_abstract_class_stands_one_that_inherits_from_it(tmp_path: Path) -> None:
+    path = tmp_path / "nets.py"
+    path.write_text(
+        "import torch\nfrom torch import nn\n\n\nclass Scale:\n    def __call__(self, x):\n"
+        "        raise NotImplementedError\n\n\nclass Twice(Scale):\n    def __call__(self, x):\n"
+        "        return x * 2\n\n\nclass Net(nn.Linear):\n    def __init__(self, scale: Scale):\n"
+        "        super().__init__(4, 2)\n        self.scale = scale\n\n    def forward(self, x):\n"
+        "        return super().forward(self.scale(x))\n"
+    )
+    with Launcher() as launcher:
+        one = Maker(launcher).made(modules(str(path), ast.parse(path.read_text())))[-1]
+    assert isinstance(one, Driver)
+    assert "scale = Twice()" in one.text

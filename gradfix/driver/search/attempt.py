@@ -121,7 +121,7 @@ class Trial:
         result.phase = "call"
         if isinstance(subject, nn.Module):
             result.learns = any(True for _ in subject.parameters())
-            subject.train(draft.training)
+            nn.Module.train(subject, draft.training)  # some call by that name what trains them
         if draft.call is None:
             return
         if draft.build is not None:

@@ -206,10 +206,12 @@ class Proposer:
 
     def _object(self, cls: type, facts: Facts) -> Iterator[Value]:
         """Of a class of the project: made by its own constructor, as simply as that goes."""
-        if cls.__module__ != "builtins" and not inspect.isabstract(cls):
-            made = self.made(cls)
-            if made is not None:
-                yield made
+        heirs: list[type] = cls.__subclasses__()[:MOST_FITTING] if cls.__module__ != "builtins" else []
+        for one in (cls, *heirs):  # what a class leaves open, one that inherits from it may have
+            if one.__module__ != "builtins" and not inspect.isabstract(one):
+                made = self.made(one)
+                if made is not None:
+                    yield made
         if facts.attributes:
             yield Config(())
 
