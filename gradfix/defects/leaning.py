@@ -47,6 +47,7 @@ class Assumption(Enum):
     RECORDED_HERE = "what is entered around it leaves recording on"
     ALL_HAS_RUN = "what was too complex to be run doesn't make up for it"
     TRIED_FIRST = "what was tried had been done before it raised"
+    NOT_HANDLED = "the handler around it isn't meant for what torch raises here"
     SET_OTHERWISE = "what is set, which isn't known, isn't so already"
     CHOSEN_ALIKE = "one test comes out alike for several values"
     CHOSEN_APART = "two tests that read alike come out differently"

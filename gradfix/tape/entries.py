@@ -22,6 +22,7 @@ from gradfix.tape.interpreter.interpreter import Interpreter
 from gradfix.tape.interpreter.limits import TooComplexError
 from gradfix.tape.interpreter.modes import lose_mode
 from gradfix.tape.interpreter.program import Program
+from gradfix.tape.machine.handled import handled
 from gradfix.tape.machine.here import span_of
 from gradfix.tape.machine.reports import Findings
 from gradfix.tape.machine.undecided import reasons
@@ -59,6 +60,7 @@ def analyse(source: Source, resolve: Resolver | None = None, rows: Mapping[str, 
     forget()
     content = source.text.encode("utf-8", "surrogatepass")
     findings = Findings(source.path, content.splitlines())
+    findings.handled = handled(source.tree)
     program = Program(findings, source.tree, resolve, rows)
     work = _work(len(source.text))
     try:

@@ -73,6 +73,8 @@ class Findings:
         """How path conditions are called where they are told."""
         self.tests: dict[Key, ast.AST] = {}
         """Where path conditions are tested: the same place tests another value in each turn of a loop."""
+        self.handled: Sequence[Span] = ()
+        """What is tried where a handler takes whatever torch says of it."""
         self.unlikely: set[tuple[Key, bool]] = set()
         """The outcomes of tests by which two values would be one that are called differently."""
 
@@ -133,6 +135,10 @@ if TYPE_CHECKING:
 
     from gradfix.tape.domain.graph import Node
     from gradfix.tape.machine.here import Here
+
+
+ASKS = frozenset({Role.ASKED, Role.REFUSED})
+"""What torch is asked for and refuses, where nothing is to be learnt from it: with a handler, a question."""
 
 
 class Scoped(TypedDict, total=False):
@@ -238,6 +244,8 @@ class Reports:
             lean = lean | {Assumption.CHOSEN_APART}
         if self.tried and any(map(self._tried, steps)):
             lean = lean | {Assumption.TRIED_FIRST}
+        if steps and steps[-1][1] in ASKS and self._handled(steps[-1][0]):
+            lean = lean | {Assumption.NOT_HANDLED}
         if account is None or account.whole:
             self.reported.add((kind, span))
         if account is not None:
@@ -283,6 +291,13 @@ class Reports:
         """Whether a step of what is claimed while something is handled is in what was tried."""
         span = self.span(step[0])
         return span is not None and any(whole.line <= span.line <= whole.end_line for whole in self.tried)
+
+    def _handled(self, raises: Place) -> bool:
+        """Whether torch raises where somebody counts on it."""
+        span = self.span(raises) if self.findings.handled else None
+        return span is not None and any(
+            whole.line <= span.line and span.end_line <= whole.end_line for whole in self.findings.handled
+        )
 
     def _entered(self, span: Span) -> Lean:
         """What everything that is claimed of a place from here leans on."""

@@ -16,7 +16,7 @@ from gradfix.tape.interpreter.conditions import compared, condition
 from gradfix.tape.strangers.handed_out import escape
 from gradfix.tape.torch.functions import torch_function
 from gradfix.tape.torch.param_groups import written
-from gradfix.tape.torch.tensors import in_graph, method_call
+from gradfix.tape.torch.tensors import gathered, in_graph, method_call
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
@@ -77,6 +77,8 @@ def operate(vm: Interpreter, op: type[ast.operator], left: Value, right: Value, 
         if isinstance(side, Const) and side.value is None:
             return Unknown(fact("arithmetic on None, which raises"))
     left, right = in_graph(vm.graph, left), in_graph(vm.graph, right)
+    if op in (ast.Add, ast.Sub):
+        gathered(left, right)
     if isinstance(left, Tensor):
         return method_call(vm, left, f"__{name}__", [right], {}, node)
     if isinstance(right, Tensor) and not isinstance(left, (Seq, Map)):
@@ -248,6 +250,10 @@ def in_place_operator(vm: Interpreter, held: Value, right: Value, node: ast.AugA
         return vm.forks.each(Alt(held.options), lambda one: in_place_operator(vm, one, right, node))
     written(vm.machine, held, node)
     held = in_graph(vm.graph, held)
+    if isinstance(node.op, (ast.Add, ast.Sub)) and not (
+        isinstance(held, Tensor) and held.grad_of is not None
+    ):
+        gathered(right)
     name, _ = OPERATORS[type(node.op)]
     if isinstance(held, Tensor) and not isinstance(node.op, ast.MatMult):  # `@=` makes a new tensor
         target = held

@@ -63,8 +63,9 @@ def _makes_modules(path: str) -> bool:
 def layer_base(cls: Class) -> str:
     """The torch.nn layer or container that a class extends, "" for a plain module."""
     for path in cls.externals():
-        if path.startswith(("torch.nn.modules.", "torch.nn.")) and not path.endswith(".Module"):
-            return path.rpartition(".")[2]
+        name = path.rpartition(".")[2]  # what is hidden is a base of several, as that of all losses
+        if path.startswith(("torch.nn.modules.", "torch.nn.")) and name != "Module" and name[:1] != "_":
+            return name
     return ""
 
 

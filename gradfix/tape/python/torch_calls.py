@@ -10,7 +10,7 @@ from gradfix.defects import Convention
 from gradfix.defects.reasons import What
 from gradfix.tape.domain.definitions import Instance, Partial
 from gradfix.tape.domain.graph import Number, Tensor
-from gradfix.tape.domain.torch_values import Layer, Opaque, Scaler
+from gradfix.tape.domain.torch_values import Layer, Opaque, Scaler, Weights
 from gradfix.tape.domain.values import NONE, TRUE, Const, External, Map, Seq, Unknown
 from gradfix.tape.domain.why import Why, fact
 from gradfix.tape.effects import table
@@ -24,7 +24,7 @@ from gradfix.tape.python.arguments import each_argument, unstarred
 from gradfix.tape.python.builtin import call_builtin
 from gradfix.tape.strangers.framework_objects import wrap
 from gradfix.tape.torch.conversions import number
-from gradfix.tape.torch.elements import told_apart
+from gradfix.tape.torch.elements import elements, part, told_apart
 from gradfix.tape.torch.factories import (
     MAKES,
     as_tensor,
@@ -242,7 +242,19 @@ def _from_pretrained(vm: Interpreter, args: Args, kwargs: Kwargs, node: ast.Call
     return layer
 
 
+def _chained(vm: Interpreter, args: Args, kwargs: Kwargs, node: ast.Call) -> Value:
+    """`itertools.chain(...)`: the elements of one after the other."""
+    items: list[Value] = []
+    whole = True
+    for arg in args:
+        inside, known = ([arg], True) if isinstance(arg, Weights) else elements(vm, arg, node)
+        items += [part(arg)] if inside is None else inside
+        whole = whole and known
+    return Seq("list", items, open=not whole)
+
+
 HANDLERS: dict[str, External_] = {
+    "itertools.chain": _chained,
     "torch.is_grad_enabled": _is_grad_enabled,
     "torch.tensor": tensor_from,
     "torch.as_tensor": as_tensor,

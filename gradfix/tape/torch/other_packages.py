@@ -57,8 +57,6 @@ def harmless(path: str, args: Args) -> Value:
         return Map({}, open=path.endswith("defaultdict")) if not args else _ordered(args[0])
     if path in ("collections.deque",):
         return Seq("list", list(args[0].items) if args and isinstance(args[0], Seq) else [], open=True)
-    if path == "itertools.chain":
-        return Seq("list", list(args), open=False) if args else result
     if path.startswith("torch.utils.data") or path.endswith("DataLoader"):
         result.requires = False
         result.lean = frozenset({Convention.A})

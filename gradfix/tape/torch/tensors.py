@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from gradfix.defects import Convention
 from gradfix.defects.reasons import What
 from gradfix.tape.domain.events import Add, Clear
-from gradfix.tape.domain.graph import Node
+from gradfix.tape.domain.graph import Node, Tensor
 from gradfix.tape.domain.values import NONE, NOTHING, Const, Seq, Unknown, unknown_of
 from gradfix.tape.domain.why import Why, fact
 from gradfix.tape.effects import table
@@ -20,7 +20,6 @@ from gradfix.tape.torch.manual_steps import hand_written_step
 from gradfix.tape.torch.weights import change_others
 
 if TYPE_CHECKING:
-    from gradfix.tape.domain.graph import Tensor
     from gradfix.tape.domain.values import Args, Kwargs, Value
     from gradfix.tape.interpreter.interpreter import Interpreter
     from gradfix.tape.interpreter.names import Names
@@ -72,6 +71,13 @@ def _gradient_behind(node: Node) -> Iterator[Tensor]:
         node = node.parents[0]
     if node.op == "grad" and node.facts:
         yield node.facts["of"]
+
+
+def gathered(*terms: Value) -> None:
+    """What is added up is wanted as it is: so is a gradient."""
+    for term in terms:
+        if isinstance(term, Tensor) and term.requires is False:
+            copied(_gradient_behind(term.node))
 
 
 def copied(leaves: Iterable[Tensor]) -> None:

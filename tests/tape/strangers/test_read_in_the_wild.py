@@ -1,0 +1,121 @@
+"""What code that nobody here wrote does, and means: shapes that were taken for defects."""
+
+from __future__ import annotations
+
+import pytest
+from short import analysis
+
+LISTED = frozenset({"certain", "likely"})
+QUESTION = """
+def render(points):
+    screen = points * 2
+    try:
+        {ask}
+    except {kind}:
+        {then}
+    return screen
+points = torch.ones(3, requires_grad=True)
+with torch.no_grad():
+    render(points)
+print(render(points).sum())
+"""
+
+
+def listed(body: str) -> set[str]:
+    return {one.kind for one in analysis(body).defects if one.certainty in LISTED}
+
+
+@pytest.mark.parametrize("kind", ["RuntimeError", "Exception", "(ValueError, RuntimeError)"])
+@pytest.mark.parametrize("ask", ["screen.retain_grad()", "screen.register_hook(print)", "screen.numpy()"])
+def test_what_is_tried_with_a_handler_is_a_question(ask: str, kind: str) -> None:
+    assert listed(QUESTION.format(ask=ask, kind=kind, then="pass")) == set()
+
+
+@pytest.mark.parametrize(("kind", "then"), [("KeyError", "pass"), ("RuntimeError", "raise")])
+def test_a_handler_of_something_else_leaves_it_a_crash(kind: str, then: str) -> None:
+    assert listed(QUESTION.format(ask="screen.retain_grad()", kind=kind, then=then)) == {"forward_in_no_grad"}
+
+
+CHAINED = """
+import itertools
+class Cache(nn.Module):
+    def __init__(self, keys):
+        super().__init__()
+        self.frozen = nn.ParameterList([nn.Parameter(one) for one in keys])
+        self.more = nn.ParameterList([nn.Parameter(torch.ones(2))])
+        for param in {each}:
+            param.requires_grad = False
+"""
+
+
+@pytest.mark.parametrize("each", ["itertools.chain(self.frozen)", "itertools.chain(self.frozen, self.more)"])
+def test_a_chain_of_lists_yields_what_they_hold(each: str) -> None:
+    assert listed(CHAINED.format(each=each)) == set()
+    assert listed(CHAINED.format(each="[self.frozen]")) == {"requires_grad_misspelt"}
+
+
+HELD = """
+from torch.nn.modules.loss import _Loss
+class Smooth({base}):
+    def __init__(self):
+        super().__init__()
+        self.inner = nn.{inner}
+    def forward(self, x):
+        return self.inner(x).sum()
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.criteria, self.lin = [Smooth()], nn.Linear(3, 4)
+    def forward(self, x):
+        return self.criteria[0](self.lin(x))
+"""
+
+
+@pytest.mark.parametrize("base", ["nn.Module", "_Loss"])
+def test_a_loss_has_the_parameters_that_it_is_given(base: str) -> None:
+    assert listed(HELD.format(base=base, inner="KLDivLoss()")) == set()
+
+
+PUT_IN = """
+class Net(nn.Module):
+    def __init__(self, base):
+        super().__init__()
+        self.added = [nn.Linear(4, 4)]
+        {put}
+        self.base = base
+    def forward(self, x):
+        return self.base(x) + len(self.added)
+"""
+
+
+def test_a_layer_that_is_put_into_a_part_of_what_came_in_may_be_registered_there() -> None:
+    put = "for block in base.blocks: block.extra = self.added[0]"
+    assert listed(PUT_IN.format(put=put)) == set()
+    assert listed(PUT_IN.format(put="pass")) == {"unregistered_parameters"}
+
+
+GATHERED = """
+model = nn.Linear(3, 1)
+held = {n: torch.zeros_like(p) for n, p in model.named_parameters()}
+total = torch.zeros(1, 3)
+for _ in range(3):
+    model.zero_grad()
+    F.mse_loss(model(torch.ones(4, 3)), torch.ones(4, 1)).backward()
+    {gather}
+with torch.no_grad():
+    for n, p in model.named_parameters():
+        p -= 0.1 * {used}
+"""
+
+
+@pytest.mark.parametrize(
+    ("gather", "used"),
+    [
+        ("for n, p in model.named_parameters(): held[n] += p.grad", "held[n]"),
+        ("for n, p in model.named_parameters(): held[n] = held[n] + p.grad", "held[n]"),
+        ("total = total + model.weight.grad", "total"),
+    ],
+)
+def test_gradients_that_are_gathered_have_been_used_when_they_are_cleared(gather: str, used: str) -> None:
+    body = GATHERED.replace("{gather}", gather).replace("{used}", used)
+    assert "zero_grad_before_step" not in listed(body)
