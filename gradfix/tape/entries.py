@@ -60,7 +60,7 @@ def analyse(source: Source, resolve: Resolver | None = None, rows: Mapping[str, 
     forget()
     content = source.text.encode("utf-8", "surrogatepass")
     findings = Findings(source.path, content.splitlines())
-    findings.handled = handled(source.tree)
+    findings.handled[source.path] = handled(source.tree)
     program = Program(findings, source.tree, resolve, rows)
     work = _work(len(source.text))
     try:

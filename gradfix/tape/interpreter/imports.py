@@ -13,6 +13,7 @@ from gradfix.tape.domain.within import Within
 from gradfix.tape.effects import table
 from gradfix.tape.interpreter.frames import Frame
 from gradfix.tape.machine.grad_mode import UNSET
+from gradfix.tape.machine.handled import handled
 
 if TYPE_CHECKING:
     from gradfix.tape.domain.values import Value
@@ -164,6 +165,7 @@ def _package(vm: Interpreter, importer: str, module: str, level: int) -> Package
         vm.program.packages[source.path] = package
         vm.program.contents[source.path] = source.content
         vm.reports.findings.sources[source.path] = source.lines
+        vm.reports.findings.handled[source.path] = handled(source.tree)
         vm.budget.work += FOREIGN_WORK
     return vm.program.packages[source.path]
 

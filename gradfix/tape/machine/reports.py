@@ -73,8 +73,8 @@ class Findings:
         """How path conditions are called where they are told."""
         self.tests: dict[Key, ast.AST] = {}
         """Where path conditions are tested: the same place tests another value in each turn of a loop."""
-        self.handled: Sequence[Span] = ()
-        """What is tried where a handler takes whatever torch says of it."""
+        self.handled: dict[str, Sequence[Span]] = {}
+        """What is tried in each file where a handler takes whatever torch says of it."""
         self.unlikely: set[tuple[Key, bool]] = set()
         """The outcomes of tests by which two values would be one that are called differently."""
 
@@ -294,9 +294,12 @@ class Reports:
 
     def _handled(self, raises: Place) -> bool:
         """Whether torch raises where somebody counts on it."""
-        span = self.span(raises) if self.findings.handled else None
+        node = raises.node if isinstance(raises, Foreign) else raises
+        path = raises.path if isinstance(raises, Foreign) else self.findings.main
+        tried = self.findings.handled.get(path, ()) if node is not None else ()
+        span = span_of(node) if node is not None and tried else None
         return span is not None and any(
-            whole.line <= span.line and span.end_line <= whole.end_line for whole in self.findings.handled
+            whole.line <= span.line and span.end_line <= whole.end_line for whole in tried
         )
 
     def _entered(self, span: Span) -> Lean:
