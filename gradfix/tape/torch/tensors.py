@@ -74,10 +74,9 @@ def _gradient_behind(node: Node) -> Iterator[Tensor]:
 
 
 def gathered(*terms: Value) -> None:
-    """What is added up is wanted as it is: so is a gradient."""
-    for term in terms:
-        if isinstance(term, Tensor) and term.requires is False:
-            copied(_gradient_behind(term.node))
+    """What is added up is wanted as it is: so is the gradient of a parameter."""
+    leaves = [term.grad_of for term in terms if isinstance(term, Tensor) and term.grad_of is not None]
+    copied(leaf for leaf in leaves if leaf.parameter)
 
 
 def copied(leaves: Iterable[Tensor]) -> None:
