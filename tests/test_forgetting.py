@@ -820,33 +820,21 @@ update(blur(0))
 """
 
 
-def test_a_finding_that_too_many_alternatives_had_hidden_is_told_apart() -> None:
-    text = (START + FIVE).encode()
-    source = parse("script.py", text)
+def sorts(text: str, begin: str, end: str, instead: str) -> set[str]:
+    """How it counts what is only said of a text that has something else between two of its words."""
+    source = parse("script.py", text.encode())
     assert isinstance(source, Source)
     played = Played(source, nobody)
     assert not played.said
-    found = played.blurred([[Edit(text.index(b"    elif a == 4"), text.index(b"    else:"), b"")]])
+    edit = Edit(text.index(begin), text.index(end), instead.encode())
+    found = played.blurred([[edit]])
     assert found is not None
     assert {(one.defect.kind, one.sort) for one in found} == {("inplace_overwrites_saved", "appeared")}
-    assert {one.sort for one in played.sorted_out(found)} == {"limit met"}
+    return {one.sort for one in played.sorted_out(found)}
 
 
-THREE = """
-from elsewhere import blur
-w = torch.ones(3, requires_grad=True)
-def update(a):
-    if a == 1:
-        scale = [w * 2]
-    elif a == 2:
-        scale = [w * 3]
-    else:
-        scale = [w * 4]
-    y = scale[0].exp()
-    y.mul_(2)
-    y.sum().backward()
-update(blur(0))
-"""
+def test_a_finding_that_too_many_alternatives_had_hidden_is_told_apart() -> None:
+    assert sorts(START + FIVE, "    elif a == 4", "    else:", "") == {"limit met"}
 
 
 def test_a_finding_that_alternatives_had_hidden_of_which_there_are_too_many_in_all_is_told_apart(
@@ -854,14 +842,5 @@ def test_a_finding_that_alternatives_had_hidden_of_which_there_are_too_many_in_a
 ) -> None:
     monkeypatch.setattr("gradfix.tape.entries.SPREAD_FLOOR", 0)
     monkeypatch.setattr("gradfix.tape.entries.BYTES_PER_SPREAD", 10**9)
-    text = (START + THREE).encode()
-    source = parse("script.py", text)
-    assert isinstance(source, Source)
-    played = Played(source, nobody)
-    assert not played.said
-    found = played.blurred(
-        [[Edit(text.index(b"    if a == 1"), text.index(b"    y = "), b"    scale = [w * 2]\n")]]
-    )
-    assert found is not None
-    assert {(one.defect.kind, one.sort) for one in found} == {("inplace_overwrites_saved", "appeared")}
-    assert {one.sort for one in played.sorted_out(found)} == {"limit met"}
+    three = FIVE.replace(FIVE[FIVE.index("    elif a == 3") : FIVE.index("    else:")], "")
+    assert sorts(START + three, "    if a == 1", "    y = ", "    scale = [w * 2]\n") == {"limit met"}

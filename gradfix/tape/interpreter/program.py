@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -43,6 +43,8 @@ class Program:
         """The methods that each class calls."""
         self.jumps: dict[int, frozenset[str]] = {}
         """How blocks can be left in one arm of a branch."""
+        self.telling: dict[Hashable, list[int]] = {}
+        """The turns that the tests of a counted loop tell apart."""
         self.loads: dict[int, dict[str, list[int]]] = {}
         """The lines on which each function reads its names."""
         self.around: dict[int, dict[int, ast.AST]] = {}

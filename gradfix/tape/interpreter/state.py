@@ -39,6 +39,7 @@ class Waiting(NamedTuple):
     node: ast.AugAssign
     at: int
     goes_on: bool
+    """Whether it is added to what an earlier turn left, of a loop that may have many."""
 
 
 class Homeless(NamedTuple):

@@ -60,11 +60,15 @@ def _makes_modules(path: str) -> bool:
     return row is not None and row.is_module(path)
 
 
+PLAIN = frozenset({"Module", "_Loss", "_WeightedLoss"})
+"""What torch.nn has to be extended that brings no parameters of its own."""
+
+
 def layer_base(cls: Class) -> str:
     """The torch.nn layer or container that a class extends, "" for a plain module."""
     for path in cls.externals():
-        name = path.rpartition(".")[2]  # what is hidden is a base of several, as that of all losses
-        if path.startswith(("torch.nn.modules.", "torch.nn.")) and name != "Module" and name[:1] != "_":
+        name = path.rpartition(".")[2]
+        if path.startswith(("torch.nn.modules.", "torch.nn.")) and name not in PLAIN:
             return name
     return ""
 

@@ -30,12 +30,18 @@ COMPUTED: Mapping[type[ast.operator], Callable[[float, float], float]] = {
 
 def telling_turns(vm: Interpreter, node: ast.For | ast.AsyncFor, name: str, whole: range) -> list[int]:
     """The first two turns; where the count is tested, the last, and each in which a test comes out anew."""
-    tests, handed = list(_tests(node, name)), _handed_on(node, name)
-    numbers = [*whole[:2]]
-    if not tests and not handed:
-        return numbers
-    numbers.append(whole[-1])
+    tests = list(_tests(node, name))
+    if not tests and not _handed_on(node, name):
+        return [*whole[:2]]
     known = _constants(vm, tests)
+    mark = id(node), whole, *sorted(known.items())
+    if mark not in vm.program.telling:
+        vm.program.telling[mark] = _told_apart(tests, known, name, whole)
+    return vm.program.telling[mark]
+
+
+def _told_apart(tests: list[ast.expr], known: Mapping[str, float], name: str, whole: range) -> list[int]:
+    numbers = [*whole[:2], whole[-1]]
     for test in tests:
         met = {_outcome(test, {**known, name: number}) for number in numbers}
         tried = (number for number in whole[:TRIED] if _outcome(test, {**known, name: number}) not in met)

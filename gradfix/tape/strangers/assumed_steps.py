@@ -113,8 +113,8 @@ def used_before(strangers: Strangers, own: Supposed, events: list[Any], node: as
     use: Use | None = None
     fresh: list[Add] = []
     stale = False
-    by_others = any(isinstance(event, Clear) and event.must for event in events)
-    doubts: list[Why] = [] if by_others else [own.value.why]  # its own step may clear
+    cleared = any(isinstance(event, Clear) and event.must for event in events)
+    doubts: list[Why] = [] if cleared else [own.value.why]  # its own step may do that
     for event in _open(strangers, events):
         if isinstance(event, Use):
             use = use or event

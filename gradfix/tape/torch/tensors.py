@@ -61,6 +61,7 @@ def method_call(
 
 
 STAYS = in_place(having("stays"))
+"""What is done to a gradient and leaves something of it."""
 KEEPS = having("kept")
 """What is done to a gradient that is wanted as it is, and not only measured."""
 

@@ -76,6 +76,24 @@ def test_a_loss_has_the_parameters_that_it_is_given(base: str) -> None:
     assert listed(HELD.format(base=base, inner="KLDivLoss()")) == set()
 
 
+HIDDEN = """
+from torch.nn.modules.batchnorm import _BatchNorm
+class Scale(_BatchNorm):
+    def forward(self, x):
+        return self.scaled(x)
+    def scaled(self, x):
+        y = x * {weight}
+        y.sum().backward()
+        return y
+Scale(3)(torch.ones(2, 3))
+"""
+
+
+def test_a_hidden_layer_has_parameters_that_are_not_seen() -> None:
+    assert listed(HIDDEN.format(weight="self.weight")) == set()
+    assert listed(HIDDEN.format(weight="2")) == {"no_leaf_requires_grad"}
+
+
 PUT_IN = """
 class Net(nn.Module):
     def __init__(self, base):
