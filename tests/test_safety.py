@@ -12,7 +12,7 @@ import pytest
 pytest.importorskip("torch")
 
 from oracle.patience import HungError, patience
-from safety.campaign import Tally, several, uses
+from safety.campaign import Tally, hides, several, uses
 from safety.forks import forked
 from safety.judging import STEPS, WRONG, Said, judged
 from safety.playing import play, warm
@@ -1006,6 +1006,13 @@ def test_a_module_that_its_program_never_runs_is_run() -> None:
         assert answer is not None
         found[len(further)] = answer[0].verdict
     assert found == {0: "undecided", 1: "right"}
+
+
+def test_a_failure_that_nobody_hears_of_is_told_from_one_that_is_raised_again() -> None:
+    quiet = "try:\n    loss.backward()\nexcept RuntimeError:\n    pass\n"
+    assert hides(quiet)
+    assert not hides(quiet.replace("pass", "raise"))
+    assert not hides(quiet.replace("loss.backward()", "x = y.numpy()"))
 
 
 @pytest.mark.parametrize("sort", ["oracle", "wild"])

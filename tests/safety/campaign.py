@@ -11,7 +11,7 @@ from oracle.choose import seeded
 from oracle.patience import HungError, patience
 from oracle.programs import program
 from oracle.torchrun import assignments
-from wild.bugs import planted
+from wild.planting import planted
 from wild.programs import written
 from wild.world import Dice
 
@@ -82,10 +82,20 @@ def wild_program(seed: int) -> Broken | None:
     """A whole training with one bug put in."""
     one = written(seed)
     bug = planted(one.source, Dice(seed * 7))
-    if bug is None:
+    if bug is None or hides(bug.source):
         return None
     ways = tuple(Circumstances(tuple(call)) for call in one.calls(Dice(seed), 2))
     return Broken(bug.source, ways, bug.bug, one.source)
+
+
+def hides(source: str) -> bool:
+    """Whether nobody hears of a backward that fails: what a fix mends can't be told from what it changes."""
+    tries = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Try) and node.handlers]
+    return any(
+        ".backward(" in "".join(map(ast.unparse, node.body))
+        and not any(isinstance(inner, ast.Raise) for each in node.handlers for inner in ast.walk(each))
+        for node in tries
+    )
 
 
 SORTS = {"oracle": random_program, "wild": wild_program}

@@ -17,7 +17,7 @@ from typing import IO, Any
 import torch
 from torch import nn
 
-from .facts import Facts, dumped, loaded
+from .facts import Facts, Failure, dumped, loaded
 from .probe import Probe
 from .witness import PROGRAM, Stand, Witness, install
 
@@ -111,10 +111,12 @@ def _serve(questions: IO[str], answers: IO[str]) -> None:
 
 
 def _run(source: str, call: list[str]) -> Facts:
-    witness, lines = Witness(), set[int]()
+    witness, lines, raised = Witness(), set[int](), dict[int, BaseException]()
 
     def local(frame: FrameType, event: str, argument: Any) -> Any:
         lines.add(frame.f_lineno)
+        if event == "exception" and isinstance(argument[1], RuntimeError | TypeError | AttributeError):
+            raised[id(argument[1])] = argument[1]
         return local
 
     def tracer(frame: FrameType, event: str, argument: Any) -> Any:
@@ -137,8 +139,18 @@ def _run(source: str, call: list[str]) -> Facts:
         Stand.now = None
     torch.set_grad_enabled(True)
     facts = witness.ended(lines)
-    facts.error = (type(error).__name__, str(error), _lines(error)) if error else None
+    facts.error = _failure(error) if error and not _ends_well(error) else None
+    facts.caught = [_failure(each) for each in raised.values() if each is not error]
     return facts
+
+
+def _failure(error: BaseException) -> Failure:
+    return type(error).__name__, str(error), _lines(error)
+
+
+def _ends_well(error: BaseException) -> bool:
+    """Whether a program has said that it is done."""
+    return isinstance(error, SystemExit) and not error.code
 
 
 def _lines(error: BaseException) -> tuple[int, ...]:

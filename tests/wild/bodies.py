@@ -21,6 +21,11 @@ class Body:
     methods: Lines = field(default_factory=list)
     names: dict[str, int] = field(default_factory=dict)
     h: str = "x"
+    start: int = 0
+    """How wide the rows are that come in."""
+
+    def __post_init__(self) -> None:
+        self.start = self.width
 
     def attribute(self, stem: str) -> str:
         number = self.names.get(stem, 0)

@@ -5,22 +5,12 @@ from __future__ import annotations
 import ast
 import copy
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import partial
 
 from .world import Dice
 
 Body = list[ast.stmt]
 Change = Callable[[], object]
-
-
-@dataclass(frozen=True)
-class Planted:
-    """A program with a bug: its name, and the first line that differs."""
-
-    bug: str
-    source: str
-    line: int
 
 
 def bodies(tree: ast.AST) -> Iterator[Body]:
@@ -489,57 +479,32 @@ def unscaled_late(tree: ast.AST, dice: Dice) -> Iterator[Change]:
     yield from _dropped(tree, lambda s: simple(s) and calls(s, "unscale_"))
 
 
-BUGS: dict[str, Callable[[ast.AST, Dice], Iterator[Change]]] = {
-    bug.__name__: bug
-    for bug in (
-        augmented,
-        written,
-        written_late,
-        detached,
-        converted,
-        unrecorded,
-        unreduced,
-        uncleared,
-        cleared_between,
-        stepped_early,
-        backward_twice,
-        stepped_between,
-        unregistered,
-        replaced,
-        misspelt,
-        rebound,
-        leaf_lost,
-        severed,
-        leaked,
-        unretained,
-        undetached,
-        uncloned,
-        confused,
-        view_written,
-        never_thawed,
-        inferred,
-        unscaled_late,
-    )
-}
-
-
-def planted(source: str, dice: Dice) -> Planted | None:
-    """The program with a bug out of the catalogue, whichever has a place in it."""
-    for name in dice.sample(sorted(BUGS), len(BUGS)):
-        tree = ast.parse(source)
-        changes = list(BUGS[name](tree, dice))
-        if not changes:
-            continue
-        dice.choice(changes)()
-        after = ast.unparse(ast.fix_missing_locations(tree)) + "\n"
-        if after != source:
-            return Planted(name, after, _first(source, after))
-    return None
-
-
-def _first(before: str, after: str) -> int:
-    """The first line that differs."""
-    old, new = before.splitlines(), after.splitlines()
-    return next(
-        (n for n, (a, b) in enumerate(zip(old, new, strict=False), 1) if a != b), min(len(old), len(new))
-    )
+BUGS: tuple[Callable[[ast.AST, Dice], Iterator[Change]], ...] = (
+    augmented,
+    written,
+    written_late,
+    detached,
+    converted,
+    unrecorded,
+    unreduced,
+    uncleared,
+    cleared_between,
+    stepped_early,
+    backward_twice,
+    stepped_between,
+    unregistered,
+    replaced,
+    misspelt,
+    rebound,
+    leaf_lost,
+    severed,
+    leaked,
+    unretained,
+    undetached,
+    uncloned,
+    confused,
+    view_written,
+    never_thawed,
+    inferred,
+    unscaled_late,
+)

@@ -16,8 +16,8 @@ from gradfix.rule import Finding, Safety
 
 from . import judge
 from .arena import runs
-from .bugs import Planted, planted
 from .facts import Facts
+from .planting import Planted, planted
 from .probe import class_at
 from .programs import Program, written
 from .world import Dice
@@ -68,12 +68,13 @@ def one(seed: int) -> Tally:
     program = written(seed)
     calls = program.calls(Dice(seed), CALLS)
     before = runs(program.source, calls)
-    if not judge.healthy(before):
+    if not judge.healthy(before, program.idle):
         tally.counts["invalid"] += 1
         return tally
     tally.counts["healthy"] += 1
     _healthy(seed, program, calls, tally)
-    _broken(seed, program, calls, before, tally)
+    if not program.idle:
+        _broken(seed, program, calls, before, tally)
     return tally
 
 
@@ -91,7 +92,7 @@ def _healthy(seed: int, program: Program, calls: list[list[str]], tally: Tally) 
             found = [f for f in said(text).findings if (f.code, f.certainty) == key]
             now = runs(text, calls) if found else []
             reached = any(judge.lines(f) & set(run.lines) for f in found for run in now)
-            return reached and judge.healthy(now)
+            return reached and judge.healthy(now, program.idle)
 
         tally.put(
             _case(f"false alarm ({finding.certainty}): {finding.code}", seed, program.source, calls, holds)
@@ -110,6 +111,7 @@ def _broken(seed: int, program: Program, calls: list[list[str]], before: list[Fa
         if bug is None:
             return
         now = runs(bug.source, calls)
+        judge.forgive(now, before)
         sort = judge.sort(now, before)
         if sort == "invalid":
             continue
@@ -203,7 +205,7 @@ def _misses(sort: str, calls: list[list[str]]) -> Callable[[str], bool]:
         now = runs(text, calls)
         found = judge.signs(now)
         well = not found.raises or bool(judge.OF_AUTOGRAD.search(found.raises))
-        return bool(now) and well and found.words == sort and not said(text).findings
+        return bool(now) and well and judge.words(now) == sort and not said(text).findings
 
     return holds
 

@@ -10,6 +10,10 @@ Chain = tuple[int, ...]
 """The program's lines on the stack, innermost first."""
 
 
+Failure = tuple[str, str, Chain]
+"""The name of an exception, its words, and where it was raised."""
+
+
 @dataclass
 class Backward:
     """A backward pass: where, from what value, and what it did to the leaves of optimizers."""
@@ -44,7 +48,9 @@ class Group:
 class Facts:
     """One run."""
 
-    error: tuple[str, str, Chain] | None = None
+    error: Failure | None = None
+    caught: list[Failure] = field(default_factory=list)
+    """What was raised and had a handler in the program."""
     lines: tuple[int, ...] = ()
     """All lines that ran."""
     backwards: list[Backward] = field(default_factory=list)
@@ -57,6 +63,15 @@ class Facts:
     """How many parameters got gradients that nothing ever used to change them."""
     reads: tuple[int, ...] = ()
     """Lines that read a `.grad` that was None."""
+
+    @property
+    def failures(self) -> list[Failure]:
+        return [*([self.error] if self.error else []), *self.caught]
+
+    @property
+    def trained(self) -> bool:
+        """Whether there was a step, or nobody to make one."""
+        return not self.groups or any(group.steps for group in self.groups)
 
     @property
     def wasted(self) -> list[Backward]:
@@ -72,10 +87,15 @@ def loaded(text: str) -> list[Facts]:
     return [_facts(each) for each in json.loads(text)]
 
 
+def _failure(raw: list[Any]) -> Failure:
+    return raw[0], raw[1], tuple(raw[2])
+
+
 def _facts(raw: dict[str, Any]) -> Facts:
     error = raw["error"]
     return Facts(
-        error=(error[0], error[1], tuple(error[2])) if error else None,
+        error=_failure(error) if error else None,
+        caught=[_failure(each) for each in raw["caught"]],
         lines=tuple(raw["lines"]),
         backwards=[
             Backward(

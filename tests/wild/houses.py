@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 
-from . import objectives
+from . import leaving, objectives
 from .plot import Plot, Stage
+from .rounds import LEAVE, rounds
 from .world import Lines, World, under
 
 STATE = re.compile(r"\$(\w+)")
@@ -30,7 +31,8 @@ def program(world: World, plot: Plot) -> Lines:
     house = world.dice.choices((_script, _main, _trainer, _arguments, _stream), (3, 3, 4, 2, 1))[0]
     if house is _arguments and (plot.whole or _assigned(plot.stages)):
         house = _trainer
-    return house(world, plot)
+    lines = house(world, plot)
+    return [*lines, *leaving.ending(world)] if world.dice.chance(0.1) else lines
 
 
 def _furnish(world: World, plot: Plot) -> None:
@@ -80,7 +82,17 @@ def _furnish(world: World, plot: Plot) -> None:
                 )
             ],
         )
+    _leave(world, plot, setup)
     _books(plot)
+
+
+def _leave(world: World, plot: Plot, setup: str) -> None:
+    """Ways out of an update, of an epoch, of the program."""
+    for stage in plot.stages:
+        if stage.name == "update" and "loss" in stage.takes and not stage.gives and world.dice.chance(0.25):
+            stage.lines = leaving.guarded(world, stage.lines)
+    if "$model = " in setup and world.dice.chance(0.1):
+        plot.begin = [*plot.begin, *leaving.visit(world, _evaluation(world, plot))]
 
 
 def _books(plot: Plot) -> None:
@@ -143,23 +155,6 @@ def data(world: World, plot: Plot) -> Lines:
     ]
 
 
-def _loop(world: World, plot: Plot, step: Lines, loader: str = "$loader") -> Lines:
-    """Epochs and batches."""
-    dice = world.dice
-    head = dice.one(
-        f"for x, y in {loader}:", f"for i, (x, y) in enumerate({loader}):", f"for batch in {loader}:"
-    )
-    first = [dice.one("x, y = batch", "x, y = batch[0], batch[1]")] if "batch" in head else []
-    first += [] if dice.chance(0.85) else ["x = x + 0.01 * torch.randn_like(x)"]
-    train = (
-        ["$model.train()"]
-        if any(line.startswith("$model = ") for line in plot.setup) and dice.chance(0.4)
-        else []
-    )
-    body = [*train, *plot.begin, *under(head, first + step), *plot.after]
-    return [*under("for epoch in range(2):", body), *plot.end]
-
-
 def _called(stage: Stage, name: str) -> str:
     call = f"{name}({', '.join(stage.takes)})"
     return f"{', '.join(stage.gives)} = {call}" if stage.gives else call
@@ -174,7 +169,7 @@ def _function(stage: Stage, name: str, first: str = "", outer: str = "") -> Line
     takes = ", ".join([*([first] if first else []), *stage.takes])
     own = sorted(_assigned([stage])) if outer else []
     lines = [f"{outer} {', '.join('$' + n for n in own)}"] if own else []
-    lines += stage.lines
+    lines += [line.replace(LEAVE, "return") for line in stage.lines]
     if stage.gives:
         lines.append(f"return {', '.join(stage.gives)}")
     return under(f"def {name}({takes}):", lines)
@@ -211,7 +206,7 @@ def _named(world: World, lines: Lines, prefix: str = "") -> Lines:
 def _script(world: World, plot: Plot) -> Lines:
     functions, step = _split(world, plot, 0.3, "", "global")
     setup = [*data(world, plot), *plot.setup]
-    loop = _loop(world, plot, step)
+    loop = rounds(world, plot, step)
     if world.dice.chance(0.2):
         loop = under('if __name__ == "__main__":', loop)
     return _named(world, [*setup, *functions, *loop])
@@ -219,7 +214,7 @@ def _script(world: World, plot: Plot) -> Lines:
 
 def _main(world: World, plot: Plot) -> Lines:
     functions, step = _split(world, plot, 0.3, "", "nonlocal")
-    body = [*data(world, plot), *plot.setup, *functions, *_loop(world, plot, step)]
+    body = [*data(world, plot), *plot.setup, *functions, *rounds(world, plot, step)]
     lines = _named(world, under("def main():", body))
     return [*lines, "", *world.dice.one(["main()"], under('if __name__ == "__main__":', ["main()"]))]
 
@@ -228,11 +223,11 @@ def _trainer(world: World, plot: Plot) -> Lines:
     dice = world.dice
     methods, step = _split(world, plot, 0.6, "self", "")
     loader = data(world, plot)
-    loop = _loop(world, plot, step)
+    loop = rounds(world, plot, step)
     if dice.chance(0.5):
         plot_step = Stage("training_step", step, ("x", "y"))
         methods += [*_function(plot_step, "training_step", "self"), ""]
-        loop = _loop(world, plot, ["self.training_step(x, y)"])
+        loop = rounds(world, plot, ["self.training_step(x, y)"])
     init = under("def __init__(self):", [*loader, *plot.setup])
     name = dice.one("Trainer", "Learner", "Runner", "Experiment")
     lines = _named(
@@ -251,7 +246,7 @@ def _arguments(world: World, plot: Plot) -> Lines:
     setup = [*data(world, plot), *plot.setup]
     functions, step = _split(world, plot, 0.4, "", "")
     bound = _passed(functions)
-    loop = _loop(world, plot, [_with(line, bound) for line in step])
+    loop = rounds(world, plot, [_with(line, bound) for line in step])
     used = sorted(set(STATE.findall("\n".join(loop))))
     body = under(f"def train({', '.join('$' + name for name in used)}):", loop)
     call = f"train({', '.join('$' + name for name in used)})"
@@ -294,7 +289,7 @@ def _stream(world: World, plot: Plot) -> Lines:
     functions, step = _split(world, plot, 0.3, "", "nonlocal")
     last = [name for stage in plot.stages for name in stage.gives if name.endswith("loss")]
     value = f"{last[-1]}.item()" if last else "epoch"
-    inner = under("def steps():", [*_state(plot, step), *_loop(world, plot, [*step, f"yield {value}"])])
+    inner = under("def steps():", [*_state(plot, step), *rounds(world, plot, [*step, f"yield {value}"])])
     body = [
         *data(world, plot),
         *plot.setup,

@@ -9,8 +9,8 @@ from typing import Literal, TypeAlias
 from gradfix.defects import Span
 from gradfix.rule import Finding, Safety
 
-from .bugs import Planted
-from .facts import Facts
+from .facts import Chain, Facts
+from .planting import Planted
 
 Verdict: TypeAlias = Literal["confirmed", "refuted", "undecided", "conventional"]
 """Conventional: torch refutes it in this program, which doesn't keep to the convention on forward, and
@@ -44,7 +44,7 @@ class Signs:
 
 def signs(runs: list[Facts]) -> Signs:
     errors = [run.error[0] + ": " + run.error[1] for run in runs if run.error]
-    whole = [run for run in runs if not run.error]
+    whole = [run for run in trained(runs) if not run.error]
     return Signs(
         errors[0] if errors else "",
         unreached(whole),
@@ -62,14 +62,35 @@ def unreached(runs: list[Facts]) -> int:
     return count
 
 
-def healthy(runs: list[Facts]) -> bool:
-    """Whether a program trains as it was written to: by construction, and by torch."""
+def trained(runs: list[Facts]) -> list[Facts]:
+    """The runs but those that only look at a network, as a flag may ask for; all, where no run trains."""
+    return [run for run in runs if run.trained or run.error] or runs
+
+
+def healthy(runs: list[Facts], idle: bool = False) -> bool:
+    """Whether a program trains as it was written to: by construction, and by torch.
+
+    An idle one is only to raise nothing.
+    """
+    if idle:
+        return bool(runs) and not any(run.error for run in runs)
+    runs = trained(runs)
     lazy = any(
         group.steps == 0 or len(group.unchanged) == len(group.leaves) > 0
         for run in runs
         for group in run.groups
     )
     return bool(runs) and signs(runs) == Signs() and not lazy
+
+
+def handled(runs: list[Facts]) -> bool:
+    """Whether a failure of autograd was raised and had a handler."""
+    return any(OF_AUTOGRAD.search(failure[1]) for run in runs for failure in run.caught)
+
+
+def words(runs: list[Facts]) -> str:
+    """The signs of a bug, in words."""
+    return ", ".join(filter(None, (signs(runs).words, "handled" if handled(runs) else "")))
 
 
 def sort(runs: list[Facts], before: list[Facts]) -> str:
@@ -79,9 +100,16 @@ def sort(runs: list[Facts], before: list[Facts]) -> str:
     found = signs(runs)
     if found.raises and not OF_AUTOGRAD.search(found.raises):
         return "invalid"
-    if found.words:
-        return found.words
+    if found.words or handled(runs):
+        return words(runs)
     return "other gradients" if sums(runs) != sums(before) else ""
+
+
+def forgive(runs: list[Facts], before: list[Facts]) -> None:
+    """What a program raises and handles without any bug says nothing of one."""
+    usual = {failure[:2] for run in before for failure in run.caught}
+    for run in runs:
+        run.caught = [failure for failure in run.caught if failure[:2] not in usual]
 
 
 def sums(runs: list[Facts]) -> list[object]:
@@ -103,7 +131,7 @@ def near(finding: Finding) -> set[int]:
 
 def judged(finding: Finding, runs: list[Facts], after: list[Facts], planted: Planted) -> Verdict:
     """What torch says of a finding on a program with a planted bug."""
-    here = [run for run in runs if lines(finding) & set(run.lines)]
+    here = [run for run in trained(runs) if lines(finding) & set(run.lines)]
     if not here:
         return "undecided"
     if finding.impact == "crashes":
@@ -131,7 +159,7 @@ def _crash(finding: Finding, runs: list[Facts], after: list[Facts]) -> Verdict:
     A failure that comes earlier than the one that is named is the same one if the rewrite ends both.
     """
     fits = [_fits(finding, run) for run in runs]
-    mended = bool(after) and not any(run.error for run in after)
+    mended = bool(after) and not any(run.failures for run in after)
     if "other" in fits or (finding.condition and fits.count("silent") == len(fits)):
         return "undecided"
     failed = "right" in fits or ("elsewhere" in fits and mended)
@@ -139,9 +167,12 @@ def _crash(finding: Finding, runs: list[Facts], after: list[Facts]) -> Verdict:
 
 
 def _fits(finding: Finding, run: Facts) -> str:
-    if run.error is None:
-        return "silent"
-    _, words, where = run.error
+    """How what was raised fits a finding, whether or not the program had a handler for it."""
+    fits = [_fitting(finding, words, where) for _, words, where in run.failures]
+    return next((one for one in ("right", "elsewhere", "other") if one in fits), "silent")
+
+
+def _fitting(finding: Finding, words: str, where: Chain) -> str:
     empty = "NoneType" in words and finding.rule == "grad_of_non_leaf"
     if finding.torch_says and finding.torch_says not in words and not empty:
         return "other"
@@ -158,8 +189,11 @@ def _stale(finding: Finding, runs: list[Facts]) -> Verdict:
 
 
 def _erased(finding: Finding, runs: list[Facts]) -> Verdict:
+    """Whether a step found nothing, or only what came later."""
     at = lines(finding)
-    return "confirmed" if any(at & set(clear) for run in runs for clear, _ in run.starved) else "refuted"
+    starved = any(at & set(clear) for run in runs for clear, _ in run.starved)
+    wasted = any(at & set(clear) for run in runs for lost in run.wasted for clear in lost.erased)
+    return "confirmed" if starved or wasted else "refuted"
 
 
 def _untrained(finding: Finding, runs: list[Facts]) -> Verdict:

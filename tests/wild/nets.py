@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+from . import kinds, questions, towers
 from .bodies import STEPS, Body
 from .world import Lines, World, under
 
+NEWER = (
+    *(towers.sized, towers.sized, towers.turned, towers.turned, towers.iterated, towers.early, towers.nested),
+    *(kinds.overridden, kinds.passed_on, kinds.inherited, kinds.property_read, kinds.registered),
+    *(kinds.configured, kinds.assembled, kinds.moded),
+    *(questions.asked, questions.asked, questions.watched, questions.laid_aside, questions.gently),
+)
+BLOCKS = (*STEPS, *NEWER)
 STEMS = ("Net", "Model", "Encoder", "Policy", "Backbone", "Head", "Critic", "Mixer", "Tower", "Projector")
 
 
@@ -17,7 +25,7 @@ def net(world: World, width: int, out: int, most: int = 4, last: str = "") -> st
     body = Body(world, width)
     if dice.chance(0.3):
         body.go(f"{body.linear(5)}({body.h})", 5)
-    for step in dice.choices(STEPS, k=dice.randint(1, most)):
+    for step in dice.choices(BLOCKS, k=dice.randint(1, most)):
         if body.width < 3:
             body.go(f"{body.linear(4)}({body.h})", 4)
         step(body)

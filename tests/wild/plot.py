@@ -29,6 +29,8 @@ class Plot:
     begin: Lines = field(default_factory=list)
     after: Lines = field(default_factory=list)
     end: Lines = field(default_factory=list)
+    idle: bool = False
+    """Whether gradients are made for nobody, as where it is only measured how long that takes."""
     whole: bool = False
     """Whether the stages share more than they take and give, so that none can live by itself."""
 

@@ -6,11 +6,14 @@ from collections.abc import Callable
 
 from .actors import actor_critic, soft_actor
 from .adversaries import adversarial_examples, gan, input_optimised, wgan_gp
+from .hands import by_name, kept_terms, listed_by_hand
 from .likenesses import contrastive, distilled, self_taught, unsupervised_energy, variational
 from .memories import continual, fine_tuned, retained, truncated
+from .phases import benchmarked, grown, left_over, phased, renewed, run_by_word
 from .plot import Plot
 from .rewards import q_learning, reinforce
 from .steps import by_hand, closured, meta_learning, reptile, sharpness, surgery
+from .stores import pooled, replayed, rounded, swapped
 from .training import (
     accumulated,
     alternating,
@@ -62,4 +65,21 @@ PLOTS: tuple[Callable[[World], Plot], ...] = (
     continual,
     unsupervised_energy,
     wide,
+    phased,
+    phased,
+    run_by_word,
+    left_over,
+    left_over,
+    grown,
+    renewed,
+    benchmarked,
+    by_name,
+    by_name,
+    listed_by_hand,
+    kept_terms,
+    kept_terms,
+    pooled,
+    replayed,
+    rounded,
+    swapped,
 )

@@ -20,6 +20,7 @@ class Program:
     flags: tuple[str, ...]
     arms: int
     plot: str
+    idle: bool = False
 
     def calls(self, dice: Dice, many: int) -> list[list[str]]:
         """Command lines: nothing, everything, and some by chance."""
@@ -40,13 +41,14 @@ def written(seed: int) -> Program:
     """The healthy program of a seed."""
     dice = Dice(seed)
     world = World(dice)
-    plot = dice.choice(PLOTS)
-    lines = houses.program(world, plot(world))
+    way = dice.choice(PLOTS)
+    plot = way(world)
+    lines = houses.program(world, plot)
     helpers = [line for body in world.helpers.values() for line in [*body, ""]]
     settings = world.settings()
     head = [*sorted(world.imports), *COMMON, "", f"torch.manual_seed({seed % 1000})", *settings, ""]
     source = "\n".join([*head, *helpers, *lines])
-    return Program(_unparsed(source), tuple(world.flags), world.arms, plot.__name__)
+    return Program(_unparsed(source), tuple(world.flags), world.arms, way.__name__, plot.idle)
 
 
 def _unparsed(source: str) -> str:

@@ -7,6 +7,8 @@ from .world import Lines, World, under
 
 def optimizer(world: World, parameters: str) -> str:
     """An expression that makes an optimizer."""
+    if world.dice.chance(0.2):
+        return _by_name(world, parameters)
     kind = world.dice.one(
         "SGD({}, lr=0.05)",
         "SGD({}, lr=0.1, momentum=0.9)",
@@ -18,6 +20,30 @@ def optimizer(world: World, parameters: str) -> str:
         "Adagrad({}, lr=0.01)",
     )
     return "torch.optim." + kind.format(parameters)
+
+
+def _by_name(world: World, parameters: str) -> str:
+    """An optimizer by its name: out of a table, out of torch, out of a function that knows some."""
+    dice = world.dice
+    table = 'OPTIMIZERS = {"adam": torch.optim.Adam, "sgd": torch.optim.SGD, "rmsprop": torch.optim.RMSprop}'
+    form = dice.randint(0, 4)
+    if form == 0:
+        return f'getattr(torch.optim, "{dice.one("Adam", "SGD", "AdamW")}")({parameters}, lr=1e-2)'
+    if form == 1:
+        return f'{world.help("OPTIMIZERS", [table])}["{dice.one("adam", "sgd")}"]({parameters}, lr=1e-2)'
+    if form == 2:
+        head = 'def make_optimizer(parameters, name="SGD", lr=0.05, **options):'
+        flow = ["return getattr(torch.optim, name)(parameters, lr=lr, **options)"]
+        return f"{world.help('make_optimizer', under(head, flow))}({parameters}, {dice.one('', 'name=' + repr('Adam'))})"
+    if form == 3:
+        flow = [
+            *under('if name == "adam":', ["return torch.optim.Adam(parameters, lr=lr)"]),
+            *under('elif name == "sgd":', ["return torch.optim.SGD(parameters, lr=lr, momentum=0.9)"]),
+            *under("else:", ["raise NotImplementedError(name)"]),
+        ]
+        name = world.help("build_optimizer", under("def build_optimizer(name, parameters, lr=1e-2):", flow))
+        return f'{name}("{dice.one("adam", "sgd")}", {parameters})'
+    return f"torch.optim.SGD({parameters}, **{{'lr': 0.05, 'momentum': 0.5}})"
 
 
 def all_of(world: World, *nets: str) -> str:
