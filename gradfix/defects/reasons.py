@@ -19,6 +19,8 @@ class What(Enum):
     MODULE = "what a module returns", "the class of the module in a file that is read"
     SUBCLASS = "what is left to subclasses", "a subclass in a file that is read"
     CALLER = "whoever calls {}", "a caller of it in a file that is read"
+    UNCALLED = "nobody here calls {}", "a caller of it in a file that is read"
+    WAY = "no way that is followed leads here", "a call that leads here, or a test that can hold"
     FRAMEWORK = "{}", "a row for the framework that says so"
     BUDGET = "{}", "a shorter way to it: what costs too much is left out"
     ALTERNATIVES = "{}", "fewer alternatives: no more than a few are kept apart"
@@ -29,12 +31,16 @@ class What(Enum):
     OPTIMIZER = "what {} holds", "an optimizer whose parameters are all seen"
     BACKWARD = "a backward that comes to what isn't known", "a loss that is followed down to its leaves"
     RUN_TIME = "{}", "a run: it is decided there"
+    """A number, a text, a truth."""
+    OBJECT = "{}", "a run: it is decided there which object this is"
 
     def __init__(self, says: str, settled_by: str) -> None:
         self.says = says
         self.settled_by = settled_by
 
 
+BY_A_RUN = frozenset({What.RUN_TIME, What.OBJECT})
+"""What a run decides."""
 DERIVED = frozenset({What.ALTERNATIVES, What.ATTRIBUTE, What.ELEMENT, What.COMPUTED})
 """What is unknown only as that is which it was taken from, where that isn't known."""
 NAMELESS = {
@@ -43,6 +49,7 @@ NAMELESS = {
     What.CALLED: "a call",
     What.OPTIMIZER: "an optimizer",
     What.CALLER: "this",
+    What.UNCALLED: "this",
 }
 """How that is called which has no name."""
 

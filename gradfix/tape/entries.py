@@ -3,29 +3,29 @@
 from __future__ import annotations
 
 import ast
-import re
-from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
 from gradfix import garbage
+from gradfix.defects.reasons import What
 from gradfix.stack import roomy
 from gradfix.tape.analysis import Analysis, Silence
 from gradfix.tape.checks.closing import close
 from gradfix.tape.domain.definitions import Function
 from gradfix.tape.domain.paths import ALWAYS, ENTRY, Equals, forget
+from gradfix.tape.domain.why import Why
 from gradfix.tape.effects.frameworks import ROWS
 from gradfix.tape.entry_filter import Culprits, Definition, callers_first
 from gradfix.tape.handlers import HANDLERS
+from gradfix.tape.interpreter.inside import all_in
 from gradfix.tape.interpreter.interpreter import Interpreter
 from gradfix.tape.interpreter.limits import TooComplexError
 from gradfix.tape.interpreter.modes import lose_mode
 from gradfix.tape.interpreter.program import Program
 from gradfix.tape.machine.handled import handled
-from gradfix.tape.machine.here import span_of
 from gradfix.tape.machine.reports import Findings
-from gradfix.tape.machine.undecided import reasons
+from gradfix.tape.machine.undecided import account_for_deeds, reasons
 from gradfix.tape.strangers.assumed_steps import report_early_steps
 from gradfix.tape.strangers.reaching import watch
 from gradfix.tape.uncalled import enter_class, enter_function, entries_of
@@ -45,8 +45,6 @@ SPREAD_FLOOR, BYTES_PER_SPREAD = 200, 50
 MOST = 10
 """How often the work that a file of this size may cost its entries may cost together. Each has a share by its
 own size, so that nothing that stands beside it takes it away."""
-DEEDS = re.compile(rb"\.(?:backward|step|zero_grad)\(|\.requires_grad(?:_\(|\s*=(?!=))")
-"""What a function does whose silence is worth a word."""
 REASONS: dict[type[Exception], str] = {
     TooComplexError: "the paths through this file are more than are followed",
     RecursionError: "this file is nested too deeply to be followed",
@@ -66,26 +64,21 @@ def analyse(source: Source, resolve: Resolver | None = None, rows: Mapping[str, 
     try:
         module = _run_module(program, work, _spread(len(source.text)))
         close([module, *_enter_all(module, MOST * work, Culprits(content, source.tree))])
-        _left_alone(program, findings, content)
     except (TooComplexError, RecursionError) as error:
         program.unfinished.insert(0, type(error))
     too_complex = REASONS[program.unfinished[0]] if program.unfinished else ""
+    _left_alone(program, findings, too_complex)
     silences = tuple(Silence(*told) for told in reasons(findings))
     return Analysis(tuple(findings.told()), silences, too_complex)
 
 
-def _left_alone(program: Program, findings: Findings, content: bytes) -> None:
-    """Say of what was never played that it wasn't, where that is a word worth."""
-    lines = findings.sources[findings.main] if DEEDS.search(content) else ()
-    deeds = [i for i, line in enumerate(lines, 1) if DEEDS.search(line)]
+def _left_alone(program: Program, findings: Findings, too_complex: str) -> None:
+    """Say of each deed of which nothing was said why not, and of what was never played that it wasn't."""
     members = [one for cls in program.classes for one in cls.attrs.values() if isinstance(one, Function)]
-    for code in (one.code for one in (*program.functions, *members)):
-        node = code.node
-        if code.entered or code.file != findings.main or isinstance(node, ast.Lambda):
-            continue
-        at = bisect_left(deeds, node.lineno)
-        if code.name == "forward" or (at < len(deeds) and deeds[at] <= (node.end_lineno or node.lineno)):
-            findings.silences[span_of(node), "nobody here calls it, and it isn't played"] = None
+    codes = {id(one.code): one.code for one in (*program.functions, *members)}
+    named = [code for code in codes.values() if not isinstance(code.node, ast.Lambda)]
+    left = Why(What.BUDGET, too_complex) if too_complex else None
+    account_for_deeds(findings, all_in(program.tree), named, left)
 
 
 def _work(size: int) -> int:

@@ -12,6 +12,7 @@ from gradfix.tape.checks.asked import check_penalties
 from gradfix.tape.checks.leaks import leaked, never_walked, shown_later
 from gradfix.tape.checks.logged import note_conversions
 from gradfix.tape.checks.misspellings import never_switched
+from gradfix.tape.checks.out_of_sight import had_by_strangers
 from gradfix.tape.checks.plain_tensors import check_plain_leaves
 from gradfix.tape.checks.registration import check_replacements, homeless
 from gradfix.tape.checks.unreached import check_frozen_groups, check_unreached
@@ -64,6 +65,8 @@ def _judge(entries: Sequence[Interpreter], ended: Ended) -> None:
         note_inferred(vm.machine, ended)
     for vm in entries:
         vm.machine.operations.harmless_writes()
+    for vm in entries:
+        had_by_strangers(vm.machine)
 
 
 def _never(vm: Interpreter, ended: Ended) -> None:

@@ -37,8 +37,13 @@ class Why(NamedTuple):
 
 
 def fact(name: str) -> Why:
-    """Something that a run decides."""
+    """A number, a text or a truth that a run decides."""
     return Why(What.RUN_TIME, name)
+
+
+def thing(name: str) -> Why:
+    """An object, which may be a tensor, that a run decides."""
+    return Why(What.OBJECT, name)
 
 
 INDEX = fact("an index")

@@ -64,7 +64,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from gradfix.tape.domain.values import Unknown, Value
-from gradfix.tape.domain.why import fact
+from gradfix.tape.domain.why import thing
 from gradfix.tape.interpreter.budget import Budget
 from gradfix.tape.interpreter.forks import Forks
 from gradfix.tape.interpreter.grad_switches import EachMode, Parted, Switches, with_rest
@@ -122,7 +122,9 @@ class Interpreter:
             raise TooComplexError
         handler = self.evaluate.get(type(node))
         return (
-            handler(self, node) if handler is not None else Unknown(fact("an expression that isn't followed"))
+            handler(self, node)
+            if handler is not None
+            else Unknown(thing("an expression that isn't followed"))
         )
 
     def compared_side(self, node: ast.Compare) -> Value:

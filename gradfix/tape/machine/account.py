@@ -84,6 +84,10 @@ class Accounts:
         each = (why for leaf in leaves for why in self.calls(self._fills(leaf), first))
         return self.of(Assumption.NOBODY_ELSE_FILLS, (*more, *each))
 
+    def strangers(self, leaf: Tensor) -> Iterator[Moment]:
+        """The calls that weren't followed and had a leaf, or a graph that leads there."""
+        return self._unfollowed(self._fills(leaf), NEVER - 1)
+
     def held(
         self, sought: Assumption, leaves: Sequence[Tensor], known: Sequence[Optimizer], more: Iterable[Why]
     ) -> Account:
@@ -112,10 +116,13 @@ class Accounts:
         Where a moment is named, those before it don't count, but for known code that was skipped; and what
         happened before anything trains doesn't either.
         """
+        return map(why_of_call, self._unfollowed(gets_at, since))
+
+    def _unfollowed(self, gets_at: Callable[[Moment], bool], since: int | None) -> Iterator[Moment]:
         for moment in self.timeline.unfollowed():
             late = since is None or moment.number > since or (moment.skipped and moment.number >= 0)
             if late and not contradicts(moment.path, self.here.path) and gets_at(moment):
-                yield why_of_call(moment)
+                yield moment
 
     def _fills(self, leaf: Tensor) -> Callable[[Moment], bool]:
         def fills(moment: Moment) -> bool:

@@ -23,6 +23,7 @@ from gradfix.tape.machine.guarded import Guarded
 from gradfix.tape.machine.raising import Raising
 from gradfix.tape.machine.reach import MANY, leading, remember
 from gradfix.tape.machine.rewraps import rewrapped
+from gradfix.tape.machine.undecided import how_many, without_graph
 from gradfix.tape.machine.unreduced import facts_of
 
 if TYPE_CHECKING:
@@ -119,6 +120,7 @@ class Backwards:
         if root.requires is False:
             if not event.virtual:
                 self.severed.severed_root(root, node, event)
+                without_graph(self.reports, node, event)
             return
         if not event.virtual:
             if root.requires is None:
@@ -182,6 +184,8 @@ class Backwards:
         known: NodeFacts = self.graph.history(root).facts or {}
         several = known.get("several") or shapes.many(root.shape)
         unreduced = several is None and bool(known.get("unreduced"))
+        if several is None and not unreduced and Convention.C not in root.lean:
+            how_many(self.reports, event, root)
         if several or unreduced:
             made = (root.place, Role.MADE_LARGE)
             lean = taken | (root.lean | {Convention.C} if unreduced else root.lean)

@@ -18,7 +18,7 @@ from gradfix.tape.domain.why import Why
 from gradfix.tape.domain.within import Within
 from gradfix.tape.machine.account import newest_call
 from gradfix.tape.machine.cuts import KIND_OF_CUT, all_cuts, leaves_behind, nodes_below
-from gradfix.tape.machine.undecided import unknown_behind
+from gradfix.tape.machine.deeds import unknown_behind
 
 if TYPE_CHECKING:
     from gradfix.defects import Touched
@@ -206,8 +206,11 @@ class Gradients:
     ) -> None:
         since = self._since_clear(events)
         recent, doubts = since or ([], [])
-        if doubts or since is None:
-            self.reports.silence(place, "what isn't followed may have cleared these gradients")
+        if doubts:
+            reason = "what isn't followed may have cleared these gradients"
+            self.reports.silence(place, reason, doubts[0])
+        elif since is None:
+            self.reports.silence(place, "these gradients are cleared on some of the ways that lead here")
         uses = [(i, event) for i, event in enumerate(recent) if isinstance(event, Use)]
         if not uses or uses[0][1].by is not by:
             return

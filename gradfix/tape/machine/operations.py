@@ -145,6 +145,8 @@ class Operations:
         self.describe(write, target, place)
         if self.grad_mode.grad is not False and target.requires is None:
             self.reports.silence(place, "whether what is written is in a graph isn't known", target.node)
+        if self.grad_mode.grad is None and target.requires is True:
+            self.reports.silence(place, "whether what is written here is recorded isn't known")
         if (reason := self._no_rule(target)) is not None:
             self.reports.silence(place, reason)
         if node.requires is True and not refused and target.data_of is None:

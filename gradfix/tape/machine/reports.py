@@ -65,8 +65,10 @@ class Findings:
         self.found: dict[tuple[str, Span], Defect] = {}
         self.paths: dict[tuple[str, Span], dict[Path, None]] = {}
         """The paths on which each of them happens, in the order in which they were met."""
-        self.silences: dict[tuple[Span, str], Node | None] = {}
-        """What was looked at and couldn't be decided, in words, and what that was made of."""
+        self.silences: dict[tuple[Span, str], Node | Why | None] = {}
+        """What was looked at and couldn't be decided, in words, and why, or what that was made of."""
+        self.deeds: dict[Span, tuple[str, Why | None]] = {}
+        """The backwards, steps and writes that were come to: what may not be known of each, and why."""
         self.unreduced: dict[Where, dict[Where, None]] = {}
         """Where loss modules are called that were told not to reduce, by where they are built."""
         self.texts: dict[Key, str] = {}
@@ -325,7 +327,7 @@ class Reports:
             defect = also_touched(also_runs(known, defect.evidence), defect.facts)
         self.findings.found[key] = defect
 
-    def silence(self, place: Place, reason: str, made_of: Node | None = None) -> None:
+    def silence(self, place: Place, reason: str, made_of: Node | Why | None = None) -> None:
         """Note why nothing is said about a place; of what is made of the unknown, the end says of which."""
         if place is not None and not isinstance(place, Foreign):
             self.findings.silences.setdefault((span_of(place), reason), made_of)

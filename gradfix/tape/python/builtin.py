@@ -26,7 +26,7 @@ from gradfix.tape.domain.values import (
     counted,
     unknown_of,
 )
-from gradfix.tape.domain.why import BEGUN, RANGE, Why, fact
+from gradfix.tape.domain.why import BEGUN, RANGE, Why, fact, thing
 from gradfix.tape.interpreter.imports import from_star
 from gradfix.tape.interpreter.occasions import PutSomewhere
 from gradfix.tape.python.arithmetic import operate
@@ -68,7 +68,7 @@ def builtin(names: Names, name: str) -> Value:
         return Const("__main__" if names.here.at_home else names.here.file)
     value = names.unbound.get(name)
     if value is None:
-        value = names.unbound[name] = Unknown(fact(f"`{name}` isn't bound here"))
+        value = names.unbound[name] = Unknown(thing(f"`{name}` isn't bound here"))
         names.reports.findings.texts.setdefault(("true", id(value)), name)
     return value
 

@@ -11,6 +11,7 @@ from gradfix.tape.domain.torch_values import Layer, Opaque
 from gradfix.tape.domain.values import NONE, Alt, Const, External, Undefined, Unknown
 from gradfix.tape.domain.why import fact
 from gradfix.tape.interpreter.imports import canonical
+from gradfix.tape.machine.deeds import BY_NAME, done
 from gradfix.tape.python.arguments import arguments, each_argument, unstarred
 from gradfix.tape.python.classes import forward_only
 from gradfix.tape.python.following import call_function, left_to_subclasses, overridden
@@ -33,6 +34,14 @@ def evaluate_call(vm: Interpreter, node: ast.Call) -> Value:
     if isinstance(func, ast.Attribute):
         receiver = answering(vm.eval(func.value), func.attr)
         args, kwargs = arguments(vm, node)
+        if func.attr in BY_NAME or func.attr.endswith("_"):
+            done(
+                vm.reports,
+                node,
+                receiver,
+                *args[: func.attr == "step"],
+                asked=not vm.running.is_statement(node),
+            )
         if type(receiver) is not Alt:
             return call_method(vm, receiver, func.attr, args, kwargs, node)
         return vm.forks.each(receiver, lambda one: call_method(vm, one, func.attr, args, kwargs, node))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from gradfix.defects.reasons import What
 from gradfix.tape.domain.definitions import Bound, Class, Function, Instance, Scope
 from gradfix.tape.domain.values import External, Seq, Unknown
-from gradfix.tape.domain.why import Why, fact
+from gradfix.tape.domain.why import Why, thing
 from gradfix.tape.domain.within import Within
 from gradfix.tape.effects.frameworks import ROWS
 from gradfix.tape.interpreter.imports import first_party
@@ -84,7 +84,7 @@ def instantiate(
 ) -> Value:
     """`Class(...)`."""
     if "torch.autograd.Function" in cls.externals():
-        return Unknown(fact("a custom autograd function"))
+        return Unknown(thing("a custom autograd function"))
     instance = Instance(cls, is_module(cls))
     init = cls.lookup("__init__")
     if isinstance(init, Function):

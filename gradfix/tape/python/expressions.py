@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from gradfix.tape.domain.alternatives import alternatives
 from gradfix.tape.domain.paths import meet
 from gradfix.tape.domain.values import FALSE, NONE, TRUE, Alt, Const, Slice, Undefined, Unknown
-from gradfix.tape.domain.why import fact
+from gradfix.tape.domain.why import fact, thing
 from gradfix.tape.interpreter.conditions import condition, truth
 from gradfix.tape.python.builtin import builtin
 from gradfix.tape.python.following import make_function
@@ -115,11 +115,11 @@ def yielded(vm: Interpreter, node: ast.Yield | ast.YieldFrom) -> Value:
     handed = part(value) if isinstance(node, ast.YieldFrom) else value
     if vm.names.frame.at_yield is not None:
         vm.names.frame.at_yield(handed)
-        return Unknown(fact("what is sent to a generator"))
+        return Unknown(thing("what is sent to a generator"))
     if vm.names.frame.yields is None:
         vm.names.frame.yields = []
     vm.names.frame.yields.append(handed)
-    return Unknown(fact("what is sent to a generator"))
+    return Unknown(thing("what is sent to a generator"))
 
 
 def lambda_(vm: Interpreter, node: ast.Lambda) -> Value:

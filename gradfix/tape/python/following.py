@@ -13,7 +13,7 @@ from gradfix.tape.domain.definitions import Code, Function, Instance, Scope, Sus
 from gradfix.tape.domain.moments import Site
 from gradfix.tape.domain.torch_values import Mode
 from gradfix.tape.domain.values import NONE, Const, External, Seq, Unknown, unknown_of
-from gradfix.tape.domain.why import Why, fact
+from gradfix.tape.domain.why import Why, thing
 from gradfix.tape.domain.within import Within
 from gradfix.tape.interpreter.early_exits import enter, jumps, rejoin
 from gradfix.tape.interpreter.frames import Frame
@@ -83,7 +83,7 @@ def decorated(vm: Interpreter, function: Function, node: ast.FunctionDef | ast.A
         function.suspends = None
     if any(_path(value).startswith(TRANSLATORS) for value, _ in kept):
         vm.program.functions[:] = [one for one in vm.program.functions if one is not function]
-        return Unknown(fact("a function that is translated"))
+        return Unknown(thing("a function that is translated"))
     return function
 
 
@@ -114,7 +114,7 @@ def call_function(
             for value in (*args, *kwargs.values()):
                 escape(vm.strangers, value)
             may_have_set(vm)
-            return unknown_of(fact("a context that isn't followed"), *args)
+            return unknown_of(thing("a context that isn't followed"), *args)
     return follow(vm, function, args, kwargs, node, receiver)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from gradfix.tape.domain.definitions import Bound, Function
 from gradfix.tape.domain.values import NONE, UNDEFINED, Unknown, Value
-from gradfix.tape.domain.why import fact
+from gradfix.tape.domain.why import thing
 from gradfix.tape.domain.within import Within
 from gradfix.tape.python.following import follow
 from gradfix.tape.strangers.handed_out import escape
@@ -42,7 +42,7 @@ def resume(vm: Interpreter, source: Suspended, block: Block) -> str | None:
     if not endings:  # it wasn't followed as far as that
         for value in given:
             escape(vm.strangers, value)
-        return block(Unknown(fact("what a generator yields"), given))
+        return block(Unknown(thing("what a generator yields"), given))
     if len(endings) == 1 and paths[0] <= paths[1]:
         vm.here.go_on(paths[1])
     return None if None in endings else endings[-1]

@@ -24,6 +24,7 @@ from gradfix.tape.domain.values import (
 )
 from gradfix.tape.interpreter.imports import imported, module_value, star_import
 from gradfix.tape.interpreter.occasions import Added, AttributeNamed, Compared, Dropped, ItemAdded, NameBound
+from gradfix.tape.machine.deeds import done
 from gradfix.tape.python.arithmetic import in_place_operator
 from gradfix.tape.python.subscripts import augment_tensor_item, load_item, store_item
 from gradfix.tape.strangers.handed_out import escape
@@ -120,6 +121,7 @@ def assign(vm: Interpreter, target: ast.expr, value: Value, node: ast.AST) -> No
     elif isinstance(target, ast.Subscript):
         owner = vm.eval(target.value)
         key = vm.eval(target.slice)
+        done(vm.reports, node, owner)
         vm.forks.on_each(owner, lambda one: store_item(vm, one, key, value, node, "setitem"))
     elif isinstance(target, (ast.Tuple, ast.List)):
         _unpack(vm, target.elts, value, node)
@@ -190,6 +192,7 @@ def augmented_statement(vm: Interpreter, node: ast.AugAssign) -> str | None:
     target = node.target
     if isinstance(target, ast.Name):
         held = vm.names.load(target.id)
+        done(vm.reports, node, held)
         right = _other(held, vm.eval(node.value))
         result = vm.forks.each(held, lambda one: in_place_operator(vm, one, right, node))
         if vm.names.frame.loops:
@@ -199,6 +202,7 @@ def augmented_statement(vm: Interpreter, node: ast.AugAssign) -> str | None:
     elif isinstance(target, ast.Attribute):
         owner = vm.eval(target.value)
         held = vm.forks.each(owner, lambda one: vm.attribute(one, target.attr, target))
+        done(vm.reports, node, held)
         right = _other(held, vm.eval(node.value))
         vm.tell(ItemAdded(owner, held, right, node))
         result = vm.forks.each(held, lambda one: in_place_operator(vm, one, right, node))
@@ -209,6 +213,7 @@ def augmented_statement(vm: Interpreter, node: ast.AugAssign) -> str | None:
     elif isinstance(target, ast.Subscript):
         owner = vm.eval(target.value)
         key = vm.eval(target.slice)
+        done(vm.reports, node, owner)
         right = _other(owner, vm.eval(node.value))
         vm.forks.each(owner, lambda one: _augment_item(vm, one, key, right, node))
     return None

@@ -20,6 +20,7 @@ from gradfix.tape.interpreter.inside import open_ended
 from gradfix.tape.interpreter.modes import MODES_BY_PATH, SWITCHES, call_mode
 from gradfix.tape.interpreter.occasions import CheckpointRun
 from gradfix.tape.machine.cuts import behind, nearest_cuts
+from gradfix.tape.machine.deeds import WRITTEN, note
 from gradfix.tape.python.arguments import each_argument, unstarred
 from gradfix.tape.python.builtin import call_builtin
 from gradfix.tape.strangers.framework_objects import wrap
@@ -106,6 +107,8 @@ def _called(vm: Interpreter, path: str, args: Args, kwargs: Kwargs, node: ast.Ca
 
 def _torch(vm: Interpreter, path: str, args: Args, kwargs: Kwargs, node: ast.Call) -> Value:
     name = path.rpartition(".")[2]
+    if "out" in kwargs and vm.here.at_home:
+        note(vm.reports, node, WRITTEN, kwargs["out"])
     if path in MODES_BY_PATH or path in SWITCHES:
         return call_mode(vm, name, args, kwargs, node)
     if path.startswith("torch.optim.") and name in KINDS:

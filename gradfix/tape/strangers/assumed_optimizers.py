@@ -23,7 +23,7 @@ from gradfix.tape.domain.events import Add, Backward, Clear, Doubt, Use
 from gradfix.tape.domain.graph import Tensor, upstream
 from gradfix.tape.domain.torch_values import Layer, Optimizer, Weights
 from gradfix.tape.domain.values import Seq, Unknown
-from gradfix.tape.domain.why import Why
+from gradfix.tape.domain.why import Why, why_of
 from gradfix.tape.machine.account import newest_call, why_of_call
 from gradfix.tape.machine.cuts import in_order
 from gradfix.tape.machine.here import span_of
@@ -128,9 +128,11 @@ def step_supposed(strangers: Strangers, value: Unknown, node: ast.AST) -> None:
     events = own.leaf.gradient().events
     if any(isinstance(event, Clear) and event.must for event in events):
         nothing_left(strangers, own, events, node)
-    elif not any(isinstance(event, Use) for event in events):
+    elif why_of(value).what is not What.RUN_TIME and not any(isinstance(event, Use) for event in events):
         strangers.reports.silence(
-            strangers.here.at(node), "what this holds isn't known, nor whether somebody else clears it"
+            strangers.here.at(node),
+            "what this holds isn't known, nor whether somebody else clears it",
+            why_of(value),
         )
     used_before(strangers, own, events, node)
     events.append(Use(strangers.here.at(node), strangers.here.path, own.optimizer, strangers.timeline.newest))

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from gradfix.defects.reasons import What
+from gradfix.defects.reasons import BY_A_RUN, What
 from gradfix.tape.domain.graph import Node, Tensor
 from gradfix.tape.domain.values import Alt, Const, External, Map, Seq, Unknown, Value
 
@@ -100,7 +100,7 @@ def _came_in(value: Value, depth: int = 0) -> bool:
         return depth < MADE_OF and all(_came_in(one, depth + 1) for one in value.items)
     if not isinstance(value, Unknown) or depth > MADE_OF:
         return False
-    if value.why.what in (What.ARGUMENT, What.RUN_TIME):  # the number of a turn is decided by a run
+    if value.why.what in {What.ARGUMENT, *BY_A_RUN}:  # the number of a turn is decided by a run
         return True
     return len(value.holds) == 1 and _came_in(value.holds[0], depth + 1)
 
@@ -134,5 +134,5 @@ def from_elsewhere(callee: Value) -> bool:
     learns."""
     while isinstance(callee, Unknown) and len(callee.holds) == 1:
         callee = callee.holds[0]
-    unbound = isinstance(callee, Unknown) and callee.why.what is What.RUN_TIME
+    unbound = isinstance(callee, Unknown) and callee.why.what in BY_A_RUN
     return unbound or isinstance(callee, External)

@@ -19,7 +19,7 @@ from gradfix.tape.domain.values import (
     asked_shape,
     unknown_of,
 )
-from gradfix.tape.domain.why import Why, fact
+from gradfix.tape.domain.why import Why, thing
 from gradfix.tape.effects import shapes
 from gradfix.tape.effects.operations import told, where
 from gradfix.tape.effects.pieces import literal
@@ -74,7 +74,7 @@ def factory(vm: Interpreter, name: str, args: Args, kwargs: Kwargs, node: ast.Ca
         return typed
     if name == "load":
         return Unknown(
-            fact("a loaded object")
+            thing("a loaded object")
         )  # parameters that were saved require grad when they are loaded
     made = new_leaf(vm.machine, node, requires, _factory_shape(name, args, kwargs), dtype)
     made.node.facts = {"factory": name}

@@ -13,6 +13,7 @@ from gradfix.tape.domain.torch_values import Weights
 from gradfix.tape.domain.values import NONE, NOTHING, Const, Seq, Unknown
 from gradfix.tape.interpreter.inside import open_ended
 from gradfix.tape.interpreter.occasions import GradientsAsked, Walked
+from gradfix.tape.machine.deeds import FREED, WALKED, note
 from gradfix.tape.torch.asked import gradients
 
 if TYPE_CHECKING:
@@ -55,6 +56,8 @@ def run_backward(
     unseen = open_ended(options, node)
     if unseen and keeps is False:
         keeps = None
+    if keeps is None and vm.here.at_home:
+        note(vm.reports, node, FREED, retain, create)
     gradient = options.get("gradient", NONE)
     only: list[Tensor] | None = None
     if "inputs" in options:
@@ -94,6 +97,8 @@ def backward_from_roots(vm: Interpreter, args: Args, kwargs: Kwargs, node: ast.C
     options = {**dict(zip(names, args[1:], strict=False)), **kwargs}
     if "grad_tensors" in options:
         options["gradient"] = options.pop("grad_tensors")
+    if vm.here.at_home:
+        note(vm.reports, node, WALKED, roots)
     met: Met = {}
     for item in roots.items if isinstance(roots, Seq) else [roots]:
         vm.forks.each(item, partial(_from_root, vm, options=options, node=node, met=met))
@@ -127,6 +132,8 @@ def grad_of_roots(vm: Interpreter, args: Args, kwargs: Kwargs, node: ast.Call) -
     if any(not isinstance(option, Const) for option in keep) or open_ended(kwargs, node):
         retain = None
     outputs = options.get("outputs", NONE)
+    if vm.here.at_home:
+        note(vm.reports, node, WALKED, outputs)
     met: Met = {}
     for root in tensors_in(outputs):
         event = Backward(vm.here.at(node), vm.here.path, retain, False, frozenset())

@@ -44,7 +44,7 @@ SILENT = {
     "a step of what nobody is seen to clear": (
         "def train(x, optimizer, model):\n    model(x).sum().backward()\n    optimizer.step()\n",
         "optimizer.step()",
-        "what this holds isn't known, nor whether somebody else clears it",
+        "what this holds isn't known, nor whether somebody else clears it: argument `optimizer` (line 4)",
     ),
     "parameters that no backward reaches": (
         "used, unused = nn.Linear(2, 1), nn.Linear(2, 1)\n"
@@ -257,7 +257,8 @@ UNKNOWN = {
     ),
     What.ATTRIBUTE: "class Held(elsewhere.Base):\n    def run(self):\n        self.loss.backward()\n",
     What.OPERATION: "w = torch.ones(2, requires_grad=True)\ntorch.einsum(w).backward()\n",
-    What.RUN_TIME: "torch.load('loss').backward()\n",
+    What.RUN_TIME: "len(elsewhere.losses).backward()\n",
+    What.OBJECT: "torch.load('loss').backward()\n",
 }
 
 
