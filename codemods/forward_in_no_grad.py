@@ -72,7 +72,7 @@ def _constant(tree: Tree, culprit: Span) -> Fix | Decline:
 
 RULE = Rule(
     code="GF203",
-    message="the loss is built under `{mode}`, so there is no graph for backward() to walk",
+    message="{what} is built under `{mode}`, so there is no graph {wanted}",
     sometimes_unsafe=True,
     rewrite=rewrite,
 )

@@ -50,7 +50,7 @@ def rewrite(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:
     facts = defect.told(Unregistered)
     if facts.container == "tensor":
         return _parameter(defect, tree)
-    kind = CONTAINERS.get((facts.container, facts.holds))
+    kind = CONTAINERS.get(("list" if facts.container == "tuple" else facts.container, facts.holds))
     plain = tree.at(defect.culprit, cst.BaseExpression)
     if kind is None or plain is None:
         return Decline("keep them in an nn.ModuleList or nn.ModuleDict")

@@ -34,6 +34,8 @@ PYTHON_2_LINE = re.compile(
     r"\s*(?:print\s+[^\s=(]|print\s*>>|exec\s+[^\s=(]|raise\s+\w+\s*,|except\s+[^:()]+,[^:()]+:)"
     r"|.*(?:<>|`[^`]*`|\b0[xX]?[0-9a-fA-F]+L\b|\b[1-9]\d*L\b)"
 )
+NO_SYNTAX = re.compile(r"(?!unterminated|unmatched|f-string|.* was never closed|closing parenthesis)")
+"""What a Python says of a line that may be of another Python: not that a text or bracket has no end."""
 MAYBE_NEWER = re.compile(r"invalid syntax|expected |f-string|iterable unpacking cannot")
 """What a Python says of syntax that only later ones know, and of plain mistakes too."""
 
@@ -194,7 +196,7 @@ def _reason(error: SyntaxError) -> str:
     running = f"Python {sys.version_info[0]}.{sys.version_info[1]}"
     if error.msg.startswith("multiple exception types"):
         return f"Python 2, or newer than {running} ({error.msg})"
-    if PYTHON_2.search(error.msg) or PYTHON_2_LINE.match(error.text or ""):
+    if PYTHON_2.search(error.msg) or (NO_SYNTAX.match(error.msg) and PYTHON_2_LINE.match(error.text or "")):
         return f"Python 2 ({error.msg})"
     if MAYBE_NEWER.match(error.msg):
         return f"{error.msg} (read as {running})"

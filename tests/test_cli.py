@@ -96,11 +96,12 @@ def test_listing_names_what_it_finds_and_changes_nothing() -> None:
     assert "a.py:2:1" in result.stdout and "TOY1" in result.stdout and "x = x + y" in result.stdout
 
 
-def test_nothing_to_report_is_quiet() -> None:
+def test_where_nothing_is_found_that_is_all_that_is_said() -> None:
     make("a.py", "x = 1\n")
     Path("b.py").write_text("x += y\n")
     result = gradfix()
-    assert (result.exit_code, result.stdout) == (0, "")
+    said = "0 findings in 2 files (1 without autograd).\n"
+    assert (result.exit_code, result.stdout, result.stderr) == (0, "", said)
 
 
 def test_diff_shows_what_apply_writes(tmp_path: Path) -> None:
@@ -385,7 +386,7 @@ def test_an_old_code_base_can_start_clean() -> None:
 
 def test_a_suppression_that_silences_nothing_is_reported_when_verbose() -> None:
     make("a.py", "x = y  # gradfix: ignore\npass\n")
-    assert gradfix().output == ""
+    assert gradfix().output == "0 findings in 1 file.\n"
     assert "silences nothing" in gradfix("--verbose").stderr
     assert "nothing happens here" in gradfix("--verbose").stderr
 
@@ -394,7 +395,8 @@ def test_a_suppression_that_may_be_misread_is_warned_about_once_and_changes_no_e
     make("a.py", "x += y  # gradfix: ignore[TOY1, TOX]\n")
     result = gradfix("--select", "TOY1")
     warning = "a.py:2: warning (`gradfix: ignore[TOY1, TOX]`): 'TOX' names no rule, see --list-rules\n"
-    assert (result.exit_code, result.stdout, result.stderr) == (0, "", warning)
+    said = f"{warning}0 findings in 1 file.\n"
+    assert (result.exit_code, result.stdout, result.stderr) == (0, "", said)
 
 
 def test_standard_input_is_listed_under_the_name_that_is_given() -> None:
@@ -527,7 +529,7 @@ def test_no_progress_bar_for_a_pipe() -> None:
     for number in range(4):
         make(f"{number}.py", "# tape: slow\n")
     done = subprocess.run(command("--jobs", "1"), env=environment(), capture_output=True, check=True)
-    assert done.stderr == b""
+    assert done.stderr == b"0 findings in 4 files.\n"
 
 
 def test_help_names_the_other_commands() -> None:

@@ -93,10 +93,10 @@ def test_what_is_silenced_is_counted_by_repository() -> None:
     assert of_list("one", "two").exit_code == 0
 
 
-def test_nothing_to_say_is_quiet() -> None:
+def test_where_nothing_is_found_that_is_all_that_is_said() -> None:
     make("one/a.py", "x = 1\n")
     result = of_list("one", "one")
-    assert (result.exit_code, result.output) == (0, "")
+    assert (result.exit_code, result.output) == (0, "0 findings in 1 file of 1 repository.\n")
 
 
 def test_what_isnt_there_is_named_and_the_others_are_done() -> None:

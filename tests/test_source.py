@@ -26,6 +26,9 @@ READ_AS = f" (read as Python {sys.version_info[0]}.{sys.version_info[1]})"
         pytest.param(
             b"try:\n  a\nexcept E, e:\n  b\n", "parse", "Python 2, or newer", 3, id="except with a comma"
         ),
+        pytest.param(
+            b'x = f\'a\', `b` + [""a"]\n', "parse", "unterminated string", 1, id="a text that has no end"
+        ),
         pytest.param(b"x = 0777\n", "parse", "Python 2 (", 1, id="an octal number"),
         pytest.param(b"x = 10L\n", "parse", "Python 2 (", 1, id="a long number"),
         pytest.param(b"if a <> b: c\n", "parse", "Python 2 (", 1, id="a diamond"),

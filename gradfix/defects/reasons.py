@@ -32,7 +32,7 @@ class What(Enum):
     BACKWARD = "a backward that comes to what isn't known", "a loss that is followed down to its leaves"
     RUN_TIME = "{}", "a run: it is decided there"
     """A number, a text, a truth."""
-    OBJECT = "{}", "a run: it is decided there which object this is"
+    OBJECT = "{}", "a run, which shows what this is"
 
     def __init__(self, says: str, settled_by: str) -> None:
         self.says = says

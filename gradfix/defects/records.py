@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 from gradfix.defects.facts import Facts
 from gradfix.defects.ordered import EarlyClear, EarlyStep, NotCleared
@@ -41,8 +41,15 @@ class NonLeaf(Facts):
     optimised: bool = False
     """Whether an optimizer is given it."""
     target: str = ""
+    read: str = ""
+    """What is asked for its gradient, as it is written there: it may have no name of its own."""
     factory: Span | None = None
     """The inner factory call with requires_grad=True."""
+
+    def named(self) -> dict[str, Any]:
+        name = self.target or self.read
+        target = f"`{name}`" if name else "what an optimizer is given"
+        return {**super(NonLeaf, self).named(), "target": target}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +59,7 @@ class Unregistered(Facts):
 
     attribute: str = ""
     """`layers`"""
-    container: Literal["", "list", "dict", "tensor"] = ""
+    container: Literal["", "list", "tuple", "dict", "tensor"] = ""
     holds: Literal["", "modules", "parameters"] = ""
     inner: tuple[Span, ...] = ()
     """The lists in a list."""

@@ -43,6 +43,9 @@ class WithoutGraph(Severed):
     """Whether with a graph this loss may also reach leaves that it is not for."""
 
 
+THE_LOSS, TO_WALK = "the loss", "for backward() to walk"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unrecorded(Severed):
     """A forward that isn't recorded. The culprit is the With statement, the decorator expression, or the
@@ -57,6 +60,10 @@ class Unrecorded(Severed):
     backward: Span | None = None
     doubtful: bool = False
     """Whether something else that it made meets what built the loss, and may be meant as a constant."""
+    what: str = THE_LOSS
+    """What is built there."""
+    wanted: str = TO_WALK
+    """What a graph was wanted for."""
     saved: bool = False
     """Whether what it made only can't be saved: it is a constant for a graph that is recorded outside."""
 

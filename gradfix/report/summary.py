@@ -109,7 +109,7 @@ def _offer(mended: int, unsafe: int, found: int) -> str:
 
 def _listed(run: Run, view: View) -> str:
     found = [finding for _, finding in run.findings()]
-    if not found and not view.verbose:
+    if not run.outcomes and not view.verbose:
         return ""
     left = [finding for outcome in run.outcomes for finding in outcome.remaining]
     unsafe = sum(finding.applicability == "unsafe" for finding in left)
@@ -193,7 +193,7 @@ SAYINGS = {"list": _listed, "apply": _mended, "review": _reviewed, "add-ignore":
 
 
 def render(run: Run, stream: TextIO, view: View) -> None:
-    """Name the files that failed, then count; a run with nothing to say prints nothing."""
+    """Name the files that failed, then count; whoever asked for no list and gets nothing is told nothing."""
     lines = [failed(outcome, failure) for outcome, failure in run.failed()]
     lines += [doubt for outcome in run.outcomes for doubt in _doubts(outcome)]
     if view.verbose:

@@ -44,8 +44,29 @@ def carrier(tree: Tree, backward: cst.Call) -> cst.Assign | None:
         node for node in m.findall(loops[-1].body, m.Assign(value=m.Call())) if isinstance(node, cst.Assign)
     ]
     carriers = [node for node in found if _states(tree, node) and not _set_before(tree, node)]
+    carriers = [node for node in carriers if _feeds(loops[-1], _states(tree, node), backward)]
     carriers = carriers or _on_objects(tree)
     return carriers[0] if len(carriers) == 1 else None
+
+
+def _feeds(loop: cst.BaseCompoundStatement, states: Sequence[str], backward: cst.Call) -> bool:
+    """Whether what a backward starts from may be made of some state, by the names that its loop binds."""
+    kinds = m.Assign() | m.AugAssign() | m.AnnAssign() | m.For() | m.Expr()
+    rows = [(_bound_by(node), names_in(node)) for node in m.findall(loop.body, kinds)]
+    feeding, before = names_in(backward), set[str]()
+    while feeding != before:
+        before = set(feeding)
+        feeding.update(*(read for bound, read in rows if bound & feeding))
+    return any("." in state or state in feeding for state in states)
+
+
+def _bound_by(node: cst.CSTNode) -> set[str]:
+    """The names that a statement may give something new: a call, those that it is called on or given."""
+    if isinstance(node, cst.Assign):
+        return set[str]().union(*(names_in(target) for target in node.targets))
+    return (
+        names_in(node.target) if isinstance(node, (cst.AugAssign, cst.AnnAssign, cst.For)) else names_in(node)
+    )
 
 
 def _on_objects(tree: Tree) -> list[cst.Assign]:

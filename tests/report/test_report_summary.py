@@ -63,9 +63,13 @@ def test_fixes_are_counted_and_not_the_findings_that_they_take_along() -> None:
     )
 
 
-@pytest.mark.parametrize("mode", ["list", "diff", "apply"])
-def test_nothing_found_says_nothing(mode: Mode) -> None:
+@pytest.mark.parametrize("mode", ["diff", "apply"])
+def test_nothing_rewritten_says_nothing(mode: Mode) -> None:
     assert said(outcome([]), mode=mode) == ""
+
+
+def test_nothing_found_is_said() -> None:
+    assert said(outcome([]), mode="list") == "0 findings in 1 file.\n"
 
 
 def test_gated_files_are_counted_apart() -> None:
@@ -133,4 +137,4 @@ def test_verbose_tells_where_gradfix_kept_silent_and_why() -> None:
         "models/resnet.py:9: silences nothing: gradfix: ignore[GF101]\n"
         "0 findings in 1 file.\n"
     )
-    assert said(quiet) == ""
+    assert said(quiet) == "0 findings in 1 file.\n"

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from gradfix.tape.machine.account import Account
     from gradfix.tape.machine.histories import Graph
     from gradfix.tape.machine.machine import Machine
+    from gradfix.tape.machine.reports import Reports
 
 
 def rebinding(vm: Interpreter, bound: NameBound) -> None:
@@ -117,9 +118,15 @@ def gradient_read(vm: Interpreter, read: GradientRead) -> None:
         if _made_by(owner.node).doubted and vm.grad_mode.mode_in_doubt is False:
             lean = lean | {Assumption.RECORDED_HERE}
         vm.reports.report("grad_of_non_leaf", owner.node.place, [made, (vm.here.at(node), Role.GRAD_IS_NONE)],
-                  NonLeaf(target=owner.name, factory=factory_inside(vm.reports, owner)),
+                  NonLeaf(target=owner.name, read=_read(vm.reports, node),
+                          factory=factory_inside(vm.reports, owner)),
                   when=vm.here.path, lean=lean, says=NOT_A_LEAF,
                   account=_kept(vm.machine, owner))  # fmt: skip
+
+
+def _read(reports: Reports, node: ast.AST) -> str:
+    """What is asked for its gradient, as it is written."""
+    return reports.text(node.value) if isinstance(node, ast.Attribute) else ""
 
 
 def _made_by(node: Node) -> Node:

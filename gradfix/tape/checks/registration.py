@@ -25,6 +25,7 @@ from gradfix.tape.torch.modules import children, leaves
 
 if TYPE_CHECKING:
     from gradfix.defects import Span
+    from gradfix.tape.domain.definitions import Class
     from gradfix.tape.domain.torch_values import Optimizer
     from gradfix.tape.domain.values import Value
     from gradfix.tape.interpreter.interpreter import Interpreter
@@ -68,13 +69,19 @@ def check_registered(vm: Interpreter, built: Built) -> None:
         if inside and not any(id(leaf) in registered for leaf in inside) and _used(instance, name):
             facts = Unregistered(
                 attribute=name,
-                container="dict" if isinstance(value, Map) else "list",
+                container=_container(value),
                 holds=holds,
                 inner=tuple(span for span in inner if span is not None),
             )
             whys = tuple(_perhaps(vm.strangers, instance, inside))
             place = _owned(vm.reports, instance, value.place)
             vm.notes.homeless.append(Homeless(inside, place, facts, whys, instance.cls))
+
+
+def _container(value: Seq | Map) -> Literal["list", "tuple", "dict"]:
+    if isinstance(value, Map):
+        return "dict"
+    return "tuple" if value.kind == "tuple" else "list"
 
 
 def _perhaps(strangers: Strangers, instance: Instance, inside: list[Tensor]) -> Iterator[Why]:
@@ -123,8 +130,25 @@ def homeless(entries: Sequence[Interpreter], ended: Ended) -> None:
         whys = [why for vm, one in same for why in (*one.whys, *_handed_on(vm.program, one))]
         account = ended.held(Assumption.NOBODY_ELSE_REGISTERS, inside, whys)
         for vm, one in same:
+            crashes = _run_as_one(one.cls, one.facts.attribute)
             vm.reports.report("unregistered_parameters", one.place, [(one.place, Role.UNREGISTERED)],
-                              one.facts, account=account)  # fmt: skip
+                              one.facts, account=account, impact="crashes" if crashes else None,
+                              says=NOT_CALLABLE.format(one.facts.container) if crashes else "")  # fmt: skip
+
+
+NOT_CALLABLE = "'{}' object is not callable"
+
+
+def _run_as_one(cls: Class, attribute: str) -> bool:
+    """Whether a class calls what it holds as if it were a module: a comma too many makes a tuple of one."""
+    calls = (one for method in cls.node.body if isinstance(method, ast.FunctionDef)
+             for one in all_in(method) if isinstance(one, ast.Call))  # fmt: skip
+    return any(
+        isinstance(one.func, ast.Attribute)
+        and one.func.attr == attribute
+        and isinstance(one.func.value, ast.Name)
+        for one in calls
+    )
 
 
 LOOKING = frozenset({"len", "enumerate", "zip", "range", "reversed", "iter", "isinstance", "print"})

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 from typing import TYPE_CHECKING
 
 from gradfix.defects import Convention
 from gradfix.defects.records import record_of
-from gradfix.defects.severed import Cut, NoGradient, Unrecorded, WithoutGraph
+from gradfix.defects.severed import THE_LOSS, TO_WALK, Cut, NoGradient, Unrecorded, WithoutGraph
 from gradfix.tape.domain.graph import upstream
 from gradfix.tape.machine import rows
 from gradfix.tape.machine.cuts import MODES, choosing, leaves_behind, nodes_below, unrecorded_with
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
     from gradfix.tape.machine.optimizers import Optimizers
     from gradfix.tape.machine.severed import Severed
 
+ASKING = frozenset({"retain_grad", "register_hook"})
+"""What is asked of a tensor for the backward that is to come."""
+
 
 def cut_facts(severed: Severed, kind: str, cut: Node, event: Backward, root: Node | None) -> Facts:
     """What is known of a cut, as the record of its kind says it."""
@@ -30,6 +34,7 @@ def cut_facts(severed: Severed, kind: str, cut: Node, event: Backward, root: Nod
     alone = rows.alone(cut, root or event.start, event.path)
     if record is Unrecorded:
         beside, doubtful = unrecorded_with(cut, root, event.path) if root is not None else ([cut], False)
+        what, wanted = _asked(severed, event.place)
         spans = [span for one in beside if (span := severed.reports.span(one.place))]
         return Unrecorded(
             form=_mode_form(cut.cut_place),
@@ -39,6 +44,8 @@ def cut_facts(severed: Severed, kind: str, cut: Node, event: Backward, root: Nod
             doubtful=doubtful or event.returns,
             arrives=arrives,
             alone=alone,
+            what=what,
+            wanted=wanted,
         )
     if record is NoGradient:
         return NoGradient(op=cut.op, backward=backward, arrives=arrives, alone=alone, **choosing(cut))
@@ -47,6 +54,14 @@ def cut_facts(severed: Severed, kind: str, cut: Node, event: Backward, root: Nod
         return WithoutGraph(backward=backward, others=beyond, arrives=arrives, alone=alone)
     held = _held(severed.leaves.optimizers, cut)
     return Cut(form=cut.cut, backward=backward, arrives=arrives, alone=alone, held=held)
+
+
+def _asked(severed: Severed, place: Place) -> tuple[str, str]:
+    """What a graph was wanted of, and what for: something else than a backward may ask for one."""
+    func = place.func if isinstance(place, ast.Call) else None
+    if not isinstance(func, ast.Attribute) or func.attr not in ASKING:
+        return THE_LOSS, TO_WALK
+    return f"`{severed.reports.text(func.value)}`", f"for {func.attr}()"
 
 
 def _held(optimizers: Optimizers, cut: Node) -> bool:

@@ -12,6 +12,8 @@ FEW = 3
 """How many alternatives are told one by one."""
 NOTHING_SAID = frozenset({"__name__", "__debug__", "TYPE_CHECKING"})
 """Names whose tests say how a file is run, not what it does."""
+MACHINE = frozenset({"torch.cuda", "torch.backends", "torch.mps", "torch.xpu", "torch.version"})
+"""What says on which machine it is run."""
 CONTRARY: Mapping[type[ast.cmpop], str] = {
     ast.Eq: "!=",
     ast.NotEq: "==",
@@ -96,8 +98,18 @@ def _tests(chain: Chain, arms: int) -> list[str]:
 def _says_something(text: str) -> bool:
     """Whether a test looks at anything that may be different in another run."""
     test = expression(text)
-    names = {one.id for one in ast.walk(test) if isinstance(one, ast.Name)} if test is not None else {text}
+    if test is None:
+        return text not in NOTHING_SAID
+    parts = list(ast.walk(test))
+    of_machine = {
+        id(one.value) for one in parts if isinstance(one, ast.Attribute) and _dotted(one) in MACHINE
+    }
+    names = {one.id for one in parts if isinstance(one, ast.Name) and id(one) not in of_machine}
     return bool(names - NOTHING_SAID)
+
+
+def _dotted(node: ast.Attribute) -> str:
+    return f"{node.value.id}.{node.attr}" if isinstance(node.value, ast.Name) else ""
 
 
 def contrary(text: str) -> str:

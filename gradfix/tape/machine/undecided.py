@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from gradfix.defects.reasons import What
 from gradfix.tape.domain.graph import Node
 from gradfix.tape.domain.values import Foreign
-from gradfix.tape.domain.why import Why
+from gradfix.tape.domain.why import Why, fact
 from gradfix.tape.machine.deeds import deeds_in, doubt, unknown_behind
 from gradfix.tape.machine.here import span_of
 
@@ -24,13 +24,14 @@ if TYPE_CHECKING:
 
 NO_GRAPH = "this has no graph, and whether one was lost isn't known"
 HOW_MANY = "whether this is one number isn't known"
+RECORDED = fact("whether it was recorded")
 ASIDE = "this isn't played"
 
 
 def reasons(findings: Findings) -> Iterator[tuple[Span, str, Reason | None]]:
     """What couldn't be decided, each with the nearest reason, in the order of the text."""
     for (span, decided), of in sorted(findings.silences.items(), key=lambda told: told[0]):
-        why = unknown_behind(of) if isinstance(of, Node) else of
+        why = unknown_behind(of) or RECORDED if isinstance(of, Node) else of
         reason = findings.reason(why) if why is not None else None
         yield span, f"{decided}: {reason.told}" if reason is not None else decided, reason
 

@@ -16,6 +16,7 @@ from gradfix.tape.interpreter.early_exits import JUMPS, leave
 from gradfix.tape.interpreter.inside import all_in
 from gradfix.tape.interpreter.occasions import PassedOver
 from gradfix.tape.machine.here import span_of
+from gradfix.tape.python.displays import kept
 from gradfix.tape.strangers.framework_objects import returned
 from gradfix.tape.torch.elements import part
 
@@ -176,7 +177,7 @@ def _case(vm: Interpreter, case: ast.match_case, subject: Value) -> str | None:
 
 
 def return_statement(vm: Interpreter, node: ast.Return) -> str | None:
-    value = vm.eval(node.value) if node.value is not None else NONE
+    value = kept(vm, node.value) if node.value is not None else NONE
     if vm.names.frame.code is not None:
         made = vm.graph.nodes(value)
         if made:

@@ -9,8 +9,13 @@ from typing import TYPE_CHECKING, Any
 from gradfix.tape.domain.alternatives import one_of
 from gradfix.tape.domain.events import Backward
 from gradfix.tape.domain.graph import Tensor
-from gradfix.tape.domain.values import UNDEFINED, Const, Map, Seq
+from gradfix.tape.domain.values import UNDEFINED, Const, Map, Seq, Unknown
+from gradfix.tape.domain.why import thing
+from gradfix.tape.interpreter.aliases import names_read
 from gradfix.tape.interpreter.conditions import condition
+from gradfix.tape.interpreter.inside import all_in
+from gradfix.tape.machine.deeds import deeds_in, doubt
+from gradfix.tape.strangers.handed_out import escape
 from gradfix.tape.torch.elements import elements, part, told_apart
 from gradfix.tape.torch.param_groups import spread
 
@@ -18,6 +23,8 @@ if TYPE_CHECKING:
     from gradfix.tape.domain.values import Value
     from gradfix.tape.interpreter.interpreter import Interpreter
     from gradfix.tape.machine.histories import Graph
+
+LATER = thing("when somebody goes through this")
 
 
 def display(vm: Interpreter, node: ast.Tuple | ast.List | ast.Set) -> Value:
@@ -54,6 +61,21 @@ def mapping(vm: Interpreter, node: ast.Dict) -> Value:
 def comprehension(vm: Interpreter, node: ast.ListComp | ast.SetComp | ast.GeneratorExp) -> Value:
     source = told_apart(vm.eval(node.generators[0].iter))
     return vm.forks.each(source, lambda one: _listed(vm, node, one))
+
+
+def kept(vm: Interpreter, node: ast.expr) -> Value:
+    """A value that is kept: what a generator expression does is done when somebody goes through it."""
+    inside = all_in(node) if isinstance(node, ast.GeneratorExp) else []
+    deeds = list(deeds_in(inside))
+    if not isinstance(node, ast.GeneratorExp) or not deeds:
+        return vm.eval(node)
+    bound = {one.id for one in inside if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)}
+    held = [vm.names.load(name) for name in names_read(vm.program, node) if name not in bound]
+    for value in held:
+        escape(vm.strangers, value)
+    for deed, words in deeds if vm.here.at_home else ():
+        doubt(vm.reports, deed, words, LATER)
+    return Unknown(LATER, tuple(held))
 
 
 def _listed(vm: Interpreter, node: ast.ListComp | ast.SetComp | ast.GeneratorExp, source: Value) -> Value:

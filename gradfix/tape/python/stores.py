@@ -26,6 +26,7 @@ from gradfix.tape.interpreter.imports import imported, module_value, star_import
 from gradfix.tape.interpreter.occasions import Added, AttributeNamed, Compared, Dropped, ItemAdded, NameBound
 from gradfix.tape.machine.deeds import done
 from gradfix.tape.python.arithmetic import in_place_operator
+from gradfix.tape.python.displays import kept
 from gradfix.tape.python.subscripts import augment_tensor_item, load_item, store_item
 from gradfix.tape.strangers.handed_out import escape
 from gradfix.tape.torch.elements import elements, part
@@ -76,7 +77,7 @@ def _compared(vm: Interpreter, node: ast.Compare) -> None:
 
 
 def assign_statement(vm: Interpreter, node: ast.Assign) -> str | None:
-    value = vm.eval(node.value)
+    value = kept(vm, node.value)
     for target in node.targets:
         assign(vm, target, value, node)
     return None

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from gradfix.defects.reasons import What
 from gradfix.tape.domain.definitions import Instance
 from gradfix.tape.domain.graph import Node, Tensor, upstream
-from gradfix.tape.domain.torch_values import Layer, Opaque, Weights
+from gradfix.tape.domain.torch_values import Layer, Mode, Opaque, Weights
 from gradfix.tape.domain.values import NONE, TRUE, Alt, Const, External, Seq, Unknown
 from gradfix.tape.domain.why import Why, fact
 from gradfix.tape.effects import table
@@ -74,6 +74,8 @@ def call_unknown(vm: Interpreter, callee: Value, args: Args, kwargs: Kwargs, nod
     hand_out_callee(vm.strangers, callee)
     for value in given:
         hand_out(vm.strangers, value)
+    if any(map(_sets_mode, given)):  # who is given a mode enters it: here, or somewhere else
+        lose_mode(vm.machine, entered=True)
     if Reaching.stranger(callee):
         reached = [*(callee.holds if isinstance(callee, Unknown) else ()), *given]
         let_gradients_go(vm.machine, reached)
@@ -124,6 +126,12 @@ def _made_elsewhere(strangers: Strangers, value: Value) -> bool:
     if not isinstance(value, Unknown) or id(value) not in strangers.results:
         return False
     return value.requires is None and value.module is None
+
+
+def _sets_mode(value: Value) -> bool:
+    """Whether a value sets the grad mode where it is entered, or one of its alternatives does."""
+    ways = [one for _, one in value.options] if isinstance(value, Alt) else [value]
+    return any(isinstance(one, Mode) for one in ways)
 
 
 def _asked_to_learn(node: ast.AST) -> bool:

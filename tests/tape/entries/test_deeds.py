@@ -166,3 +166,48 @@ def test_what_is_not_found_any_more_for_what_is_not_known_mostly_has_a_reason(re
                 untold.append(blurred.text)
     assert gone > 30
     assert len(untold) <= gone / 25, untold
+
+
+LATER = """
+w = torch.ones(3, requires_grad=True)
+y = w.exp()
+{made}
+y.sum().backward()
+list(g)
+"""
+
+
+@pytest.mark.parametrize(
+    ("made", "found"),
+    [
+        pytest.param("g = (y.mul_(2) for _ in range(2))", False, id="an expression that is kept"),
+        pytest.param(
+            "def make(): return (y.mul_(2) for _ in range(2))\ng = make()", False, id="one that is returned"
+        ),
+        pytest.param("g = list(y.mul_(2) for _ in range(2))", True, id="one that is gone through"),
+        pytest.param("g = [y.mul_(2) for _ in range(2)]", True, id="a list"),
+    ],
+)
+def test_a_generator_expression_writes_when_it_is_gone_through(made: str, found: bool) -> None:
+    source = parse("main.py", (HEAD + LATER.format(made=made)).encode())
+    assert isinstance(source, Source)
+    analysis = analyse(source)
+    assert [one.kind for one in analysis.defects] == ["inplace_overwrites_saved"] * found
+    assert found or analysis.silences
+
+
+ENTERED = """
+import contextlib
+net = nn.Linear(2, 1)
+with contextlib.ExitStack() as stack:
+    stack.enter_context({entered})
+    loss = net(torch.ones(4, 2)).mean()
+loss.backward()
+"""
+
+
+@pytest.mark.parametrize(("entered", "told"), [("torch.no_grad()", True), ("open('x')", False)])
+def test_what_is_given_a_mode_may_enter_it(entered: str, told: bool) -> None:
+    source = parse("main.py", (HEAD + ENTERED.format(entered=entered)).encode())
+    assert isinstance(source, Source)
+    assert bool(analyse(source).silences) is told

@@ -973,6 +973,12 @@ def test_the_condition_of_a_defect_is_told_in_the_words_of_the_source() -> None:
     [
         pytest.param('__name__ == "__main__"', "", id="how the file is run"),
         pytest.param("__debug__", "", id="how Python is run"),
+        pytest.param("torch.cuda.is_available()", "", id="on which machine it is run"),
+        pytest.param("not torch.backends.mps.is_available()", "", id="on which machine it is not run"),
+        pytest.param(
+            "torch.cuda.is_available() and self.residual", "self.residual", id="that, and what a flag says"
+        ),
+        pytest.param("self.cuda", "self.cuda", id="what is only called like a machine"),
         pytest.param('self.residual and __name__ == "__main__"', "self.residual", id="that and more"),
         pytest.param("self.residual", "self.residual", id="what the module was made with"),
     ],
