@@ -21,6 +21,8 @@ class What(Enum):
     CALLER = "whoever calls {}", "a caller of it in a file that is read"
     UNCALLED = "nobody here calls {}", "a caller of it in a file that is read"
     WAY = "no way that is followed leads here", "a call that leads here, or a test that can hold"
+    MEANT = "{}", "whoever wrote it: a run without the cut shows what it would teach"
+    UNHELD = "{}", "an optimizer that is seen to hold what is behind it"
     FRAMEWORK = "{}", "a row for the framework that says so"
     BUDGET = "{}", "a shorter way to it: what costs too much is left out"
     ALTERNATIVES = "{}", "fewer alternatives: no more than a few are kept apart"

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
 from gradfix.defects import Lean, kind_of
+from gradfix.defects.reasons import What
 from gradfix.tape.checks.asked import check_penalties
 from gradfix.tape.checks.leaks import leaked, never_walked, shown_later
 from gradfix.tape.checks.logged import note_conversions
@@ -18,6 +19,7 @@ from gradfix.tape.checks.registration import check_replacements, homeless
 from gradfix.tape.checks.unreached import check_frozen_groups, check_unreached
 from gradfix.tape.checks.unruled import steps_along
 from gradfix.tape.domain.events import Add, Use
+from gradfix.tape.domain.why import Why
 from gradfix.tape.machine.account import UNFINISHED
 from gradfix.tape.machine.dead_terms import constant_terms, severed_terms
 from gradfix.tape.machine.gradients import Ended
@@ -103,7 +105,7 @@ def _never_used(vm: Interpreter, ended: Ended) -> None:
             continue
         if all(id(add.backward) in used for add in own):
             reason = "whether somebody uses all gradients that this fills isn't known"
-            vm.reports.silence(own[0].backward.place, reason)
+            vm.reports.silence(own[0].backward.place, reason, Why(What.CALLER))
 
 
 def note_leaf_writes(machine: Machine, ended: Ended) -> None:

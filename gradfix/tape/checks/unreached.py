@@ -7,10 +7,12 @@ from collections.abc import Collection, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from gradfix.defects import Assumption, Role, kind_of
+from gradfix.defects.reasons import What
 from gradfix.defects.severed import Unreached
 from gradfix.tape.checks.choices import choice
 from gradfix.tape.checks.wanted_cuts import asked_for
 from gradfix.tape.domain.graph import Tensor, upstream
+from gradfix.tape.domain.why import Why
 from gradfix.tape.machine.account import why_of_call
 from gradfix.tape.machine.cuts import LOSSES, MODES, SCALES, WEIGHS, all_cuts, leaves_behind, summands, summed
 from gradfix.tape.machine.here import span_of
@@ -27,6 +29,8 @@ if TYPE_CHECKING:
     from gradfix.tape.machine.machine import Machine
     from gradfix.tape.machine.optimizers import Optimizers
 
+UNSEEN = "no backward that is seen reaches some of what this holds"
+
 
 def check_unreached(names: Names) -> None:
     """At the end: optimizers that step parameters which no backward reached, because of a cut."""
@@ -38,7 +42,7 @@ def check_unreached(names: Names) -> None:
         never = [leaf for leaf in optimizer.leaves if leaf.requires is True and not is_added(leaf)]
         never = [leaf for leaf in never if not any(map(is_added, names.machine.leaves.overlapping([leaf])))]
         if never:
-            names.reports.silence(optimizer.place, "no backward that is seen reaches some of what this holds")
+            names.reports.silence(optimizer.place, UNSEEN, Why(What.BACKWARD))
         event, root = optimizer.after
         cut = _cut_before(names, optimizer, never, root) if never else None
         kept = _touching(names.machine.optimizers, event, never, cut) if cut is not None else None

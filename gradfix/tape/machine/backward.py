@@ -16,6 +16,7 @@ from gradfix.tape.domain.graph import upstream
 from gradfix.tape.domain.in_graph import live_arms, surely
 from gradfix.tape.domain.paths import ALWAYS, contradicts, implies
 from gradfix.tape.domain.values import Const, Unknown, stamp
+from gradfix.tape.domain.why import Why
 from gradfix.tape.domain.within import Within
 from gradfix.tape.effects import shapes
 from gradfix.tape.effects.operations import having
@@ -43,6 +44,7 @@ WAYS = 3
 """On how many different paths one backward looks at a node again."""
 FAR = 40
 """How many operations are looked through for what was asked to require grad."""
+NO_WAY = "no way from here to what gradients are asked for is seen"
 STEPPED_BETWEEN = "whether a step since the backward before this changed what it needs isn't known"
 UNDERIVED = having("underived")
 NO_SCALAR = "grad can be implicitly created only for scalar outputs"
@@ -260,13 +262,13 @@ class Backwards:
         """What lies on the ways to the leaves that are asked for."""
         walked = leading(self.graph, start, only, perhaps=True)
         if not event.virtual and id(start) not in walked:
-            self.reports.silence(event.place, "no way from here to what gradients are asked for is seen")
+            self.reports.silence(event.place, NO_WAY, Why(What.BACKWARD))
         return walked
 
     def _note(self, node: Node, event: Backward, when: Path | None) -> None:
         """Say what isn't known of a node, or that a backward surely comes to what has no derivative."""
         if self.supposed and node.leaf is None and -1 < node.clean < self.supposed[-1]:
-            self.reports.silence(event.place, STEPPED_BETWEEN)
+            self.reports.silence(event.place, STEPPED_BETWEEN, Why(What.OPTIMIZER))
         if node.op in UNDERIVED and when is None:
             self.reports.silence(
                 event.place, f"whether this comes to {node.op} isn't known, which has no derivative"

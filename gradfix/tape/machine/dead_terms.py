@@ -35,7 +35,7 @@ def severed_terms(severed: Severed, reached: Collection[int], trained: Collectio
     for event, root in severed.backwards[severed.inherited :]:
         if root.requires is False:
             continue
-        severed.taken_as_meant(root)
+        severed.taken_as_meant(root, event, reached)
         start = event.start or severed.graph.history(root)
         for term, way in terms_by_way(start, event.path):
             if term.requires is not False or not term.cut or behind(term) is not True:

@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from gradfix.defects import NOTHING, Assumption, Convention, Role, kind_of
 from gradfix.defects.leaning import weight
+from gradfix.defects.reasons import What
 from gradfix.defects.severed import Cut
 from gradfix.tape.domain.graph import Tensor, upstream
 from gradfix.tape.domain.in_graph import arms, on_path
 from gradfix.tape.domain.paths import contradicts
+from gradfix.tape.domain.why import Why
 from gradfix.tape.domain.within import Within
 from gradfix.tape.machine import rows
 from gradfix.tape.machine.cut_facts import cut_facts, turned_off_around
@@ -24,20 +26,20 @@ from gradfix.tape.machine.cuts import (
     PASSING_NONE,
     all_cuts,
     behind,
+    leaves_behind,
     nearest_cuts,
     terms_of,
     up_to,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
 
     from gradfix.defects import Impact
     from gradfix.tape.domain.events import Backward
     from gradfix.tape.domain.graph import Node
     from gradfix.tape.domain.paths import Path
     from gradfix.tape.domain.values import Lean, Place
-    from gradfix.tape.domain.why import Why
     from gradfix.tape.machine.account import Account
     from gradfix.tape.machine.histories import Graph
     from gradfix.tape.machine.leaves import Leaves
@@ -49,6 +51,10 @@ FEW = 200
 """How many operations behind a loss are looked through for cuts that nobody is told of."""
 ITSELF = "whether its own value, which is tested, lets it come to this isn't known"
 DECIDED = "whether it runs where the grad mode was decided to be off isn't known"
+SEVERAL = "several cuts lie behind this backward; which one was meant isn't known"
+CONSTANT = "what is cut off here is taken for a constant of the loss"
+LEARNS = "what is behind it learns without it, too, where this loss is walked"
+UNHELD = "of what is behind it nothing is known to learn, where this loss is walked"
 NO_GRAPH = "element 0 of tensors does not require grad and does not have a grad_fn"
 
 
@@ -164,9 +170,8 @@ class Severed:
                 Leafless(node, event, event.path, stands, lean, self._and_left_open(account))
             )
         else:
-            self.reports.silence(
-                event.place, "several cuts lie behind this backward; which one was meant isn't known"
-            )
+            why = Why(What.MEANT, "the nearest of them", chosen[0].cut_place if chosen else cuts[0].cut_place)
+            self.reports.silence(event.place, SEVERAL, why)
 
     def _elsewhere(self, event: Backward) -> bool:
         """Whether it is one value of several that a backward starts from: another one has, or may have, a
@@ -265,13 +270,15 @@ class Severed:
             self.reports.report(kind, cut.cut_place, steps, facts, says=says, lean=lean, when=event.path,
                         impact=impact, account=account)  # fmt: skip
 
-    def taken_as_meant(self, root: Tensor) -> None:
+    def taken_as_meant(self, root: Tensor, event: Backward, reached: Collection[int]) -> None:
         """Say of each cut on the way to a loss that has a graph why nothing is said of it."""
         for cut in all_cuts(self.graph.history(root), FEW):
             if cut.requires is False and behind(cut) is not False:
-                self.reports.silence(
-                    cut.cut_place, "what is cut off here is taken for a constant of the loss"
+                learns = any(id(leaf) in reached for leaf in leaves_behind(cut))
+                why = (
+                    Why(What.MEANT, LEARNS, event.place) if learns else Why(What.UNHELD, UNHELD, event.place)
                 )
+                self.reports.silence(cut.cut_place, CONSTANT, why)
 
 
 def _decided(place: Place) -> bool:

@@ -24,6 +24,11 @@ if TYPE_CHECKING:
 
 NO_GRAPH = "this has no graph, and whether one was lost isn't known"
 HOW_MANY = "whether this is one number isn't known"
+NO_RULE = "no rule is about that"
+"""What nothing would settle."""
+WHICH_WAY = fact("which way a run takes")
+SAID_ALREADY = frozenset({WHICH_WAY, Why(What.BACKWARD)})
+"""What only says what would settle it: the rest is in the words that it is the reason of."""
 RECORDED = fact("whether it was recorded")
 ASIDE = "this isn't played"
 
@@ -32,8 +37,10 @@ def reasons(findings: Findings) -> Iterator[tuple[Span, str, Reason | None]]:
     """What couldn't be decided, each with the nearest reason, in the order of the text."""
     for (span, decided), of in sorted(findings.silences.items(), key=lambda told: told[0]):
         why = unknown_behind(of) or RECORDED if isinstance(of, Node) else of
+        why = WHICH_WAY if why is None and NO_RULE not in decided else why
         reason = findings.reason(why) if why is not None else None
-        yield span, f"{decided}: {reason.told}" if reason is not None else decided, reason
+        more = f": {reason.told}" if reason is not None and why not in SAID_ALREADY else ""
+        yield span, decided + more, reason
 
 
 def without_graph(reports: Reports, node: Node, event: Backward) -> None:

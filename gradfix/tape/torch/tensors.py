@@ -49,7 +49,8 @@ def method_call(
     picked = choose(known, [tensor, *args], kwargs) if known else None
     if picked is None:
         if name.endswith("_") and not name.endswith("__"):
-            vm.reports.silence(vm.here.at(node), f"what `{name}` does to a tensor isn't known")
+            does = Why(What.OPERATION, f"`{name}`")
+            vm.reports.silence(vm.here.at(node), "what this does to a tensor isn't known", does)
         return _unlisted(tensor, name, args, node)
     effect, bound = picked
     op = DUNDERS.get(name, name.strip("_")) if name.startswith("__") else name
@@ -217,7 +218,8 @@ def property_call(machine: Machine, tensor: Tensor, args: Args, kwargs: Kwargs, 
 
 
 def untracked_write(machine: Machine, tensor: Tensor, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
-    machine.reports.silence(machine.here.at(node), "what memory a tensor shows from here on isn't followed")
+    why = Why(What.OPERATION, f"`{called(node, '')}`")
+    machine.reports.silence(machine.here.at(node), "what memory a tensor shows from here on isn't known", why)
     return tensor
 
 

@@ -18,6 +18,7 @@ from gradfix.tape.analysis import Analysis
 from gradfix.tape.entries import analyse
 from gradfix.tape.interpreter.inside import all_in
 from gradfix.tape.machine.deeds import deeds_in
+from gradfix.tape.machine.undecided import NO_RULE
 
 HEAD = "import torch\nfrom torch import nn\nimport elsewhere\nfrom elsewhere import thing\n"
 TENSORS = ("x", "y", "y[0]", "x.sum()", "self.net(x)", "thing(y)", "self.loss")
@@ -211,3 +212,14 @@ def test_what_is_given_a_mode_may_enter_it(entered: str, told: bool) -> None:
     source = parse("main.py", (HEAD + ENTERED.format(entered=entered)).encode())
     assert isinstance(source, Source)
     assert bool(analyse(source).silences) is told
+
+
+@pytest.mark.parametrize("rest", range(2))
+def test_each_reason_says_what_would_settle_it(rest: int) -> None:
+    """Unless no rule is about it: then nothing does."""
+    for path in sorted(FIXTURES.glob("*/*/*.py"))[rest::12]:
+        source = read(str(path), path.read_bytes())
+        assert source is not None
+        for one in analyse(source, nobody).silences:
+            known = one.unknown is not None and one.unknown.says and one.unknown.settled_by
+            assert known or NO_RULE in one.reason, one

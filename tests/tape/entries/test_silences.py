@@ -31,7 +31,8 @@ SILENT = {
         "w = torch.ones(2, requires_grad=True)\nv = torch.ones(2, requires_grad=True)\n"
         "aside = (v * v).sum().detach()\n((w * w).sum() + aside).backward()\nv.sum().backward()\n",
         "(v * v).sum().detach()",
-        "what is cut off here is taken for a constant of the loss",
+        "what is cut off here is taken for a constant of the loss: "
+        "what is behind it learns without it, too, where this loss is walked (line 7)",
     ),
     "a total of a loss that has many makings": (
         "import argparse\nargs = argparse.ArgumentParser().parse_args()\ntotal = 0\n"
