@@ -93,6 +93,6 @@ def _assigned(small: cst.Assign) -> set[str]:
 
 RULE = Rule(
     code="GF209",
-    message="{target} is no leaf but the result of `{culprit}`, so it keeps no gradient",
+    message="{read} is no leaf but the result of `{culprit}`, so it keeps no gradient",
     rewrite=rewrite,
 )

@@ -48,8 +48,8 @@ class NonLeaf(Facts):
 
     def named(self) -> dict[str, Any]:
         name = self.target or self.read
-        target = f"`{name}`" if name else "what an optimizer is given"
-        return {**super(NonLeaf, self).named(), "target": target}
+        read = f"`{name}`" if name else "what an optimizer is given"
+        return {**super(NonLeaf, self).named(), "read": read}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
