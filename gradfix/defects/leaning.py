@@ -50,6 +50,7 @@ class Assumption(Enum):
     NOT_HANDLED = "the handler around it isn't meant for what torch raises here"
     SET_OTHERWISE = "what is set, which isn't known, isn't so already"
     CHOSEN_ALIKE = "one test comes out alike for several values"
+    CHOSEN_AT_ONCE = "the tests on the way to it, which are about the same, can come out so at once"
     CHOSEN_APART = "two tests that read alike come out differently"
 
 

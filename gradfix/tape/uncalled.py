@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from gradfix.tape.interpreter.interpreter import Interpreter
     from gradfix.tape.interpreter.names import Names
     from gradfix.tape.interpreter.program import Program
-    from gradfix.tape.interpreter.state import Notes, Strangers
+    from gradfix.tape.interpreter.state import Strangers
     from gradfix.tape.machine.machine import Machine
 
 
@@ -46,15 +46,19 @@ GIVEN: Lean = frozenset({Convention.D, Assumption.INPUT_LEARNS})
 def enter_function(vm: Interpreter, function: Function) -> None:
     """Call a function with arguments that nobody knows."""
     with vm.running.within(uncalled=True):
-        call_function(vm, function, *_arguments(vm.notes, function, first=None), function.code.node)
+        call_function(vm, function, *_arguments(vm, function, first=None), function.code.node)
 
 
-def _arguments(notes: Notes, function: Function, first: Value | None) -> tuple[list[Value], dict[str, Value]]:
+def _arguments(
+    vm: Interpreter, function: Function, first: Value | None
+) -> tuple[list[Value], dict[str, Value]]:
     """Unknown arguments; callable defaults hold (F), flags and numbers are open."""
-    a = function.code.node.args
+    a, notes = function.code.node.args, vm.notes
     args = [first] if first is not None else []
-    for arg in (*a.posonlyargs, *a.args)[len(args) :]:
+    for i, arg in enumerate((*a.posonlyargs, *a.args)[len(args) :]):
         default = function.defaults.get(arg.arg)
+        if default is not None and _always_given(vm.program, function, arg.arg, i):
+            default = None
         if isinstance(default, External):
             args.append(granted(notes, External(default.path)))
         elif isinstance(default, (Class, Function, Partial, Layer)):
@@ -62,6 +66,23 @@ def _arguments(notes: Notes, function: Function, first: Value | None) -> tuple[l
         else:
             args.append(Unknown(Why(What.ARGUMENT, arg.arg, notes.here.at(arg))))
     return args, {}
+
+
+def _always_given(program: Program, function: Function, name: str, position: int) -> bool:
+    """Whether all calls in this file bring an argument: its default holds nowhere, then."""
+    called = function.owner.name if function.owner is not None else function.code.name
+    if not program.calls:
+        for node in all_in(program.tree):
+            if isinstance(node, ast.Call):
+                by = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+                program.calls.setdefault(by, []).append(node)
+    calls = program.calls.get(called, [])
+    return bool(calls) and all(
+        len(call.args) > position
+        or any(isinstance(arg, ast.Starred) for arg in call.args)
+        or any(given.arg in (name, None) for given in call.keywords)
+        for call in calls
+    )
 
 
 def enter_class(vm: Interpreter, cls: Class, culprits: Culprits) -> None:
@@ -85,7 +106,8 @@ def enter_class(vm: Interpreter, cls: Class, culprits: Culprits) -> None:
     for name, member in due:
         entry = entries.get(name)
         if name == "forward" and instance.module:
-            if not _only_infers(vm.machine, instance, member):
+            roots = {key for key, one in entries.items() if one.root} | wished
+            if not _only_infers(vm.machine, instance, member) and not _trained_without(cls, roots):
                 _enter_forward(vm, instance, member)
         elif entry is not None:
             enter(vm, Bound(instance, member), entry, member.code.node)
@@ -98,6 +120,38 @@ def enter_class(vm: Interpreter, cls: Class, culprits: Culprits) -> None:
 
 TRAINS = frozenset({"backward", "step", "manual_backward"})
 """What a method calls that trains."""
+
+
+def _trained_without(cls: Class, roots: set[str]) -> bool:
+    """Whether what a framework trains by is written here and never comes to `forward`: that only infers."""
+    due = [name for name in roots if name in cls.attrs]
+    if not due:
+        return False
+    for name in due:
+        method = cls.attrs.get(name)
+        if not isinstance(method, Function):
+            continue
+        for node in all_in(method.code.node):
+            if isinstance(node, ast.Call) and _is_own(node.func, "forward"):
+                return False
+            if isinstance(node, ast.Name) and node.id == "self" and not _looked_into(method, node):
+                return False
+            if isinstance(node, ast.Attribute) and _is_own(node, node.attr) and node.attr not in due:
+                due.append(node.attr)
+    return True
+
+
+def _is_own(node: ast.expr, name: str) -> bool:
+    match node:
+        case ast.Attribute(ast.Name("self"), attr):
+            return attr == name
+    return False
+
+
+def _looked_into(method: Function, node: ast.Name) -> bool:
+    """Whether `self` stands before a dot: else it is called, or given away."""
+    inside = (one for one in all_in(method.code.node) if isinstance(one, ast.Attribute))
+    return any(one.value is node for one in inside)
 
 
 def _only_looks(program: Program, method: Function) -> bool:
@@ -140,7 +194,7 @@ def _instance(vm: Interpreter, cls: Class) -> Instance | None:
     vm.notes.on_behalf = True
     node = cls.node
     if isinstance(init, Function):
-        args, kwargs = _arguments(vm.notes, init, first=NONE)
+        args, kwargs = _arguments(vm, init, first=NONE)
         made = instantiate(vm, cls, args[1:], kwargs, node)
     else:
         made = instantiate(vm, cls, [], {}, node) if module else Instance(cls, module)
@@ -182,7 +236,7 @@ def _enter_method(vm: Interpreter, instance: Instance, member: Function) -> Valu
     static = any(
         isinstance(value, External) and value.path.endswith("staticmethod") for value, _ in member.decorators
     )
-    args, kwargs = _arguments(vm.notes, member, first=None if static else instance)
+    args, kwargs = _arguments(vm, member, first=None if static else instance)
     _forget(vm.names, instance, member)
     with vm.running.within(uncalled=True):
         return call_function(
@@ -231,7 +285,7 @@ def _enter_forward(vm: Interpreter, instance: Instance, member: Function) -> Non
     Whoever runs a module meets a crash that hangs on the input alone, if there is one: either it is only ever
     given data, or it stands behind what learns. Where a file shows that, the tape has followed it from there.
     """
-    args, kwargs = _arguments(vm.notes, member, first=instance)
+    args, kwargs = _arguments(vm, member, first=instance)
     for i, arg in enumerate(args[1:2], 1):
         if isinstance(arg, Unknown):
             args[i] = Unknown(arg.why, requires=True, lean=GIVEN)

@@ -11,7 +11,7 @@ from gradfix.defects import Assumption, Convention, Role
 from gradfix.defects.reasons import What
 from gradfix.defects.records import Replaced as ReplacedFacts
 from gradfix.defects.records import Unregistered
-from gradfix.tape.domain.definitions import Instance
+from gradfix.tape.domain.definitions import Function, Instance
 from gradfix.tape.domain.events import Add
 from gradfix.tape.domain.graph import Tensor
 from gradfix.tape.domain.torch_values import Layer, Opaque
@@ -56,7 +56,7 @@ def check_registered(vm: Interpreter, built: Built) -> None:
             continue
         items = value.items if isinstance(value, Seq) else list(value.items.values())
         holds = _holds(items)
-        if not holds:
+        if not holds or _hidden(instance, value.place):
             continue
         registered = (
             registered if registered is not None else {id(leaf) for leaf in leaves(vm.machine, instance)[0]}
@@ -64,7 +64,10 @@ def check_registered(vm: Interpreter, built: Built) -> None:
         inner = tuple(vm.reports.span(item.place) for item in items if isinstance(item, Seq))
         items = [item for one in items for item in (one.items if isinstance(one, Seq) else [one])]
         inside = [
-            leaf for item in items for leaf in leaves(vm.machine, item)[0] if Convention.B not in leaf.lean
+            leaf
+            for item in items
+            for leaf in leaves(vm.machine, item)[0]
+            if Convention.B not in leaf.lean and leaf.requires is not False
         ]
         if inside and not any(id(leaf) in registered for leaf in inside) and _used(instance, name):
             facts = Unregistered(
@@ -82,6 +85,16 @@ def _container(value: Seq | Map) -> Literal["list", "tuple", "dict"]:
     if isinstance(value, Map):
         return "dict"
     return "tuple" if value.kind == "tuple" else "list"
+
+
+def _hidden(instance: Instance, display: ast.AST) -> bool:
+    """Whether somebody has put what came in, alone, into a list: so that it isn't registered."""
+    match display:
+        case ast.List([ast.Name(name)]) | ast.Tuple([ast.Name(name)]):
+            init = instance.cls.lookup("__init__")
+            given = init.code.node.args if isinstance(init, Function) else None
+            return given is not None and name in {one.arg for one in (*given.args, *given.kwonlyargs)}
+    return False
 
 
 def _perhaps(strangers: Strangers, instance: Instance, inside: list[Tensor]) -> Iterator[Why]:
@@ -127,7 +140,11 @@ def homeless(entries: Sequence[Interpreter], ended: Ended) -> None:
         inside = [leaf for _, one in same for leaf in one.inside]
         if any(id(leaf) in trained for leaf in inside):
             continue
-        whys = [why for vm, one in same for why in (*one.whys, *_handed_on(vm.program, one))]
+        whys = [
+            why
+            for vm, one in same
+            for why in (*one.whys, *_handed_on(vm.program, one), *_given_away(vm.strangers, inside))
+        ]
         account = ended.held(Assumption.NOBODY_ELSE_REGISTERS, inside, whys)
         for vm, one in same:
             crashes = _run_as_one(one.cls, one.facts.attribute)
@@ -149,6 +166,16 @@ def _run_as_one(cls: Class, attribute: str) -> bool:
         and isinstance(one.func.value, ast.Name)
         for one in calls
     )
+
+
+def _given_away(strangers: Strangers, inside: list[Tensor]) -> Iterator[Why]:
+    """Other modules that hold the same, and that code that isn't known has: it may register them anywhere."""
+    for one in [*strangers.loose.values()]:
+        if isinstance(one, Instance) and one.module:
+            held = {id(leaf) for leaf in leaves(strangers.machine, one)[0]}
+            if any(id(leaf) in held for leaf in inside):
+                yield newest_call(strangers.timeline)
+                return
 
 
 LOOKING = frozenset({"len", "enumerate", "zip", "range", "reversed", "iter", "isinstance", "print"})

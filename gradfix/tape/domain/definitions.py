@@ -63,7 +63,17 @@ class Package(Value):
 class Function(Value):
     """A function of the analysed source, with its closure, defaults and the grad mode that decorates it."""
 
-    __slots__ = ("code", "decorators", "defaults", "owner", "scope", "suspends")
+    __slots__ = (
+        "code",
+        "decorators",
+        "defaults",
+        "owner",
+        "scope",
+        "setter",
+        "suspends",
+        "wrapped",
+        "wrapper",
+    )
 
     def __init__(self, code: Code, scope: Scope, defaults: dict[str, Value]) -> None:
         self.code = code
@@ -74,6 +84,18 @@ class Function(Value):
         self.suspends: Truth = False
         """Whether it runs only as what it yields is asked for."""
         """Whether it is decorated as a context manager: a call runs nothing yet."""
+        self.setter: Function | None = None
+        """What is called where the property that it is gets a value."""
+        self.wrapper: Value | None = None
+        """What a decorator of the source has made of it, which is called in its place."""
+        self.wrapped: Function | None = None
+        """The function itself, as that decorator was given it."""
+
+    def under(self, decorators: tuple[tuple[Value, ast.expr], ...]) -> Function:
+        """The same function with these decorators alone."""
+        twin = Function(self.code, self.scope, self.defaults)
+        twin.decorators, twin.owner, twin.suspends = decorators, self.owner, self.suspends
+        return twin
 
 
 class Suspended(Value):
@@ -96,10 +118,23 @@ class Suspended(Value):
         self.receiver = receiver
 
 
+def _merged(bases: list[Class]) -> list[Class]:
+    """The orders of some bases as one: each class behind those that are derived from it."""
+    rows = [[*base.order] for base in bases]
+    rows.append([*bases])
+    found: list[Class] = []
+    while rows := [row for row in rows if row]:
+        heads = (row[0] for row in rows)
+        head = next((one for one in heads if not any(one in row[1:] for row in rows)), rows[0][0])
+        found.append(head)
+        rows = [[one for one in row if one is not head] for row in rows]
+    return found
+
+
 class Class(Value):
     """A class of the analysed source."""
 
-    __slots__ = ("attrs", "bases", "born", "file", "name", "node")
+    __slots__ = ("attrs", "bases", "born", "file", "name", "node", "order")
 
     def __init__(self, node: ast.ClassDef, bases: list[Value], attrs: dict[str, Value], file: str) -> None:
         self.born = stamp()
@@ -108,14 +143,14 @@ class Class(Value):
         self.bases = bases
         self.attrs = attrs
         self.file = file
+        self.order: tuple[Class, ...] = (self, *_merged([base for base in bases if isinstance(base, Class)]))
+        """The method resolution order, as far as the bases are known."""
 
     def lookup(self, name: str) -> Value | None:
-        """The attribute as the method resolution order finds it, as far as the bases are known."""
-        if name in self.attrs:
-            return self.attrs[name]
-        for base in self.bases:
-            if isinstance(base, Class) and (found := base.lookup(name)) is not None:
-                return found
+        """The attribute as the method resolution order finds it."""
+        for cls in self.order:
+            if name in cls.attrs:
+                return cls.attrs[name]
         return None
 
     def externals(self) -> Iterator[str]:

@@ -26,6 +26,7 @@ class Backward:
     __slots__ = (
         "aimed",
         "anchored",
+        "arms",
         "assumed",
         "delivered",
         "doubted",
@@ -57,6 +58,8 @@ class Backward:
         self.assumed: Path = ALWAYS
         """The part of the path that says which alternative of the root this is."""
         self.number = next(self.numbers)
+        self.arms: tuple[tuple[int, int], ...] = ()
+        """Which alternative of which values it is done for."""
         self.root: Tensor | None = None
         self.start: Node | None = None
         """What the root was made by when it ran: it may be written afterwards."""

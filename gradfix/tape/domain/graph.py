@@ -134,9 +134,10 @@ class Write:
 class Saved:
     """What a graph node keeps of a storage, at the version that it had."""
 
-    __slots__ = ("argument", "counter", "lean", "node", "path", "seen", "tested", "writes")
+    __slots__ = ("argument", "counter", "lean", "node", "path", "seen", "tensor", "tested", "writes")
 
     def __init__(self, tensor: Tensor, node: Node, path: Path, tested: Path, lean: Lean) -> None:
+        self.tensor = tensor
         self.argument = tensor.storage.argument
         self.counter = tensor.counter
         self.writes = tensor.storage.writes

@@ -97,13 +97,14 @@ class Settled(tuple[Key], Decided):
 class Chain:
     """Tests one after the other: the first that holds is the arm that is taken, else the rest."""
 
-    __slots__ = ("all", "first", "live", "number", "subjects", "texts", "turning")
+    __slots__ = ("all", "first", "live", "number", "subjects", "tests", "texts", "turning")
     numbers = count()
 
     def __init__(self, first: object, tests: Sequence[Path], texts: Sequence[str]) -> None:
         self.number = next(self.numbers)
         self.first = first
         """Where the first of them stands."""
+        self.tests = tests
         self.texts = texts
         self.all = (1 << len(tests) + 1) - 1
         """All arms, as bits; the rest is the last."""
@@ -341,6 +342,11 @@ def beyond(path: Path, given: Path) -> Path:
     """What a path says more than what is given, without tests that follow from both together."""
     said = path | given
     return frozenset([one for one in path - given if not follows_from(one, said)])
+
+
+def follows(said: Path, path: Path) -> bool:
+    """Whether all that a path says, which says something, follows from what is said."""
+    return bool(tested(path)) and _follows([tested(path)], said)
 
 
 def follows_from(literal: tuple[Key, bool], said: Path) -> bool:

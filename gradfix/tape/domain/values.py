@@ -187,6 +187,21 @@ class Unknown(Value):
         """Whether a method of a tensor that isn't known gave it: which may cut it off as well as not."""
 
 
+class Pattern(Value):
+    """What a case of a match statement takes."""
+
+    __slots__ = ("node",)
+
+    def __init__(self, node: ast.pattern) -> None:
+        self.node = node
+
+
+class Never(Unknown):
+    """What a call returns that doesn't come back."""
+
+    __slots__ = ()
+
+
 def counted(value: Value) -> tuple[Hashable, int] | None:
     """A number as what it is counted from, and how far: two that aren't known may differ by what is known."""
     if isinstance(value, Unknown):
@@ -211,7 +226,7 @@ class Alt(Value):
 class Seq(Value):
     """A list, tuple or set; `open` when it may hold more than `items`."""
 
-    __slots__ = ("born", "items", "kind", "open", "place")
+    __slots__ = ("born", "items", "kind", "open", "place", "some")
     JOINS: ClassVar[Joins] = {"items": Join.ITEMS, "open": Join.SOME}
 
     def __init__(self, kind: str, items: list[Value], open: bool = False, place: Place = None) -> None:
@@ -220,6 +235,8 @@ class Seq(Value):
         self.items = items
         self.open = open
         self.place = place
+        self.some = False
+        """Whether these are what was asked, by a test that isn't known: any of them may not be there."""
 
 
 class Range(Value):

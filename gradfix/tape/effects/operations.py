@@ -36,6 +36,7 @@ Trait: TypeAlias = Literal[
     "from-data",  # makes a tensor of plain values or of another tensor, outside of its graph
     "gathers",  # its result grows where it is done again
     "layered",  # its second operand is a weight, which what goes in is multiplied by
+    "holds-it",  # backward holds the very tensor that it is given, neither a view of it nor a result
     "kept",  # done to a gradient that is wanted as it is, and not only measured
     "may-copy",  # a view where one has these sizes, elsewhere a copy
     "moves",  # the tensor elsewhere or of another dtype; itself where it is that already

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import operator
 from collections.abc import Callable, Hashable, Mapping
+from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -120,16 +121,33 @@ def _comparison(vm: Interpreter, node: ast.Compare) -> Verdict:
                 return (None, no, yes) if negative else (None, yes, no)
     if isinstance(left, Alt) and isinstance(right, Const):
         verdict = _alternative(
-            vm.machine, left, node, lambda option: compared(option, right, op), (type(op), _mark(right))
+            vm.machine,
+            left,
+            node,
+            partial(_each_compared, vm, node, right),
+            (type(op), _mark(right)),
         )
     else:
         key = ("compare", type(op), _mark(left), _mark(right))
         verdict = _fresh(vm.machine, node, key, left, right)
+        vm.reports.findings.terms.test(key, type(op).__name__, left, right)
         if _named_apart(left, right) and isinstance(op, (ast.Eq, ast.NotEq, ast.Is, ast.IsNot)):
             vm.reports.findings.unlikely.add((key, not negative))
     if isinstance(op, (ast.Is, ast.IsNot)) and isinstance(right, Const) and right.value is None:
         _note_empty(left, vm.here.path | (verdict[2] if negative else verdict[1]))
     return verdict
+
+
+def _each_compared(vm: Interpreter, node: ast.Compare, right: Const, option: Value) -> Verdict | None:
+    """How one of several values compares with a constant: what isn't known equals it or doesn't."""
+    op = node.ops[0]
+    known = compared(option, right, op)
+    if known is not None:
+        return YES if known else NO
+    if isinstance(op, (ast.Eq, ast.NotEq, ast.Is, ast.IsNot)) and tellable(option, right):
+        _, yes, no = equal(vm, node, node.left, option, right)
+        return (None, no, yes) if isinstance(op, (ast.NotEq, ast.IsNot)) else (None, yes, no)
+    return None
 
 
 def tellable(subject: Value, constant: Value) -> bool:
@@ -150,6 +168,7 @@ def equal(vm: Interpreter, node: ast.AST, text: ast.expr, subject: Value, consta
     tested.keep_alive.append(subject)
     key = Equals(where, constant.value)
     vm.reports.findings.tests.setdefault(key, node)
+    vm.reports.findings.terms.test(key, "Is" if constant.value is None else "Eq", subject, constant)
     _note_subject(tested, key, subject)
     _note_turn(tested, key, subject)
     if isinstance(node, ast.Compare):
@@ -363,8 +382,21 @@ def truth(notes: Notes, value: Value, node: ast.expr) -> Verdict:
         ways = spelt_out(value.items)  # what it lacks on some paths says where it is empty
         value = Alt(tuple((path, Seq(value.kind, items)) for path, items in ways)) if ways else value
     if isinstance(value, Alt):
-        return _alternative(notes.machine, value, node, truthy)
+        return _alternative(notes.machine, value, node, lambda option: _each_truth(notes, option, node))
+    return _asked(notes, value, node)
+
+
+def _each_truth(notes: Notes, option: Value, node: ast.expr) -> Verdict | None:
+    known = truthy(option)
+    if known is not None:
+        return YES if known else NO
+    return _asked(notes, option, node) if type(option) is Unknown else None
+
+
+def _asked(notes: Notes, value: Value, node: ast.expr) -> Verdict:
+    """The truth of one value that isn't known."""
     same = value.path if isinstance(value, External) else id(value)
+    notes.reports.findings.terms.test(("true", same), "true", value)
     return _fresh(notes.machine, node, ("true", same), value)
 
 
@@ -379,6 +411,8 @@ def truthy(value: Value) -> Truth:
         return bool(value.range)
     if isinstance(value, Unknown):
         return True if value.least is not None and value.least > 0 else None
+    if isinstance(value, Instance) and any(value.cls.lookup(name) for name in ("__bool__", "__len__")):
+        return None
     if isinstance(value, (Layer, Instance)):
         return None if isinstance(value, Layer) and value.items is not None else True
     if isinstance(value, External):
@@ -399,18 +433,23 @@ def _class_of_torch(path: str) -> bool:
 
 
 def _alternative(
-    machine: Machine, value: Alt, node: ast.expr, test: Callable[[Value], Truth], what: Hashable = None
+    machine: Machine,
+    value: Alt,
+    node: ast.expr,
+    test: Callable[[Value], Verdict | None],
+    what: Hashable = None,
 ) -> Verdict:
     """A test whose answer depends on which alternative it is; `what` says what each is compared with."""
     path = machine.here.path
     narrow = narrowed(value, path)
     options = narrow.options if isinstance(narrow, Alt) else ((ALWAYS, narrow),)
     answers = [(guard, test(option)) for guard, option in options if not isinstance(option, Undefined)]
-    yes = [guard for guard, answer in answers if answer is True]
-    no = [guard for guard, answer in answers if answer is False]
-    if len(yes) == len(answers):
+    told = [(guard, verdict) for guard, verdict in answers if verdict is not None]
+    yes = [guard | when for guard, (known, when, _) in told if known is not False]
+    no = [guard | when for guard, (known, _, when) in told if known is not True]
+    if not no and len(told) == len(answers):
         return YES
-    if len(no) == len(answers):
+    if not yes and len(told) == len(answers):
         return NO
     if len(yes) == 1 and len(no) == 1 and len(answers) == 2:
         return None, yes[0], no[0]

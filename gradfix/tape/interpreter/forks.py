@@ -47,11 +47,13 @@ class Forks:
         self.trail.spread -= len(feasible)
         self.budget.spend(len(feasible))
         with self.here.within(path=base, assumed=assumed):
-            for both, option in feasible:
+            choice = stamp()
+            for i, (both, option) in enumerate(feasible):
                 added = both - base
                 self.here.go_on(both, assumed | added)
                 self.trail.open(stamp())
-                options.append((added, operation(option)))
+                with self.here.within(arms=(*self.here.arms, (choice, i))):
+                    options.append((added, operation(option)))
                 arms.append((added, self.trail.undo_of(Tensor)))
         if any(changes for _, changes in arms):
             self.trail.merge(arms)

@@ -127,6 +127,13 @@ class Interpreter:
             else Unknown(thing("an expression that isn't followed"))
         )
 
+    def eval_kept(self, node: ast.expr) -> Value:
+        """The value of an expression that is given a name or handed back: nothing goes through it yet."""
+        if not isinstance(node, (ast.GeneratorExp, ast.Call)):
+            return self.eval(node)
+        with self.running.within(kept=node):
+            return self.eval(node)
+
     def compared_side(self, node: ast.Compare) -> Value:
         """The left side of a comparison, which may be looked at only to see whether it is None."""
         if not isinstance(node.ops[0], (ast.Is, ast.IsNot)):

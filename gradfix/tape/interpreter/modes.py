@@ -7,7 +7,7 @@ import sys
 from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
-from gradfix.tape.domain.definitions import Instance
+from gradfix.tape.domain.definitions import Bound, Function, Instance, Suspended
 from gradfix.tape.domain.narrowing import possible
 from gradfix.tape.domain.torch_values import Mode
 from gradfix.tape.domain.values import FALSE, TRUE, Alt, Const, External, Seq, Truth, Unknown, Value
@@ -99,6 +99,8 @@ def may_set_mode(value: Value) -> bool:
     """Whether code that isn't known runs where a value is entered, or around what it decorates."""
     if isinstance(value, Alt):
         return any(may_set_mode(option) for _, option in value.options)
+    if isinstance(value, Suspended):
+        return True
     if not isinstance(value, (Unknown, External, Instance, Seq)):
         return False
     path = value.path if isinstance(value, External) else getattr(value, "origin", "")
@@ -138,10 +140,13 @@ def call_mode(vm: Interpreter, name: str, args: Args, kwargs: Kwargs, node: ast.
             else:
                 set_mode(vm.machine, "set_grad_enabled", known, place)
         return mode
-    if args and not isinstance(args[0], Const):
-        return args[0]
-    on = name == "enable_grad" or (name == "inference_mode" and bool(args) and args[0] is FALSE)
-    return Mode(name, Const(on), place)
+    given = args[0] if args else kwargs.get("mode")
+    off = name == "inference_mode" and isinstance(given, Const) and not given.value
+    on = name == "enable_grad" or off
+    mode = Mode(name, Const(on), place)
+    if args and isinstance(args[0], (Function, Bound)):
+        return vm.call(mode, args, {}, node)
+    return mode if given is None or isinstance(given, Const) else given
 
 
 def each_mode(vm: Interpreter, node: EachMode) -> str | None:

@@ -37,6 +37,8 @@ class Program:
         self.stars: list[str] = []
         self.built_in: frozenset[str] | None = None
         """The names of classes that are built into others, once they have been looked for."""
+        self.calls: dict[str, list[ast.Call]] = {}
+        """The calls in this file, by the last name of what is called; read when somebody asks."""
         self.stored: dict[int, frozenset[str]] = {}
         """The attributes that each method assigns."""
         self.called: dict[int, frozenset[str]] = {}

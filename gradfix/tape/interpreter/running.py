@@ -30,6 +30,9 @@ class Scoped(TypedDict, total=False):
     root: Code | None
     uncalled: bool
     exported: bool
+    trying: bool
+    kept: ast.AST | None
+    whole: tuple[ast.AST, ...]
     stack: list[Code]
     modes: list[Modes]
 
@@ -56,6 +59,13 @@ class Running:
         """Whether a function runs that was entered on its own, as nobody calls it here."""
         self.exported = False
         """Whether a function of autograd was run that has no backward."""
+        self.kept: ast.AST | None = None
+        """The expression whose value is given a name, handed back or looped over: nobody asks for its items
+        at once."""
+        self.whole: tuple[ast.AST, ...] = ()
+        """The expressions all of whose items are asked for at once."""
+        self.trying = False
+        """Whether what runs is tried, so that what is raised may be taken."""
         self.looped: ast.AST | None = None
         """The call whose generator a loop is about to go through."""
         self.at_yield: Callable[[Value], object] | None = None

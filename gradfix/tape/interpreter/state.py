@@ -123,6 +123,8 @@ class Strangers:
         self.graph = machine.graph
         self.passed_on: dict[int, Why] = {**before.passed_on} if before else {}
         """Nodes whose tensors were returned or given to calls that aren't known, and to which."""
+        self.hooks: dict[int, Value] = {**before.hooks} if before else {}
+        """The functions that run in the calls of modules, by identity."""
         self.early: list[Any] = []
         """Steps of supposed optimizers that came before their backward."""
         self.wrapped: dict[int, tuple[Value, Row, tuple[Value, ...]]] = {**before.wrapped} if before else {}

@@ -23,6 +23,7 @@ class Scoped(TypedDict, total=False):
 
     path: Path
     assumed: Path
+    arms: tuple[tuple[int, int], ...]
     narrow: bool
     file: str
 
@@ -38,6 +39,8 @@ class Here:
         self.path: Path = ALWAYS
         self.assumed: Path = ALWAYS
         """The part of the path that no statement tests: which alternative of a value is looked at."""
+        self.arms: tuple[tuple[int, int], ...] = ()
+        """Which alternative of which values is looked at: what is done for one of them isn't for another."""
         self.narrow = False
         """Whether a write is looked at once for each path on which what it writes may be in a graph."""
 

@@ -56,6 +56,12 @@ class Scoped(TypedDict, total=False):
     loss: bool
 
 
+def _for_another(earlier: Backward, event: Backward) -> bool:
+    """Whether two are one backward, of which each is done for another alternative of one value."""
+    chosen = dict(earlier.arms)
+    return earlier.place is event.place and any(chosen.get(choice, arm) != arm for choice, arm in event.arms)
+
+
 class Raising:
     """What backward finds spoiled or freed as it runs."""
 
@@ -122,7 +128,9 @@ class Raising:
     def _freed_before(node: Node, event: Backward, here: Path) -> tuple[Backward, Path] | None:
         """The earlier backward that has freed a node, and on which path."""
         for earlier, path in node.freed or () if not event.virtual else ():
-            if earlier.met is not event.met and not contradicts(path, here):
+            if earlier.met is event.met or contradicts(path, here):
+                continue
+            if not _for_another(earlier, event):
                 return earlier, path
         return None
 

@@ -24,7 +24,7 @@ from gradfix.tape.domain.values import (
 from gradfix.tape.effects.operations import having
 
 if TYPE_CHECKING:
-    from gradfix.tape.domain.graph import Saved, Storage
+    from gradfix.tape.domain.graph import Saved
     from gradfix.tape.domain.values import (
         Place,
         Truth,
@@ -32,6 +32,14 @@ if TYPE_CHECKING:
     )
     from gradfix.tape.machine.histories import Graph
     from gradfix.tape.machine.tested import Tested
+
+
+HOLDING = having("holds-it")
+
+
+def _reached(saved: Saved, tensor: Tensor) -> bool:
+    """Whether what a node kept changes with `tensor.data = other`: views and results keep the old memory."""
+    return saved.tensor is tensor and saved.node.op in HOLDING
 
 
 class Recording:
@@ -120,36 +128,38 @@ class Recording:
         write = Write(place, self.here.path, form, silent or tensor.counter is not None, tensor.counter)
         write.unrecorded = self.grad_mode.grad is False or form == "callee"
         write.later = self.reports.repeat
-        storage = tensor.storage
         again = self._again()
         if form != "step":
             write.moment = self.timeline.note("writes", (tensor,), place, self.here.path)
         self.trail.tick()
-        self._note(storage, write, silent, again)
+        self._note(tensor, write, silent, again)
         return write
 
-    def _note(self, storage: Storage, write: Write, silent: bool, again: bool) -> None:
+    def _note(self, tensor: Tensor, write: Write, silent: bool, again: bool) -> None:
         """Let a memory see a write, and each of those whose memory this is."""
+        storage = tensor.storage
         storage.writes.append(write)
         if storage.shown and not all(contradicts(path, write.path) for path in storage.shown):
             self.reports.silence(write.place, "whether what an operation kept is this memory isn't known")
         if not again:
-            self._spoil_all(storage, write, silent)
+            self._spoil_all(tensor, write, silent)
         for guard, part in storage.parts:
             if (both := meet(write.path, guard)) is not None:
                 seen = Write(write.place, both, write.form, write.silent, part.counter)
                 seen.unrecorded, seen.later = write.unrecorded, write.later
                 write.parts.append(seen)
-                self._note(part.storage, seen, silent, again)
+                self._note(part, seen, silent, again)
 
-    def _spoil_all(self, storage: Storage, write: Write, silent: bool) -> None:
+    def _spoil_all(self, tensor: Tensor, write: Write, silent: bool) -> None:
         """Spoil what was saved of a memory, where the paths agree."""
         here = write.path
         partly: list[Saved] = []
-        for saved in storage.savers:
+        for saved in tensor.storage.savers:
             if write.counter is not saved.counter and not write.silent:
                 continue  # saved through `.data`, written by its first name
             if contradicts(here, saved.path):
+                continue
+            if write.form == "data" and not _reached(saved, tensor):
                 continue
             if implies(here, saved.tested):
                 self._spoil(saved, write, silent)

@@ -14,12 +14,13 @@ from gradfix.defects.ordered import Ordered
 from gradfix.defects.reasons import Reason
 from gradfix.defects.records import NonScalar
 from gradfix.defects.written import Overwritten
-from gradfix.tape.domain.paths import ALWAYS, Arm, Settled
+from gradfix.tape.domain.paths import ALWAYS, Arm, Settled, follows
 from gradfix.tape.domain.values import NOTHING, Foreign
 from gradfix.tape.domain.within import Within
 from gradfix.tape.machine.here import span_of
 from gradfix.tape.machine.sought import at_odds
 from gradfix.tape.machine.telling import tellable, told
+from gradfix.tape.machine.witness import Terms
 
 if TYPE_CHECKING:
     from gradfix.defects import Impact, Span
@@ -77,6 +78,12 @@ class Findings:
         """Where path conditions are tested: the same place tests another value in each turn of a loop."""
         self.handled: dict[str, Sequence[Span]] = {}
         """What is tried in each file where a handler takes whatever torch says of it."""
+        self.terms = Terms()
+        """What tests and the values that they ask were made of."""
+        self.recording: list[Value] = []
+        """What was answered where somebody asked for the grad mode and nobody knew it."""
+        self.refused: dict[Path, None] = {}
+        """The paths on which functions have raised."""
         self.unlikely: set[tuple[Key, bool]] = set()
         """The outcomes of tests by which two values would be one that are called differently."""
 
@@ -136,6 +143,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from gradfix.tape.domain.graph import Node
+    from gradfix.tape.domain.values import Value
     from gradfix.tape.machine.here import Here
 
 
@@ -244,6 +252,12 @@ class Reports:
             lean = lean | {Assumption.CHOSEN_ALIKE}
         if self.chosen_apart(when):
             lean = lean | {Assumption.CHOSEN_APART}
+        way = when | self.here.path
+        if not self.findings.terms.possible(way) or any(follows(way, one) for one in self.findings.refused):
+            lean = lean | {Assumption.CHOSEN_AT_ONCE}
+        modes = {("true", id(one)) for one in self.findings.recording}
+        if Convention.G in lean and any(key in modes and not holds for key, holds in way):
+            lean = lean | {Assumption.CHOSEN_AT_ONCE}
         if self.tried and any(map(self._tried, steps)):
             lean = lean | {Assumption.TRIED_FIRST}
         if steps and steps[-1][1] in ASKS and self._handled(steps[-1][0]):

@@ -21,6 +21,7 @@ from gradfix.tape.torch.tensors import gathered, in_graph, method_call
 if TYPE_CHECKING:
     from collections.abc import Hashable
 
+    from gradfix.tape.domain.paths import Path
     from gradfix.tape.domain.values import Value
     from gradfix.tape.interpreter.interpreter import Interpreter
     from gradfix.tape.interpreter.state import Strangers
@@ -96,6 +97,7 @@ def _undecided(strangers: Strangers, name: str, left: Value, right: Value, node:
     """Arithmetic on what isn't known: both sides may be in the result."""
     result = unknown_of(Why(What.COMPUTED, "arithmetic on what isn't known"), left, right)
     result.part = True
+    strangers.names.reports.findings.terms.made(result, name, left, right)
     result.offset, result.least = _counted_on(name, left, right)
     parents = (*_operand(strangers, left), *_operand(strangers, right))
     if any(parent.op != "unknown" or parent.parents for parent in parents):
@@ -172,16 +174,27 @@ def _reflected(vm: Interpreter, name: str, left: Value, right: Tensor, node: ast
 def _sequence(left: Seq, right: Value, op: type[ast.operator]) -> Value:
     if op is ast.Add and isinstance(right, Seq):
         return Seq(left.kind, left.items + right.items, left.open or right.open)
+    if op in (ast.Sub, ast.BitAnd, ast.BitXor):
+        return _taken_from(left, right, op)
     times = right.value if isinstance(right, Const) and isinstance(right.value, int) else None
     if op is ast.Mult and times is not None and not left.open and len(left.items) * times <= 64:
         return Seq(left.kind, left.items * times)
     return Seq(left.kind, list(left.items), open=True)
 
 
+def _taken_from(left: Seq, right: Value, op: type[ast.operator]) -> Value:
+    """What is left of a set: without what is in the other one, where both are known."""
+    known = isinstance(right, Seq) and not right.open and op is ast.Sub
+    other = {id(item) for item in right.items} if isinstance(right, Seq) else set()
+    if known and not any(isinstance(item, (Unknown, Alt)) for item in left.items):
+        return Seq(left.kind, [item for item in left.items if id(item) not in other], left.open)
+    return Unknown(Why(What.ELEMENT, "what is left of a set"), tuple(left.items))
+
+
 def unary(vm: Interpreter, node: ast.UnaryOp) -> Value:
     if isinstance(node.op, ast.Not):
-        known, _, _ = condition(vm, node.operand)
-        return Unknown(fact("a truth")) if known is None else Const(not known)
+        known, _, no = condition(vm, node.operand)
+        return _made(vm, fact("a truth"), "path", no) if known is None else Const(not known)
     method, compute = UNARY[type(node.op)]
 
     def apply(value: Value) -> Value:
@@ -194,6 +207,7 @@ def unary(vm: Interpreter, node: ast.UnaryOp) -> Value:
             return Number(Node("neg", node, (value.node,), False), vm.here.at(node), value.kind)
         result = unknown_of(Why(What.COMPUTED, "arithmetic on what isn't known"), value)
         result.part = True
+        vm.reports.findings.terms.made(result, method, value)
         result.requires = value.requires if isinstance(value, Unknown) else None
         return result
 
@@ -214,7 +228,14 @@ def compare(vm: Interpreter, node: ast.Compare) -> Value:
         return results[0]
     if all(isinstance(result, Const) for result in results):
         return Const(all(result.value for result in results if isinstance(result, Const)))
-    return Unknown(fact("a comparison"))
+    return _made(vm, fact("a comparison"), "all", Seq("tuple", results))
+
+
+def _made(vm: Interpreter, why: Why, op: str, *operands: Value | Path) -> Unknown:
+    """A fact that isn't known, and what it was made of."""
+    result = Unknown(why)
+    vm.reports.findings.terms.made(result, op, *operands)
+    return result
 
 
 def _compare(vm: Interpreter, left: Value, right: Value, op: ast.cmpop, node: ast.Compare) -> Value:
@@ -235,7 +256,7 @@ def _compare(vm: Interpreter, left: Value, right: Value, op: ast.cmpop, node: as
         truth, yes, no = condition(vm, node) if _simple(left, right) else (None, None, None)
         if truth is None and yes and no:
             return alternatives([(yes, TRUE), (no, FALSE)])
-    return Unknown(fact("a comparison"))
+    return _made(vm, fact("a comparison"), type(op).__name__, left, right)
 
 
 def _simple(left: Value, right: Value) -> bool:

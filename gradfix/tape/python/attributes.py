@@ -69,8 +69,8 @@ def load_attribute(vm: Interpreter, owner: Value, name: str, node: ast.AST) -> V
                 Why(What.ATTRIBUTE, f"`{name}` of a module that isn't known"), (owner,), lean=owner.lean
             )
         return owner.children[name]
-    if isinstance(owner, (Function, Bound)) and name == "__name__":
-        return Unknown(fact("a name"))
+    if isinstance(owner, (Function, Bound)):
+        return Unknown(Why(What.ATTRIBUTE, f"`{name}` of a function"), (owner,))
     if isinstance(owner, Optimizer) and name == "param_groups":
         return param_groups(owner)
     if isinstance(owner, Optimizer) and name in ("state", "defaults"):
@@ -177,8 +177,12 @@ def _bound(vm: Interpreter, owner: Instance, found: Function, node: ast.AST) -> 
 
 def super_attribute(owner: Super, name: str) -> Value:
     """A method found above a class."""
-    for base in owner.cls.bases if owner.cls is not None else ():
-        if isinstance(base, Class) and isinstance(found := base.lookup(name), Function):
+    of = owner.receiver.cls if isinstance(owner.receiver, Instance) else owner.receiver
+    order = of.order if isinstance(of, Class) and owner.cls in of.order else ()
+    if owner.cls is not None:
+        order = order[order.index(owner.cls) + 1 :] if order else owner.cls.order[1:]
+    for cls in order:
+        if isinstance(found := cls.attrs.get(name), Function):
             return Bound(owner.receiver, found)
     return Method(owner, name)
 
@@ -219,6 +223,15 @@ def store_attribute(
     if isinstance(owner, Tensor):
         store_on_tensor(vm, owner, name, value, node, augmented)
     elif isinstance(owner, Instance):
+        found = owner.cls.lookup(name)
+        if isinstance(found, Function) and found.setter is not None:
+            vm.call(Bound(owner, found.setter), [value], {}, node)
+            return
+        if isinstance(owner.cls.lookup("__setattr__"), Function):
+            escape(vm.strangers, value)
+            value = Unknown(
+                Why(What.ATTRIBUTE, f"`{name}` of an object that decides what is stored"), (value,)
+            )
         _registering(vm, owner, name, value, node)
         vm.trail.put(owner, owner.attrs, name, value)
     elif isinstance(owner, Layer):
@@ -228,6 +241,8 @@ def store_attribute(
     elif isinstance(owner, Opaque):
         vm.trail.put(owner, owner.children, name, value)
     elif isinstance(owner, Unknown):
+        if name == "requires_grad":
+            some_leaf(vm.machine, owner, value)
         if name == "requires_grad" and owner.module is None and isinstance(value, Const) and value.value:
             vm.graph.tensor_of(owner)  # what is no tensor learns nothing from it
         if name == "requires_grad":
@@ -238,8 +253,6 @@ def store_attribute(
             store_on_tensor(vm, owner.tensor, name, value, node, augmented)
         elif name == "grad":
             some_gradient(vm.machine, owner)
-        elif name == "requires_grad":
-            some_leaf(vm.machine, owner, value)
         if owner.children is None:
             vm.trail.learn(owner, "children", {})
         vm.graph.put_into(owner, value)

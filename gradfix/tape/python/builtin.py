@@ -17,6 +17,7 @@ from gradfix.tape.domain.values import (
     FALSE,
     NONE,
     TRUE,
+    Alt,
     Const,
     External,
     Map,
@@ -27,6 +28,8 @@ from gradfix.tape.domain.values import (
     unknown_of,
 )
 from gradfix.tape.domain.why import BEGUN, RANGE, Why, fact, thing
+from gradfix.tape.effects import table
+from gradfix.tape.interpreter.conditions import truthy
 from gradfix.tape.interpreter.imports import from_star
 from gradfix.tape.interpreter.occasions import PutSomewhere
 from gradfix.tape.python.arithmetic import operate
@@ -39,6 +42,7 @@ from gradfix.tape.torch.module_methods import register
 from gradfix.tape.torch.tensors import method_call
 
 if TYPE_CHECKING:
+    from gradfix.tape.domain.trail import Trail
     from gradfix.tape.domain.values import (
         Args,
         Kwargs,
@@ -52,6 +56,10 @@ QUIET = frozenset({
     "print", "str", "repr", "format", "hash", "id", "callable", "open", "input", "ord", "chr", "dir", "vars",
     "round", "divmod", "bytes", "bytearray", "hex", "issubclass", "breakpoint",
 })  # fmt: skip
+OF_TENSORS = frozenset({"data", "grad", "grad_fn", "requires_grad", "shape", "dtype", "device", "backward"})
+"""What each tensor has besides its methods."""
+PLAINLY = frozenset({Const, Tensor, Alt, Number})
+"""What an attribute may be that another value takes the place of unseen."""
 NAMING = frozenset({"exec", "eval", "locals"})
 """What gets at all that has a name in the running function."""
 
@@ -77,6 +85,8 @@ def call_builtin(vm: Interpreter, name: str, args: Args, kwargs: Kwargs, node: a
     """Call one of Python's own functions."""
     if name in ("list", "tuple", "set", "sorted", "reversed", "frozenset"):
         return _collect(vm, name, args, kwargs, node)
+    if name == "dict" and args and isinstance(args[0], Weights):
+        return unknown_of(fact("parameters by name"), args[0])
     if name == "dict":
         items: dict[Hashable, Value] = _entries(args[0]) if args else {}
         items.update(kwargs)
@@ -89,6 +99,9 @@ def call_builtin(vm: Interpreter, name: str, args: Args, kwargs: Kwargs, node: a
         return _counting(name, args)
     if name in ("enumerate", "zip", "map", "filter", "iter", "next"):
         return iterating(vm, name, args, node)
+    if name == "delattr" and len(args) == 2 and isinstance(args[0], (Instance, Layer)):
+        _without(vm.trail, args[0], args[1])
+        return NONE
     if name in ("isinstance", "hasattr", "getattr", "setattr"):
         return _introspecting(vm, name, args, node)
     if name in ("any", "all"):
@@ -99,12 +112,31 @@ def call_builtin(vm: Interpreter, name: str, args: Args, kwargs: Kwargs, node: a
     if name == "object":
         return Unknown(fact("an object"))
     if name == "type" and args:
+        if isinstance(args[0], Tensor) and args[0].leaf is False:
+            return External("torch.Tensor")
         return args[0].cls if isinstance(args[0], Instance) else Unknown(fact("a type"))
     reached = [*args, *(vm.names.scope.names.values() if name in NAMING else ())]
     vm.timeline.note("anything", (External(f"builtins.{name}"), *reached), vm.here.at(node), vm.here.path)
     for one in reached:
         escape(vm.strangers, one)
     return unknown_of(fact(f"{name}()"), *args)
+
+
+def _may_set_any(trail: Trail, owner: Value) -> None:
+    """Any attribute of an object may have been given another value; modules stay what they are."""
+    if isinstance(owner, Instance):
+        for name in {*owner.attrs, *(name for cls in owner.cls.order for name in cls.attrs)}:
+            held = owner.attrs.get(name) or owner.cls.lookup(name)
+            if type(held) in PLAINLY:
+                unknown = Unknown(Why(What.ATTRIBUTE, f"`{name}` of an object"), (held,) if held else ())
+                trail.put(owner, owner.attrs, name, unknown)
+
+
+def _without(trail: Trail, owner: Instance | Layer, name: Value) -> None:
+    """An attribute is taken away; where it isn't known which, it may be any of the object's own."""
+    for each in [name.value] if isinstance(name, Const) else [*owner.attrs]:
+        if each in owner.attrs:
+            trail.drop(owner, owner.attrs, each)
 
 
 def _entries(given: Value) -> dict[Hashable, Value]:
@@ -194,6 +226,8 @@ def _numeric(vm: Interpreter, name: str, args: Args, kwargs: Kwargs, node: ast.C
                 return Const(getattr(builtins, name)(first.value))
             except (TypeError, ValueError):
                 return Unknown(fact("a number"))
+        if name == "bool" and (known := truthy(first)) is not None:
+            return TRUE if known else FALSE
         return Unknown(fact("a number"), tuple(args))
     if name == "abs" and isinstance(first, Tensor):
         return method_call(vm, first, "abs", [], {}, node)
@@ -252,6 +286,7 @@ def _introspecting(vm: Interpreter, name: str, args: Args, node: ast.Call) -> Va
         if name == "setattr" and len(args) > 2:
             escape(vm.strangers, args[0])
             vm.tell(PutSomewhere(args[0], args[2], node))
+            _may_set_any(vm.trail, args[0])
             vm.forks.on_each(args[0], lambda one: register(vm.trail, one, args[1], args[2]))
         if name == "getattr":
             let_gradients_go(vm.machine, args[:1])  # it may be the gradient that is got
@@ -265,7 +300,11 @@ def _introspecting(vm: Interpreter, name: str, args: Args, node: ast.Call) -> Va
     if name == "hasattr":
         if isinstance(args[0], Instance) and (key in args[0].attrs or args[0].cls.lookup(key) is not None):
             return TRUE
-        return Unknown(fact("whether it has an attribute"))
+        if isinstance(args[0], Tensor) and (table.method(key) or key in OF_TENSORS):
+            return TRUE
+        found = Unknown(fact("whether it has an attribute"))
+        vm.reports.findings.terms.answered(found, "hasattr", *args)
+        return found
     if isinstance(args[0], External):
         return vm.attribute(args[0], key, node)
     return vm.forks.each(args[0], lambda one: vm.attribute(one, key, node))

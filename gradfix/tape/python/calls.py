@@ -5,17 +5,20 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from gradfix.defects.reasons import What
 from gradfix.tape.domain.definitions import Class, Function, Instance, Super
 from gradfix.tape.domain.graph import Tensor
 from gradfix.tape.domain.torch_values import Layer, Opaque
-from gradfix.tape.domain.values import NONE, Alt, Const, External, Undefined, Unknown
-from gradfix.tape.domain.why import fact
+from gradfix.tape.domain.values import NONE, Alt, Const, External, Map, Undefined, Unknown
+from gradfix.tape.domain.why import Why, fact
 from gradfix.tape.interpreter.imports import canonical
 from gradfix.tape.machine.deeds import BY_NAME, done
+from gradfix.tape.machine.witness import TEXT_METHODS
 from gradfix.tape.python.arguments import arguments, each_argument, unstarred
 from gradfix.tape.python.classes import forward_only
 from gradfix.tape.python.following import call_function, left_to_subclasses, overridden
 from gradfix.tape.strangers.framework_objects import instance_host, wrapped_host
+from gradfix.tape.strangers.handed_out import hooks_run
 from gradfix.tape.strangers.unknowns import unknown_method
 from gradfix.tape.torch.layers import call_layer
 from gradfix.tape.torch.module_methods import MODULE_METHODS
@@ -23,14 +26,24 @@ from gradfix.tape.torch.tensors import method_call
 
 if TYPE_CHECKING:
     from gradfix.tape.domain.definitions import Bound, Partial
-    from gradfix.tape.domain.torch_values import Mode
     from gradfix.tape.domain.values import Args, Kwargs, Value
     from gradfix.tape.interpreter.interpreter import Interpreter
+
+
+HOOKING = frozenset({"register_forward_hook", "register_forward_pre_hook"})
+"""What lets a function run in the calls of a module."""
+AT_ONCE = frozenset({
+    "builtins.all", "builtins.any", "builtins.dict", "builtins.frozenset", "builtins.list", "builtins.max",
+    "builtins.min", "builtins.set", "builtins.sorted", "builtins.sum", "builtins.tuple",
+})  # fmt: skip
+"""What asks for all items of what it is given."""
 
 
 def evaluate_call(vm: Interpreter, node: ast.Call) -> Value:
     """A call expression."""
     func = node.func
+    if isinstance(func, ast.Attribute) and func.attr == "update":
+        _written_through_dict(vm, func.value, node)
     if isinstance(func, ast.Attribute):
         receiver = answering(vm.eval(func.value), func.attr)
         args, kwargs = arguments(vm, node)
@@ -48,10 +61,45 @@ def evaluate_call(vm: Interpreter, node: ast.Call) -> Value:
     callee = vm.eval(func)
     if isinstance(callee, External) and callee.path == "builtins.super":
         return _super(vm, node)
-    args, kwargs = arguments(vm, node)
+    if isinstance(callee, External) and callee.path in AT_ONCE:
+        with vm.running.within(whole=(*node.args,)):
+            args, kwargs = arguments(vm, node)
+    else:
+        args, kwargs = arguments(vm, node)
     if type(callee) is not Alt:
         return vm.call(callee, args, kwargs, node)
     return vm.forks.each(callee, lambda one: vm.call(one, args, kwargs, node))
+
+
+def _written_through_dict(vm: Interpreter, entries: ast.expr, node: ast.Call) -> None:
+    """`vars(self).update(...)`, or by its other name: each attribute may be another by now."""
+    match entries:
+        case ast.Attribute(of, "__dict__") | ast.Call(ast.Name("vars"), [of], []):
+            owner = vm.eval(of)
+        case _:
+            return
+    if isinstance(owner, Instance):
+        names = {*owner.attrs, *(name for cls in owner.cls.order for name in cls.attrs)}
+        args, kwargs = arguments(vm, node)
+        given = [arg.items.items() for arg in args if isinstance(arg, Map) and not arg.open]
+        told = {str(name): value for pairs in given for name, value in pairs} | dict(kwargs)
+        for name in names if len(given) < len(args) or "**" in kwargs else ():
+            if not isinstance(owner.cls.lookup(name), Function):
+                told[name] = Unknown(Why(What.ATTRIBUTE, f"`{name}` of an object"))
+        for name, value in told.items():
+            vm.trail.put(owner, owner.attrs, name, value)
+
+
+ASKING = frozenset(
+    {"dim", "get", "is_complex", "is_floating_point", "ndimension", "nelement", "numel", "size"}
+)
+"""What has the same answer as long as it is asked of the same."""
+
+
+def _told(vm: Interpreter, receiver: Value, name: str, args: Args, result: Value) -> Value:
+    if name in ASKING:
+        vm.reports.findings.terms.answered(result, name, receiver, *args[:1])
+    return result
 
 
 def answering(value: Value, name: str) -> Value:
@@ -83,16 +131,22 @@ def call_method(
     vm: Interpreter, receiver: Value, name: str, args: Args, kwargs: Kwargs, node: ast.Call
 ) -> Value:
     """`receiver.name(...)`."""
+    if name in HOOKING and args:
+        vm.strangers.hooks[id(args[0])] = args[0]
     if vm.strangers.wrapped and (done := wrapped_host(vm, receiver, name, args, kwargs, node)) is not None:
         return done
     if isinstance(receiver, Tensor):
-        return each_argument(
+        result = each_argument(
             vm.forks, unstarred(args), lambda given: method_call(vm, receiver, name, given, kwargs, node)
         )
+        return _told(vm, receiver, name, args, result)
     if isinstance(receiver, External):
         return vm.call(External(canonical(f"{receiver.path}.{name}")), args, kwargs, node)
     if isinstance(receiver, Unknown):
-        return unknown_method(vm, receiver, name, args, kwargs, node)
+        result = unknown_method(vm, receiver, name, args, kwargs, node)
+        if name in TEXT_METHODS and not kwargs:
+            vm.reports.findings.terms.made(result, f".{name}", receiver, *args)
+        return _told(vm, receiver, name, args, result)
     if isinstance(receiver, Opaque) and isinstance(receiver.of, Unknown) and name in MODULE_METHODS:
         return unknown_method(vm, receiver.of, name, args, kwargs, node)
     if isinstance(receiver, Class) and name == "apply" and forward_only(receiver):
@@ -123,15 +177,13 @@ def call_bound(vm: Interpreter, callee: Bound, args: Args, kwargs: Kwargs, node:
 
 
 def call_each_layer(vm: Interpreter, callee: Layer, args: Args, kwargs: Kwargs, node: ast.Call) -> Value:
-    return each_argument(vm.forks, args, lambda some: call_layer(vm, callee, some, kwargs, node))
+    result = each_argument(vm.forks, args, lambda some: call_layer(vm, callee, some, kwargs, node))
+    hooks_run(vm.strangers)
+    return result
 
 
 def call_partial(vm: Interpreter, callee: Partial, args: Args, kwargs: Kwargs, node: ast.Call) -> Value:
     return vm.call(callee.function, [*callee.args, *args], {**callee.kwargs, **kwargs}, node)
-
-
-def call_mode(vm: Interpreter, callee: Mode, args: Args, kwargs: Kwargs, node: ast.Call) -> Value:
-    return args[0] if args and isinstance(args[0], Function) else callee
 
 
 def call_instance(vm: Interpreter, callee: Instance, args: Args, kwargs: Kwargs, node: ast.Call) -> Value:
@@ -140,7 +192,9 @@ def call_instance(vm: Interpreter, callee: Instance, args: Args, kwargs: Kwargs,
     if own is not None and not isinstance(own, Undefined):
         return vm.call(own, args, kwargs, node)
     if isinstance(found, Function):
-        return call_function(vm, found, [callee, *args], kwargs, node, receiver=callee)
+        result = call_function(vm, found, [callee, *args], kwargs, node, receiver=callee)
+        hooks_run(vm.strangers)
+        return result
     layer = callee.attrs.get("<layer>")
     if isinstance(layer, Layer):
         return vm.call(layer, args, kwargs, node)

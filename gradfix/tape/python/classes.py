@@ -35,8 +35,10 @@ def make_class(vm: Interpreter, node: ast.ClassDef) -> Class:
         vm.run(node.body)
     for value in cls.attrs.values():
         if isinstance(value, Function) and value.owner is None:
-            value.owner = cls
-            value.scope = outer if value.scope.names is cls.attrs else value.scope
+            for one in (value, value.wrapped, value.setter):
+                if one is not None:
+                    one.owner = cls
+                    one.scope = outer if one.scope.names is cls.attrs else one.scope
     vm.program.classes.append(cls)
     return cls
 
@@ -100,6 +102,8 @@ def instantiate(
         base_init(vm.notes, instance, args, kwargs, node)
     else:
         _fields(vm.trail, instance, args, kwargs)
+        if isinstance(after := cls.lookup("__post_init__"), Function):
+            vm.call(Bound(instance, after), [], {}, node)
         if cls.opaque_base():
             for value in (*args, *kwargs.values()):
                 escape(vm.strangers, value)
@@ -140,6 +144,11 @@ def base_init(
 
 
 def class_statement(vm: Interpreter, node: ast.ClassDef) -> str | None:
-
-    vm.names.store(node.name, make_class(vm, node))
+    made: Value = make_class(vm, node)
+    for expression in reversed(node.decorator_list):
+        decorator = vm.eval(expression)
+        if isinstance(decorator, Function):
+            result = vm.call(decorator, [made], {}, expression)
+            made = result if isinstance(result, Class) else made
+    vm.names.store(node.name, made)
     return None

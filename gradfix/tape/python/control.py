@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING
 
 from gradfix.defects.reasons import What
 from gradfix.tape.domain.paths import ALWAYS, Caught
-from gradfix.tape.domain.values import NONE, Const, Unknown
+from gradfix.tape.domain.values import NONE, Const, Pattern, Unknown
 from gradfix.tape.domain.why import Why, fact
 from gradfix.tape.interpreter.conditions import NO, YES, compared, condition, equal, tellable
 from gradfix.tape.interpreter.early_exits import JUMPS, leave
 from gradfix.tape.interpreter.inside import all_in
 from gradfix.tape.interpreter.occasions import PassedOver
 from gradfix.tape.machine.here import span_of
-from gradfix.tape.python.displays import kept
 from gradfix.tape.strangers.framework_objects import returned
 from gradfix.tape.torch.elements import part
 
@@ -103,7 +102,8 @@ def parted_statement(vm: Interpreter, node: Parted) -> str | None:
 
 
 def try_statement(vm: Interpreter, node: ast.Try) -> str | None:
-    ended = vm.run(node.body)
+    with vm.running.within(trying=True):
+        ended = vm.run(node.body)
     if ended is None and node.orelse:
         ended = vm.run(node.orelse)
     if ended is None:
@@ -153,6 +153,8 @@ def _matched(vm: Interpreter, node: ast.Match, case: ast.match_case, subject: Va
         if tellable(subject, constant):
             return equal(vm, case, node.subject, subject, constant)
     key = ("case", id(case), id(subject))
+    if case.guard is None:
+        vm.reports.findings.terms.test(key, "matches", subject, Pattern(pattern))
     guard = f" and {vm.reports.text(case.guard)}" if case.guard is not None else ""
     text = f"{vm.reports.text(node.subject)} matches {vm.reports.text(pattern)}{guard}"
     vm.reports.findings.texts.setdefault(key, text)
@@ -177,7 +179,7 @@ def _case(vm: Interpreter, case: ast.match_case, subject: Value) -> str | None:
 
 
 def return_statement(vm: Interpreter, node: ast.Return) -> str | None:
-    value = kept(vm, node.value) if node.value is not None else NONE
+    value = vm.eval_kept(node.value) if node.value is not None else NONE
     if vm.names.frame.code is not None:
         made = vm.graph.nodes(value)
         if made:
@@ -198,6 +200,8 @@ def continue_statement(vm: Interpreter, node: ast.Continue) -> str | None:
 
 
 def raise_statement(vm: Interpreter, node: ast.Raise) -> str | None:
+    if vm.running.stack and not vm.running.trying:
+        vm.reports.findings.refused[vm.here.path] = None
     return "raise"
 
 
@@ -206,4 +210,5 @@ def assert_statement(vm: Interpreter, node: ast.Assert) -> str | None:
     known, yes, _ = condition(vm, node.test)
     if known is None and len(yes) == 1:
         vm.here.go_on(vm.here.path | yes)
-    return None
+    said = not any(isinstance(one, (ast.Name, ast.Call)) for one in all_in(node.test))
+    return "raise" if known is False and said else None

@@ -59,29 +59,36 @@ def mapping(vm: Interpreter, node: ast.Dict) -> Value:
 
 
 def comprehension(vm: Interpreter, node: ast.ListComp | ast.SetComp | ast.GeneratorExp) -> Value:
+    if isinstance(node, ast.GeneratorExp) and node is vm.running.kept and _does_something(node):
+        return _asked_for_later(vm, node)
     source = told_apart(vm.eval(node.generators[0].iter))
     return vm.forks.each(source, lambda one: _listed(vm, node, one))
 
 
-def kept(vm: Interpreter, node: ast.expr) -> Value:
-    """A value that is kept: what a generator expression does is done when somebody goes through it."""
-    inside = all_in(node) if isinstance(node, ast.GeneratorExp) else []
-    deeds = list(deeds_in(inside))
-    if not isinstance(node, ast.GeneratorExp) or not deeds:
-        return vm.eval(node)
+def _asked_for_later(vm: Interpreter, node: ast.GeneratorExp) -> Value:
+    """What a generator expression does that is kept is done when somebody goes through it."""
+    inside = all_in(node)
     bound = {one.id for one in inside if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)}
     held = [vm.names.load(name) for name in names_read(vm.program, node) if name not in bound]
     for value in held:
         escape(vm.strangers, value)
-    for deed, words in deeds if vm.here.at_home else ():
+    for deed, words in deeds_in(inside) if vm.here.at_home else ():
         doubt(vm.reports, deed, words, LATER)
     return Unknown(LATER, tuple(held))
 
 
+def _does_something(node: ast.GeneratorExp) -> bool:
+    """Whether it matters when the items of a generator expression are made: a call makes them."""
+    return any(isinstance(one, ast.Call) for one in all_in(node.elt))
+
+
 def _listed(vm: Interpreter, node: ast.ListComp | ast.SetComp | ast.GeneratorExp, source: Value) -> Value:
     items: list[Value] = []
-    known = _generate(vm, node.generators, lambda: items.append(vm.eval(node.elt)), source)
-    return Seq("set" if isinstance(node, ast.SetComp) else "list", items, not known, node)
+    asked: list[ast.expr] = []
+    known = _generate(vm, node.generators, lambda: items.append(vm.eval(node.elt)), asked, source)
+    listed = Seq("set" if isinstance(node, ast.SetComp) else "list", items, not known, node)
+    listed.some = bool(asked)
+    return listed
 
 
 def dict_comprehension(vm: Interpreter, node: ast.DictComp) -> Value:
@@ -96,7 +103,7 @@ def _mapped(vm: Interpreter, node: ast.DictComp, source: Value) -> Value:
         key, value = vm.eval(node.key), vm.eval(node.value)
         items[key.value if isinstance(key, Const) else ("unknown", len(items))] = value
 
-    known = _generate(vm, node.generators, add, source)
+    known = _generate(vm, node.generators, add, [], source)
     return Map(items, not known, node)
 
 
@@ -115,9 +122,10 @@ def _generate(
     vm: Interpreter,
     generators: Sequence[ast.comprehension],
     add: Callable[[], object],
+    asked: list[ast.expr],
     source: Value | None = None,
 ) -> bool:
-    """Run a comprehension's loops; whether every turn of them was seen."""
+    """Run a comprehension's loops, and note the tests that aren't known; whether every turn was seen."""
     if not generators:
         add()
         return True
@@ -131,8 +139,8 @@ def _generate(
     whole_turns, since = turns, next(Backward.numbers)
     turns = _unlike(vm.graph, turns) if vm.running.later_turn and total > 4 else turns[:64]
     known = known and len(turns) == whole
-    target = first.target.id if isinstance(first.target, ast.Name) else ""
-    held = vm.names.scope.names.get(target, UNDEFINED)
+    bound = [node.id for node in all_in(first.target) if isinstance(node, ast.Name)]
+    held = [(name, vm.names.scope.names.get(name, UNDEFINED)) for name in bound]
     for turn in turns:
         with vm.here.within(path=vm.here.path):
             vm.assign(first.target, turn, first.target)
@@ -142,10 +150,11 @@ def _generate(
                     break
                 if truth is None:
                     known = False
+                    asked.append(test)
                     vm.here.go_on(vm.here.path | yes)
             else:
-                known = _generate(vm, generators[1:], add) and known
+                known = _generate(vm, generators[1:], add, asked) and known
     spread(vm.machine, since, turns, whole_turns)
-    if target:
-        vm.names.store(target, held)
+    for name, value in held:
+        vm.names.store(name, value)
     return known

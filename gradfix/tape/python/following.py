@@ -12,7 +12,7 @@ from gradfix.tape.domain.alternatives import alternatives
 from gradfix.tape.domain.definitions import Code, Function, Instance, Scope, Suspended
 from gradfix.tape.domain.moments import Site
 from gradfix.tape.domain.torch_values import Mode
-from gradfix.tape.domain.values import NONE, Const, External, Seq, Unknown, unknown_of
+from gradfix.tape.domain.values import NONE, Const, External, Never, Seq, Unknown, unknown_of
 from gradfix.tape.domain.why import Why, thing
 from gradfix.tape.domain.within import Within
 from gradfix.tape.interpreter.early_exits import enter, jumps, rejoin
@@ -20,7 +20,6 @@ from gradfix.tape.interpreter.frames import Frame
 from gradfix.tape.interpreter.inside import all_in
 from gradfix.tape.interpreter.limits import DEPTH, TooComplexError
 from gradfix.tape.interpreter.modes import (
-    MODES_BY_PATH,
     doubt_mode,
     kept,
     lose_mode,
@@ -35,7 +34,6 @@ from gradfix.tape.interpreter.repeated_calls import Watch, past
 from gradfix.tape.python.parameters import bind_parameters
 from gradfix.tape.strangers.handed_out import escape
 from gradfix.tape.torch.modules import leaves
-from gradfix.tape.torch.other_packages import TRANSLATORS
 
 if TYPE_CHECKING:
     from gradfix.tape.domain.paths import Path
@@ -67,32 +65,6 @@ def make_function(vm: Interpreter, node: ast.FunctionDef | ast.AsyncFunctionDef 
     return function
 
 
-def decorated(vm: Interpreter, function: Function, node: ast.FunctionDef | ast.AsyncFunctionDef) -> Value:
-    """A function with its decorators: grad modes and descriptors are kept, others call it as it is."""
-    kept = []
-    for expression in node.decorator_list:
-        value = vm.eval(expression)
-        if isinstance(value, External) and value.path in MODES_BY_PATH:
-            value = Mode(
-                MODES_BY_PATH[value.path], Const(value.path.endswith("enable_grad")), vm.here.at(expression)
-            )
-        kept.append((value, expression))
-    function.decorators = tuple(kept)
-    function.suspends = any(_path(value) in MANAGERS for value, _ in kept)
-    if not function.suspends and any(may_set_mode(value) for value, _ in kept) and _generates(function.code):
-        function.suspends = None
-    if any(_path(value).startswith(TRANSLATORS) for value, _ in kept):
-        vm.program.functions[:] = [one for one in vm.program.functions if one is not function]
-        return Unknown(thing("a function that is translated"))
-    return function
-
-
-def _path(value: Value) -> str:
-    if isinstance(value, Unknown):
-        return value.origin
-    return value.path if isinstance(value, External) else ""
-
-
 def call_function(
     vm: Interpreter,
     function: Function,
@@ -102,23 +74,25 @@ def call_function(
     receiver: Value | None = None,
 ) -> Value:
     """Call a function of the source; nothing runs yet of what is run in step with its caller."""
-    if node is vm.running.statement and _generates(function.code) and function.suspends is False:
+    if function.wrapper is not None:
+        return vm.call(function.wrapper, args, kwargs, node)
+    if node is vm.running.statement and generates(function.code) and function.suspends is False:
         return Seq("generator", [], open=True)  # and nobody has it to run it
-    if function.suspends is not False or node is vm.running.looped:
-        known = function.suspends is not None
+    lazily = generates(function.code) and node not in vm.running.whole and not vm.names.frame.at_yield
+    if function.suspends is not False or node is vm.running.looped or lazily:
+        known = function.suspends is not None and (function.suspends or node is vm.running.looped)
         later = suspended(vm, function, args, kwargs, node, receiver) if known else None
         if later is not None:
             return later
-        if function.suspends is not False:  # what it does before its yield isn't what it does behind
+        if (
+            function.suspends is not False or lazily
+        ):  # what it does before its yield isn't what it does behind
             _left_out(vm.machine, function, args, kwargs, node)
-            for value in (*args, *kwargs.values()):
+            for value in (function, *args, *kwargs.values()):
                 escape(vm.strangers, value)
             may_have_set(vm)
-            return unknown_of(thing("a context that isn't followed"), *args)
+            return unknown_of(thing("a context that isn't followed"), function, *args)
     return follow(vm, function, args, kwargs, node, receiver)
-
-
-MANAGERS = frozenset({"contextlib.contextmanager", "contextlib.asynccontextmanager"})
 
 
 def suspended(
@@ -133,14 +107,14 @@ def suspended(
     code = function.code
     if code.file != vm.reports.findings.main or vm.budget.floor:
         return None  # the work that it may cost is not for what runs in step with it
-    if isinstance(code.node, ast.Lambda) or not _generates(code):
+    if isinstance(code.node, ast.Lambda) or not generates(code):
         return None
     if "return" in jumps(vm.switches, code.node, code.node.body):
         return None  # it may be left before its yield
     return Suspended(function, tuple(args), dict(kwargs), node, receiver)
 
 
-def _generates(code: Code) -> bool:
+def generates(code: Code) -> bool:
     """Whether a function's own statements yield."""
     if code.yields is None:
         yields = any(isinstance(one, (ast.Yield, ast.YieldFrom)) for one in all_in(code.node))
@@ -244,7 +218,7 @@ def _run_function(
     frame.at_yield = vm.running.at_yield
     frame.receiver, frame.owner, frame.caller = receiver, function.owner, vm.names.frame
     decorators = [mode for mode, _ in function.decorators]
-    switching = any(isinstance(mode, (Mode, Unknown)) or may_set_mode(mode) for mode in decorators)
+    switching = any(isinstance(mode, (Mode, Unknown, Suspended)) or may_set_mode(mode) for mode in decorators)
     with (
         kept(vm) if switching else nullcontext(),
         vm.names.within(frame=frame),
@@ -268,14 +242,29 @@ def _run_function(
         if frame.exits is not None:
             rejoin(vm.machine, frame.exits, ended in (None, "return"), frame.scope)
         if ended == "raise" and not frame.returns:  # callers go on only where another stands in
+            if not _stands_for_another(code.node, function):
+                return Never(thing("nothing: it raises"))
             return overridden(vm.strangers, list(names.values()))
         return _returned(frame, ended, left, vm.trail.limit)
+
+
+def path_of(value: Value) -> str:
+    """The dotted name of what isn't of the source, or of what was called to make it."""
+    if isinstance(value, Unknown):
+        return value.origin
+    return value.path if isinstance(value, External) else ""
+
+
+def _stands_for_another(node: ast.AST, function: Function) -> bool:
+    """Whether a method that only raises is there to be overridden."""
+    body = getattr(node, "body", [])
+    return function.owner is not None and isinstance(body[-1], ast.Raise) and len(body) <= 2
 
 
 def left_to_subclasses(function: Function, receiver: Value) -> bool:
     """Whether an object's own method is abstract, so that it is one of a subclass that has another."""
     own = isinstance(receiver, Instance) and receiver.cls.lookup(function.code.name) is function
-    return own and any(_path(value).startswith("abc.abstract") for value, _ in function.decorators)
+    return own and any(path_of(value).startswith("abc.abstract") for value, _ in function.decorators)
 
 
 def overridden(strangers: Strangers, given: list[Value]) -> Value:
@@ -296,8 +285,3 @@ def _returned(frame: Frame, ended: str | None, left: Path, limit: int) -> Value:
     if not options:
         return NONE
     return alternatives(options, limit)
-
-
-def function_statement(vm: Interpreter, node: ast.FunctionDef | ast.AsyncFunctionDef) -> str | None:
-    vm.names.store(node.name, decorated(vm, make_function(vm, node), node))
-    return None

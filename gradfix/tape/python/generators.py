@@ -50,9 +50,10 @@ def resume(vm: Interpreter, source: Suspended, block: Block) -> str | None:
 
 def looped(vm: Interpreter, node: ast.For | ast.AsyncFor) -> Value:
     """What a loop goes through; a generator that it can be run in step with isn't run before."""
-    if not isinstance(node.iter, ast.Call) or any(map(_leaves_early, node.body)):
+    if not isinstance(node.iter, (ast.Call, ast.GeneratorExp)):
         return vm.eval(node.iter)
-    with vm.running.within(looped=node.iter):
+    in_step = not any(map(_leaves_early, node.body))
+    with vm.running.within(looped=node.iter if in_step else None, kept=node.iter):
         return vm.eval(node.iter)
 
 

@@ -7,12 +7,15 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from gradfix.defects.reasons import What
+from gradfix.tape.domain.definitions import Function
 from gradfix.tape.domain.torch_values import Weights
-from gradfix.tape.domain.values import NONE, Const, Range, Seq, Unknown
+from gradfix.tape.domain.values import NONE, Const, Range, Seq, Unknown, unknown_of
 from gradfix.tape.domain.why import INDEX, Why, fact
+from gradfix.tape.strangers.handed_out import asked_for_later, escape
 from gradfix.tape.torch.elements import elements, index, length, part
 
 if TYPE_CHECKING:
+    from gradfix.tape.domain.trail import Trail
     from gradfix.tape.domain.values import Args, Value
     from gradfix.tape.interpreter.interpreter import Interpreter
 
@@ -71,7 +74,7 @@ def _zip(vm: Interpreter, args: Args, node: ast.Call) -> Value:
 def _filter(vm: Interpreter, args: Args, node: ast.Call) -> Value:
     """What passes, where it is known of each item whether it does."""
     if isinstance(args[1], Weights):
-        return args[1]
+        return args[1] if _asks_what_requires_grad(args[0]) else part(args[1])
     items, known = elements(vm, args[1], node) if isinstance(args[1], Seq) else (None, False)
     if items is None or not known or len(items) > MANY:
         return Seq("list", [part(args[1])], open=True)
@@ -82,13 +85,24 @@ def _filter(vm: Interpreter, args: Args, node: ast.Call) -> Value:
     return Seq("list", passed, open=False)
 
 
+def _asks_what_requires_grad(test: Value) -> bool:
+    body = test.code.node.body if isinstance(test, Function) else None
+    return isinstance(body, ast.Attribute) and body.attr == "requires_grad"
+
+
 def _map(vm: Interpreter, args: Args, node: ast.Call) -> Value:
+    if node is vm.running.kept:
+        return asked_for_later(vm.strangers, *args)
     items, known = elements(vm, args[1], node)
     called = [vm.call(args[0], [item], {}, node) for item in (items or [part(args[1])])]
     return Seq("list", called, open=not known)
 
 
 def _next(vm: Interpreter, args: Args, node: ast.Call) -> Value:
+    if isinstance(args[0], Seq):
+        return _taken_next(vm.trail, args[0])
+    for held in args[0].holds if isinstance(args[0], Unknown) else ():
+        escape(vm.strangers, held)  # a generator that isn't followed goes on
     items, _ = elements(vm, args[0], node)
     if isinstance(args[0], Weights) and args[0].leaves:
         return (
@@ -99,14 +113,33 @@ def _next(vm: Interpreter, args: Args, node: ast.Call) -> Value:
     return items[0] if items else part(args[0])
 
 
+def _iter(vm: Interpreter, args: Args, node: ast.Call) -> Value:
+    one = args[0]
+    return (
+        Seq("generator", list(one.items), one.open)
+        if isinstance(one, Seq) and one.kind != "generator"
+        else one
+    )
+
+
+def _taken_next(trail: Trail, source: Seq) -> Value:
+    """The next item is taken out of what is gone through."""
+    items = source.items
+    if source.open or not items:
+        return unknown_of(Why(What.ELEMENT, "the next item"), *items)
+    trail.set(source, "items", items[1:])
+    return items[0]
+
+
 ITERATING: dict[str, Callable[[Interpreter, Args, ast.Call], Value]] = {
     "enumerate": _enumerate,
     "zip": _zip,
     "filter": _filter,
+    "iter": _iter,
     "map": _map,
     "next": _next,
 }
-LEAST = {"enumerate": 1, "zip": 0, "filter": 2, "map": 2, "next": 1}
+LEAST = {"enumerate": 1, "zip": 0, "filter": 2, "iter": 1, "map": 2, "next": 1}
 """How many arguments each of them takes at least."""
 
 

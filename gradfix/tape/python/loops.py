@@ -23,7 +23,7 @@ from gradfix.tape.python.generators import looped, resume
 from gradfix.tape.python.telling_turns import telling_turns
 from gradfix.tape.strangers.loader_batches import take_out
 from gradfix.tape.torch.elements import EXACT, MANY, any_two, elements, part, told_apart
-from gradfix.tape.torch.param_groups import asking, spread, spread_asking
+from gradfix.tape.torch.param_groups import asking, doubt_asked, spread, spread_asking
 
 if TYPE_CHECKING:
     from gradfix.tape.domain.paths import Path
@@ -73,13 +73,19 @@ def _over(vm: Interpreter, node: ast.For | ast.AsyncFor, source: Value) -> str |
         turns = turns[:2]
     if vm.running.later_turn and not (certain and len(turns) <= EXACT) and not _tests_count(node, turns):
         turns = [next((turn for turn in turns if _trained(turn)), turns[0])]
-    since, asked = next(Backward.numbers), asking(vm.machine, turns) if len(turns) < len(whole) else []
+    some = isinstance(source, Seq) and source.some
+    since, asked = (
+        next(Backward.numbers),
+        asking(vm.machine, turns) if some or len(turns) < len(whole) else [],
+    )
     more = not exact or (isinstance(source, Range) and len(source.range) > len(turns))
     few = certain and (len(source.range) if isinstance(source, Range) else len(whole)) <= FEW
     tested = vm.machine.tested
     with tested.within(cut=stamp() if more else tested.cut, floors=tested.floors | _floors(turns)):
         ended = _turns(vm, node, turns, certain, exact and len(turns) == count, few)
     spread(vm.machine, since, turns, whole)
+    if some:
+        doubt_asked(vm.machine, asked, since)
     _leave_out(vm, turns, whole, node)
     spread_asking(vm.machine, asked, whole, sure=len(node.body) == 1 and not isinstance(node.body[0], ast.If))
     if not exact and isinstance(node.target, ast.Name) and isinstance(source, (Range, Number, Unknown)):
@@ -244,19 +250,17 @@ def while_statement(vm: Interpreter, node: ast.While) -> str | None:
     if known is False:
         return vm.run(node.orelse)
     endless = isinstance(node.test, ast.Constant)
-    counted = known is True and not endless
+    counted = known is True and not endless and _near(vm, node.test, EXACT + 1)
     turns = [None] * (EXACT + 1 if counted else 2)
     if vm.running.later_turn and not counted:
         turns = turns[:1]
-    return _turns(vm, node, turns, counted, exact=counted, few=counted and _near(vm, node.test))
+    return _turns(vm, node, turns, counted, exact=counted, few=counted)
 
 
-def _near(vm: Interpreter, test: ast.expr) -> bool:
+def _near(vm: Interpreter, test: ast.expr, most: int) -> bool:
     """Whether two numbers are compared that are few steps apart: a count and where it ends."""
     if not isinstance(test, ast.Compare):
         return False
-    sides = [
-        vm.eval(side) for side in (test.left, *test.comparators) if isinstance(side, (ast.Name, ast.Constant))
-    ]
+    sides = [vm.eval(side) for side in (test.left, *test.comparators)]
     known = [one.value for one in sides if isinstance(one, Const) and isinstance(one.value, (int, float))]
-    return len(known) == 2 == len(test.comparators) + 1 and abs(known[1] - known[0]) <= FEW
+    return len(known) == 2 == len(test.comparators) + 1 and abs(known[1] - known[0]) <= most

@@ -17,6 +17,7 @@ from gradfix.tape.domain.values import (
     Const,
     External,
     Map,
+    Never,
     Seq,
     Slice,
     Undefined,
@@ -26,7 +27,7 @@ from gradfix.tape.interpreter.imports import imported, module_value, star_import
 from gradfix.tape.interpreter.occasions import Added, AttributeNamed, Compared, Dropped, ItemAdded, NameBound
 from gradfix.tape.machine.deeds import done
 from gradfix.tape.python.arithmetic import in_place_operator
-from gradfix.tape.python.displays import kept
+from gradfix.tape.python.containers import may_lose
 from gradfix.tape.python.subscripts import augment_tensor_item, load_item, store_item
 from gradfix.tape.strangers.handed_out import escape
 from gradfix.tape.torch.elements import elements, part
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
 
 
 def expression_statement(vm: Interpreter, node: ast.Expr) -> str | None:
+    value: Value | None = None
     if not isinstance(node.value, ast.Constant):
         with vm.running.within(statement=node.value):
             value = vm.eval(node.value)
@@ -48,7 +50,7 @@ def expression_statement(vm: Interpreter, node: ast.Expr) -> str | None:
             _compared(vm, node.value)
         if isinstance(value, Tensor) and value.node.place is node.value and value.node.parents[:1]:
             vm.tell(Dropped(value, node.value))
-    return "raise" if _ends_the_program(vm, node.value) else None
+    return "raise" if type(value) is Never or _ends_the_program(vm, node.value) else None
 
 
 ENDS = frozenset({"builtins.exit", "builtins.quit", "sys.exit", "os._exit", "os.abort"})
@@ -58,6 +60,10 @@ ENDS = frozenset({"builtins.exit", "builtins.quit", "sys.exit", "os._exit", "os.
 def _ends_the_program(vm: Interpreter, node: ast.expr) -> bool:
     """Whether this is a call of what ends the program, under whatever name."""
     func = node.func if isinstance(node, ast.Call) else None
+    if isinstance(func, ast.Attribute) and func.attr in ("error", "exit"):
+        parser = vm.eval(func.value)
+        if isinstance(parser, Unknown) and parser.origin == "argparse.ArgumentParser":
+            return True
     owner = func.value if isinstance(func, ast.Attribute) else func
     named = vm.eval(owner) if isinstance(owner, ast.Name) else None
     if not isinstance(named, External):
@@ -77,7 +83,11 @@ def _compared(vm: Interpreter, node: ast.Compare) -> None:
 
 
 def assign_statement(vm: Interpreter, node: ast.Assign) -> str | None:
-    value = kept(vm, node.value)
+    value = (
+        vm.eval_kept(node.value)
+        if isinstance(node.targets[0], (ast.Name, ast.Attribute))
+        else vm.eval(node.value)
+    )
     for target in node.targets:
         assign(vm, target, value, node)
     return None
@@ -271,7 +281,7 @@ def _delete_item(trail: Trail, owner: Value, key: Value) -> None:
         trail.set(owner, "items", [])  # `del xs[:]`
         trail.set(owner, "open", False)
     elif isinstance(owner, (Seq, Map)):
-        trail.set(owner, "open", True)
+        may_lose(trail, owner)
 
 
 def import_statement(vm: Interpreter, node: ast.Import) -> str | None:

@@ -17,6 +17,7 @@ from gradfix.tape.domain.why import Why
 from gradfix.tape.effects import pieces, strides
 from gradfix.tape.interpreter.occasions import PutSomewhere, Replaced
 from gradfix.tape.python.arithmetic import OPERATORS, operate
+from gradfix.tape.python.containers import store_in_mapping, store_in_sequence
 from gradfix.tape.strangers.handed_out import escape
 from gradfix.tape.torch.elements import part
 from gradfix.tape.torch.module_methods import register
@@ -217,24 +218,9 @@ def store_item(vm: Interpreter, owner: Value, key: Value, value: Value, node: as
     elif isinstance(owner, Tensor):
         _store_tensor_item(vm.forks, owner, key, value, node, form)
     elif isinstance(owner, Map):
-        items = dict(owner.items)
-        items[key.value if isinstance(key, Const) else ("unknown", len(items))] = value
-        vm.trail.set(owner, "items", items)
-        if not isinstance(key, Const):
-            vm.trail.set(owner, "open", True)
+        store_in_mapping(vm.trail, owner, key, value)
     elif isinstance(owner, Seq):
-        if (
-            isinstance(key, Const)
-            and isinstance(key.value, int)
-            and -len(owner.items) <= key.value < len(owner.items)
-        ):
-            listed = list(owner.items)
-            listed[key.value] = value
-            vm.trail.set(owner, "items", listed)
-        else:
-            put = value.items if isinstance(key, Slice) and isinstance(value, Seq) else [value]
-            vm.trail.set(owner, "items", [*owner.items, *put])
-            vm.trail.set(owner, "open", True)
+        store_in_sequence(vm.trail, owner, key, value)
     elif isinstance(owner, Layer) and owner.items is not None and not isinstance(key, Const):
         vm.tell(PutSomewhere(owner, value, node))
         register(vm.trail, owner, None, value)

@@ -59,6 +59,12 @@ def _tests(node: ast.AST, name: str) -> Iterator[ast.expr]:
             test = one.test.operand if isinstance(one.test, ast.UnaryOp) else one.test
             if isinstance(test, (ast.BinOp, ast.Name)) and _mentions(test, name):
                 yield test
+        elif isinstance(one, ast.BoolOp):
+            yield from (
+                part
+                for part in one.values
+                if isinstance(part, (ast.BinOp, ast.Name)) and _mentions(part, name)
+            )
 
 
 def _handed_on(node: ast.AST, name: str) -> bool:

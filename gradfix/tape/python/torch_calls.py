@@ -21,8 +21,10 @@ from gradfix.tape.interpreter.modes import MODES_BY_PATH, SWITCHES, call_mode
 from gradfix.tape.interpreter.occasions import CheckpointRun
 from gradfix.tape.machine.cuts import behind, nearest_cuts
 from gradfix.tape.machine.deeds import WRITTEN, note
+from gradfix.tape.machine.witness import OPERATIONS as MADE_WITH
 from gradfix.tape.python.arguments import each_argument, unstarred
 from gradfix.tape.python.builtin import call_builtin
+from gradfix.tape.python.type_tests import is_tensor
 from gradfix.tape.strangers.framework_objects import wrap
 from gradfix.tape.torch.conversions import number
 from gradfix.tape.torch.elements import elements, part, told_apart
@@ -81,7 +83,7 @@ def _called(vm: Interpreter, path: str, args: Args, kwargs: Kwargs, node: ast.Ca
     if path.startswith("torch."):
         return _torch(vm, path, args, kwargs, node)
     if path.startswith("builtins."):
-        return call_builtin(vm, path[9:], args, kwargs, node)
+        return _of_python(vm, path[9:], args, kwargs, node)
     if path.startswith("math.") and any(isinstance(arg, (Tensor, Number)) for arg in args):
         return number(
             vm.machine, next(arg for arg in args if isinstance(arg, (Tensor, Number))), "math", node
@@ -138,17 +140,26 @@ def _torch(vm: Interpreter, path: str, args: Args, kwargs: Kwargs, node: ast.Cal
     return _function(vm, path[6:], args, kwargs, node)
 
 
+def _of_python(vm: Interpreter, name: str, args: Args, kwargs: Kwargs, node: ast.Call) -> Value:
+    result = call_builtin(vm, name, args, kwargs, node)
+    if args and not kwargs and name in MADE_WITH:
+        vm.reports.findings.terms.made(result, name, *args)
+    return result
+
+
 def _silent(machine: Machine, path: str, args: Args, kwargs: Kwargs, node: ast.Call) -> Value:
     """What reads what it is given, at most; a scheduler changes what its optimizer's next steps do."""
     given = (*args, *kwargs.values())
     machine.timeline.note("uses", given, machine.here.at(node), machine.here.path)
-    result = harmless(path, args)
+    result = harmless(path, args, kwargs)
     if path.startswith(SCHEDULERS) and given:
         machine.timeline.schedules[id(result)] = (result, given[0])
     return result
 
 
 def _function(vm: Interpreter, name: str, args: Args, kwargs: Kwargs, node: ast.Call) -> Value:
+    if name == "is_tensor" and len(args) == 1:
+        return vm.forks.each(args[0], lambda one: is_tensor(vm.notes, one))
     if name in MAKES:
         return factory(vm, name, args, kwargs, node)
     if name.startswith("Tensor.") and args and isinstance(args[0], Tensor):
@@ -231,7 +242,11 @@ def _named_module(vm: Interpreter, args: Args, kwargs: Kwargs, node: ast.Call) -
 
 
 def _is_grad_enabled(vm: Interpreter, args: Args, kwargs: Kwargs, node: ast.Call) -> Value:
-    return Unknown(fact("the grad mode")) if vm.grad_mode.grad is None else Const(vm.grad_mode.grad)
+    if vm.grad_mode.grad is not None:
+        return Const(vm.grad_mode.grad)
+    found = Unknown(fact("the grad mode"))
+    vm.reports.findings.recording.append(found)
+    return found
 
 
 def _from_pretrained(vm: Interpreter, args: Args, kwargs: Kwargs, node: ast.Call) -> Value:

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from gradfix.tape.domain.values import Truth, Value
     from gradfix.tape.interpreter.state import Notes
 
+PLAIN = {f"builtins.{one.__name__}": one for one in (bool, bytes, complex, float, int, object, str)}
+"""Python's own classes of constants."""
 TENSOR_PATHS = frozenset({"torch.Tensor", "torch.autograd.Variable"})
 
 
@@ -24,6 +26,15 @@ def type_test(notes: Notes, value: Value, kinds: Value) -> Value:
         return Unknown(fact("a type test"))
     sort = (value.leaf, value.parameter) if isinstance(value, Tensor) else (value.kind,)
     return notes.type_tests.setdefault((kinds.path, *sort), Unknown(fact("a type test")))
+
+
+TENSORS = External("torch.Tensor")
+
+
+def is_tensor(notes: Notes, value: Value) -> Value:
+    """`torch.is_tensor(value)`."""
+    known = is_instance(value, TENSORS)
+    return type_test(notes, value, TENSORS) if known is None else Const(known)
 
 
 def is_instance(value: Value, kinds: Value) -> Truth:
@@ -39,6 +50,8 @@ def is_instance(value: Value, kinds: Value) -> Truth:
     path = kinds.path
     if path.partition(".")[0] not in LIBRARIES:
         return None
+    if isinstance(value, Unknown) and value.requires is True and path in TENSOR_PATHS:
+        return True
     if isinstance(value, Tensor):
         return path in TENSOR_PATHS or (None if path.startswith("torch.") else False)
     if isinstance(value, (Seq, Map, Const)):
@@ -63,6 +76,8 @@ def _is_plain(value: Seq | Map | Const, path: str) -> Truth:
     """Whether a value of Python's own is one of this class; the standard library has more."""
     if not path.startswith(("builtins.", "torch.", "numpy.")):
         return None
+    if isinstance(value, Const) and path in PLAIN:
+        return isinstance(value.value, PLAIN[path])
     names = {"list": "list", "tuple": "tuple", "set": "set"}
     own = (
         names.get(value.kind, "")

@@ -11,8 +11,8 @@ from gradfix.tape.domain.definitions import Bound, Class, Function, Instance, Me
 from gradfix.tape.domain.events import Backward
 from gradfix.tape.domain.graph import Number, Tensor
 from gradfix.tape.domain.torch_values import Group, Layer, Opaque, Optimizer, Weights
-from gradfix.tape.domain.values import UNDEFINED, Alt, Const, External, Map, Range, Seq, Unknown
-from gradfix.tape.domain.why import Why
+from gradfix.tape.domain.values import UNDEFINED, Alt, Const, External, Map, Range, Seq, Unknown, unknown_of
+from gradfix.tape.domain.why import Why, fact
 from gradfix.tape.interpreter.aliases import names_read
 from gradfix.tape.machine.account import newest_call
 from gradfix.tape.strangers.assumed_optimizers import doubted, let_go, step_supposed
@@ -39,7 +39,7 @@ LISTS = frozenset({"ModuleList", "ModuleDict", "ParameterList", "ParameterDict"}
 """What modules are put into."""
 MANY = 64
 """How many values are looked through for tensors."""
-INERT = frozenset({Const, External, Range, Number, Class, Method})
+INERT = frozenset({Const, External, Range, Number, Class})
 """What code that isn't known can't change."""
 
 
@@ -49,6 +49,19 @@ def escape(strangers: Strangers, value: Value) -> None:
     hand_out(strangers, value)
     let_gradients_go(strangers.machine, [value])
     may_take_out(strangers.trail, [value])
+
+
+def hooks_run(strangers: Strangers) -> None:
+    """Hooks may have done what they can to all that they have."""
+    for hook in strangers.hooks.values():
+        hand_out(strangers, hook)
+
+
+def asked_for_later(strangers: Strangers, *given: Value) -> Unknown:
+    """Items that are made when somebody asks for them: nobody knows when, nor after what."""
+    for value in given:
+        escape(strangers, value)
+    return unknown_of(fact("what is made when it is asked for"), *given)
 
 
 def put_somewhere(vm: Interpreter, told: PutSomewhere) -> None:
@@ -99,6 +112,9 @@ def hand_out(strangers: Strangers, value: Value, depth: int = 0) -> None:
     if type(value) in INERT:
         if type(value) is Class:
             strangers.loose[id(value)] = value
+        return
+    if isinstance(value, Method):
+        hand_out(strangers, value.receiver, depth)
         return
     if isinstance(value, Unknown):
         let_go(strangers, value)

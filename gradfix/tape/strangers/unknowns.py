@@ -35,7 +35,7 @@ from gradfix.tape.strangers.reaching import Reaching
 from gradfix.tape.torch.conversions import cut_tensor, number
 from gradfix.tape.torch.distributions import PACKAGE, distribution_method
 from gradfix.tape.torch.modules import freeze, leaves, opaque, set_training
-from gradfix.tape.torch.param_groups import written
+from gradfix.tape.torch.param_groups import some_gradient, written
 from gradfix.tape.torch.tensors import KEEPS, copied, filled, method_call, zero
 from gradfix.tape.torch.walks import run_backward
 from gradfix.tape.torch.weights import set_leaf
@@ -447,6 +447,8 @@ def _gradient_method(machine: Machine, receiver: Unknown, name: str, args: Args,
             filled(machine, leaf, node)
     elif isinstance(group, Weights) and name in KEEPS:
         copied(group.leaves)
+    elif isinstance(group, Unknown) and name.endswith("_"):
+        some_gradient(machine, group)
     if name in STAYS:
         return receiver
     return Unknown(Why(What.COMPUTED, "a gradient"), receiver.holds, requires=False)

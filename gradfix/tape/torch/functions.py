@@ -62,6 +62,8 @@ def functional(vm: Interpreter, name: str, args: Args, kwargs: Kwargs, node: ast
         return unknown_of(Why(What.OPERATION, f"F.{name} with these arguments"), *args)
     effect, bound = picked
     flag = bound.get("inplace", FALSE)
+    if name in DROPS and isinstance(p := bound.get("p"), Const) and p.value == 0:
+        return _out_of_place(vm, name, effect, bound, node)
     inplace = table.functional_inplace(name)
     on, yes, no = truth(vm.notes, flag, node) if inplace else (False, frozenset(), frozenset())
     if on is False:

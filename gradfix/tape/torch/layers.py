@@ -38,6 +38,7 @@ from gradfix.tape.torch.weights import FLAG_OFF, parameters_of, weights
 
 if TYPE_CHECKING:
     from gradfix.tape.domain.effect import Effect, ModuleEffect
+    from gradfix.tape.domain.paths import Path
     from gradfix.tape.domain.values import (
         Value,
     )
@@ -151,6 +152,8 @@ def store_on_layer(vm: Interpreter, layer: Layer, name: str, value: Value, node:
         vm.trail.set(layer, "inplace", wanted)
         vm.trail.set(layer, "place", vm.here.at(node))
         return
+    if layer.effect is not None and name in layer.effect.init:
+        vm.trail.put(layer, layer.args, name, value)
     old = layer.attrs.get(name)
     if isinstance(old, (Layer, Instance, Opaque, Tensor)):
         vm.tell(Replaced(old, value, node))
@@ -171,6 +174,16 @@ def call_layer(
     if modes.eval is not modes.train and trains(vm.notes, layer):
         return leaning_on_it(vm.notes, lambda: _run_layer(vm, layer, modes, args, kwargs, node))
     return _run_layer(vm, layer, modes, args, kwargs, node)
+
+
+def _dropping(notes: Notes, layer: Layer, node: ast.AST) -> Path:
+    """When a layer that drops in place writes at all: not where it drops none, as who builds it may say."""
+    p = layer.args.get("p") if layer.kind in DROPS else None
+    if not isinstance(p, Unknown):
+        return notes.here.path
+    _, yes, _ = truth(notes, p, node if isinstance(node, ast.expr) else ast.Constant(None))
+    notes.reports.findings.unlikely.update(yes)
+    return notes.here.path | yes
 
 
 def _run_layer(
@@ -206,7 +219,8 @@ def _run_layer(
     elif layer.kind.startswith("Adaptive"):
         bound.update(layer.args)
     if effect.writes and effect.writes[0] in bound and effect is modes.inplace:
-        result = vm.forks.operate(op, effect, bound, vm.here.at(node), "module")
+        with vm.here.within(path=_dropping(vm.notes, layer, node)):
+            result = vm.forks.operate(op, effect, bound, vm.here.at(node), "module")
         _tell_module(vm, layer, given[0], node)
         return result
     result = vm.forks.operate(op, _without_buffer_writes(effect), bound, vm.here.at(node))

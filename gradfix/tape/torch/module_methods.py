@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from gradfix.defects.reasons import What
 from gradfix.tape.domain.definitions import Instance
+from gradfix.tape.domain.graph import Tensor
 from gradfix.tape.domain.narrowing import paired
 from gradfix.tape.domain.torch_values import Layer, Opaque, Weights
 from gradfix.tape.domain.values import Alt, Const, Map, Seq, Unknown
@@ -75,11 +76,21 @@ def module_method(
         return _submodules(owner, name)
     if name in SAME:
         if name == "apply":
-            vm.timeline.note("anything", (owner, *args), vm.here.at(node), vm.here.path)
+            _on_each(vm, owner, args, node)
         if name in ("to", "cuda"):
             vm.machine.leaves.moved = True
         return owner
     return _registering(vm, owner, name, args, kwargs, node)
+
+
+def _on_each(vm: Interpreter, owner: Value, args: Sequence[Value], node: ast.AST) -> None:
+    """`apply`: a function runs on each part; what it does to layers isn't run for each of them."""
+    vm.timeline.note("anything", (owner, *args), vm.here.at(node), vm.here.path)
+    vm.machine.gradients.perhaps_cleared(leaves(vm.machine, owner)[0])
+    parts = _submodules(owner, "modules")
+    for part in parts.items if isinstance(parts, Seq) else []:
+        if isinstance(part, Instance) and args:
+            vm.call(args[0], [part], {}, node)
 
 
 MANY = 200
@@ -97,7 +108,7 @@ def _submodules(owner: Value, name: str) -> Value:
         if id(value) in seen:
             continue
         if not isinstance(value, (Layer, Instance, Opaque)):
-            more = more or isinstance(value, (Alt, Unknown))
+            more = more or _may_be_module(value)
             below.extend([(path, value)] if isinstance(value, Unknown) else [])
             continue
         seen.add(id(value))
@@ -109,6 +120,12 @@ def _submodules(owner: Value, name: str) -> Value:
     named = name.startswith("named")
     found = [Seq("tuple", [_name(path), one]) if named else one for path, one in below]
     return Seq("list", found, open=more or bool(stack))
+
+
+def _may_be_module(value: Value) -> bool:
+    if isinstance(value, Alt):
+        return any(not isinstance(one, (Tensor, Const)) for _, one in value.options)
+    return isinstance(value, Unknown) and value.tensor is None and value.requires is not True
 
 
 def _name(path: tuple[str, ...]) -> Value:

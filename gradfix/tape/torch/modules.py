@@ -26,8 +26,10 @@ OWN_DICTS = frozenset({"__dict__", "_modules", "_parameters"})
 
 
 def own_dict(owner: Value, name: str) -> Unknown:
-    """The dict itself, which isn't followed."""
-    return Unknown(Why(What.ATTRIBUTE, f"`{name}` of a module"), (owner,))
+    """The dict itself, which isn't followed, but for what is in it by name."""
+    found = Unknown(Why(What.ATTRIBUTE, f"`{name}` of a module"), (owner,))
+    found.children = {f"[{key!r}]": value for key, value in children(owner)}
+    return found
 
 
 def opaque(machine: Machine, value: Unknown, node: ast.AST | None = None) -> Opaque:

@@ -36,6 +36,8 @@ KINDS = frozenset({
 def make_optimizer(machine: Machine, kind: str, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
     """`optim.Kind(params, ...)`."""
     given = args[0] if args else kwargs.get("params", NONE)
+    if isinstance(given, Seq) and given.some:
+        given = Unknown(Why(What.ELEMENT, "the parameters that a test lets through"), tuple(given.items))
     known = len(machine.gradients.updated)
     held, complete = parameters(machine, given)
     if isinstance(given, Weights) and complete and not held:

@@ -48,14 +48,14 @@ def calculated(path: str, numbers: list[object]) -> Value:
     return Unknown(fact("a constant of math"), requires=False)
 
 
-def harmless(path: str, args: Args) -> Value:
+def harmless(path: str, args: Args, kwargs: Kwargs) -> Value:
     result = Unknown(fact(f"the result of {path}"))
     result.origin = path
     if path.startswith("tqdm") and args:
         return args[0]
     if path in ("collections.OrderedDict", "collections.defaultdict"):
         return Map({}, open=path.endswith("defaultdict")) if not args else _ordered(args[0])
-    if path in ("collections.deque",):
+    if path in ("collections.deque",) and len(args) < 2 and not kwargs:
         return Seq("list", list(args[0].items) if args and isinstance(args[0], Seq) else [], open=True)
     if path.startswith("torch.utils.data") or path.endswith("DataLoader"):
         result.requires = False

@@ -59,7 +59,8 @@ def group_method(gradients: Gradients, group: Group, name: str, args: Args) -> V
 
 def some_gradient(machine: Machine, owner: Unknown) -> None:
     """`.grad` of what may be any of the parameters that it came from: somebody may fill or clear it."""
-    for held in _some_of(machine, owner):
+    came_from = [*_some_of(machine, owner)] or [one.leaves for one in machine.optimizers.known]
+    for held in came_from:  # where nobody knows from where, it may be any
         machine.gradients.clear(held, None, must=False)
 
 
@@ -121,6 +122,17 @@ def spread_asking(
     for leaf in (leaf for turn in whole for leaf in _leaves_of(machine, turn)):
         if id(leaf) not in ran and (sure or leaf.requires is not None):
             set_leaf(machine, leaf, wanted, place)
+
+
+def doubt_asked(machine: Machine, asked: Sequence[tuple[Tensor, Truth]], since: int) -> None:
+    """What a loop has done to leaves of which each may not have been among those that it went through."""
+    for leaf, before in asked:
+        if leaf.requires is not before:
+            set_leaf(machine, leaf, None, (leaf.node.facts or {}).get("frozen"))
+        for event in leaf.slot.events if leaf.slot is not None else []:
+            if isinstance(event, Clear) and event.number > since:
+                leaf.gradient().events.append(Clear(None, machine.here.path, must=False))
+                break
 
 
 def _handled(leaf: Tensor, since: int) -> bool:

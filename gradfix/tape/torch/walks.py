@@ -63,6 +63,7 @@ def run_backward(
     if "inputs" in options:
         only = tensors_in(options["inputs"])
     event = Backward(vm.here.at(node), vm.here.path, keeps, virtual=False, lean=NOTHING)
+    event.arms = vm.here.arms
     event.aimed = tuple(_asked_for(vm, options.get("inputs", NONE)))
     event.met = event.met if met is None else met
     vm.machine.backward.run(tensor, event, whole=gradient is NONE and not unseen, only=only)
@@ -146,6 +147,7 @@ def grad_of_roots(vm: Interpreter, args: Args, kwargs: Kwargs, node: ast.Call) -
                 only=tensors_in(options.get("inputs", NONE)),
             )
             continue
+        event.arms = vm.here.arms
         event.aimed = tuple(_asked_for(vm, options.get("inputs", NONE)))
         known = root.requires is False
         if not known and "grad_outputs" not in options and not open_ended(kwargs, node):

@@ -62,6 +62,8 @@ FINISHERS = {
     "_measure": "what a layer returns gets its shape",
     "_nested": "what a recurrent layer returns is put together",
     "keep": "a new node learns that it keeps something",
+    "_wrap": "a function that is being defined learns what its decorators make of it",
+    "_set_through": "a property that is being defined learns its setter",
     "_in_place": "the node of a write, of which only a constant may come",
     "_into": "the node of a write into what is given",
     "overwrite": "the node of a write, which may not be recorded",

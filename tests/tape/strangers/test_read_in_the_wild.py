@@ -139,3 +139,35 @@ with torch.no_grad():
 def test_gradients_that_are_gathered_have_been_used_when_they_are_cleared(gather: str, used: str) -> None:
     body = GATHERED.replace("{gather}", gather).replace("{used}", used)
     assert "zero_grad_before_step" not in listed(body)
+
+
+GIVEN_AWAY = """
+class Both(nn.Module):
+    def __init__(self, part):
+        super().__init__()
+        self.part = part
+class Tuned(nn.Module):
+    def __init__(self, whole):
+        super().__init__()
+        self.fresh = []
+        for block in whole.blocks:
+            a = nn.Linear(4, 4)
+            {given}
+            self.fresh.append(a)
+        self.whole = whole
+    def reset(self):
+        for one in self.fresh:
+            nn.init.zeros_(one.weight)
+"""
+
+
+@pytest.mark.parametrize(
+    "given",
+    ["block.part = Both(a)", "block[0] = Both(a)", "block.add_module('b', Both(a))", "put(block, Both(a))"],
+)
+def test_a_list_of_what_another_model_was_given_in_a_module_of_its_own(given: str) -> None:
+    assert listed(GIVEN_AWAY.format(given=given)) == set()
+
+
+def test_a_list_of_what_nobody_else_was_given() -> None:
+    assert listed(GIVEN_AWAY.format(given="Both(a)")) == {"unregistered_parameters"}
