@@ -78,7 +78,7 @@ def check_registered(vm: Interpreter, built: Built) -> None:
             )
             whys = tuple(_perhaps(vm.strangers, instance, inside))
             place = _owned(vm.reports, instance, value.place)
-            vm.notes.homeless.append(Homeless(inside, place, facts, whys, instance.cls))
+            vm.notes.homeless.append(Homeless(inside, items, place, facts, whys, instance.cls))
 
 
 def _container(value: Seq | Map) -> Literal["list", "tuple", "dict"]:
@@ -143,7 +143,7 @@ def homeless(entries: Sequence[Interpreter], ended: Ended) -> None:
         whys = [
             why
             for vm, one in same
-            for why in (*one.whys, *_handed_on(vm.program, one), *_given_away(vm.strangers, inside))
+            for why in (*one.whys, *_handed_on(vm.program, one), *_given_away(vm.strangers, one))
         ]
         account = ended.held(Assumption.NOBODY_ELSE_REGISTERS, inside, whys)
         for vm, one in same:
@@ -168,12 +168,13 @@ def _run_as_one(cls: Class, attribute: str) -> bool:
     )
 
 
-def _given_away(strangers: Strangers, inside: list[Tensor]) -> Iterator[Why]:
+def _given_away(strangers: Strangers, homeless: Homeless) -> Iterator[Why]:
     """Other modules that hold the same, and that code that isn't known has: it may register them anywhere."""
+    own = {id(part) for item in homeless.items for part in _registered(item)}
     for one in [*strangers.loose.values()]:
-        if isinstance(one, Instance) and one.module:
+        if isinstance(one, Instance) and one.module and id(one) not in own:
             held = {id(leaf) for leaf in leaves(strangers.machine, one)[0]}
-            if any(id(leaf) in held for leaf in inside):
+            if any(id(leaf) in held for leaf in homeless.inside):
                 yield newest_call(strangers.timeline)
                 return
 

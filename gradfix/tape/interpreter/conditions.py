@@ -390,7 +390,7 @@ def _each_truth(notes: Notes, option: Value, node: ast.expr) -> Verdict | None:
     known = truthy(option)
     if known is not None:
         return YES if known else NO
-    return _asked(notes, option, node) if type(option) is Unknown else None
+    return _asked(notes, option, node)
 
 
 def _asked(notes: Notes, value: Value, node: ast.expr) -> Verdict:

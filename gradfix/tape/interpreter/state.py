@@ -46,6 +46,7 @@ class Homeless(NamedTuple):
     """Leaves in a plain container of a module, and what may have registered them all the same."""
 
     inside: list[Tensor]
+    items: list[Value]
     place: Place
     facts: Unregistered
     whys: tuple[Why, ...]

@@ -347,15 +347,26 @@ def _search(
     return assign(0)
 
 
-def _comes_to(terms: Terms, key: Key, values: Mapping[int, object]) -> bool:
+class Either:
+    """How a test comes out of which nothing is said for what is chosen: as anybody wants it."""
+
+    def __eq__(self, other: object) -> bool:
+        return True
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+EITHER = Either()
+
+
+def _comes_to(terms: Terms, key: Key, values: Mapping[int, object]) -> object:
     """How a test comes out."""
     if key in terms.tests:
         return bool(_computed(terms, terms.tests[key], values))
     if isinstance(key, Settled):
         if any(_all(terms, path, values) for path in key.yes):
             return True
-        if any(_all(terms, path, values) for path in key.no):
-            return False
+        return EITHER if not any(_all(terms, path, values) for path in key.no) else False
     if isinstance(key, Arm):
         taken = next(
             (i for i, one in enumerate(key.chain.tests) if _all(terms, one, values)), len(key.chain.tests)
