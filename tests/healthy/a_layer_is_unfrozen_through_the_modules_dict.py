@@ -1,0 +1,9 @@
+# _modules holds the layers themselves.
+import torch
+from torch import nn
+
+net = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2))
+for p in net.parameters():
+    p.requires_grad = False
+net._modules["2"].requires_grad_(True)
+net(torch.randn(5, 4)).pow(2).mean().backward()

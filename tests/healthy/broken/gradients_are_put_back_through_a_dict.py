@@ -1,0 +1,16 @@
+# GF402: what was cleared is only counted
+import torch
+import torch.nn as nn
+
+m = nn.Linear(3, 1)
+opt = torch.optim.SGD(m.parameters(), lr=0.1)
+params = dict(m.named_parameters())
+
+for _ in range(3):
+    opt.zero_grad()
+    m(torch.randn(4, 3)).pow(2).mean().backward()
+    kept = {n: p.grad for n, p in m.named_parameters()}
+    opt.zero_grad()
+    for n in kept:
+        print(params[n].shape)
+    opt.step()

@@ -1,0 +1,16 @@
+# GF105: all of what map makes is asked for before the first step
+import torch
+from torch import nn
+
+net = nn.Sequential(nn.Linear(4, 4), nn.ReLU(), nn.Linear(4, 1))
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+
+
+def compute(x):
+    return net(x).pow(2).mean()
+
+
+for loss in list(map(compute, [torch.randn(8, 4) for _ in range(4)])):
+    opt.zero_grad()
+    loss.backward()
+    opt.step()

@@ -1,0 +1,9 @@
+# GF204: the list has all of them
+import torch
+from torch import nn
+
+net = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 1))
+frozen = [p for n, p in net.named_parameters()]
+for p in frozen:
+    p.requires_grad = False
+net(torch.randn(2, 4)).mean().backward()

@@ -1,0 +1,16 @@
+# GF304: what is a tensor isn't detached
+import torch
+import torch.nn as nn
+
+model = nn.Linear(3, 1)
+
+
+def to_numpy(v):
+    if not torch.is_tensor(v):
+        v = v.detach()
+    return v.numpy()
+
+
+out = model(torch.randn(4, 3))
+out.mean().backward()
+print(to_numpy(out))

@@ -1,0 +1,24 @@
+# GF203: the mode is on where there is no optimizer
+import torch
+from torch import nn
+
+
+def run(net, loader, opt=None):
+    training = not bool(opt)
+    net.train(training)
+    for x in loader:
+        if training:
+            loss = net(x).pow(2).mean()
+        else:
+            with torch.no_grad():
+                loss = net(x).pow(2).mean()
+        if opt is not None:
+            opt.zero_grad()
+            loss.backward()
+            opt.step()
+
+
+net = nn.Linear(4, 1)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+run(net, [torch.randn(2, 4)] * 2, opt)
+run(net, [torch.randn(2, 4)] * 2)

@@ -1,0 +1,9 @@
+# inference_mode(False) records.
+import torch
+from torch import nn
+
+net = nn.Linear(4, 1)
+train = True
+with torch.inference_mode(not train):
+    loss = net(torch.randn(5, 4)).mean()
+loss.backward()

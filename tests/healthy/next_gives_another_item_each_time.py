@@ -1,0 +1,18 @@
+# Each next() goes on in the generator and makes a new loss.
+import torch
+from torch import nn
+
+
+def losses(net, data):
+    for x in data:
+        yield net(x).pow(2).mean()
+
+
+net = nn.Sequential(nn.Linear(4, 4), nn.ReLU(), nn.Linear(4, 1))
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+gen = losses(net, [torch.randn(8, 4) for _ in range(4)])
+for _ in range(4):
+    loss = next(gen)
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
