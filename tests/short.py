@@ -28,6 +28,11 @@ def kinds(body: str) -> set[str]:
     return {defect.kind for defect in analysis(body).defects} - OFF
 
 
+def listed(body: str) -> set[str]:
+    """The kinds of defects that are listed: no suspects."""
+    return {defect.kind for defect in analysis(body).defects if defect.certainty != "suspect"} - OFF
+
+
 def culprits(body: str, kind: str) -> list[str]:
     """The lines, as they stand there, that are to blame for the defects of one kind."""
     lines = whole(body).splitlines()
