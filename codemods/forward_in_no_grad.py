@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from gradfix.defects.severed import Unrecorded
-from gradfix.rewriting.dissolve import recorded
+from gradfix.rewriting.dissolve import leaves_block, recorded
 from gradfix.rewriting.flags import as_tested
 from gradfix.rewriting.seats import dotted, one_line
 from gradfix.rule import Decline, Edit, Fix, Options, Rule
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from gradfix.defects import Defect, Span
     from gradfix.tree import Tree
 
+ASKED = "what runs here asks whether gradients are recorded, and may compute something else then"
+REFUSED = "something here is done without a graph that torch refuses, or keeps, where it is recorded"
 DOUBTFUL = "two values of this block meet in the loss, and one of them may be a constant"
 
 
@@ -46,7 +48,17 @@ def rewrite(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:
     if (told := as_tested(tree, defect.culprit, facts.backward)) is not None:
         return told
     fix = recorded(tree, defect.culprit, facts.forward)
-    return replace(fix, unsafe=DOUBTFUL) if isinstance(fix, Fix) and facts.doubtful else fix
+    why = DOUBTFUL if facts.doubtful else _relied_upon(tree, defect.culprit, facts)
+    return replace(fix, unsafe=fix.unsafe or why) if isinstance(fix, Fix) else fix
+
+
+def _relied_upon(tree: Tree, culprit: Span, facts: Unrecorded) -> str:
+    """Why what leaves the block may need that nothing is recorded there."""
+    if any(span is None or leaves_block(tree, culprit, facts.forward, span) for span in facts.asking):
+        return ASKED
+    if any(span is None or leaves_block(tree, culprit, facts.forward, span) for span in facts.refused):
+        return REFUSED
+    return ""
 
 
 def _constant(tree: Tree, culprit: Span) -> Fix | Decline:

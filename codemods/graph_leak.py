@@ -4,7 +4,8 @@
 iteration stays in memory although nobody ever runs backward through it. Memory grows until it ends.
 
 The rewrite adds the loss without its graph, `total += loss.detach()`, which stays on its device; `.item()`
-where the value is plainly used as a number, as where numpy gets the list. Left alone: totals and lists that
+where the value is plainly used as a number, as where numpy gets the list. It is unsafe where the value begins
+as a plain number that only loops and branches make a tensor. Left alone: totals and lists that
 are backpropagated, and values without a graph.
 """
 
@@ -16,10 +17,15 @@ from gradfix.defects import Defect
 from gradfix.defects.records import Kept
 from gradfix.rewriting import shapes as m
 from gradfix.rewriting.numpytwins import array_function
+from gradfix.rewriting.perhaps_numbers import may_be_number
 from gradfix.rewriting.seats import dotted
 from gradfix.rewriting.statements import method_call
 from gradfix.rule import Decline, Edit, Fix, Options, Rule
 from gradfix.tree import Tree
+
+PERHAPS_NUMBER = (
+    "what is added stays a plain number, which has no such method, where a loop before it has no turn"
+)
 
 
 def rewrite(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:
@@ -29,7 +35,8 @@ def rewrite(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:
         return Decline("add the .detach()ed value to the total")
     number = _backpropagated(tree, value) and _read_by_numpy(tree, value, facts.target)
     cut = method_call(value, "item" if number else "detach")
-    return Fix((Edit(value, cut),), " ".join(tree.code(cut).split()))
+    doubt = PERHAPS_NUMBER if may_be_number(tree, value) else ""
+    return Fix((Edit(value, cut),), " ".join(tree.code(cut).split()), doubt)
 
 
 def _backpropagated(tree: Tree, value: cst.BaseExpression) -> bool:
@@ -68,4 +75,5 @@ RULE = Rule(
     code="GF403",
     message="`{culprit}` keeps the graph of every iteration in memory",
     rewrite=rewrite,
+    sometimes_unsafe=True,
 )

@@ -66,6 +66,10 @@ class Unrecorded(Severed):
     """What a graph was wanted for."""
     saved: bool = False
     """Whether what it made only can't be saved: it is a constant for a graph that is recorded outside."""
+    asking: tuple[Span | None, ...] = ()
+    """Where somebody asks inside it whether anything is recorded; None for a place in another file."""
+    refused: tuple[Span | None, ...] = ()
+    """What is done inside it that torch would refuse to record, or put into a graph that lives on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -38,6 +38,8 @@ class Written(Facts):
 class Overwritten(Written):
     """A write over something that an operation has saved for backward."""
 
+    carries: bool = False
+    """Whether what is written takes its graph along into the next turn or call, which saves it again."""
     saver: str = ""
     """Name of the operation, `relu`."""
     save: Span | None = None

@@ -9,13 +9,18 @@ from gradfix.defects.written import Overwritten
 from gradfix.rewriting.calls import keyword, last_name
 from gradfix.rewriting.holders import can_hold, cloned, free_name, same
 from gradfix.rewriting.names import binds, walk
-from gradfix.rewriting.statements import Anchor, Draft, anchor, siblings
+from gradfix.rewriting.statements import Anchor, Draft, anchor, method_call, siblings
 from gradfix.rule import Decline, Edit, Fix
 from gradfix.tape.effects import table
 from gradfix.tree import Tree
 
 ABOUT = frozenset({"shape", "size", "dim", "ndim", "numel", "device", "dtype", "is_cuda", "requires_grad"})
 """What a tensor is asked for that isn't its values."""
+CARRIED = Decline(
+    "what is written here takes its graph into the next turn: write it under no_grad, or a detached value, "
+    "and clone what was saved of it"
+)
+GIVEN_UP = "what is kept for the next turn is cut off from what it is made of"
 Writing = cst.AugAssign | cst.Assign | cst.Call
 
 
@@ -196,3 +201,14 @@ def _alias_before(tree: Tree, spot: Anchor, holder: cst.BaseExpression) -> cst.A
 
 def _small(place: Anchor) -> cst.CSTNode:
     return place.body[0] if isinstance(place, cst.SimpleStatementLine) else place
+
+
+def cut_off(tree: Tree, node: Writing, told: Overwritten) -> Fix | Decline:
+    """`self.low.copy_(low.detach())`: a clone of what was saved still takes its graph into the next turn."""
+    saver = tree.at(told.save, cst.Call, cst.BinaryOperation) if told.save is not None else None
+    given = node.args[0].value if isinstance(node, cst.Call) and len(node.args) == 1 else None
+    copies = isinstance(node, cst.Call) and last_name(node.func) == "copy_"
+    if given is None or not copies or saver is None or not (given is saver or given in tree.ancestors(saver)):
+        return CARRIED
+    new = method_call(given, "detach")
+    return Fix((Edit(given, new),), " ".join(tree.code(new).split()), GIVEN_UP)

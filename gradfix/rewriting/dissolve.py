@@ -59,6 +59,16 @@ def recorded(tree: Tree, culprit: Span, forward: Iterable[Span]) -> Fix | Declin
     return Fix(vanished(tree, small), f"remove `{one_line(tree.code(expression))}`")
 
 
+def leaves_block(tree: Tree, culprit: Span, forward: Iterable[Span], place: Span) -> bool:
+    """Whether what happens at a place is recorded once the forward is: all that doesn't stay in the block."""
+    node = tree.at(culprit, cst.With)
+    if node is None:
+        return True
+    at = _indices(tree, node, (place,))
+    inside = _staying(tree, _lines(node), _indices(tree, node, forward))
+    return not at or inside is None or not at <= inside
+
+
 def backward_outside(tree: Tree, culprit: Span, backward: Span) -> Fix | Decline:
     """Move a backward call out of the block; what needs the block stays in it, before or behind."""
     node = tree.at(culprit, cst.With)

@@ -13,10 +13,17 @@ from dataclasses import replace
 import libcst as cst
 
 from gradfix.defects import Defect
-from gradfix.defects.written import Written
+from gradfix.defects.written import Overwritten, Written
 from gradfix.rewriting import binary
 from gradfix.rewriting.calls import Write, later_link, written
-from gradfix.rewriting.cloning import Writing, clone_outside, clone_read, clone_saved, clone_written
+from gradfix.rewriting.cloning import (
+    Writing,
+    clone_outside,
+    clone_read,
+    clone_saved,
+    clone_written,
+    cut_off,
+)
 from gradfix.rewriting.holders import can_hold, free_name, held, holder_of, repeatable, same
 from gradfix.rewriting.names import read_later, reads, walk
 from gradfix.rewriting.statements import Draft, anchor
@@ -48,10 +55,25 @@ def out_of_place(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:
     if node is None:
         return NOT_FOUND
     told = defect.told(Written)
+    if isinstance(told, Overwritten) and told.carries and not _made_anew(tree, node, told.target):
+        return cut_off(tree, node, told)
     saved = None
     if told.aliased and not told.met_again and not later_link(node):
         saved = clone_saved(defect, tree) or clone_read(defect, tree, told.target)
     return saved or heeding_aliases(written_anew(defect, tree, node), defect, tree, node)
+
+
+def _made_anew(tree: Tree, node: Writing, target: str) -> bool:
+    """Whether each call or turn binds what holds the tensor before it writes to it."""
+    for above in tree.ancestors(node):
+        if isinstance(above, (cst.For, cst.While, cst.FunctionDef)):
+            earlier = (one for one in walk(above) if isinstance(one, cst.Assign) and one is not node)
+            targets = (one.targets[0].target for one in earlier if tree.span(one) < tree.span(node))
+            if any(same(tree.code(one), target) for one in targets):
+                return True
+        if isinstance(above, cst.FunctionDef):
+            break
+    return False
 
 
 def written_anew(defect: Defect, tree: Tree, node: Writing) -> Fix | Decline:

@@ -23,7 +23,9 @@ def zeroing_place(tree: Tree, backward: cst.CSTNode, step: cst.CSTNode, optimize
     if pair is None:
         return "after", there
     first, last = pair
-    waits = last is not there and last in between(tree, first, None) and _counts(last)
+    row = between(tree, first, None)
+    waits = last is not there and last in row and _counts(last)
+    waits = waits or any(_goes_on(place) for place in between(tree, first, last) if last in row)
     inner = path(tree, step)[path(tree, step).index(last) :]
     bound = any(
         isinstance(place, cst.For) and optimizer.split(".")[0] in names_in(place.target) for place in inner
@@ -42,7 +44,18 @@ def _counts(place: Anchor) -> bool:
     """Whether a condition lets several backwards pass: one that always steps, or looks for NaN, does not."""
     if not isinstance(place, cst.If) or names_in(place.test) & having("alarms"):
         return False
-    return place.orelse is None or not calls_of(place.orelse, "step")
+    return place.orelse is None or not all(calls_of(arm, "step") for arm in (place.body, place.orelse))
+
+
+def _goes_on(place: cst.CSTNode) -> bool:
+    """Whether a turn may end here before its step, for another reason than that the gradients are no good."""
+    if isinstance(place, cst.Continue):
+        return True
+    if isinstance(place, (cst.For, cst.While, cst.FunctionDef, cst.ClassDef, cst.Lambda)):
+        return False
+    if isinstance(place, cst.If) and names_in(place.test) & having("alarms"):
+        return place.orelse is not None and _goes_on(place.orelse)
+    return any(_goes_on(child) for child in place.children)
 
 
 def _closure(tree: Tree, backward: cst.CSTNode, step: cst.CSTNode) -> bool:

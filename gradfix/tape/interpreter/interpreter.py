@@ -204,6 +204,10 @@ class Interpreter:
         """Whether the next call of a closure that is called several times meets the same memory."""
         return self.names.meets_again(tensor)
 
+    def lives_on(self, tensor: Tensor) -> bool:
+        """Whether the next turn of a loop that runs meets the same memory."""
+        return self.names.lives_on(tensor)
+
     def in_tuple(self, place: Place) -> bool:
         """Whether what is written is an element of a tuple."""
         return self.names.in_tuple(place)

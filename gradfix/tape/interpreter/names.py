@@ -131,10 +131,18 @@ class Names:
         """Whether this memory is there already when a closure is called that will be called again."""
         if not self.since:
             return False
-        oldest = tensor
-        while oldest.base is not None:
-            oldest = oldest.base
+        oldest = _oldest(tensor)
         return oldest.storage.argument or oldest.born < self.since
+
+    def lives_on(self, tensor: Tensor) -> bool:
+        """Whether this memory is older than a loop that runs."""
+        oldest = _oldest(tensor)
+        frame: Frame | None = self.frame
+        while frame is not None:
+            if any(oldest.born < loop.began for loop in frame.loops):
+                return True
+            frame = frame.caller
+        return False
 
     def read_again(self, place: Place) -> bool:
         """Whether the name that a call writes through is read behind it, before it is bound anew."""
@@ -161,3 +169,10 @@ class Names:
                 )
                 return True
         return False
+
+
+def _oldest(tensor: Tensor) -> Tensor:
+    """What a view shows, at the end of all views."""
+    while tensor.base is not None:
+        tensor = tensor.base
+    return tensor

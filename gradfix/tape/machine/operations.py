@@ -19,6 +19,7 @@ from gradfix.tape.effects.geometry import SHAPES
 from gradfix.tape.effects.operations import having, in_place
 from gradfix.tape.machine.cuts import DIFFERENTIATED
 from gradfix.tape.machine.here import span_of
+from gradfix.tape.machine.unrecorded_deeds import writes
 
 if TYPE_CHECKING:
     from gradfix.tape.domain.effect import Effect
@@ -143,6 +144,8 @@ class Operations:
         refused = self.grad_mode.grad is True and self._refused(target, node, place, form)
         write = self.recording.write(target, place, form)
         self.describe(write, target, place)
+        if self.grad_mode.grad is False:
+            writes(self.graph, target, node, place)
         if self.grad_mode.grad is not False and target.requires is None:
             self.reports.silence(place, "whether what is written is in a graph isn't known", target.node)
         if self.grad_mode.grad is None and target.requires is True:

@@ -25,6 +25,9 @@ class Python(Protocol):
     def meets_again(self, tensor: Tensor) -> bool:
         """Whether the next call of a closure that is called several times meets the same memory."""
 
+    def lives_on(self, tensor: Tensor) -> bool:
+        """Whether the next turn of a loop that runs meets the same memory."""
+
     def in_tuple(self, place: Place) -> bool:
         """Whether what is written is an element of a tuple, to which nothing can be assigned."""
 

@@ -207,7 +207,18 @@ class Raising:
         facts = Overwritten(
             **{**known, "form": write.form}, saver=node.op, save=self.reports.span(node.place)
         )
+        facts = replace(facts, carries=self._carries(spoil, event, facts.target))
         return facts if write.leaf is None else self._late(write, write.leaf, event, facts)
+
+    def _carries(self, spoil: Spoil, event: Backward, target: str) -> bool:
+        """Whether the next turn saves what is written with the graph of this one: then torch raises for that
+        instead. What is held by an object lives on where nobody knows who calls."""
+        owner = spoil.saved.tensor.base or spoil.saved.tensor
+        if spoil.write.leaf is not None or owner.storage.argument or self.graph.requires(owner) is not True:
+            return False
+        if any(above.cut for above in spoil.saved.node.parents):
+            return False  # the turn begins with a cut
+        return "." in target if event.virtual else self.python.lives_on(owner)
 
     def _late(self, write: Write, leaf: Tensor, event: Backward, facts: Overwritten) -> Overwritten:
         """A leaf is to be written behind the backward that needs its old values."""

@@ -20,6 +20,7 @@ from gradfix.tape.domain.within import Within
 from gradfix.tape.machine.here import span_of
 from gradfix.tape.machine.sought import at_odds
 from gradfix.tape.machine.telling import tellable, told
+from gradfix.tape.machine.unrecorded_deeds import UnrecordedDeeds
 from gradfix.tape.machine.witness import Terms
 
 if TYPE_CHECKING:
@@ -80,6 +81,7 @@ class Findings:
         """What is tried in each file where a handler takes whatever torch says of it."""
         self.terms = Terms()
         """What tests and the values that they ask were made of."""
+        self.unrecorded = UnrecordedDeeds()
         self.recording: list[Value] = []
         """What was answered where somebody asked for the grad mode and nobody knew it."""
         self.refused: dict[Path, None] = {}
@@ -94,7 +96,7 @@ class Findings:
             replace(
                 self.found[key],
                 condition=told(self.texts, self.paths[key]),
-                facts=self._asked(self.found[key].facts),
+                facts=self.unrecorded.told(self._asked(self.found[key].facts), key[1]),
             )
             for key in order
         ]

@@ -21,6 +21,7 @@ from gradfix.tape.interpreter.modes import MODES_BY_PATH, SWITCHES, call_mode
 from gradfix.tape.interpreter.occasions import CheckpointRun
 from gradfix.tape.machine.cuts import behind, nearest_cuts
 from gradfix.tape.machine.deeds import WRITTEN, note
+from gradfix.tape.machine.unrecorded_deeds import asks
 from gradfix.tape.machine.witness import OPERATIONS as MADE_WITH
 from gradfix.tape.python.arguments import each_argument, unstarred
 from gradfix.tape.python.builtin import call_builtin
@@ -242,6 +243,7 @@ def _named_module(vm: Interpreter, args: Args, kwargs: Kwargs, node: ast.Call) -
 
 
 def _is_grad_enabled(vm: Interpreter, args: Args, kwargs: Kwargs, node: ast.Call) -> Value:
+    asks(vm.graph, vm.here.at(node))
     if vm.grad_mode.grad is not None:
         return Const(vm.grad_mode.grad)
     found = Unknown(fact("the grad mode"))

@@ -10,6 +10,7 @@ from gradfix.tape.domain.values import FALSE, NONE, Const, External, Unknown
 from gradfix.tape.effects.operations import having, told
 from gradfix.tape.interpreter.inside import open_ended
 from gradfix.tape.interpreter.occasions import ArrayAsked
+from gradfix.tape.machine.unrecorded_deeds import made_unrecorded, refuses
 from gradfix.tape.torch.tensors import called
 
 if TYPE_CHECKING:
@@ -68,6 +69,8 @@ def array(vm: Interpreter, tensor: Tensor, args: Args, kwargs: Kwargs, node: ast
     force = kwargs.get("force", args[0] if args else FALSE)
     if isinstance(force, Const) and not force.value and not open_ended(kwargs, node):
         vm.tell(ArrayAsked(tensor, node))
+        if made_unrecorded(vm.graph, tensor):
+            refuses(vm.graph, vm.here.at(node))
     return convert(vm.machine, tensor, args, kwargs, node)
 
 

@@ -15,6 +15,7 @@ from gradfix.tape.domain.why import Why, fact
 from gradfix.tape.effects import strides
 from gradfix.tape.effects.operations import having
 from gradfix.tape.interpreter.occasions import GradientRead, GradientSet
+from gradfix.tape.machine.unrecorded_deeds import asks, made_unrecorded
 from gradfix.tape.torch.conversions import cut_tensor
 from gradfix.tape.torch.manual_steps import hand_written_step
 from gradfix.tape.torch.tensors import filled, set_requires_grad
@@ -63,6 +64,7 @@ def _data(machine: Machine, owner: Tensor, node: ast.AST) -> Value:
 
 def _requires_grad(machine: Machine, owner: Tensor, node: ast.AST) -> Value:
     requires = machine.graph.requires(owner)
+    _asked(machine, owner, node)
     if requires is not None:
         return Const(requires)
     whether = Unknown(fact("whether it requires grad"))
@@ -74,6 +76,7 @@ def _requires_grad(machine: Machine, owner: Tensor, node: ast.AST) -> Value:
 def _grad_fn(machine: Machine, owner: Tensor, node: ast.AST) -> Value:
     """What made a tensor, for backward: nothing did where it is a leaf or requires no grad."""
     requires = machine.graph.requires(owner)
+    _asked(machine, owner, node)
     if requires is False or owner.leaf is True:
         return NONE
     made = Unknown(fact("a tensor's grad_fn"))
@@ -91,7 +94,14 @@ def _shape(machine: Machine, owner: Tensor, node: ast.AST) -> Value:
     return Seq("tuple", [], open=True)
 
 
+def _asked(machine: Machine, owner: Tensor, node: ast.AST) -> None:
+    """Note what is told otherwise where what made a tensor is recorded."""
+    if machine.grad_mode.grad is False and made_unrecorded(machine.graph, owner):
+        asks(machine.graph, machine.here.at(node))
+
+
 def _is_leaf(machine: Machine, owner: Tensor, node: ast.AST) -> Value | None:
+    _asked(machine, owner, node)
     return Const(owner.leaf) if owner.leaf is not None else None
 
 
