@@ -10,6 +10,7 @@ from gradfix.rewriting.names import walk
 from gradfix.rewriting.statements import path, siblings
 from gradfix.tree import Tree
 
+PARAMETERS = ("parameters", "named_parameters", "modules", "named_modules")
 NUMBERS = (cst.Integer, cst.Float)
 
 
@@ -77,9 +78,12 @@ def _binds(tree: Tree, small: cst.CSTNode, name: str) -> bool:
 
 
 def _runs(iterated: cst.BaseExpression) -> bool:
-    """Whether a loop surely has a turn: over a display with elements, or a range of a known length."""
+    """Whether a loop surely has a turn: over a display with elements, a range of a known length, or the
+    parameters of a module that is trained."""
     if isinstance(iterated, (cst.List, cst.Tuple)):
         return bool(iterated.elements)
+    if isinstance(iterated, cst.Call) and isinstance(iterated.func, cst.Attribute):
+        return iterated.func.attr.value in PARAMETERS and not iterated.args
     if not isinstance(iterated, cst.Call) or not isinstance(iterated.func, cst.Name):
         return False
     given = [arg.value for arg in iterated.args]

@@ -11,7 +11,9 @@ from gradfix.engine import fix
 from gradfix.plan import Plan
 from gradfix.rule import Finding, Safety
 
-NET = """import torch
+NET = """import copy
+
+import torch
 from torch import nn
 
 net = nn.Linear(3, 1)
@@ -81,16 +83,16 @@ def found(text: str, code: str) -> Finding:
     ("waits", "goes_on", "steps", "clears"),
     [
         pytest.param(
-            "if i % 2 == 0:", "continue", "optimizer.step()", 13, id="a turn goes on before its step"
+            "if i % 2 == 0:", "continue", "optimizer.step()", 15, id="a turn goes on before its step"
         ),
         pytest.param(
-            "if i % 2 == 0:", "print(i)", "else: optimizer.step()", 12, id="the step stands in an else"
+            "if i % 2 == 0:", "print(i)", "else: optimizer.step()", 14, id="the step stands in an else"
         ),
         pytest.param(
             "if torch.isnan(net.weight.grad).any():",
             "continue",
             "optimizer.step()",
-            9,
+            11,
             id="turns that went wrong are left out",
         ),
     ],
@@ -113,6 +115,9 @@ def test_what_gathers_gradients_is_cleared_behind_its_step(
             id="a loop of unknown length",
         ),
         pytest.param("extra = 0", "for i in range(3): extra += net(x).sum()", False, id="a loop of three"),
+        pytest.param(
+            "extra = 0", "for p in net.parameters(): extra += p.sum()", False, id="a loop over parameters"
+        ),
         pytest.param("extra = net(x).sum()", "for i in range(1, parts): extra += 1", False, id="a tensor"),
         pytest.param(
             "extra = 0", "with torch.enable_grad(): extra = net(x).sum()", False, id="it is bound in any case"
@@ -132,7 +137,10 @@ def test_a_method_is_not_safe_on_what_may_be_a_number(begins: str, loop: str, un
         ),
         pytest.param("pass", "low.add_((w * low).mean(0))", None, id="what is written in place"),
         pytest.param(
-            "low = low.detach()", "low.add_((w * low).mean(0))", Safety.SAFE, id="a turn that begins with a cut"
+            "low = low.detach()",
+            "low.add_((w * low).mean(0))",
+            Safety.SAFE,
+            id="a turn that begins with a cut",
         ),
     ],
 )
@@ -155,6 +163,10 @@ def test_a_clone_does_not_mend_what_takes_its_graph_along(
             "torch.is_grad_enabled()", "print(shown(out))", Safety.UNSAFE, id="the grad mode is asked for"
         ),
         pytest.param("out.requires_grad", "print(shown(out))", Safety.UNSAFE, id="it is asked for a graph"),
+        pytest.param("copy.deepcopy(out)", "print(shown(out))", Safety.UNSAFE, id="a result is copied whole"),
+        pytest.param(
+            "out.mean()", "out.requires_grad = True", Safety.UNSAFE, id="a result is told to require grad"
+        ),
         pytest.param(
             "out.mean()", "for s in [out.mean()]: seen.add_(s)", Safety.SAFE, id="a write stays in the block"
         ),

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from gradfix.tape.domain.graph import Node, Tensor
     from gradfix.tape.domain.paths import Path
     from gradfix.tape.domain.values import Truth
+    from gradfix.tape.machine.histories import Graph
 
 CONVERSIONS = having("converts") | {"float", "math", "tensor", "tensor_of_list", "Variable", "Parameter"}
 DETACHES = also_in_place(having("detaches"))
@@ -215,3 +216,11 @@ def copied(node: Node) -> Node:
     while node.op in COPIES and not node.cut and len(node.parents) == 1:
         node = node.parents[0]
     return node
+
+
+def made_unrecorded(graph: Graph, tensor: Tensor) -> bool:
+    """Whether a tensor would have a graph if nothing kept it from being recorded here."""
+    if graph.grad_mode.grad is not False:
+        return False
+    cuts = nearest_cuts(graph.history(tensor), graph.here.path)
+    return any(cut.cut in MODES and behind(cut) is not False for cut in cuts)

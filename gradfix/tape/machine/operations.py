@@ -19,7 +19,7 @@ from gradfix.tape.effects.geometry import SHAPES
 from gradfix.tape.effects.operations import having, in_place
 from gradfix.tape.machine.cuts import DIFFERENTIATED
 from gradfix.tape.machine.here import span_of
-from gradfix.tape.machine.unrecorded_deeds import writes
+from gradfix.tape.machine.relied_upon import writes
 
 if TYPE_CHECKING:
     from gradfix.tape.domain.effect import Effect

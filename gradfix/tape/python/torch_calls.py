@@ -19,9 +19,9 @@ from gradfix.tape.interpreter.imports import first_party
 from gradfix.tape.interpreter.inside import open_ended
 from gradfix.tape.interpreter.modes import MODES_BY_PATH, SWITCHES, call_mode
 from gradfix.tape.interpreter.occasions import CheckpointRun
-from gradfix.tape.machine.cuts import behind, nearest_cuts
+from gradfix.tape.machine.cuts import behind, made_unrecorded, nearest_cuts
 from gradfix.tape.machine.deeds import WRITTEN, note
-from gradfix.tape.machine.unrecorded_deeds import asks
+from gradfix.tape.machine.relied_upon import asks, refuses
 from gradfix.tape.machine.witness import OPERATIONS as MADE_WITH
 from gradfix.tape.python.arguments import each_argument, unstarred
 from gradfix.tape.python.builtin import call_builtin
@@ -194,6 +194,8 @@ def _scaler(vm: Interpreter, args: Args, kwargs: Kwargs, node: ast.Call) -> Valu
 def _deepcopy(vm: Interpreter, args: Args, kwargs: Kwargs, node: ast.Call) -> Value:
     source = args[0] if args else NONE
     vm.timeline.note("uses", args, vm.here.at(node), vm.here.path)
+    if isinstance(source, Tensor) and made_unrecorded(vm.graph, source):
+        refuses(vm.graph, vm.here.at(node))
     if isinstance(source, (Layer, Instance, Opaque)) or (isinstance(source, Unknown) and source.module):
         copy = Unknown(Why(What.COMPUTED, "a copy of a module"), lean=frozenset({Convention.B}))
         copy.origin = "copy.deepcopy"

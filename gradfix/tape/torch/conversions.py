@@ -10,7 +10,8 @@ from gradfix.tape.domain.values import FALSE, NONE, Const, External, Unknown
 from gradfix.tape.effects.operations import having, told
 from gradfix.tape.interpreter.inside import open_ended
 from gradfix.tape.interpreter.occasions import ArrayAsked
-from gradfix.tape.machine.unrecorded_deeds import made_unrecorded, refuses
+from gradfix.tape.machine.cuts import made_unrecorded
+from gradfix.tape.machine.relied_upon import refuses
 from gradfix.tape.torch.tensors import called
 
 if TYPE_CHECKING:

@@ -15,7 +15,8 @@ from gradfix.tape.domain.why import Why, fact
 from gradfix.tape.effects import strides
 from gradfix.tape.effects.operations import having
 from gradfix.tape.interpreter.occasions import GradientRead, GradientSet
-from gradfix.tape.machine.unrecorded_deeds import asks, made_unrecorded
+from gradfix.tape.machine.cuts import made_unrecorded
+from gradfix.tape.machine.relied_upon import asks
 from gradfix.tape.torch.conversions import cut_tensor
 from gradfix.tape.torch.manual_steps import hand_written_step
 from gradfix.tape.torch.tensors import filled, set_requires_grad
@@ -96,7 +97,7 @@ def _shape(machine: Machine, owner: Tensor, node: ast.AST) -> Value:
 
 def _asked(machine: Machine, owner: Tensor, node: ast.AST) -> None:
     """Note what is told otherwise where what made a tensor is recorded."""
-    if machine.grad_mode.grad is False and made_unrecorded(machine.graph, owner):
+    if made_unrecorded(machine.graph, owner):
         asks(machine.graph, machine.here.at(node))
 
 

@@ -15,7 +15,8 @@ from gradfix.tape.domain.why import Why, fact
 from gradfix.tape.effects import table
 from gradfix.tape.effects.operations import DUNDERS, having, in_place
 from gradfix.tape.effects.overloads import choose
-from gradfix.tape.machine.cuts import DETACHES, SCALES
+from gradfix.tape.machine.cuts import DETACHES, SCALES, made_unrecorded
+from gradfix.tape.machine.relied_upon import refuses
 from gradfix.tape.torch.manual_steps import hand_written_step
 from gradfix.tape.torch.weights import change_others
 
@@ -169,6 +170,8 @@ def set_requires_grad(names: Names, tensor: Tensor, value: Value, node: ast.AST)
         return
     if wanted is tensor.requires:
         return
+    if made_unrecorded(names.machine.graph, tensor):
+        refuses(names.machine.graph, names.here.at(node))
     if wanted is True and tensor.leaf is not False:
         made = Node("leaf", tensor.place, (tensor.node,), True)
         made.lean = NOTHING if tensor.node.cut in DETACHES else tensor.lean
