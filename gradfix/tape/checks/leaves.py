@@ -71,7 +71,7 @@ def gradient_set(vm: Interpreter, told: GradientSet) -> None:
 def _lost_by_name(names: Names, owner: Tensor, node: ast.AST) -> bool:
     """Say so where a `.grad` that somebody cares for isn't to be had: its name was bound to a result."""
     bound = names.rebound.get(id(owner))
-    if bound is not None and is_result(owner):
+    if bound is not None and is_result(owner) and owner.retained is False:
         _, held, statement = bound
         names.reports.report(
             "leaf_rebound",

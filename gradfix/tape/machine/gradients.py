@@ -16,6 +16,7 @@ from gradfix.tape.domain.torch_values import Optimizer
 from gradfix.tape.domain.values import NOTHING
 from gradfix.tape.domain.why import Why
 from gradfix.tape.domain.within import Within
+from gradfix.tape.effects.operations import having
 from gradfix.tape.machine.account import newest_call
 from gradfix.tape.machine.cuts import KIND_OF_CUT, all_cuts, leaves_behind, nodes_below
 from gradfix.tape.machine.deeds import unknown_behind
@@ -50,6 +51,15 @@ class Scoped(TypedDict, total=False):
     """What differs inside of something only."""
 
     asked: bool
+
+
+MOVES = having("moves")
+
+
+def moved_from(tensors: Iterable[Tensor]) -> list[Tensor]:
+    """The leaves that tensors may be which were moved to where these may have been already."""
+    results = (one.node for one in tensors if one.leaf is not True and one.node.op in MOVES)
+    return [parent.leaf for node in results for parent in node.parents if parent.leaf is not None]
 
 
 class Gradients:
@@ -105,6 +115,8 @@ class Gradients:
         self.trail.tick()
         moment: Moment | None = None
         leaves = list(leaves)
+        for leaf in moved_from(leaves):
+            leaf.gradient().events.append(Clear(None, self.here.path, must=False))
         if place is not None:
             moment = self.timeline.note("clears", leaves, place, self.here.path)
         for leaf in (*(self.stand_ins if place is not None else ()), *self.leaves.overlapping(leaves)):

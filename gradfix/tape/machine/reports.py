@@ -84,8 +84,6 @@ class Findings:
         self.unrecorded = UnrecordedDeeds()
         self.recording: list[Value] = []
         """What was answered where somebody asked for the grad mode and nobody knew it."""
-        self.refused: dict[Path, None] = {}
-        """The paths on which functions have raised."""
         self.unlikely: set[tuple[Key, bool]] = set()
         """The outcomes of tests by which two values would be one that are called differently."""
 
@@ -255,10 +253,14 @@ class Reports:
         if self.chosen_apart(when):
             lean = lean | {Assumption.CHOSEN_APART}
         way = when | self.here.path
-        if not self.findings.terms.possible(way) or any(follows(way, one) for one in self.findings.refused):
+        if not self.findings.terms.possible(way) or any(
+            follows(way, one) for one in self.findings.terms.refused
+        ):
             lean = lean | {Assumption.CHOSEN_AT_ONCE}
         modes = {("true", id(one)) for one in self.findings.recording}
-        if Convention.G in lean and any(key in modes and not holds for key, holds in way):
+        if Convention.G in lean | self._entered(span) and any(
+            key in modes and not holds for key, holds in way
+        ):
             lean = lean | {Assumption.CHOSEN_AT_ONCE}
         if self.tried and any(map(self._tried, steps)):
             lean = lean | {Assumption.TRIED_FIRST}

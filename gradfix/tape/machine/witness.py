@@ -42,6 +42,8 @@ class Terms:
         """By identity, with the value, which has to stay as long as it has that."""
         self.tests: dict[Key, Term] = {}
         self.kept: list[Value] = []
+        self.refused: dict[Path, None] = {}
+        """The paths on which functions have raised."""
         self.known: dict[Path, bool] = {}
         """The paths that were asked for."""
         self.names: dict[str, External] = {}
@@ -325,10 +327,13 @@ def _search(
             due[max(order[number] for number in leaves)].append((key, holds))
     left = [ENOUGH]
     values: dict[int, object] = {}
+    refused = [path for path in terms.refused if _is_about(terms, path, order)]
 
     def fits(i: int) -> bool:
         try:
-            return all(_comes_to(terms, key, values) == holds for key, holds in due[i])
+            if not all(_comes_to(terms, key, values) == holds for key, holds in due[i]):
+                return False
+            return i + 1 < len(variables) or not any(_all(terms, path, values) for path in refused)
         except (UnprovableError, *FAILURES):
             return False
 
@@ -357,6 +362,12 @@ class Either:
 
 
 EITHER = Either()
+
+
+def _is_about(terms: Terms, path: Path, variables: Container[int]) -> bool:
+    """Whether a path is about nothing else than these."""
+    about = [id(leaf) for key, _ in tested(path) for leaf in _of_test(terms, key)]
+    return bool(about) and all(number in variables for number in about)
 
 
 def _comes_to(terms: Terms, key: Key, values: Mapping[int, object]) -> object:

@@ -119,6 +119,8 @@ def instance_attribute(vm: Interpreter, owner: Instance, name: str, node: ast.AS
         return _bound(vm, owner, found, node)
     if found is not None:
         return found
+    if not owner.module and isinstance(asked := owner.cls.lookup("__getattr__"), Function):
+        return vm.call(Bound(owner, asked), [Const(name)], {}, node)
     if name == "training" and owner.module:
         return training(vm.notes, owner)
     layer = owner.attrs.get("<layer>")

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import ast
+from functools import partial
 from typing import TYPE_CHECKING
 
 from gradfix.defects.reasons import What
+from gradfix.tape.domain.alternatives import alternatives
 from gradfix.tape.domain.definitions import Class, Function, Instance, Super
 from gradfix.tape.domain.graph import Tensor
 from gradfix.tape.domain.torch_values import Layer, Opaque
-from gradfix.tape.domain.values import NONE, Alt, Const, External, Map, Undefined, Unknown
+from gradfix.tape.domain.values import NONE, Alt, Const, External, Map, Seq, Undefined, Unknown
 from gradfix.tape.domain.why import Why, fact
 from gradfix.tape.interpreter.imports import canonical
 from gradfix.tape.machine.deeds import BY_NAME, done
@@ -26,8 +28,22 @@ from gradfix.tape.torch.tensors import method_call
 
 if TYPE_CHECKING:
     from gradfix.tape.domain.definitions import Bound, Partial
+    from gradfix.tape.domain.paths import Path
     from gradfix.tape.domain.values import Args, Kwargs, Value
     from gradfix.tape.interpreter.interpreter import Interpreter
+
+
+def _on_one_of(
+    vm: Interpreter, receiver: Alt, name: str, args: Args, kwargs: Kwargs, node: ast.Call
+) -> Value:
+    """What is put into one of several containers is in none of the others."""
+    results: list[tuple[Path, Value]] = []
+
+    def arm(guard: Path, one: Value) -> None:
+        results.append((guard, call_method(vm, one, name, args, kwargs, node)))
+
+    vm.forks.fork([(guard, partial(arm, guard, one)) for guard, one in receiver.options])
+    return alternatives(results) if results else NONE
 
 
 HOOKING = frozenset({"register_forward_hook", "register_forward_pre_hook"})
@@ -57,6 +73,8 @@ def evaluate_call(vm: Interpreter, node: ast.Call) -> Value:
             )
         if type(receiver) is not Alt:
             return call_method(vm, receiver, func.attr, args, kwargs, node)
+        if any(isinstance(one, (Seq, Map)) for _, one in receiver.options):
+            return _on_one_of(vm, receiver, func.attr, args, kwargs, node)
         return vm.forks.each(receiver, lambda one: call_method(vm, one, func.attr, args, kwargs, node))
     callee = vm.eval(func)
     if isinstance(callee, External) and callee.path == "builtins.super":

@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from gradfix.defects.reasons import What
-from gradfix.tape.domain.paths import ALWAYS, Caught
+from gradfix.tape.domain.paths import ALWAYS, Caught, tested
 from gradfix.tape.domain.values import NONE, Const, Pattern, Unknown
 from gradfix.tape.domain.why import Why, fact
 from gradfix.tape.interpreter.conditions import NO, YES, compared, condition, equal, tellable
@@ -201,7 +201,7 @@ def continue_statement(vm: Interpreter, node: ast.Continue) -> str | None:
 
 def raise_statement(vm: Interpreter, node: ast.Raise) -> str | None:
     if vm.running.stack and not vm.running.trying:
-        vm.reports.findings.refused[vm.here.path] = None
+        vm.reports.findings.terms.refused[tested(vm.here.path)] = None
     return "raise"
 
 

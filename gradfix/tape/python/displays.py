@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from gradfix.tape.domain.alternatives import one_of
 from gradfix.tape.domain.events import Backward
 from gradfix.tape.domain.graph import Tensor
+from gradfix.tape.domain.torch_values import Weights
 from gradfix.tape.domain.values import UNDEFINED, Const, Map, Seq, Unknown
 from gradfix.tape.domain.why import thing
 from gradfix.tape.interpreter.aliases import names_read
@@ -18,6 +19,7 @@ from gradfix.tape.machine.deeds import deeds_in, doubt
 from gradfix.tape.strangers.handed_out import escape
 from gradfix.tape.torch.elements import elements, part, told_apart
 from gradfix.tape.torch.param_groups import spread
+from gradfix.tape.torch.tensors import copied
 
 if TYPE_CHECKING:
     from gradfix.tape.domain.values import Value
@@ -88,6 +90,11 @@ def _listed(vm: Interpreter, node: ast.ListComp | ast.SetComp | ast.GeneratorExp
     known = _generate(vm, node.generators, lambda: items.append(vm.eval(node.elt)), asked, source)
     listed = Seq("set" if isinstance(node, ast.SetComp) else "list", items, not known, node)
     listed.some = bool(asked)
+    for item in items:
+        if isinstance(item, Tensor) and item.grad_of is not None:
+            copied([item.grad_of])
+        elif isinstance(item, Unknown) and item.origin == "grad":
+            copied(leaf for held in item.holds if isinstance(held, Weights) for leaf in held.leaves)
     return listed
 
 

@@ -11,7 +11,7 @@ from gradfix.defects.reasons import What
 from gradfix.tape.domain.alternatives import alternatives
 from gradfix.tape.domain.definitions import Code, Function, Instance, Scope, Suspended
 from gradfix.tape.domain.moments import Site
-from gradfix.tape.domain.torch_values import Mode
+from gradfix.tape.domain.torch_values import Layer, Mode, Opaque
 from gradfix.tape.domain.values import NONE, Const, External, Never, Seq, Unknown, unknown_of
 from gradfix.tape.domain.why import Why, thing
 from gradfix.tape.domain.within import Within
@@ -30,6 +30,7 @@ from gradfix.tape.interpreter.modes import (
     set_mode,
     unbound,
 )
+from gradfix.tape.interpreter.occasions import PutSomewhere
 from gradfix.tape.interpreter.repeated_calls import Watch, past
 from gradfix.tape.python.parameters import bind_parameters
 from gradfix.tape.strangers.handed_out import escape
@@ -145,6 +146,9 @@ def follow(
         _left_out(vm.machine, function, args, kwargs, node)
         for value in (function, *args, *kwargs.values()):
             escape(vm.strangers, value)
+            if isinstance(value, (Layer, Instance, Opaque)):
+                put = Unknown(Why(What.BUDGET, "calls too deep to follow", vm.here.at(node)))
+                vm.tell(PutSomewhere(value, put, node))
         may_have_set(vm)
         lost = unknown_of(
             Why(What.BUDGET, "calls too deep to follow", vm.here.at(node)), *args, *kwargs.values()
@@ -229,7 +233,7 @@ def _run_function(
         for mode, expression in function.decorators:
             if isinstance(mode, Mode) and isinstance(mode.sets, Const):
                 set_mode(vm.machine, mode.kind, bool(mode.sets.value), vm.here.at(expression))
-            elif isinstance(mode, Unknown) and unbound(vm.names, expression):
+            elif (isinstance(mode, Unknown) and unbound(vm.names, expression)) or isinstance(mode, Suspended):
                 lose_mode(vm.machine, entered=True)
             elif may_set_mode(mode):
                 doubt_mode(vm.machine)

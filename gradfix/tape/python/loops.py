@@ -12,13 +12,14 @@ from gradfix.tape.domain.definitions import Instance, Suspended
 from gradfix.tape.domain.events import Backward
 from gradfix.tape.domain.graph import Number, Tensor
 from gradfix.tape.domain.torch_values import Layer, Opaque
-from gradfix.tape.domain.values import Alt, Const, Range, Seq, Undefined, Unknown, stamp
+from gradfix.tape.domain.values import Alt, Const, Map, Range, Seq, Undefined, Unknown, stamp
 from gradfix.tape.domain.why import Why, fact
 from gradfix.tape.domain.within import Within
 from gradfix.tape.interpreter.conditions import condition
 from gradfix.tape.interpreter.early_exits import Loop, enter, jumps, rejoin, take
 from gradfix.tape.interpreter.inside import all_in
 from gradfix.tape.machine.leaves import is_added
+from gradfix.tape.python.containers import may_lose
 from gradfix.tape.python.generators import looped, resume
 from gradfix.tape.python.telling_turns import telling_turns
 from gradfix.tape.strangers.loader_batches import take_out
@@ -70,7 +71,7 @@ def _over(vm: Interpreter, node: ast.For | ast.AsyncFor, source: Value) -> str |
     exact = certain and (len(turns) <= EXACT or _distinct(turns))
     count = len(turns)
     if not exact:
-        turns = turns[:2]
+        turns = [*turns[:2], *_objects(turns[2:FEW])]
     if vm.running.later_turn and not (certain and len(turns) <= EXACT) and not _tests_count(node, turns):
         turns = [next((turn for turn in turns if _trained(turn)), turns[0])]
     some = isinstance(source, Seq) and source.some
@@ -94,6 +95,12 @@ def _over(vm: Interpreter, node: ast.For | ast.AsyncFor, source: Value) -> str |
             part(source) if isinstance(source, Unknown) else Unknown(fact("the last of a loop")),
         )
     return ended
+
+
+def _objects(turns: Sequence[Value]) -> list[Value]:
+    """Those that a loop meets for sure and that may keep something: objects of the source."""
+    known = [one.items[-1] if isinstance(one, Seq) and one.items else one for one in turns]
+    return [turn for turn, one in zip(turns, known, strict=True) if isinstance(one, Instance)]
 
 
 def _floors(turns: Sequence[Value]) -> dict[Hashable, int]:
@@ -150,6 +157,7 @@ def _turns(
     certain: bool,
     exact: bool,
     few: bool = False,
+    unended: bool = False,
 ) -> str | None:
     with vm.here.within(path=vm.here.path):
         loop = Loop(enter(vm) if "break" in jumps(vm.switches, node, node.body) else None, few)
@@ -157,6 +165,8 @@ def _turns(
             outer.inner = max(outer.inner, height)
         with Within(vm.names.frame, vm.trail, {"loops": [*vm.names.frame.loops, loop]}):
             i, ended = _each_turn(vm, node, turns, certain, exact)
+        if unended and ended is None and (loop.whole is None or not loop.whole.left):
+            _leave_in_doubt(vm, node)
         if ended in (None, "done"):
             ended = vm.run(node.orelse)
         elif ended == "break":
@@ -188,6 +198,8 @@ def _each_turn(
     parts = bool(jumps(vm.switches, node, node.body) & {"break", "continue"})
     for i, value in enumerate(turns):
         if i > 0 and not exact and loop.inner > DEEP:
+            return i, None
+        if i > 1 and isinstance(node, ast.While) and not exact and loop.whole is not None and loop.whole.left:
             return i, None
         running = vm.machine.tested.turns if exact else [*vm.machine.tested.turns, stamp()]
         again = repeat or (i > 0 and not certain)
@@ -252,9 +264,25 @@ def while_statement(vm: Interpreter, node: ast.While) -> str | None:
     endless = isinstance(node.test, ast.Constant)
     counted = known is True and not endless and _near(vm, node.test, EXACT + 1)
     turns = [None] * (EXACT + 1 if counted else 2)
-    if vm.running.later_turn and not counted:
+    if endless:
+        turns = [None] * (EXACT + 1)
+    elif vm.running.later_turn and not counted:
         turns = turns[:1]
-    return _turns(vm, node, turns, counted, exact=counted, few=counted)
+    return _turns(vm, node, turns, counted, exact=counted, few=counted, unended=known is True and not counted)
+
+
+def _leave_in_doubt(vm: Interpreter, node: ast.AST) -> None:
+    """A loop that wasn't run to its end leaves nobody knows what in the names that it binds and in lists."""
+    for one in all_in(node):
+        if not isinstance(getattr(one, "ctx", None), ast.Store):
+            continue
+        if isinstance(one, ast.Subscript) and isinstance(one.value, ast.Name):
+            held = vm.names.load(one.value.id)
+            if isinstance(held, (Seq, Map)):
+                may_lose(vm.trail, held)
+        elif isinstance(one, ast.Name):
+            held = vm.names.load(one.id)
+            vm.names.store(one.id, Unknown(fact("what a loop leaves that isn't run to its end"), (held,)))
 
 
 def _near(vm: Interpreter, test: ast.expr, most: int) -> bool:

@@ -163,9 +163,29 @@ def _registering(
         return _dictionary_view(owner, name)
     if name in ("forward", "__call__"):
         return vm.call(owner, args, kwargs, node)
+    if name in PARTS:
+        return _by_path(owner, named)
     reads = name in ("state_dict", "buffers", "named_buffers")
     vm.timeline.note("uses" if reads else "anything", (owner, *args), vm.here.at(node), vm.here.path)
     return Unknown(Why(What.OPERATION, f"`.{name}()` of a module"))
+
+
+PARTS = frozenset({"get_submodule", "get_parameter", "get_buffer"})
+"""What finds a part of a module by its path."""
+
+
+def _by_path(owner: Value, path: Value | None) -> Value:
+    """The part that a path leads to; where nobody knows which, one of them."""
+    value = owner
+    for name in str(path.value).split(".") if isinstance(path, Const) and path.value else ():
+        value = dict(children(value)).get(name) or Unknown(
+            Why(What.ATTRIBUTE, "a part of a module"), (value,)
+        )
+    if isinstance(path, Const):
+        return value
+    part = Unknown(Why(What.ATTRIBUTE, "a part of a module"), (owner,))
+    part.part = True
+    return part
 
 
 def register(trail: Trail, owner: Value, named: Value | None, value: Value) -> None:

@@ -116,7 +116,8 @@ def _gather(machine: Machine, value: Value, seen: set[int], found: dict[int, Ten
         return False
     if isinstance(value, Layer):
         for leaf in parameters_of(machine, value).values():
-            found.setdefault(id(leaf), leaf)
+            if leaf.leaf is not False:  # a result can't be registered: its name has been given up
+                found.setdefault(id(leaf), leaf)
         complete = not value.open
     elif isinstance(value, Instance):
         if not value.module:
