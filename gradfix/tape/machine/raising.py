@@ -167,7 +167,8 @@ class Raising:
         kind, culprit, facts = self._blamed(spoil, event, steps)
         self.reports.report(kind, culprit, steps, facts, lean=lean, when=when,
                     impact="trains wrong" if spoil.silent else "crashes",
-                    says="" if spoil.silent else OVERWRITTEN)  # fmt: skip
+                    says="" if spoil.silent else OVERWRITTEN,
+                    along=write.path | saved.path | event.path)  # fmt: skip
 
     def _picked_apart(self, path: Path) -> bool:
         """Whether two turns of a loop have to meet different things: who says that a module is built so?"""

@@ -215,8 +215,11 @@ class Reports:
         when: Path = ALWAYS,
         says: str = "",
         account: Account | None = None,
+        along: Path = ALWAYS,
     ) -> None:
         """Note a defect, unless its culprit is in another file, where it will be found."""
+        if along and not self.findings.terms.possible(when | along):
+            lean = lean | {Assumption.CHOSEN_AT_ONCE}
         draft = self.draft(
             kind, culprit, steps, facts, impact=impact, lean=lean, when=when, says=says, account=account
         )

@@ -9,9 +9,10 @@ from __future__ import annotations
 import ast
 import operator
 from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Mapping, Sequence
+from itertools import combinations
 from typing import TYPE_CHECKING, NamedTuple
 
-from gradfix.defects.reasons import What
+from gradfix.tape.domain.graph import Tensor
 from gradfix.tape.domain.paths import Arm, Settled, tested
 from gradfix.tape.domain.values import Alt, Const, External, Map, Pattern, Seq, Undefined, Unknown
 
@@ -23,6 +24,8 @@ ENOUGH = 6000
 """So many tries to find a witness."""
 MANY = 64
 """The longest list that is tried."""
+MOST = 4
+"""Of how many values that went into one it is asked whether they went into another."""
 DEEP = 12
 """How far a value is followed down to what it was made of."""
 
@@ -41,6 +44,8 @@ class Terms:
         self.values: dict[int, tuple[Value, Term]] = {}
         """By identity, with the value, which has to stay as long as it has that."""
         self.tests: dict[Key, Term] = {}
+        self.of: dict[int, tuple[Value, ...]] = {}
+        """What such an answer was asked for."""
         self.kept: list[Value] = []
         self.refused: dict[Path, None] = {}
         """The paths on which functions have raised."""
@@ -66,6 +71,7 @@ class Terms:
             marks = [one.value if isinstance(one, Const) else id(one) for one in operands]
             first = self.answers.setdefault((asked, *marks), value)
             self.same[id(value)] = first, value
+            self.of[id(first)] = operands
             self.kept.extend(operands)
 
     def test(self, key: Key, op: str, *operands: Value | Path) -> None:
@@ -145,7 +151,6 @@ USUAL: tuple[object, ...] = (
     False,
     3,
     -1,
-    0.5,
     "",
     [],
     [0],
@@ -155,8 +160,6 @@ USUAL: tuple[object, ...] = (
     {"k": 0},
 )
 """What a value may be about which nothing is said."""
-CONTENT = frozenset({What.CALL, What.IMPORT, What.CALLED, What.OPERATION, What.COMPUTED, What.RUN_TIME})
-"""What is computed of what went in, nobody knows how."""
 
 
 def _leaves(terms: Terms, one: Value | Path, deep: int = DEEP) -> Iterator[Value]:
@@ -201,9 +204,10 @@ def _of_test(terms: Terms, key: Key, deep: int = DEEP) -> Iterator[Value]:
 
 def _entangled(terms: Terms, path: Path) -> Iterator[list[tuple[Key, bool]]]:
     """The tests of a path that share what they are about, put together."""
-    groups: list[tuple[set[int], list[tuple[Key, bool]]]] = []
+    groups: list[tuple[set[Hashable], list[tuple[Key, bool]]]] = []
     for literal in path:
-        about = {id(leaf) for one in _of_test(terms, literal[0]) for leaf in (one, *_hidden(terms, one))}
+        leaves = [*_of_test(terms, literal[0])]
+        about = {*map(id, leaves), *(mark for one in leaves for mark in _hidden(terms, one))}
         if not about:
             yield [literal]
             continue
@@ -211,26 +215,53 @@ def _entangled(terms: Terms, path: Path) -> Iterator[list[tuple[Key, bool]]]:
         merged = about.union(*(group[0] for group in same))
         groups = [group for group in groups if group not in same]
         groups.append((merged, [literal, *(one for group in same for one in group[1])]))
+    for refused in terms.refused:
+        both = {id(leaf) for key, _ in tested(refused) for leaf in _of_test(terms, key)}
+        joined = [group for group in groups if not group[0].isdisjoint(both)]
+        if len(joined) > 1 and both <= set().union(*(group[0] for group in joined)):
+            groups = [group for group in groups if group not in joined]
+            groups.append(
+                (set().union(*(group[0] for group in joined)), [one for group in joined for one in group[1]])
+            )
     yield from (literals for _, literals in groups if len(literals) > 1)
 
 
-def _hidden(terms: Terms, leaf: Value) -> Iterator[Value]:
-    """What nobody knows a leaf was computed of."""
-    if isinstance(leaf, Unknown) and leaf.why.what in CONTENT:
-        for held in leaf.holds[:4]:
-            if type(held) is Unknown:
-                yield from _leaves(terms, held)
+def _hidden(terms: Terms, leaf: Value, deep: int = 4) -> Iterator[Hashable]:
+    """What a leaf was computed of that nobody knows how, or is a fact of, by identity."""
+    if not isinstance(leaf, Unknown) or not deep:
+        return
+    if leaf.about is not None:
+        yield id(leaf.about)
+    if leaf.origin and not leaf.holds:
+        yield leaf.origin
+    of = terms.of.get(id(leaf), ()) or (() if _has_a_name(leaf) else leaf.holds[:MOST])
+    for held in of:
+        if isinstance(held, Tensor):
+            yield id(held.storage)
+        elif type(held) is Unknown:
+            yield id(held)
+            yield from _hidden(terms, held, deep - 1)
+        elif isinstance(held, (Seq, Alt)):
+            yield from map(id, _leaves(terms, held, deep))
+
+
+def _has_a_name(leaf: Unknown) -> bool:
+    """Whether it is what its owner has by a name: what else that has says nothing of it."""
+    owner = leaf.holds[0] if leaf.holds else None
+    held = owner.children if isinstance(owner, Unknown) else None
+    return held is not None and any(one is leaf for one in held.values())
 
 
 def _has_witness(terms: Terms, literals: Sequence[tuple[Key, bool]]) -> bool:
     """Whether there are values for which all of these tests come out so."""
     about = [(key, holds, {id(leaf): leaf for leaf in _of_test(terms, key)}) for key, holds in literals]
-    asked = [one for one in about if not _says_only_that_it_is_there(terms, one[0], one[1])]
-    for _, _, leaves in asked:
-        for leaf in leaves.values():
-            hidden = {id(one) for one in _hidden(terms, leaf)}
-            if any(not hidden.isdisjoint(others) for _, _, others in asked if others is not leaves):
-                return False
+    asked = [one[2] for one in about if not _says_only_that_it_is_there(terms, one[0], one[1])]
+    behind: dict[int, set[Hashable]] = {
+        number: {*_hidden(terms, leaf)} for leaves in asked for number, leaf in leaves.items()
+    }
+    for one, other in combinations(behind, 2):
+        if not (behind[one] | {one}).isdisjoint(behind[other] | {other}):
+            return False
     if not any(leaves for _, _, leaves in about):
         return _agrees(terms, *literals[0])
     variables = {number: leaf for _, _, leaves in about for number, leaf in leaves.items()}
@@ -262,13 +293,9 @@ def _candidates(terms: Terms, literals: Iterable[tuple[Key, bool]]) -> list[obje
     for constant in {repr(one): one for key, _ in literals for one in _constants(terms, key)}.values():
         found.append(constant)
         if isinstance(constant, (int, float)) and not isinstance(constant, bool):
-            found += [
-                constant + 1,
-                constant - 1,
-                constant + 0.5,
-                constant - 0.5,
-                [0] * min(int(abs(constant)), 64),
-            ]
+            steps = (1, -1) if isinstance(constant, int) else (1, -1, 0.5, -0.5)
+            found += [constant + by for by in steps]
+            found.append([0] * min(int(abs(constant)), MANY))
         elif isinstance(constant, str):
             found += [f"{constant}_", f"_{constant}", constant.upper(), [constant], {constant: 1}]
     return [*found, *USUAL]

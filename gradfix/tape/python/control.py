@@ -153,8 +153,8 @@ def _matched(vm: Interpreter, node: ast.Match, case: ast.match_case, subject: Va
         if tellable(subject, constant):
             return equal(vm, case, node.subject, subject, constant)
     key = ("case", id(case), id(subject))
-    if case.guard is None:
-        vm.reports.findings.terms.test(key, "matches", subject, Pattern(pattern))
+    asks = "matches" if case.guard is None else "matches and more"
+    vm.reports.findings.terms.test(key, asks, subject, Pattern(pattern))
     guard = f" and {vm.reports.text(case.guard)}" if case.guard is not None else ""
     text = f"{vm.reports.text(node.subject)} matches {vm.reports.text(pattern)}{guard}"
     vm.reports.findings.texts.setdefault(key, text)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from gradfix.tape.domain.definitions import Bound, Function
+from gradfix.tape.domain.definitions import Bound, Class, Function, Instance, Partial
 from gradfix.tape.domain.torch_values import Mode
 from gradfix.tape.domain.values import Const, External, Unknown, unknown_of
 from gradfix.tape.domain.why import fact
@@ -56,7 +56,7 @@ def decorated(vm: Interpreter, function: Function, node: ast.FunctionDef | ast.A
             value = Mode(
                 MODES_BY_PATH[value.path], Const(value.path.endswith("enable_grad")), vm.here.at(expression)
             )
-        if isinstance(value, (Function, Bound)):
+        if isinstance(value, (Function, Bound, Partial, Class)) or _is_called(value):
             own.append((value, expression))
         else:
             kept.append((value, expression))
@@ -71,13 +71,17 @@ def decorated(vm: Interpreter, function: Function, node: ast.FunctionDef | ast.A
     return function
 
 
-def _wrap(vm: Interpreter, function: Function, own: list[tuple[Function | Bound, ast.expr]]) -> None:
+def _is_called(value: Value) -> bool:
+    return isinstance(value, Instance) and isinstance(value.cls.lookup("__call__"), Function)
+
+
+def _wrap(vm: Interpreter, function: Function, own: list[tuple[Value, ast.expr]]) -> None:
     """Let decorators of the source make of a function what they do, the last of them first."""
     given: Value
     given = bare = function.under(function.decorators)
     for value, expression in reversed(own):
         given = vm.call(value, [given], {}, expression)
-    if given is not bare and isinstance(given, (Function, Bound)):
+    if given is not bare and type(given) is not Unknown:
         function.wrapper, function.wrapped = given, bare
 
 

@@ -31,7 +31,7 @@ MODULE_METHODS = frozenset({
     "zero_grad", "requires_grad_", "modules", "children", "named_modules", "named_children", "state_dict",
     "load_state_dict", "register_buffer", "register_parameter", "add_module", "register_module", "apply",
     "buffers", "register_forward_hook", "bfloat16", "share_memory", "register_full_backward_hook",
-    "register_forward_pre_hook", "__setattr__",
+    "register_forward_pre_hook", "__setattr__", "get_submodule", "get_parameter", "get_buffer",
 })  # fmt: skip
 """What a module is asked for by name, wherever it comes from."""
 REGISTERING = {

@@ -45,7 +45,9 @@ def tensor_attribute(vm: Interpreter, owner: Tensor, name: str, node: ast.AST) -
     if value is not None:
         return value
     if name in PLAIN_ATTRIBUTES:
-        return Unknown(fact(f"a tensor's {name}"))
+        found = Unknown(fact(f"a tensor's {name}"))
+        vm.reports.findings.terms.answered(found, name, owner)
+        return found
     return _looked_at(vm.machine, owner, name, node) if name in VIEW_ATTRIBUTES else Method(owner, name)
 
 
@@ -191,6 +193,8 @@ def store_on_tensor(
             vm.machine.recording.write(owner, vm.here.at(node), "data", silent=True), owner, vm.here.at(node)
         )
         made_in = value.storage.inference if isinstance(value, Tensor) else None
+        if made_in is None:
+            owner.storage.inference = None  # it is ordinary again
         if made_in is not None and owner.view == "loose":
             vm.trail.set(owner, "storage", Storage())  # whose memory it had keeps what it was
         if made_in is not None and owner.base is None and len(vm.here.path) < 2:
