@@ -228,13 +228,17 @@ def _entangled(terms: Terms, path: Path) -> Iterator[list[tuple[Key, bool]]]:
 
 def _hidden(terms: Terms, leaf: Value, deep: int = 4) -> Iterator[Hashable]:
     """What a leaf was computed of that nobody knows how, or is a fact of, by identity."""
+    if isinstance(leaf, Tensor):
+        yield id(leaf.storage)
     if not isinstance(leaf, Unknown) or not deep:
         return
     if leaf.about is not None:
         yield id(leaf.about)
     if leaf.origin and not leaf.holds:
         yield leaf.origin
-    of = terms.of.get(id(leaf), ()) or (() if _has_a_name(leaf) else leaf.holds[:MOST])
+    of = terms.of.get(id(leaf), ()) or leaf.holds[:MOST]
+    if _has_a_name(leaf) and id(leaf.holds[0]) not in terms.of:
+        of = ()
     for held in of:
         if isinstance(held, Tensor):
             yield id(held.storage)
@@ -282,7 +286,8 @@ def _says_only_that_it_is_there(terms: Terms, key: Key, holds: bool) -> bool:
     if term is None:
         return False
     if term.op == "true" and holds:
-        return isinstance(term.operands[0], Unknown) and id(term.operands[0]) not in terms.values
+        asked = term.operands[0]
+        return isinstance(asked, Unknown) and id(asked) not in terms.values and id(asked) not in terms.same
     none = len(term.operands) == 2 and isinstance(term.operands[1], Const) and term.operands[1].value is None
     return none and holds is (term.op in ("NotEq", "IsNot"))
 

@@ -153,6 +153,7 @@ def _silent(machine: Machine, path: str, args: Args, kwargs: Kwargs, node: ast.C
     given = (*args, *kwargs.values())
     machine.timeline.note("uses", given, machine.here.at(node), machine.here.path)
     result = harmless(path, args, kwargs)
+    machine.reports.findings.terms.answered(result, path, *args)
     if path.startswith(SCHEDULERS) and given:
         machine.timeline.schedules[id(result)] = (result, given[0])
     return result
