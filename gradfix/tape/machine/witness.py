@@ -12,6 +12,7 @@ from collections.abc import Callable, Container, Hashable, Iterable, Iterator, M
 from itertools import combinations
 from typing import TYPE_CHECKING, NamedTuple
 
+from gradfix.defects.reasons import What
 from gradfix.tape.domain.graph import Tensor
 from gradfix.tape.domain.paths import Arm, Settled, tested
 from gradfix.tape.domain.values import Alt, Const, External, Map, Pattern, Seq, Undefined, Unknown
@@ -207,7 +208,7 @@ def _entangled(terms: Terms, path: Path) -> Iterator[list[tuple[Key, bool]]]:
     groups: list[tuple[set[Hashable], list[tuple[Key, bool]]]] = []
     for literal in path:
         leaves = [*_of_test(terms, literal[0])]
-        about = {*map(id, leaves), *(mark for one in leaves for mark in _hidden(terms, one))}
+        about = {*map(id, leaves), *(mark for one in leaves for mark, _ in _hidden(terms, one))}
         if not about:
             yield [literal]
             continue
@@ -226,27 +227,32 @@ def _entangled(terms: Terms, path: Path) -> Iterator[list[tuple[Key, bool]]]:
     yield from (literals for _, literals in groups if len(literals) > 1)
 
 
-def _hidden(terms: Terms, leaf: Value, deep: int = 4) -> Iterator[Hashable]:
-    """What a leaf was computed of that nobody knows how, or is a fact of, by identity."""
+def _hidden(
+    terms: Terms, leaf: Value, deep: int = 4, element: bool = False
+) -> Iterator[tuple[Hashable, bool]]:
+    """What a leaf was computed of that nobody knows how, or is a fact of, by identity; and whether it is only
+    one element of that: others of its elements may be anything."""
     if isinstance(leaf, Tensor):
-        yield id(leaf.storage)
+        yield id(leaf.storage), element
     if not isinstance(leaf, Unknown) or not deep:
         return
     if leaf.about is not None:
-        yield id(leaf.about)
+        yield id(leaf.about), element
     if leaf.origin and not leaf.holds:
-        yield leaf.origin
+        yield leaf.origin, element
     of = terms.of.get(id(leaf), ()) or leaf.holds[:MOST]
     if _has_a_name(leaf) and id(leaf.holds[0]) not in terms.of:
         of = ()
+    element = element or leaf.why.what is What.ELEMENT
     for held in of:
         if isinstance(held, Tensor):
-            yield id(held.storage)
+            yield id(held.storage), element
         elif type(held) is Unknown:
-            yield id(held)
-            yield from _hidden(terms, held, deep - 1)
+            yield id(held), element
+            yield from _hidden(terms, held, deep - 1, element)
         elif isinstance(held, (Seq, Alt)):
-            yield from map(id, _leaves(terms, held, deep))
+            for one in _leaves(terms, held, deep):
+                yield id(one), element
 
 
 def _has_a_name(leaf: Unknown) -> bool:
@@ -256,15 +262,23 @@ def _has_a_name(leaf: Unknown) -> bool:
     return held is not None and any(one is leaf for one in held.values())
 
 
+def _tied(
+    one: int, behind: set[tuple[Hashable, bool]], other: int, beyond: set[tuple[Hashable, bool]]
+) -> bool:
+    """Whether two values say something of each other that nobody knows: what was computed of one thing."""
+    whole = {mark for mark, element in behind if not element} | {one}
+    if not whole.isdisjoint({mark for mark, element in beyond if not element} | {other}):
+        return True
+    return (other, True) in behind or (one, True) in beyond
+
+
 def _has_witness(terms: Terms, literals: Sequence[tuple[Key, bool]]) -> bool:
     """Whether there are values for which all of these tests come out so."""
     about = [(key, holds, {id(leaf): leaf for leaf in _of_test(terms, key)}) for key, holds in literals]
     asked = [one[2] for one in about if not _says_only_that_it_is_there(terms, one[0], one[1])]
-    behind: dict[int, set[Hashable]] = {
-        number: {*_hidden(terms, leaf)} for leaves in asked for number, leaf in leaves.items()
-    }
+    behind = {number: {*_hidden(terms, leaf)} for leaves in asked for number, leaf in leaves.items()}
     for one, other in combinations(behind, 2):
-        if not (behind[one] | {one}).isdisjoint(behind[other] | {other}):
+        if _tied(one, behind[one], other, behind[other]):
             return False
     if not any(leaves for _, _, leaves in about):
         return _agrees(terms, *literals[0])
