@@ -20,8 +20,9 @@ from gradfix.tape.domain.within import Within
 from gradfix.tape.machine.here import span_of
 from gradfix.tape.machine.sought import at_odds
 from gradfix.tape.machine.telling import tellable, told
+from gradfix.tape.machine.terms import Terms
 from gradfix.tape.machine.unrecorded_deeds import UnrecordedDeeds
-from gradfix.tape.machine.witness import Terms
+from gradfix.tape.machine.witness import possible
 
 if TYPE_CHECKING:
     from gradfix.defects import Impact, Span
@@ -218,7 +219,7 @@ class Reports:
         along: Path = ALWAYS,
     ) -> None:
         """Note a defect, unless its culprit is in another file, where it will be found."""
-        if along and not self.findings.terms.possible(when | along):
+        if along and not possible(self.findings.terms, when | along):
             lean = lean | {Assumption.CHOSEN_AT_ONCE}
         draft = self.draft(
             kind, culprit, steps, facts, impact=impact, lean=lean, when=when, says=says, account=account
@@ -256,7 +257,7 @@ class Reports:
         if self.chosen_apart(when):
             lean = lean | {Assumption.CHOSEN_APART}
         way = when | self.here.path
-        if not self.findings.terms.possible(way) or any(
+        if not possible(self.findings.terms, way) or any(
             follows(way, one) for one in self.findings.terms.refused
         ):
             lean = lean | {Assumption.CHOSEN_AT_ONCE}

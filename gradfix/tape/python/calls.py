@@ -15,7 +15,7 @@ from gradfix.tape.domain.values import NONE, Alt, Const, External, Map, Seq, Und
 from gradfix.tape.domain.why import Why, fact
 from gradfix.tape.interpreter.imports import canonical
 from gradfix.tape.machine.deeds import BY_NAME, done
-from gradfix.tape.machine.witness import TEXT_METHODS
+from gradfix.tape.machine.terms import TEXT_METHODS
 from gradfix.tape.python.arguments import arguments, each_argument, unstarred
 from gradfix.tape.python.classes import forward_only
 from gradfix.tape.python.following import call_function, left_to_subclasses, overridden

@@ -22,7 +22,7 @@ from gradfix.tape.interpreter.occasions import CheckpointRun
 from gradfix.tape.machine.cuts import behind, made_unrecorded, nearest_cuts
 from gradfix.tape.machine.deeds import WRITTEN, note
 from gradfix.tape.machine.relied_upon import asks, refuses
-from gradfix.tape.machine.witness import OPERATIONS as MADE_WITH
+from gradfix.tape.machine.terms import OPERATIONS as MADE_WITH
 from gradfix.tape.python.arguments import each_argument, unstarred
 from gradfix.tape.python.builtin import call_builtin
 from gradfix.tape.python.type_tests import is_tensor
