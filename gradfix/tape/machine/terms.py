@@ -66,6 +66,11 @@ class Terms:
             self.of[id(first)] = operands
             self.kept.extend(operands)
 
+    def fact_of(self, value: Value, owner: Value) -> None:
+        """Note what a list of facts, each new as it is asked for, tells of."""
+        self.of[id(value)] = (owner,)
+        self.kept += [value, owner]
+
     def test(self, key: Key, op: str, *operands: Value | Path) -> None:
         """Note what a test asks."""
         self.tests[key] = Term(op, operands)
@@ -183,6 +188,8 @@ def hidden(
         elif type(held) is Unknown:
             yield id(held), element
             yield from hidden(terms, held, deep - 1, element)
+        elif id(held) in terms.of:
+            yield from ((id(one.storage), False) for one in terms.of[id(held)] if isinstance(one, Tensor))
         elif isinstance(held, (Seq, Alt)):
             for one in leaves_of(terms, held, deep):
                 yield id(one), element

@@ -289,7 +289,10 @@ def _introspecting(vm: Interpreter, name: str, args: Args, node: ast.Call) -> Va
             _may_set_any(vm.trail, args[0])
             vm.forks.on_each(args[0], lambda one: register(vm.trail, one, args[1], args[2]))
         if name == "getattr":
-            let_gradients_go(vm.machine, args[:1])  # it may be the gradient that is got
+            let_gradients_go(vm.machine, args[:1])  # it may be the gradient that is got, or a backward
+            if isinstance(args[0], Unknown):
+                for one in vm.machine.optimizers.known:
+                    vm.machine.gradients.perhaps_cleared(one.leaves)
         found = unknown_of(fact(f"{name}()"), *args)
         if name == "getattr" and isinstance(args[0], Unknown):
             vm.trail.learn_part(args[0], "children", f"?{id(node)}", found)

@@ -43,6 +43,8 @@ def tensor_attribute(vm: Interpreter, owner: Tensor, name: str, node: ast.AST) -
     read = READ.get(name)
     value = read(vm.machine, owner, node) if read is not None else None
     if value is not None:
+        if name == "shape":
+            vm.reports.findings.terms.fact_of(value, owner)
         return value
     if name in PLAIN_ATTRIBUTES:
         found = Unknown(fact(f"a tensor's {name}"))
