@@ -13,16 +13,21 @@ from gradfix.defects.reasons import What
 from gradfix.tape.domain.paths import Arm, Chain, Path, Settled
 from gradfix.tape.domain.values import FALSE, NONE, TRUE, Alt, Const, External, Map, Seq, Unknown, Value
 from gradfix.tape.domain.why import Why, fact, thing
+from gradfix.tape.machine import terms as term
 from gradfix.tape.machine import witness
-from gradfix.tape.machine.witness import UnprovableError, matches
+from gradfix.tape.machine.terms import UnprovableError, matches
+from gradfix.tape.machine.witness import possible as has_witness
 
 
-class Terms(witness.Terms):
+class Terms(term.Terms):
     """Tests are asked for one after the other, each under a key of its own."""
 
     def __init__(self) -> None:
         super().__init__()
         self.keys = count()
+
+    def possible(self, path: Path) -> bool:
+        return has_witness(self, path)
 
     def asked(self, op: str, *operands: Value, holds: bool = True) -> Path:
         """The path on which a test comes out so."""
