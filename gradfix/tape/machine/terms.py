@@ -69,7 +69,7 @@ class Terms:
     def fact_of(self, value: Value, owner: Value) -> None:
         """Note what a list of facts, each new as it is asked for, tells of."""
         self.of[id(value)] = (owner,)
-        self.kept += [value, owner]
+        self.kept.extend((value, owner))
 
     def test(self, key: Key, op: str, *operands: Value | Path) -> None:
         """Note what a test asks."""
