@@ -21,6 +21,8 @@ Left alone: graphs that saved nothing, graphs built anew in each iteration, stat
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import libcst as cst
 
 from gradfix.defects import Defect
@@ -82,7 +84,8 @@ def _in_a_row(tree: Tree, first: cst.CSTNode, second: cst.CSTNode) -> bool:
     one, other = tree.parent(first), tree.parent(second)
     if one is not other:
         first, second, one, other = one, other, tree.parent(one), tree.parent(other)
-    body = list(getattr(one, "body", ()))
+    held = getattr(one, "body", ())
+    body = list(held) if isinstance(held, Sequence) else []  # a block on the line of its loop holds others
     return one is other and first in body and second in body and body.index(second) == body.index(first) + 1
 
 

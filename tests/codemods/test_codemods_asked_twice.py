@@ -48,3 +48,14 @@ def test_the_first_of_two_calls_is_told_to_keep_the_graph(more: str, kept: str) 
     second = ALONE.format(root="b", more="")
     found = mended(ASKED.format(first=ALONE.format(root="a", more=more), second=second))
     assert found == ASKED.format(first=ALONE.format(root="a", more=kept), second=second)
+
+
+def test_two_loops_that_stand_on_a_line_each_are_no_row_of_calls() -> None:
+    text = (
+        "import torch\nfrom torch import nn\nnet = nn.Linear(4, 1)\n"
+        "losses = [net(torch.randn(2, 4)).mean() for _ in range(3)]\n"
+        "for one in losses: one.backward()\nfor one in losses: one.backward()\n"
+    )
+    outcome = fix("program.py", text.encode(), Plan(Config(Path())))
+    assert outcome.failure is None
+    assert (outcome.after or b"").count(b".backward(") == 2
