@@ -94,7 +94,7 @@ def test_torch_fails_where_the_twin_is_said_to_fail(path: Path) -> None:
         if promised(path) <= RUNS:
             runpy.run_path(str(path))
         else:
-            with pytest.raises(RuntimeError):
+            with pytest.raises((RuntimeError, TypeError, UserWarning)):
                 runpy.run_path(str(path))
 
 

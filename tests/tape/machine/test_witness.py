@@ -10,30 +10,31 @@ from typing import Any, TypeAlias
 import pytest
 
 from gradfix.defects.reasons import What
+from gradfix.tape.domain.graph import Storage
 from gradfix.tape.domain.paths import Arm, Chain, Path, Settled
 from gradfix.tape.domain.values import FALSE, NONE, TRUE, Alt, Const, External, Map, Seq, Unknown, Value
 from gradfix.tape.domain.why import Why, fact, thing
-from gradfix.tape.machine import terms as term
+from gradfix.tape.machine import terms as noted
 from gradfix.tape.machine import witness
 from gradfix.tape.machine.terms import UnprovableError, matches
-from gradfix.tape.machine.witness import possible as has_witness
 
 
-class Terms(term.Terms):
+class Terms(noted.Terms):
     """Tests are asked for one after the other, each under a key of its own."""
 
     def __init__(self) -> None:
         super().__init__()
         self.keys = count()
 
-    def possible(self, path: Path) -> bool:
-        return has_witness(self, path)
-
     def asked(self, op: str, *operands: Value, holds: bool = True) -> Path:
         """The path on which a test comes out so."""
         key = ("test", next(self.keys))
         self.test(key, op, *operands)
         return frozenset({(key, holds)})
+
+    def possible(self, path: Path) -> bool:
+        """Whether there is a witness."""
+        return witness.possible(self, path)
 
     def computed(self, op: str, *operands: Value) -> Unknown:
         """A value that was made so of others."""
@@ -66,6 +67,8 @@ PAIRS: list[tuple[str, str, Asked, Asked, bool]] = [
     ("it is above 1", "it is 1", ("Gt", Const(1)), ("Eq", Const(1)), False),
     ("it is above 1", "it is 2", ("Gt", Const(1)), ("Eq", Const(2)), True),
     ("it is above 5", "it is below 5", ("Gt", Const(5)), ("Lt", Const(5)), False),
+    ("it is above 5", "it is below 6", ("Gt", Const(5)), ("Lt", Const(6)), False),
+    ("it is above 5", "it is below 6.5", ("Gt", Const(5)), ("Lt", Const(6.5)), True),
     ("it is above 5", "it is below 7", ("Gt", Const(5)), ("Lt", Const(7)), True),
     ("it is None", "it is true", ("Is", NONE), ("true",), False),
     ("it isn't None", "it is true", ("IsNot", NONE), ("true",), True),
@@ -171,6 +174,45 @@ def test_what_is_asked_again_of_the_same_has_the_same_answer() -> None:
     said = terms.asked("Eq", first, Const("sigmoid"))
     assert not terms.possible(said | terms.asked("Eq", second, Const("none")))
     assert terms.possible(said | terms.asked("Eq", second, Const("none"), holds=False))
+
+
+def test_what_is_asked_of_one_thing_in_two_ways_has_no_witness() -> None:
+    terms, config = Terms(), Unknown(thing("a config"))
+    first, other = unknown(), unknown()
+    terms.answered(first, "get", config, Const("act"))
+    terms.answered(other, "pop", config, Const("act"))
+    said = terms.asked("Eq", first, Const("sigmoid"))
+    assert not terms.possible(said | terms.asked("Eq", other, Const("none")))
+    assert terms.possible(said | terms.asked("IsNot", config, NONE))
+
+
+def test_elements_of_one_thing_say_nothing_of_each_other_but_of_the_whole() -> None:
+    terms, whole = Terms(), Unknown(thing("a list"))
+    first, second = (Unknown(Why(What.ELEMENT, "an element"), (whole,)) for _ in range(2))
+    said = terms.asked("Eq", first, Const(1))
+    assert terms.possible(said | terms.asked("Eq", second, Const(2)))
+    assert not terms.possible(said | terms.asked("Eq", whole, Const(2)))
+
+
+@pytest.mark.parametrize(("number", "possible"), [(2, False), (3, True)])
+def test_what_a_function_has_raised_for_is_no_witness(number: int, possible: bool) -> None:
+    terms, one, other = Terms(), unknown(), unknown()
+    terms.refused[terms.asked("Eq", one, Const(1)) | terms.asked("Eq", other, Const(2))] = None
+    path = terms.asked("Eq", one, Const(1)) | terms.asked("Eq", other, Const(number))
+    assert terms.possible(path) is possible
+
+
+def test_what_was_raised_for_something_else_says_nothing() -> None:
+    terms, one, other = Terms(), unknown(), unknown()
+    terms.refused[terms.asked("Eq", one, Const(1)) | terms.asked("Eq", unknown(), Const(2))] = None
+    assert terms.possible(terms.asked("Eq", one, Const(1)) | terms.asked("Eq", other, Const(2)))
+
+
+def test_two_facts_of_one_thing_have_no_witness() -> None:
+    terms, rank, size = Terms(), unknown(), unknown()
+    rank.about = size.about = Storage()
+    assert not terms.possible(terms.asked("Eq", rank, Const(2)) | terms.asked("Gt", size, Const(1)))
+    assert terms.possible(terms.asked("Eq", rank, Const(2)) | terms.asked("Gt", unknown(), Const(1)))
 
 
 def test_a_name_of_a_package_is_one_value_wherever_it_is_read() -> None:

@@ -42,6 +42,17 @@ def doubles(function):
 def squeezes(function):
     return lambda x: function(x)[:3]
 """
+OBJECT = """
+class Around:
+    def __init__(self, function):
+        self.function = function
+    def __call__(self, x):
+        return self.function(x).mean()
+"""
+PARTIAL = """
+def named(function, how="double"):
+    return lambda x: function(x).mean() if how == "mean" else function(x) * 2
+"""
 CASES = [
     ("it reduces", REDUCES.format(wraps="", what=".mean()"), "@reduces", False),
     ("it reduces and keeps the name", REDUCES.format(wraps="@functools.wraps(function)", what=".mean()"),
@@ -55,6 +66,8 @@ CASES = [
     ("one of two reduces, the last", STACKED, "@reduces\n@doubles", False),
     ("one of two reduces, the first", STACKED, "@doubles\n@reduces", False),
     ("neither of two reduces", STACKED, "@doubles\n@squeezes", True),
+    ("an object of a class stands in its place", OBJECT, "@Around", False),
+    ("it is given more by partial", PARTIAL, "@functools.partial(named, how='mean')", False),
     ("what torch brings keeps the result", "", "@torch.enable_grad()", True),
 ]  # fmt: skip
 

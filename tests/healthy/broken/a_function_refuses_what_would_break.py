@@ -1,0 +1,25 @@
+# GF101: need() refuses another pair
+import torch
+from torch import nn
+
+
+def need(condition, message):
+    if not condition:
+        raise ValueError(message)
+
+
+def run(x, act, residual):
+    need(not (act == "log" and residual), "no residual over exp")
+    lin = nn.Linear(4, 4)
+    h = lin(x)
+    if act == "exp":
+        h = torch.exp(h)
+    if residual:
+        h += x
+    h.sum().backward()
+
+
+import json
+
+for args in json.loads('[["exp", true], ["", true]]'):
+    run(torch.randn(2, 4), *args)
