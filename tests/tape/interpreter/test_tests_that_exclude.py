@@ -1,0 +1,147 @@
+"""Two tests that never hold together: nothing is said of what would be wrong if they did."""
+
+from __future__ import annotations
+
+import pytest
+from short import listed
+
+PLAIN = """
+import os, re
+lin = nn.Linear(4, 4)
+def block(x, mode, n, m, cfg, flag):
+    h = lin(x)
+    if {first}:
+        h = torch.softmax(h, -1)
+    if {second}:
+        h += 1.0
+    h.sum().backward()
+"""
+FLAG = PLAIN.replace("    h = lin(x)", "    held = {second}\n    h = lin(x)").replace(
+    "if {second}:", "if held:"
+)
+MODULE = """
+import os, re
+class Block(nn.Module):
+    def __init__(self, mode, n, m, cfg, flag):
+        super().__init__()
+        self.lin = nn.Linear(4, 4)
+        self.mode, self.n, self.m, self.cfg, self.flag = mode, n, m, cfg, flag
+    def forward(self, x):
+        mode, n, m, cfg, flag = self.mode, self.n, self.m, self.cfg, self.flag
+        h = self.lin(x)
+        if {first}:
+            h = torch.softmax(h, -1)
+        if {second}:
+            h += 1.0
+        return h
+"""
+APART = [
+    ('mode in ("a","c")', 'mode == "b"'),
+    ('mode in ("a","c")', 'mode in ("b","d")'),
+    ('mode.startswith("a")', 'mode == "b"'),
+    ("n == 1", "n > 1"),
+    ("n > 5", "n < 5"),
+    ("n > 5", "n == 3"),
+    ("n % 2 == 0", "n % 2 == 1"),
+    ("n", "n == 0"),
+    ("n == 0", "n"),
+    ("x.dim() == 2", "x.dim() == 3"),
+    ("x.dim() == 2", "x.dim() > 2"),
+    ("x.size(1) == 1", "x.size(1) == 3"),
+    ("x.dtype == torch.float16", "x.dtype == torch.float32"),
+    ('cfg.get("mode") == "a"', 'cfg.get("mode") == "b"'),
+    ("flag", "flag is None"),
+    ("flag", "flag == False"),
+    ("flag or n > 1", "not flag and n <= 1"),
+    ("callable(mode)", 'mode == "b"'),
+    ("isinstance(mode, str)", "mode is None"),
+    ("isinstance(cfg, dict)", "isinstance(cfg, list)"),
+    ("any((mode, n))", "not (mode or n)"),
+    ("any(m is not None for m in cfg)", "all(m is None for m in cfg)"),
+    ('"r" in cfg', 'cfg.get("r") is None'),
+    ('"x" in mode', 'mode == "y"'),
+    ("n > 0", "not n"),
+    ("0 < n < 4", "n >= 4"),
+    ("n > m", "m >= n"),
+    ("max(n, m) > 1", "max(n, m) == 1"),
+    ("type(mode) is str", "type(mode) is int"),
+    ("n + m == 0", "n + m > 0"),
+    ("n is m", "n is not m"),
+    ('re.match("val|test", mode)', 'mode == "train"'),
+    ('mode.lower() == "a"', 'mode.lower() == "b"'),
+    ("len(cfg) > 1", "len(cfg) == 1"),
+    ("len(cfg) == 0", "cfg"),
+    ("n // 2 == 0", "n // 2 > 0"),
+    ("isinstance(cfg, (list, tuple))", "isinstance(cfg, dict)"),
+    ('mode.endswith("a")', 'mode == "b"'),
+    ("x.ndim == 2", "x.ndim != 2"),
+    ("flag is True", "not flag"),
+    ('mode == "a"', 'mode != "a"'),
+    ("n == m", "n != m"),
+    ("min(n, m) < 0", "min(n, m) >= 0"),
+    ('str(mode) == "a"', 'str(mode) == "b"'),
+    ("x.shape[-1] % 2 == 0", "x.shape[-1] % 2 != 0"),
+    ("bool(cfg)", "not cfg"),
+    ("len(mode) > 3", 'mode == "ab"'),
+    ("sum(cfg) > 0", "sum(cfg) == 0"),
+    ("n & 1", "not n & 1"),
+    ("os.path.exists(mode)", "not os.path.exists(mode)"),
+    ("cfg.n == 1", "cfg.n > 1"),
+    ('cfg["n"] == 1', 'cfg["n"] > 1'),
+    ('getattr(cfg, "n") == 1', "cfg.n == 2"),
+    ("n in {1, 2}", "n == 3"),
+    ("n in range(3)", "n == 3"),
+    ("n in range(3)", "n > 5"),
+    ("n == 1", "not n == 1"),
+    ("n is None", "isinstance(n, int)"),
+    ("n == 1.0", "n == 2"),
+    ("abs(n) > 3", "n == 0"),
+    ('mode == "a" or mode == "b"', 'mode == "c"'),
+    ('not (mode == "a" or mode == "b")', 'mode == "a"'),
+    ("n and m", "not n"),
+    ("n or m", "not n and not m"),
+]
+TOGETHER = [
+    ("n == 1", "n >= 1"),
+    ("n > 1", "n == 2"),
+    ("n > 5", "n < 9"),
+    ("n % 2 == 0", "n % 4 == 0"),
+    ("n", "n == 3"),
+    ("not n", "n == 0"),
+    ("flag is None", "not flag"),
+    ('mode in ("a", "c")', 'mode == "a"'),
+    ('mode in ("a", "b")', 'mode in ("b", "c")'),
+    ('mode.startswith("a")', 'mode != "b"'),
+    ('mode.lower() == "a"', 'mode == "A"'),
+    ('cfg.get("mode") == "a"', 'cfg.get("mode") != "b"'),
+    ("len(cfg) == 0", "not cfg"),
+    ("isinstance(n, int)", "n == 5"),
+    ("isinstance(mode, str)", 'mode == "b"'),
+    ("n > m", "m < n"),
+    ("flag", "not n"),
+    ("x.dim() == 2", 'mode == "a"'),
+]
+each_shape = pytest.mark.parametrize(
+    "program",
+    [
+        pytest.param(PLAIN, id="of a function's arguments"),
+        pytest.param(FLAG, id="kept in a flag"),
+        pytest.param(MODULE, id="of what a module holds"),
+    ],
+)
+
+
+@each_shape
+@pytest.mark.parametrize(("first", "second"), [pytest.param(*row, id=" and ".join(row)) for row in APART])
+def test_nothing_is_listed_under_tests_that_never_hold_together(
+    program: str, first: str, second: str
+) -> None:
+    assert listed(program.format(first=first, second=second)) == set()
+
+
+@each_shape
+@pytest.mark.parametrize(("first", "second"), [pytest.param(*row, id=" and ".join(row)) for row in TOGETHER])
+def test_what_is_wrong_under_tests_that_may_hold_together_is_listed(
+    program: str, first: str, second: str
+) -> None:
+    assert listed(program.format(first=first, second=second)) == {"inplace_overwrites_saved"}
