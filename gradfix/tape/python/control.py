@@ -112,14 +112,19 @@ def try_statement(vm: Interpreter, node: ast.Try) -> str | None:
             of = vm.reports.text(handler.type) if handler.type is not None else "an exception"
             vm.reports.findings.texts[key] = f"{of} is caught"
 
-            def catch(handler: ast.ExceptHandler = handler) -> str | None:
+            leaves: list[str] = []
+
+            def catch(handler: ast.ExceptHandler = handler, leaves: list[str] = leaves) -> str | None:
                 if handler.name:
                     vm.names.store(handler.name, Unknown(fact("an exception")))
-                return vm.run(handler.body)
+                ended = vm.run(handler.body)
+                leaves.extend([ended] if ended is not None else [])
+                return ended
 
             with vm.reports.within(tried=[*vm.reports.tried, *map(span_of, node.body)]):
                 vm.forks.fork([(frozenset({(key, False)}), lambda: None), (frozenset({(key, True)}), catch)])
-            vm.here.go_on(frozenset(literal for literal in vm.here.path if literal[0] != key))
+            if not leaves:  # else what comes now isn't there where somebody has left
+                vm.here.go_on(frozenset(literal for literal in vm.here.path if literal[0] != key))
     final = vm.run(node.finalbody)
     return final or ended
 

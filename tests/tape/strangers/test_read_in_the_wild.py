@@ -171,3 +171,30 @@ def test_a_list_of_what_another_model_was_given_in_a_module_of_its_own(given: st
 
 def test_a_list_of_what_nobody_else_was_given() -> None:
     assert listed(GIVEN_AWAY.format(given="Both(a)")) == {"unregistered_parameters"}
+
+
+ASKED_FOR_IN_A_TRY = """
+net = nn.Linear(4, 1)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+class Run:
+    def __init__(self):
+        self.kept = []
+    def fit(self, data):
+        for epoch in range(2):
+            batches = iter(data)
+            while True:
+                try:
+                    x = next(batches)
+                except StopIteration:
+                    {leave}
+                self.kept.append(net(x).mean())
+                opt.zero_grad()
+                torch.stack(self.kept).sum().backward()
+                opt.step()
+                self.kept = []
+Run().fit(torch.utils.data.DataLoader(torch.randn(8, 4)))
+"""
+
+
+def test_what_is_done_behind_a_try_is_not_done_where_its_handler_has_left() -> None:
+    assert listed(ASKED_FOR_IN_A_TRY.format(leave="break")) == set()
