@@ -176,8 +176,6 @@ def hidden(
         return
     if leaf.about is not None:
         yield id(leaf.about), element
-    if leaf.origin and not leaf.holds:
-        yield leaf.origin, element
     of = terms.of.get(id(leaf), ()) or leaf.holds[:MOST]
     if _has_a_name(leaf) and id(leaf.holds[0]) not in terms.of:
         of = ()
