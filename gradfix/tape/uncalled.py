@@ -131,25 +131,26 @@ def _trained_without(cls: Class, roots: set[str]) -> bool:
         method = cls.attrs.get(name)
         if not isinstance(method, Function):
             continue
-        for node in all_in(method.code.node):
-            if isinstance(node, ast.Call) and _is_own(node.func, "forward"):
-                return False
-            if isinstance(node, ast.Name) and node.id == "self" and not _looked_into(method, node):
-                return False
-            if isinstance(node, ast.Attribute) and _is_own(node, node.attr) and node.attr not in due:
-                due.append(node.attr)
+        inside = all_in(method.code.node)
+        own = [one for one in inside if isinstance(one, ast.Attribute) and _is_itself(method, one.value)]
+        if any(_is_itself(method, one) and not _looked_into(method, one) for one in inside):
+            return False
+        if any(
+            isinstance(one, ast.Call) and one.func in own and one.func.attr == "forward" for one in inside
+        ):
+            return False
+        due += [one.attr for one in own if one.attr not in due]
     return True
 
 
-def _is_own(node: ast.expr, name: str) -> bool:
-    match node:
-        case ast.Attribute(ast.Name("self"), attr):
-            return attr == name
-    return False
+def _is_itself(method: Function, node: ast.AST) -> bool:
+    arguments = method.code.node.args
+    first = [*arguments.posonlyargs, *arguments.args][:1]
+    return isinstance(node, ast.Name) and [node.id] == [one.arg for one in first]
 
 
-def _looked_into(method: Function, node: ast.Name) -> bool:
-    """Whether `self` stands before a dot: else it is called, or given away."""
+def _looked_into(method: Function, node: ast.AST) -> bool:
+    """Whether it stands before a dot: else it is called, or given away."""
     inside = (one for one in all_in(method.code.node) if isinstance(one, ast.Attribute))
     return any(one.value is node for one in inside)
 

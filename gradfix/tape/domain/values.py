@@ -227,15 +227,17 @@ class Seq(Value):
     """A list, tuple or set; `open` when it may hold more than `items`."""
 
     __slots__ = ("born", "items", "kind", "open", "place", "some")
-    JOINS: ClassVar[Joins] = {"items": Join.ITEMS, "open": Join.SOME}
+    JOINS: ClassVar[Joins] = {"items": Join.ITEMS, "open": Join.SOME, "some": Join.SOME}
 
-    def __init__(self, kind: str, items: list[Value], open: bool = False, place: Place = None) -> None:
+    def __init__(
+        self, kind: str, items: list[Value], open: bool = False, place: Place = None, some: bool = False
+    ) -> None:
         self.born = stamp()
         self.kind = kind
         self.items = items
         self.open = open
         self.place = place
-        self.some = False
+        self.some = some
         """Whether these are what was asked, by a test that isn't known: any of them may not be there."""
 
 

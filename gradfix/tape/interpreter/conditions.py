@@ -404,6 +404,8 @@ def truthy(value: Value) -> Truth:
     """Whether a value is true, where it is known."""
     if isinstance(value, Const):
         return bool(value.value)
+    if isinstance(value, Seq) and value.kind == "generator":
+        return True
     if isinstance(value, (Seq, Map)):
         items = value.items if isinstance(value, Seq) else value.items.values()
         return True if any(map(there, items)) else None if value.open or items else False

@@ -10,16 +10,22 @@ from typing import TYPE_CHECKING, NamedTuple
 from gradfix.defects.reasons import What
 from gradfix.tape.domain.graph import Tensor
 from gradfix.tape.domain.paths import Arm, Settled
-from gradfix.tape.domain.values import Alt, Const, External, Map, Pattern, Seq, Unknown
+from gradfix.tape.domain.values import Alt, Const, External, Map, Pattern, Seq, Unknown, Value
 
 if TYPE_CHECKING:
+    from typing import TypeAlias
+
     from gradfix.tape.domain.paths import Key, Path
-    from gradfix.tape.domain.values import Value
+
+    Node: TypeAlias = Value | Path | Key
+    """What can be looked into: a value, a path, or a test by its key."""
 
 MOST = 4
 """Of how many values that went into one it is asked whether they went into another."""
-DEEP = 12
-"""How far a value is followed down to what it was made of."""
+LARGE = 1000
+"""The largest base and exponent that are raised."""
+FAR = 2000
+"""How many parts of a test are looked at."""
 
 
 class Term(NamedTuple):
@@ -29,6 +35,10 @@ class Term(NamedTuple):
     operands: tuple[Value | Path, ...]
 
 
+class Thing:
+    """Something that is itself and nothing else."""
+
+
 class Terms:
     """What the values and tests of one analysis were made of."""
 
@@ -36,40 +46,52 @@ class Terms:
         self.values: dict[int, tuple[Value, Term]] = {}
         """By identity, with the value, which has to stay as long as it has that."""
         self.tests: dict[Key, Term] = {}
-        self.of: dict[int, tuple[Value, ...]] = {}
-        """What such an answer was asked for."""
-        self.kept: list[Value] = []
         self.refused: dict[Path, None] = {}
         """The paths on which functions have raised."""
-        self.known: dict[Path, bool] = {}
-        """The paths that were asked for."""
+        self.known: dict[tuple[Path, int], bool] = {}
+        """Whether the paths that were asked for are possible, with how many had been refused by then."""
         self.names: dict[str, External] = {}
+        """The names of packages that are asked for their truth, as if they were values."""
+        self.things: dict[str, Thing] = {}
+        """What all other names of packages stand for."""
         self.answers: dict[tuple[Hashable, ...], Value] = {}
+        """The first answer to each question."""
         self.same: dict[int, tuple[Value, Value]] = {}
-        """Of what was asked again the first answer, by identity, and what it was asked for."""
+        """Of what was asked again the first answer, by identity, with what stands for it."""
+        self.of: dict[int, tuple[Value, ...]] = {}
+        """What is a fact of what, by identity."""
+        self.kept: list[Value] = []
+        """What is known by identity alone."""
 
     def one(self, name: External) -> External:
         """The same value for the same name."""
         return self.names.setdefault(name.path, name)
+
+    def first(self, value: Value) -> Value:
+        """The first answer where a question was asked again."""
+        return self.same[id(value)][0] if id(value) in self.same else value
+
+    def thing(self, name: External) -> object:
+        """What a name of a package stands for: a class of Python, or something of its own."""
+        return KINDS.get(name.path) or self.things.setdefault(name.path, Thing())
 
     def made(self, value: Value, op: str, *operands: Value | Path) -> None:
         """Note what a value that isn't known was made of."""
         if type(value) is Unknown:
             self.values[id(value)] = value, Term(op, operands)
 
-    def answered(self, value: Value, asked: str, *operands: Value) -> None:
+    def answered(self, value: Value, question: str, *operands: Value) -> None:
         """Note what answers a question that has the same answer as long as it is about the same."""
         if type(value) is Unknown:
             marks = [one.value if isinstance(one, Const) else id(one) for one in operands]
-            first = self.answers.setdefault((asked, *marks), value)
+            first = self.answers.setdefault((question, *marks), value)
             self.same[id(value)] = first, value
-            self.of[id(first)] = operands
-            self.kept.extend(operands)
+            self.fact_of(first, *operands)
 
-    def fact_of(self, value: Value, owner: Value) -> None:
-        """Note what a list of facts, each new as it is asked for, tells of."""
-        self.of[id(value)] = (owner,)
-        self.kept.extend((value, owner))
+    def fact_of(self, value: Value, *owners: Value) -> None:
+        """Note of what something tells that nobody knows."""
+        self.of[id(value)] = owners
+        self.kept.extend((value, *owners))
 
     def test(self, key: Key, op: str, *operands: Value | Path) -> None:
         """Note what a test asks."""
@@ -86,6 +108,25 @@ def _within(part: object, whole: Container[object]) -> bool:
 
 def _without(part: object, whole: Container[object]) -> bool:
     return part not in whole
+
+
+def _power(one: float, other: float) -> object:
+    if abs(other) > LARGE or abs(one) > LARGE:
+        raise UnprovableError
+    return one**other
+
+
+def _product(one: object, other: object) -> object:
+    """Of numbers alone: what is repeated may be of any length."""
+    if not isinstance(one, (int, float)) or not isinstance(other, (int, float)):
+        raise UnprovableError
+    return one * other
+
+
+def _remainder(one: object, other: object) -> object:
+    if not isinstance(one, (int, float)) or not isinstance(other, (int, float)):
+        raise UnprovableError  # a text is filled in
+    return one % other
 
 
 def matches(subject: object, pattern: ast.pattern) -> bool:
@@ -107,8 +148,8 @@ def matches(subject: object, pattern: ast.pattern) -> bool:
 
 
 OPERATIONS: Mapping[str, Callable[..., object]] = {
-    "add": operator.add, "sub": operator.sub, "mul": operator.mul, "truediv": operator.truediv,
-    "floordiv": operator.floordiv, "mod": operator.mod, "pow": operator.pow, "and": operator.and_,
+    "add": operator.add, "sub": operator.sub, "mul": _product, "truediv": operator.truediv,
+    "floordiv": operator.floordiv, "mod": _remainder, "pow": _power, "and": operator.and_,
     "or": operator.or_, "xor": operator.xor, "neg": operator.neg, "positive": operator.pos,
     "Eq": operator.eq, "NotEq": operator.ne, "Lt": operator.lt, "LtE": operator.le, "Gt": operator.gt,
     "GtE": operator.ge, "Is": operator.is_, "IsNot": operator.is_not,
@@ -125,44 +166,64 @@ KINDS: Mapping[str, type] = {
 TEXT_METHODS = frozenset(name[1:] for name in OPERATIONS if name.startswith("."))
 
 
-def leaves_of(terms: Terms, one: Value | Path, deep: int = DEEP) -> Iterator[Value]:
-    """What a value is made of in the end."""
-    if not deep or isinstance(one, (Const, External, Pattern)):
-        return
-    if id(one) in terms.same:
-        one = terms.same[id(one)][0]
+class Asked(NamedTuple):
+    """What something asks about."""
+
+    leaves: dict[int, Value]
+    """The values that it is made of in the end, by identity."""
+    constants: list[object]
+    whole: bool
+    """Whether these are all."""
+
+
+def asked(terms: Terms, *start: Node) -> Asked:
+    """What values, tests or paths are about in the end, each part looked at once."""
+    found = Asked({}, [], True)
+    stack, seen = [*start], set[Hashable]()
+    while stack:
+        one = stack.pop()
+        if isinstance(one, Value):
+            one = terms.first(one)
+        mark = id(one) if isinstance(one, Value) else one
+        if mark in seen:
+            continue
+        if len(seen) > FAR:
+            return found._replace(whole=False)
+        seen.add(mark)
+        inside = _parts(terms, one)
+        if inside is not None:
+            stack.extend(inside)
+        elif isinstance(one, Const):
+            found.constants.append(one.value)
+        elif isinstance(one, Pattern):
+            found.constants.extend(
+                each.value for each in ast.walk(one.node) if isinstance(each, ast.Constant)
+            )
+        elif isinstance(one, External) and one is not terms.names.get(one.path):
+            found.constants.append(terms.thing(one))
+        elif isinstance(one, Value):
+            found.leaves[id(one)] = one
+    return found
+
+
+def _parts(terms: Terms, one: Node) -> Iterable[Node] | None:
+    """What something is made of; None where that is nothing else."""
     if isinstance(one, frozenset):
-        for key, _ in one:
-            yield from of_test(terms, key, deep - 1)
-    elif id(one) in terms.values:
-        for operand in terms.values[id(one)][1].operands:
-            yield from leaves_of(terms, operand, deep - 1)
-    elif isinstance(one, Alt):
-        for guard, option in one.options:
-            yield from leaves_of(terms, guard, deep - 1)
-            yield from leaves_of(terms, option, deep - 1)
-    elif isinstance(one, (Seq, Map)):
-        for item in one.items if isinstance(one, Seq) else one.items.values():
-            yield from leaves_of(terms, item, deep - 1)
-    else:
-        yield one
-
-
-def of_test(terms: Terms, key: Key, deep: int = DEEP) -> Iterator[Value]:
-    """What a test is about in the end."""
-    if not deep:
-        return
-    if key in terms.tests:
-        for operand in terms.tests[key].operands:
-            yield from leaves_of(terms, operand, deep - 1)
-        if isinstance(subject := terms.tests[key].operands[0], External):
-            yield terms.one(subject)
-    elif isinstance(key, Settled):
-        for path in (*key.yes, *key.no):
-            yield from leaves_of(terms, path, deep - 1)
-    elif isinstance(key, Arm):
-        for path in key.chain.tests:
-            yield from leaves_of(terms, path, deep - 1)
+        return [key for key, _ in one]
+    if isinstance(one, Value):
+        if id(one) in terms.values:
+            return terms.values[id(one)][1].operands
+        if isinstance(one, Alt):
+            return [part for option in one.options for part in option]
+        if isinstance(one, (Seq, Map)):
+            return one.items if isinstance(one, Seq) else one.items.values()
+        return None
+    if one in terms.tests:
+        subject, *others = terms.tests[one].operands
+        return [terms.one(subject) if isinstance(subject, External) else subject, *others]
+    if isinstance(one, Settled):
+        return [*one.yes, *one.no]
+    return one.chain.tests if isinstance(one, Arm) else ()
 
 
 def hidden(
@@ -189,8 +250,8 @@ def hidden(
         elif id(held) in terms.of:
             yield from ((id(one.storage), False) for one in terms.of[id(held)] if isinstance(one, Tensor))
         elif isinstance(held, (Seq, Alt)):
-            for one in leaves_of(terms, held, deep):
-                yield id(one), element
+            for one in asked(terms, held).leaves:
+                yield one, element
 
 
 def _has_a_name(leaf: Unknown) -> bool:
@@ -208,46 +269,3 @@ def tied(
     if not whole.isdisjoint({mark for mark, element in beyond if not element} | {other}):
         return True
     return (other, True) in behind or (one, True) in beyond
-
-
-def constants_in(terms: Terms, one: Key | Value | Path, deep: int = DEEP) -> Iterator[object]:
-    """The constants in a test."""
-    if not deep:
-        return
-    inner: Iterable[object] = ()
-    if isinstance(one, Const):
-        yield one.value
-    elif isinstance(one, Pattern):
-        yield from (each.value for each in ast.walk(one.node) if isinstance(each, ast.Constant))
-    elif isinstance(one, External):
-        yield thing(one)
-    elif isinstance(one, frozenset):
-        inner = [key for key, _ in one]
-    elif isinstance(one, (Seq, Map)):
-        inner = one.items if isinstance(one, Seq) else one.items.values()
-    elif isinstance(one, Alt):
-        inner = [part for option in one.options for part in option]
-    elif isinstance(one, Settled):
-        inner = [*one.yes, *one.no]
-    elif isinstance(one, Arm):
-        inner = one.chain.tests
-    elif isinstance(one, Unknown):
-        inner = terms.values[id(one)][1].operands if id(one) in terms.values else ()
-    elif one in terms.tests:
-        inner = terms.tests[one].operands
-    for part in inner:
-        yield from constants_in(terms, part, deep - 1)
-
-
-class Thing:
-    """Something that is itself and nothing else."""
-
-
-THINGS: dict[str, Thing] = {}
-
-
-def thing(external: External) -> object:
-    """What a name of a package stands for: a class of Python, or something of its own."""
-    if external.path in KINDS:
-        return KINDS[external.path]
-    return THINGS.setdefault(external.path, Thing())

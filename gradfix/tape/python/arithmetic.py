@@ -14,6 +14,7 @@ from gradfix.tape.domain.values import FALSE, TRUE, Alt, Const, Map, Seq, Unknow
 from gradfix.tape.domain.why import Why, fact
 from gradfix.tape.interpreter.conditions import compared, condition
 from gradfix.tape.strangers.handed_out import escape
+from gradfix.tape.torch.elements import gone_through, some_of
 from gradfix.tape.torch.functions import torch_function
 from gradfix.tape.torch.param_groups import written
 from gradfix.tape.torch.tensors import gathered, in_graph, method_call
@@ -173,13 +174,13 @@ def _reflected(vm: Interpreter, name: str, left: Value, right: Tensor, node: ast
 
 def _sequence(left: Seq, right: Value, op: type[ast.operator]) -> Value:
     if op is ast.Add and isinstance(right, Seq):
-        return Seq(left.kind, left.items + right.items, left.open or right.open)
+        return Seq(left.kind, left.items + right.items, left.open or right.open, None, some_of(left, right))
     if op in (ast.Sub, ast.BitAnd, ast.BitXor):
         return _taken_from(left, right, op)
     times = right.value if isinstance(right, Const) and isinstance(right.value, int) else None
     if op is ast.Mult and times is not None and not left.open and len(left.items) * times <= 64:
-        return Seq(left.kind, left.items * times)
-    return Seq(left.kind, list(left.items), open=True)
+        return Seq(left.kind, left.items * times, some=left.some)
+    return Seq(left.kind, list(left.items), open=True, some=left.some)
 
 
 def _taken_from(left: Seq, right: Value, op: type[ast.operator]) -> Value:
@@ -187,7 +188,9 @@ def _taken_from(left: Seq, right: Value, op: type[ast.operator]) -> Value:
     known = isinstance(right, Seq) and not right.open and op is ast.Sub
     other = {id(item) for item in right.items} if isinstance(right, Seq) else set()
     if known and not any(isinstance(item, (Unknown, Alt)) for item in left.items):
-        return Seq(left.kind, [item for item in left.items if id(item) not in other], left.open)
+        return Seq(
+            left.kind, [item for item in left.items if id(item) not in other], left.open, None, left.some
+        )
     return Unknown(Why(What.ELEMENT, "what is left of a set"), tuple(left.items))
 
 
@@ -289,6 +292,9 @@ def in_place_operator(vm: Interpreter, held: Value, right: Value, node: ast.AugA
         vm.trail.set(held, "items", held.items + added)
         if not isinstance(right, Seq) or right.open:
             vm.trail.set(held, "open", True)
+        if some_of(right):
+            vm.trail.set(held, "some", True)
+        gone_through(vm.trail, right)
         return held
     return _replaced(vm, held, right, node)
 

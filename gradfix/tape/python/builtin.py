@@ -37,7 +37,7 @@ from gradfix.tape.python.iterating import iterating
 from gradfix.tape.python.type_tests import is_instance, type_test
 from gradfix.tape.strangers.handed_out import escape, let_gradients_go
 from gradfix.tape.torch.conversions import number
-from gradfix.tape.torch.elements import elements, length, part
+from gradfix.tape.torch.elements import elements, gone_through, length, part, some_of
 from gradfix.tape.torch.module_methods import register
 from gradfix.tape.torch.tensors import method_call
 
@@ -174,7 +174,7 @@ def _quiet(name: str, args: Args) -> Value:
 
 
 def _collect(vm: Interpreter, name: str, args: Args, kwargs: Kwargs, node: ast.Call) -> Value:
-    kind = {"sorted": "list", "reversed": "list", "frozenset": "set"}.get(name, name)
+    kind = {"sorted": "list", "reversed": "generator", "frozenset": "set"}.get(name, name)
     if not args:
         return Seq(kind, [], place=node)
     if isinstance(args[0], Weights):
@@ -188,15 +188,17 @@ def _collect(vm: Interpreter, name: str, args: Args, kwargs: Kwargs, node: ast.C
     if isinstance(args[0], Range) and len(args[0].range) <= 64 and name != "sorted":
         return Seq(kind, [Const(i) for i in args[0].range])
     items, known = elements(vm, args[0], node)
+    gone_through(vm.trail, args[0])
+    some = some_of(args[0])
     if items is None or (name == "reversed" and not known):
-        return Seq(kind, [part(args[0])], open=True)
+        return Seq(kind, [part(args[0])], open=True, some=some)
     if name == "reversed":
         items = list(reversed(items))
     plain = [item for item in items if isinstance(item, Const)]
     if name == "sorted" and len(plain) == len(items):
         ordered = _sorted(plain, kwargs) if known else None
         return Seq(kind, [part(args[0])], open=True) if ordered is None else Seq(kind, ordered, place=node)
-    return Seq(kind, list(items), open=not known or name == "sorted", place=node)
+    return Seq(kind, list(items), open=not known or name == "sorted", place=node, some=some)
 
 
 def _plain(item: Const) -> Any:

@@ -58,11 +58,11 @@ AT_ONCE = frozenset({
 def evaluate_call(vm: Interpreter, node: ast.Call) -> Value:
     """A call expression."""
     func = node.func
-    if isinstance(func, ast.Attribute) and func.attr == "update":
-        _written_through_dict(vm, func.value, node)
     if isinstance(func, ast.Attribute):
         receiver = answering(vm.eval(func.value), func.attr)
         args, kwargs = arguments(vm, node)
+        if func.attr == "update":
+            _written_through_dict(vm, func.value, args, kwargs)
         if func.attr in BY_NAME or func.attr.endswith("_"):
             done(
                 vm.reports,
@@ -89,16 +89,15 @@ def evaluate_call(vm: Interpreter, node: ast.Call) -> Value:
     return vm.forks.each(callee, lambda one: vm.call(one, args, kwargs, node))
 
 
-def _written_through_dict(vm: Interpreter, entries: ast.expr, node: ast.Call) -> None:
+def _written_through_dict(vm: Interpreter, entries: ast.expr, args: Args, kwargs: Kwargs) -> None:
     """`vars(self).update(...)`, or by its other name: each attribute may be another by now."""
     match entries:
-        case ast.Attribute(of, "__dict__") | ast.Call(ast.Name("vars"), [of], []):
-            owner = vm.eval(of)
+        case ast.Attribute(ast.Name(name), "__dict__") | ast.Call(ast.Name("vars"), [ast.Name(name)], []):
+            owner = vm.names.load(name)
         case _:
             return
     if isinstance(owner, Instance):
         names = {*owner.attrs, *(name for cls in owner.cls.order for name in cls.attrs)}
-        args, kwargs = arguments(vm, node)
         given = [arg.items.items() for arg in args if isinstance(arg, Map) and not arg.open]
         told = {str(name): value for pairs in given for name, value in pairs} | dict(kwargs)
         for name in names if len(given) < len(args) or "**" in kwargs else ():

@@ -86,7 +86,7 @@ def sequence_method(vm: Interpreter, receiver: Seq, name: str, args: Args) -> Va
         vm.machine.tested.grown.pop(id(receiver), None)
         return NONE
     if name == "copy":
-        return Seq(receiver.kind, list(items), receiver.open)
+        return Seq(receiver.kind, list(items), receiver.open, None, receiver.some)
     return _taken_out(vm.trail, receiver, name, args)
 
 

@@ -204,8 +204,14 @@ def continue_statement(vm: Interpreter, node: ast.Continue) -> str | None:
     return leave(vm, "continue")
 
 
+def _left_to_others(node: ast.Raise) -> bool:
+    """Whether it says that somebody else does it: the way to it isn't refused."""
+    named = node.exc.func if isinstance(node.exc, ast.Call) else node.exc
+    return isinstance(named, ast.Name) and named.id == "NotImplementedError"
+
+
 def raise_statement(vm: Interpreter, node: ast.Raise) -> str | None:
-    if vm.running.stack and not vm.running.trying:
+    if vm.running.stack and not vm.running.trying and not _left_to_others(node):
         vm.reports.findings.terms.refused[tested(vm.here.path)] = None
     return "raise"
 

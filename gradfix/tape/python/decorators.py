@@ -88,9 +88,10 @@ def _wrap(vm: Interpreter, function: Function, own: list[tuple[Value, ast.expr]]
 def call_mode(vm: Interpreter, callee: Mode, args: Args, kwargs: Kwargs, node: ast.Call) -> Value:
     """`torch.enable_grad()(function)`: the function in that mode."""
     given = args[0] if args else None
-    if isinstance(given, Function):
-        return given.under(((callee, node), *given.decorators)) if given.wrapper is None else given
-    if isinstance(given, Bound):
-        function = given.function
-        return Bound(given.receiver, function.under(((callee, node), *function.decorators)))
-    return callee if given is None else unknown_of(fact("a function in a grad mode"), given)
+    if given is None:
+        return callee
+    function = given.function if isinstance(given, Bound) else given
+    if isinstance(function, Function) and function.wrapper is None:
+        twin = function.under(((callee, node), *function.decorators))
+        return Bound(given.receiver, twin) if isinstance(given, Bound) else twin
+    return unknown_of(fact("a function in a grad mode"), given)

@@ -17,7 +17,7 @@ from gradfix.tape.interpreter.conditions import condition
 from gradfix.tape.interpreter.inside import all_in
 from gradfix.tape.machine.deeds import deeds_in, doubt
 from gradfix.tape.strangers.handed_out import escape
-from gradfix.tape.torch.elements import elements, part, told_apart
+from gradfix.tape.torch.elements import elements, gone_through, part, some_of, told_apart
 from gradfix.tape.torch.param_groups import spread
 from gradfix.tape.torch.tensors import copied
 
@@ -26,21 +26,24 @@ if TYPE_CHECKING:
     from gradfix.tape.interpreter.interpreter import Interpreter
     from gradfix.tape.machine.histories import Graph
 
+KINDS = {ast.ListComp: "list", ast.SetComp: "set", ast.GeneratorExp: "generator"}
 LATER = thing("when somebody goes through this")
 
 
 def display(vm: Interpreter, node: ast.Tuple | ast.List | ast.Set) -> Value:
     items: list[Value] = []
-    open_ = False
+    open_ = some = False
     for element in node.elts:
         if isinstance(element, ast.Starred):
             source = vm.eval(element.value)
             inner, known = elements(vm, source, element)
             items.extend(inner if inner is not None else [part(source)])
             open_ = open_ or not known
+            some = some or some_of(source)
+            gone_through(vm.trail, source)
         else:
             items.append(vm.eval(element))
-    return Seq(type(node).__name__.lower(), items, open_, node)
+    return Seq(type(node).__name__.lower(), items, open_, node, some)
 
 
 def mapping(vm: Interpreter, node: ast.Dict) -> Value:
@@ -88,8 +91,8 @@ def _listed(vm: Interpreter, node: ast.ListComp | ast.SetComp | ast.GeneratorExp
     items: list[Value] = []
     asked: list[ast.expr] = []
     known = _generate(vm, node.generators, lambda: items.append(vm.eval(node.elt)), asked, source)
-    listed = Seq("set" if isinstance(node, ast.SetComp) else "list", items, not known, node)
-    listed.some = bool(asked)
+    some = bool(asked) or some_of(source)
+    listed = Seq(KINDS[type(node)], items, not known, node, some)
     for item in items:
         if isinstance(item, Tensor) and item.grad_of is not None:
             copied([item.grad_of])
@@ -162,6 +165,7 @@ def _generate(
             else:
                 known = _generate(vm, generators[1:], add, asked) and known
     spread(vm.machine, since, turns, whole_turns)
+    gone_through(vm.trail, source)
     for name, value in held:
         vm.names.store(name, value)
     return known

@@ -52,18 +52,18 @@ def looped(vm: Interpreter, node: ast.For | ast.AsyncFor) -> Value:
     """What a loop goes through; a generator that it can be run in step with isn't run before."""
     if not isinstance(node.iter, (ast.Call, ast.GeneratorExp)):
         return vm.eval(node.iter)
-    in_step = not any(map(_leaves_early, node.body))
+    in_step = not any(map(leaves_early, node.body))
     with vm.running.within(looped=node.iter if in_step else None, kept=node.iter):
         return vm.eval(node.iter)
 
 
-def _leaves_early(statement: ast.AST) -> bool:
+def leaves_early(statement: ast.AST) -> bool:
     """Whether a loop may end before what it goes through does."""
     if isinstance(statement, (ast.Break, ast.Return)):
         return True
     blocks = ("body", "orelse", "finalbody", "handlers", "cases")
     inner = [one for name in blocks for one in getattr(statement, name, ()) or ()]
-    return any(map(_leaves_early, inner))
+    return any(map(leaves_early, inner))
 
 
 def managed(vm: Interpreter, manager: Instance, node: ast.AST, block: Block) -> str | None:

@@ -12,7 +12,7 @@ from gradfix.tape.domain.torch_values import Weights
 from gradfix.tape.domain.values import NONE, Const, Range, Seq, Unknown, unknown_of
 from gradfix.tape.domain.why import INDEX, Why, fact
 from gradfix.tape.strangers.handed_out import asked_for_later, escape
-from gradfix.tape.torch.elements import elements, index, length, part
+from gradfix.tape.torch.elements import elements, gone_through, index, length, part, some_of
 
 if TYPE_CHECKING:
     from gradfix.tape.domain.trail import Trail
@@ -50,13 +50,16 @@ def _enumerate(vm: Interpreter, args: Args, node: ast.Call) -> Value:
         end = (key, by + start) if len(items) == 2 else None
         counts = [first, *(index(start + 1, end) if counted else Unknown(INDEX) for _ in items[1:])]
     pairs = [_pair(count, item) for count, item in zip(counts, items, strict=True)]
-    return Seq("list", pairs, open=not known)
+    return Seq("generator", pairs, open=not known, some=some_of(args[0]))
 
 
 def _zip(vm: Interpreter, args: Args, node: ast.Call) -> Value:
+    lazy = [*filter(_is_generator, args)]
     starred = any(isinstance(arg, ast.Starred) for arg in node.args)
     more = starred and any(isinstance(arg, Unknown) for arg in args)
-    columns = [_lazily(vm, arg, node) for arg in args]
+    if len({*map(id, lazy)}) < len(lazy):  # one generator may be asked twice for each row
+        return Seq("generator", [Seq("tuple", [part(arg) for arg in args])], open=True)
+    columns = [_lazily(vm, arg, node, whole=len(args) == 1) for arg in args]
     known = all(whole for _, whole in columns)
     exact = [len(items) for items, whole in columns if items is not None and whole]
     seen = [len(items) for items, _ in columns if items is not None]
@@ -68,7 +71,8 @@ def _zip(vm: Interpreter, args: Args, node: ast.Call) -> Value:
         ]
         for i in range(rows)
     ]
-    return Seq("list", [Seq("tuple", row, open=more) for row in table], open=not known or more)
+    pairs: list[Value] = [Seq("tuple", row, open=more) for row in table]
+    return Seq("generator", pairs, open=not known or more, some=some_of(*args))
 
 
 def _filter(vm: Interpreter, args: Args, node: ast.Call) -> Value:
@@ -77,12 +81,12 @@ def _filter(vm: Interpreter, args: Args, node: ast.Call) -> Value:
         return args[1] if _asks_what_requires_grad(args[0]) else part(args[1])
     items, known = elements(vm, args[1], node) if isinstance(args[1], Seq) else (None, False)
     if items is None or not known or len(items) > MANY:
-        return Seq("list", [part(args[1])], open=True)
+        return Seq("generator", [part(args[1])], open=True)
     told = items if args[0] is NONE else [vm.call(args[0], [item], {}, node) for item in items]
     if not all(isinstance(one, Const) for one in told):
-        return Seq("list", [part(args[1])], open=True)
+        return Seq("generator", [part(args[1])], open=True)
     passed = [item for item, one in zip(items, told, strict=True) if isinstance(one, Const) and one.value]
-    return Seq("list", passed, open=False)
+    return Seq("generator", passed, open=False)
 
 
 def _asks_what_requires_grad(test: Value) -> bool:
@@ -95,7 +99,7 @@ def _map(vm: Interpreter, args: Args, node: ast.Call) -> Value:
         return asked_for_later(vm.strangers, *args)
     items, known = elements(vm, args[1], node)
     called = [vm.call(args[0], [item], {}, node) for item in (items or [part(args[1])])]
-    return Seq("list", called, open=not known)
+    return Seq("generator", called, open=not known, some=some_of(args[1]))
 
 
 def _next(vm: Interpreter, args: Args, node: ast.Call) -> Value:
@@ -116,7 +120,7 @@ def _next(vm: Interpreter, args: Args, node: ast.Call) -> Value:
 def _iter(vm: Interpreter, args: Args, node: ast.Call) -> Value:
     one = args[0]
     return (
-        Seq("generator", list(one.items), one.open)
+        Seq("generator", list(one.items), one.open, some=one.some)
         if isinstance(one, Seq) and one.kind != "generator"
         else one
     )
@@ -143,11 +147,19 @@ LEAST = {"enumerate": 1, "zip": 0, "filter": 2, "iter": 1, "map": 2, "next": 1}
 """How many arguments each of them takes at least."""
 
 
-def _lazily(vm: Interpreter, value: Value, node: ast.AST) -> tuple[list[Value] | None, bool]:
+def _lazily(
+    vm: Interpreter, value: Value, node: ast.AST, whole: bool = True
+) -> tuple[list[Value] | None, bool]:
     """The elements of something looped over, long ranges cut to the turns that a loop runs."""
     if isinstance(value, Range) and len(value.range) > 4:
         return [Const(i) for i in value.range[:2]], False
-    return elements(vm, value, node)
+    found = elements(vm, value, node)
+    gone_through(vm.trail, value, whole)
+    return found
+
+
+def _is_generator(value: Value) -> bool:
+    return isinstance(value, Seq) and value.kind == "generator"
 
 
 def _pair(one: Value, other: Value) -> Value:

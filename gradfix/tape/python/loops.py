@@ -20,10 +20,10 @@ from gradfix.tape.interpreter.early_exits import Loop, enter, jumps, rejoin, tak
 from gradfix.tape.interpreter.inside import all_in
 from gradfix.tape.machine.leaves import is_added
 from gradfix.tape.python.containers import may_lose
-from gradfix.tape.python.generators import looped, resume
+from gradfix.tape.python.generators import leaves_early, looped, resume
 from gradfix.tape.python.telling_turns import telling_turns
 from gradfix.tape.strangers.loader_batches import take_out
-from gradfix.tape.torch.elements import EXACT, MANY, any_two, elements, part, told_apart
+from gradfix.tape.torch.elements import EXACT, MANY, any_two, elements, gone_through, part, told_apart
 from gradfix.tape.torch.param_groups import asking, doubt_asked, spread, spread_asking
 
 if TYPE_CHECKING:
@@ -85,6 +85,7 @@ def _over(vm: Interpreter, node: ast.For | ast.AsyncFor, source: Value) -> str |
     with tested.within(cut=stamp() if more else tested.cut, floors=tested.floors | _floors(turns)):
         ended = _turns(vm, node, turns, certain, exact and len(turns) == count, few)
     spread(vm.machine, since, turns, whole)
+    gone_through(vm.trail, source, whole=not any(map(leaves_early, node.body)))
     if some:
         doubt_asked(vm.machine, asked, since)
     _leave_out(vm, turns, whole, node)
@@ -285,10 +286,17 @@ def _leave_in_doubt(vm: Interpreter, node: ast.AST) -> None:
             vm.names.store(one.id, Unknown(fact("what a loop leaves that isn't run to its end"), (held,)))
 
 
+def _only_looks(side: ast.expr) -> bool:
+    """Whether it does nothing when it is asked once more."""
+    if isinstance(side, ast.Call):
+        return isinstance(side.func, ast.Name) and side.func.id == "len" and all(map(_only_looks, side.args))
+    return isinstance(side, (ast.Name, ast.Constant))
+
+
 def _near(vm: Interpreter, test: ast.expr, most: int) -> bool:
     """Whether two numbers are compared that are few steps apart: a count and where it ends."""
     if not isinstance(test, ast.Compare):
         return False
-    sides = [vm.eval(side) for side in (test.left, *test.comparators)]
+    sides = [vm.eval(side) for side in (test.left, *test.comparators) if _only_looks(side)]
     known = [one.value for one in sides if isinstance(one, Const) and isinstance(one.value, (int, float))]
     return len(known) == 2 == len(test.comparators) + 1 and abs(known[1] - known[0]) <= most

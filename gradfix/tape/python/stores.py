@@ -60,7 +60,7 @@ ENDS = frozenset({"builtins.exit", "builtins.quit", "sys.exit", "os._exit", "os.
 def _ends_the_program(vm: Interpreter, node: ast.expr) -> bool:
     """Whether this is a call of what ends the program, under whatever name."""
     func = node.func if isinstance(node, ast.Call) else None
-    if isinstance(func, ast.Attribute) and func.attr in ("error", "exit"):
+    if isinstance(func, ast.Attribute) and func.attr in ("error", "exit") and _is_dotted(func.value):
         parser = vm.eval(func.value)
         if isinstance(parser, Unknown) and parser.origin == "argparse.ArgumentParser":
             return True
@@ -69,6 +69,10 @@ def _ends_the_program(vm: Interpreter, node: ast.expr) -> bool:
     if not isinstance(named, External):
         return False
     return (f"{named.path}.{func.attr}" if isinstance(func, ast.Attribute) else named.path) in ENDS
+
+
+def _is_dotted(node: ast.expr) -> bool:
+    return isinstance(node, ast.Name) or (isinstance(node, ast.Attribute) and _is_dotted(node.value))
 
 
 def _compared(vm: Interpreter, node: ast.Compare) -> None:

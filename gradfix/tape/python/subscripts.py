@@ -91,7 +91,7 @@ def _unknown_item(trail: Trail, owner: Value, key: Value) -> Value:
 
 def _sequence_item(owner: Seq, key: Value) -> Value:
     if _shifted(owner.items, key):
-        owner = Seq(owner.kind, [one_of(item) for item in owner.items], open=True)
+        owner = Seq(owner.kind, [one_of(item) for item in owner.items], open=True, some=owner.some)
         key = (
             key
             if isinstance(key, Slice)
@@ -105,8 +105,8 @@ def _sequence_item(owner: Seq, key: Value) -> Value:
     if isinstance(key, Slice):
         bounds = pieces.bounds_of(key)
         if bounds is not None and not owner.open:
-            return Seq(owner.kind, owner.items[bounds])
-        return Seq(owner.kind, list(owner.items), open=True)
+            return Seq(owner.kind, owner.items[bounds], some=owner.some)
+        return Seq(owner.kind, list(owner.items), open=True, some=owner.some)
     result = Unknown(Why(What.ELEMENT, "an element"), tuple(owner.items))
     result.part = True
     if (

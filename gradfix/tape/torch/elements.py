@@ -19,6 +19,7 @@ from gradfix.tape.torch.tensors import method_call
 if TYPE_CHECKING:
     from collections.abc import Hashable
 
+    from gradfix.tape.domain.trail import Trail
     from gradfix.tape.domain.values import Value
     from gradfix.tape.interpreter.interpreter import Interpreter
 
@@ -40,7 +41,7 @@ def told_apart(source: Value) -> Value:
         return source
     if all(map(there, held)):
         return source
-    ways = [(path, Seq(kind, items, source.open)) for path, items in spelt_out(held)]
+    ways = [(path, Seq(kind, items, source.open, some=some_of(source))) for path, items in spelt_out(held)]
     return (
         alternatives([*ways])
         if ways
@@ -75,6 +76,19 @@ def elements(vm: Interpreter, source: Value, node: ast.AST) -> tuple[list[Value]
     if isinstance(source, Tensor):
         return _rows(vm, source, node)
     return None, False
+
+
+def some_of(*sources: Value) -> bool:
+    """Whether any of them holds only what a test lets through that isn't known."""
+    return any(isinstance(source, Seq) and source.some for source in sources)
+
+
+def gone_through(trail: Trail, source: Value, whole: bool = True) -> None:
+    """What a generator had has been taken, unless that ended early."""
+    if isinstance(source, Seq) and source.kind == "generator":
+        trail.set(source, "items", [])
+        if not whole:
+            trail.set(source, "open", True)
 
 
 def _not_in_a_row(items: list[Value]) -> list[Value]:
