@@ -91,6 +91,7 @@ class Optimizer(Value):
         "lean",
         "leaves",
         "name",
+        "own",
         "parts",
         "perhaps",
         "place",
@@ -122,6 +123,8 @@ class Optimizer(Value):
         self.iterates: Truth = False
         """Whether a step calls its closure several times."""
         self.name = ""
+        self.own: dict[str, Value] = {}
+        """What the program has put in the place of its methods, or beside them."""
         self.stepped = False
         self.after: tuple[Backward, Tensor] | None = None
         """The backward that ran last before its latest step."""

@@ -18,6 +18,7 @@ from gradfix.tape.effects import shapes
 from gradfix.tape.effects.geometry import SHAPES
 from gradfix.tape.effects.operations import having, in_place
 from gradfix.tape.machine.cuts import DIFFERENTIATED
+from gradfix.tape.machine.grad_mode import UNSET
 from gradfix.tape.machine.here import span_of
 from gradfix.tape.machine.relied_upon import writes
 
@@ -250,6 +251,8 @@ class Operations:
         sure = self.grad_mode.mode_in_doubt is False and not (owner.parameter and self._chosen_elsewhere())
         sure = sure and not (owner is not target and _doubted(target.node, owner.born))
         lean = owner.lean if sure else owner.lean | {Assumption.RECORDED_HERE}
+        if self.grad_mode.mode is UNSET and tested(self.here.path) != self.here.path:  # it was entered
+            lean = lean | {Convention.G}
         written = [parent for parent in node.parents if parent is not target.node]
         learned = any(one.op == DIFFERENTIATED for one in upstream(written)) or any(
             any(one.leaf not in (None, owner) for one in upstream([parent]))

@@ -46,6 +46,8 @@ class Terms:
         self.values: dict[int, tuple[Value, Term]] = {}
         """By identity, with the value, which has to stay as long as it has that."""
         self.tests: dict[Key, Term] = {}
+        self.named: dict[int, dict[str, None]] = {}
+        """The texts with which something is compared, by identity."""
         self.refused: dict[Path, None] = {}
         """The paths on which functions have raised."""
         self.known: dict[tuple[Path, int], bool] = {}
@@ -83,7 +85,12 @@ class Terms:
     def answered(self, value: Value, question: str, *operands: Value) -> None:
         """Note what answers a question that has the same answer as long as it is about the same."""
         if type(value) is Unknown:
-            marks = [one.value if isinstance(one, Const) else id(one) for one in operands]
+            marks = [
+                one.value
+                if isinstance(one, Const)
+                else id(self.one(one) if isinstance(one, External) else one)
+                for one in operands
+            ]
             first = self.answers.setdefault((question, *marks), value)
             self.same[id(value)] = first, value
             self.fact_of(first, *operands)
@@ -95,6 +102,9 @@ class Terms:
 
     def test(self, key: Key, op: str, *operands: Value | Path) -> None:
         """Note what a test asks."""
+        for one, other in (operands, operands[::-1]) if op in WHICH and len(operands) == 2 else ():
+            if (texts := _texts(other)) is not None:
+                self.named.setdefault(id(one), {}).update(dict.fromkeys(texts))
         self.tests[key] = Term(op, operands)
 
 
@@ -166,6 +176,25 @@ KINDS: Mapping[str, type] = {
 TEXT_METHODS = frozenset(name[1:] for name in OPERATIONS if name.startswith("."))
 
 
+WHICH = frozenset({"Eq", "NotEq", "In", "NotIn"})
+"""What asks which of several something is."""
+
+
+def _texts(one: Value | Path) -> list[str] | None:
+    """A text, or each of several; None for anything else."""
+    listed = one.items if isinstance(one, Seq) and not one.open else [one]
+    texts = [each.value for each in listed if isinstance(each, Const) and isinstance(each.value, str)]
+    return texts if len(texts) == len(listed) else None
+
+
+def only_asked_which(terms: Terms, one: Value, key: Key) -> bool:
+    """Whether a test asks no more of something than which of some texts it is."""
+    term = terms.tests.get(key)
+    if term is None or term.op not in WHICH or one not in term.operands:
+        return False
+    return any(_texts(other) is not None for other in term.operands if other is not one)
+
+
 class Asked(NamedTuple):
     """What something asks about."""
 
@@ -219,8 +248,10 @@ def _parts(terms: Terms, one: Node) -> Iterable[Node] | None:
             return one.items if isinstance(one, Seq) else one.items.values()
         return None
     if one in terms.tests:
-        subject, *others = terms.tests[one].operands
-        return [terms.one(subject) if isinstance(subject, External) else subject, *others]
+        op, (subject, *others) = terms.tests[one]
+        asked_for = [subject, *others] if op in ("In", "NotIn") else [subject]
+        return [*(terms.one(each) if isinstance(each, External) else each for each in asked_for),
+                *others[len(asked_for) - 1 :]]  # fmt: skip
     if isinstance(one, Settled):
         return [*one.yes, *one.no]
     return one.chain.tests if isinstance(one, Arm) else ()
@@ -238,7 +269,8 @@ def hidden(
     if leaf.about is not None:
         yield id(leaf.about), element
     of = terms.of.get(id(leaf), ()) or leaf.holds[:MOST]
-    if _has_a_name(leaf) and id(leaf.holds[0]) not in terms.of:
+    name = name_of(leaf)
+    if name and id(leaf.holds[0]) not in terms.of and FACTS.isdisjoint((name, name_of(leaf.holds[0]))):
         of = ()
     element = element or leaf.why.what is What.ELEMENT
     for held in of:
@@ -247,6 +279,8 @@ def hidden(
         elif type(held) is Unknown:
             yield id(held), element
             yield from hidden(terms, held, deep - 1, element)
+        elif isinstance(held, External):
+            yield id(terms.one(held)), element
         elif id(held) in terms.of:
             yield from ((id(one.storage), False) for one in terms.of[id(held)] if isinstance(one, Tensor))
         elif isinstance(held, (Seq, Alt)):
@@ -254,11 +288,17 @@ def hidden(
                 yield one, element
 
 
-def _has_a_name(leaf: Unknown) -> bool:
-    """Whether it is what its owner has by a name: what else that has says nothing of it."""
-    owner = leaf.holds[0] if leaf.holds else None
-    held = owner.children if isinstance(owner, Unknown) else None
-    return held is not None and any(one is leaf for one in held.values())
+FACTS = frozenset(
+    {"device", "dim", "dtype", "is_cuda", "is_leaf", "layout", "ndim", "requires_grad", "shape"}
+)
+"""What tensors have: one such fact of a tensor may say something of another."""
+
+
+def name_of(leaf: Value) -> str:
+    """The name by which its owner has it, if any: what else that has mostly says nothing of it."""
+    owner = leaf.holds[0] if isinstance(leaf, Unknown) and leaf.holds else None
+    held = owner.children if isinstance(owner, Unknown) and owner.children else {}
+    return next((name for name, one in held.items() if one is leaf), "")
 
 
 def tied(

@@ -12,7 +12,16 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from gradfix.tape.domain.paths import Arm, Settled, tested
 from gradfix.tape.domain.values import Alt, Const, External, Map, Pattern, Seq, Undefined, Unknown, Value
-from gradfix.tape.machine.terms import OPERATIONS, UnprovableError, asked, hidden, tied
+from gradfix.tape.machine.terms import (
+    FACTS,
+    OPERATIONS,
+    UnprovableError,
+    asked,
+    hidden,
+    name_of,
+    only_asked_which,
+    tied,
+)
 
 if TYPE_CHECKING:
     from gradfix.tape.domain.paths import Key, Path
@@ -109,9 +118,8 @@ def _says_only_that_it_is_there(terms: Terms, key: Key, holds: bool) -> bool:
         return False
     if term.op == "true" and holds:
         (subject,) = term.operands
-        return (
-            isinstance(subject, Unknown) and id(subject) not in terms.values and id(subject) not in terms.same
-        )
+        known = id(subject) in terms.values or id(subject) in terms.same
+        return isinstance(subject, Unknown) and not known and name_of(subject) not in FACTS
     none = len(term.operands) == 2 and isinstance(term.operands[1], Const) and term.operands[1].value is None
     return none and holds is (term.op in ("NotEq", "IsNot"))
 
@@ -155,7 +163,8 @@ class _Trial:
     ) -> None:
         self.terms = terms
         self.variables = variables
-        self.candidates = _candidates(about)
+        usual = _candidates(about)
+        self.candidates = [self._texts(number, literals, about) or usual for number in variables]
         self.values: dict[int, object] = {}
         self.steps = iter(range(ENOUGH))
         order = {number: i for i, number in enumerate(variables)}
@@ -167,6 +176,13 @@ class _Trial:
             (self.settled if last is None else self.due[last]).append(literal)
         self.refused = [path for path in terms.refused if len(asked(terms, path).leaves) > 0 and
                         asked(terms, path).leaves.keys() <= order.keys()]  # fmt: skip
+
+    def _texts(self, number: int, literals: Sequence[Literal], about: Sequence[Asked]) -> list[object]:
+        """Those that are named, of what is only asked which of them it is: nobody knows of others."""
+        asking = [literal[0] for literal, one in zip(literals, about, strict=True) if number in one.leaves]
+        leaf = next(one.leaves[number] for one in about if number in one.leaves)
+        which = all(only_asked_which(self.terms, leaf, key) for key in asking)
+        return [*self.terms.named.get(number, ())] if which else []
 
     def succeeds(self) -> bool:
         """Whether there are such values; what nobody can compute of what is known may well come out so."""
@@ -184,7 +200,7 @@ class _Trial:
     def _assign(self, i: int) -> bool:
         if i == len(self.variables):
             return True
-        for candidate in self.candidates:
+        for candidate in self.candidates[i]:
             self.values[self.variables[i]] = candidate
             if self._fits(i) and self._assign(i + 1):
                 return True

@@ -23,7 +23,13 @@ from gradfix.tape.strangers.unknowns import MEASURES
 from gradfix.tape.torch.layers import is_packed, layer_attribute, store_on_layer
 from gradfix.tape.torch.module_methods import MODULE_METHODS
 from gradfix.tape.torch.modules import OWN_DICTS, all_of, freeze, own_dict
-from gradfix.tape.torch.param_groups import param_groups, some_gradient, some_leaf, written
+from gradfix.tape.torch.param_groups import (
+    param_groups,
+    some_gradient,
+    some_leaf,
+    store_on_optimizer,
+    written,
+)
 from gradfix.tape.torch.tensor_attributes import store_on_tensor, tensor_attribute
 
 if TYPE_CHECKING:
@@ -71,6 +77,8 @@ def load_attribute(vm: Interpreter, owner: Value, name: str, node: ast.AST) -> V
         return owner.children[name]
     if isinstance(owner, (Function, Bound)):
         return Unknown(Why(What.ATTRIBUTE, f"`{name}` of a function"), (owner,))
+    if isinstance(owner, Optimizer) and name in owner.own:
+        return owner.own[name]
     if isinstance(owner, Optimizer) and name == "param_groups":
         return param_groups(owner)
     if isinstance(owner, Optimizer) and name in ("state", "defaults"):
@@ -242,6 +250,9 @@ def store_attribute(
         vm.trail.put(owner, owner.attrs, name, value)
     elif isinstance(owner, Opaque):
         vm.trail.put(owner, owner.children, name, value)
+    elif isinstance(owner, Optimizer):
+        escape(vm.strangers, value)
+        store_on_optimizer(vm.machine, owner, name, value)
     elif isinstance(owner, Unknown):
         if name == "requires_grad":
             some_leaf(vm.machine, owner, value)

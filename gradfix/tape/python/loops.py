@@ -12,16 +12,17 @@ from gradfix.tape.domain.definitions import Instance, Suspended
 from gradfix.tape.domain.events import Backward
 from gradfix.tape.domain.graph import Number, Tensor
 from gradfix.tape.domain.torch_values import Layer, Opaque
-from gradfix.tape.domain.values import Alt, Const, Map, Range, Seq, Undefined, Unknown, stamp
+from gradfix.tape.domain.values import Alt, Const, Range, Seq, Undefined, Unknown, stamp
 from gradfix.tape.domain.why import Why, fact
 from gradfix.tape.domain.within import Within
 from gradfix.tape.interpreter.conditions import condition
 from gradfix.tape.interpreter.early_exits import Loop, enter, jumps, rejoin, take
 from gradfix.tape.interpreter.inside import all_in
 from gradfix.tape.machine.leaves import is_added
-from gradfix.tape.python.containers import may_lose
 from gradfix.tape.python.generators import leaves_early, looped, resume
+from gradfix.tape.python.passed_over import leave_in_doubt, pass_over
 from gradfix.tape.python.telling_turns import telling_turns
+from gradfix.tape.strangers.handed_out import may_take_out
 from gradfix.tape.strangers.loader_batches import take_out
 from gradfix.tape.torch.elements import EXACT, MANY, any_two, elements, gone_through, part, told_apart
 from gradfix.tape.torch.param_groups import asking, doubt_asked, spread, spread_asking
@@ -89,6 +90,8 @@ def _over(vm: Interpreter, node: ast.For | ast.AsyncFor, source: Value) -> str |
     if some:
         doubt_asked(vm.machine, asked, since)
     _leave_out(vm, turns, whole, node)
+    rest = source.items if isinstance(source, Seq) else whole
+    may_take_out(vm.trail, [one for one in _objects(rest) if one not in turns])
     spread_asking(vm.machine, asked, whole, sure=len(node.body) == 1 and not isinstance(node.body[0], ast.If))
     if not exact and isinstance(node.target, ast.Name) and isinstance(source, (Range, Number, Unknown)):
         vm.names.store(
@@ -167,7 +170,7 @@ def _turns(
         with Within(vm.names.frame, vm.trail, {"loops": [*vm.names.frame.loops, loop]}):
             i, ended = _each_turn(vm, node, turns, certain, exact)
         if unended and ended is None and (loop.whole is None or not loop.whole.left):
-            _leave_in_doubt(vm, node)
+            leave_in_doubt(vm, node)
         if ended in (None, "done"):
             ended = vm.run(node.orelse)
         elif ended == "break":
@@ -202,6 +205,8 @@ def _each_turn(
             return i, None
         if i > 1 and isinstance(node, ast.While) and not exact and loop.whole is not None and loop.whole.left:
             return i, None
+        if i > 0 and isinstance(node, ast.For):
+            pass_over(vm, node, turns[i - 1], value)
         running = vm.machine.tested.turns if exact else [*vm.machine.tested.turns, stamp()]
         again = repeat or (i > 0 and not certain)
         with (
@@ -270,20 +275,6 @@ def while_statement(vm: Interpreter, node: ast.While) -> str | None:
     elif vm.running.later_turn and not counted:
         turns = turns[:1]
     return _turns(vm, node, turns, counted, exact=counted, few=counted, unended=known is True and not counted)
-
-
-def _leave_in_doubt(vm: Interpreter, node: ast.AST) -> None:
-    """A loop that wasn't run to its end leaves nobody knows what in the names that it binds and in lists."""
-    for one in all_in(node):
-        if not isinstance(getattr(one, "ctx", None), ast.Store):
-            continue
-        if isinstance(one, ast.Subscript) and isinstance(one.value, ast.Name):
-            held = vm.names.load(one.value.id)
-            if isinstance(held, (Seq, Map)):
-                may_lose(vm.trail, held)
-        elif isinstance(one, ast.Name):
-            held = vm.names.load(one.id)
-            vm.names.store(one.id, Unknown(fact("what a loop leaves that isn't run to its end"), (held,)))
 
 
 def _only_looks(side: ast.expr) -> bool:

@@ -50,7 +50,7 @@ def call_own_method(vm: Interpreter, method: Method, args: Args, kwargs: Kwargs,
     if isinstance(receiver, Map):
         return mapping_method(vm.trail, receiver, name, args, kwargs)
     if isinstance(receiver, Group):
-        return group_method(vm.machine.gradients, receiver, name, args)
+        return group_method(vm.machine, receiver, name, args, kwargs)
     if isinstance(receiver, Weights):
         return _weights_method(vm.machine, receiver, name, args, node)
     if isinstance(receiver, Number):

@@ -50,6 +50,20 @@ def _told_apart(tests: list[ast.expr], known: Mapping[str, float], name: str, wh
     return sorted(set(numbers), reverse=whole.step < 0)
 
 
+def unlike(vm: Interpreter, node: ast.For, name: str, before: int, after: int) -> Iterator[ast.AST]:
+    """What is done by tests of the count that come out otherwise between two turns than in the first."""
+    step = 1 if after > before else -1
+    between = range(before, after, step)[:TRIED]
+    if len(between) < 2:
+        return
+    for one in all_in(node):
+        if isinstance(one, (ast.If, ast.IfExp, ast.BoolOp)):
+            tests = [*_tests(one if isinstance(one, ast.BoolOp) else ast.If(one.test, [], []), name)]
+            known = _constants(vm, tests)
+            if any(len({_outcome(test, {**known, name: turn}) for turn in between}) > 1 for test in tests):
+                yield one
+
+
 def _tests(node: ast.AST, name: str) -> Iterator[ast.expr]:
     """What is asked of the count in a loop, one question at a time."""
     for one in all_in(node):

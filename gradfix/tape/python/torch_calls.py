@@ -148,12 +148,17 @@ def _of_python(vm: Interpreter, name: str, args: Args, kwargs: Kwargs, node: ast
     return result
 
 
+OTHER_OWNERS = {"os.getenv": "os.environ"}
+"""What is asked where a function's name doesn't say it."""
+
+
 def _silent(machine: Machine, path: str, args: Args, kwargs: Kwargs, node: ast.Call) -> Value:
     """What reads what it is given, at most; a scheduler changes what its optimizer's next steps do."""
     given = (*args, *kwargs.values())
     machine.timeline.note("uses", given, machine.here.at(node), machine.here.path)
     result = harmless(path, args, kwargs)
-    machine.reports.findings.terms.answered(result, path, *args)
+    owner = OTHER_OWNERS.get(path, path.rpartition(".")[0])
+    machine.reports.findings.terms.answered(result, path, External(owner), *args)
     if path.startswith(SCHEDULERS) and given:
         machine.timeline.schedules[id(result)] = (result, given[0])
     return result

@@ -33,8 +33,8 @@ DOUBT = Why(What.COMPUTED, "what a call may have put elsewhere")
 PUT_SOMEWHERE = "which part of a module something takes the place of"
 PARTS = frozenset({Layer, Instance, Opaque, Unknown, Alt})
 """What may be a part of a module."""
-HOLDING = frozenset({Seq, Map, Instance, Alt})
-"""What may hold a list."""
+HOLDING = frozenset({Seq, Map, Instance, Alt, Layer})
+"""What may hold a list, or an object."""
 LISTS = frozenset({"ModuleList", "ModuleDict", "ParameterList", "ParameterDict"})
 """What modules are put into."""
 MANY = 64
@@ -207,7 +207,8 @@ def let_gradients_go(machine: Machine, values: Sequence[Value]) -> None:
 
 
 def may_take_out(trail: Trail, values: Sequence[Value]) -> None:
-    """Code that isn't known may take out of a list what is in it, and put more into a list of modules."""
+    """Code that isn't known may take out of a list what is in it, put more into a list of modules, and let an
+    object forget what it has remembered."""
     within = [held for one in values if type(one) is Unknown for held in one.holds if type(held) in HOLDING]
     for part in [part for one in within if type(one) is Instance for part in one.attrs.values()]:
         if type(part) is Layer and part.kind in LISTS and not part.open:
@@ -225,8 +226,18 @@ def may_take_out(trail: Trail, values: Sequence[Value]) -> None:
                 trail.set(value, "items", listed if whole else dict(zip(value.items, listed, strict=True)))
         elif isinstance(value, Instance):
             stack.extend(item for item in value.attrs.values() if type(item) in HOLDING)
+            _may_forget(trail, value)
         elif isinstance(value, Alt):
             stack.extend(option for _, option in value.options if type(option) in HOLDING)
+        elif type(value) is Layer:
+            stack.extend(part for part in (value.items or {}).values() if type(part) in HOLDING)
+
+
+def _may_forget(trail: Trail, value: Instance) -> None:
+    """What it has kept of what it has computed may be another by now."""
+    for name, kept in list(value.attrs.items()):
+        if isinstance(kept, Tensor) and kept.leaf is False:
+            trail.put(value, value.attrs, name, _doubted(kept))
 
 
 def _doubted(item: Value) -> Unknown:

@@ -95,7 +95,8 @@ def _not_in_a_row(items: list[Value]) -> list[Value]:
     """What a loop over a list meets that may hold more: after the first module, it isn't known which."""
     if len(items) < 2 or not all(isinstance(one, (Layer, Opaque)) or _is_module(one) for one in items):
         return items
-    return [items[0], Unknown(Why(What.ELEMENT, "a module of a list that may hold more"))]
+    more = Unknown(Why(What.ELEMENT, "a module of a list that may hold more"))
+    return [items[0], more, *filter(_is_module, items[1:])]
 
 
 def _is_module(item: Value) -> bool:

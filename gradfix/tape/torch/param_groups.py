@@ -17,8 +17,7 @@ from gradfix.tape.torch.modules import leaves
 from gradfix.tape.torch.weights import set_leaf
 
 if TYPE_CHECKING:
-    from gradfix.tape.domain.values import Args, Truth, Value
-    from gradfix.tape.machine.gradients import Gradients
+    from gradfix.tape.domain.values import Args, Kwargs, Truth, Value
     from gradfix.tape.machine.machine import Machine
 
 FAR = 64
@@ -33,6 +32,16 @@ def param_groups(optimizer: Optimizer) -> Value:
     return Seq("list", list(optimizer.groups))
 
 
+def store_on_optimizer(machine: Machine, owner: Optimizer, name: str, value: Value) -> None:
+    """`optimizer.name = value`: a method of its own, or other groups of parameters."""
+    if name != "param_groups":
+        machine.trail.put(owner, owner.own, name, value)
+        return
+    machine.gradients.clear(owner.leaves, None, must=False)
+    machine.trail.set(owner, "complete", False)
+    machine.trail.set(owner, "groups", None)
+
+
 def group_entry(group: Group, key: Value) -> Value:
     """`group[key]`: its parameters, or one of its settings."""
     if not isinstance(key, Const):
@@ -44,16 +53,25 @@ def store_group_entry(machine: Machine, group: Group, key: Value, node: ast.AST)
     """`group[key] = value`: what it holds instead of its parameters, or beside them, isn't known."""
     machine.timeline.note("schedules", group.weights.leaves, machine.here.at(node), machine.here.path)
     if not isinstance(key, Const) or key.value == "params":
-        machine.gradients.clear(group.weights.leaves, None, must=False)
-        machine.trail.set(group, "weights", Weights(group.weights.of, group.weights.leaves, False))
+        _filled_anew(machine, group)
 
 
-def group_method(gradients: Gradients, group: Group, name: str, args: Args) -> Value:
+def _filled_anew(machine: Machine, group: Group) -> None:
+    machine.gradients.clear(group.weights.leaves, None, must=False)
+    machine.trail.set(group, "weights", Weights(group.weights.of, group.weights.leaves, False))
+    for optimizer in machine.optimizers.known:
+        if optimizer.groups is None or any(one is group for one in optimizer.groups):
+            machine.trail.set(optimizer, "complete", False)
+
+
+def group_method(machine: Machine, group: Group, name: str, args: Args, kwargs: Kwargs) -> Value:
     """A method of a group, which is a dict."""
     if name in ("get", "setdefault", "pop") and args:
         return group_entry(group, args[0])
+    if name == "update" and (args or "params" in kwargs or "**" in kwargs):
+        _filled_anew(machine, group)
     if name not in ("keys", "update"):
-        gradients.clear(group.weights.leaves, None, must=False)
+        machine.gradients.clear(group.weights.leaves, None, must=False)
     return Unknown(fact("what an optimizer says of a group of parameters"))
 
 

@@ -45,12 +45,19 @@ def tensor_attribute(vm: Interpreter, owner: Tensor, name: str, node: ast.AST) -
     if value is not None:
         if name == "shape":
             vm.reports.findings.terms.fact_of(value, owner)
+        if type(value) is Unknown and name in PLAIN_ATTRIBUTES:
+            return _same_fact(vm, owner, name, value)
         return value
     if name in PLAIN_ATTRIBUTES:
-        found = Unknown(fact(f"a tensor's {name}"))
-        vm.reports.findings.terms.answered(found, name, owner)
-        return found
+        return _same_fact(vm, owner, name, Unknown(fact(f"a tensor's {name}")))
     return _looked_at(vm.machine, owner, name, node) if name in VIEW_ATTRIBUTES else Method(owner, name)
+
+
+def _same_fact(vm: Interpreter, owner: Tensor, name: str, found: Unknown) -> Value:
+    """What isn't known of a tensor is the same each time."""
+    terms = vm.reports.findings.terms
+    terms.answered(found, name, owner)
+    return terms.first(found)
 
 
 RECURRENT = frozenset({"lstm", "gru", "rnn"})
