@@ -6,6 +6,7 @@ import contextlib
 import importlib
 import io
 import pkgutil
+import random
 import re
 import sys
 import types
@@ -426,6 +427,8 @@ def play(
     def tracer(frame: types.FrameType, event: str, argument: Any) -> Any:
         return local if frame.f_code.co_filename == PROGRAM else None
 
+    random.seed(0)
+    np.random.seed(0)
     torch.default_generator.manual_seed(0)
     sys.argv = [PROGRAM, *argv]
     Player.now = player

@@ -195,6 +195,11 @@ def only_asked_which(terms: Terms, one: Value, key: Key) -> bool:
     return any(_texts(other) is not None for other in term.operands if other is not one)
 
 
+def entry_of(owner: External, *asked: Value | Path) -> External:
+    """What is asked of a thing that many share: one entry of it, where that is named."""
+    return External(f"{owner.path}[{asked[0].value!r}]") if asked and isinstance(asked[0], Const) else owner
+
+
 class Asked(NamedTuple):
     """What something asks about."""
 
@@ -249,9 +254,9 @@ def _parts(terms: Terms, one: Node) -> Iterable[Node] | None:
         return None
     if one in terms.tests:
         op, (subject, *others) = terms.tests[one]
-        asked_for = [subject, *others] if op in ("In", "NotIn") else [subject]
-        return [*(terms.one(each) if isinstance(each, External) else each for each in asked_for),
-                *others[len(asked_for) - 1 :]]  # fmt: skip
+        if op in ("In", "NotIn") and isinstance(others[0], External):
+            others = [terms.one(entry_of(others[0], subject))]
+        return [terms.one(subject) if isinstance(subject, External) else subject, *others]
     if isinstance(one, Settled):
         return [*one.yes, *one.no]
     return one.chain.tests if isinstance(one, Arm) else ()

@@ -61,8 +61,8 @@ def evaluate_call(vm: Interpreter, node: ast.Call) -> Value:
     if isinstance(func, ast.Attribute):
         receiver = answering(vm.eval(func.value), func.attr)
         args, kwargs = arguments(vm, node)
-        if func.attr == "update":
-            _written_through_dict(vm, func.value, args, kwargs)
+        if func.attr == "update" and _written_through_dict(vm, func.value, args, kwargs):
+            return NONE
         if func.attr in BY_NAME or func.attr.endswith("_"):
             done(
                 vm.reports,
@@ -89,13 +89,13 @@ def evaluate_call(vm: Interpreter, node: ast.Call) -> Value:
     return vm.forks.each(callee, lambda one: vm.call(one, args, kwargs, node))
 
 
-def _written_through_dict(vm: Interpreter, entries: ast.expr, args: Args, kwargs: Kwargs) -> None:
+def _written_through_dict(vm: Interpreter, entries: ast.expr, args: Args, kwargs: Kwargs) -> bool:
     """`vars(self).update(...)`, or by its other name: each attribute may be another by now."""
     match entries:
         case ast.Attribute(ast.Name(name), "__dict__") | ast.Call(ast.Name("vars"), [ast.Name(name)], []):
             owner = vm.names.load(name)
         case _:
-            return
+            return False
     if isinstance(owner, Instance):
         names = {*owner.attrs, *(name for cls in owner.cls.order for name in cls.attrs)}
         given = [arg.items.items() for arg in args if isinstance(arg, Map) and not arg.open]
@@ -105,6 +105,7 @@ def _written_through_dict(vm: Interpreter, entries: ast.expr, args: Args, kwargs
                 told[name] = Unknown(Why(What.ATTRIBUTE, f"`{name}` of an object"))
         for name, value in told.items():
             vm.trail.put(owner, owner.attrs, name, value)
+    return isinstance(owner, Instance)
 
 
 ASKING = frozenset(

@@ -66,14 +66,16 @@ def _over(vm: Interpreter, node: ast.For | ast.AsyncFor, source: Value) -> str |
         turns, certain = any_two(source), False
     if not turns:
         return vm.run(node.orelse)
+    most = EXACT
     if isinstance(source, Range) and isinstance(node.target, ast.Name) and len(source.range) > len(turns):
+        most = EXACT + 1  # the last one besides
         turns = [Const(number) for number in telling_turns(vm, node, node.target.id, source.range)]
     whole = turns
-    exact = certain and (len(turns) <= EXACT or _distinct(turns))
+    exact = certain and (len(turns) <= most or _distinct(turns))
     count = len(turns)
     if not exact:
         turns = [*turns[:2], *_objects(turns[2:FEW])]
-    if vm.running.later_turn and not (certain and len(turns) <= EXACT) and not _tests_count(node, turns):
+    if vm.running.later_turn and not (certain and len(turns) <= most) and not _tests_count(node, turns):
         turns = [next((turn for turn in turns if _trained(turn)), turns[0])]
     some = isinstance(source, Seq) and source.some
     since, asked = (
@@ -281,6 +283,8 @@ def _only_looks(side: ast.expr) -> bool:
     """Whether it does nothing when it is asked once more."""
     if isinstance(side, ast.Call):
         return isinstance(side.func, ast.Name) and side.func.id == "len" and all(map(_only_looks, side.args))
+    if isinstance(side, ast.BinOp):
+        return _only_looks(side.left) and _only_looks(side.right)
     return isinstance(side, (ast.Name, ast.Constant))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import operator
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from gradfix.tape.domain.values import Const
@@ -19,6 +20,8 @@ TRIED = 1000
 """In how many turns a test of the count is tried."""
 MOST = 4
 """How many turns are run at most."""
+FEW = 4
+"""How many turns are run one after the other where those between two do something else."""
 COMPUTED: Mapping[type[ast.operator], Callable[[float, float], float]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
@@ -36,7 +39,10 @@ def telling_turns(vm: Interpreter, node: ast.For | ast.AsyncFor, name: str, whol
     known = _constants(vm, tests)
     mark = id(node), whole, *sorted(known.items())
     if mark not in vm.program.telling:
-        vm.program.telling[mark] = _told_apart(tests, known, name, whole)
+        numbers = _told_apart(tests, known, name, whole)
+        if any(unlike(vm, node, name, *pair) for pair in pairwise(numbers)):
+            numbers = sorted({*numbers, *whole[:FEW]}, reverse=whole.step < 0)
+        vm.program.telling[mark] = numbers
     return vm.program.telling[mark]
 
 
@@ -50,18 +56,20 @@ def _told_apart(tests: list[ast.expr], known: Mapping[str, float], name: str, wh
     return sorted(set(numbers), reverse=whole.step < 0)
 
 
-def unlike(vm: Interpreter, node: ast.For, name: str, before: int, after: int) -> Iterator[ast.AST]:
+def unlike(
+    vm: Interpreter, node: ast.For | ast.AsyncFor, name: str, before: int, after: int
+) -> list[ast.AST]:
     """What is done by tests of the count that come out otherwise between two turns than in the first."""
     step = 1 if after > before else -1
     between = range(before, after, step)[:TRIED]
-    if len(between) < 2:
-        return
-    for one in all_in(node):
+    found: list[ast.AST] = []
+    for one in all_in(node) if len(between) > 1 else ():
         if isinstance(one, (ast.If, ast.IfExp, ast.BoolOp)):
             tests = [*_tests(one if isinstance(one, ast.BoolOp) else ast.If(one.test, [], []), name)]
             known = _constants(vm, tests)
             if any(len({_outcome(test, {**known, name: turn}) for turn in between}) > 1 for test in tests):
-                yield one
+                found.append(one)
+    return found
 
 
 def _tests(node: ast.AST, name: str) -> Iterator[ast.expr]:
