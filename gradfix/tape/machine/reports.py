@@ -80,6 +80,8 @@ class Findings:
         """Where path conditions are tested: the same place tests another value in each turn of a loop."""
         self.handled: dict[str, Sequence[Span]] = {}
         """What is tried in each file where a handler takes whatever torch says of it."""
+        self.sifted: dict[Span, None] = {}
+        """The loops over what tests let through that aren't known: what is in one may be in no other."""
         self.terms = Terms()
         """What tests and the values that they ask were made of."""
         self.unrecorded = UnrecordedDeeds()
@@ -266,6 +268,8 @@ class Reports:
             key in modes and not holds for key, holds in way
         ):
             lean = lean | {Assumption.CHOSEN_AT_ONCE}
+        if len({one for one in self.findings.sifted for step in steps if self._lies_in(step, one)}) > 1:
+            lean = lean | {Assumption.CHOSEN_AT_ONCE}
         if self.tried and any(map(self._tried, steps)):
             lean = lean | {Assumption.TRIED_FIRST}
         if steps and steps[-1][1] in ASKS and self._handled(steps[-1][0]):
@@ -313,8 +317,11 @@ class Reports:
 
     def _tried(self, step: tuple[Place, Role]) -> bool:
         """Whether a step of what is claimed while something is handled is in what was tried."""
+        return any(self._lies_in(step, whole) for whole in self.tried)
+
+    def _lies_in(self, step: tuple[Place, Role], whole: Span) -> bool:
         span = self.span(step[0])
-        return span is not None and any(whole.line <= span.line <= whole.end_line for whole in self.tried)
+        return span is not None and whole.line <= span.line <= whole.end_line
 
     def _handled(self, raises: Place) -> bool:
         """Whether torch raises where somebody counts on it."""

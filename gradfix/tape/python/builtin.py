@@ -245,6 +245,7 @@ def _numeric(vm: Interpreter, name: str, args: Args, kwargs: Kwargs, node: ast.C
 
 def _sum(vm: Interpreter, args: Args, node: ast.Call) -> Value:
     items, known = elements(vm, args[0], node)
+    gone_through(vm.trail, args[0])
     total: Value = args[1] if len(args) > 1 else Const(0)
     for item in items or ():
         total = vm.forks.each(total, partial(_plus, vm, node, item))

@@ -7,9 +7,11 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from gradfix.tape.domain.definitions import Bound, Function
+from gradfix.tape.domain.torch_values import Mode
 from gradfix.tape.domain.values import NONE, UNDEFINED, Unknown, Value
 from gradfix.tape.domain.why import thing
 from gradfix.tape.domain.within import Within
+from gradfix.tape.interpreter.modes import kept, modes_of, restore
 from gradfix.tape.python.following import follow
 from gradfix.tape.strangers.handed_out import escape
 
@@ -37,6 +39,8 @@ def resume(vm: Interpreter, source: Suspended, block: Block) -> str | None:
             paths.append(vm.here.path)
 
     given = (*source.args, *source.kwargs.values())
+    if any(isinstance(mode, Mode) for mode, _ in source.function.decorators):
+        block = in_modes(vm, block)  # they are set anew whenever it goes on, and only there
     with vm.running.within(at_yield=at_yield):
         follow(vm, source.function, list(source.args), source.kwargs, source.node, source.receiver)
     if not endings:  # it wasn't followed as far as that
@@ -46,6 +50,18 @@ def resume(vm: Interpreter, source: Suspended, block: Block) -> str | None:
     if len(endings) == 1 and paths[0] <= paths[1]:
         vm.here.go_on(paths[1])
     return None if None in endings else endings[-1]
+
+
+def in_modes(vm: Interpreter, block: Block) -> Block:
+    """A block that runs in the grad modes of now."""
+    before = modes_of(vm.grad_mode)
+
+    def run(value: Value) -> str | None:
+        with kept(vm):
+            restore(vm.machine, before)
+            return block(value)
+
+    return run
 
 
 def looped(vm: Interpreter, node: ast.For | ast.AsyncFor) -> Value:

@@ -18,6 +18,7 @@ from gradfix.tape.domain.within import Within
 from gradfix.tape.interpreter.conditions import condition
 from gradfix.tape.interpreter.early_exits import Loop, enter, jumps, rejoin, take
 from gradfix.tape.interpreter.inside import all_in
+from gradfix.tape.machine.here import span_of
 from gradfix.tape.machine.leaves import is_added
 from gradfix.tape.python.generators import leaves_early, looped, resume
 from gradfix.tape.python.passed_over import leave_in_doubt, pass_over
@@ -82,6 +83,8 @@ def _over(vm: Interpreter, node: ast.For | ast.AsyncFor, source: Value) -> str |
         next(Backward.numbers),
         asking(vm.machine, turns) if some or len(turns) < len(whole) else [],
     )
+    if some:
+        vm.reports.findings.sifted[span_of(node)] = None
     more = not exact or (isinstance(source, Range) and len(source.range) > len(turns))
     few = certain and (len(source.range) if isinstance(source, Range) else len(whole)) <= FEW
     tested = vm.machine.tested

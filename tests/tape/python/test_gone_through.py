@@ -135,3 +135,38 @@ def test_groups_that_are_filled_anew_may_hold_what_was_put_in_place_of_a_layer(g
     cleared = STEPS.replace("for i in range(3):", "for i in range(3):\n    opt.zero_grad()")
     assert listed(cleared.format("net[1] = nn.Linear(2, 3)")) == {"optimizer_before_replacement"}
     assert listed(cleared.format(f"net[1] = nn.Linear(2, 3)\n{group}")) == set()
+
+
+SPLIT = (
+    LOSSES
+    + """
+one = [each for each in losses if {}]
+other = [each for each in losses if {}]
+for each in one:
+    each.backward()
+for each in other:
+    each.backward()
+"""
+)
+
+
+def test_what_one_test_lets_through_another_may_hold_back() -> None:
+    assert listed(SPLIT.format("each > 1", "each <= 1")) == set()
+    assert listed(SPLIT.format("True", "each <= 1")) == {"backward_twice"}
+
+
+BATCHES = """
+net = nn.Linear(4, 1)
+{}
+def batches():
+    for _ in range(3):
+        {}
+            yield torch.randn(2, 4)
+for x in batches():
+    net(x).mean().backward()
+"""
+
+
+def test_a_mode_around_a_generator_holds_in_it_alone() -> None:
+    assert listed(BATCHES.format("@torch.no_grad()", "if True:")) == set()
+    assert listed(BATCHES.format("", "with torch.no_grad():")) == {"forward_in_no_grad"}
