@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from gradfix.tape.domain.values import External, Join, Value, stamp
 
 if TYPE_CHECKING:
+    from gradfix.tape.domain.paths import Path
     from gradfix.tape.domain.unread import Unread
     from gradfix.tape.domain.values import Joins, Truth
 
@@ -204,6 +205,22 @@ class Partial(Value):
         self.function = function
         self.args = args
         self.kwargs = kwargs
+
+
+class Hook(NamedTuple):
+    """A function that runs in the calls of a module."""
+
+    function: Value
+    module: Value
+    before: bool
+    """Whether it runs before the module's own code."""
+    path: Path
+    """Where it was registered."""
+    handle: Value
+    known: bool
+    """Whether it runs in each call from there on, and in no other."""
+    runs: list[int]
+    """When it has run."""
 
 
 class Method(Value):

@@ -110,12 +110,14 @@ def shared(adds: list[Add], one: Add) -> Path:
 class Clear:
     """A gradient set to zero or None; `must` False where an unknown call may have done it."""
 
-    __slots__ = ("moment", "must", "number", "path", "place", "why", "zeros")
+    __slots__ = ("loops", "moment", "must", "number", "path", "place", "why", "zeros")
 
     def __init__(self, place: Place, path: Path, must: bool, zeros: bool = False) -> None:
         self.place = place
         self.path = path
         self.must = must
+        self.loops = 0
+        """In how many loops it was done of which not all turns are run."""
         self.zeros = zeros
         """Whether a gradient of zeros is left, which a step uses like any other."""
         self.number = next(Backward.numbers)

@@ -192,6 +192,8 @@ class Node:
         "spoiled",
         "writes",
     )
+    JOINS: ClassVar[Joins] = {}
+    LEARNT: ClassVar = frozenset({"lean"})
 
     def __init__(self, op: str, place: Place, parents: tuple[Node, ...], requires: Truth) -> None:
         self.born = stamp()

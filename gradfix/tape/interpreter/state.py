@@ -10,7 +10,7 @@ from gradfix.tape.domain.values import stamp
 if TYPE_CHECKING:
     from gradfix.defects import Span
     from gradfix.defects.records import Kept, Misspelt, Unregistered
-    from gradfix.tape.domain.definitions import Class
+    from gradfix.tape.domain.definitions import Class, Hook
     from gradfix.tape.domain.graph import Node, Tensor
     from gradfix.tape.domain.paths import Path
     from gradfix.tape.domain.values import Lean, Place, Value
@@ -124,8 +124,8 @@ class Strangers:
         self.graph = machine.graph
         self.passed_on: dict[int, Why] = {**before.passed_on} if before else {}
         """Nodes whose tensors were returned or given to calls that aren't known, and to which."""
-        self.hooks: dict[int, Value] = {**before.hooks} if before else {}
-        """The functions that run in the calls of modules, by identity."""
+        self.hooks: dict[tuple[int, int], Hook] = {**before.hooks} if before else {}
+        """The functions that run in the calls of modules, by the identity of both."""
         self.early: list[Any] = []
         """Steps of supposed optimizers that came before their backward."""
         self.wrapped: dict[int, tuple[Value, Row, tuple[Value, ...]]] = {**before.wrapped} if before else {}

@@ -124,6 +124,14 @@ class Accounts:
             if late and not contradicts(moment.path, self.here.path) and gets_at(moment):
                 yield moment
 
+    def clearing(self, leaves: Sequence[Tensor]) -> Iterator[Why]:
+        """The calls that were given a function that clears: it may be called at any time."""
+        touches = self.optimizers.touches
+        for moment in self.timeline.unfollowed() if touches is not None else ():
+            given = [one for one in moment.what[1:] if touches is not None and touches.reach.clears(one)]
+            if given and self._stranger(moment) and self.holds(given, leaves):
+                yield why_of_call(moment)
+
     def _fills(self, leaf: Tensor) -> Callable[[Moment], bool]:
         def fills(moment: Moment) -> bool:
             if not (moment.skipped or self._stranger(moment)):

@@ -123,7 +123,7 @@ class Gradients:
             leaf.gradient().events.append(Clear(None, self.here.path, must=False))
         for leaf in leaves:
             clear = Clear(place, self.here.path, must, zeros)
-            clear.moment, clear.why = moment, why
+            clear.moment, clear.why, clear.loops = moment, why, len(self.severed.tested.turns)
             leaf.gradient().events.append(clear)
         self.last_touch = next(Backward.numbers)
 
@@ -255,7 +255,8 @@ class Gradients:
             between=between,
         )
         when = beyond(shared(fresh, first) | shared(stale, old), self.here.path - self.here.assumed)
-        account = self.leaves.accounts.of(Assumption.NOBODY_ELSE_CLEARS, doubts)
+        accounts = self.leaves.accounts
+        account = accounts.of(Assumption.NOBODY_ELSE_CLEARS, (*doubts, *accounts.clearing([leaf])))
         self.reports.report("missing_zero_grad", first.backward.place, steps, facts, lean=lean, when=when,
                             account=account)  # fmt: skip
 
@@ -318,6 +319,8 @@ class Gradients:
         if since is None:
             return
         clear, lost, used, counted = since
+        if counted is not None and clear.loops < len(self.severed.tested.turns):
+            return  # what is left of a loop that counts its turns is dropped at its end
         if used:
             if self.asked:
                 return

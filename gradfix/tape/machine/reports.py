@@ -82,6 +82,8 @@ class Findings:
         """What is tried in each file where a handler takes whatever torch says of it."""
         self.sifted: dict[Span, None] = {}
         """The loops over what tests let through that aren't known: what is in one may be in no other."""
+        self.stirred: dict[int, Value] = {}
+        """What is filled and emptied by code of which nobody knows when it runs, by identity."""
         self.terms = Terms()
         """What tests and the values that they ask were made of."""
         self.unrecorded = UnrecordedDeeds()
@@ -268,6 +270,8 @@ class Reports:
             key in modes and not holds for key, holds in way
         ):
             lean = lean | {Assumption.CHOSEN_AT_ONCE}
+        if self.findings.stirred and any(self._asks_stirred(key) for key, _ in way):
+            lean = lean | {Assumption.CHOSEN_AT_ONCE}
         if len({one for one in self.findings.sifted for step in steps if self._lies_in(step, one)}) > 1:
             lean = lean | {Assumption.CHOSEN_AT_ONCE}
         if self.tried and any(map(self._tried, steps)):
@@ -288,6 +292,11 @@ class Reports:
             when,
             says,
         )
+
+    def _asks_stirred(self, key: Key) -> bool:
+        """Whether a test asks what is in something that others fill: it comes out as they have done."""
+        term = self.findings.terms.tests.get(key)
+        return term is not None and any(id(one) in self.findings.stirred for one in term.operands)
 
     def chosen_twice(self, when: Path) -> bool:
         """Whether a path takes one test to come out alike for two different values.

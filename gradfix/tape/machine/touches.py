@@ -37,6 +37,9 @@ class Reach(Protocol):
     def stranger(self, callee: object) -> bool:
         """Whether it isn't known what code a call runs, or where that comes from."""
 
+    def clears(self, given: object) -> bool:
+        """Whether this is a function that clears gradients."""
+
 
 class Touches:
     """What touches the leaves between two moments."""

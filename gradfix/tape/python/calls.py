@@ -19,8 +19,8 @@ from gradfix.tape.machine.terms import TEXT_METHODS
 from gradfix.tape.python.arguments import arguments, each_argument, unstarred
 from gradfix.tape.python.classes import forward_only
 from gradfix.tape.python.following import call_function, left_to_subclasses, overridden
+from gradfix.tape.python.hooks import HOOKING, hook, unhook, with_hooks
 from gradfix.tape.strangers.framework_objects import instance_host, wrapped_host
-from gradfix.tape.strangers.handed_out import hooks_run
 from gradfix.tape.strangers.unknowns import unknown_method
 from gradfix.tape.torch.layers import call_layer
 from gradfix.tape.torch.module_methods import MODULE_METHODS
@@ -46,8 +46,6 @@ def _on_one_of(
     return alternatives(results) if results else NONE
 
 
-HOOKING = frozenset({"register_forward_hook", "register_forward_pre_hook"})
-"""What lets a function run in the calls of a module."""
 AT_ONCE = frozenset({
     "builtins.all", "builtins.any", "builtins.dict", "builtins.frozenset", "builtins.list", "builtins.max",
     "builtins.min", "builtins.set", "builtins.sorted", "builtins.sum", "builtins.tuple",
@@ -150,7 +148,9 @@ def call_method(
 ) -> Value:
     """`receiver.name(...)`."""
     if name in HOOKING and args:
-        vm.strangers.hooks[id(args[0])] = args[0]
+        return hook(vm, receiver, name, args, kwargs)
+    if name == "remove" and not args:
+        unhook(vm)
     if vm.strangers.wrapped and (done := wrapped_host(vm, receiver, name, args, kwargs, node)) is not None:
         return done
     if isinstance(receiver, Tensor):
@@ -195,13 +195,23 @@ def call_bound(vm: Interpreter, callee: Bound, args: Args, kwargs: Kwargs, node:
 
 
 def call_each_layer(vm: Interpreter, callee: Layer, args: Args, kwargs: Kwargs, node: ast.Call) -> Value:
-    result = each_argument(vm.forks, args, lambda some: call_layer(vm, callee, some, kwargs, node))
-    hooks_run(vm.strangers)
-    return result
+    return with_hooks(
+        vm,
+        callee,
+        args,
+        node,
+        lambda given: each_argument(vm.forks, given, lambda some: call_layer(vm, callee, some, kwargs, node)),
+    )
 
 
 def call_partial(vm: Interpreter, callee: Partial, args: Args, kwargs: Kwargs, node: ast.Call) -> Value:
     return vm.call(callee.function, [*callee.args, *args], {**callee.kwargs, **kwargs}, node)
+
+
+def _forward(
+    vm: Interpreter, function: Function, callee: Instance, kwargs: Kwargs, node: ast.Call, args: Args
+) -> Value:
+    return call_function(vm, function, [callee, *args], kwargs, node, receiver=callee)
 
 
 def call_instance(vm: Interpreter, callee: Instance, args: Args, kwargs: Kwargs, node: ast.Call) -> Value:
@@ -210,9 +220,8 @@ def call_instance(vm: Interpreter, callee: Instance, args: Args, kwargs: Kwargs,
     if own is not None and not isinstance(own, Undefined):
         return vm.call(own, args, kwargs, node)
     if isinstance(found, Function):
-        result = call_function(vm, found, [callee, *args], kwargs, node, receiver=callee)
-        hooks_run(vm.strangers)
-        return result
+        called = partial(_forward, vm, found, callee, kwargs, node)
+        return with_hooks(vm, callee, args, node, called) if callee.module else called(args)
     layer = callee.attrs.get("<layer>")
     if isinstance(layer, Layer):
         return vm.call(layer, args, kwargs, node)

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 from gradfix.defects.reasons import What
 from gradfix.tape.domain.alternatives import alternatives
 from gradfix.tape.domain.definitions import Code, Function, Instance, Scope, Suspended
+from gradfix.tape.domain.graph import Tensor
 from gradfix.tape.domain.moments import Site
 from gradfix.tape.domain.torch_values import Layer, Mode, Opaque
-from gradfix.tape.domain.values import NONE, Const, External, Never, Seq, Unknown, unknown_of
+from gradfix.tape.domain.values import NONE, Alt, Const, External, Never, Seq, Unknown, unknown_of
 from gradfix.tape.domain.why import Why, thing
 from gradfix.tape.domain.within import Within
 from gradfix.tape.interpreter.early_exits import enter, jumps, rejoin
@@ -20,6 +21,7 @@ from gradfix.tape.interpreter.frames import Frame
 from gradfix.tape.interpreter.inside import all_in
 from gradfix.tape.interpreter.limits import DEPTH, TooComplexError
 from gradfix.tape.interpreter.modes import (
+    LIBRARIES,
     doubt_mode,
     kept,
     lose_mode,
@@ -93,7 +95,27 @@ def call_function(
                 escape(vm.strangers, value)
             may_have_set(vm)
             return unknown_of(thing("a context that isn't followed"), function, *args)
-    return follow(vm, function, args, kwargs, node, receiver)
+    result = follow(vm, function, args, kwargs, node, receiver)
+    if type(result) in (Tensor, Seq, Alt) and (maker := _foreign(function)) is not None:
+        return unknown_of(Why(What.CALLED, "a decorator", maker), result)
+    return result
+
+
+PLAIN_DECORATORS = frozenset({
+    "beartype", "click", "einops", "fire", "gin", "hydra", "jaxtyping", "line_profiler", "numpy", "overrides",
+    "pytest", "sacred", "torchtyping", "tqdm", "typeguard", "typer", "typing_extensions", "wandb",
+})  # fmt: skip
+"""Packages whose decorators hand on what a function returns as it is."""
+
+
+def _foreign(function: Function) -> ast.AST | None:
+    """The decorator of another package that may make something else of what a function returns."""
+    for value, expression in function.decorators:
+        root = path_of(value).partition(".")[0]
+        known = root in LIBRARIES or root in PLAIN_DECORATORS
+        if isinstance(value, (External, Unknown)) and not known:
+            return expression
+    return None
 
 
 def suspended(

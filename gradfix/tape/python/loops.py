@@ -21,7 +21,7 @@ from gradfix.tape.interpreter.inside import all_in
 from gradfix.tape.machine.here import span_of
 from gradfix.tape.machine.leaves import is_added
 from gradfix.tape.python.generators import leaves_early, looped, resume
-from gradfix.tape.python.passed_over import leave_in_doubt, pass_over
+from gradfix.tape.python.passed_over import bound_in, lean_on_a_turn, leave_in_doubt, pass_over
 from gradfix.tape.python.telling_turns import telling_turns
 from gradfix.tape.strangers.handed_out import may_take_out
 from gradfix.tape.strangers.loader_batches import take_out
@@ -168,6 +168,7 @@ def _turns(
     few: bool = False,
     unended: bool = False,
 ) -> str | None:
+    before = {} if certain else bound_in(vm, node)
     with vm.here.within(path=vm.here.path):
         loop = Loop(enter(vm) if "break" in jumps(vm.switches, node, node.body) else None, few)
         for height, outer in enumerate(reversed(vm.names.frame.loops), 1):
@@ -187,6 +188,8 @@ def _turns(
         left = vm.here.path
     if exact:
         vm.here.go_on(left)
+    if ended is None:
+        lean_on_a_turn(vm, before)
     return ended
 
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from gradfix.defects import Convention
 from gradfix.tape.domain.definitions import Instance
+from gradfix.tape.domain.graph import Tensor
 from gradfix.tape.domain.torch_values import Optimizer
-from gradfix.tape.domain.values import Const, Map, Seq, Unknown
+from gradfix.tape.domain.values import UNDEFINED, Const, Map, Seq, Unknown
 from gradfix.tape.domain.why import fact
 from gradfix.tape.interpreter.inside import all_in
 from gradfix.tape.python.containers import may_lose
@@ -34,6 +36,22 @@ def leave_in_doubt(vm: Interpreter, node: ast.AST) -> None:
             may_lose(vm.trail, held)
         elif isinstance(one, ast.Attribute) and isinstance(held, Instance) and one.attr in held.attrs:
             vm.trail.put(held, held.attrs, one.attr, Unknown(UNSEEN, (held.attrs[one.attr],)))
+
+
+def bound_in(vm: Interpreter, node: ast.AST) -> dict[str, Value]:
+    """What the names hold by now that a loop binds."""
+    stored = {one.id for one in all_in(node) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)}
+    held = vm.names.scope.names
+    return {name: held[name] for name in sorted(stored) if name in held and held[name] is not UNDEFINED}
+
+
+def lean_on_a_turn(vm: Interpreter, before: dict[str, Value]) -> None:
+    """After a loop that may not run at all, what it has bound anew is there if it has run."""
+    for name, held in before.items():
+        now = vm.names.scope.names.get(name)
+        if isinstance(now, Tensor) and now is not held and Convention.E not in now.lean:
+            vm.trail.set(now, "lean", now.lean | {Convention.E})
+            vm.trail.learn(now.node, "lean", now.node.lean | {Convention.E})
 
 
 def pass_over(vm: Interpreter, node: ast.For, before: Value | None, after: Value | None) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from gradfix.defects import Assumption, Convention, Gap
 from gradfix.defects.reasons import What
-from gradfix.tape.domain.definitions import Bound, Class, Function, Instance, Method
+from gradfix.tape.domain.definitions import Bound, Class, Function, Instance, Method, Partial
 from gradfix.tape.domain.events import Backward
 from gradfix.tape.domain.graph import Number, Tensor
 from gradfix.tape.domain.torch_values import Group, Layer, Opaque, Optimizer, Weights
@@ -51,10 +51,22 @@ def escape(strangers: Strangers, value: Value) -> None:
     may_take_out(strangers.trail, [value])
 
 
-def hooks_run(strangers: Strangers) -> None:
-    """Hooks may have done what they can to all that they have."""
-    for hook in strangers.hooks.values():
-        hand_out(strangers, hook)
+def reached_by(strangers: Strangers, value: Value) -> list[Value]:
+    """What a function can get at: what it names around it, and the object that it is a method of."""
+    if isinstance(value, Bound):
+        return [value.receiver, *reached_by(strangers, value.function)]
+    if isinstance(value, Partial):
+        return [*value.args, *value.kwargs.values(), *reached_by(strangers, value.function)]
+    return _closed_over(strangers.names, value) if isinstance(value, Function) else [value]
+
+
+def stirred(strangers: Strangers, values: Sequence[Value]) -> None:
+    """Code of which nobody knows when it runs fills and empties what it can get at."""
+    may_take_out(strangers.trail, values)
+    found = strangers.reports.findings.stirred
+    for value in values:
+        inside = value.attrs.values() if isinstance(value, Instance) else ()
+        found.update((id(one), one) for one in (value, *inside) if isinstance(one, (Seq, Map)))
 
 
 def asked_for_later(strangers: Strangers, *given: Value) -> Unknown:

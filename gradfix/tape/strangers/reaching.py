@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,7 @@ from gradfix.tape.domain.graph import Tensor
 from gradfix.tape.domain.torch_values import Group, Layer, Opaque, Optimizer, Weights
 from gradfix.tape.domain.values import Alt, External, Map, Seq, Unknown
 from gradfix.tape.interpreter.aliases import names_read
+from gradfix.tape.interpreter.inside import all_in
 from gradfix.tape.interpreter.modes import LIBRARIES
 from gradfix.tape.machine.touches import Touches
 from gradfix.tape.torch.other_packages import SILENT_PACKAGES
@@ -50,6 +52,17 @@ class Reaching:
                 return True
             stack.extend(self._inside(value))
         return False
+
+    @staticmethod
+    def clears(given: object) -> bool:
+        """Whether this is a function that clears gradients."""
+        if isinstance(given, Method):
+            return given.name == "zero_grad"
+        function = given.function if isinstance(given, (Bound, Partial)) else given
+        if not isinstance(function, Function):
+            return False
+        inside = all_in(function.code.node)
+        return any(isinstance(one, ast.Attribute) and one.attr == "zero_grad" for one in inside)
 
     def exposed(self, memory: frozenset[int], before: Iterable[Moment]) -> bool:
         """Whether code that was given nothing may get at leaves of this memory."""

@@ -114,3 +114,26 @@ class Net(pl.LightningModule):
 def test_a_framework_counts_its_calls(each: str, due: str, said: list[str]) -> None:
     defects = analysis(LIGHTNING.format(each=each, due=due)).defects
     assert [one.certainty for one in defects if one.kind == RULE] == said
+
+
+EPOCHS = """
+def train(model, loader, every):
+    optimizer = torch.optim.SGD(model.parameters(), lr=1.0)
+    for epoch in range(3):
+        {outer}
+        for i, x in enumerate(loader):
+            {inner}
+            model(x).sum().backward()
+            if (i + 1) % every == 0:
+                optimizer.step()
+                {after}
+"""
+
+
+def test_what_an_epoch_leaves_over_is_dropped_on_purpose() -> None:
+    def said(**where: str) -> list[str]:
+        body = EPOCHS.format(**{"outer": "pass", "inner": "pass", "after": "pass", **where})
+        return [one.certainty for one in analysis(body).defects if one.kind == RULE]
+
+    assert said(outer=CLEAR, after=CLEAR) == []
+    assert said(inner=CLEAR) == ["likely"]

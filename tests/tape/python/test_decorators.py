@@ -171,3 +171,30 @@ loss.backward()
 )
 def test_a_mode_that_is_called_with_a_function_is_on_as_it_runs(mode: str, found: bool) -> None:
     assert bool(listed(MODE.format(mode=mode))) is found
+
+
+ELSEWHERE = """
+from {package} import {name}
+
+@{name}
+def error(p, t):
+    return torch.abs(p - t)
+
+w = torch.randn(8, 4, requires_grad=True)
+error(w, torch.zeros(8, 4)).backward()
+"""
+
+
+@pytest.mark.parametrize(
+    ("package", "name", "said"),
+    [
+        ("mmdet.models.losses.utils", "weighted_loss", set()),
+        ("elsewhere", "reduced", set()),
+        ("functools", "cache", {"non_scalar_backward"}),
+        ("beartype", "beartype", {"non_scalar_backward"}),
+    ],
+)
+def test_what_another_package_decorates_may_return_something_else(
+    package: str, name: str, said: set[str]
+) -> None:
+    assert listed(ELSEWHERE.format(package=package, name=name)) == said

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from short import listed
+from short import analysis, listed
 
 LOSSES = "w = torch.ones(3, requires_grad=True)\nlosses = [(w * i).exp().sum() for i in range(3)]\n"
 TWICE = LOSSES + "kept = {}\nfor one in kept:\n    one.backward()\nfor one in kept:\n    one.backward()\n"
@@ -170,3 +170,20 @@ for x in batches():
 def test_a_mode_around_a_generator_holds_in_it_alone() -> None:
     assert listed(BATCHES.format("@torch.no_grad()", "if True:")) == set()
     assert listed(BATCHES.format("", "with torch.no_grad():")) == {"forward_in_no_grad"}
+
+
+PERHAPS_NONE = """
+def train(net, rows):
+    loss = torch.zeros(1, requires_grad=True)
+    for row in {}:
+        loss = nn.Linear(3, 4)(row).sum().detach()
+    loss.backward()
+"""
+
+
+def test_what_a_loop_has_bound_anew_is_there_if_it_has_run() -> None:
+    def said(rows: str) -> list[str]:
+        return [one.certainty for one in analysis(PERHAPS_NONE.format(rows)).defects]
+
+    assert said("rows") == ["likely"]
+    assert said("torch.randn(4, 2, 3)") == ["certain"]

@@ -1,0 +1,127 @@
+"""Hooks run in the calls of the module that they are registered on, before and after its forward."""
+
+from __future__ import annotations
+
+import pytest
+from short import listed
+
+KEEPS = """
+net = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 1))
+kept, named = [], {{}}
+class Keeper:
+    def __init__(self):
+        self.out = None
+    def keep(self, module, given, out):
+        self.out = out
+keeper = Keeper()
+def keep(module, given, out):
+    kept.append(out{cut})
+def name(key):
+    def hook(module, given, out):
+        named[key] = out{cut}
+    return hook
+{register}
+for p in net.parameters():
+    p.requires_grad = False
+x = torch.randn(2, 4, requires_grad=True)
+net(x)
+{loss}.sum().backward()
+"""
+WAYS = [
+    ("net.register_forward_hook(keep)", "kept[-1]"),
+    ("net[0].register_forward_hook(keep)", "kept[-1]"),
+    ("net[1].register_forward_hook(lambda m, i, o: kept.append(o{cut}))", "kept[-1]"),
+    ("net[1].register_forward_hook(name('last'))", "named['last']"),
+    ("for m in net: m.register_forward_hook(name('last'))", "named['last']"),
+]
+
+
+@pytest.mark.parametrize(("register", "loss"), WAYS)
+def test_what_a_hook_keeps_has_its_graph(register: str, loss: str) -> None:
+    whole = KEEPS.format(register=register, loss=loss, cut="").replace("{cut}", "")
+    assert listed(whole) == set()
+
+
+@pytest.mark.parametrize(("register", "loss"), WAYS[:2])
+def test_what_a_hook_cuts_has_none(register: str, loss: str) -> None:
+    assert listed(KEEPS.format(register=register, loss=loss, cut=".detach()")) == {"detached_loss_path"}
+
+
+def test_a_method_is_a_hook_too() -> None:
+    register = "net.register_forward_hook(keeper.keep)"
+    assert listed(KEEPS.format(register=register, loss="keeper.out", cut="")) == set()
+
+
+PERHAPS = """
+acts = []
+net = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 4))
+def register(model):
+    handle = model.{part}.register_forward_hook(lambda m, i, o: acts.append(o))
+    {after}
+def step(model, x):
+    out = model(x)
+    loss = out.detach().mean()
+    if acts:
+        loss = sum(a.pow(2).mean() for a in acts)
+    loss.backward()
+register(net)
+step(net, torch.randn(2, 4))
+"""
+
+
+@pytest.mark.parametrize(
+    ("part", "after"), [("layer4", "pass"), ("train()", "pass"), ("train()", "handle.remove()")]
+)
+def test_what_a_hook_may_have_filled_chooses_no_way(part: str, after: str) -> None:
+    assert listed(PERHAPS.format(part=part, after=after)) == set()
+
+
+RETURNS = """
+class Loss(nn.Module):
+    def forward(self, p, t):
+        return (p - t).abs()
+loss, net = Loss(), nn.Linear(4, 1)
+{}
+loss(net(torch.randn(2, 4)), torch.randn(2, 1)).backward()
+"""
+
+
+def test_what_a_hook_returns_takes_the_place_of_what_came_out() -> None:
+    assert listed(RETURNS.format("loss.register_forward_hook(lambda m, i, o: o.mean())")) == set()
+    assert listed(RETURNS.format("loss.register_forward_hook(lambda m, i, o: print(o))")) == {
+        "non_scalar_backward"
+    }
+    assert listed(RETURNS.format("net.register_forward_hook(lambda m, i, o: o * 2)")) == {
+        "non_scalar_backward"
+    }
+
+
+CLEARS = """
+net = nn.Linear(4, 2)
+opt = torch.optim.SGD(net.parameters(), lr=.1)
+{}
+for i in range(3):
+    net(torch.randn(3, 4)).sum().backward()
+    opt.step()
+"""
+
+
+def test_a_hook_before_the_forward_may_clear() -> None:
+    assert listed(CLEARS.format("net.register_forward_pre_hook(lambda m, i: m.zero_grad())")) == set()
+    assert listed(CLEARS.format("net.register_forward_pre_hook(lambda m, i: None)")) == {"missing_zero_grad"}
+
+
+GIVEN = """
+from elsewhere import make
+net = nn.Linear(4, 2)
+opt = torch.optim.SGD(net.parameters(), lr=.1)
+def step(batch):
+    net(batch).sum().backward()
+    opt.step()
+{}
+"""
+
+
+def test_a_function_that_clears_may_be_called_by_who_was_given_it() -> None:
+    both = GIVEN.format("trainer = make(step)\ntrainer.on('start', lambda: opt.zero_grad())")
+    assert listed(both) == set()
