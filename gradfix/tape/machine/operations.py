@@ -23,6 +23,7 @@ from gradfix.tape.machine.here import span_of
 from gradfix.tape.machine.relied_upon import writes
 
 if TYPE_CHECKING:
+    from gradfix.defects import Lean
     from gradfix.tape.domain.effect import Effect
     from gradfix.tape.domain.graph import Write
     from gradfix.tape.domain.values import Place, Value
@@ -236,11 +237,16 @@ class Operations:
             place,
             steps,
             WrittenView(**facts.named(), maker=maker, unreadable=unreadable, of_leaf=of_leaf),
-            lean=node.lean,
+            lean=node.lean | self._by_entry(),
             when=self.here.path,
             says=says,
         )
         return True
+
+    def _by_entry(self) -> Lean:
+        """What is recorded only as somebody has entered this with recording on."""
+        entered = tested(self.here.path) != self.here.path
+        return frozenset({Convention.G}) if entered and self.grad_mode.mode is UNSET else NOTHING
 
     def _refused_leaf(self, target: Tensor, owner: Tensor, node: Node, facts: Written, place: Place) -> None:
         says = "a leaf Variable that requires grad is being used in an in-place operation"
@@ -251,8 +257,7 @@ class Operations:
         sure = self.grad_mode.mode_in_doubt is False and not (owner.parameter and self._chosen_elsewhere())
         sure = sure and not (owner is not target and _doubted(target.node, owner.born))
         lean = owner.lean if sure else owner.lean | {Assumption.RECORDED_HERE}
-        if self.grad_mode.mode is UNSET and tested(self.here.path) != self.here.path:  # it was entered
-            lean = lean | {Convention.G}
+        lean = lean | self._by_entry()
         written = [parent for parent in node.parents if parent is not target.node]
         learned = any(one.op == DIFFERENTIATED for one in upstream(written)) or any(
             any(one.leaf not in (None, owner) for one in upstream([parent]))

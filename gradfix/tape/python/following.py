@@ -96,8 +96,10 @@ def call_function(
             may_have_set(vm)
             return unknown_of(thing("a context that isn't followed"), function, *args)
     result = follow(vm, function, args, kwargs, node, receiver)
-    if type(result) in (Tensor, Seq, Alt) and (maker := _foreign(function)) is not None:
-        return unknown_of(Why(What.CALLED, "a decorator", maker), result)
+    for decorator, expression in filter(_is_foreign, function.decorators):
+        escape(vm.strangers, decorator)
+        if type(result) in (Tensor, Seq, Alt):
+            result = unknown_of(Why(What.CALLED, "a decorator", expression), result)
     return result
 
 
@@ -108,14 +110,10 @@ PLAIN_DECORATORS = frozenset({
 """Packages whose decorators hand on what a function returns as it is."""
 
 
-def _foreign(function: Function) -> ast.AST | None:
-    """The decorator of another package that may make something else of what a function returns."""
-    for value, expression in function.decorators:
-        root = path_of(value).partition(".")[0]
-        known = root in LIBRARIES or root in PLAIN_DECORATORS
-        if isinstance(value, (External, Unknown)) and not known:
-            return expression
-    return None
+def _is_foreign(one: tuple[Value, ast.AST]) -> bool:
+    """Whether a decorator of another package may make something else of what a function does and returns."""
+    root = path_of(one[0]).partition(".")[0]
+    return isinstance(one[0], (External, Unknown)) and root not in LIBRARIES | PLAIN_DECORATORS
 
 
 def suspended(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from gradfix.defects import Convention
 from gradfix.source import Source, parse
 from gradfix.tape.entries import analyse
 
@@ -1516,14 +1517,15 @@ class Split({base}):
 
 @pytest.mark.parametrize("base", ["nn.Module", "blur"])
 def test_what_is_made_to_require_grad_takes_no_convention_any_more(base: str) -> None:
-    def said(asks: str) -> list[str]:
+    def said(asks: str) -> list[object]:
         source = parse("program.py", (IMPORTS + ASKED_TO_LEARN.format(base=base, asks=asks)).encode())
         assert isinstance(source, Source)
         found = [d for d in analyse(source).defects if d.kind == "inplace_on_view_of_many"]
-        return [d.certainty for d in found]
+        return [d.lean for d in found]
 
-    assert said("x.requires_grad_()") == ["certain"]
-    assert "certain" not in said("pass")
+    by_mode = frozenset({Convention.G})
+    assert said("x.requires_grad_()") == [by_mode]
+    assert by_mode not in said("pass")
 
 
 ERASED = """
