@@ -128,7 +128,7 @@ class Accounts:
         """The calls that were given a function that clears: it may be called at any time."""
         touches = self.optimizers.touches
         for moment in self.timeline.unfollowed() if touches is not None else ():
-            given = [one for one in moment.what[1:] if touches is not None and touches.reach.clears(one)]
+            given = [fn for one in moment.what if touches is not None for fn in touches.reach.clearing(one)]
             if given and self._stranger(moment) and self.holds(given, leaves):
                 yield why_of_call(moment)
 

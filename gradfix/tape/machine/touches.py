@@ -37,8 +37,8 @@ class Reach(Protocol):
     def stranger(self, callee: object) -> bool:
         """Whether it isn't known what code a call runs, or where that comes from."""
 
-    def clears(self, given: object) -> bool:
-        """Whether this is a function that clears gradients."""
+    def clearing(self, given: object) -> Iterable[object]:
+        """What of this is a function that clears gradients, or has one as a method."""
 
 
 class Touches:

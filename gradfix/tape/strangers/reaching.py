@@ -54,15 +54,20 @@ class Reaching:
         return False
 
     @staticmethod
-    def clears(given: object) -> bool:
-        """Whether this is a function that clears gradients."""
-        if isinstance(given, Method):
-            return given.name == "zero_grad"
-        function = given.function if isinstance(given, (Bound, Partial)) else given
-        if not isinstance(function, Function):
-            return False
-        inside = all_in(function.code.node)
-        return any(isinstance(one, ast.Attribute) and one.attr == "zero_grad" for one in inside)
+    def clearing(given: object) -> Iterator[Value]:
+        """What of this is a function that clears gradients: itself, a method, or what it was made with."""
+        if isinstance(given, (Method, Function)):
+            if given.name == "zero_grad" if isinstance(given, Method) else _zeroes(given):
+                yield given
+        elif isinstance(given, (Bound, Partial)):
+            yield from (given for _ in Reaching.clearing(given.function))
+        elif isinstance(given, Instance):
+            methods = (one for cls in given.cls.order for one in cls.attrs.values())
+            if found := [one for one in methods if isinstance(one, Function) and _zeroes(one)]:
+                yield from (given, *found)
+        elif isinstance(given, (Seq, Unknown)):
+            for one in given.items if isinstance(given, Seq) else given.holds:
+                yield from Reaching.clearing(one) if not isinstance(one, (Seq, Unknown)) else ()
 
     def exposed(self, memory: frozenset[int], before: Iterable[Moment]) -> bool:
         """Whether code that was given nothing may get at leaves of this memory."""
@@ -127,6 +132,11 @@ class Reaching:
         while scope is not None:
             yield from self.names.these(scope, names)
             scope = scope.outer if scope.outer is not None else _module_of(scope)
+
+
+def _zeroes(function: Function) -> bool:
+    inside = all_in(function.code.node)
+    return any(isinstance(one, ast.Attribute) and one.attr == "zero_grad" for one in inside)
 
 
 def _module_of(scope: Scope) -> Scope | None:

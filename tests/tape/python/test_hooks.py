@@ -125,3 +125,34 @@ def step(batch):
 def test_a_function_that_clears_may_be_called_by_who_was_given_it() -> None:
     both = GIVEN.format("trainer = make(step)\ntrainer.on('start', lambda: opt.zero_grad())")
     assert listed(both) == set()
+
+
+REGISTERED = """
+from elsewhere import signal, Base
+net = nn.Linear(4, 2)
+opt = torch.optim.SGD(net.parameters(), lr=.1)
+start = signal('start')
+def clear(sender):
+    opt.{deed}()
+class Other(Base):
+    def before(self):
+        opt.{deed}()
+other = Other()
+{register}
+for i in range(3):
+    {call}
+    net(torch.randn(3, 4)).sum().backward()
+    opt.step()
+"""
+CALLED = [
+    ("start.connect(clear)", "start.send('turn')"),
+    ("start.connect([clear])", "start.send('turn')"),
+    ("start.connect(other)", "start.send('turn')"),
+    ("pass", "other.run('before')"),
+]
+
+
+@pytest.mark.parametrize(("register", "call"), CALLED)
+def test_who_was_given_a_function_that_clears_may_call_it(register: str, call: str) -> None:
+    assert listed(REGISTERED.format(register=register, call=call, deed="zero_grad")) == set()
+    assert listed(REGISTERED.format(register=register, call=call, deed="show")) == {"missing_zero_grad"}
