@@ -104,8 +104,10 @@ def call_function(
 
 
 PLAIN_DECORATORS = frozenset({
-    "beartype", "click", "einops", "fire", "gin", "hydra", "jaxtyping", "line_profiler", "numpy", "overrides",
-    "pytest", "sacred", "torchtyping", "tqdm", "typeguard", "typer", "typing_extensions", "wandb",
+    "beartype", "cachetools", "click", "diskcache", "einops", "fastapi", "fire", "flask", "gin", "gradio",
+    "hydra", "jaxtyping", "joblib", "line_profiler", "memory_profiler", "numpy", "nvtx", "overrides",
+    "pytest", "retry", "sacred", "streamlit", "tenacity", "torchtyping", "tqdm", "typeguard", "typer",
+    "typing_extensions", "wandb",
 })  # fmt: skip
 """Packages whose decorators hand on what a function returns as it is."""
 

@@ -13,7 +13,7 @@ from gradfix.tape.domain.torch_values import Layer, Opaque
 from gradfix.tape.domain.values import NONE, Alt, Map, Seq, Unknown, stamp, unknown_of
 from gradfix.tape.domain.why import Why, fact
 from gradfix.tape.interpreter.inside import all_in
-from gradfix.tape.strangers.handed_out import hand_out, reached_by, stirred
+from gradfix.tape.strangers.handed_out import hand_out
 from gradfix.tape.torch.modules import children
 
 if TYPE_CHECKING:
@@ -36,6 +36,8 @@ def hook(vm: Interpreter, module: Value, name: str, args: Args, kwargs: Kwargs) 
     known = isinstance(module, (Layer, Instance)) and "with_kwargs" not in kwargs and "**" not in kwargs
     made = Hook(args[0], module, name == "register_forward_pre_hook", vm.here.path, handle, known, [])
     vm.strangers.hooks[id(args[0]), id(module)] = made
+    if not known:
+        may_run(vm, made)
     return handle
 
 
@@ -113,8 +115,6 @@ def _handed_on(given: Value, args: Args) -> Args:
 def may_run(vm: Interpreter, one: Hook) -> None:
     """A hook may have done what it can to all that it has."""
     hand_out(vm.strangers, one.function)
-    if not one.known or isinstance(one.module, Opaque):
-        stirred(vm.strangers, reached_by(vm.strangers, one.function))
 
 
 def _may_return(function: Value) -> bool:

@@ -16,6 +16,7 @@ from gradfix.tape.domain.why import Why, fact
 from gradfix.tape.interpreter.aliases import names_read
 from gradfix.tape.machine.account import newest_call
 from gradfix.tape.strangers.assumed_optimizers import doubted, let_go, step_supposed
+from gradfix.tape.strangers.filled import stirred
 from gradfix.tape.torch.modules import children, leaves, one_of_these
 from gradfix.tape.torch.weights import set_leaf
 
@@ -49,24 +50,6 @@ def escape(strangers: Strangers, value: Value) -> None:
     hand_out(strangers, value)
     let_gradients_go(strangers.machine, [value])
     may_take_out(strangers.trail, [value])
-
-
-def reached_by(strangers: Strangers, value: Value) -> list[Value]:
-    """What a function can get at: what it names around it, and the object that it is a method of."""
-    if isinstance(value, Bound):
-        return [value.receiver, *reached_by(strangers, value.function)]
-    if isinstance(value, Partial):
-        return [*value.args, *value.kwargs.values(), *reached_by(strangers, value.function)]
-    return _closed_over(strangers.names, value) if isinstance(value, Function) else [value]
-
-
-def stirred(strangers: Strangers, values: Sequence[Value]) -> None:
-    """Code of which nobody knows when it runs fills and empties what it can get at."""
-    may_take_out(strangers.trail, values)
-    found = strangers.reports.findings.stirred
-    for value in values:
-        inside = value.attrs.values() if isinstance(value, Instance) else ()
-        found.update((id(one), one) for one in (value, *inside) if isinstance(one, (Seq, Map)))
 
 
 def asked_for_later(strangers: Strangers, *given: Value) -> Unknown:
@@ -144,6 +127,9 @@ def hand_out(strangers: Strangers, value: Value, depth: int = 0) -> None:
     elif isinstance(value, Bound):
         for item in (value.function, value.receiver):
             hand_out(strangers, item, depth)
+    elif isinstance(value, Partial):
+        for item in (value.function, *value.args, *value.kwargs.values()):
+            hand_out(strangers, item, depth)
     elif isinstance(value, (Optimizer, Weights, Layer, Opaque)) and not strangers.machine.severed.backwards:
         return  # no gradient yet that could be cleared
     elif isinstance(value, (Optimizer, Weights)):
@@ -166,6 +152,8 @@ def hand_out(strangers: Strangers, value: Value, depth: int = 0) -> None:
             if type(item) is not Const and not isinstance(item, Tensor):
                 hand_out(strangers, item, depth + 1)
     elif isinstance(value, Function) and depth < 2:
+        if depth == 0:
+            stirred(strangers, value)
         for item in _closed_over(strangers.names, value):
             hand_out(strangers, item, depth + 1)
 
