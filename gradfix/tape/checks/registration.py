@@ -247,12 +247,13 @@ def replaced(vm: Interpreter, told: Replaced) -> None:
     """Note that a module was replaced, for the end, when it is known which optimizer steps what."""
     old, new, node = told
     if isinstance(new, (Layer, Instance, Opaque, Tensor)) and vm.machine.optimizers.known:
-        vm.notes.replacements.append((old, new, vm.here.at(node)))
+        vm.notes.replacements.append((old, new, vm.here.at(node), vm.timeline.now))
 
 
 def check_replacements(notes: Notes, ended: Ended) -> None:
     """At the end: trained layers that no optimizer holds, because theirs was built for the ones before."""
-    for old, new, place in notes.replacements:
+    for old, new, place, moment in notes.replacements:
+        accounts = notes.machine.leaves.accounts
         before, after = leaves(notes.machine, old)[0], leaves(notes.machine, new)[0]
         fresh = [leaf for leaf in after if leaf.requires is True and is_added(leaf)]
         if not fresh or any(id(leaf) in ended.trained for leaf in fresh):
@@ -263,7 +264,8 @@ def check_replacements(notes: Notes, ended: Ended) -> None:
                 notes.reports.report("optimizer_before_replacement", optimizer.place,
                           [(optimizer.place, Role.TAKES), (place, Role.REPLACED_LATER)],
                           ReplacedFacts(replacement=notes.reports.span(place), optimizer=optimizer.name),
-                          account=ended.held(Assumption.NOBODY_ELSE_HOLDS, fresh))  # fmt: skip
+                          account=ended.held(Assumption.NOBODY_ELSE_HOLDS, fresh,
+                                             accounts.had(optimizer.leaves, moment - 1)))  # fmt: skip
 
 
 def _stepped_for(optimizer: Optimizer, fresh: list[Tensor]) -> bool:

@@ -88,7 +88,7 @@ def doubt_mode(machine: Machine) -> None:
     works without recording is taken to stand there for that reason.
     """
     grad, mode, inference, _ = modes_of(machine.grad_mode)
-    restore(machine, (grad, mode, inference, True))
+    restore(machine, (grad or None, mode, inference, True))
 
 
 LIBRARIES = frozenset({"torch", "torchvision", "numpy"}) | sys.stdlib_module_names

@@ -83,7 +83,7 @@ class Notes:
         """What was put by and keeps a walked graph through such sums alone, with the places of those."""
         self.plain_leaves: list[tuple[Any, str, Tensor, Tensor]] = []
         """Tensors of modules that require grad, and are no parameters."""
-        self.replacements: list[tuple[Value, Value, Place]] = []
+        self.replacements: list[tuple[Value, Value, Place, int]] = []
         self.homeless: list[Homeless] = []
         """Layers in plain containers of a module, as long as nobody else registers them."""
         self.switched: list[Switched] = []
@@ -126,6 +126,8 @@ class Strangers:
         """Nodes whose tensors were returned or given to calls that aren't known, and to which."""
         self.hooks: dict[tuple[int, int], Hook] = {**before.hooks} if before else {}
         """The functions that run in the calls of modules, by the identity of both."""
+        self.kept: dict[str, dict[int, Value]] = {**before.kept} if before else {}
+        """What each package was handed for good."""
         self.early: list[Any] = []
         """Steps of supposed optimizers that came before their backward."""
         self.wrapped: dict[int, tuple[Value, Row, tuple[Value, ...]]] = {**before.wrapped} if before else {}

@@ -98,11 +98,11 @@ class Accounts:
             return self.of(sought, more, frozenset({Convention.D}))
         return self.of(sought, (*unseen, *more, *self.had(leaves)), frozenset({Convention.B}))
 
-    def had(self, leaves: Sequence[Tensor]) -> Iterator[Why]:
-        """The calls that weren't followed and had some of the leaves."""
+    def had(self, leaves: Sequence[Tensor], since: int | None = None) -> Iterator[Why]:
+        """The calls that weren't followed and had some of the leaves, after a moment if one is named."""
         if not leaves:
             return iter(())
-        return self.calls(lambda moment: self._stranger(moment) and self.holds(moment.what, leaves))
+        return self.calls(lambda moment: self._stranger(moment) and self.holds(moment.what, leaves), since)
 
     def holds(self, values: Sequence[object], leaves: Sequence[Tensor]) -> bool:
         """Whether leaves can be got at through values, or may be."""

@@ -19,6 +19,7 @@ from gradfix.tape.interpreter.occasions import AttributeBound, PutSomewhere, Rep
 from gradfix.tape.strangers.assumed_optimizers import doubted
 from gradfix.tape.strangers.data_alone import may_be_told
 from gradfix.tape.strangers.handed_out import escape
+from gradfix.tape.strangers.kept import keep
 from gradfix.tape.strangers.unknowns import MEASURES
 from gradfix.tape.torch.layers import is_packed, layer_attribute, store_on_layer
 from gradfix.tape.torch.module_methods import MODULE_METHODS
@@ -271,6 +272,7 @@ def store_attribute(
         vm.graph.put_into(owner, value)
         if owner.holds:
             vm.tell(PutSomewhere(owner, value, node))
+        keep(vm.strangers, owner, [value])
         if isinstance(value, (Layer, Instance)):
             escape(vm.strangers, value)  # who has that may have it registered
         assert owner.children is not None

@@ -170,7 +170,11 @@ def _whole(given: Value) -> bool:
 def _quiet(name: str, args: Args) -> Value:
     if name in ("str",) and args and isinstance(args[0], Const):
         return Const(str(args[0].value))
-    return NONE if name == "print" else unknown_of(fact(f"{name}()"), *(args if name == "vars" else ()))
+    if name == "print":
+        return NONE
+    found = unknown_of(fact(f"{name}()"), *(args if name == "vars" else ()))
+    found.origin = f"builtins.{name}" if name == "open" else ""
+    return found
 
 
 def _collect(vm: Interpreter, name: str, args: Args, kwargs: Kwargs, node: ast.Call) -> Value:

@@ -11,6 +11,7 @@ from gradfix.tape.domain.values import Const, External, Unknown, unknown_of
 from gradfix.tape.domain.why import fact
 from gradfix.tape.interpreter.modes import MODES_BY_PATH, may_set_mode
 from gradfix.tape.python.following import generates, make_function, path_of
+from gradfix.tape.strangers.kept import keep
 from gradfix.tape.torch.other_packages import TRANSLATORS
 
 if TYPE_CHECKING:
@@ -59,6 +60,7 @@ def decorated(vm: Interpreter, function: Function, node: ast.FunctionDef | ast.A
         if isinstance(value, (Function, Bound, Partial, Class)) or _is_called(value):
             own.append((value, expression))
         else:
+            keep(vm.strangers, value, [function])
             kept.append((value, expression))
     function.decorators = tuple(kept)
     function.suspends = any(path_of(value) in MANAGERS for value, _ in kept)

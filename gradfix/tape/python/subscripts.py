@@ -19,6 +19,7 @@ from gradfix.tape.interpreter.occasions import PutSomewhere, Replaced
 from gradfix.tape.python.arithmetic import OPERATORS, operate
 from gradfix.tape.python.containers import store_in_mapping, store_in_sequence
 from gradfix.tape.strangers.handed_out import escape
+from gradfix.tape.strangers.kept import keep
 from gradfix.tape.torch.elements import part
 from gradfix.tape.torch.module_methods import register
 from gradfix.tape.torch.param_groups import group_entry, store_group_entry, written
@@ -243,6 +244,7 @@ def store_item(vm: Interpreter, owner: Value, key: Value, value: Value, node: as
 def _store_entry(strangers: Strangers, owner: Unknown, key: Value, value: Value) -> None:
     """An entry of a mapping that isn't known; what it held before stays the other alternative."""
     escape(strangers, value)
+    keep(strangers, owner, [value])
     strangers.graph.put_into(owner, value)
     _unknown_item(strangers.trail, owner, key)
     if owner.children is not None and isinstance(key, Const):

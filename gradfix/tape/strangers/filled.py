@@ -34,20 +34,27 @@ def stirred(strangers: Strangers, function: Value) -> None:
 
 def _filled(strangers: Strangers, function: Value) -> Iterator[Seq | Map]:
     """The lists and dicts that a function fills, or one that it names."""
-    stack, seen = [function], set[int]()
+    for one, _ in functions_in(strangers, function):
+        for owner in map(_target, all_in(one.code.node)):
+            filled = held(one, owner)
+            if isinstance(filled, (Seq, Map)):
+                yield filled
+
+
+def functions_in(strangers: Strangers, value: Value) -> Iterator[tuple[Function, Value | None]]:
+    """A function and those that it names, each with the object that it is a method of."""
+    stack: list[tuple[Value, Value | None]] = [(value, None)]
+    seen = set[int]()
     while stack and len(seen) < MANY:
-        value = stack.pop()
-        if isinstance(value, (Bound, Partial)):
-            value = value.function
-        if not isinstance(value, Function) or id(value) in seen:
+        one, receiver = stack.pop()
+        if isinstance(one, (Bound, Partial)):
+            one, receiver = one.function, one.receiver if isinstance(one, Bound) else None
+        if not isinstance(one, Function) or id(one) in seen:
             continue
-        seen.add(id(value))
-        for owner in map(_target, all_in(value.code.node)):
-            held = _held(value, owner)
-            if isinstance(held, (Seq, Map)):
-                yield held
-        for scope in _scopes(value):
-            stack.extend(strangers.names.these(scope, names_read(strangers.program, value.code.node)))
+        seen.add(id(one))
+        yield one, receiver
+        names = names_read(strangers.program, one.code.node)
+        stack.extend((held, None) for scope in scopes(one) for held in strangers.names.these(scope, names))
 
 
 def _target(node: ast.AST) -> ast.expr | None:
@@ -60,18 +67,19 @@ def _target(node: ast.AST) -> ast.expr | None:
     return None
 
 
-def _held(function: Function, owner: ast.expr | None) -> Value | None:
+def held(function: Function, owner: ast.expr | None) -> Value | None:
     """What is named so around a function."""
     match owner:
         case ast.Name(name):
-            return next((scope.names[name] for scope in _scopes(function) if name in scope.names), None)
+            return next((scope.names[name] for scope in scopes(function) if name in scope.names), None)
         case ast.Attribute(ast.Name() as inner, name):
-            held = _held(function, inner)
-            return held.attrs.get(name) if isinstance(held, Instance) else None
+            whole = held(function, inner)
+            return whole.attrs.get(name) if isinstance(whole, Instance) else None
     return None
 
 
-def _scopes(function: Function) -> Iterator[Scope]:
+def scopes(function: Function) -> Iterator[Scope]:
+    """Where a function's names are looked for, but for its own."""
     scope: Scope | None = function.scope
     while scope is not None:
         yield scope

@@ -30,6 +30,7 @@ from gradfix.tape.strangers.handed_out import (
     may_take_out,
     may_thaw,
 )
+from gradfix.tape.strangers.kept import keep, kept, use_again
 from gradfix.tape.strangers.own_forwards import passes_by
 from gradfix.tape.strangers.reaching import Reaching
 from gradfix.tape.torch.conversions import cut_tensor, number
@@ -69,7 +70,9 @@ def call_unknown(vm: Interpreter, callee: Value, args: Args, kwargs: Kwargs, nod
             return framework
     given = [*args, *kwargs.values()]
     place = vm.here.at(node)
-    vm.timeline.note("anything", (callee, *given), place, vm.here.path)
+    before = kept(vm.strangers, callee) if Reaching.stranger(callee) else []
+    vm.timeline.note("anything", (callee, *given, *before), place, vm.here.path)
+    use_again(vm.strangers, before)
     doubted(vm.strangers, node, newest_call(vm.timeline))
     hand_out_callee(vm.strangers, callee)
     for value in given:
@@ -81,6 +84,7 @@ def call_unknown(vm: Interpreter, callee: Value, args: Args, kwargs: Kwargs, nod
         let_gradients_go(vm.machine, reached)
         may_take_out(vm.trail, reached)
         if vm.running.is_statement(node):
+            keep(vm.strangers, callee, given)
             _for_its_effect(vm, callee, reached)
             _may_put_in(vm.trail, reached, args, node)
             if _may_be_switch(vm, node, given):

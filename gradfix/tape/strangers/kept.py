@@ -1,0 +1,89 @@
+"""What a package was handed for good: its later functions, and the methods of its objects, may use it."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from gradfix.tape.domain.definitions import Bound, Function, Instance, Method, Partial
+from gradfix.tape.domain.torch_values import Layer, Opaque, Optimizer, Weights
+from gradfix.tape.domain.values import External, Seq, Unknown
+from gradfix.tape.domain.why import fact
+from gradfix.tape.interpreter.inside import all_in
+from gradfix.tape.strangers.filled import functions_in, held, scopes
+from gradfix.tape.strangers.handed_out import hand_out, let_gradients_go, may_take_out, may_thaw
+
+if TYPE_CHECKING:
+    from gradfix.tape.domain.values import Value
+    from gradfix.tape.interpreter.state import Strangers
+
+KEPT = (Optimizer, Weights, Layer, Opaque, Instance, Function, Bound, Partial, Method)
+"""What makes a difference to gradients, or may."""
+THAWING = frozenset({"requires_grad", "requires_grad_"})
+MANY = 32
+"""How much is used again at one call."""
+
+
+def keep(strangers: Strangers, keeper: Value, given: Sequence[Value]) -> None:
+    """Something is handed over that isn't part of a result: who has it may keep it."""
+    if package := _package(keeper):
+        inside = [one for value in given for one in (value.items if isinstance(value, Seq) else [value])]
+        strangers.kept.setdefault(package, {}).update(
+            (id(one), one) for one in inside if isinstance(one, KEPT)
+        )
+
+
+def kept(strangers: Strangers, callee: Value) -> list[Value]:
+    """What the package of a function that is called was handed before."""
+    return [*strangers.kept.get(_package(callee), {}).values()][:MANY]
+
+
+def use_again(strangers: Strangers, values: Sequence[Value]) -> None:
+    """Code that isn't known uses what it was handed before."""
+    let_gradients_go(strangers.machine, values)
+    may_take_out(strangers.trail, values)
+    for value in values:
+        hand_out(strangers, value)
+        may_thaw(strangers.machine, value)
+        for function, receiver in functions_in(strangers, value):
+            _may_have_run(strangers, function, receiver)
+
+
+def _may_have_run(strangers: Strangers, function: Function, receiver: Value | None) -> None:
+    """What a function sets may be another by now, where somebody has called it."""
+    inside = all_in(function.code.node)
+    outer = {name for one in inside if isinstance(one, (ast.Global, ast.Nonlocal)) for name in one.names}
+    for scope in scopes(function):
+        for name in outer & scope.names.keys():
+            strangers.trail.put(scope, scope.names, name, _another(scope.names[name]))
+    for one in inside:
+        if isinstance(one, ast.Attribute) and isinstance(one.ctx, ast.Store):
+            owner = receiver if _is_itself(function, one.value) else held(function, one.value)
+            if isinstance(owner, Instance) and one.attr in owner.attrs:
+                strangers.trail.put(owner, owner.attrs, one.attr, _another(owner.attrs[one.attr]))
+    if any(isinstance(one, ast.Attribute) and one.attr in THAWING for one in inside):
+        names = {one.id for one in inside if isinstance(one, ast.Name)}
+        for scope in scopes(function):
+            for value in strangers.names.these(scope, names):
+                may_thaw(strangers.machine, value)
+
+
+def _is_itself(function: Function, node: ast.expr) -> bool:
+    given = function.code.node.args
+    return isinstance(node, ast.Name) and [node.id] == [
+        one.arg for one in [*given.posonlyargs, *given.args][:1]
+    ]
+
+
+def _another(before: Value) -> Unknown:
+    found = Unknown(fact("what a function sets that others may call"), (before,))
+    found.part = True
+    return found
+
+
+def _package(value: Value) -> str:
+    """The package that a function, an object or a class comes from, where it is known."""
+    if isinstance(value, External):
+        return value.path.partition(".")[0]
+    return value.origin.partition(".")[0] if isinstance(value, Unknown) else ""

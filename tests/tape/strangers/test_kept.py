@@ -1,0 +1,131 @@
+"""What a package was handed for good, its later functions and the methods of its objects may use."""
+
+from __future__ import annotations
+
+import pytest
+from short import listed
+
+STEPS = """
+import trainkit, otherkit
+net = nn.Linear(4, 1)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+tracker = trainkit.Tracker()
+{given}
+for i in range(10):
+    {used}
+    net(torch.randn(8, 4)).pow(2).mean().backward()
+    opt.step()
+"""
+GIVEN = [
+    "trainkit.register(net, opt)",
+    "tracker.attach(opt)",
+    "tracker.optimizer = opt",
+    "tracker['optimizer'] = opt",
+    "trainkit.register([opt])",
+    "trainkit.on('start', opt.zero_grad)",
+]
+
+
+@pytest.mark.parametrize("used", ["trainkit.begin()", "tracker.begin()"])
+@pytest.mark.parametrize("given", GIVEN)
+def test_what_was_handed_over_is_used_again(given: str, used: str) -> None:
+    assert listed(STEPS.format(given=given, used=used)) == set()
+
+
+@pytest.mark.parametrize(
+    ("given", "used"),
+    [("pass", "trainkit.begin()"), ("trainkit.register(opt)", "otherkit.begin()"), ("print(opt)", "print()")],
+)
+def test_others_have_nothing_of_it(given: str, used: str) -> None:
+    assert listed(STEPS.format(given=given, used=used)) == {"missing_zero_grad"}
+
+
+STATE = """
+from elsewhere import signal
+cell = nn.RNNCell(4, 8)
+end = signal('end')
+class Keeper:
+    total = 0
+    def __init__(self):
+        self.h = torch.zeros(2, 8)
+        {own}
+    def reset(self, sender):
+        self.h = self.h.detach()
+keeper = Keeper()
+h = torch.zeros(2, 8)
+def detach(sender):
+    global h
+    h = h.detach()
+{register}
+for i in range(5):
+    {state} = cell(torch.randn(2, 4), {state})
+    {state}.pow(2).mean().backward()
+    {fires}
+"""
+
+
+@pytest.mark.parametrize(
+    ("own", "register", "state"),
+    [
+        ("pass", "end.connect(detach)", "h"),
+        ("pass", "end.connect(keeper.reset)", "keeper.h"),
+        ("end.connect(self.reset)", "pass", "keeper.h"),
+        ("pass", "@end.connect\ndef other(sender):\n    keeper.h = None", "keeper.h"),
+    ],
+)
+def test_a_function_that_was_handed_over_may_have_run(own: str, register: str, state: str) -> None:
+    program = {"own": own, "register": register, "state": state}
+    assert listed(STATE.format(fires="end.send()", **program)) == set()
+    assert listed(STATE.format(fires="pass", **program)) == {"backward_twice"}
+
+
+FROZEN = """
+from elsewhere import signal
+net, start = nn.Linear(4, 8), signal('start')
+net.requires_grad_(False)
+@start.connect
+def unfreeze(sender):
+    {}
+start.send()
+net(torch.randn(2, 4)).mean().backward()
+"""
+
+
+def test_it_may_have_thawed_what_it_names() -> None:
+    assert listed(FROZEN.format("net.requires_grad_(True)")) == set()
+    assert listed(FROZEN.format("pass")) == {"no_leaf_requires_grad"}
+
+
+GROWN = """
+from elsewhere import grow, Manager
+model = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2))
+opt = torch.optim.SGD(model.parameters(), lr=0.1)
+manager = Manager(model, opt)
+for task in range(3):
+    model[2] = nn.Linear(8, 2 + task)
+    {}
+    opt.zero_grad()
+    model(torch.randn(2, 4)).mean().backward()
+    opt.step()
+"""
+
+
+@pytest.mark.parametrize("grown", ["grow(opt, model)", "manager.update()"])
+def test_who_has_the_optimizer_may_give_it_the_new_layer(grown: str) -> None:
+    assert listed(GROWN.format(grown)) == set()
+    assert listed(GROWN.format("pass")) == {"optimizer_before_replacement"}
+
+
+ENTERED = """
+from elsewhere import grad_on
+net = nn.Linear(4, 1)
+with torch.no_grad():
+    with {}:
+        loss = net(torch.randn(2, 4)).pow(2).mean()
+loss.backward()
+"""
+
+
+def test_what_is_entered_may_switch_recording_on() -> None:
+    assert listed(ENTERED.format("grad_on()")) == set()
+    assert listed(ENTERED.format("open('notes')")) == {"forward_in_no_grad"}
