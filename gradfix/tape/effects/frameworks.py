@@ -46,6 +46,8 @@ class Row:
     """Methods that return what they are given, ready for use."""
     harmless: frozenset[str] = NONE
     """Methods that leave gradients alone."""
+    unrecorded: frozenset[str] = NONE
+    """Methods of its subclasses that it runs without recording."""
     switch: str = ""
     """The keyword that says whether a step is due."""
     manual: str = ""
@@ -147,6 +149,7 @@ ROWS: Mapping[str, Row] = {
     "PyroModule": Row(packages=frozenset({"pyro"}), module=True),
     "MetaModule": Row(packages=frozenset({"torchmeta"}), module=True),
     "BaseModule": Row(packages=MM_PACKAGES | {"mmcv"}, module=True, common=True),
+    "Metric": Row(unrecorded=frozenset({"update"}), packages=frozenset({"torchmetrics"})),
     "LightningModule": LIGHTNING_MODULE,
     **dict.fromkeys(("Trainer", "Seq2SeqTrainer", "SFTTrainer", "SentenceTransformerTrainer"), HF_TRAINER),
     **dict.fromkeys(("NeuralNet", "NeuralNetClassifier", "NeuralNetRegressor"), SKORCH_NET),

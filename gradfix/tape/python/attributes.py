@@ -91,6 +91,16 @@ def load_attribute(vm: Interpreter, owner: Value, name: str, node: ast.AST) -> V
     return Method(owner, name)
 
 
+def _is_field(owner: Instance, name: str) -> bool:
+    """Whether an attribute of a class is declared with a type, below a base that isn't known."""
+    if owner.module or not owner.cls.opaque_base():
+        return False
+    declared = (
+        one.target for cls in owner.cls.order for one in cls.node.body if isinstance(one, ast.AnnAssign)
+    )
+    return any(isinstance(target, ast.Name) and target.id == name for target in declared)
+
+
 def _has_own(owner: Value, name: str) -> bool:
     """Whether a module has an attribute of this name itself."""
     if isinstance(owner, Instance):
@@ -126,6 +136,11 @@ def instance_attribute(vm: Interpreter, owner: Instance, name: str, node: ast.AS
     found = owner.cls.lookup(name)
     if isinstance(found, Function):
         return _bound(vm, owner, found, node)
+    if type(found) is Const and _is_field(owner, name):  # which a base that isn't read may fill
+        vm.trail.put(
+            owner, owner.attrs, name, Unknown(Why(What.ATTRIBUTE, f"`{name}` of an object"), (found,))
+        )
+        return owner.attrs[name]
     if found is not None:
         return found
     if not owner.module and isinstance(asked := owner.cls.lookup("__getattr__"), Function):

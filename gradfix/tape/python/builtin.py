@@ -17,7 +17,6 @@ from gradfix.tape.domain.values import (
     FALSE,
     NONE,
     TRUE,
-    Alt,
     Const,
     External,
     Map,
@@ -36,6 +35,7 @@ from gradfix.tape.python.arithmetic import operate
 from gradfix.tape.python.iterating import iterating
 from gradfix.tape.python.type_tests import is_instance, type_test
 from gradfix.tape.strangers.handed_out import escape, let_gradients_go
+from gradfix.tape.strangers.kept import may_set_any
 from gradfix.tape.torch.conversions import number
 from gradfix.tape.torch.elements import elements, gone_through, length, part, some_of
 from gradfix.tape.torch.module_methods import register
@@ -58,8 +58,6 @@ QUIET = frozenset({
 })  # fmt: skip
 OF_TENSORS = frozenset({"data", "grad", "grad_fn", "requires_grad", "shape", "dtype", "device", "backward"})
 """What each tensor has besides its methods."""
-PLAINLY = frozenset({Const, Tensor, Alt, Number})
-"""What an attribute may be that another value takes the place of unseen."""
 NAMING = frozenset({"exec", "eval", "locals"})
 """What gets at all that has a name in the running function."""
 
@@ -120,16 +118,6 @@ def call_builtin(vm: Interpreter, name: str, args: Args, kwargs: Kwargs, node: a
     for one in reached:
         escape(vm.strangers, one)
     return unknown_of(fact(f"{name}()"), *args)
-
-
-def _may_set_any(trail: Trail, owner: Value) -> None:
-    """Any attribute of an object may have been given another value; modules stay what they are."""
-    if isinstance(owner, Instance):
-        for name in {*owner.attrs, *(name for cls in owner.cls.order for name in cls.attrs)}:
-            held = owner.attrs.get(name) or owner.cls.lookup(name)
-            if type(held) in PLAINLY:
-                unknown = Unknown(Why(What.ATTRIBUTE, f"`{name}` of an object"), (held,) if held else ())
-                trail.put(owner, owner.attrs, name, unknown)
 
 
 def _without(trail: Trail, owner: Instance | Layer, name: Value) -> None:
@@ -293,7 +281,7 @@ def _introspecting(vm: Interpreter, name: str, args: Args, node: ast.Call) -> Va
         if name == "setattr" and len(args) > 2:
             escape(vm.strangers, args[0])
             vm.tell(PutSomewhere(args[0], args[2], node))
-            _may_set_any(vm.trail, args[0])
+            may_set_any(vm.trail, args[0])
             vm.forks.on_each(args[0], lambda one: register(vm.trail, one, args[1], args[2]))
         if name == "getattr":
             let_gradients_go(vm.machine, args[:1])  # it may be the gradient that is got, or a backward

@@ -23,6 +23,7 @@ from gradfix.tape.interpreter.modes import (
     unbound,
 )
 from gradfix.tape.python.generators import managed, resume
+from gradfix.tape.strangers.handed_out import escape
 
 if TYPE_CHECKING:
     from gradfix.tape.domain.paths import Path
@@ -62,6 +63,8 @@ def _entered(vm: Interpreter, node: ast.With | ast.AsyncWith, items: Sequence[as
             lose_mode(vm.machine, entered=True)
         elif may_set_mode(value):
             doubt_mode(vm.machine)
+            if not isinstance(item.context_expr, ast.Call):  # who made it before runs now
+                escape(vm.strangers, value)
         if item.optional_vars is not None and not isinstance(value, Mode):
             bound: Value = (
                 value if isinstance(value, (Tensor, Layer)) else Unknown(fact("a context"), (value,))

@@ -112,10 +112,14 @@ PLAIN_DECORATORS = frozenset({
 """Packages whose decorators hand on what a function returns as it is."""
 
 
+def _is_of_others(one: tuple[Value, ast.AST]) -> bool:
+    """Whether a decorator is of another package: it may call the function with what it likes."""
+    return isinstance(one[0], (External, Unknown)) and path_of(one[0]).partition(".")[0] not in LIBRARIES
+
+
 def _is_foreign(one: tuple[Value, ast.AST]) -> bool:
     """Whether a decorator of another package may make something else of what a function does and returns."""
-    root = path_of(one[0]).partition(".")[0]
-    return isinstance(one[0], (External, Unknown)) and root not in LIBRARIES | PLAIN_DECORATORS
+    return _is_of_others(one) and path_of(one[0]).partition(".")[0] not in PLAIN_DECORATORS
 
 
 def suspended(
@@ -185,7 +189,8 @@ def follow(
         return Unknown(
             Why(What.BUDGET, "a call like many before", vm.here.at(node)), (*args, *kwargs.values())
         )
-    names = bind_parameters(function, args, kwargs)
+    filled = any(map(_is_of_others, function.decorators))
+    names = bind_parameters(function, args, kwargs, filled=filled)
     watch = None if before is None else Watch(vm.budget, vm.trail, before, receiver)
     foreign = vm.budget.floor == 0 and code.file != vm.reports.findings.main
     run = _run_foreign if foreign else _run_function

@@ -19,11 +19,13 @@ def _unsettles(arg: Value, named: bool) -> bool:
     return (type(arg) is Seq and arg.kind == "star") or (named and not there(arg))
 
 
-def bind_parameters(function: Function, args: Args, kwargs: Kwargs) -> dict[str, Value]:
-    """Arguments by parameter name; what isn't given has its default."""
+def bind_parameters(
+    function: Function, args: Args, kwargs: Kwargs, *, filled: bool = False
+) -> dict[str, Value]:
+    """Arguments by parameter name; what isn't given has its default, unless somebody else fills that."""
     a = function.code.node.args
     names, every = function.code.names, function.code.every
-    bound: dict[str, Value] = dict(function.defaults)
+    bound: dict[str, Value] = {} if filled else dict(function.defaults)
     star = next((i for i, arg in enumerate(args) if _unsettles(arg, i < len(names))), None)
     given = args
     if star is not None:

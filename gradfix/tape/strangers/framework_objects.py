@@ -69,6 +69,10 @@ def instance_host(
     """A method that an object has from a framework's class; of its own ones, those that the user tells of."""
     written = receiver.cls.lookup(name) is not None or name in receiver.attrs
     for row, sure in rows_of(vm.program, receiver.cls):
+        own = receiver.cls.lookup(name)
+        if sure and name in row.unrecorded and isinstance(own, Function):
+            unrecorded = own.under(((Mode("no_grad", FALSE, vm.here.at(node)), node), *own.decorators))
+            return vm.call(Bound(receiver, unrecorded), args, kwargs, node)
         if not sure or (written and not row.own):
             continue
         if name in row.made_by:

@@ -283,6 +283,10 @@ def _stir(trail: Trail, value: Unknown) -> None:
                     stack.append(child)
                 if child.requires is False and child.tensor is None and owner.requires is None:
                     trail.set(child, "requires", None)
+            elif type(child) is Const and name != "training":
+                trail.put(
+                    owner, children, name, unknown_of(Why(What.ATTRIBUTE, f"`{name}` of an object"), child)
+                )
             elif isinstance(child, (Tensor, Unknown)):
                 again = isinstance(child, Unknown) and child.why is DOUBT
                 trail.put(owner, children, name, child if again else _doubted(child))

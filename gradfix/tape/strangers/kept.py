@@ -6,21 +6,26 @@ import ast
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from gradfix.defects.reasons import What
 from gradfix.tape.domain.definitions import Bound, Function, Instance, Method, Partial
+from gradfix.tape.domain.graph import Number, Tensor
 from gradfix.tape.domain.torch_values import Layer, Opaque, Optimizer, Weights
-from gradfix.tape.domain.values import External, Seq, Unknown
-from gradfix.tape.domain.why import fact
+from gradfix.tape.domain.values import Alt, Const, External, Seq, Unknown
+from gradfix.tape.domain.why import Why, fact
 from gradfix.tape.interpreter.inside import all_in
 from gradfix.tape.strangers.filled import functions_in, held, scopes
 from gradfix.tape.strangers.handed_out import hand_out, let_gradients_go, may_take_out, may_thaw
 
 if TYPE_CHECKING:
+    from gradfix.tape.domain.trail import Trail
     from gradfix.tape.domain.values import Value
     from gradfix.tape.interpreter.state import Strangers
 
 KEPT = (Optimizer, Weights, Layer, Opaque, Instance, Function, Bound, Partial, Method)
 """What makes a difference to gradients, or may."""
 THAWING = frozenset({"requires_grad", "requires_grad_"})
+PLAINLY = frozenset({Const, Tensor, Alt, Number})
+"""What an attribute may be that another value takes the place of unseen."""
 MANY = 32
 """How much is used again at one call."""
 
@@ -48,6 +53,16 @@ def use_again(strangers: Strangers, values: Sequence[Value]) -> None:
         may_thaw(strangers.machine, value)
         for function, receiver in functions_in(strangers, value):
             _may_have_run(strangers, function, receiver)
+
+
+def may_set_any(trail: Trail, owner: Value) -> None:
+    """Any attribute of an object may have been given another value; modules stay what they are."""
+    if isinstance(owner, Instance):
+        for name in {*owner.attrs, *(name for cls in owner.cls.order for name in cls.attrs)}:
+            held = owner.attrs.get(name) or owner.cls.lookup(name)
+            if type(held) in PLAINLY:
+                unknown = Unknown(Why(What.ATTRIBUTE, f"`{name}` of an object"), (held,) if held else ())
+                trail.put(owner, owner.attrs, name, unknown)
 
 
 def _may_have_run(strangers: Strangers, function: Function, receiver: Value | None) -> None:

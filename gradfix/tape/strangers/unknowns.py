@@ -30,7 +30,7 @@ from gradfix.tape.strangers.handed_out import (
     may_take_out,
     may_thaw,
 )
-from gradfix.tape.strangers.kept import keep, kept, use_again
+from gradfix.tape.strangers.kept import keep, kept, may_set_any, use_again
 from gradfix.tape.strangers.own_forwards import passes_by
 from gradfix.tape.strangers.reaching import Reaching
 from gradfix.tape.torch.conversions import cut_tensor, number
@@ -83,6 +83,9 @@ def call_unknown(vm: Interpreter, callee: Value, args: Args, kwargs: Kwargs, nod
         reached = [*(callee.holds if isinstance(callee, Unknown) else ()), *given]
         let_gradients_go(vm.machine, reached)
         may_take_out(vm.trail, reached)
+        for value in given:
+            if isinstance(value, Instance) and not value.module:
+                may_set_any(vm.trail, value)
         if vm.running.is_statement(node):
             keep(vm.strangers, callee, given)
             _for_its_effect(vm, callee, reached)

@@ -129,3 +129,83 @@ loss.backward()
 def test_what_is_entered_may_switch_recording_on() -> None:
     assert listed(ENTERED.format("grad_on()")) == set()
     assert listed(ENTERED.format("open('notes')")) == {"forward_in_no_grad"}
+
+
+SETTINGS = """
+from elsewhere import update, Base, EasyDict, configurable
+class Config:
+    reduction = 'none'
+class Fields(Base):
+    reduction: str = 'none'
+cfg, fields, easy = Config(), Fields(), EasyDict()
+easy.reduction = 'none'
+{given}
+def train(how='none'):
+    crit = nn.MSELoss(reduction={read})
+    crit(nn.Linear(4, 2)(torch.randn(2, 4)), torch.randn(2, 2)).backward()
+train()
+"""
+FILLED = [
+    ("update(cfg, 'file')", "cfg.reduction"),
+    ("cfg = update(cfg)", "cfg.reduction"),
+    ("update(easy)", "easy.reduction"),
+    ("pass", "fields.reduction"),
+]
+
+
+@pytest.mark.parametrize(("given", "read"), FILLED)
+def test_settings_are_what_a_package_makes_of_them(given: str, read: str) -> None:
+    assert listed(SETTINGS.format(given=given, read=read)) == set()
+
+
+@pytest.mark.parametrize(("given", "read"), [("pass", "cfg.reduction"), ("pass", "how")])
+def test_settings_that_nobody_was_given_are_what_they_say(given: str, read: str) -> None:
+    assert listed(SETTINGS.format(given=given, read=read)) == {"non_scalar_backward"}
+
+
+def test_a_decorator_from_elsewhere_may_fill_in_what_a_call_leaves_out() -> None:
+    decorated = SETTINGS.replace("def train", "@configurable\ndef train").format(given="pass", read="how")
+    assert listed(decorated) == set()
+
+
+METRIC = """
+from torchmetrics import Metric
+class Total(Metric):
+    def __init__(self):
+        super().__init__()
+        self.total = torch.zeros(1)
+    def update(self, loss):
+        self.total += loss
+    def note(self, loss):
+        self.total += loss
+net, metric = nn.Linear(4, 1), Total()
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+for i in range(300):
+    loss = net(torch.randn(8, 4)).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+    metric.{}(loss)
+"""
+
+
+def test_a_metric_is_updated_without_recording() -> None:
+    assert listed(METRIC.format("update")) == set()
+    assert listed(METRIC.format("note")) == {"graph_leak"}
+
+
+AGAIN = """
+from elsewhere import turn
+net = nn.Linear(4, 1)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+each = turn({})
+for i in range(3):
+    with each:
+        net(torch.randn(8, 4)).mean().backward()
+        opt.step()
+"""
+
+
+def test_what_is_entered_again_runs_again() -> None:
+    assert listed(AGAIN.format("opt")) == set()
+    assert listed(AGAIN.format("")) == {"missing_zero_grad"}
