@@ -175,6 +175,10 @@ def written(machine: Machine, value: Value, node: ast.AST) -> None:
     """Something is written into a parameter that stands for a group, or into its `.data`."""
     if isinstance(value, Unknown) and value.origin == "data":
         value = value.holds[0]
+    elif isinstance(value, Unknown) and value.origin != "grad":  # a buffer, of which gradients may be views
+        for held in value.holds:
+            if isinstance(held, Weights):
+                machine.gradients.clear(held.leaves, None, must=False)
     if isinstance(value, Weights):
         held = [*value.leaves, *([value.of] if isinstance(value.of, Opaque) else [])]
         machine.timeline.note("writes", held, machine.here.at(node), machine.here.path)

@@ -209,3 +209,21 @@ for i in range(3):
 def test_what_is_entered_again_runs_again() -> None:
     assert listed(AGAIN.format("opt")) == set()
     assert listed(AGAIN.format("")) == {"missing_zero_grad"}
+
+
+BUFFER = """
+from elsewhere import flatten
+net = nn.Linear(4, 2)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+flat = flatten({})
+for i in range(3):
+    {}
+    net(torch.randn(2, 4)).mean().backward()
+    opt.step()
+"""
+
+
+@pytest.mark.parametrize("cleared", ["flat.zero_()", "flat *= 0", "flat[:] = 0"])
+def test_gradients_may_be_views_of_what_was_made_of_parameters(cleared: str) -> None:
+    assert listed(BUFFER.format("net.parameters()", cleared)) == set()
+    assert listed(BUFFER.format("4", cleared)) == {"missing_zero_grad"}
