@@ -176,9 +176,9 @@ def written(machine: Machine, value: Value, node: ast.AST) -> None:
     if isinstance(value, Unknown) and value.origin == "data":
         value = value.holds[0]
     elif isinstance(value, Unknown) and value.origin != "grad":  # a buffer, of which gradients may be views
-        for held in value.holds:
-            if isinstance(held, Weights):
-                machine.gradients.clear(held.leaves, None, must=False)
+        for one in value.holds:
+            if isinstance(one, Weights):
+                machine.gradients.clear(one.leaves, None, must=False)
     if isinstance(value, Weights):
         held = [*value.leaves, *([value.of] if isinstance(value.of, Opaque) else [])]
         machine.timeline.note("writes", held, machine.here.at(node), machine.here.path)
