@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Hashable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gradfix.tape.domain.values import stamp
@@ -126,8 +127,8 @@ class Strangers:
         """Nodes whose tensors were returned or given to calls that aren't known, and to which."""
         self.hooks: dict[tuple[int, int], Hook] = {**before.hooks} if before else {}
         """The functions that run in the calls of modules, by the identity of both."""
-        self.kept: dict[str, dict[int, Value]] = {**before.kept} if before else {}
-        """What each package was handed for good."""
+        self.kept: dict[Hashable, dict[int, Value]] = {**before.kept} if before else {}
+        """What each package, or what isn't known to be of one, was handed for good."""
         self.early: list[Any] = []
         """Steps of supposed optimizers that came before their backward."""
         self.wrapped: dict[int, tuple[Value, Row, tuple[Value, ...]]] = {**before.wrapped} if before else {}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING
 
 from gradfix.defects.reasons import What
@@ -26,22 +26,26 @@ KEPT = (Optimizer, Weights, Layer, Opaque, Instance, Function, Bound, Partial, M
 THAWING = frozenset({"requires_grad", "requires_grad_"})
 PLAINLY = frozenset({Const, Tensor, Alt, Number})
 """What an attribute may be that another value takes the place of unseen."""
+FEW = 8
+"""How far is looked for what something was found on."""
 MANY = 32
 """How much is used again at one call."""
 
 
 def keep(strangers: Strangers, keeper: Value, given: Sequence[Value]) -> None:
     """Something is handed over that isn't part of a result: who has it may keep it."""
-    if package := _package(keeper):
-        inside = [one for value in given for one in (value.items if isinstance(value, Seq) else [value])]
-        strangers.kept.setdefault(package, {}).update(
-            (id(one), one) for one in inside if isinstance(one, KEPT)
-        )
+    inside = [one for value in given for one in (value.items if isinstance(value, Seq) else [value])]
+    handed = {id(one): one for one in inside if isinstance(one, KEPT)}
+    for mark in _keepers(keeper) if handed else ():
+        strangers.kept.setdefault(mark, {}).update(handed)
 
 
 def kept(strangers: Strangers, callee: Value) -> list[Value]:
     """What the package of a function that is called was handed before."""
-    return [*strangers.kept.get(_package(callee), {}).values()][:MANY]
+    if not strangers.kept:
+        return []
+    found = {mark: one for key in _keepers(callee) for mark, one in strangers.kept.get(key, {}).items()}
+    return [*found.values()][:MANY]
 
 
 def use_again(strangers: Strangers, values: Sequence[Value]) -> None:
@@ -97,8 +101,17 @@ def _another(before: Value) -> Unknown:
     return found
 
 
-def _package(value: Value) -> str:
-    """The package that a function, an object or a class comes from, where it is known."""
-    if isinstance(value, External):
-        return value.path.partition(".")[0]
-    return value.origin.partition(".")[0] if isinstance(value, Unknown) else ""
+def _keepers(value: Value) -> list[Hashable]:
+    """The package that a function, an object or a class comes from; where that isn't known, what it was found
+    on or made by."""
+    path = value.path if isinstance(value, External) else getattr(value, "origin", "")
+    if package := path.partition(".")[0]:
+        return [package]
+    found: list[Hashable] = []
+    stack = [value]
+    while stack and len(found) < FEW:
+        one = stack.pop()
+        if isinstance(one, Unknown):
+            found.append(id(one))
+            stack.extend(one.holds)
+    return found

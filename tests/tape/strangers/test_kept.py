@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from textwrap import indent
+
 import pytest
 from short import listed
 
@@ -30,6 +32,13 @@ GIVEN = [
 @pytest.mark.parametrize("given", GIVEN)
 def test_what_was_handed_over_is_used_again(given: str, used: str) -> None:
     assert listed(STEPS.format(given=given, used=used)) == set()
+
+
+@pytest.mark.parametrize("used", ["trainkit.begin()", "tracker.begin()"])
+@pytest.mark.parametrize("given", GIVEN)
+def test_where_it_comes_from_need_not_be_known(given: str, used: str) -> None:
+    program = STEPS.replace("import trainkit, otherkit", "").format(given=given, used=used)
+    assert listed(f"def train(trainkit):\n{indent(program, '    ')}") == set()
 
 
 @pytest.mark.parametrize(
