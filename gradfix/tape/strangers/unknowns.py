@@ -210,7 +210,12 @@ def _may_be_switch(vm: Interpreter, node: ast.AST, given: Sequence[Value]) -> bo
     """Whether nothing binds the name of what is called and all that it is told is yes or no, or may be: that
     is how recording is turned on and off."""
     told = [type(one) is Unknown or (type(one) is Const and type(one.value) is bool) for one in given]
-    return told == [True] and isinstance(node, ast.Call) and unbound(vm.names, node.func)
+    if told != [True] or not isinstance(node, ast.Call):
+        return False
+    match node.func:
+        case ast.Call(ast.Name("getattr"), [_, name]) if not isinstance(name, ast.Constant):
+            return True  # of whatever module it is
+    return unbound(vm.names, node.func)
 
 
 def _unrecorded(machine: Machine, given: Sequence[Value], node: ast.AST) -> Node:
