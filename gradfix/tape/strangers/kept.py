@@ -6,6 +6,7 @@ import ast
 from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING
 
+from gradfix.defects import Assumption, Gap
 from gradfix.defects.reasons import What
 from gradfix.tape.domain.definitions import Bound, Function, Instance, Method, Partial
 from gradfix.tape.domain.graph import Number, Tensor
@@ -13,8 +14,11 @@ from gradfix.tape.domain.torch_values import Layer, Opaque, Optimizer, Weights
 from gradfix.tape.domain.values import Alt, Const, External, Seq, Unknown
 from gradfix.tape.domain.why import Why, fact
 from gradfix.tape.interpreter.inside import all_in
+from gradfix.tape.machine.account import newest_call
 from gradfix.tape.strangers.filled import functions_in, held, scopes
 from gradfix.tape.strangers.handed_out import hand_out, let_gradients_go, may_take_out, may_thaw
+from gradfix.tape.torch.modules import leaves
+from gradfix.tape.torch.weights import doubt_leaf
 
 if TYPE_CHECKING:
     from gradfix.tape.domain.trail import Trail
@@ -46,6 +50,17 @@ def kept(strangers: Strangers, callee: Value) -> list[Value]:
         return []
     found = {mark: one for key in _keepers(callee) for mark, one in strangers.kept.get(key, {}).items()}
     return [*found.values()][:MANY]
+
+
+def may_freeze(strangers: Strangers, values: Sequence[Value]) -> None:
+    """Code that isn't known is called for what it does to a module: it may have frozen it."""
+    machine = strangers.machine
+    gap = Gap(Assumption.SET_OTHERWISE, machine.reports.findings.reason(newest_call(strangers.timeline)))
+    for value in values:
+        held = value.leaves if isinstance(value, Weights) else leaves(machine, value)[0]
+        for leaf in held:
+            if leaf.requires is True and leaf.parameter:
+                doubt_leaf(machine, leaf, gap)
 
 
 def use_again(strangers: Strangers, values: Sequence[Value]) -> None:

@@ -30,7 +30,7 @@ from gradfix.tape.strangers.handed_out import (
     may_take_out,
     may_thaw,
 )
-from gradfix.tape.strangers.kept import keep, kept, may_set_any, use_again
+from gradfix.tape.strangers.kept import keep, kept, may_freeze, may_set_any, use_again
 from gradfix.tape.strangers.own_forwards import passes_by
 from gradfix.tape.strangers.reaching import Reaching
 from gradfix.tape.torch.conversions import cut_tensor, number
@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from gradfix.tape.machine.machine import Machine
 
 CUTS = having("converts") | {"detach"}
+MODULES = (Layer, Instance, Opaque)
 MANY = 16
 """How many things in a list are looked at one by one."""
 MOVES = having("moves") & having("of-modules")
@@ -88,6 +89,7 @@ def call_unknown(vm: Interpreter, callee: Value, args: Args, kwargs: Kwargs, nod
                 may_set_any(vm.trail, value)
         if vm.running.is_statement(node):
             keep(vm.strangers, callee, given)
+            may_freeze(vm.strangers, [one for one in given if isinstance(one, (*MODULES, Weights))])
             _for_its_effect(vm, callee, reached)
             _may_put_in(vm.trail, reached, args, node)
             if _may_be_switch(vm, node, given):

@@ -18,6 +18,7 @@ from gradfix.tape.interpreter.occasions import StrangerStepped
 from gradfix.tape.interpreter.origins import factory_inside
 from gradfix.tape.torch.modules import leaves, one_of_these
 from gradfix.tape.torch.param_groups import FAR
+from gradfix.tape.torch.weights import trust_leaf
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -44,6 +45,7 @@ def make_optimizer(machine: Machine, kind: str, args: Args, kwargs: Kwargs, node
         machine.severed.refusals.append(machine.here.path)
     for leaf in held:
         _no_result(machine, leaf, node)
+        trust_leaf(machine, leaf)
     optimizer = Optimizer(kind, held, complete, machine.here.at(node))
     optimizer.perhaps = machine.gradients.updated[known:]
     optimizer.groups = _grouped(machine, given)

@@ -21,7 +21,8 @@ SILENT_PACKAGES = (
     "argparse.", "shutil.", "warnings.", "pickle.", "wandb.", "tqdm", "torch.utils.tensorboard",
     "matplotlib.", "torch.cuda.", "torch.distributed.", "torch.backends.", "torch.manual_seed", "torch.save",
     "torch.utils.data", "torch.optim.lr_scheduler", "torchvision.utils", "collections.", "itertools.",
-    "typing.", "tensorboardX.",
+    "typing.", "tensorboardX.", "torchsummary.", "torchinfo.", "thop.", "ptflops.", "torchviz.", "fvcore.",
+    "torchview.", "loguru.", "rich.", "prettytable.",
 )  # fmt: skip
 TRANSLATORS = (
     "taichi.", "numba.", "triton.", "tensorflow.", "jax.", "warp.", "tilelang.", "cupyx.", "pyopencl.",

@@ -5,10 +5,12 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from gradfix.defects import Assumption, Gap
 from gradfix.tape.domain.graph import Node, Tensor
 from gradfix.tape.domain.values import NONE, TRUE, Const, asked_shape
 
 if TYPE_CHECKING:
+    from gradfix.defects import Lean
     from gradfix.tape.domain.torch_values import Layer
     from gradfix.tape.domain.values import Place
     from gradfix.tape.machine.machine import Machine
@@ -56,6 +58,26 @@ def parameters_of(machine: Machine, layer: Layer) -> dict[str, Tensor]:
         if isinstance(value, Tensor):
             found[name] = value
     return found
+
+
+def doubt_leaf(machine: Machine, leaf: Tensor, gap: Gap) -> None:
+    """Somebody may have told a leaf that it needs no grad: what is made of it from here on leans on that."""
+    _lean(machine, leaf, leaf.lean | {gap})
+
+
+def trust_leaf(machine: Machine, leaf: Tensor) -> None:
+    """An optimizer gets a leaf: whoever may have been told of it before has left it to be trained."""
+    gaps = {one for one in leaf.lean if isinstance(one, Gap) and one.assumption is Assumption.SET_OTHERWISE}
+    if gaps:
+        _lean(machine, leaf, leaf.lean - gaps)
+
+
+def _lean(machine: Machine, leaf: Tensor, lean: Lean) -> None:
+    node = Node("leaf", leaf.place, (), leaf.requires)
+    node.leaf = leaf
+    node.lean, node.path = lean, machine.here.path
+    machine.trail.set(leaf, "lean", lean)
+    machine.trail.set(leaf, "node", node)
 
 
 def set_leaf(

@@ -236,3 +236,34 @@ for i in range(3):
 def test_gradients_may_be_views_of_what_was_made_of_parameters(cleared: str) -> None:
     assert listed(BUFFER.format("net.parameters()", cleared)) == set()
     assert listed(BUFFER.format("4", cleared)) == {"missing_zero_grad"}
+
+
+PROBE = """
+import elsewhere, torchsummary
+net, head = nn.Linear(4, 4), nn.Linear(4, 1)
+{before}
+opt = torch.optim.SGD({trained}.parameters(), lr=0.1)
+features = net(torch.randn(2, 4))
+for i in range(3):
+    opt.zero_grad()
+    head(features).mean().backward()
+    opt.step()
+"""
+
+
+@pytest.mark.parametrize("before", ["elsewhere.freeze(net)", "elsewhere.freeze(net.parameters())"])
+def test_a_module_may_have_been_frozen_by_who_was_given_it(before: str) -> None:
+    assert listed(PROBE.format(before=before, trained="head")) == set()
+
+
+@pytest.mark.parametrize(
+    ("before", "trained"),
+    [
+        ("pass", "head"),
+        ("elsewhere.freeze(head)", "head"),
+        ("torchsummary.summary(net)", "head"),
+        ("elsewhere.set_up(net)", "net"),
+    ],
+)
+def test_what_nobody_else_was_given_or_is_trained_is_not_frozen(before: str, trained: str) -> None:
+    assert "backward_twice" in listed(PROBE.format(before=before, trained=trained))
