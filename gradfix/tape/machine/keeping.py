@@ -39,11 +39,16 @@ class Keeping:
         self.here = graph.here
         self.reports = graph.reports
         self.grad_mode = graph.grad_mode
+        self.runs_again = False
+        """Whether backward runs what runs now once more (checkpointing), with the leaves as they are then: it
+        raises nothing, whatever was written to them."""
         self.inferred: list[tuple[Draft[Unrecorded], list[Tensor]]] = []
         """What was made in inference mode and can't be saved: the end says whether it is a constant."""
 
     def save(self, node: Node, tensor: Tensor, lean: Lean) -> None:
         """Let a node keep a tensor at its present version."""
+        if self.runs_again and tensor.leaf is True:
+            return
         stored = tensor.storage
         if (
             stored.inference is not None

@@ -13,6 +13,7 @@ from gradfix.tape.domain.graph import Number, Tensor
 from gradfix.tape.domain.torch_values import Layer, Opaque, Scaler, Weights
 from gradfix.tape.domain.values import NONE, TRUE, Const, External, Map, Seq, Unknown
 from gradfix.tape.domain.why import Why, fact
+from gradfix.tape.domain.within import Within
 from gradfix.tape.effects import table
 from gradfix.tape.effects.frameworks import ROWS
 from gradfix.tape.interpreter.imports import first_party
@@ -228,7 +229,8 @@ def _checkpoint(vm: Interpreter, args: Args, kwargs: Kwargs, node: ast.Call) -> 
         for k, v in kwargs.items()
         if k not in ("use_reentrant", "preserve_rng_state", "determinism_check", "debug", "context_fn")
     }
-    result = vm.call(args[0], args[1:], rest, node) if args else NONE
+    with Within(vm.machine.operations.keeping, vm.trail, {"runs_again": True}):
+        result = vm.call(args[0], args[1:], rest, node) if args else NONE
     reentrant = kwargs.get("use_reentrant")
     if isinstance(reentrant, Const) and reentrant.value:
         return _reentrant(vm, args, result, node)
