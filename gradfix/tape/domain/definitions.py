@@ -6,12 +6,12 @@ import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
-from gradfix.tape.domain.values import External, Join, Value, stamp
+from gradfix.tape.domain.values import NOTHING, External, Join, Value, stamp
 
 if TYPE_CHECKING:
     from gradfix.tape.domain.paths import Path
     from gradfix.tape.domain.unread import Unread
-    from gradfix.tape.domain.values import Joins, Truth
+    from gradfix.tape.domain.values import Joins, Lean, Truth
 
 
 class Code:
@@ -175,13 +175,15 @@ class Class(Value):
 class Instance(Value):
     """An object of a class of the analysed source; a module when the class is one."""
 
-    __slots__ = ("attrs", "born", "cls", "module", "training")
+    __slots__ = ("attrs", "born", "cls", "lean", "module", "training")
     JOINS: ClassVar[Joins] = {"training": Join.TRUTH}
 
     def __init__(self, cls: Class, module: bool) -> None:
         self.born = stamp()
         self.cls = cls
         self.module = module
+        self.lean: Lean = NOTHING
+        """What it takes that it is a module."""
         self.attrs: dict[str, Value] = {}
         self.training: Truth = None
 

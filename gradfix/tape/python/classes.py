@@ -15,6 +15,7 @@ from gradfix.tape.effects.frameworks import ROWS
 from gradfix.tape.interpreter.imports import first_party
 from gradfix.tape.interpreter.occasions import Built
 from gradfix.tape.interpreter.repeated_calls import past
+from gradfix.tape.python.module_shapes import has_its_shape, leaning_on_shape
 from gradfix.tape.strangers.handed_out import escape
 from gradfix.tape.torch.layers import make_layer
 
@@ -52,8 +53,9 @@ def _known(vm: Interpreter, base: Value) -> Value:
 
 
 def is_module(cls: Class) -> bool:
-    """Whether a class is an nn.Module, as far as its bases tell."""
-    return any(path.startswith("torch.nn.") or _makes_modules(path) for path in cls.externals())
+    """Whether a class is an nn.Module, as far as its bases tell, or what it is made like."""
+    known = any(path.startswith("torch.nn.") or _makes_modules(path) for path in cls.externals())
+    return known or has_its_shape(cls)
 
 
 def _makes_modules(path: str) -> bool:
@@ -88,6 +90,7 @@ def instantiate(
     if "torch.autograd.Function" in cls.externals():
         return Unknown(thing("a custom autograd function"))
     instance = Instance(cls, is_module(cls))
+    instance.lean = leaning_on_shape(cls)
     init = cls.lookup("__init__")
     if isinstance(init, Function):
         before = past(vm.budget, init, [instance, *args], kwargs)

@@ -13,7 +13,17 @@ from gradfix.tape.domain.definitions import Code, Function, Instance, Scope, Sus
 from gradfix.tape.domain.graph import Tensor
 from gradfix.tape.domain.moments import Site
 from gradfix.tape.domain.torch_values import Layer, Mode, Opaque
-from gradfix.tape.domain.values import NONE, Alt, Const, External, Never, Seq, Unknown, unknown_of
+from gradfix.tape.domain.values import (
+    NONE,
+    NOTHING,
+    Alt,
+    Const,
+    External,
+    Never,
+    Seq,
+    Unknown,
+    unknown_of,
+)
 from gradfix.tape.domain.why import Why, thing
 from gradfix.tape.domain.within import Within
 from gradfix.tape.interpreter.early_exits import enter, jumps, rejoin
@@ -40,7 +50,7 @@ from gradfix.tape.torch.modules import leaves
 
 if TYPE_CHECKING:
     from gradfix.tape.domain.paths import Path
-    from gradfix.tape.domain.values import Args, Kwargs, Value
+    from gradfix.tape.domain.values import Args, Kwargs, Lean, Value
     from gradfix.tape.interpreter.interpreter import Interpreter
     from gradfix.tape.interpreter.state import Strangers
     from gradfix.tape.machine.machine import Machine
@@ -236,6 +246,11 @@ def _frozen(machine: Machine, receiver: Value | None) -> bool:
     return bool(held) and not any(machine.graph.requires(one) is not False for one in held)
 
 
+def _taken_for_granted(receiver: Value | None) -> Lean:
+    """What it takes that a method is one of a module."""
+    return receiver.lean if isinstance(receiver, Instance) else NOTHING
+
+
 def _run_function(
     vm: Interpreter, function: Function, names: dict[str, Value], receiver: Value | None
 ) -> Value:
@@ -255,7 +270,7 @@ def _run_function(
         vm.names.within(frame=frame),
         vm.here.within(file=code.file, path=vm.here.path),
         vm.running.within(stack=[*vm.running.stack, code], at_yield=None),
-        vm.reports.within(granted=vm.reports.granted),
+        vm.reports.within(granted=vm.reports.granted | _taken_for_granted(receiver)),
     ):
         for mode, expression in function.decorators:
             if isinstance(mode, Mode) and isinstance(mode.sets, Const):
