@@ -67,6 +67,8 @@ from gradfix.rule import Decline, Fix, Options, Rule
 from gradfix.tree import Tree
 
 BY_HAND = "build the later loss after this step, or step after the later backward with gradients of its own"
+FREED = "this backward frees the graph that it meets again: detach what is carried over"
+CARRIED = "detach what one iteration carries into the next: its graph needs the old parameters"
 MERGED = "the parameters move once, along both losses, where they would have moved twice"
 TWICE = "what moves the parameters is then the step behind this backward alone"
 BOTH = "the step then follows the later loss as well"
@@ -244,16 +246,18 @@ def _carried(tree: Tree, backward: cst.Call, defect: Defect) -> Fix | Decline:
     """The graph of one iteration is carried into the next, or was made once by a constructor: detach the
     state, or make it where it is read, and keep the graph no longer."""
     kept, facts = keyword(backward, "retain_graph"), defect.told(EarlyStep)
-    if kept is None:
-        return Decline("this backward frees the graph that it meets again: detach what is carried over")
     loops = [place for place in path(tree, backward) if isinstance(place, LOOPS)]
+    around = loops[-1] if loops else tree.function(backward)
+    before = around is not None and facts.saved is not None and not within(facts.saved, tree.span(around))
+    if kept is None:
+        return Decline(BY_HAND if before else FREED)
     alone = len(calls_of(loops[-1] if loops else tree.module, "backward")) == 1
     new = without_argument(backward, kept) if alone else backward
     if (anew := where_read(tree, facts.saved, facts.draws, (backward, new) if alone else None)) is not None:
         return anew
     assign = node_of(tree, facts.carried) or carrier(tree, backward)
     if not isinstance(assign, cst.Assign) or not loops:
-        return Decline("detach what one iteration carries into the next: its graph needs the old parameters")
+        return Decline(BY_HAND if before else CARRIED)
     return detached(tree, backward, new, assign)
 
 

@@ -50,3 +50,36 @@ def test_the_advice_is_about_the_case_at_hand(loss: str, told: str) -> None:
     outcome = fix("program.py", TRAINS.format(loss=loss).encode(), Plan(Config(Path(), unsafe_fixes=True)))
     assert outcome.after is None
     assert [one.decline for one in outcome.findings] == [told]
+
+
+APART = """import torch
+from torch import nn
+
+gen, dis = nn.Linear(2, 2), nn.Sequential(nn.Linear(2, 4), nn.Tanh(), nn.Linear(4, 1))
+opt_d, opt_g = (torch.optim.SGD(net.parameters(), lr=0.1) for net in (dis, gen))
+fake = gen(torch.ones(3, 2))
+losses = dis(fake.detach()).mean(), -dis(fake).mean()
+{trained}
+"""
+TURNS = """for opt, loss in zip([opt_d, opt_g], losses):
+    opt.zero_grad()
+    loss.backward({kept})
+    opt.step()"""
+CALLED = """def update(opt, loss):
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+
+update(opt_d, losses[0])
+update(opt_g, losses[1])"""
+
+
+@pytest.mark.parametrize(
+    "trained",
+    [TURNS.format(kept=""), TURNS.format(kept="retain_graph=True"), CALLED],
+    ids=["turns of a loop", "turns that keep the graph", "calls of one function"],
+)
+def test_what_was_built_before_all_steps_is_not_told_to_be_carried_on(trained: str) -> None:
+    outcome = fix("program.py", APART.format(trained=trained).encode(), Plan(Config(Path())))
+    (early,) = (one for one in outcome.findings if one.code == "GF105")
+    assert (early.decline or "").startswith("build the later loss after this step")
