@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from gradfix.tape.domain.definitions import Class, Hook
     from gradfix.tape.domain.graph import Node, Tensor
     from gradfix.tape.domain.paths import Path
-    from gradfix.tape.domain.values import Lean, Place, Value
+    from gradfix.tape.domain.values import Lean, Place, Unknown, Value
     from gradfix.tape.domain.why import Why
     from gradfix.tape.effects.frameworks import Row
     from gradfix.tape.interpreter.names import Names
@@ -141,6 +141,8 @@ class Strangers:
         """What calls that aren't known have returned, and the calls."""
         self.elements: dict[int, Value] = {**before.elements} if before else {}
         """What loops have taken out of values that came in from elsewhere."""
+        self.imported: list[Unknown] = [*before.imported] if before else []
+        """Modules that were imported as they are: whoever imports them too, has them."""
         self.told: dict[int, Value] = {**before.told} if before else {}
         """What isn't known and was told, or may have been told, to require grad."""
         self.fed: set[int] = {*before.fed} if before else set()

@@ -247,6 +247,8 @@ class Backwards:
                 self._through_module(node, event)
             if level == SURE and self.raising.stops(node, event, root.lean, when):
                 continue
+            if level == BY_USE and not event.virtual:
+                self.raising.by_use(node, event, root.lean, when)
             for parent, above, guard in self._above(node, level, here):
                 ahead.put(parent, when | guard, above)
             if frees and level == SURE and node.saves:

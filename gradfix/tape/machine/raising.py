@@ -17,6 +17,7 @@ from gradfix.tape.domain.within import Within
 from gradfix.tape.effects.operations import having, layers_having, name_of_layer
 from gradfix.tape.effects.repeats import put_again
 from gradfix.tape.machine.cuts import leaves_behind
+from gradfix.tape.machine.opaque_saves import is_between, is_meant
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -103,6 +104,13 @@ class Raising:
         event.raised = True
         return True
 
+    def by_use(self, node: Node, event: Backward, lean: Lean, when: Path) -> None:
+        """Report what a step has changed of an unknown module, where nothing else can be meant."""
+        if node.op != "module" or not node.spoiled or event.start is None:
+            return
+        if is_meant(event.start, node):
+            self._written_since(node, event, lean | {Convention.C}, when)
+
     def perhaps(self, start: Node, beside: list[Node]) -> None:
         """Say what a backward would find written over, if it comes to it through what isn't known."""
         for node in islice(upstream(beside, _recorded), FEW):
@@ -152,6 +160,8 @@ class Raising:
         if not event.virtual:
             steps.append((event.place, Role.BACKWARD))
         lean = lean | saved.lean | event.lean | (LATER if write.later else NOTHING)
+        if saved.node.op == "module" and event.start is not None and is_between(saved.node, event.start):
+            lean = lean | {Assumption.NEEDS_WEIGHTS}
         if self.loss and Assumption.INPUT_LEARNS in lean:
             lean = lean - {Assumption.INPUT_LEARNS} | {Convention.C}
         alternative = saved.path - write.path

@@ -21,6 +21,7 @@ from gradfix.tape.python.classes import forward_only
 from gradfix.tape.python.following import call_function, left_to_subclasses, overridden
 from gradfix.tape.python.hooks import HOOKING, hook, unhook, with_hooks
 from gradfix.tape.strangers.framework_objects import instance_host, wrapped_host
+from gradfix.tape.strangers.imported_modules import imported_module
 from gradfix.tape.strangers.unknowns import unknown_method
 from gradfix.tape.torch.layers import call_layer
 from gradfix.tape.torch.module_methods import MODULE_METHODS
@@ -159,6 +160,8 @@ def call_method(
         )
         return _told(vm, receiver, name, args, result)
     if isinstance(receiver, External):
+        if (module := imported_module(vm, receiver, name, node)) is not None:
+            return unknown_method(vm, module, name, args, kwargs, node)
         return vm.call(External(canonical(f"{receiver.path}.{name}")), args, kwargs, node)
     if isinstance(receiver, Unknown):
         result = unknown_method(vm, receiver, name, args, kwargs, node)

@@ -30,7 +30,9 @@ from gradfix.tape.strangers.handed_out import (
     may_take_out,
     may_thaw,
 )
+from gradfix.tape.strangers.imported_modules import may_clear_imported
 from gradfix.tape.strangers.kept import keep, kept, may_freeze, may_set_any, use_again
+from gradfix.tape.strangers.opaque_weights import keep_weights
 from gradfix.tape.strangers.own_forwards import passes_by
 from gradfix.tape.strangers.reaching import Reaching
 from gradfix.tape.torch.conversions import cut_tensor, number
@@ -78,6 +80,7 @@ def call_unknown(vm: Interpreter, callee: Value, args: Args, kwargs: Kwargs, nod
     hand_out_callee(vm.strangers, callee)
     for value in given:
         hand_out(vm.strangers, value)
+    may_clear_imported(vm.strangers)
     if any(map(_sets_mode, given)):  # who is given a mode enters it: here, or somewhere else
         lose_mode(vm.machine, entered=True)
     if Reaching.stranger(callee):
@@ -256,6 +259,7 @@ def call_opaque(
     if made.requires is True:
         made.lean = made.lean | module.lean
         made.saves = True
+        keep_weights(vm.machine, module, made, given)
     result = Unknown(Why(What.MODULE), tuple(given), requires=made.requires, lean=made.lean)
     result.made = made
     return result
