@@ -30,6 +30,7 @@ EXAMPLES: Mapping[str, str] = {
     "leaf_rebound": "linear_regression",
     "write_through_data": "scaled_after_exp",
     "inplace_on_view_of_many": "unbind_coordinates",
+    "write_refused": "scaled_after_expand",
     "detached_loss_path": "relu_then_sum",
     "converted_loss_path": "mean_taken_by_numpy",
     "forward_in_no_grad": "forward_and_loss_of_a_loop",

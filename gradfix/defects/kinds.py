@@ -82,6 +82,7 @@ KINDS: Mapping[str, Kind] = {
     "leaf_rebound": Kind(impact="crashes", family=SEVERED, culprit="statement", rank=0),
     "write_through_data": Kind(family=OVERWRITTEN, culprit="write"),
     "inplace_on_view_of_many": Kind(impact="crashes", family=OVERWRITTEN, culprit="write", refused=True),
+    "write_refused": Kind(impact="crashes", culprit="write", refused=True, beside=True),
     "detached_loss_path": Kind(
         impact="crashes", family=SEVERED, culprit="expression", lost=True, rank=4, term=True
     ),

@@ -16,6 +16,7 @@ from gradfix.defects.places import Span
 from gradfix.defects.severed import Cut, NoGradient, NoLeaf, OnResult, Unreached, Unrecorded, WithoutGraph
 from gradfix.defects.written import (
     Overwritten,
+    RefusedWrite,
     Written,
     WrittenByModule,
     WrittenLeaf,
@@ -199,6 +200,7 @@ RECORDS: Mapping[str, type[Facts]] = {
     "leaf_rebound": Rebound,
     "write_through_data": WrittenThroughData,
     "inplace_on_view_of_many": WrittenView,
+    "write_refused": RefusedWrite,
     "detached_loss_path": Cut,
     "converted_loss_path": Cut,
     "forward_in_no_grad": Unrecorded,

@@ -87,6 +87,17 @@ class WrittenView(Written):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RefusedWrite(Written):
+    """A write that torch refuses whatever is trained."""
+
+    why: Literal["shared", "inference", "out", ""] = ""
+    """shared: several elements lie in one place; inference: made in inference mode, written outside of it;
+    out: a result that would have to be recorded goes to `out=`."""
+    what: str = "a tensor that torch lets nobody write"
+    """The same in words."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenLeaf(Written):
     """A write to a leaf that requires grad."""
 

@@ -21,6 +21,12 @@ from gradfix.trace.state import State
 MOST_WRITES = 4000
 MOST_KEPT = 256
 """Elements of what a silent write has replaced."""
+REFUSED = {
+    "more than one element of the written-to tensor": "a tensor of which several elements lie in one place",
+    "Inplace update to inference tensor": "a tensor that was made in inference mode",
+    "functions with out=... arguments": "`out=`, which autograd doesn't follow",
+}
+"""What torch says of a write that it refuses whatever is trained, and what is written there."""
 MAKER = re.compile(r"[Oo]utput \d+ of (\w+?)(?:Backward\d*)? ")
 
 
@@ -187,6 +193,8 @@ class Writes:
             found = MAKER.search(text)
             maker = found.group(1).lower() if found else ""
             self._refused("inplace_on_view_of_many", func, text, spot, {"maker": maker})
+        elif (what := next((what for said, what in REFUSED.items() if said in text), None)) is not None:
+            self._refused("write_refused", func, text, spot, {"what": what})
         elif text.startswith("Inference tensors cannot be saved"):
             self._in_inference(values, text, spot)
 

@@ -185,7 +185,7 @@ MESSAGES = (
         ),
         raises_there=True,
         then="write to a `.clone()` of it, or use `repeat` where `expand` made it",
-        kinds=("inplace_on_view_of_many",),
+        kinds=("write_refused", "inplace_on_view_of_many"),
         readings=("raised", "expands"),
     ),
     Message(
@@ -198,7 +198,7 @@ MESSAGES = (
         means="a tensor that was made under `inference_mode` is used in training",
         proves="the value comes from a block or a function under `torch.inference_mode()`",
         then="make it under `torch.no_grad()` instead, or `.clone()` it outside",
-        kinds=("forward_in_no_grad",),
+        kinds=("forward_in_no_grad", "write_refused"),
         readings=("raised", "cuts"),
     ),
     Message(

@@ -121,12 +121,14 @@ def writings(result: Comparison, defect: Defect, run: Run) -> int:
 
 
 VIEWS = ("view of many", "view without grad", "expanded written")
+REFUSED = ("expanded written", "inference written", "out of a live tensor")
 EXPECTED = {
     **dict.fromkeys(WRITES, ("overwritten",)),
     **dict.fromkeys(FLOW, NO_GRAPH),
     "backward_twice": ("backward twice",),
     "inplace_on_leaf": ("leaf written",),
     "inplace_on_view_of_many": (*VIEWS, "base written"),
+    "write_refused": (*REFUSED, "leaf written"),
     "non_scalar_backward": ("not a scalar",),
 }
 """The failures that hide nothing of such a defect."""
@@ -206,6 +208,7 @@ CHECKS: dict[str, Check] = {
     "leaf_rebound": rebound,
     "inplace_on_leaf": at_culprit("leaf written"),
     "inplace_on_view_of_many": view_written,
+    "write_refused": at_culprit(*REFUSED, "leaf written"),
     "non_scalar_backward": at_culprit("not a scalar"),
     "backward_twice": twice,
     "missing_zero_grad": stale,

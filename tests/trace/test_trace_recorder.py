@@ -116,6 +116,27 @@ BROKEN = {
         a += 1  # culprit
         """,
     ),
+    "a write on what is expanded": (
+        "write_refused",
+        """
+        rows = model[0](x)[:1].expand(3, -1)
+        rows += 1  # culprit
+        """,
+    ),
+    "a write on what was made in inference mode": (
+        "write_refused",
+        """
+        with torch.inference_mode():
+            h = model[0](x)
+        h.relu_()  # culprit
+        """,
+    ),
+    "a recorded result put into out": (
+        "write_refused",
+        """
+        torch.exp(model[0](x), out=torch.empty(0))  # culprit
+        """,
+    ),
     "data written between save and backward": (
         "write_through_data",
         """

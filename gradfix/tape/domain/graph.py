@@ -82,6 +82,8 @@ class NodeFacts(TypedDict, total=False):
     """Whether code that isn't known had it for its effect: it may have detached it in place."""
     several: bool
     """Whether it has more than one element, though its shape isn't known."""
+    repeats: bool
+    """Whether it shows one place of memory as several elements, though not all sizes are known."""
     rank: int
     """How many dimensions it has, where it says which elements are best."""
     width: int | None

@@ -53,6 +53,8 @@ Trait: TypeAlias = Literal[
     "takes-requires-grad",  # takes the keyword
     "weighs",  # one side of it is as often a constant as not: a target, a weight, an advantage
     "wraps",  # makes a tensor of a number first
+    "takes-repeated",  # in place it writes to what shows one place several times, which others refuse
+    "refuses-out",  # raises where `out=` is given and what goes in or out requires grad
     "repeating",  # shows one place of memory as several elements
     "may-repeat",  # the same for some of its arguments
     "underived",  # says that its result requires grad, and its backward raises

@@ -56,6 +56,14 @@ def is_dense(sizes: Sizes, strides: Sizes) -> bool:
     return all(size == 1 or strides[i] == wanted[i] for i, size in enumerate(sizes))
 
 
+def repeated(own: Sequence[int | None] | None, new: Sequence[int | None] | None) -> bool:
+    """Whether a view of larger sizes shows something several times for sure."""
+    if own is None or new is None or len(new) < len(own):
+        return False
+    there = [1] * (len(new) - len(own)) + list(own)
+    return any(old == 1 and size is not None and size > 1 for old, size in zip(there, new, strict=True))
+
+
 def looks(tensor: Tensor, strides: Strides) -> None:
     """Give a view its strides, and what follows from them."""
     sizes = known(tensor.shape)

@@ -20,6 +20,7 @@ from gradfix.tape.effects.operations import having, in_place
 from gradfix.tape.machine.cuts import DIFFERENTIATED
 from gradfix.tape.machine.grad_mode import UNSET
 from gradfix.tape.machine.here import span_of
+from gradfix.tape.machine.refused import RefusedWrites
 from gradfix.tape.machine.relied_upon import writes
 
 if TYPE_CHECKING:
@@ -72,6 +73,7 @@ class Operations:
         self.keeping = results.keeping
         self.results = results
         self.python = python
+        self.refused_writes = RefusedWrites(recording.graph, self._written)
         self.graph = recording.graph
         self.here = recording.here
         self.reports = recording.graph.reports
@@ -107,6 +109,8 @@ class Operations:
 
     def _into(self, out: Tensor, node: Node, place: Place) -> Value:
         self.describe(self.recording.write(out, place, "out"), out, place)
+        if self.refused_writes.by_out(out, node, place):
+            return out
         if node.requires is not False:
             self.reports.silence(place, "what is written to `out=` isn't recorded; no rule is about that")
         node.requires = False if node.requires is not None else None
@@ -143,7 +147,9 @@ class Operations:
         node.writes = True
         if (target.node.facts or {}).get("unreduced"):
             node.facts = {**(node.facts or {}), "unreduced": True}
-        refused = self.grad_mode.grad is True and self._refused(target, node, place, form)
+        refused = self.refused_writes.in_place(target, node, place, form) or (
+            self.grad_mode.grad is True and self._refused(target, node, place, form)
+        )
         write = self.recording.write(target, place, form)
         self.describe(write, target, place)
         if self.grad_mode.grad is False:
@@ -152,7 +158,7 @@ class Operations:
             self.reports.silence(place, "whether what is written is in a graph isn't known", target.node)
         if self.grad_mode.grad is None and target.requires is True:
             self.reports.silence(place, "whether what is written here is recorded isn't known")
-        if (reason := self._no_rule(target)) is not None:
+        if not refused and (reason := self._no_rule(target)) is not None:
             self.reports.silence(place, reason)
         if node.requires is True and not refused and target.data_of is None:
             self.graph_writes.append((write, node))
@@ -206,8 +212,7 @@ class Operations:
         base = target.base if target.base is not None and target.view != "loose" else None
         if node.requires is not True and (base is None or self.graph.requires(base) is not True):
             return False  # a view made without grad refuses whatever would be recorded
-        aliased, in_tuple = self.python.sees_write(target, place), self.python.in_tuple(place)
-        facts = Written(form=form, target=self.target(place), aliased=aliased, in_tuple=in_tuple)
+        facts = self._written(target, place, form)
         if target.view in ("many", "no_grad") and target.base is not None:
             return self._refused_view(target, node, place, facts)
         if self.recording.late is target and node.requires is True:
@@ -218,6 +223,11 @@ class Operations:
             return False
         self._refused_leaf(target, owner, node, facts, place)
         return True
+
+    def _written(self, target: Tensor, place: Place, form: str) -> Written:
+        """What a rewrite of a write that torch refuses has to know."""
+        aliased, in_tuple = self.python.sees_write(target, place), self.python.in_tuple(place)
+        return Written(form=form, target=self.target(place), aliased=aliased, in_tuple=in_tuple)
 
     def _refused_view(self, target: Tensor, node: Node, place: Place, facts: Written) -> bool:
         if self.grad_mode.mode_in_doubt is not False:

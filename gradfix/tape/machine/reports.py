@@ -276,7 +276,7 @@ class Reports:
             lean = lean | {Assumption.CHOSEN_AT_ONCE}
         if self.tried and any(map(self._tried, steps)):
             lean = lean | {Assumption.TRIED_FIRST}
-        if steps and steps[-1][1] in ASKS and self._handled(steps[-1][0]):
+        if steps and steps[-1][1] in ASKS and self.handled(steps[-1][0]):
             lean = lean | {Assumption.NOT_HANDLED}
         if account is None or account.whole:
             self.reported.add((kind, span))
@@ -332,7 +332,7 @@ class Reports:
         span = self.span(step[0])
         return span is not None and whole.line <= span.line <= whole.end_line
 
-    def _handled(self, raises: Place) -> bool:
+    def handled(self, raises: Place) -> bool:
         """Whether torch raises where somebody counts on it."""
         node = raises.node if isinstance(raises, Foreign) else raises
         path = raises.path if isinstance(raises, Foreign) else self.findings.main

@@ -28,6 +28,7 @@ AT_LEAST = told("at-least")
 """How many dimensions the result of an operation has at the least."""
 SIZED = where("shape", "sized")
 """Operations that are told the sizes of their result."""
+REPEATED = having("repeating")
 REPEATING = having("repeating") | having("may-repeat")
 COPYING = having("may-copy")
 """Views where there is one of these sizes, copies elsewhere."""
@@ -145,6 +146,8 @@ class Results:
             self.look(tensor, source, "many" if view == "many" else "plain")
             tensor.layout = (op in strides.RESHAPED and source.layout) or None
             strides.looks(tensor, steps)
+            if op in REPEATED and strides.repeated(source.shape, tensor.shape):
+                tensor.node.facts = {**(tensor.node.facts or {}), "repeats": True}
 
     def may_be(self, tensor: Tensor, source: Tensor) -> None:
         """Note that a result may be, or show, what it was made from: without recording too it may keep a
