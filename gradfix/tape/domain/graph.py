@@ -82,6 +82,10 @@ class NodeFacts(TypedDict, total=False):
     """Whether code that isn't known had it for its effect: it may have detached it in place."""
     several: bool
     """Whether it has more than one element, though its shape isn't known."""
+    along: int
+    """The dimension along which a tensor of its own memory was cut into pieces."""
+    whole: Tensor
+    """That tensor."""
     repeats: bool
     """Whether it shows one place of memory as several elements, though not all sizes are known."""
     rank: int

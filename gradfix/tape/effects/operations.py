@@ -53,6 +53,7 @@ Trait: TypeAlias = Literal[
     "takes-requires-grad",  # takes the keyword
     "weighs",  # one side of it is as often a constant as not: a target, a weight, an advantage
     "wraps",  # makes a tensor of a number first
+    "cuts-up",  # its results are pieces of one dimension
     "takes-repeated",  # in place it writes to what shows one place several times, which others refuse
     "refuses-out",  # raises where `out=` is given and what goes in or out requires grad
     "repeating",  # shows one place of memory as several elements
@@ -63,6 +64,7 @@ Key: TypeAlias = Literal[
     "shape",  # the rule for the shape of its result
     "stride",  # the rule for the strides of the view that it is
     "memory",  # how new memory lies: row-major, for few dimensions row-major, column-major, as operands agree
+    "images",  # how many dimensions an image has that it makes, with its channels first or last in memory
     "gives",  # what a result without a gradient is: a truth, an index, or of the dtype of what went in
     "casts",  # the class of the dtype that it casts to
     "makes",  # a tensor of sizes, like another, of a dtype by its name, or otherwise

@@ -30,6 +30,7 @@ SIZED = where("shape", "sized")
 """Operations that are told the sizes of their result."""
 REPEATED = having("repeating")
 REPEATING = having("repeating") | having("may-repeat")
+CUTTING = having("cuts-up")
 COPYING = having("may-copy")
 """Views where there is one of these sizes, copies elsewhere."""
 
@@ -83,7 +84,7 @@ class Results:
             return source.shape is not None and len(source.shape) >= int(AT_LEAST[op])
         if op == "sum_to_size":
             return source.shape is not None and self.shape(op, effect, bound, source) == source.shape
-        return op == "contiguous" and source.layout is True
+        return op == "contiguous" and source.layout is True and "memory_format" not in bound
 
     def result(
         self, node: Node, effect: Effect, bound: Bound, source: Value | None, i: int, kept: bool
@@ -146,6 +147,8 @@ class Results:
             self.look(tensor, source, "many" if view == "many" else "plain")
             tensor.layout = (op in strides.RESHAPED and source.layout) or None
             strides.looks(tensor, steps)
+            if op in CUTTING and source.base is None and (dim := pieces.dim_of(bound, "dim", 0)) is not None:
+                tensor.node.facts = {**(tensor.node.facts or {}), "along": dim, "whole": source}
             if op in REPEATED and strides.repeated(source.shape, tensor.shape):
                 tensor.node.facts = {**(tensor.node.facts or {}), "repeats": True}
 
@@ -290,6 +293,8 @@ def _layout(op: str, bound: Bound, shape: Shape) -> Truth:
     """Whether a result of its own memory is contiguous: most follow the order of what went in."""
     if op in ROW_MAJOR or shape in ((), (1,)):
         return True
+    if "memory_format" in bound:
+        return None
     if op in SMALL_ROW_MAJOR and shape is not None and len(shape) < 4:
         return True
     for v in _operands(bound):

@@ -44,6 +44,7 @@ from gradfix.tape.torch.layers import CONTAINERS, make_layer
 from gradfix.tape.torch.modules import leaves, opaque
 from gradfix.tape.torch.optimizers import KINDS, clip, make_optimizer
 from gradfix.tape.torch.other_packages import EINOPS, NUMPY, SILENT_PACKAGES, calculated, harmless, numpy_call
+from gradfix.tape.torch.rearranged import rearranged
 from gradfix.tape.torch.tensors import method_call
 from gradfix.tape.torch.walks import backward_from_roots, grad_of_roots
 from gradfix.tape.torch.weights import set_leaf
@@ -96,12 +97,7 @@ def _called(vm: Interpreter, path: str, args: Args, kwargs: Kwargs, node: ast.Ca
     if path.startswith(NUMPY):
         return numpy_call(vm.machine, path, args, kwargs, node)
     if path in EINOPS and args and isinstance(args[0], Tensor):
-        result = vm.machine.results.output(
-            vm.machine.recording.node(path.rpartition(".")[2], vm.here.at(node), args)
-        )
-        result.layout = None
-        vm.machine.results.may_be(result, args[0])
-        return result
+        return rearranged(vm.machine, path, args, kwargs, node)
     if path.startswith(SILENT_PACKAGES):
         return _silent(vm.machine, path, args, kwargs, node)
     own = first_party(vm, path)

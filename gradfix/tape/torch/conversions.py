@@ -96,6 +96,8 @@ def move(machine: Machine, tensor: Tensor, args: Args, kwargs: Kwargs, node: ast
     made = machine.recording.node("to", machine.here.at(node), [tensor])
     result = machine.results.output(made)
     result.shape, result.dtype, result.layout = tensor.shape, dtype or tensor.dtype, tensor.layout or None
+    if "memory_format" in kwargs:
+        result.layout = None
     copied = bool(dtype and tensor.dtype and dtype != tensor.dtype) or (name == "cuda" and _on_cpu(tensor))
     result.leaf = (
         tensor.leaf

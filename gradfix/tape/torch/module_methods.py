@@ -79,6 +79,9 @@ def module_method(
             _on_each(vm, owner, args, node)
         if name in ("to", "cuda"):
             vm.machine.leaves.moved = True
+        if "memory_format" in kwargs:  # what its convolutions make lies as their weights do
+            for leaf in leaves(vm.machine, owner)[0]:
+                vm.trail.set(leaf, "layout", None)
         return owner
     return _registering(vm, owner, name, args, kwargs, node)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 import torch
 from short import listed
@@ -11,7 +13,7 @@ from gradfix.tape.effects.operations import having
 
 SHARED = "more than one element of the written-to tensor"
 OUT = "functions with out=... arguments don't support automatic differentiation"
-MADE = (
+MADE: tuple[Callable[[], torch.Tensor], ...] = (
     lambda: torch.full((1, 3), 0.5).expand(4, 3),
     lambda: torch.ones(1, 3).long().expand(4, 3),
     lambda: torch.ones(1, 3).bool().expand(4, 3),
