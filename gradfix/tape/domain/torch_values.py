@@ -17,7 +17,19 @@ if TYPE_CHECKING:
 class Layer(Value):
     """A module of torch.nn, `kind` by name; containers hold `items`; parameters and buffers are in attrs."""
 
-    __slots__ = ("args", "attrs", "born", "effect", "inplace", "items", "kind", "open", "place", "training")
+    __slots__ = (
+        "args",
+        "attrs",
+        "born",
+        "effect",
+        "inplace",
+        "items",
+        "kind",
+        "lean",
+        "open",
+        "place",
+        "training",
+    )
     JOINS: ClassVar[Joins] = {
         "inplace": Join.TRUTH,
         "items": Join.ENTRIES,
@@ -37,6 +49,8 @@ class Layer(Value):
         self.open = False
         self.inplace: Truth = False
         self.training: Truth = None
+        self.lean: Lean = NOTHING
+        """What it takes that it is built as it is read."""
 
 
 class Opaque(Value):

@@ -11,6 +11,7 @@ from gradfix.tape.domain.unread import Stated, Unread, filled_later, stated
 from gradfix.tape.domain.values import External, Map, Seq, Undefined
 from gradfix.tape.domain.within import Within
 from gradfix.tape.effects import table
+from gradfix.tape.effects.libraries import SAME_AS
 from gradfix.tape.interpreter.frames import Frame
 from gradfix.tape.machine.grad_mode import UNSET
 from gradfix.tape.machine.handled import handled
@@ -42,7 +43,7 @@ HANDED_OUT = {f"{package}.{file}": package for package, files in FILES.items() f
 def canonical(path: str) -> str:
     """One dotted path for each name of torch, wherever it is taken from."""
     if not path.startswith("torch."):
-        return path
+        return SAME_AS.get(path, path)
     file, _, name = path.rpartition(".")
     if (package := HANDED_OUT.get(file)) is not None:
         return f"{package}.{name}"

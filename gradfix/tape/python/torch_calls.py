@@ -16,6 +16,7 @@ from gradfix.tape.domain.why import Why, fact
 from gradfix.tape.domain.within import Within
 from gradfix.tape.effects import table
 from gradfix.tape.effects.frameworks import ROWS
+from gradfix.tape.effects.libraries import CONV_MODULES
 from gradfix.tape.interpreter.imports import first_party
 from gradfix.tape.interpreter.inside import open_ended
 from gradfix.tape.interpreter.modes import MODES_BY_PATH, SWITCHES, call_mode
@@ -29,6 +30,7 @@ from gradfix.tape.python.arguments import each_argument, unstarred
 from gradfix.tape.python.builtin import call_builtin
 from gradfix.tape.python.type_tests import is_tensor
 from gradfix.tape.strangers.framework_objects import wrap
+from gradfix.tape.torch.conv_modules import conv_module
 from gradfix.tape.torch.conversions import number
 from gradfix.tape.torch.elements import elements, part, told_apart
 from gradfix.tape.torch.factories import (
@@ -103,6 +105,8 @@ def _called(vm: Interpreter, path: str, args: Args, kwargs: Kwargs, node: ast.Ca
     own = first_party(vm, path)
     if own is not None:
         return vm.call(own, args, kwargs, node)
+    if path in CONV_MODULES and (built := conv_module(vm.notes, args, kwargs, node)) is not None:
+        return built
     return vm.call_unknown(External(path), args, kwargs, node)
 
 

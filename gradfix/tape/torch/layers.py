@@ -167,6 +167,8 @@ def call_layer(
 ) -> Value:
     """Run a layer's forward."""
     if layer.items is not None:
+        if layer.lean:
+            return _call_by_its_book(vm, layer, args, kwargs, node)
         return _call_sequence(vm, layer, args, node)
     if layer.effect is None:
         return unknown_of(Why(What.OPERATION, f"nn.{layer.kind} isn't known"), *args)
@@ -290,6 +292,16 @@ def _tell_criterion(vm: Interpreter, layer: Layer, result: Tensor, node: ast.AST
     if place is not None and here is not None and (result.node.facts or {}).get("unreduced"):
         result.node.facts = {**(result.node.facts or {}), "criterion": place}
         findings.unreduced.setdefault(findings.where(place), {})[findings.where(here)] = None
+
+
+def _call_by_its_book(
+    vm: Interpreter, layer: Layer, args: Sequence[Value], kwargs: Mapping[str, Value], node: ast.AST
+) -> Value:
+    """A module of another library, by what that says it does with one argument."""
+    if len(args) != 1 or kwargs:
+        return unknown_of(Why(What.OPERATION, f"{layer.kind} with these arguments"), *args)
+    with vm.reports.within(granted=vm.reports.granted | layer.lean):
+        return _call_sequence(vm, layer, args, node)
 
 
 MORE = Why(What.ELEMENT, "a container that may hold more")
