@@ -186,6 +186,12 @@ class Operations:
                 node.requires = None
             self.recording.rebase(target, node)
 
+    def refuses(self, target: Tensor, inputs: list[Value], op: str, place: Place) -> bool:
+        """Whether torch refuses that a method gives a tensor other memory: a leaf, or a view of one."""
+        if self.grad_mode.grad is not True or target.data_of is not None:
+            return False
+        return self._refused(target, self.recording.node(op, place, inputs), place, "method")
+
     def _no_rule(self, target: Tensor) -> str | None:
         """What torch may refuse of a write though no gradient is at stake."""
         if target.storage.inference is not None and self.grad_mode.inference is False:

@@ -221,7 +221,10 @@ def property_call(machine: Machine, tensor: Tensor, args: Args, kwargs: Kwargs, 
 
 
 def untracked_write(machine: Machine, tensor: Tensor, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
-    why = Why(What.OPERATION, f"`{called(node, '')}`")
+    name, place = called(node, ""), machine.here.at(node)
+    if name == "set_" and machine.operations.refuses(tensor, [tensor, *args], name, place):
+        return tensor
+    why = Why(What.OPERATION, f"`{name}`")
     machine.reports.silence(machine.here.at(node), "what memory a tensor shows from here on isn't known", why)
     return tensor
 

@@ -122,3 +122,28 @@ def test_torch_refuses(body: str) -> None:
 )
 def test_nothing_is_said_of(body: str) -> None:
     assert listed(f"w = torch.ones(3, requires_grad=True)\nx = len(open('f').read())\n{body}") == set()
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        pytest.param("w.set_(w * 1)", id="a leaf"),
+        pytest.param("w[:2].set_(torch.ones(2))", id="a view of a leaf"),
+    ],
+)
+def test_what_a_leaf_shows_is_not_exchanged(body: str) -> None:
+    assert listed(f"w = torch.ones(3, requires_grad=True)\n{body}") == {"inplace_on_leaf"}
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        pytest.param("with torch.no_grad():\n    w.set_(w * 1)", id="where nothing is recorded"),
+        pytest.param("w.data.set_(torch.ones(3))", id="by its data"),
+        pytest.param("(w * 1).set_(torch.ones(3))", id="of a result"),
+        pytest.param("torch.ones(3).set_(w * 1)", id="of what requires none"),
+        pytest.param("w.detach().set_(torch.ones(3))", id="of what is detached"),
+    ],
+)
+def test_what_shows_other_memory_is_left_alone(body: str) -> None:
+    assert listed(f"w = torch.ones(3, requires_grad=True)\n{body}") == set()
