@@ -6,12 +6,13 @@ import ast
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from gradfix.defects.reasons import What
 from gradfix.tape.domain.alternatives import one_of
 from gradfix.tape.domain.events import Backward
 from gradfix.tape.domain.graph import Tensor
 from gradfix.tape.domain.torch_values import Weights
-from gradfix.tape.domain.values import UNDEFINED, Const, Map, Seq, Unknown
-from gradfix.tape.domain.why import thing
+from gradfix.tape.domain.values import UNDEFINED, Const, Map, Seq, Unknown, unknown_of
+from gradfix.tape.domain.why import Why, thing
 from gradfix.tape.interpreter.aliases import names_read
 from gradfix.tape.interpreter.conditions import condition
 from gradfix.tape.interpreter.inside import all_in
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from gradfix.tape.machine.histories import Graph
 
 KINDS = {ast.ListComp: "list", ast.SetComp: "set", ast.GeneratorExp: "generator"}
+ALIKE = Why(What.ELEMENT, "an element that is made like others")
 LATER = thing("when somebody goes through this")
 
 
@@ -90,7 +92,14 @@ def _does_something(node: ast.GeneratorExp) -> bool:
 def _listed(vm: Interpreter, node: ast.ListComp | ast.SetComp | ast.GeneratorExp, source: Value) -> Value:
     items: list[Value] = []
     asked: list[ast.expr] = []
-    known = _generate(vm, node.generators, lambda: items.append(vm.eval(node.elt)), asked, source)
+    known = _generate(
+        vm,
+        node.generators,
+        lambda: items.append(vm.eval(node.elt)),
+        asked,
+        source,
+        lambda: items.append(unknown_of(ALIKE, *items)),
+    )
     some = bool(asked) or some_of(source)
     listed = Seq(KINDS[type(node)], items, not known, node, some)
     for item in items:
@@ -134,6 +143,7 @@ def _generate(
     add: Callable[[], object],
     asked: list[ast.expr],
     source: Value | None = None,
+    leave_out: Callable[[], object] | None = None,
 ) -> bool:
     """Run a comprehension's loops, and note the tests that aren't known; whether every turn was seen."""
     if not generators:
@@ -151,7 +161,11 @@ def _generate(
     known = known and len(turns) == whole
     bound = [node.id for node in all_in(first.target) if isinstance(node, ast.Name)]
     held = [(name, vm.names.scope.names.get(name, UNDEFINED)) for name in bound]
-    for turn in turns:
+    ran = {id(turn) for turn in turns}
+    for turn in whole_turns if leave_out is not None else turns:
+        if id(turn) not in ran and leave_out is not None:
+            leave_out()
+            continue
         with vm.here.within(path=vm.here.path):
             vm.assign(first.target, turn, first.target)
             for test in first.ifs:

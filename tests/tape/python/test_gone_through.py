@@ -187,3 +187,17 @@ def test_what_a_loop_has_bound_anew_is_there_if_it_has_run() -> None:
 
     assert said("rows") == ["likely"]
     assert said("torch.randn(4, 2, 3)") == ["certain"]
+
+
+ROW = """
+policy = nn.Linear(4, 4)
+for k in range(3):
+    row = [torch.randn(4), torch.randn(4), 1.0, {}, torch.randn(4)]
+    obs, a, r, chosen, new = [x for x in row]
+    chosen.backward()
+"""
+
+
+def test_what_a_later_turn_leaves_out_of_a_list_keeps_its_place() -> None:
+    assert listed(ROW.format("policy(torch.randn(4)).sum()")) == set()
+    assert listed(ROW.format("torch.randn(1).sum()")) == {"no_leaf_requires_grad"}
