@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from gradfix.defects import Role
+from gradfix.tape.domain.graph import upstream
 from gradfix.tape.domain.in_graph import on_path
 from gradfix.tape.domain.within import Within
 from gradfix.tape.machine.cut_facts import is_for
@@ -29,6 +31,9 @@ if TYPE_CHECKING:
     from gradfix.tape.domain.paths import Path
     from gradfix.tape.machine.severed import Severed
 
+FEW = 64
+"""How much of what is behind a cut is looked at."""
+
 
 def severed_terms(severed: Severed, reached: Collection[int], trained: Collection[int]) -> None:
     """At the end: terms of a loss that lost their graph while the loss has one."""
@@ -46,6 +51,8 @@ def severed_terms(severed: Severed, reached: Collection[int], trained: Collectio
                 continue  # made of an earlier turn's graph: a baseline, not a term
             if event.aimed and not is_for(severed.graph, event, term):
                 continue
+            if not start.doubted and any(one.doubted for one in islice(upstream(nearest_graph(term)), FEW)):
+                continue  # what is behind it may not have been recorded
             lost = {id(leaf): leaf for leaf in leaves_behind(term) if id(leaf) in trained}
             never = [leaf for leaf in lost.values() if id(leaf) not in reached]
             meant = any(one.cut in DETACHES | MODES for one in unrecorded(term))

@@ -267,3 +267,18 @@ def test_a_module_may_have_been_frozen_by_who_was_given_it(before: str) -> None:
 )
 def test_what_nobody_else_was_given_or_is_trained_is_not_frozen(before: str, trained: str) -> None:
     assert "backward_twice" in listed(PROBE.format(before=before, trained=trained))
+
+
+TERM = """
+import elsewhere
+w = nn.Parameter(torch.randn(3, 4))
+made = w.tanh()
+with {}:
+    shown = made.t().contiguous()
+(made.sum() + shown.pow(2).mean().item()).backward()
+"""
+
+
+def test_a_term_that_may_not_have_been_recorded_has_lost_nothing() -> None:
+    assert listed(TERM.format("elsewhere.no_grad()")) == set()
+    assert listed(TERM.format("open('notes')")) == {"severed_term"}
