@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-import torch
 from short import listed
 
 from gradfix.tape.effects.patterns import parsed
@@ -38,7 +37,9 @@ SIZES = "h=2, u=2, v=3"
 @pytest.mark.parametrize("source", SOURCES)
 @pytest.mark.parametrize("pattern", [*VIEWED, *COPIED])
 def test_what_is_said_to_be_a_view_is_one(source: str, pattern: str) -> None:
-    einops = pytest.importorskip("einops")
+    import einops
+    import torch
+
     names = {"torch": torch, "nn": torch.nn, "net": torch.nn.Conv2d(4, 4, 1)}
     whole = eval(SOURCES[source], names)
     sizes = {name: size for name, size in {"h": 2, "u": 2, "v": 3}.items() if name in pattern}
