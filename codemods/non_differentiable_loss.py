@@ -3,7 +3,8 @@ cast.
 
 What breaks: argmax, comparisons and integer casts return tensors without a graph, so `backward()` raises;
 `round()`, `sign()` and `floor()` keep the graph and their gradient is zero everywhere, so nothing raises and
-nothing is trained.
+nothing is trained. A whole term of a loss that is made of an argmax has no gradient either, and nothing
+raises.
 
 What stands in for the operation is a choice of the model. A rounding that a run has seen to pass nothing on
 gets a straight-through estimator, `x + (x.round() - x).detach()`, and so does what is one for the best of

@@ -5,10 +5,12 @@ Nothing raises; the parameters behind that term are trained without it, or not a
 
 Rewrite: as for a whole loss that was cut: `penalty.item()` becomes `penalty`, `torch.tensor([a, b]).sum()`
 becomes `torch.stack([a, b]).sum()`, `kl.detach()` becomes `kl`. It is unsafe where what is cut off only is
-taken for a module that learns and the optimizers hold others.
+taken for a module that learns and the optimizers hold others, and where other losses train some of it.
 
 Left alone: factors and weights that are constants on purpose (`a.detach() / b.detach()` in front of a term,
-focal weights, baselines), straight-through estimators, and terms whose graph reaches nothing that is trained.
+focal weights, baselines), straight-through estimators and other corrections of a value, targets that another
+term has too, the other side of a term, and terms whose graph reaches nothing that is trained. A difference to
+what was detached, taken element by element, is a suspect: it may be one to a target.
 """
 
 from __future__ import annotations

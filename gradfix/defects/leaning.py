@@ -44,6 +44,8 @@ class Assumption(Enum):
     INPUT_LEARNS = "what the module is given requires grad, as something before it is trained"
     NO_OTHER_PART = "what is put into a module, it isn't known where, replaces no part that is used"
     NEEDS_WEIGHTS = "a module whose class isn't known does more than add its parameters to what it is given"
+    NOTHING_CORRECTED = "what isn't known in the loss is nothing whose value the dead term corrects"
+    NO_TARGET = "a difference that is taken element by element is none to a target that is held on purpose"
     NOTHING_IS_LEARNT = "somebody chooses a way on which nothing is there to be learnt, and runs backward"
     RECORDED_HERE = "what is entered around it leaves recording on"
     ALL_HAS_RUN = "what was too complex to be run doesn't make up for it"

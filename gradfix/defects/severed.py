@@ -32,6 +32,8 @@ class Cut(Severed):
     """Later uses as a plain number."""
     held: bool = True
     """Whether an optimizer may hold what is cut off; False: all that is known of train something else."""
+    shared: bool = False
+    """Whether some of what is cut off learns from other losses than this one, or from none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

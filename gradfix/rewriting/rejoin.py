@@ -34,6 +34,7 @@ ARRAY_FORMS = {"numpy", "math", "tolist"}
 PASSES = (cst.BinaryOperation, cst.UnaryOperation, cst.Subscript)
 PLOTS = {"numpy", "matplotlib.pyplot"}
 UNHELD = "no optimizer is known to hold what then gets a gradient"
+BESIDE = "what this loss hasn't trained then gets a gradient, too"
 SHORT = 40
 Swaps = dict[cst.BaseExpression, cst.BaseExpression]
 
@@ -47,12 +48,13 @@ class Cut:
     logged: tuple[Span, ...] = ()
     held: bool = True
     backward: Span | None = None
+    shared: bool = False
 
 
 def cut_of(defect: Defect) -> Cut:
     """The cut that a defect's culprit is."""
     facts = defect.told(CutFacts)
-    return Cut(defect.culprit, facts.form or "detach", facts.logged, facts.held, facts.backward)
+    return Cut(defect.culprit, facts.form or "detach", facts.logged, facts.held, facts.backward, facts.shared)
 
 
 def any_cut(tree: Tree, span: Span) -> Fix | Decline:
@@ -67,7 +69,7 @@ def any_cut(tree: Tree, span: Span) -> Fix | Decline:
 def rejoined(cut: Cut, tree: Tree) -> Fix | Decline:
     """The fix that keeps the tensor where the cut stood."""
     edits = rejoining(cut, tree)
-    unsafe = "" if cut.held else UNHELD
+    unsafe = UNHELD if not cut.held else BESIDE if cut.shared else ""
     return edits if isinstance(edits, Decline) else Fix(edits, shown(tree, edits), unsafe)
 
 

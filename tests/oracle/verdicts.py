@@ -200,10 +200,17 @@ def written_through_data(result: Comparison, defect: Defect, run: Run) -> bool:
     )
 
 
+def without_derivative(result: Comparison, defect: Defect, run: Run) -> bool:
+    """The loss has no graph, or a term of it has none, for want of what passes gradients on."""
+    term = defect.impact == "trains wrong" and term_severed(result, defect, run)
+    return term or severed(result, defect, run)
+
+
 CHECKS: dict[str, Check] = {
     **dict.fromkeys(WRITES, overwritten),
     "inplace_module": written_by_module,
     **dict.fromkeys(FLOW, severed),
+    "non_differentiable_loss": without_derivative,
     "requires_grad_on_result": flag_on_result,
     "leaf_rebound": rebound,
     "inplace_on_leaf": at_culprit("leaf written"),

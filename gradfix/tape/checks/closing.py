@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal
 from gradfix.defects import Lean, kind_of
 from gradfix.defects.reasons import What
 from gradfix.tape.checks.asked import check_penalties
+from gradfix.tape.checks.dead_addends import dead_addends
 from gradfix.tape.checks.leaks import leaked, never_walked, shown_later
 from gradfix.tape.checks.logged import note_conversions
 from gradfix.tape.checks.misspellings import never_switched
@@ -54,6 +55,7 @@ def _judge(entries: Sequence[Interpreter], ended: Ended) -> None:
             # with what was judged of the module itself, which comes first
             vm.reports.reported.update(of_module)
             _never(vm, ended)
+            dead_addends(vm, [one.machine.severed for one in entries])
     with ExitStack() as over:
         for vm in entries if any(vm.budget.unfinished for vm in entries) else ():
             over.enter_context(vm.reports.within(granted=vm.reports.granted | gap))

@@ -50,6 +50,7 @@ Trait: TypeAlias = Literal[
     "scales",  # additive, where the other factor is a number
     "selects",  # gives indices that choose
     "stays",  # done to a gradient, it leaves something of it
+    "takes-away",  # additive, with a minus for one of them at least
     "takes-requires-grad",  # takes the keyword
     "weighs",  # one side of it is as often a constant as not: a target, a weight, an advantage
     "wraps",  # makes a tensor of a number first

@@ -5,19 +5,28 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from gradfix.defects import Convention
+from gradfix.defects import Convention, kind_of
 from gradfix.defects.records import record_of
 from gradfix.defects.severed import THE_LOSS, TO_WALK, Cut, NoGradient, Unrecorded, WithoutGraph
+from gradfix.tape.domain.events import Add
 from gradfix.tape.domain.graph import upstream
 from gradfix.tape.machine import rows
-from gradfix.tape.machine.cuts import MODES, choosing, leaves_behind, nodes_below, unrecorded_with
+from gradfix.tape.machine.cuts import (
+    DETACHES,
+    MODES,
+    choosing,
+    leaves_behind,
+    nodes_below,
+    unrecorded,
+    unrecorded_with,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Iterator
 
     from gradfix.defects.facts import Facts
     from gradfix.tape.domain.events import Backward
-    from gradfix.tape.domain.graph import Node
+    from gradfix.tape.domain.graph import Node, Tensor
     from gradfix.tape.domain.values import Place
     from gradfix.tape.machine.histories import Graph
     from gradfix.tape.machine.optimizers import Optimizers
@@ -53,7 +62,8 @@ def cut_facts(severed: Severed, kind: str, cut: Node, event: Backward, root: Nod
         beyond = others(severed.leaves.optimizers, cut, event.met)
         return WithoutGraph(backward=backward, others=beyond, arrives=arrives, alone=alone)
     held = _held(severed.leaves.optimizers, cut)
-    return Cut(form=cut.cut, backward=backward, arrives=arrives, alone=alone, held=held)
+    shared = kind_of(kind).absence and _shared(severed.leaves.optimizers, cut, event)
+    return Cut(form=cut.cut, backward=backward, arrives=arrives, alone=alone, held=held, shared=shared)
 
 
 def _asked(severed: Severed, place: Place) -> tuple[str, str]:
@@ -73,6 +83,28 @@ def _held(optimizers: Optimizers, cut: Node) -> bool:
         return True
     held = {id(leaf) for one in optimizers.known for leaf in one.leaves}
     return any(id(leaf) in held for leaf in leaves)
+
+
+def _shared(optimizers: Optimizers, cut: Node, event: Backward) -> bool:
+    """Whether some of what was detached learns from other losses than this one; or, where this one teaches
+    the rest of it, from none, and no optimizer is known to hold it."""
+    if not any(one.cut in DETACHES for one in unrecorded(cut)):
+        return False
+    leaves = [leaf for leaf in leaves_behind(cut) if leaf.requires is True]
+    taught = [set(_taught_at(leaf)) for leaf in leaves]
+    held = {id(leaf) for one in optimizers.known for leaf in one.leaves}
+    if any(places and id(event.place) not in places for places in taught):
+        return True
+    return any(taught) and any(
+        not places and id(leaf) not in held for leaf, places in zip(leaves, taught, strict=True)
+    )
+
+
+def _taught_at(leaf: Tensor) -> Iterator[int]:
+    """The places of the backwards that reach a leaf, or may."""
+    for one in leaf.slot.events if leaf.slot is not None else ():
+        if isinstance(one, Add):
+            yield id(one.backward.place)
 
 
 def others(optimizers: Optimizers, cut: Node, met: Collection[int]) -> bool:

@@ -95,24 +95,28 @@ def leaves_behind(node: Node, but: Collection[str] = ()) -> list[Tensor]:
 
 def terms_of(node: Node) -> Iterator[Node]:
     """The terms of a sum, scaled or averaged."""
-    for one in upstream([node], _terms):
-        if (one.leaf is not None or one.cut) and not _terms(one):
+    for one in upstream([node], terms_in):
+        if (one.leaf is not None or one.cut) and not terms_in(one):
             yield one
 
 
 def terms_by_way(node: Node, path: Path) -> Iterator[tuple[Node, Path]]:
     """The same, each with the path on which it is one: where arms of a branch join, each has its own sum."""
+    return ((one, when) for one, when in summands_by_way(node, path) if one.leaf is not None or one.cut)
+
+
+def summands_by_way(node: Node, path: Path) -> Iterator[tuple[Node, Path]]:
+    """The terms of a sum, whatever they are made of, each with the path on which it is one."""
     stack = [(node, path)]
     seen: set[tuple[int, Path]] = set()
     while stack:
         one, when = stack.pop()
-        above = _terms(one)
+        above = terms_in(one)
         if (id(one), when) in seen or len(seen) > MANY:
             continue
         seen.add((id(one), when))
         if not above:
-            if one.leaf is not None or one.cut:
-                yield one, when
+            yield one, when
             continue
         guards = one.guards[::-1] if one.guards else (ALWAYS,) * len(above)
         ways = zip(above, guards, strict=True)
@@ -121,12 +125,12 @@ def terms_by_way(node: Node, path: Path) -> Iterator[tuple[Node, Path]]:
 
 def summands(node: Node) -> Iterator[Node]:
     """The terms of a sum, whatever they are made of."""
-    return (one for one in summed(node) if not _terms(one))
+    return (one for one in summed(node) if not terms_in(one))
 
 
 def summed(node: Node) -> Iterator[Node]:
     """The terms of a sum, and the sums that it is made of."""
-    return upstream([node], _terms)
+    return upstream([node], terms_in)
 
 
 def adjacent(cut: Node) -> bool:
@@ -202,7 +206,7 @@ def _if_unrecorded(node: Node) -> tuple[Node, ...]:
     return node.parents if node.requires is False else ()
 
 
-def _terms(node: Node) -> tuple[Node, ...]:
+def terms_in(node: Node) -> tuple[Node, ...]:
     """What a node is the sum of, or one times a number: what makes its graph unsure may be no number."""
     if node.cut or not (node.op in SUMS or (node.op in SCALES and len(node.parents) == 1)):
         return ()
