@@ -10,6 +10,7 @@ from gradfix.tape.domain.alternatives import LIMIT, join
 from gradfix.tape.domain.graph import Tensor
 from gradfix.tape.domain.paths import Arm, contradicts
 from gradfix.tape.domain.values import Join, Unknown, Value, stamp
+from gradfix.tape.domain.written import KINDS, PARTS, Written
 
 if TYPE_CHECKING:
     from gradfix.tape.domain.joins import Born, Holder
@@ -103,6 +104,7 @@ class Trail:
 
     def __init__(self) -> None:
         self.frames: list[tuple[int, Changes]] = []
+        self.written = Written()
         self.clock = 0
         self.deeds = 0
         """How often memory, graphs or gradients were changed, not only what names and attributes hold."""
@@ -120,12 +122,16 @@ class Trail:
             born, changes = self.frames[-1]
             if owner.born <= born and (mark := (id(owner), name)) not in changes:
                 changes[mark] = Attribute(owner, name)
+        if name in PARTS:
+            self.written.note(owner)
         setattr(owner, name, value)
 
     def learn(self, owner: Born, name: str, value: object) -> None:
         """Note on a thing what it has turned out to be: on whatever path, for as long as an entry runs."""
         if owner.born <= self.born:
             self.learnt.append((owner, name, getattr(owner, name)))
+        if name in KINDS:
+            self.written.forget()
         setattr(owner, name, value)
 
     def learn_part(self, owner: Born, name: str, key: str, value: Value) -> None:
@@ -135,6 +141,7 @@ class Trail:
         """
         if type(value) is Unknown:
             value.born = min(value.born, owner.born)
+        self.written.note(owner)
         held = getattr(owner, name)
         if held is None:
             self.learn(owner, name, {key: value})
@@ -155,6 +162,7 @@ class Trail:
         for owner, name, before in reversed(self.learnt):
             setattr(owner, name, before)
         self.learnt.clear()
+        self.written.forget()
 
     def tick(self) -> None:
         """Memory, a graph or a gradient was changed."""
@@ -164,6 +172,7 @@ class Trail:
     def put(self, owner: Born, holder: dict[K, Value], key: K, value: Value) -> None:
         """Assign a dict entry."""
         self.clock += 1
+        self.written.note(owner)
         self.fill(owner, holder, key, value)
 
     def fill(self, owner: Born, holder: dict[K, Value], key: K, value: Value) -> None:
@@ -175,6 +184,7 @@ class Trail:
     def drop(self, owner: Born, holder: dict[K, Value], key: K) -> None:
         """Delete a dict entry."""
         self.clock += 1
+        self.written.note(owner)
         if self.frames:
             self._note(owner, holder, key)
         holder.pop(key, None)
@@ -194,6 +204,7 @@ class Trail:
         for change in changes.values():
             change.new = change.read()
             change.write(change.old)
+        self.written.note_all(change.owner for change in changes.values())
         return changes
 
     def undo_of(self, kind: type) -> Changes:
@@ -206,6 +217,7 @@ class Trail:
             del changes[mark]
             change.new = change.read()
             change.write(change.old)
+        self.written.note_all(change.owner for change in undone.values())
         self._hand_on(changes)
         return undone
 
@@ -240,6 +252,7 @@ class Trail:
             born, changes = self.frames[-1]
             if change.owner.born <= born and mark not in changes:
                 changes[mark] = change.anew()
+        self.written.note(change.owner)
         change.write(content)
 
     def merge(self, branches: list[tuple[Path, Changes]]) -> None:

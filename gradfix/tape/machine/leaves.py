@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, TypeAlias
 
 from gradfix.tape.domain.events import Add
 from gradfix.tape.domain.torch_values import Opaque
 from gradfix.tape.domain.values import Seq, Unknown
+from gradfix.tape.domain.written import Gathered, Gatherings
 from gradfix.tape.machine.account import Accounts
 
 if TYPE_CHECKING:
@@ -20,6 +21,9 @@ MADE_OF = 3
 """Through how many calls a leaf is looked for that a value may be."""
 FAR = 32
 """Through how many values the modules are looked for that a module was had from."""
+
+Inside: TypeAlias = Callable[[Gatherings], Sequence[Gathered]]
+"""How the parameters are had of those modules that one may be, by what is known of them by then."""
 
 
 class Leaves:
@@ -37,7 +41,9 @@ class Leaves:
         """The parameters that were told to require no grad, whatever they were told since."""
         self.asked: dict[int, Value] = {**before.asked} if before else {}
         """What calls that aren't known were asked to make so that it requires grad."""
-        self.stands_for: dict[int, Callable[[], Iterable[Tensor]]] = {**before.stands_for} if before else {}
+        self.gatherings = Gatherings(graph.trail.written)
+        """The parameters of modules that were asked for."""
+        self.stands_for: dict[int, Inside] = {**before.stands_for} if before else {}
         """The parameters of those modules that one may be which isn't known, by the leaf that stands for its
         own."""
         self.modules: dict[int, tuple[Tensor, Unknown]] = {**before.modules} if before else {}
@@ -59,10 +65,13 @@ class Leaves:
         found: dict[int, Tensor] = {}
         for leaf, module in list(self.modules.values()) if own else ():
             inside = self.stands_for.get(id(leaf))
-            others = [*_had_from(module), *(inside() if inside is not None else ())]
+            others = inside(self.gatherings) if inside is not None else ()
             if id(leaf) in own:
-                found.update((id(other), other) for other in others)
-            elif any(id(other) in own for other in others):
+                found.update((id(other), other) for other in _had_from(module))
+                found.update((id(other), other) for one in others for other in one.leaves)
+                continue
+            held = any(not own.isdisjoint(one.ids) for one in others)
+            if held or any(id(other) in own for other in _had_from(module)):
                 found[id(leaf)] = leaf
         return [leaf for key, leaf in found.items() if key not in own]
 

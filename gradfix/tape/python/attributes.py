@@ -72,6 +72,7 @@ def load_attribute(vm: Interpreter, owner: Value, name: str, node: ast.AST) -> V
         return found if found is not None else Unknown(Why(What.ATTRIBUTE, f"`{name}` of a class"))
     if isinstance(owner, Opaque):
         if name not in owner.children:
+            vm.trail.written.note(owner)
             owner.children[name] = Unknown(
                 Why(What.ATTRIBUTE, f"`{name}` of a module that isn't known"), (owner,), lean=owner.lean
             )

@@ -13,10 +13,12 @@ from gradfix.tape.domain.graph import Tensor
 from gradfix.tape.domain.torch_values import Layer, Opaque, Weights
 from gradfix.tape.domain.values import Alt, Const, Unknown
 from gradfix.tape.domain.why import Why
+from gradfix.tape.domain.written import Gathered
 from gradfix.tape.torch.weights import parameters_of, set_leaf, weights
 
 if TYPE_CHECKING:
     from gradfix.tape.domain.values import Place, Value
+    from gradfix.tape.domain.written import Gatherings
     from gradfix.tape.interpreter.state import Notes
     from gradfix.tape.machine.here import Here
     from gradfix.tape.machine.machine import Machine
@@ -41,10 +43,10 @@ def opaque(machine: Machine, value: Unknown, node: ast.AST | None = None) -> Opa
         module.born = module.weights.born = value.born
         machine.trail.learn(value, "module", module)
         machine.leaves.modules[id(module.weights)] = (module.weights, value)
-        if inside := [*_modules_in(value)]:
-            machine.leaves.stands_for[id(module.weights)] = lambda: (
-                leaf for one in inside for leaf in leaves(machine, one)[0]
-            )
+        if inside := [*{id(one): one for one in _modules_in(value)}.values()]:
+            machine.leaves.stands_for[id(module.weights)] = lambda known: [
+                gathered(machine, one, known) for one in inside
+            ]
         if machine.leaves.told and any(_frozen(machine, held) for held in value.holds):
             set_leaf(machine, module.weights, None)
         return module
@@ -90,9 +92,20 @@ MODULES = frozenset({Layer, Instance, Opaque, Alt, Tensor})
 
 def leaves(machine: Machine, value: Value) -> tuple[list[Tensor], bool]:
     """The parameters of a module, and whether they are all."""
-    found: dict[int, Tensor] = {}
-    complete = _gather(machine, value, set(), found)
-    return list(found.values()), complete
+    found = gathered(machine, value, machine.leaves.gatherings)
+    return [*found.leaves], found.complete
+
+
+def gathered(machine: Machine, value: Value, known: Gatherings) -> Gathered:
+    """The same, as it was gathered before, where nothing of it was written since."""
+    if (before := known.of(value)) is not None:
+        return before
+    era, seen, leaves = known.written.era, set[int](), dict[int, Tensor]()
+    complete = _gather(machine, value, seen, leaves)
+    found = Gathered(value, leaves, complete, seen)
+    if known.written.era == era:  # else something has turned out to be a module meanwhile
+        known.keep(found)
+    return found
 
 
 def _gather(machine: Machine, value: Value, seen: set[int], found: dict[int, Tensor]) -> bool:
@@ -155,6 +168,7 @@ def _and_put_in(machine: Machine, value: Opaque, seen: set[int], found: dict[int
     """The weights of a module that isn't known, and of the modules that were put in or told apart."""
     found.setdefault(id(value.weights), value.weights)
     stack: list[Value] = [value.of]
+    seen.add(id(value.of))  # which is read
     while stack:
         owner = stack.pop()
         inside = owner.children if isinstance(owner, Unknown) else None

@@ -61,6 +61,7 @@ def make_optimizer(machine: Machine, kind: str, args: Args, kwargs: Kwargs, node
         optimizer.iterates = None if not isinstance(most, Const) else most.value != 1
     for leaf in held:
         leaf.parameter = True
+    machine.trail.written.note_all(held)
     machine.optimizers.known.append(optimizer)
     machine.timeline.on = True
     return optimizer

@@ -100,6 +100,7 @@ def set_leaf(
 def change_others(machine: Machine, stand_in: Tensor, wanted: bool | None) -> None:
     """What is done to the parameters of a module that isn't known may be done to those of another one."""
     stands_for = machine.leaves.stands_for.get(id(stand_in))
-    for leaf in stands_for() if stands_for is not None else ():
+    inside = stands_for(machine.leaves.gatherings) if stands_for is not None else ()
+    for leaf in [leaf for one in inside for leaf in one.leaves]:
         if leaf.requires is not wanted:
             set_leaf(machine, leaf, None)

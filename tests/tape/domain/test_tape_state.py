@@ -88,11 +88,12 @@ MARKS = {
     "new": "what a cell held at the end of a branch",
     "live": "the arms of a chain that ran to their end, on any path",
     "changes": "what following calls has done",
+    "as_of": "how many writes there were when what was gathered was last looked at",
 }
 """Written where something happens, with what says on which path, or as of when: events aren't undone."""
 
 COUNTERS = {
-    "abroad", "clock", "deeds", "frees", "inner", "last_touch", "late", "newest", "partings",
+    "abroad", "clock", "deeds", "era", "frees", "inner", "last_touch", "late", "newest", "partings",
     "spoils", "spread", "times", "work",
 }  # fmt: skip
 """Clocks and budgets, which run on whichever path it is, and what belongs to the running operation."""

@@ -9,6 +9,7 @@ from short import analysis, kinds
 
 from gradfix.source import Source, parse
 from gradfix.tape import entries
+from gradfix.tape.domain.graph import Tensor
 from gradfix.tape.domain.paths import ALWAYS
 from gradfix.tape.domain.trail import Trail
 from gradfix.tape.domain.values import FALSE, TRUE, Alt, Value
@@ -17,8 +18,10 @@ from gradfix.tape.interpreter.interpreter import Interpreter
 from gradfix.tape.interpreter.limits import TooComplexError
 from gradfix.tape.interpreter.program import Program
 from gradfix.tape.machine import tested
+from gradfix.tape.machine.machine import Machine
 from gradfix.tape.machine.reports import Findings
 from gradfix.tape.python import arithmetic
+from gradfix.tape.torch import modules
 
 
 def test_twelve_nested_loops_cost_a_sum_and_not_a_product() -> None:
@@ -146,3 +149,31 @@ def test_the_memory_that_a_test_is_about_is_noted_once_however_many_tests_lead_t
     )
     held = [about for one in made for about in one.about.values()]
     assert held and all(len(about) == len(set(map(id, about))) for about in held)
+
+
+def _gathered_of(count: int, monkeypatch: pytest.MonkeyPatch) -> int:
+    """How often a module is looked into, where so many others may be it and so many calls may clear it."""
+    times = 0
+    gather = modules._gather
+
+    def counted(machine: Machine, value: Value, seen: set[int], found: dict[int, Tensor]) -> bool:
+        nonlocal times
+        times += 1
+        return gather(machine, value, seen, found)
+
+    body = "net = nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 3), nn.Linear(3, 1))\n"
+    body += "net(torch.ones(2, 3)).sum().backward()\n"
+    for i in range(count):
+        body += f"m{i} = prepare(net)\nopt{i} = torch.optim.SGD(m{i}.parameters(), 0.1)\n"
+    body += "".join(f"show(net, {i})\n" for i in range(count))
+    with monkeypatch.context() as patched:
+        patched.setattr(modules, "_gather", counted)
+        assert not analysis(body).too_complex
+    return times
+
+
+def test_the_parameters_of_modules_that_nobody_writes_are_gathered_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    few, many = _gathered_of(20, monkeypatch), _gathered_of(40, monkeypatch)
+    assert 20 < few < many <= 2.2 * few
