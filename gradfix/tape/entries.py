@@ -23,7 +23,6 @@ from gradfix.tape.interpreter.interpreter import Interpreter
 from gradfix.tape.interpreter.limits import TooComplexError
 from gradfix.tape.interpreter.modes import lose_mode
 from gradfix.tape.interpreter.program import Program
-from gradfix.tape.machine.handled import handled
 from gradfix.tape.machine.reports import Findings
 from gradfix.tape.machine.undecided import account_for_deeds, reasons
 from gradfix.tape.strangers.assumed_steps import report_early_steps
@@ -58,7 +57,7 @@ def analyse(source: Source, resolve: Resolver | None = None, rows: Mapping[str, 
     forget()
     content = source.text.encode("utf-8", "surrogatepass")
     findings = Findings(source.path, content.splitlines())
-    findings.handled[source.path] = handled(source.tree)
+    findings.handled.trees[source.path] = source.tree
     program = Program(findings, source.tree, resolve, rows)
     work = _work(len(source.text))
     try:

@@ -14,7 +14,6 @@ from gradfix.tape.effects import table
 from gradfix.tape.effects.libraries import SAME_AS
 from gradfix.tape.interpreter.frames import Frame
 from gradfix.tape.machine.grad_mode import UNSET
-from gradfix.tape.machine.handled import handled
 
 if TYPE_CHECKING:
     from gradfix.tape.domain.values import Value
@@ -166,7 +165,7 @@ def _package(vm: Interpreter, importer: str, module: str, level: int) -> Package
         vm.program.packages[source.path] = package
         vm.program.contents[source.path] = source.content
         vm.reports.findings.sources[source.path] = source.lines
-        vm.reports.findings.handled[source.path] = handled(source.tree)
+        vm.reports.findings.handled.trees[source.path] = source.tree
         vm.budget.work += FOREIGN_WORK
     return vm.program.packages[source.path]
 

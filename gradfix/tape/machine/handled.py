@@ -16,6 +16,21 @@ FEW = 2
 """How many statements are tried at most where somebody counts on their failing."""
 
 
+class Handled:
+    """Where such statements stand in each file, once somebody asks."""
+
+    def __init__(self) -> None:
+        self.trees: dict[str, ast.AST] = {}
+        self.found: dict[str, list[Span]] = {}
+
+    def within(self, path: str) -> list[Span]:
+        """Those of one file that was read."""
+        if path not in self.found:
+            tree = self.trees.get(path)
+            self.found[path] = handled(tree) if tree is not None else []
+        return self.found[path]
+
+
 def handled(tree: ast.AST) -> list[Span]:
     """Where such statements stand."""
     tries = [one for one in ast.walk(tree) if isinstance(one, ast.Try) and len(one.body) <= FEW]

@@ -17,6 +17,7 @@ from gradfix.defects.written import Overwritten
 from gradfix.tape.domain.paths import ALWAYS, Arm, Settled, follows
 from gradfix.tape.domain.values import NOTHING, Foreign
 from gradfix.tape.domain.within import Within
+from gradfix.tape.machine.handled import Handled
 from gradfix.tape.machine.here import span_of
 from gradfix.tape.machine.sought import at_odds
 from gradfix.tape.machine.telling import tellable, told
@@ -78,7 +79,7 @@ class Findings:
         """How path conditions are called where they are told."""
         self.tests: dict[Key, ast.AST] = {}
         """Where path conditions are tested: the same place tests another value in each turn of a loop."""
-        self.handled: dict[str, Sequence[Span]] = {}
+        self.handled = Handled()
         """What is tried in each file where a handler takes whatever torch says of it."""
         self.sifted: dict[Span, None] = {}
         """The loops over what tests let through that aren't known: what is in one may be in no other."""
@@ -336,7 +337,7 @@ class Reports:
         """Whether torch raises where somebody counts on it."""
         node = raises.node if isinstance(raises, Foreign) else raises
         path = raises.path if isinstance(raises, Foreign) else self.findings.main
-        tried = self.findings.handled.get(path, ()) if node is not None else ()
+        tried = self.findings.handled.within(path) if node is not None else []
         span = span_of(node) if node is not None and tried else None
         return span is not None and any(
             whole.line <= span.line and span.end_line <= whole.end_line for whole in tried
