@@ -100,11 +100,13 @@ def gathered(machine: Machine, value: Value, known: Gatherings) -> Gathered:
     """The same, as it was gathered before, where nothing of it was written since."""
     if (before := known.of(value)) is not None:
         return before
-    era, seen, leaves = known.written.era, set[int](), dict[int, Tensor]()
+    eras, seen, leaves = (known.written.era, machine.trail.written.era), set[int](), dict[int, Tensor]()
     complete = _gather(machine, value, seen, leaves)
     found = Gathered(value, leaves, complete, seen)
-    if known.written.era == era:  # else something has turned out to be a module meanwhile
+    if eras == (known.written.era, machine.trail.written.era):
         known.keep(found)
+    else:  # something has turned out to be a module meanwhile
+        known.written.forget()
     return found
 
 
