@@ -160,7 +160,7 @@ def _registering(
         and owner.items is not None
         and name in ("append", "extend", "insert", "update")
     ):
-        _grow(vm.trail, owner, name, args)
+        _grow(vm.trail, owner, name, _in_order(name, args, kwargs))
         return owner
     if isinstance(owner, Layer) and owner.items is not None and name in ("values", "keys", "items"):
         return _dictionary_view(owner, name)
@@ -205,6 +205,12 @@ def register(trail: Trail, owner: Value, named: Value | None, value: Value) -> N
         trail.set(owner, "open", True)
 
 
+def _in_order(name: str, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Sequence[Value]:
+    """What a list of modules is given, by place."""
+    named = ("index", "module") if name == "insert" else ("module", "modules")
+    return [*args, *(kwargs[one] for one in named if one in kwargs)]
+
+
 def _grow(trail: Trail, owner: Layer, name: str, args: Sequence[Value]) -> None:
     added = args[-1:] if name in ("append", "insert") else []
     if name in ("extend", "update") and args:
@@ -219,7 +225,9 @@ def _grow(trail: Trail, owner: Layer, name: str, args: Sequence[Value]) -> None:
             return
         if not isinstance(source, (Seq, Layer)) or source.open:
             trail.set(owner, "open", True)
-    if name == "insert":
+    if name == "insert" and len(args) < 2:
+        trail.set(owner, "open", True)
+    elif name == "insert":
         items = list((owner.items or {}).values())
         at = args[0].value if isinstance(args[0], Const) and isinstance(args[0].value, int) else len(items)
         items[at:at] = added
@@ -227,7 +235,7 @@ def _grow(trail: Trail, owner: Layer, name: str, args: Sequence[Value]) -> None:
             trail.set(owner, "open", True)  # between any two of them
         trail.set(owner, "items", {str(i): item for i, item in enumerate(items)})
         return
-    for value in added:
+    for value in added if name != "insert" else ():
         assert owner.items is not None
         trail.put(owner, owner.items, str(len(owner.items)), value)
 
