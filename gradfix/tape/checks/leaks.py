@@ -88,6 +88,8 @@ def _grows(vm: Interpreter, since: int) -> bool:
     crossed = [loop for loop in frame.loops if since < loop.began]
     if not crossed or not all(loop.few for loop in crossed):
         return bool(crossed)
+    if frame.code is not None and all(loop.few == "counted" for loop in crossed):
+        return False  # a function of few turns that keeps them to itself
     if vm.here.path != frame.loops[0].path:
         return False  # in some of few turns: in one, perhaps
     while frame.caller is not None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from gradfix.tape.domain.paths import ALWAYS
 
@@ -41,15 +41,19 @@ class Exits:
         self.left: list[tuple[str, Path, Changes]] = []
 
 
+Few: TypeAlias = Literal["", "counted", "known"]
+
+
 class Loop:
     """A loop that is running: the ways out of its present turn, and out of the whole."""
 
     __slots__ = ("began", "few", "inner", "path", "turn", "whole")
 
-    def __init__(self, whole: Exits | None, few: bool = False) -> None:
+    def __init__(self, whole: Exits | None, few: Few = "") -> None:
         self.whole = whole
         self.few = few
-        """Whether it is known to run some turns only, so that what they add up stays small."""
+        """Whether it is known to run some turns only, so that what they add up stays small: as many as are
+        counted in the text, or as there is something to go through."""
         self.turn: Exits | None = None
         self.path = ALWAYS
         """The path on which the present turn began."""

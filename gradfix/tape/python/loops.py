@@ -16,7 +16,7 @@ from gradfix.tape.domain.values import Alt, Const, Range, Seq, Undefined, Unknow
 from gradfix.tape.domain.why import Why, fact
 from gradfix.tape.domain.within import Within
 from gradfix.tape.interpreter.conditions import condition
-from gradfix.tape.interpreter.early_exits import Loop, enter, jumps, rejoin, take
+from gradfix.tape.interpreter.early_exits import Few, Loop, enter, jumps, rejoin, take
 from gradfix.tape.interpreter.inside import all_in
 from gradfix.tape.machine.here import span_of
 from gradfix.tape.machine.leaves import is_added
@@ -86,7 +86,8 @@ def _over(vm: Interpreter, node: ast.For | ast.AsyncFor, source: Value) -> str |
     if some:
         vm.reports.findings.sifted[span_of(node)] = None
     more = not exact or (isinstance(source, Range) and len(source.range) > len(turns))
-    few = certain and (len(source.range) if isinstance(source, Range) else len(whole)) <= FEW
+    number = len(source.range) if isinstance(source, Range) else len(whole)
+    few: Few = ("counted" if isinstance(source, Range) else "known") if certain and number <= FEW else ""
     tested = vm.machine.tested
     with tested.within(cut=stamp() if more else tested.cut, floors=tested.floors | _floors(turns)):
         ended = _turns(vm, node, turns, certain, exact and len(turns) == count, few)
@@ -165,7 +166,7 @@ def _turns(
     turns: Sequence[Value | None],
     certain: bool,
     exact: bool,
-    few: bool = False,
+    few: Few = "",
     unended: bool = False,
 ) -> str | None:
     before = {} if certain else bound_in(vm, node)
@@ -282,7 +283,15 @@ def while_statement(vm: Interpreter, node: ast.While) -> str | None:
         turns = [None] * (EXACT + 1)
     elif vm.running.later_turn and not counted:
         turns = turns[:1]
-    return _turns(vm, node, turns, counted, exact=counted, few=counted, unended=known is True and not counted)
+    return _turns(
+        vm,
+        node,
+        turns,
+        counted,
+        exact=counted,
+        few="counted" if counted else "",
+        unended=known is True and not counted,
+    )
 
 
 def _only_looks(side: ast.expr) -> bool:
