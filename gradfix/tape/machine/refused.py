@@ -93,6 +93,8 @@ class RefusedWrites:
 
     def _inferred(self, target: Tensor) -> bool:
         storage = target.storage
+        if target.leaf is True and target.requires is not False and self.grad_mode.grad is not False:
+            return False  # of a leaf that requires grad torch says that first
         return (
             storage.inference is not None
             and not storage.parts
