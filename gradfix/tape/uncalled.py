@@ -132,8 +132,8 @@ def _trained_without(cls: Class, roots: set[str]) -> bool:
         if not isinstance(method, Function):
             continue
         inside = all_in(method.code.node)
-        own = [one for one in inside if isinstance(one, ast.Attribute) and _is_itself(method, one.value)]
-        if any(_is_itself(method, one) and not _looked_into(method, one) for one in inside):
+        own = [one for one in inside if isinstance(one, ast.Attribute) and method.code.is_first(one.value)]
+        if any(method.code.is_first(one) and not _looked_into(method, one) for one in inside):
             return False
         if any(
             isinstance(one, ast.Call) and one.func in own and one.func.attr == "forward" for one in inside
@@ -141,12 +141,6 @@ def _trained_without(cls: Class, roots: set[str]) -> bool:
             return False
         due += [one.attr for one in own if one.attr not in due]
     return True
-
-
-def _is_itself(method: Function, node: ast.AST) -> bool:
-    arguments = method.code.node.args
-    first = [*arguments.posonlyargs, *arguments.args][:1]
-    return isinstance(node, ast.Name) and [node.id] == [one.arg for one in first]
 
 
 def _looked_into(method: Function, node: ast.AST) -> bool:

@@ -37,6 +37,10 @@ class Code:
         """The parameters that can be given by position."""
         self.every = (*self.names, *(arg.arg for arg in a.kwonlyargs))
 
+    def is_first(self, node: ast.AST) -> bool:
+        """Whether a node names the first parameter: a method's object."""
+        return isinstance(node, ast.Name) and self.names[:1] == (node.id,)
+
 
 class Scope:
     """The names of one function activation or module."""
@@ -50,6 +54,13 @@ class Scope:
         self.globals = globals if globals is not None else self
         self.unread: Unread | None = None
         """What of a module is executed only when somebody asks for it."""
+
+    def outward(self) -> Iterator[Scope]:
+        """This scope and those that a name is looked for in after it."""
+        scope: Scope | None = self
+        while scope is not None:
+            yield scope
+            scope = scope.outer if scope.outer is not None or scope is scope.globals else scope.globals
 
 
 class Package(Value):
@@ -83,7 +94,6 @@ class Function(Value):
         self.decorators: tuple[tuple[Value, ast.expr], ...] = ()
         self.owner: Class | None = None
         self.suspends: Truth = False
-        """Whether it runs only as what it yields is asked for."""
         """Whether it is decorated as a context manager: a call runs nothing yet."""
         self.setter: Function | None = None
         """What is called where the property that it is gets a value."""

@@ -126,9 +126,10 @@ class Accounts:
 
     def clearing(self, leaves: Sequence[Tensor]) -> Iterator[Why]:
         """The calls that were given a function that clears: it may be called at any time."""
-        touches = self.optimizers.touches
-        for moment in self.timeline.unfollowed() if touches is not None else ():
-            given = [fn for one in moment.what if touches is not None for fn in touches.reach.clearing(one)]
+        if (touches := self.optimizers.touches) is None:
+            return
+        for moment in self.timeline.unfollowed():
+            given = [function for one in moment.what for function in touches.reach.clearing(one)]
             if given and self._stranger(moment) and self.holds(given, leaves):
                 yield why_of_call(moment)
 

@@ -129,7 +129,7 @@ def _returns(node: ast.AST) -> Iterator[bool]:
     """Where something is returned; what a list answers that gets one more element is nothing."""
     if isinstance(node, ast.Lambda):
         called = node.body.func if isinstance(node.body, ast.Call) else None
-        yield not (isinstance(called, ast.Attribute) and called.attr in ("append", "update", "extend", "add"))
+        yield not (isinstance(called, ast.Attribute) and called.attr in ("append", "update", "extend"))
     for one in all_in(node):
         if isinstance(one, ast.Return) and one.value is not None:
             yield not (isinstance(one.value, ast.Constant) and one.value.value is None)

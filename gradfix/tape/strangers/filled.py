@@ -12,7 +12,6 @@ from gradfix.tape.interpreter.aliases import names_read
 from gradfix.tape.interpreter.inside import all_in
 
 if TYPE_CHECKING:
-    from gradfix.tape.domain.definitions import Scope
     from gradfix.tape.domain.values import Value
     from gradfix.tape.interpreter.state import Strangers
 
@@ -54,7 +53,9 @@ def functions_in(strangers: Strangers, value: Value) -> Iterator[tuple[Function,
         seen.add(id(one))
         yield one, receiver
         names = names_read(strangers.program, one.code.node)
-        stack.extend((held, None) for scope in scopes(one) for held in strangers.names.these(scope, names))
+        stack.extend(
+            (held, None) for scope in one.scope.outward() for held in strangers.names.these(scope, names)
+        )
 
 
 def _target(node: ast.AST) -> ast.expr | None:
@@ -71,16 +72,10 @@ def held(function: Function, owner: ast.expr | None) -> Value | None:
     """What is named so around a function."""
     match owner:
         case ast.Name(name):
-            return next((scope.names[name] for scope in scopes(function) if name in scope.names), None)
+            return next(
+                (scope.names[name] for scope in function.scope.outward() if name in scope.names), None
+            )
         case ast.Attribute(ast.Name() as inner, name):
             whole = held(function, inner)
             return whole.attrs.get(name) if isinstance(whole, Instance) else None
     return None
-
-
-def scopes(function: Function) -> Iterator[Scope]:
-    """Where a function's names are looked for, but for its own."""
-    scope: Scope | None = function.scope
-    while scope is not None:
-        yield scope
-        scope = scope.outer if scope.outer is not None or scope is scope.globals else scope.globals

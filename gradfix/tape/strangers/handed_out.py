@@ -21,7 +21,6 @@ from gradfix.tape.torch.modules import children, leaves, one_of_these
 from gradfix.tape.torch.weights import set_leaf
 
 if TYPE_CHECKING:
-    from gradfix.tape.domain.definitions import Scope
     from gradfix.tape.domain.trail import Trail
     from gradfix.tape.domain.values import Value
     from gradfix.tape.interpreter.interpreter import Interpreter
@@ -262,12 +261,8 @@ def _hand_out_unknown(strangers: Strangers, value: Unknown, depth: int) -> None:
 def _closed_over(names: Names, function: Function) -> list[Value]:
     """What a function names around it, and can change when somebody calls it."""
     read = names_read(names.program, function.code.node)
-    scope: Scope | None = function.scope
-    found: list[Value] = []
-    while scope is not None:
-        found += [value for value in names.these(scope, read) if value is not function]
-        scope = scope.outer if scope.outer is not None or scope is scope.globals else scope.globals
-    return found
+    seen = (value for scope in function.scope.outward() for value in names.these(scope, read))
+    return [value for value in seen if value is not function]
 
 
 def _stir(trail: Trail, value: Unknown) -> None:

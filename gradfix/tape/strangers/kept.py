@@ -15,7 +15,7 @@ from gradfix.tape.domain.values import Alt, Const, External, Seq, Unknown
 from gradfix.tape.domain.why import Why, fact
 from gradfix.tape.interpreter.inside import all_in
 from gradfix.tape.machine.account import newest_call
-from gradfix.tape.strangers.filled import functions_in, held, scopes
+from gradfix.tape.strangers.filled import functions_in, held
 from gradfix.tape.strangers.handed_out import hand_out, let_gradients_go, may_take_out, may_thaw
 from gradfix.tape.torch.modules import leaves
 from gradfix.tape.torch.weights import doubt_leaf
@@ -32,7 +32,7 @@ PLAINLY = frozenset({Const, Tensor, Alt, Number})
 """What an attribute may be that another value takes the place of unseen."""
 FEW = 8
 """How far is looked for what something was found on."""
-MANY = 32
+MANY = 256
 """How much is used again at one call."""
 
 
@@ -57,8 +57,8 @@ def may_freeze(strangers: Strangers, values: Sequence[Value]) -> None:
     machine = strangers.machine
     gap = Gap(Assumption.SET_OTHERWISE, machine.reports.findings.reason(newest_call(strangers.timeline)))
     for value in values:
-        held = value.leaves if isinstance(value, Weights) else leaves(machine, value)[0]
-        for leaf in held:
+        own = value.leaves if isinstance(value, Weights) else leaves(machine, value)[0]
+        for leaf in own:
             if leaf.requires is True and leaf.parameter:
                 doubt_leaf(machine, leaf, gap)
 
@@ -88,26 +88,19 @@ def _may_have_run(strangers: Strangers, function: Function, receiver: Value | No
     """What a function sets may be another by now, where somebody has called it."""
     inside = all_in(function.code.node)
     outer = {name for one in inside if isinstance(one, (ast.Global, ast.Nonlocal)) for name in one.names}
-    for scope in scopes(function):
+    for scope in function.scope.outward():
         for name in outer & scope.names.keys():
             strangers.trail.put(scope, scope.names, name, _another(scope.names[name]))
     for one in inside:
         if isinstance(one, ast.Attribute) and isinstance(one.ctx, ast.Store):
-            owner = receiver if _is_itself(function, one.value) else held(function, one.value)
+            owner = receiver if function.code.is_first(one.value) else held(function, one.value)
             if isinstance(owner, Instance) and one.attr in owner.attrs:
                 strangers.trail.put(owner, owner.attrs, one.attr, _another(owner.attrs[one.attr]))
     if any(isinstance(one, ast.Attribute) and one.attr in THAWING for one in inside):
         names = {one.id for one in inside if isinstance(one, ast.Name)}
-        for scope in scopes(function):
+        for scope in function.scope.outward():
             for value in strangers.names.these(scope, names):
                 may_thaw(strangers.machine, value)
-
-
-def _is_itself(function: Function, node: ast.expr) -> bool:
-    given = function.code.node.args
-    return isinstance(node, ast.Name) and [node.id] == [
-        one.arg for one in [*given.posonlyargs, *given.args][:1]
-    ]
 
 
 def _another(before: Value) -> Unknown:

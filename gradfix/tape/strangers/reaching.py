@@ -17,7 +17,6 @@ from gradfix.tape.machine.touches import Touches
 from gradfix.tape.torch.other_packages import SILENT_PACKAGES
 
 if TYPE_CHECKING:
-    from gradfix.tape.domain.definitions import Scope
     from gradfix.tape.domain.moments import Moment
     from gradfix.tape.domain.values import Value
     from gradfix.tape.interpreter.interpreter import Interpreter
@@ -128,16 +127,10 @@ class Reaching:
     def _named(self, function: Function) -> Iterator[Value]:
         """The values that a function's code names around it."""
         names = names_read(self.names.program, function.code.node)
-        scope: Scope | None = function.scope
-        while scope is not None:
+        for scope in function.scope.outward():
             yield from self.names.these(scope, names)
-            scope = scope.outer if scope.outer is not None else _module_of(scope)
 
 
 def _zeroes(function: Function) -> bool:
     inside = all_in(function.code.node)
     return any(isinstance(one, ast.Attribute) and one.attr == "zero_grad" for one in inside)
-
-
-def _module_of(scope: Scope) -> Scope | None:
-    return scope.globals if scope.globals is not scope else None
