@@ -5,7 +5,8 @@ Nothing raises; the parameters behind that term are trained without it, or not a
 
 Rewrite: as for a whole loss that was cut: `penalty.item()` becomes `penalty`, `torch.tensor([a, b]).sum()`
 becomes `torch.stack([a, b]).sum()`, `kl.detach()` becomes `kl`. It is unsafe where what is cut off only is
-taken for a module that learns and the optimizers hold others, and where other losses train some of it.
+taken for a module that learns and the optimizers hold others, where other losses train some of it, and where
+the other terms train all that was detached.
 
 Left alone: factors and weights that are constants on purpose (`a.detach() / b.detach()` in front of a term,
 focal weights, baselines), straight-through estimators and other corrections of a value, targets that another

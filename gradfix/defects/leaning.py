@@ -24,6 +24,7 @@ class Convention(Enum):
     F = "the module is in training mode, flags are on, default callables hold"
     G = "grad mode is on when a function is entered"
     H = "the cells of a notebook are run once, from the first to the last"
+    I = "a term of a loss is there to be learnt"  # noqa: E741
 
 
 class Assumption(Enum):
@@ -45,6 +46,7 @@ class Assumption(Enum):
     NO_OTHER_PART = "what is put into a module, it isn't known where, replaces no part that is used"
     NEEDS_WEIGHTS = "a module whose class isn't known does more than add its parameters to what it is given"
     NOTHING_CORRECTED = "what isn't known in the loss is nothing whose value the dead term corrects"
+    CUT_BY_MISTAKE = "somebody who cuts off a term of the loss by hand doesn't want its value alone"
     NO_TARGET = "a difference that is taken element by element is none to a target that is held on purpose"
     NOTHING_IS_LEARNT = "somebody chooses a way on which nothing is there to be learnt, and runs backward"
     RECORDED_HERE = "what is entered around it leaves recording on"

@@ -34,6 +34,8 @@ class Cut(Severed):
     """Whether an optimizer may hold what is cut off; False: all that is known of train something else."""
     shared: bool = False
     """Whether some of what is cut off learns from other losses than this one, or from none."""
+    taught: bool = False
+    """Whether all of what is detached learns from this loss, by its other terms."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

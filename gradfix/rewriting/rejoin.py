@@ -35,6 +35,7 @@ PASSES = (cst.BinaryOperation, cst.UnaryOperation, cst.Subscript)
 PLOTS = {"numpy", "matplotlib.pyplot"}
 UNHELD = "no optimizer is known to hold what then gets a gradient"
 BESIDE = "what this loss hasn't trained then gets a gradient, too"
+TAUGHT = "what this loss trains by its other terms then gets another gradient"
 SHORT = 40
 Swaps = dict[cst.BaseExpression, cst.BaseExpression]
 
@@ -49,12 +50,21 @@ class Cut:
     held: bool = True
     backward: Span | None = None
     shared: bool = False
+    taught: bool = False
 
 
 def cut_of(defect: Defect) -> Cut:
     """The cut that a defect's culprit is."""
     facts = defect.told(CutFacts)
-    return Cut(defect.culprit, facts.form or "detach", facts.logged, facts.held, facts.backward, facts.shared)
+    return Cut(
+        defect.culprit,
+        facts.form or "detach",
+        facts.logged,
+        facts.held,
+        facts.backward,
+        facts.shared,
+        facts.taught,
+    )
 
 
 def any_cut(tree: Tree, span: Span) -> Fix | Decline:
@@ -69,7 +79,7 @@ def any_cut(tree: Tree, span: Span) -> Fix | Decline:
 def rejoined(cut: Cut, tree: Tree) -> Fix | Decline:
     """The fix that keeps the tensor where the cut stood."""
     edits = rejoining(cut, tree)
-    unsafe = UNHELD if not cut.held else BESIDE if cut.shared else ""
+    unsafe = UNHELD if not cut.held else BESIDE if cut.shared else TAUGHT if cut.taught else ""
     return edits if isinstance(edits, Decline) else Fix(edits, shown(tree, edits), unsafe)
 
 

@@ -59,6 +59,8 @@ class Facts:
     """Steps that used a gradient to which one was added that a step had used: backward, step."""
     starved: list[tuple[Chain, Chain]] = field(default_factory=list)
     """Steps that found nothing where a gradient had been cleared that none had used: clear, step."""
+    by_hand: bool = False
+    """Whether a leaf has changed after its gradient was read: that may have been a step, or not."""
     unowned: int = 0
     """How many parameters got gradients that nothing ever used to change them."""
     reads: tuple[int, ...] = ()
@@ -120,6 +122,7 @@ def _facts(raw: dict[str, Any]) -> Facts:
             for g in raw["groups"]
         ],
         stale=[(tuple(a), tuple(b)) for a, b in raw["stale"]],
+        by_hand=raw["by_hand"],
         starved=[(tuple(a), tuple(b)) for a, b in raw["starved"]],
         unowned=raw["unowned"],
         reads=tuple(raw["reads"]),

@@ -193,7 +193,9 @@ def _erased(finding: Finding, runs: list[Facts]) -> Verdict:
     at = lines(finding)
     starved = any(at & set(clear) for run in runs for clear, _ in run.starved)
     wasted = any(at & set(clear) for run in runs for lost in run.wasted for clear in lost.erased)
-    return "confirmed" if starved or wasted else "refuted"
+    if starved or wasted:
+        return "confirmed"
+    return "undecided" if any(run.by_hand for run in runs) else "refuted"
 
 
 def _untrained(finding: Finding, runs: list[Facts]) -> Verdict:

@@ -118,6 +118,7 @@ class Witness:
         """A leaf that has changed since its gradient was read has been stepped by hand."""
         changed = leaf.read and leaf.shares and not torch.equal(leaf.value, leaf.tensor.detach())
         if changed and not self.inside:
+            self.facts.by_hand = True
             self.use(leaf, where, [share for share in leaf.shares if share.read])
 
     def erase(self, leaf: Leaf, where: Chain) -> None:

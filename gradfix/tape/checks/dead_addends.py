@@ -1,27 +1,29 @@
 """Whole terms of a loss that teach nothing, though what was cut off below them learns from its other terms.
 
-That a term was meant to teach is claimed only where nobody can have meant anything else by the cut: no term
+That a term was meant to teach is claimed only where hardly anything else can be meant by the cut: no term
 that learns is behind it (then its value is corrected, and its gradient stays), nor made of what is cut off
-there as well (a target, a weight), nor says the same with the cut on its other side; and no other backward
-walks what is behind it.
+there as well (a target, a weight), nor says the same with the cut on its other side; no test chooses the cut,
+and no other backward walks what is behind it.
 """
 
 from __future__ import annotations
 
+import ast
 from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
-from gradfix.defects import Assumption
-from gradfix.defects.leaning import weight
+from gradfix.defects import Assumption, Convention
+from gradfix.defects.leaning import NOTHING, weight
 from gradfix.defects.reasons import What
 from gradfix.defects.roles import Role
-from gradfix.tape.domain.events import Add
+from gradfix.tape.domain.events import Add, Clear, Use
 from gradfix.tape.domain.graph import upstream
 from gradfix.tape.domain.in_graph import on_path
 from gradfix.tape.domain.why import Why
 from gradfix.tape.domain.within import Within
 from gradfix.tape.effects.operations import also_in_place, having, where
+from gradfix.tape.interpreter.inside import all_in
 from gradfix.tape.machine import rows
 from gradfix.tape.machine.cuts import (
     CHOOSING,
@@ -35,6 +37,7 @@ from gradfix.tape.machine.cuts import (
     leaves_behind,
     nearest_cuts,
     nearest_graph,
+    summands,
     summands_by_way,
     terms_in,
     unrecorded,
@@ -44,10 +47,12 @@ from gradfix.tape.machine.deeds import unknown_behind
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from gradfix.tape.domain.events import Backward
+    from gradfix.tape.domain.events import Backward, SlotEvent
     from gradfix.tape.domain.graph import Node
     from gradfix.tape.domain.paths import Path
+    from gradfix.tape.domain.values import Lean
     from gradfix.tape.interpreter.interpreter import Interpreter
+    from gradfix.tape.interpreter.program import Program
     from gradfix.tape.machine.severed import Severed
 
 CHOICE = "constant"
@@ -108,10 +113,12 @@ class Loss:
         beyond = [_looked_through(one.behind) for one in self.dead]
         if learnt is None or None in beyond or self._corrects(beyond):
             return
-        constants = {id(parent) for one in learnt if one.cut for parent in (one, *one.parents)}
+        constants = {
+            made for one in learnt if one.cut for each in (one, *one.parents) for made in _made(each)
+        }
         for dead, below in zip(self.dead, beyond, strict=True):
             cut = _to_blame(dead.cuts)
-            if cut is None or not constants.isdisjoint(map(id, (cut, *cut.parents))):
+            if cut is None or any(not constants.isdisjoint(_made(one)) for one in (cut, *cut.parents)):
                 continue
             if not self._other_side(dead, cut) and self._beside_others(dead.way):
                 unknown = [*self.unknown, *_unknown(learnt), *_unknown(below or ())]
@@ -126,7 +133,7 @@ class Loss:
         """Whether a term that learns is the same of what was cut off, or of another one like that: the loss
         has both its sides, and each is held where the other one learns."""
         near = nearest_graph(cut)
-        ids, like = {id(one) for one in near}, {copied(one).op for one in near}
+        ids, like = {id(one) for one in near}, {copied(term).op for one in near for term in summands(one)}
         if like <= LOSSES and any(one is dead.term for one in upstream([self.start], _added)):
             like = set()  # one loss and another, not the difference of two
         same = [one for one in self.live if one.op == dead.term.op]
@@ -158,8 +165,20 @@ class Loss:
         ends = CHOSEN - {cut.cut}
         leaves = [leaf for parent in cut.parents for leaf in leaves_behind(parent, ends)]
         slots = [leaf.slot for leaf in leaves if leaf.slot is not None]
-        adds = (one for slot in slots for one in slot.events if isinstance(one, Add))
-        return [one for one in adds if one.backward is self.event and one.must]
+        adds = (one for slot in slots if self._is_used(slot.events) for one in slot.events)
+        return [one for one in adds if isinstance(one, Add) and one.backward is self.event and one.must]
+
+    def _is_used(self, events: Sequence[SlotEvent]) -> bool:
+        """Whether nobody clears what it brings to a gradient, in any turn, before a step has used it."""
+        brought = False
+        for one in events:
+            if isinstance(one, Add):
+                brought = brought or one.backward.place is self.event.place
+            elif brought and isinstance(one, Clear):
+                return False
+            elif isinstance(one, Use):
+                brought = False
+        return True
 
     def doubted(self, meant: Meant) -> bool:
         """Whether what is behind a cut may not have been recorded, though the loss was."""
@@ -200,12 +219,34 @@ def _report(vm: Interpreter, event: Backward, meant: Meant, taught: list[Add]) -
     whys = [handed[id(one)] for one in nearest_graph(cut) if id(one) in handed]
     account = accounts.of(Assumption.NOBODY_ELSE_WALKS, whys)
     corrected = accounts.of(Assumption.NOTHING_CORRECTED, _whys(meant.unknown))
-    lean = min((one.lean for one in taught), key=weight) | corrected.lean
-    lean = lean | {Assumption.NO_TARGET} if meant.taken else lean
+    lean = min((one.lean for one in taught), key=weight) | corrected.lean | _leaning(vm.program, meant)
     kind = "" if cut.cut == CHOICE else "severed_term"
     with Within(event, severed.trail, {"path": meant.dead.way}):
         steps = [(event.place, Role.WITHOUT)]
         severed.report_cut(cut, event, steps, kind=kind, impact="trains wrong", account=account, lean=lean)
+
+
+def _leaning(program: Program, meant: Meant) -> Lean:
+    """What it takes that a term was meant to teach, where a cut is nothing but that."""
+    if not _on_purpose(meant.cut):
+        return NOTHING
+    lean: Lean = frozenset({Assumption.NO_TARGET} if meant.taken else ())
+    if meant.cut.cut == CHOICE:
+        return lean
+    chosen = all(one.leaf is not None for one in meant.cut.parents) or _by_a_test(program, meant.cut)
+    return lean | {Assumption.CUT_BY_MISTAKE if chosen else Convention.I}
+
+
+def _by_a_test(program: Program, cut: Node) -> bool:
+    """Whether a test decides that something is cut off, which is made either way."""
+    made = {id(one.place) for one in nearest_graph(cut)}
+    tests = (
+        {id(within) for within in ast.walk(one)}
+        for text in (program.tree, *(code.node for code in program.codes.values()))
+        for one in all_in(text)
+        if isinstance(one, (ast.If, ast.IfExp))
+    )
+    return any(id(cut.cut_place) in within and made.isdisjoint(within) for within in tests)
 
 
 def _whys(unknown: Iterable[Node]) -> Iterator[Why]:
@@ -239,6 +280,13 @@ def _direct(cut: Node) -> bool:
         cut.parents, lambda one: () if one.requires is not False or one.cut in CHOSEN else one.parents
     )
     return any(one.requires is True for one in near)
+
+
+def _made(node: Node) -> Iterator[object]:
+    """A node, and what it is made by and of: another one of these has the same value."""
+    yield id(node)
+    if node.parents and node.leaf is None:
+        yield node.op, tuple(map(id, node.parents))
 
 
 def _recorded(node: Node) -> tuple[Node, ...]:

@@ -147,7 +147,7 @@ def homeless(entries: Sequence[Interpreter], ended: Ended) -> None:
         ]
         account = ended.held(Assumption.NOBODY_ELSE_REGISTERS, inside, whys)
         for vm, one in same:
-            crashes = _run_as_one(one.cls, one.facts.attribute)
+            crashes = _run_as_one(vm.program, one.cls, one.facts.attribute)
             vm.reports.report("unregistered_parameters", one.place, [(one.place, Role.UNREGISTERED)],
                               one.facts, account=account, impact="crashes" if crashes else None,
                               says=NOT_CALLABLE.format(one.facts.container) if crashes else "")  # fmt: skip
@@ -156,15 +156,17 @@ def homeless(entries: Sequence[Interpreter], ended: Ended) -> None:
 NOT_CALLABLE = "'{}' object is not callable"
 
 
-def _run_as_one(cls: Class, attribute: str) -> bool:
+def _run_as_one(program: Program, cls: Class, attribute: str) -> bool:
     """Whether a class calls what it holds as if it were a module: a comma too many makes a tuple of one."""
-    calls = (one for method in cls.node.body if isinstance(method, ast.FunctionDef)
-             for one in all_in(method) if isinstance(one, ast.Call))  # fmt: skip
+    codes = (program.codes.get(id(method)) for method in cls.node.body)
     return any(
-        isinstance(one.func, ast.Attribute)
+        isinstance(one, ast.Call)
+        and isinstance(one.func, ast.Attribute)
         and one.func.attr == attribute
-        and isinstance(one.func.value, ast.Name)
-        for one in calls
+        and code.is_first(one.func.value)
+        for code in codes
+        if code is not None
+        for one in all_in(code.node)
     )
 
 

@@ -62,8 +62,11 @@ def cut_facts(severed: Severed, kind: str, cut: Node, event: Backward, root: Nod
         beyond = others(severed.leaves.optimizers, cut, event.met)
         return WithoutGraph(backward=backward, others=beyond, arrives=arrives, alone=alone)
     held = _held(severed.leaves.optimizers, cut)
-    shared = kind_of(kind).absence and _shared(severed.leaves.optimizers, cut, event)
-    return Cut(form=cut.cut, backward=backward, arrives=arrives, alone=alone, held=held, shared=shared)
+    shared, taught = (
+        _shared(severed.leaves.optimizers, cut, event) if kind_of(kind).absence else (False, False)
+    )
+    return Cut(form=cut.cut, backward=backward, arrives=arrives, alone=alone, held=held, shared=shared,
+               taught=taught)  # fmt: skip
 
 
 def _asked(severed: Severed, place: Place) -> tuple[str, str]:
@@ -85,19 +88,18 @@ def _held(optimizers: Optimizers, cut: Node) -> bool:
     return any(id(leaf) in held for leaf in leaves)
 
 
-def _shared(optimizers: Optimizers, cut: Node, event: Backward) -> bool:
+def _shared(optimizers: Optimizers, cut: Node, event: Backward) -> tuple[bool, bool]:
     """Whether some of what was detached learns from other losses than this one; or, where this one teaches
-    the rest of it, from none, and no optimizer is known to hold it."""
+    the rest of it, from none, and no optimizer is known to hold it. And whether this one teaches all."""
     if not any(one.cut in DETACHES for one in unrecorded(cut)):
-        return False
+        return False, False
     leaves = [leaf for leaf in leaves_behind(cut) if leaf.requires is True]
     taught = [set(_taught_at(leaf)) for leaf in leaves]
     held = {id(leaf) for one in optimizers.known for leaf in one.leaves}
     if any(places and id(event.place) not in places for places in taught):
-        return True
-    return any(taught) and any(
-        not places and id(leaf) not in held for leaf, places in zip(leaves, taught, strict=True)
-    )
+        return True, False
+    unheld = (not places and id(leaf) not in held for leaf, places in zip(leaves, taught, strict=True))
+    return any(taught) and any(unheld), bool(taught) and all(taught)
 
 
 def _taught_at(leaf: Tensor) -> Iterator[int]:

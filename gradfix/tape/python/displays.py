@@ -10,7 +10,6 @@ from gradfix.defects.reasons import What
 from gradfix.tape.domain.alternatives import one_of
 from gradfix.tape.domain.events import Backward
 from gradfix.tape.domain.graph import Tensor
-from gradfix.tape.domain.torch_values import Weights
 from gradfix.tape.domain.values import UNDEFINED, Const, Map, Seq, Unknown, unknown_of
 from gradfix.tape.domain.why import Why, thing
 from gradfix.tape.interpreter.aliases import names_read
@@ -20,7 +19,7 @@ from gradfix.tape.machine.deeds import deeds_in, doubt
 from gradfix.tape.strangers.handed_out import escape
 from gradfix.tape.torch.elements import elements, gone_through, part, some_of, told_apart
 from gradfix.tape.torch.param_groups import spread
-from gradfix.tape.torch.tensors import copied
+from gradfix.tape.torch.tensors import copied, gradient_of
 
 if TYPE_CHECKING:
     from gradfix.tape.domain.values import Value
@@ -103,10 +102,7 @@ def _listed(vm: Interpreter, node: ast.ListComp | ast.SetComp | ast.GeneratorExp
     some = bool(asked) or some_of(source)
     listed = Seq(KINDS[type(node)], items, not known, node, some)
     for item in items:
-        if isinstance(item, Tensor) and item.grad_of is not None:
-            copied([item.grad_of])
-        elif isinstance(item, Unknown) and item.origin == "grad":
-            copied(leaf for held in item.holds if isinstance(held, Weights) for leaf in held.leaves)
+        copied(gradient_of(item))
     return listed
 
 

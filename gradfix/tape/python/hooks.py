@@ -33,7 +33,7 @@ THERE = (Tensor, Seq, Map, Instance)
 def hook(vm: Interpreter, module: Value, name: str, args: Args, kwargs: Kwargs) -> Value:
     """`module.register_forward_hook(function)`: the handle by which it can be taken away."""
     handle = Unknown(fact("the handle of a hook"))
-    known = isinstance(module, (Layer, Instance)) and "with_kwargs" not in kwargs and "**" not in kwargs
+    known = isinstance(module, (Layer, Instance)) and not kwargs  # which may say that it comes first
     made = Hook(args[0], module, name == "register_forward_pre_hook", vm.here.path, handle, known, [])
     vm.strangers.hooks[id(args[0]), id(module)] = made
     if not known:

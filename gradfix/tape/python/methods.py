@@ -14,6 +14,7 @@ from gradfix.tape.domain.values import NONE, Const, Map, Range, Seq, Unknown, un
 from gradfix.tape.domain.why import Why, fact
 from gradfix.tape.effects.operations import having
 from gradfix.tape.interpreter.occasions import Appended
+from gradfix.tape.python.arguments import each_argument
 from gradfix.tape.python.classes import base_init
 from gradfix.tape.python.containers import mapping_method, sequence_method
 from gradfix.tape.strangers.handed_out import escape
@@ -37,6 +38,8 @@ def call_own_method(vm: Interpreter, method: Method, args: Args, kwargs: Kwargs,
     receiver, name = method.receiver, method.name
     if isinstance(receiver, Super):
         return _super_method(vm, receiver, name, args, kwargs, node)
+    if isinstance(receiver, Layer) and name == "forward":  # without its hooks
+        return each_argument(vm.forks, args, lambda some: call_layer(vm, receiver, some, kwargs, node))
     if isinstance(receiver, (Layer, Opaque)) or (isinstance(receiver, Instance) and receiver.module):
         return module_method(vm, receiver, name, args, kwargs, node)
     if isinstance(receiver, Optimizer):

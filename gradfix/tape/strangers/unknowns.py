@@ -39,7 +39,7 @@ from gradfix.tape.torch.conversions import cut_tensor, number
 from gradfix.tape.torch.distributions import PACKAGE, distribution_method
 from gradfix.tape.torch.modules import freeze, leaves, opaque, set_training
 from gradfix.tape.torch.param_groups import some_gradient, written
-from gradfix.tape.torch.tensors import KEEPS, copied, filled, method_call, zero
+from gradfix.tape.torch.tensors import KEEPS, copied, filled, gathered, method_call, zero
 from gradfix.tape.torch.walks import run_backward
 from gradfix.tape.torch.weights import set_leaf
 
@@ -294,6 +294,7 @@ def unknown_method(
     if receiver.origin == "grad":
         return _gradient_method(vm.machine, receiver, name, args, node)
     if name.endswith("_"):
+        gathered(*args)
         written(vm.machine, receiver, node)
     if name in SWITCHES:  # it may be one of those that it was made of
         may_be_told(vm.strangers, [receiver])

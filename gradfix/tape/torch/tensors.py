@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from gradfix.defects import Convention
 from gradfix.defects.reasons import What
 from gradfix.tape.domain.events import Add, Clear
 from gradfix.tape.domain.graph import Node, Tensor
+from gradfix.tape.domain.torch_values import Weights
 from gradfix.tape.domain.values import NONE, NOTHING, Const, Seq, Unknown, unknown_of
 from gradfix.tape.domain.why import Why, fact
 from gradfix.tape.effects import table
@@ -55,6 +56,8 @@ def method_call(
         return _unlisted(tensor, name, args, node)
     effect, bound = picked
     op = DUNDERS.get(name, name.strip("_")) if name.startswith("__") else name
+    if effect.writes and tensor.grad_of is None:
+        gathered(*args)
     if tensor.grad_of is not None and effect.writes:
         return _on_gradient(vm.machine, tensor, op, args, node)
     if effect.writes:
@@ -78,8 +81,16 @@ def _gradient_behind(node: Node) -> Iterator[Tensor]:
 
 def gathered(*terms: Value) -> None:
     """What is added up is wanted as it is: so is the gradient of a parameter."""
-    leaves = [term.grad_of for term in terms if isinstance(term, Tensor) and term.grad_of is not None]
-    copied(leaf for leaf in leaves if leaf.parameter)
+    copied(leaf for term in terms for leaf in gradient_of(term) if leaf.parameter)
+
+
+def gradient_of(value: Value) -> Sequence[Tensor]:
+    """The leaves whose gradient a value is, perhaps: one stands for those of many."""
+    if isinstance(value, Tensor):
+        return [] if value.grad_of is None else [value.grad_of]
+    if isinstance(value, Unknown) and value.origin == "grad":
+        return [leaf for held in value.holds if isinstance(held, Weights) for leaf in held.leaves]
+    return []
 
 
 def copied(leaves: Iterable[Tensor]) -> None:

@@ -212,7 +212,7 @@ optimizer.step()
 
 @pytest.mark.parametrize(
     ("between", "expected"),
-    [("", ["certain"]), ("elsewhere.keep(own)", []), ("print(own)", ["certain"]), ("own.backward()", [])],
+    [("", ["likely"]), ("elsewhere.keep(own)", []), ("print(own)", ["likely"]), ("own.backward()", [])],
 )
 def test_who_may_walk_what_was_cut_off(between: str, expected: list[str]) -> None:
     found = [one for one in analysis(WALKED.format(between=between)).defects if one.kind == "severed_term"]
@@ -241,12 +241,69 @@ for _ in range(2):
     [
         pytest.param("(action.abs().sum(1, keepdim=True) - q.detach()).mean()", "suspect", id="a difference"),
         pytest.param("(-q.detach() + action.abs().sum(1, keepdim=True)).mean()", "suspect", id="turned"),
-        pytest.param("action.abs().mean() - q.detach().mean()", "certain", id="of two whole terms"),
-        pytest.param("action.abs().mean() + (q.detach() - 1).mean()", "certain", id="of it and a number"),
-        pytest.param("(action.abs().sum(1, keepdim=True) + q.detach()).mean()", "certain", id="a sum"),
+        pytest.param("action.abs().mean() - q.detach().mean()", "likely", id="of two whole terms"),
+        pytest.param("action.abs().mean() + (q.detach() - 1).mean()", "likely", id="of it and a number"),
+        pytest.param("(action.abs().sum(1, keepdim=True) + q.detach()).mean()", "likely", id="a sum"),
     ],
 )
 def test_a_difference_may_be_one_to_a_target(loss: str, expected: str) -> None:
     found = [one for one in analysis(TAKEN.format(loss=loss)).defects if one.kind == "severed_term"]
     assert [certainty_of(one.lean) for one in found] == [expected]
     assert all(one.told(Cut).shared for one in found)
+
+
+STEP = """
+net, other = nn.Linear(4, 4), nn.Linear(4, 4)
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+others = torch.optim.SGD(other.parameters(), lr=0.1)
+by_hand = {flag}
+for _ in range(2):
+    x, y = torch.randn(5, 4), torch.randn(5, 4)
+    others.zero_grad()
+    (other(net(x).detach()) - y).pow(2).mean().backward()
+    others.step()
+    out = net(x)
+    task = F.mse_loss(out, y)
+    {term}
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+ON_PURPOSE = {
+    "the same value held as a part of another term": (
+        "loss = (out - out.amax().detach()).exp().sum().log() + out.amax().detach()"
+    ),
+    "one mean is held against another": "loss = out.mean() - net(y).mean().detach()",
+    "the gradients of the other network are thrown away": (
+        "loss = other(y).pow(2).mean().detach() + other(out).abs().mean()"
+    ),
+}
+PERHAPS = {
+    "a penalty on the weights, for show": (
+        "loss = task + 0.1 * sum(p.detach().pow(2).sum() for p in net.parameters())"
+    ),
+    "a flag decides it": """extra = out.abs().mean()
+    if by_hand: extra = extra.detach()
+    loss = task + extra""",
+    "a flag decides it in one expression": (
+        "extra = out.abs().mean(); loss = task + (extra.detach() if by_hand else extra)"
+    ),
+}
+
+
+@pytest.mark.parametrize("term", ON_PURPOSE.values(), ids=ON_PURPOSE.keys())
+def test_a_term_is_held_on_purpose(term: str) -> None:
+    found = analysis(STEP.format(term=term, flag=True)).defects
+    assert not [one for one in found if one.kind == "severed_term"]
+
+
+@pytest.mark.parametrize("term", PERHAPS.values(), ids=PERHAPS.keys())
+def test_a_term_may_be_held_on_purpose(term: str) -> None:
+    found = [one for one in analysis(STEP.format(term=term, flag=True)).defects if one.kind == "severed_term"]
+    assert [certainty_of(one.lean) for one in found] == ["suspect"]
+
+
+def test_what_trains_all_of_it_already_then_gets_another_gradient() -> None:
+    whole = STEP.format(term="loss = task + out.abs().mean().detach()", flag=True)
+    facts = [one.told(Cut) for one in analysis(whole).defects if one.kind == "severed_term"]
+    assert [one.taught for one in facts] == [True]

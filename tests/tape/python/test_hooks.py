@@ -158,3 +158,31 @@ def test_who_was_given_a_function_that_clears_may_call_it(register: str, call: s
     assert listed(REGISTERED.format(register="pass", call="print()", deed="zero_grad")) == {
         "missing_zero_grad"
     }
+
+
+CALLED_AS = """
+first, second = nn.Linear(4, 4), nn.Tanh()
+second.register_forward_hook({hook}{how})
+{more}
+{call}.sum().backward()
+"""
+
+
+@pytest.mark.parametrize(
+    ("call", "expected"),
+    [
+        ("second(first(torch.randn(2, 4)))", {"detached_loss_path"}),
+        ("second.forward(first(torch.randn(2, 4)))", set()),
+    ],
+)
+def test_a_hook_does_not_run_where_forward_itself_is_called(call: str, expected: set[str]) -> None:
+    hook = "lambda module, given, out: out.detach()"
+    assert listed(CALLED_AS.format(hook=hook, how="", more="", call=call)) == expected
+
+
+@pytest.mark.parametrize(("how", "expected"), [("", {"inplace_overwrites_saved"}), (", prepend=True", set())])
+def test_a_hook_that_comes_first_may_hand_on_a_copy(how: str, expected: set[str]) -> None:
+    more = f"second.register_forward_hook(lambda module, given, out: out + 0{how})"
+    hook = "lambda module, given, out: out.add_(1)"
+    whole = CALLED_AS.format(hook=hook, how="", more=more, call="second(first(torch.randn(2, 4)))")
+    assert listed(whole) == expected

@@ -141,6 +141,55 @@ def test_gradients_that_are_gathered_have_been_used_when_they_are_cleared(gather
     assert "zero_grad_before_step" not in listed(body)
 
 
+OF_MANY = """
+import elsewhere
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.config = elsewhere.Config()
+        self.head = nn.Linear(3, 3)
+    def forward(self, x):
+        return self.head(x)
+model = Net()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+held = {n: torch.zeros_like(p) for n, p in model.named_parameters()}
+for _ in range(3):
+    for part in (torch.ones(4, 3), torch.zeros(4, 3)):
+        model.zero_grad()
+        F.mse_loss(model(part), torch.ones(4, 3)).backward()
+        for n, p in model.named_parameters():
+            if p.grad is not None:
+                {gather}
+    optimizer.step()
+"""
+
+
+@pytest.mark.parametrize("gather", ["held[n] += p.grad", "held[n].add_(p.grad, alpha=0.5)"])
+def test_gradients_of_parameters_that_are_not_known_are_gathered_too(gather: str) -> None:
+    assert "zero_grad_before_step" in listed(OF_MANY.replace("{gather}", "pass"))
+    assert "zero_grad_before_step" not in listed(OF_MANY.replace("{gather}", gather))
+
+
+NAMED_ALIKE = """
+class Experts(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.stack = [nn.Linear(4, 4) for _ in range(2)]
+        self.head = nn.Linear(4, 1)
+    def forward(self, x):
+        return self.head(torch.stack([one(x) for one in self.stack]).sum(0))
+net = Experts()
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+net(torch.randn(2, 4)).sum().backward()
+optimizer.step()
+"""
+
+
+def test_a_function_named_like_a_list_is_no_call_of_that_list() -> None:
+    found = [one for one in analysis(NAMED_ALIKE).defects if one.kind == "unregistered_parameters"]
+    assert [one.impact for one in found] == ["trains wrong"]
+
+
 GIVEN_AWAY = """
 class Both(nn.Module):
     def __init__(self, part):
