@@ -59,7 +59,7 @@ def test_the_rule_table_has_a_row_for_each_rule_module() -> None:
     modules = {path.stem for path in README.with_name("codemods").glob("*.py")} - {"__init__"}
     rows = "".join(rule_rows())
     assert {name for name in modules if f"codemods/{name}.py" in rows} == modules
-    assert len(list(convention_rows())) == 9
+    assert len(list(convention_rows())) == 10
 
 
 def test_there_are_files_and_sessions_to_play() -> None:

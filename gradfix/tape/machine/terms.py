@@ -5,27 +5,23 @@ from __future__ import annotations
 import ast
 import operator
 from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from gradfix.defects.reasons import What
-from gradfix.tape.domain.graph import Tensor
 from gradfix.tape.domain.paths import Arm, Settled
 from gradfix.tape.domain.values import Alt, Const, External, Map, Pattern, Seq, Unknown, Value
 
 if TYPE_CHECKING:
-    from typing import TypeAlias
-
     from gradfix.tape.domain.paths import Key, Path
 
     Node: TypeAlias = Value | Path | Key
     """What can be looked into: a value, a path, or a test by its key."""
 
-MOST = 4
-"""Of how many values that went into one it is asked whether they went into another."""
 LARGE = 1000
 """The largest base and exponent that are raised."""
 FAR = 2000
 """How many parts of a test are looked at."""
+OF_PARTS = frozenset({"get", "getattr", "hasattr"})
+"""Questions about the part of something that is named."""
 
 
 class Term(NamedTuple):
@@ -48,6 +44,8 @@ class Terms:
         self.tests: dict[Key, Term] = {}
         self.named: dict[int, dict[str, None]] = {}
         """The texts with which something is compared, by identity."""
+        self.asserted: set[tuple[Key, bool]] = set()
+        """The tests that the program says come out so."""
         self.refused: dict[Path, None] = {}
         """The paths on which functions have raised."""
         self.known: dict[tuple[Path, int], bool] = {}
@@ -62,6 +60,8 @@ class Terms:
         """Of what was asked again the first answer, by identity, with what stands for it."""
         self.of: dict[int, tuple[Value, ...]] = {}
         """What is a fact of what, by identity."""
+        self.parts: dict[int, str] = {}
+        """Which part of its owner something is, or tells of, by identity."""
         self.kept: list[Value] = []
         """What is known by identity alone."""
 
@@ -94,15 +94,24 @@ class Terms:
             first = self.answers.setdefault((question, *marks), value)
             self.same[id(value)] = first, value
             self.fact_of(first, *operands)
+            if question in OF_PARTS and len(operands) > 1 and isinstance(operands[1], Const):
+                self.parts[id(first)] = str(operands[1].value)
 
     def fact_of(self, value: Value, *owners: Value) -> None:
         """Note of what something tells that nobody knows."""
         self.of[id(value)] = owners
         self.kept.extend((value, *owners))
 
+    def part_of(self, value: Value, whole: Value, key: Value) -> None:
+        """Note which part of a thing's parts, as of a shape, something is."""
+        if id(whole) in self.of and isinstance(value, (Unknown, Seq)):
+            self.fact_of(value, *self.of[id(whole)])
+            if isinstance(key, Const):
+                self.parts[id(value)] = f"[{key.value}]"
+
     def test(self, key: Key, op: str, *operands: Value | Path) -> None:
         """Note what a test asks."""
-        for one, other in (operands, operands[::-1]) if op in WHICH and len(operands) == 2 else ():
+        for one, other in sides(op, operands):
             if (texts := _texts(other)) is not None:
                 self.named.setdefault(id(one), {}).update(dict.fromkeys(texts))
         self.tests[key] = Term(op, operands)
@@ -190,9 +199,16 @@ def _texts(one: Value | Path) -> list[str] | None:
 def only_asked_which(terms: Terms, one: Value, key: Key) -> bool:
     """Whether a test asks no more of something than which of some texts it is."""
     term = terms.tests.get(key)
-    if term is None or term.op not in WHICH or one not in term.operands:
-        return False
-    return any(_texts(other) is not None for other in term.operands if other is not one)
+    pairs = sides(term.op, term.operands) if term is not None else ()
+    return any(subject is one and _texts(other) is not None for subject, other in pairs)
+
+
+def sides(op: str, operands: tuple[Value | Path, ...]) -> Iterator[tuple[Value | Path, Value | Path]]:
+    """Of which of two it is asked which of the other one's it is."""
+    if op in WHICH and len(operands) == 2:
+        yield operands[0], operands[1]
+        if op in ("Eq", "NotEq"):
+            yield operands[1], operands[0]
 
 
 def entry_of(owner: External, *asked: Value | Path) -> External:
@@ -218,12 +234,12 @@ def asked(terms: Terms, *start: Node) -> Asked:
         one = stack.pop()
         if isinstance(one, Value):
             one = terms.first(one)
-        mark = id(one) if isinstance(one, Value) else one
-        if mark in seen:
+        number = id(one) if isinstance(one, Value) else one
+        if number in seen:
             continue
         if len(seen) > FAR:
             return found._replace(whole=False)
-        seen.add(mark)
+        seen.add(number)
         inside = _parts(terms, one)
         if inside is not None:
             stack.extend(inside)
@@ -249,6 +265,8 @@ def _parts(terms: Terms, one: Node) -> Iterable[Node] | None:
             return terms.values[id(one)][1].operands
         if isinstance(one, Alt):
             return [part for option in one.options for part in option]
+        if isinstance(one, Seq) and one.open and id(one) in terms.of:
+            return None
         if isinstance(one, (Seq, Map)):
             return one.items if isinstance(one, Seq) else one.items.values()
         return None
@@ -260,57 +278,3 @@ def _parts(terms: Terms, one: Node) -> Iterable[Node] | None:
     if isinstance(one, Settled):
         return [*one.yes, *one.no]
     return one.chain.tests if isinstance(one, Arm) else ()
-
-
-def hidden(
-    terms: Terms, leaf: Value, deep: int = 4, element: bool = False
-) -> Iterator[tuple[Hashable, bool]]:
-    """What a leaf was computed of that nobody knows how, or is a fact of, by identity; and whether it is only
-    one element of that: others of its elements may be anything."""
-    if isinstance(leaf, Tensor):
-        yield id(leaf.storage), element
-    if not isinstance(leaf, Unknown) or not deep:
-        return
-    if leaf.about is not None:
-        yield id(leaf.about), element
-    of = terms.of.get(id(leaf), ()) or leaf.holds[:MOST]
-    name = name_of(leaf)
-    if name and id(leaf.holds[0]) not in terms.of and FACTS.isdisjoint((name, name_of(leaf.holds[0]))):
-        of = ()
-    element = element or leaf.why.what is What.ELEMENT
-    for held in of:
-        if isinstance(held, Tensor):
-            yield id(held.storage), element
-        elif type(held) is Unknown:
-            yield id(held), element
-            yield from hidden(terms, held, deep - 1, element)
-        elif isinstance(held, External):
-            yield id(terms.one(held)), element
-        elif id(held) in terms.of:
-            yield from ((id(one.storage), False) for one in terms.of[id(held)] if isinstance(one, Tensor))
-        elif isinstance(held, (Seq, Alt)):
-            for one in asked(terms, held).leaves:
-                yield one, element
-
-
-FACTS = frozenset(
-    {"device", "dim", "dtype", "is_cuda", "is_leaf", "layout", "ndim", "requires_grad", "shape"}
-)
-"""What tensors have: one such fact of a tensor may say something of another."""
-
-
-def name_of(leaf: Value) -> str:
-    """The name by which its owner has it, if any: what else that has mostly says nothing of it."""
-    owner = leaf.holds[0] if isinstance(leaf, Unknown) and leaf.holds else None
-    held = owner.children if isinstance(owner, Unknown) and owner.children else {}
-    return next((name for name, one in held.items() if one is leaf), "")
-
-
-def tied(
-    one: int, behind: set[tuple[Hashable, bool]], other: int, beyond: set[tuple[Hashable, bool]]
-) -> bool:
-    """Whether two values say something of each other that nobody knows: what was computed of one thing."""
-    whole = {mark for mark, element in behind if not element} | {one}
-    if not whole.isdisjoint({mark for mark, element in beyond if not element} | {other}):
-        return True
-    return (other, True) in behind or (one, True) in beyond

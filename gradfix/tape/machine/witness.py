@@ -12,19 +12,12 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from gradfix.tape.domain.paths import Arm, Settled, tested
 from gradfix.tape.domain.values import Alt, Const, External, Map, Pattern, Seq, Undefined, Unknown, Value
-from gradfix.tape.machine.terms import (
-    FACTS,
-    OPERATIONS,
-    UnprovableError,
-    asked,
-    hidden,
-    name_of,
-    only_asked_which,
-    tied,
-)
+from gradfix.tape.machine.lineage import ANY, FACTS, SELF, lineage, mark, name_of, origins, tied
+from gradfix.tape.machine.terms import OPERATIONS, UnprovableError, asked, only_asked_which
 
 if TYPE_CHECKING:
     from gradfix.tape.domain.paths import Key, Path
+    from gradfix.tape.machine.lineage import Lineage
     from gradfix.tape.machine.terms import Asked, Term, Terms
 
 ENOUGH = 30_000
@@ -73,9 +66,17 @@ Literal: TypeAlias = "tuple[Key, bool]"
 def _entangled(terms: Terms, path: Path) -> Iterator[list[Literal]]:
     """The tests of a path that share what they are about, put together; each of what is known by itself."""
     groups: list[tuple[set[Hashable], list[Literal]]] = []
+    seen: dict[tuple[int, str], Lineage] = {}
     for literal in path:
-        leaves = asked(terms, literal[0]).leaves
-        about = {*leaves, *(mark for one in leaves.values() for mark, _ in hidden(terms, one))}
+        about = set[Hashable]()
+        for (number, part), leaf in _starts(terms, literal[0]).items():
+            about |= {
+                number,
+                *(other for (other, _), behind in seen.items() if tied(terms, leaf, part, behind)),
+            }
+            ways = lineage(terms, leaf, part).items()
+            seen[number, part] = dict(ways)
+            about |= {above for above, parts in ways if any(part and part[0] == ANY for part in parts)}
         if about:
             groups = _joined(groups, about, [literal])
         else:
@@ -101,27 +102,80 @@ def _has_witness(terms: Terms, literals: Sequence[Literal]) -> bool:
     about = [asked(terms, key) for key, _ in literals]
     if not all(one.whole for one in about):
         return False
-    told = zip(literals, about, strict=True)
-    open_ = [one.leaves for literal, one in told if not _says_only_that_it_is_there(terms, *literal)]
-    behind = {number: {*hidden(terms, leaf)} for leaves in open_ for number, leaf in leaves.items()}
-    for one, other in combinations(behind, 2):
-        if tied(one, behind[one], other, behind[other]):
-            return False
+    open_ = [
+        _starts(terms, key) for key, holds in literals if not _says_only_that_it_is_there(terms, key, holds)
+    ]
+    starts = {start: leaf for each in open_ for start, leaf in each.items()}
+    behind = {start: lineage(terms, leaf, start[1]) for start, leaf in starts.items()}
+    apart = ((one, other) for one, other in combinations(behind, 2) if one[0] != other[0])
+    if any(tied(terms, starts[one], one[1], behind[other]) for one, other in apart):
+        return False
+    there, absent = (
+        {part for one in literals for part in _parts(terms, *one, holds)} for holds in (True, False)
+    )
+    if not there.isdisjoint(absent):
+        return False
     variables = {number: leaf for one in about for number, leaf in one.leaves.items()}
     return _Trial(terms, literals, about, [*variables]).succeeds()
 
 
-def _says_only_that_it_is_there(terms: Terms, key: Key, holds: bool) -> bool:
-    """Whether a test says no more than that something isn't None, or is true."""
+def _starts(terms: Terms, key: Key) -> dict[tuple[int, str], Value]:
+    """What a test is about in the end: of what it asks for an entry, that one alone."""
     term = terms.tests.get(key)
-    if term is None:
-        return False
-    if term.op == "true" and holds:
-        (subject,) = term.operands
-        known = id(subject) in terms.values or id(subject) in terms.same
-        return isinstance(subject, Unknown) and not known and name_of(subject) not in FACTS
-    none = len(term.operands) == 2 and isinstance(term.operands[1], Const) and term.operands[1].value is None
-    return none and holds is (term.op in ("NotEq", "IsNot"))
+    entry = term.operands[0] if term is not None and term.op in ("In", "NotIn") else None
+    part = str(entry.value) if isinstance(entry, Const) else SELF
+    return {(number, part): leaf for number, leaf in asked(terms, key).leaves.items()}
+
+
+def _says_only_that_it_is_there(terms: Terms, key: Key, holds: bool) -> bool:
+    """Whether a test says no more than that something isn't None, or is true; or what the program says."""
+    if (key, holds) in terms.asserted:
+        return True
+    found = _asked_for(terms, key, holds) or _entry(terms, key, holds)
+    return found is not None and found[1] and not _computed(terms, found[0])
+
+
+def _asked_for(terms: Terms, key: Key, holds: bool) -> tuple[Value, bool] | None:
+    """What a test asks for, where it asks no more than whether that is there, or true; and what it says."""
+    term = terms.tests.get(key)
+    subject, *others = term.operands if term is not None else (None,)
+    if term is None or not isinstance(subject, Value):
+        return None
+    if term.op == "true" and id(subject) in terms.values:
+        kept = terms.values[id(subject)][1]
+        path = kept.operands[0] if kept.op == "path" else None
+        (inner,) = path if isinstance(path, frozenset) and len(path) == 1 else (None,)
+        return _asked_for(terms, inner[0], inner[1] is holds) if inner is not None else None
+    if term.op == "true" and isinstance(subject, Unknown):
+        return (subject, holds) if name_of(subject) not in FACTS else None
+    if len(others) == 1 and isinstance(others[0], Const) and others[0].value is None:
+        return subject, holds is (term.op in ("NotEq", "IsNot"))
+    return None
+
+
+def _entry(terms: Terms, key: Key, holds: bool) -> tuple[Value, bool, str] | None:
+    """Of what a test asks whether it has which entry, and what it says."""
+    term = terms.tests.get(key)
+    if term is None or term.op not in ("In", "NotIn"):
+        return None
+    entry, owner = term.operands
+    if not isinstance(entry, Const) or not isinstance(owner, Value):
+        return None
+    return owner, holds is (term.op == "In"), str(entry.value)
+
+
+def _parts(terms: Terms, key: Key, holds: bool, there: bool) -> Iterator[Hashable]:
+    """The parts of things of which a test says that they are there, or aren't."""
+    found, entry = _asked_for(terms, key, holds), _entry(terms, key, holds)
+    if found is not None and found[1] is there:
+        yield from ((mark(above), part) for above, part in origins(terms, terms.first(found[0])) if part)
+    if entry is not None and entry[1] is there:
+        yield mark(terms.first(entry[0])), entry[2]
+
+
+def _computed(terms: Terms, value: Value) -> bool:
+    """Whether something is what an operation answers about something else, and no part of that."""
+    return any(part is None for _, part in origins(terms, terms.first(value)))
 
 
 def _candidates(about: Iterable[Asked]) -> list[object]:

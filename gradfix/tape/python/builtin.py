@@ -291,6 +291,7 @@ def _introspecting(vm: Interpreter, name: str, args: Args, node: ast.Call) -> Va
         found = unknown_of(fact(f"{name}()"), *args)
         if name == "getattr" and isinstance(args[0], Unknown):
             vm.trail.learn_part(args[0], "children", f"?{id(node)}", found)
+            vm.reports.findings.terms.answered(found, name, *args[:2])
         return found
     if name == "setattr" and len(args) > 2:
         vm.forks.on_each(args[0], lambda one: vm.set_attribute(one, key, args[2], node))

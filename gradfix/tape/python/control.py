@@ -20,6 +20,7 @@ from gradfix.tape.strangers.framework_objects import returned
 from gradfix.tape.torch.elements import part
 
 if TYPE_CHECKING:
+    from gradfix.tape.domain.definitions import Code
     from gradfix.tape.domain.paths import Path
     from gradfix.tape.domain.values import Value
     from gradfix.tape.interpreter.conditions import Verdict
@@ -204,22 +205,32 @@ def continue_statement(vm: Interpreter, node: ast.Continue) -> str | None:
     return leave(vm, "continue")
 
 
-def _left_to_others(node: ast.Raise) -> bool:
-    """Whether it says that somebody else does it: the way to it isn't refused."""
+def _left_to_others(code: Code, node: ast.Raise) -> bool:
+    """Whether it says that somebody else does it: a function that does nothing else refuses nothing."""
     named = node.exc.func if isinstance(node.exc, ast.Call) else node.exc
-    return isinstance(named, ast.Name) and named.id == "NotImplementedError"
+    alone = isinstance(code.node, ast.Lambda) or node in code.node.body
+    return alone and isinstance(named, ast.Name) and named.id == "NotImplementedError"
 
 
 def raise_statement(vm: Interpreter, node: ast.Raise) -> str | None:
-    if vm.running.stack and not vm.running.trying and not _left_to_others(node):
-        vm.reports.findings.terms.refused[tested(vm.here.path)] = None
+    if vm.running.stack and not _left_to_others(vm.running.stack[-1], node):
+        _refused(vm, vm.here.path)
     return "raise"
+
+
+def _refused(vm: Interpreter, path: Path) -> None:
+    """Nobody goes on who comes here."""
+    if vm.running.stack and not vm.running.trying:
+        vm.reports.findings.terms.refused[tested(path)] = None
 
 
 def assert_statement(vm: Interpreter, node: ast.Assert) -> str | None:
     vm.running.demanded.update(one.left for one in all_in(node.test) if isinstance(one, ast.Compare))
-    known, yes, _ = condition(vm, node.test)
+    known, yes, no = condition(vm, node.test)
+    if known is None:
+        _refused(vm, vm.here.path | no)
     if known is None and len(yes) == 1:
+        vm.reports.findings.terms.asserted.update(yes)
         vm.here.go_on(vm.here.path | yes)
     said = not any(isinstance(one, (ast.Name, ast.Call)) for one in all_in(node.test))
     return "raise" if known is False and said else None

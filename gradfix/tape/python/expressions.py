@@ -100,10 +100,10 @@ def named(vm: Interpreter, node: ast.NamedExpr) -> Value:
 
 
 def formatted(vm: Interpreter, node: ast.JoinedStr) -> Value:
-    for value in node.values:
-        if isinstance(value, ast.FormattedValue):
-            vm.eval(value.value)
-    return Unknown(fact("text"))
+    parts = [vm.eval(one.value) for one in node.values if isinstance(one, ast.FormattedValue)]
+    made = Unknown(fact("text"))
+    vm.reports.findings.terms.fact_of(made, *parts)
+    return made
 
 
 def inner(vm: Interpreter, node: ast.Await | ast.Starred) -> Value:

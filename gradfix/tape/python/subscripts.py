@@ -12,10 +12,11 @@ from gradfix.tape.domain.definitions import Instance, Method
 from gradfix.tape.domain.graph import Node, Number, Tensor
 from gradfix.tape.domain.narrowing import there
 from gradfix.tape.domain.torch_values import Group, Layer, Optimizer
-from gradfix.tape.domain.values import Const, Map, Range, Seq, Slice, Unknown
+from gradfix.tape.domain.values import Const, External, Map, Range, Seq, Slice, Unknown
 from gradfix.tape.domain.why import Why
 from gradfix.tape.effects import pieces, strides
 from gradfix.tape.interpreter.occasions import PutSomewhere, Replaced
+from gradfix.tape.machine.terms import entry_of
 from gradfix.tape.python.arithmetic import OPERATORS, operate
 from gradfix.tape.python.containers import store_in_mapping, store_in_sequence
 from gradfix.tape.strangers.handed_out import escape
@@ -44,7 +45,9 @@ def load_item(machine: Machine, owner: Value, key: Value, node: ast.AST) -> Valu
     if isinstance(owner, Tensor):
         return tensor_item(machine, owner, key, node)
     if isinstance(owner, Seq):
-        return _sequence_item(owner, key)
+        found = _sequence_item(owner, key)
+        machine.reports.findings.terms.part_of(found, owner, key)
+        return found
     if isinstance(owner, Map):
         return _mapping_item(owner, key)
     if isinstance(owner, Layer) and owner.items is not None:
@@ -65,7 +68,10 @@ def load_item(machine: Machine, owner: Value, key: Value, node: ast.AST) -> Valu
             return Unknown(Why(What.ELEMENT, "an element"))
     if isinstance(owner, Group):
         return group_entry(owner, key)
-    return _unknown_item(machine.trail, owner, key)
+    found = _unknown_item(machine.trail, owner, key)
+    if isinstance(owner, External) and type(found) is Unknown:
+        machine.reports.findings.terms.fact_of(found, entry_of(owner, key))
+    return found
 
 
 def _names(key: Value) -> bool:

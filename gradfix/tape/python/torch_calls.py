@@ -147,6 +147,8 @@ def _of_python(vm: Interpreter, name: str, args: Args, kwargs: Kwargs, node: ast
     result = call_builtin(vm, name, args, kwargs, node)
     if args and not kwargs and name in MADE_WITH:
         vm.reports.findings.terms.made(result, name, *args)
+    elif type(result) is Unknown and not result.holds:
+        vm.reports.findings.terms.fact_of(result, *args)
     return result
 
 
@@ -168,7 +170,10 @@ def _silent(machine: Machine, path: str, args: Args, kwargs: Kwargs, node: ast.C
 
 def _function(vm: Interpreter, name: str, args: Args, kwargs: Kwargs, node: ast.Call) -> Value:
     if name == "is_tensor" and len(args) == 1:
-        return vm.forks.each(args[0], lambda one: is_tensor(vm.notes, one))
+        asked = vm.forks.each(args[0], lambda one: is_tensor(vm.notes, one))
+        if type(asked) is Unknown:
+            vm.reports.findings.terms.fact_of(asked, *args)
+        return asked
     if name in MAKES:
         return factory(vm, name, args, kwargs, node)
     if name.startswith("Tensor.") and args and isinstance(args[0], Tensor):

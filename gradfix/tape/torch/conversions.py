@@ -82,6 +82,7 @@ def number(machine: Machine, value: Value, how: str, node: ast.AST) -> Number:
         machine.graph.cut(how, value, machine.here.at(node)), machine.here.at(node), kinds.get(how, "number")
     )
     made.shape = value.shape if how in kinds and isinstance(value, Tensor) else None
+    machine.reports.findings.terms.fact_of(made, value)
     return made
 
 

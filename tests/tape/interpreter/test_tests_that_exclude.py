@@ -100,6 +100,22 @@ APART = [
     ('not (mode == "a" or mode == "b")', 'mode == "a"'),
     ("n and m", "not n"),
     ("n or m", "not n and not m"),
+    ('cfg.get("mode") == "a"', 'cfg["mode"] == "b"'),
+    ('cfg.get("mode", False)', 'not cfg["mode"]'),
+    ('"mode" in cfg', 'cfg.get("mode", 0) == 1 and "mode" not in cfg'),
+    ('type(m).__name__ == "A"', 'type(m).__name__ == "B"'),
+    ('type(m).__name__ == "A"', 'm.__class__.__name__ == "B"'),
+    ('mode.split("_")[0] == "a"', 'mode.split("_")[0] == "b"'),
+    ('mode.split("_")[0] == "a"', 'mode.startswith("b")'),
+    ("x.shape[1] == 1", "x.size(1) == 3"),
+    ("x.shape[0] == 1", "len(x) > 1"),
+    ("x.numel() == 1", "x.shape[0] > 1"),
+    ("x.sum() == 0", "x.sum() > 0"),
+    ("m.stride == 2", "m.stride[0] == 1"),
+    ('getattr(m, "a", None) is not None', 'not hasattr(m, "a")'),
+    ('f"{n}" == "1"', "n == 2"),
+    ("issubclass(m, A)", "issubclass(m, B)"),
+    ('os.environ.get("A") == "1"', 'os.environ["A"] == "0"'),
 ]
 TOGETHER = [
     ("n == 1", "n >= 1"),
@@ -120,6 +136,12 @@ TOGETHER = [
     ("n > m", "m < n"),
     ("flag", "not n"),
     ("x.dim() == 2", 'mode == "a"'),
+    ('cfg["mode"] == "a"', 'cfg["kind"] == "b"'),
+    ('cfg.get("mode") == "a"', 'cfg.get("kind") == "b"'),
+    ("m.stride == 2", "m.kernel == 1"),
+    ('hasattr(m, "a")', "m.a == 2"),
+    ('"mode" in cfg', 'cfg["mode"] == "b"'),
+    ('"mode" not in cfg', 'cfg["kind"] == "b"'),
 ]
 each_shape = pytest.mark.parametrize(
     "program",
@@ -145,3 +167,25 @@ def test_what_is_wrong_under_tests_that_may_hold_together_is_listed(
     program: str, first: str, second: str
 ) -> None:
     assert listed(program.format(first=first, second=second)) == {"inplace_overwrites_saved"}
+
+
+def test_two_sizes_of_a_tensor_may_be_anything() -> None:
+    found = listed(PLAIN.format(first="x.shape[0] == 1", second="x.shape[1] == 3"))
+    assert found == {"inplace_overwrites_saved"}
+
+
+REFUSING = MODULE.replace("        self.lin", "        {refusal}\n        self.lin", 1)
+
+
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        "if flag and n: raise ValueError('one of them')",
+        "if flag and n: raise NotImplementedError('one of them')",
+        "assert not (flag and n)",
+        "assert not flag or not n",
+    ],
+)
+def test_what_is_refused_where_an_object_is_made_holds_in_its_methods(refusal: str) -> None:
+    assert listed(REFUSING.format(refusal=refusal, first="flag", second="n")) == set()
+    assert listed(REFUSING.format(refusal=refusal, first="flag", second="m")) == {"inplace_overwrites_saved"}
