@@ -70,13 +70,9 @@ def _entangled(terms: Terms, path: Path) -> Iterator[list[Literal]]:
     for literal in path:
         about = set[Hashable]()
         for (number, part), leaf in _starts(terms, literal[0]).items():
-            about |= {
-                number,
-                *(other for (other, _), behind in seen.items() if tied(terms, leaf, part, behind)),
-            }
-            ways = lineage(terms, leaf, part).items()
-            seen[number, part] = dict(ways)
-            about |= {above for above, parts in ways if any(part and part[0] == ANY for part in parts)}
+            about |= {number, *(one for (one, _), behind in seen.items() if tied(terms, leaf, part, behind))}
+            about |= {mark(above) for above, way in origins(terms, leaf) if way and way[0] == ANY}
+            seen[number, part] = lineage(terms, leaf, part)
         if about:
             groups = _joined(groups, about, [literal])
         else:
