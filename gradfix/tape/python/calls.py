@@ -148,7 +148,7 @@ def call_method(
     vm: Interpreter, receiver: Value, name: str, args: Args, kwargs: Kwargs, node: ast.Call
 ) -> Value:
     """`receiver.name(...)`."""
-    if name in HOOKING and args:
+    if name in HOOKING and args and type(receiver) is not Unknown:
         return hook(vm, receiver, name, args, kwargs)
     if name == "remove" and not args:
         unhook(vm)

@@ -186,3 +186,19 @@ def test_a_hook_that_comes_first_may_hand_on_a_copy(how: str, expected: set[str]
     hook = "lambda module, given, out: out.add_(1)"
     whole = CALLED_AS.format(hook=hook, how="", more=more, call="second(first(torch.randn(2, 4)))")
     assert listed(whole) == expected
+
+
+CLEARED = """
+def train(model, loader):
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    {register}
+    for x in loader:
+        model(x).mean().backward()
+        optimizer.step()
+"""
+
+
+def test_a_hook_of_a_module_that_is_not_known_may_clear() -> None:
+    register = "model.register_forward_pre_hook(lambda module, given: module.zero_grad())"
+    assert listed(CLEARED.format(register=register)) == set()
+    assert listed(CLEARED.format(register="model.train()")) == {"missing_zero_grad"}
