@@ -64,7 +64,7 @@ Trait: TypeAlias = Literal[
 Key: TypeAlias = Literal[
     "shape",  # the rule for the shape of its result
     "stride",  # the rule for the strides of the view that it is
-    "memory",  # how new memory lies: row-major, for few dimensions row-major, column-major, as operands agree
+    "memory",  # how new memory lies: row-major (if small, by the weight), as operands agree, or otherwise
     "images",  # how many dimensions an image has that it makes, with its channels first or last in memory
     "gives",  # what a result without a gradient is: a truth, an index, or of the dtype of what went in
     "casts",  # the class of the dtype that it casts to
@@ -82,6 +82,7 @@ LayerTrait: TypeAlias = Literal["drops", "normalises"]
 LayerKey: TypeAlias = Literal[
     "op",  # the function that it calls, where its name in snake case isn't that
     "shape",  # the rule for the shape of its result
+    "transposes",  # the flag by which the first result lies in memory with two dimensions exchanged
     "state",  # one tensor that goes from call to call, or a pair
 ]
 

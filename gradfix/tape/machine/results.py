@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from gradfix.tape.domain.graph import Node, Storage, Tensor, upstream
 from gradfix.tape.domain.values import NOTHING, Alt, Const, Seq, Unknown
-from gradfix.tape.effects import contractions, pieces, shapes, strides
+from gradfix.tape.effects import contractions, layouts, pieces, shapes, strides
 from gradfix.tape.effects.contractions import LOSSES, PRODUCTS, REDUCTIONS
 from gradfix.tape.effects.geometry import ALIKE, AS_OTHER, JOINS, SHAPES
 from gradfix.tape.effects.operations import having, told, where
@@ -19,11 +19,6 @@ if TYPE_CHECKING:
     from gradfix.tape.effects.overloads import Bound
     from gradfix.tape.machine.keeping import Keeping
 
-ROW_MAJOR = where("memory", "row-major")
-"""Operations whose result is contiguous, in whatever order their inputs are."""
-SMALL_ROW_MAJOR = where("memory", "row-major-small")
-"""The same, for results of few dimensions: images keep their channels last."""
-COLUMN_MAJOR = where("memory", "column-major")
 AT_LEAST = told("at-least")
 """How many dimensions the result of an operation has at the least."""
 SIZED = where("shape", "sized")
@@ -108,7 +103,7 @@ class Results:
         if node.op in SUMS and (wider := _wider(node.place, effect, bound)) is not None:
             made.facts = {**(made.facts or {}), "wider": wider}
         tensor.dtype = self.dtype(node.op, effect, bound, made.cut == "constant")
-        tensor.layout = _layout(node.op, bound, tensor.shape)
+        tensor.layout = layouts.of_result(node.op, bound, _operands(bound), tensor.shape)
         if tensor.layout is None and node.op in strides.POINTWISE:
             strides.looks(tensor, strides.of_pointwise(bound, tensor.shape))
         if isinstance(source, Tensor):
@@ -287,20 +282,6 @@ def _reduced(node: Node) -> bool:
             return False
         node = learning[0]
     return False
-
-
-def _layout(op: str, bound: Bound, shape: Shape) -> Truth:
-    """Whether a result of its own memory is contiguous: most follow the order of what went in."""
-    if op in ROW_MAJOR or shape in ((), (1,)):
-        return True
-    if "memory_format" in bound:
-        return None
-    if op in SMALL_ROW_MAJOR and shape is not None and len(shape) < 4:
-        return True
-    for v in _operands(bound):
-        if not isinstance(v, Tensor) or (v.layout is not True and v.shape != ()):
-            return None
-    return None if op in COLUMN_MAJOR else True
 
 
 def _operands(bound: Bound) -> list[Value]:

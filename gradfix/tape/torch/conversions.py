@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from gradfix.tape.domain.graph import Number, Tensor
 from gradfix.tape.domain.values import FALSE, NONE, Const, External, Unknown
+from gradfix.tape.effects.layouts import of_format
 from gradfix.tape.effects.operations import having, told
 from gradfix.tape.interpreter.inside import open_ended
 from gradfix.tape.interpreter.occasions import ArrayAsked
@@ -98,7 +99,7 @@ def move(machine: Machine, tensor: Tensor, args: Args, kwargs: Kwargs, node: ast
     result = machine.results.output(made)
     result.shape, result.dtype, result.layout = tensor.shape, dtype or tensor.dtype, tensor.layout or None
     if "memory_format" in kwargs:
-        result.layout = None
+        result.layout = of_format(kwargs["memory_format"])
     copied = bool(dtype and tensor.dtype and dtype != tensor.dtype) or (name == "cuda" and _on_cpu(tensor))
     result.leaf = (
         tensor.leaf
@@ -115,6 +116,8 @@ def move(machine: Machine, tensor: Tensor, args: Args, kwargs: Kwargs, node: ast
 
 def _stays(leaves: Leaves, tensor: Tensor, name: str, dtype: str, args: Args, kwargs: Kwargs) -> bool:
     """Whether a tensor is what and where it is asked to be, so that it is given back itself."""
+    if "memory_format" in kwargs:
+        return False
     if dtype and dtype == tensor.dtype == "float" and (name == "float" or (len(args) == 1 and not kwargs)):
         return True
     other = args[0] if len(args) == 1 and not kwargs else None
@@ -165,5 +168,5 @@ def cast(machine: Machine, tensor: Tensor, args: Args, kwargs: Kwargs, node: ast
     made.op = called(node, "cast")
     result = machine.results.output(made)
     result.shape, result.dtype = tensor.shape, CASTS.get(made.op, "int")
-    result.layout = tensor.layout or None
+    result.layout = of_format(kwargs["memory_format"]) if "memory_format" in kwargs else tensor.layout or None
     return result

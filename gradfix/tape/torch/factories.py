@@ -21,6 +21,7 @@ from gradfix.tape.domain.values import (
 )
 from gradfix.tape.domain.why import Why, thing
 from gradfix.tape.effects import shapes
+from gradfix.tape.effects.layouts import of_format
 from gradfix.tape.effects.operations import told, where
 from gradfix.tape.effects.pieces import literal
 from gradfix.tape.torch.conversions import cut_tensor, dtype_class
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
         Args,
         Kwargs,
         Shape,
+        Truth,
         Value,
     )
     from gradfix.tape.interpreter.interpreter import Interpreter
@@ -62,7 +64,7 @@ def factory(vm: Interpreter, name: str, args: Args, kwargs: Kwargs, node: ast.Ca
     requires = kwargs.get("requires_grad", FALSE)
     dtype = _factory_dtype(name, args, kwargs)
     if name in LIKE:
-        return _like(vm.machine, name, args, requires, dtype, node)
+        return _like(vm.machine, (name, args, kwargs), requires, dtype, node)
     if name == "normal" and args and isinstance(args[0], (Tensor, Unknown)):
         return torch_function(vm, name, args, kwargs, node)
     if name == "from_numpy" and args and isinstance(args[0], Number):
@@ -77,6 +79,7 @@ def factory(vm: Interpreter, name: str, args: Args, kwargs: Kwargs, node: ast.Ca
             thing("a loaded object")
         )  # parameters that were saved require grad when they are loaded
     made = new_leaf(vm.machine, node, requires, _factory_shape(name, args, kwargs), dtype)
+    made.layout = _factory_layout(name, args, kwargs)
     made.node.facts = {"factory": name}
     return made
 
@@ -86,13 +89,18 @@ def _array(args: Args) -> tuple[Shape, str] | None:
     return args[0].array if args and isinstance(args[0], Unknown) and not args[0].children else None
 
 
-def _like(machine: Machine, name: str, args: Args, requires: Value, dtype: str, node: ast.Call) -> Value:
+def _like(
+    machine: Machine, asked: tuple[str, Args, Kwargs], requires: Value, dtype: str, node: ast.Call
+) -> Value:
     """`torch.zeros_like(x)` and its kin."""
+    name, args, kwargs = asked
     source = args[0] if args else NONE
     like = new_leaf(machine, node, requires, source.shape if isinstance(source, Tensor) else None, dtype)
     like.node.facts = {"factory": name}
     if isinstance(source, Tensor):
         like.layout = source.layout or None
+    if "memory_format" in kwargs:
+        like.layout = of_format(kwargs["memory_format"])
     return like
 
 
@@ -111,6 +119,15 @@ def _factory_dtype(name: str, args: Args, kwargs: Kwargs) -> str:
         floats = any(isinstance(arg.value, float) for arg in args if isinstance(arg, Const))
         return "float" if floats or name == "range" else "int"
     return DTYPES.get(name, "")
+
+
+def _factory_layout(name: str, args: Args, kwargs: Kwargs) -> Truth:
+    """Whether what a factory makes is contiguous: memory of numpy's lies as its array does."""
+    if "memory_format" in kwargs:
+        return of_format(kwargs["memory_format"])
+    if name == "from_numpy" or (name in BY_DTYPE and len(args) == 1 and isinstance(args[0], Unknown)):
+        return None
+    return True
 
 
 def _factory_shape(name: str, args: Args, kwargs: Kwargs) -> Shape:
@@ -141,9 +158,7 @@ def wrap(machine: Machine, how: str, args: Args, kwargs: Kwargs, node: ast.AST) 
     if (array := _array([source])) is not None:
         shape, dtype = array[0], dtype or ("" if "dtype" in kwargs else array[1])
     tensor = new_leaf(machine, node, kwargs.get("requires_grad", FALSE), shape, dtype)
-    if isinstance(source, (Tensor, Number)):
-        plain = isinstance(source, Number) and source.kind == "list"
-        tensor.layout = (source.layout if isinstance(source, Tensor) else plain) or None
+    tensor.layout = _layout_of(source)
     below = machine.graph.nodes(source)
     if below:
         listed = isinstance(source, Seq)
@@ -161,6 +176,14 @@ def wrap(machine: Machine, how: str, args: Args, kwargs: Kwargs, node: ast.AST) 
         made.lean = NOTHING.union(*leans)
         tensor.node = made
     return tensor
+
+
+def _layout_of(source: Value) -> Truth:
+    """Whether a copy of some data is contiguous: one of an array lies as that does."""
+    if isinstance(source, Tensor):
+        return source.layout or None
+    plain = source.kind == "list" if isinstance(source, Number) else isinstance(source, (Const, Seq))
+    return plain or None
 
 
 def _literal_dtype(source: Value, kwargs: Kwargs) -> str:
@@ -210,8 +233,10 @@ def parameter(vm: Interpreter, args: Args, kwargs: Kwargs, node: ast.Call) -> Va
         vm.machine, node, requires, source.shape if isinstance(source, Tensor) else None, "float"
     )
     tensor.parameter = True
+    if isinstance(source, Unknown):
+        tensor.layout = None
     if isinstance(source, Tensor):
-        tensor.storage = source.storage
+        tensor.storage, tensor.layout, tensor.strides = source.storage, source.layout, source.strides
         made = Node("leaf", vm.here.at(node), tuple(vm.graph.nodes(source)), tensor.requires)
         made.leaf, made.cut, made.cut_place = tensor, "Parameter", vm.here.at(node)
         tensor.node = made

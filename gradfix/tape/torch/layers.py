@@ -16,6 +16,7 @@ from gradfix.tape.domain.narrowing import narrowed
 from gradfix.tape.domain.paths import meet
 from gradfix.tape.domain.torch_values import Layer, Opaque
 from gradfix.tape.domain.values import (
+    FALSE,
     NONE,
     NOTHING,
     Alt,
@@ -29,7 +30,7 @@ from gradfix.tape.domain.values import (
 from gradfix.tape.domain.why import Why, fact
 from gradfix.tape.effects import geometry, table
 from gradfix.tape.effects.contractions import LOSSES
-from gradfix.tape.effects.operations import layers_having, name_of_layer
+from gradfix.tape.effects.operations import layers_having, layers_told, name_of_layer
 from gradfix.tape.interpreter.conditions import truth
 from gradfix.tape.interpreter.granted import leaning_on_it, training, trains
 from gradfix.tape.interpreter.occasions import Replaced
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
 
 CONTAINERS = frozenset({"Sequential", "ModuleList", "ModuleDict", "ParameterList", "ParameterDict"})
 DROPS = layers_having("drops")
+TRANSPOSES = layers_told("transposes")
 
 
 def make_layer(
@@ -228,6 +230,7 @@ def _run_layer(
     result = vm.forks.operate(op, _without_buffer_writes(effect), bound, vm.here.at(node))
     if op in LOSSES and isinstance(result, Tensor):
         _tell_criterion(vm, layer, result, node)
+    _order(vm, layer, result)
     _measure(layer, next(iter(bound.values())), result)
     return _nested(vm.machine.results, layer, args[0], result) if isinstance(result, Seq) and args else result
 
@@ -253,6 +256,14 @@ PACKED = "torch.nn.utils.rnn.pack"
 def is_packed(value: Value) -> bool:
     """Whether a value is a packed sequence, whose `.data` is what it holds."""
     return isinstance(value, Unknown) and value.origin.startswith(PACKED)
+
+
+def _order(vm: Interpreter, layer: Layer, result: Value) -> None:
+    """Forget that what a layer returns is contiguous where it may have exchanged the batch and the time."""
+    flag = layer.args.get(TRANSPOSES.get(layer.kind, ""), FALSE)
+    first = result.items[0] if isinstance(result, Seq) and result.items else None
+    if isinstance(first, Tensor) and not (isinstance(flag, Const) and not flag.value):
+        vm.trail.set(first, "layout", None)
 
 
 def _measure(layer: Layer, given: Value, result: Value) -> None:
