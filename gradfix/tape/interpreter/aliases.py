@@ -33,7 +33,7 @@ def sees_write(names: Names, tensor: Tensor, place: Place) -> bool:
     written: ast.AST | None = written_expression(names, place)
     while isinstance(written, ast.Subscript):
         written = written.value
-    memory = Shown(frozenset(_memory(tensor)), tensor)
+    memory = memory_of(tensor)
     frame: Frame | None = names.frame
     inner = True
     while frame is not None:
@@ -43,8 +43,8 @@ def sees_write(names: Names, tensor: Tensor, place: Place) -> bool:
                 continue
             if inner and isinstance(written, ast.Name) and written.id == name:
                 continue
-            seen = not inner or _is_learned(value) or _read_later(names.program, frame, name, place)
-            if seen and _gives(value, memory, written):
+            seen = not inner or _is_learned(value) or type(value) is Unknown
+            if (seen or _read_later(names.program, frame, name, place)) and _gives(value, memory, written):
                 return True
         if isinstance(receiver, Instance) and _held_by(receiver, memory, written if inner else None):
             return True
@@ -56,7 +56,15 @@ def _gives(value: Value, memory: Shown, written: ast.AST | None) -> bool:
     """Whether a name's value gives access to any of these storages, but for the attribute that is written."""
     if isinstance(value, Instance):
         return _held_by(value, memory, written)
+    if type(value) is Unknown and value.children and isinstance(written, ast.Attribute):
+        kept = (one for name, one in value.children.items() if name != written.attr)
+        return any(shows(one, memory, 1) for one in kept)
     return shows(value, memory)
+
+
+def memory_of(tensor: Tensor) -> Shown:
+    """What a write to a tensor changes."""
+    return Shown(frozenset(_memory(tensor)), tensor)
 
 
 def read_again(names: Names, place: Place) -> bool:
@@ -154,13 +162,18 @@ def _memory(tensor: Tensor) -> Iterator[Storage]:
 def shows(value: Value, memory: Shown, depth: int = 0) -> bool:
     """Whether a value gives access to any of these storages."""
     if isinstance(value, Unknown):
+        kept = (value.children or {}).values() if depth < 2 else ()
+        if any(shows(one, memory, depth + 1) for one in kept if type(one) in HOLDING):
+            return True
         return value.tensor is not None and shows(value.tensor, memory, depth)
     if isinstance(value, Tensor):
         return not are_apart(value, memory.tensor) and not memory.storages.isdisjoint(_memory(value))
     if isinstance(value, Alt):
         return any(shows(option, memory, depth) for _, option in value.options)
     if depth < 2 and isinstance(value, Seq):
-        return any(shows(item, memory, depth + 1) for item in value.items if type(item) in SHOWING)
+        return any(shows(item, memory, depth + 1) for item in value.items if type(item) in HOLDING)
+    if depth < 2 and isinstance(value, Instance):
+        return any(shows(item, memory, depth + 1) for item in value.attrs.values() if type(item) in HOLDING)
     if depth < 2 and isinstance(value, Map):
         return any(shows(item, memory, depth + 1) for item in value.items.values())
     return False
@@ -169,7 +182,7 @@ def shows(value: Value, memory: Shown, depth: int = 0) -> bool:
 def _held_by(receiver: Instance, memory: Shown, written: ast.AST | None) -> bool:
     own = written.attr if isinstance(written, ast.Attribute) else ""
     for name, value in receiver.attrs.items():
-        if type(value) in SHOWING and name != own and shows(value, memory):
+        if type(value) in HOLDING and name != own and shows(value, memory, isinstance(value, Instance)):
             return True
     return False
 
