@@ -53,6 +53,7 @@ class Assumption(Enum):
     ALL_HAS_RUN = "what was too complex to be run doesn't make up for it"
     TRIED_FIRST = "what was tried had been done before it raised"
     NOT_HANDLED = "the handler around it isn't meant for what torch raises here"
+    NOT_MOVED = "the module hasn't been moved, which gives what hangs on it memory of its own"
     SET_OTHERWISE = "what is set, which isn't known, isn't so already"
     CHOSEN_ALIKE = "one test comes out alike for several values"
     CHOSEN_AT_ONCE = "the tests on the way to it, which are about the same, can come out so at once"

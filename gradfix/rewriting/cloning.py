@@ -5,7 +5,7 @@ from __future__ import annotations
 import libcst as cst
 
 from gradfix.defects import Defect, Span
-from gradfix.defects.written import Overwritten
+from gradfix.defects.written import Overwritten, RefusedWrite
 from gradfix.rewriting.calls import keyword, last_name
 from gradfix.rewriting.holders import can_hold, cloned, free_name, same
 from gradfix.rewriting.names import binds, walk
@@ -89,7 +89,7 @@ def clone_written(
     if save is not None and _within(save, tree.span(tree.small_statement(node) or node)):
         return clone_read(defect, tree, tree.code(holder)) or _with_value_first(tree, node, says)
     draft = Draft(tree)
-    spot = _earliest(tree, anchor(tree, node), holder, save)
+    spot = _earliest(defect, tree, anchor(tree, node), holder)
     alias = _alias_before(tree, spot, holder)
     if alias is None:
         draft.before(spot, says)
@@ -120,6 +120,8 @@ def clone_outside(defect: Defect, tree: Tree, node: Writing, holder: str) -> Fix
 def _save(defect: Defect) -> Span | None:
     if isinstance(defect.facts, Overwritten) and defect.facts.save is not None:
         return defect.facts.save
+    if isinstance(defect.facts, RefusedWrite):
+        return None  # nothing was saved
     return defect.evidence[0].span if defect.evidence else None
 
 
@@ -147,9 +149,25 @@ def _in_brackets(node: cst.BaseExpression) -> cst.BaseExpression:
     return node.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
 
 
-def _earliest(tree: Tree, spot: Anchor, holder: cst.BaseExpression, save: Span | None) -> Anchor:
+def _before_the_loops(tree: Tree, spot: Anchor, holder: cst.BaseExpression) -> Anchor:
+    """Before the loops that write into what was there before them: one clone is enough."""
+    for above in tree.ancestors(spot):
+        if not isinstance(above, (cst.For, cst.While)) or not isinstance(holder, cst.Name):
+            if isinstance(above, cst.BaseCompoundStatement):
+                break
+        elif holder.value in binds(above):
+            break
+        else:
+            spot = above
+    return spot
+
+
+def _earliest(defect: Defect, tree: Tree, spot: Anchor, holder: cst.BaseExpression) -> Anchor:
     """Before a row of writes to the same holder, and before the loops that the save stands before."""
+    save = _save(defect)
     spot = _first_of_row(tree, spot, holder, save)
+    if isinstance(defect.facts, RefusedWrite):
+        return _before_the_loops(tree, spot, holder)
     if save is None or not isinstance(holder, cst.Name):
         return spot
     saver = tree.at(save)

@@ -40,7 +40,7 @@ from gradfix.tape.python import (
     torch_calls,
 )
 from gradfix.tape.strangers import assumed_optimizers, handed_out, loader_batches, unknowns
-from gradfix.tape.torch import conversions, factories, tensors, walks, wanted
+from gradfix.tape.torch import asked_memory, conversions, factories, tensors, walks, wanted
 
 if TYPE_CHECKING:
     from gradfix.tape.interpreter.dispatch import Call, Evaluate, Execute
@@ -145,8 +145,9 @@ HANDLERS = Handlers(
         "numel": tensors.property_call,
         "nelement": tensors.property_call,
         "ndimension": tensors.property_call,
-        "stride": tensors.property_call,
-        "is_contiguous": tensors.property_call,
+        "stride": asked_memory.stride,
+        "is_contiguous": asked_memory.is_contiguous,
+        "is_inference": asked_memory.is_inference,
         "get_device": tensors.property_call,
         "element_size": tensors.property_call,
         "storage": tensors.property_call,

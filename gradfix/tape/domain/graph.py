@@ -86,7 +86,7 @@ class NodeFacts(TypedDict, total=False):
     """The dimension along which a tensor of its own memory was cut into pieces."""
     whole: Tensor
     """That tensor."""
-    repeats: bool
+    repeats: Shape
     """Whether it shows one place of memory as several elements, though not all sizes are known."""
     rank: int
     """How many dimensions it has, where it says which elements are best."""

@@ -74,6 +74,7 @@ from gradfix.tape.interpreter.limits import TooComplexError
 from gradfix.tape.interpreter.names import Names
 from gradfix.tape.interpreter.running import Running
 from gradfix.tape.interpreter.state import Notes, Strangers
+from gradfix.tape.interpreter.whereabouts import in_this_function, on_a_module
 from gradfix.tape.machine.grad_mode import UNSET
 from gradfix.tape.machine.machine import Machine
 
@@ -211,6 +212,14 @@ class Interpreter:
     def in_tuple(self, place: Place) -> bool:
         """Whether what is written is an element of a tuple."""
         return self.names.in_tuple(place)
+
+    def in_this_function(self, place: Place) -> bool:
+        """Whether a place stands in the text of the function that runs."""
+        return in_this_function(self.names, place)
+
+    def on_a_module(self, tensor: Tensor) -> bool:
+        """Whether a tensor hangs on a module, which may have been moved since."""
+        return on_a_module(self.names, tensor)
 
     def for_others(self, leaf: Tensor) -> bool:
         """Whether a parameter that nobody has trained is written by what was entered on its own."""

@@ -16,7 +16,7 @@ from gradfix.tape.domain.values import NOTHING, Seq, Unknown
 from gradfix.tape.domain.why import Why
 from gradfix.tape.effects import shapes
 from gradfix.tape.effects.geometry import SHAPES
-from gradfix.tape.effects.operations import having, in_place
+from gradfix.tape.effects.operations import having, in_place, where
 from gradfix.tape.machine.cuts import DIFFERENTIATED
 from gradfix.tape.machine.grad_mode import UNSET
 from gradfix.tape.machine.here import span_of
@@ -57,7 +57,7 @@ def _factor(number: Node, place: Place) -> Node:
 
 ANEW = in_place(having("overwrites"))
 """Writes that keep nothing of what was there."""
-RESHAPED = in_place(frozenset(SHAPES))
+RESHAPED = in_place(frozenset(SHAPES) | where("shape", "sized"))
 """Those that change no element, but how many lie in which dimension."""
 
 
@@ -73,7 +73,7 @@ class Operations:
         self.keeping = results.keeping
         self.results = results
         self.python = python
-        self.refused_writes = RefusedWrites(recording.graph, self._written)
+        self.refused_writes = RefusedWrites(recording.graph, python, self._written)
         self.graph = recording.graph
         self.here = recording.here
         self.reports = recording.graph.reports
@@ -103,7 +103,9 @@ class Operations:
         if effect.writes:
             return self._in_place(node, effect, bound, place, form)
         if isinstance(out, Tensor):
-            return self._into(out, node, place)
+            value = self._into(out, node, place)
+            self.results.resized(out, node, effect, bound)
+            return value
         kept = self.keeping.keep(node, effect, bound)
         return self.results.results_of(node, effect, bound, kept)
 

@@ -31,6 +31,12 @@ class Python(Protocol):
     def in_tuple(self, place: Place) -> bool:
         """Whether what is written is an element of a tuple, to which nothing can be assigned."""
 
+    def in_this_function(self, place: Place) -> bool:
+        """Whether a place stands in the text of the function that runs."""
+
+    def on_a_module(self, tensor: Tensor) -> bool:
+        """Whether a tensor hangs on a module, which may have been moved since."""
+
     def for_others(self, leaf: Tensor) -> bool:
         """Whether a leaf is written for callers who are elsewhere, and may well switch off recording."""
 

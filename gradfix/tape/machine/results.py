@@ -145,7 +145,7 @@ class Results:
             if op in CUTTING and source.base is None and (dim := pieces.dim_of(bound, "dim", 0)) is not None:
                 tensor.node.facts = {**(tensor.node.facts or {}), "along": dim, "whole": source}
             if op in REPEATED and strides.repeated(source.shape, tensor.shape):
-                tensor.node.facts = {**(tensor.node.facts or {}), "repeats": True}
+                tensor.node.facts = {**(tensor.node.facts or {}), "repeats": tensor.shape}
 
     def may_be(self, tensor: Tensor, source: Tensor) -> None:
         """Note that a result may be, or show, what it was made from: without recording too it may keep a
@@ -218,6 +218,23 @@ class Results:
         self.trail.set(target, "shape", self.shape(op.removesuffix("_"), effect, bound, target))
         self.trail.set(target, "layout", None)
         self.trail.set(target, "strides", None)
+
+    def resized(self, out: Tensor, node: Node, effect: Effect, bound: Bound) -> None:
+        """Let what a result was put into have its sizes."""
+        shape = self.shape(node.op, effect, bound, bound.get(effect.args[0]) if effect.args else None)
+        if shape is not None and shape == out.shape:
+            return
+        self.trail.set(out, "shape", shape)
+        if out.base is not None:
+            self.other_memory(out)
+
+    def other_memory(self, tensor: Tensor, like: Value | None = None) -> None:
+        """Let a tensor lie in memory otherwise than it did: as another, or nobody knows how."""
+        known = like if isinstance(like, Tensor) and like.maybe is None else None
+        shape = None if known is None or known.shape is None else (*known.shape,)
+        self.trail.set(tensor, "shape", shape)
+        self.trail.set(tensor, "layout", known and known.layout)
+        self.trail.set(tensor, "strides", known and known.strides)
 
     def dtype(self, op: str, effect: Effect, bound: Bound, constant: bool) -> str:
         """The dtype class of a result."""

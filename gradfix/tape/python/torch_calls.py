@@ -267,6 +267,14 @@ def _is_grad_enabled(vm: Interpreter, args: Args, kwargs: Kwargs, node: ast.Call
     return found
 
 
+def _is_inference_mode_enabled(vm: Interpreter, args: Args, kwargs: Kwargs, node: ast.Call) -> Value:
+    asks(vm.graph, vm.here.at(node))
+    mode = vm.grad_mode
+    if mode.inference is not None and mode.mode_in_doubt is False:
+        return Const(mode.inference)
+    return Unknown(fact("whether inference mode is on"))
+
+
 def _from_pretrained(vm: Interpreter, args: Args, kwargs: Kwargs, node: ast.Call) -> Value:
     """`nn.Embedding.from_pretrained(vectors)`: its weights require no grad, unless told otherwise."""
     layer = make_layer(vm.notes, "Embedding", [], {}, node)
@@ -292,6 +300,7 @@ def _chained(vm: Interpreter, args: Args, kwargs: Kwargs, node: ast.Call) -> Val
 HANDLERS: dict[str, External_] = {
     "itertools.chain": _chained,
     "torch.is_grad_enabled": _is_grad_enabled,
+    "torch.is_inference_mode_enabled": _is_inference_mode_enabled,
     "torch.tensor": tensor_from,
     "torch.as_tensor": as_tensor,
     "torch.asarray": as_tensor,

@@ -201,7 +201,7 @@ def store_on_tensor(
         vm.machine.operations.describe(
             vm.machine.recording.write(owner, vm.here.at(node), "data", silent=True), owner, vm.here.at(node)
         )
-        _lies_as(vm, owner, value)
+        vm.machine.results.other_memory(owner, value)
         made_in = value.storage.inference if isinstance(value, Tensor) else None
         if made_in is None:
             owner.storage.inference = None  # it is ordinary again
@@ -210,12 +210,3 @@ def store_on_tensor(
         if made_in is not None and owner.base is None and len(vm.here.path) < 2:
             owner.storage.inference, owner.storage.inferred = made_in, vm.here.path
             vm.machine.recording.inferred = True
-
-
-def _lies_as(vm: Interpreter, owner: Tensor, value: Value) -> None:
-    """What a tensor is given for its data says its size, and how it lies in memory."""
-    given = value if isinstance(value, Tensor) else None
-    vm.trail.set(owner, "layout", given.layout if given is not None else None)
-    vm.trail.set(owner, "strides", given.strides if given is not None else None)
-    if given is not None and given.shape is not None:
-        vm.trail.set(owner, "shape", given.shape)

@@ -235,6 +235,8 @@ def untracked_write(machine: Machine, tensor: Tensor, args: Args, kwargs: Kwargs
     name, place = called(node, ""), machine.here.at(node)
     if name == "set_" and machine.operations.refuses(tensor, [tensor, *args], name, place):
         return tensor
+    if name in ("set_", "resize_"):
+        machine.results.other_memory(tensor)
     why = Why(What.OPERATION, f"`{name}`")
     machine.reports.silence(machine.here.at(node), "what memory a tensor shows from here on isn't known", why)
     return tensor
