@@ -11,7 +11,7 @@ from gradfix.defects.reasons import What
 from gradfix.tape.domain.definitions import Instance, Partial
 from gradfix.tape.domain.graph import Number, Tensor
 from gradfix.tape.domain.torch_values import Layer, Opaque, Scaler, Weights
-from gradfix.tape.domain.values import NONE, TRUE, Const, External, Map, Seq, Unknown
+from gradfix.tape.domain.values import FALSE, NONE, TRUE, Const, External, Map, Seq, Unknown
 from gradfix.tape.domain.why import Why, fact
 from gradfix.tape.domain.within import Within
 from gradfix.tape.effects import table
@@ -275,6 +275,11 @@ def _is_inference_mode_enabled(vm: Interpreter, args: Args, kwargs: Kwargs, node
     return Unknown(fact("whether inference mode is on"))
 
 
+def _not_here(vm: Interpreter, args: Args, kwargs: Kwargs, node: ast.Call) -> Value:
+    """Whether the code is being exported or compiled: what is run line by line isn't."""
+    return FALSE
+
+
 def _from_pretrained(vm: Interpreter, args: Args, kwargs: Kwargs, node: ast.Call) -> Value:
     """`nn.Embedding.from_pretrained(vectors)`: its weights require no grad, unless told otherwise."""
     layer = make_layer(vm.notes, "Embedding", [], {}, node)
@@ -297,10 +302,18 @@ def _chained(vm: Interpreter, args: Args, kwargs: Kwargs, node: ast.Call) -> Val
     return Seq("list", items, open=not whole)
 
 
+EXPORTING = (
+    "torch.onnx.is_in_onnx_export",
+    "torch.jit.is_scripting",
+    "torch.jit.is_tracing",
+    "torch.compiler.is_compiling",
+    "torch.compiler.is_exporting",
+)
 HANDLERS: dict[str, External_] = {
     "itertools.chain": _chained,
     "torch.is_grad_enabled": _is_grad_enabled,
     "torch.is_inference_mode_enabled": _is_inference_mode_enabled,
+    **dict.fromkeys(EXPORTING, _not_here),
     "torch.tensor": tensor_from,
     "torch.as_tensor": as_tensor,
     "torch.asarray": as_tensor,

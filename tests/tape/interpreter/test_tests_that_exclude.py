@@ -189,3 +189,9 @@ REFUSING = MODULE.replace("        self.lin", "        {refusal}\n        self.l
 def test_what_is_refused_where_an_object_is_made_holds_in_its_methods(refusal: str) -> None:
     assert listed(REFUSING.format(refusal=refusal, first="flag", second="n")) == set()
     assert listed(REFUSING.format(refusal=refusal, first="flag", second="m")) == {"inplace_overwrites_saved"}
+
+
+@pytest.mark.parametrize("asked", ["onnx.is_in_onnx_export", "jit.is_scripting", "jit.is_tracing"])
+def test_what_is_run_line_by_line_is_not_exported(asked: str) -> None:
+    assert listed(PLAIN.format(first="flag", second=f"torch.{asked}()")) == set()
+    assert listed(PLAIN.format(first="flag", second=f"not torch.{asked}()")) == {"inplace_overwrites_saved"}
