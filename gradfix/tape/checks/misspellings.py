@@ -42,6 +42,8 @@ def misspelt(vm: Interpreter, bound: AttributeBound) -> None:
             return
         if not (isinstance(value, Const) and not value.value) and _trains(vm.machine, owner):
             return  # it is on, or may be meant to be
+        if isinstance(node, ast.Assign) and any(_asked_again(vm.program, one) for one in node.targets):
+            return
     elif not (isinstance(owner, (Tensor, Weights)) or on_module) or _so_already(vm.machine, owner, value):
         return
     if isinstance(node, ast.Assign):
@@ -150,6 +152,22 @@ def _reads_it(program: Program, cls: Class, name: str) -> bool:
     if cls.lookup(name) is not None or _read_in(cls.node, name, "self"):
         return True
     return name != SWITCH and _read_in(program.tree, name)
+
+
+def _asked_again(program: Program, target: ast.expr) -> bool:
+    """Whether somebody in the file asks a module of this name for the flag that is set on it."""
+    name = _last(target.value) if isinstance(target, ast.Attribute) else ""
+    return bool(name) and any(
+        isinstance(one, ast.Attribute)
+        and one.attr == SWITCH
+        and isinstance(one.ctx, ast.Load)
+        and _last(one.value) == name
+        for one in all_in(program.tree)
+    )
+
+
+def _last(node: ast.expr) -> str:
+    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
 
 
 def _read_in(within: ast.AST, name: str, owner: str = "") -> bool:

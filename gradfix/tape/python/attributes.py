@@ -226,6 +226,9 @@ def unknown_attribute(vm: Interpreter, owner: Unknown, name: str, node: ast.AST)
     if name == "data" and not packed and (owner.requires is True or owner.part):
         return tensor_attribute(vm, vm.graph.tensor_of(owner), name, node)
     value = owner.children.get(name) if owner.children is not None else None
+    named = owner.holds[0] if owner.origin == "torch.device" and owner.holds and name == "type" else None
+    if isinstance(named, Const) and isinstance(named.value, str):
+        return Const(named.value.partition(":")[0])
     if value is None:
         child = Unknown(Why(What.ATTRIBUTE, f"`{name}`", None, owner.why), (owner,), lean=owner.lean)
         child.part = owner.part or owner.requires is not None

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from gradfix.tape.domain.definitions import Bound, Function
+from gradfix.tape.domain.definitions import Bound, Function, Instance
 from gradfix.tape.domain.torch_values import Mode
 from gradfix.tape.domain.values import NONE, UNDEFINED, Unknown, Value
 from gradfix.tape.domain.why import thing
@@ -16,7 +16,7 @@ from gradfix.tape.python.following import follow
 from gradfix.tape.strangers.handed_out import escape
 
 if TYPE_CHECKING:
-    from gradfix.tape.domain.definitions import Instance, Suspended
+    from gradfix.tape.domain.definitions import Suspended
     from gradfix.tape.interpreter.interpreter import Interpreter
 
 Block = Callable[[Value], str | None]
@@ -66,11 +66,13 @@ def in_modes(vm: Interpreter, block: Block) -> Block:
 
 def looped(vm: Interpreter, node: ast.For | ast.AsyncFor) -> Value:
     """What a loop goes through; a generator that it can be run in step with isn't run before."""
-    if not isinstance(node.iter, (ast.Call, ast.GeneratorExp)):
-        return vm.eval(node.iter)
     in_step = not any(map(leaves_early, node.body))
     with vm.running.within(looped=node.iter if in_step else None, kept=node.iter):
-        return vm.eval(node.iter)
+        source = vm.eval(node.iter)
+        method = source.cls.lookup("__iter__") if isinstance(source, Instance) else None
+        if not isinstance(source, Instance) or not isinstance(method, Function):
+            return source
+        return vm.call(Bound(source, method), [], {}, node.iter)
 
 
 def leaves_early(statement: ast.AST) -> bool:

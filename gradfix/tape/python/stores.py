@@ -53,7 +53,10 @@ def expression_statement(vm: Interpreter, node: ast.Expr) -> str | None:
     return "raise" if type(value) is Never or _ends_the_program(vm, node.value) else None
 
 
-ENDS = frozenset({"builtins.exit", "builtins.quit", "sys.exit", "os._exit", "os.abort"})
+ENDS = frozenset({
+    "builtins.exit", "builtins.quit", "sys.exit", "os._exit", "os.abort", "os.execl", "os.execlp", "os.execv",
+    "os.execve", "os.execvp", "os.execvpe", "pytest.exit", "pytest.fail", "pytest.skip", "pytest.xfail",
+})  # fmt: skip
 """What never returns."""
 
 

@@ -25,6 +25,7 @@ APART = [
     ("os.getenv('A') is None", "'A' in os.environ"),
     ("x.is_cuda", "x.device.type == 'cpu'"),
     ("x.ndim == 3", "x.dim() == 2"),
+    ("torch.device('cpu').type == 'cuda'", "mode == 'sig'"),
 ]
 TOGETHER = [
     ("args.mode != 'res'", "args.other != 'sig'"),

@@ -247,3 +247,64 @@ Run().fit(torch.utils.data.DataLoader(torch.randn(8, 4)))
 
 def test_what_is_done_behind_a_try_is_not_done_where_its_handler_has_left() -> None:
     assert listed(ASKED_FOR_IN_A_TRY.format(leave="break")) == set()
+
+
+OWN_ITERATOR = """
+model = nn.Linear(3, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+class Batches:
+    def __init__(self, data, start):
+        self.data, self.start = data, start
+    def __iter__(self):
+        for one in self.data:
+            {first}
+            yield one
+batches = Batches([torch.randn(4, 3) for _ in range(3)], optimizer.zero_grad)
+for x in {source}:
+    model(x).pow(2).mean().backward()
+    optimizer.step()
+"""
+
+
+@pytest.mark.parametrize("source", ["batches", "Batches([torch.randn(4, 3)] * 3, optimizer.zero_grad)"])
+def test_what_an_object_does_while_it_is_gone_through_is_done(source: str) -> None:
+    assert listed(OWN_ITERATOR.format(first="self.start()", source=source)) == set()
+    assert listed(OWN_ITERATOR.format(first="pass", source=source)) == {"missing_zero_grad"}
+
+
+OWN_FLAG = """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.base, self.head = nn.Linear(3, 3), nn.Linear(3, 1)
+        self.base.requires_grad = False
+    def forward(self, x):
+        with torch.set_grad_enabled({asked}):
+            h = self.base(x)
+        return self.head(h)
+"""
+
+
+@pytest.mark.parametrize(
+    ("asked", "expected"), [("self.base.requires_grad", set()), ("True", {"requires_grad_misspelt"})]
+)
+def test_a_flag_on_a_module_that_its_owner_asks_for_has_an_effect(asked: str, expected: set[str]) -> None:
+    assert listed(OWN_FLAG.format(asked=asked)) == expected
+
+
+PROGRAM_ENDS = """
+import os, sys
+net = nn.Linear(4, 1)
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+if len(sys.argv) > 3:
+    net.requires_grad_(False)
+    {leaves}
+net(torch.randn(2, 4)).mean().backward()
+optimizer.step()
+"""
+
+
+@pytest.mark.parametrize("leaves", ["os._exit(2)", "os.execv(sys.executable, sys.argv)", "quit()"])
+def test_what_replaces_or_ends_the_program_comes_back_nowhere(leaves: str) -> None:
+    assert listed(PROGRAM_ENDS.format(leaves=leaves)) == set()
+    assert listed(PROGRAM_ENDS.format(leaves="pass")) != set()
