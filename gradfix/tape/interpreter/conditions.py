@@ -317,7 +317,7 @@ def _at_least(least: int, other: object, op: type[ast.cmpop]) -> Truth:
     """How a number compares of which it is known what it is at least."""
     if other is None:
         return {ast.Is: False, ast.Eq: False, ast.IsNot: True, ast.NotEq: True}.get(op)
-    if not isinstance(other, (int, float)) or op in (ast.Is, ast.IsNot):
+    if not isinstance(other, (int, float)) or op in (ast.Is, ast.IsNot) or op not in COMPARE:
         return None
     if least > other:
         return bool(COMPARE[op](1, 0))

@@ -326,9 +326,10 @@ class Gradients:
                 return
             places = [add.backward.place for add in used]
             lost = [add for add in lost if add.backward.place in places and not self._stepped(add, clear)]
-            counts = self.severed.tested.counting(self.here.path)
-            if counts and any(self._turn_of_others(add) or self._looked_at(add) for add in lost):
+            if self.severed.tested.counting(self.here.path) and any(map(self._turn_of_others, lost)):
                 return
+        if any(map(self._looked_at, lost)):
+            return  # what it brought to those that a step uses only came along
         if not lost or not all(add.must and not add.backward.kept for add in lost):
             return
         if not used and self._failed_since(clear):

@@ -308,3 +308,46 @@ optimizer.step()
 def test_what_replaces_or_ends_the_program_comes_back_nowhere(leaves: str) -> None:
     assert listed(PROGRAM_ENDS.format(leaves=leaves)) == set()
     assert listed(PROGRAM_ENDS.format(leaves="pass")) != set()
+
+
+ATTACK = """
+net = nn.Linear(4, 3)
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+def attack(model, images):
+    for _ in range(7):
+        images.requires_grad = True
+        out = model(images)
+        model.zero_grad()
+        out.sum().backward()
+        images = (images + 0.01 * images{read}).detach()
+    return images
+for _ in range(2):
+    images = torch.rand(5, 4)
+    {call}
+    net(images).pow(2).sum().backward()
+    optimizer.step()
+    {after}
+"""
+
+
+@pytest.mark.parametrize(
+    "call", ["images = attack(net, images)", "optimizer.zero_grad(); images = attack(net, images)"]
+)
+def test_gradients_that_came_along_with_those_of_an_image_may_be_erased(call: str) -> None:
+    body = ATTACK.format(read=".grad.sign()", call=call, after="optimizer.zero_grad()")
+    assert "zero_grad_before_step" not in listed(body)
+
+
+COUNTED = """
+def train(model, loader, optimizer):
+    for i in range(model.config.n):
+        if i in range(model.config.n):
+            model.layers[i].requires_grad_(True)
+    for x in loader:
+        model(x).sum().backward()
+        optimizer.step()
+"""
+
+
+def test_what_is_in_a_range_that_a_loop_counts_is_asked() -> None:
+    assert listed(COUNTED) == set()
