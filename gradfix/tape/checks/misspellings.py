@@ -131,13 +131,12 @@ def _handed_in(vm: Interpreter, owner: Instance, node: ast.AST) -> bool:
 
 def _so_already(machine: Machine, owner: Value, value: Value) -> bool:
     """Whether what was meant would change nothing, as of a constant that is told to require no grad: or,
-    of a tensor, may change nothing."""
+    of a tensor, may change nothing, or be refused as that is no leaf."""
     if not isinstance(value, Const):
         return False
     wanted = bool(value.value)
     if isinstance(owner, Tensor):
-        known = machine.graph.requires(owner)
-        return known is wanted or (known is None and not wanted)
+        return machine.graph.requires(owner) is not (not wanted) or owner.leaf is not True
     held = leaves(machine, owner)[0]
     return bool(held) and all(leaf.requires is wanted for leaf in held)
 

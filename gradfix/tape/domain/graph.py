@@ -115,7 +115,8 @@ class Write:
         self.later = False
         """Whether it was done in a turn of a loop that isn't known to have one."""
         self.unrecorded = False
-        """Whether it was done where nothing is recorded: only data is written so, and what nobody trains."""
+        """Whether nothing was recorded where it was done, or perhaps not: data is written so, and what nobody
+        trains."""
         self.parts: list[Write] = []
         """The same write as each of the tensors sees it that were looked at as one."""
         self.written: Written | None = None

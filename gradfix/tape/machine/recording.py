@@ -126,7 +126,7 @@ class Recording:
     def write(self, tensor: Tensor, place: Place, form: str, silent: bool = False) -> Write:
         """Overwrite a tensor's storage: what nodes saved of it is spoiled, where the paths agree."""
         write = Write(place, self.here.path, form, silent or tensor.counter is not None, tensor.counter)
-        write.unrecorded = self.grad_mode.grad is False or form == "callee"
+        write.unrecorded = self.grad_mode.grad is not True or form == "callee"
         write.later = self.reports.repeat
         again = self._again()
         if form != "step":

@@ -351,3 +351,46 @@ def train(model, loader, optimizer):
 
 def test_what_is_in_a_range_that_a_loop_counts_is_asked() -> None:
     assert listed(COUNTED) == set()
+
+
+SWITCHED_ON = """
+def train(encoder, segment, loader, optimizer):
+    for batch in loader:
+        mean = encoder(batch)
+        sampling = {made}
+        loss = segment(sampling).pow(2).mean()
+        sampling.require_grad = {value}
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("made", "value", "expected"),
+    [
+        pytest.param("mean[:, :4] + torch.randn(3, 4)", "True", set(), id="that may learn already"),
+        pytest.param("torch.zeros(3, 4, requires_grad=True) * 2", "False", set(), id="that is no leaf"),
+        pytest.param("torch.zeros(3, 4)", "True", {"requires_grad_misspelt"}, id="that doesn't learn"),
+    ],
+)
+def test_a_misspelt_switch_on_a_tensor(made: str, value: str, expected: set[str]) -> None:
+    assert listed(SWITCHED_ON.format(made=made, value=value)) == expected
+
+
+WRITTEN_WITHIN = """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(4, 4)
+    def forward(self, x):
+        h = self.linear(x)
+        with {mode}:
+            x.fill_(1.0)
+        return h
+"""
+
+
+@pytest.mark.parametrize("mode", ["torch.no_grad()", "unknown()"])
+def test_what_came_in_may_be_data_where_a_write_may_not_be_recorded(mode: str) -> None:
+    assert listed(WRITTEN_WITHIN.format(mode=mode)) == set()
